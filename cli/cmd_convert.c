@@ -122,7 +122,7 @@ static void json_report(struct weir_json *json, const struct weir_convert_report
     weir_json_double(json, "images_per_second", images_per_second(r));
     weir_json_double(json, "check_seconds", r->check_seconds);
     weir_json_bool(json, "reencoded", r->has_psnr);
-    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* null: nothing was lost */
+    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* infinite: nothing was lost */
     weir_json_double(json, "psnr_worst_db", r->has_psnr ? r->psnr_worst : INFINITY);
     weir_json_text(json, "psnr_worst_frame", *r->psnr_worst_frame ? r->psnr_worst_frame : NULL);
 }
@@ -149,7 +149,7 @@ static void print_json(const struct weir_command *command, const struct conversi
 
 /* ---- running ---- */
 
-/* What of the options shapes the source as it is read. */
+/* The options that decide what the source contains, as text for the copy's notes; NULL: out of memory. */
 static char *how_of(const struct convert_options *o)
 {
     const struct weir_loader_config *data = &o->loader;

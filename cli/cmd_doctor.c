@@ -18,7 +18,7 @@ static const struct weir_opt doctor_opts[] = {
     {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct doctor_options, json), .help = "JSON output"},
 };
 
-/* One row of the output: something that is present, or why it is not. */
+/* One row of the output: a component, and its description or the reason why it is missing. */
 struct finding {
     char name[24];
     struct weir_device device;
@@ -81,11 +81,12 @@ static void look(struct findings *findings)
     look_for_gpus(findings);
 }
 
-/* What can be chosen by name, one table each. */
+/* Tables of the choices that options take by name. */
 static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
-    int (*ready)(const char *name, int gpu, struct weir_err *err); /* whether it works here; NULL: if it is built in */
+    int (*ready)(const char *name, int gpu,
+                 struct weir_err *err); /* whether it works on this machine; NULL: every built-in row does */
 } registries[] = {
     {"Ways to read", "io", weir_io_row, NULL},
     {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},
@@ -100,7 +101,7 @@ static void print_line(const char *name, bool present, const char *text)
     printf("  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
 }
 
-/* The next row, and why it cannot be used here (NULL: it can); err holds that text. */
+/* Gets row i. *why_not is NULL if it is usable here, else points into err or the table. */
 static bool registry_row(const struct registry *registry, int i, const char **name, const char **summary,
                          const char **why_not, struct weir_err *err)
 {

@@ -13,7 +13,7 @@
 struct info_options {
     bool json;
     struct weir_loader_config loader;
-    int on_error; /* 1: skip */
+    int on_error; /* index into "fail|skip" */
 };
 
 #define FIELD(field) .offset = offsetof(struct info_options, field)
@@ -33,11 +33,11 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     struct weir_dataset *dataset;
     own.files = group->files.paths;
     own.n_files = group->files.n;
-    own.index = NULL; /* it is of the folder as a whole */
+    own.index = NULL; /* the index covers the whole folder */
     own.tolerant = true;
     own.progress = NULL;
     int rc = weir_dataset_open(&dataset, &own, err);
-    if (rc == 0) /* locates frames, as for a folder of its own: the bytes per frame are the same then */
+    if (rc == 0) /* locates frames, so that bytes per frame equal those of a folder of its own */
         rc = weir_probe_sizes_differ(dataset, err);
     rc = rc < 0 ? rc : 0;
     if (rc == 0 && !json)
@@ -98,10 +98,9 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
     return rc;
 }
 
-/* Prints the datasets that config->path holds, each of files that can be loaded together, and the files that cannot be
- * opened. misfit: the camera that an episode lacks, which makes them several; NULL: another reason. 1 when they were
- * printed, 0 when the path holds but one (or none), with nothing printed; or a negative code with err: what could be
- * found out was printed. */
+/* Prints the datasets below config->path, each a group of files that can be loaded together, and the files that cannot
+ * be opened. misfit: why the files are not one dataset, or NULL. Returns 1 after printing, 0 without output if there
+ * are fewer than two datasets, or a negative code with err after printing what could be read. */
 static int print_groups(const struct weir_dataset_config *config, const char *misfit, bool json, struct weir_err *err)
 {
     struct weir_survey survey;

@@ -51,7 +51,7 @@ static void on_progress(void *user, int episodes_done, int episodes_total)
 {
     struct progress *progress = user;
     double now = now_s();
-    /* A line that is redrawn may change often; a log should not fill up. */
+    /* a terminal's line is redrawn often; a log must not fill up */
     if (now - progress->last_s < (progress->terminal ? 0.1 : 5.0))
         return;
     progress->last_s = now;

@@ -30,12 +30,12 @@ static const struct weir_opt verify_opts[] = {
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
-/* How long the episodes of one dataset are. */
+/* Lengths of the episodes of one dataset. */
 struct lengths {
     char *path;
-    int episodes, min, max, differ; /* differ: from the median */
+    int episodes, min, max, differ; /* differ: number of episodes whose length is not the median */
     double median;
-    int n_named; /* of those, the ones that differ most */
+    int n_named; /* those that differ most */
     struct {
         char *episode;
         int steps;
@@ -44,7 +44,7 @@ struct lengths {
 
 struct verification {
     const struct verify_options *options;
-    struct weir_json *json; /* NULL = text */
+    struct weir_json *json; /* NULL: text output */
     struct weir_index_progress progress;
     struct weir_verify_totals totals;
     struct lengths *datasets;
@@ -105,7 +105,7 @@ static double from_median(const struct lengths *lengths, int steps)
     return steps > lengths->median ? steps - lengths->median : lengths->median - steps;
 }
 
-/* Of the episodes that differ from the median the one that does most, and is not named yet; -1: there is none. */
+/* The unnamed episode whose length differs most from the median; -1: none. */
 static int next_odd(const struct weir_dataset *dataset, const struct lengths *lengths, const int *named)
 {
     int odd = -1;
@@ -298,7 +298,7 @@ static int verify_group(struct verification *v, const struct weir_survey_group *
     struct weir_dataset *dataset;
     own.files = group->files.paths;
     own.n_files = group->files.n;
-    own.index = NULL; /* it is of the folder as a whole */
+    own.index = NULL; /* the index covers the whole folder */
     int rc = weir_dataset_open(&dataset, &own, err);
     if (rc == 0)
         rc = verify_one(v, dataset, group->path, err);
@@ -306,7 +306,7 @@ static int verify_group(struct verification *v, const struct weir_survey_group *
     return rc;
 }
 
-/* What cannot be opened as one dataset: several of them, or nothing that can be opened. */
+/* Verifies a folder that cannot be opened as one dataset: each of its groups, and its unreadable files. */
 static int verify_several(struct verification *v, const struct weir_dataset_config *config, struct weir_err *err)
 {
     struct weir_survey survey;

@@ -1,4 +1,4 @@
-/* commands.h: the table of the program's commands. Exit status: 0 fine, 1 the run failed, 2 usage. */
+/* commands.h: the table of the program's commands. Exit status: 0 success, 1 failure, 2 usage error. */
 #ifndef WEIR_CLI_COMMANDS_H
 #define WEIR_CLI_COMMANDS_H
 
@@ -23,17 +23,17 @@ void weir_commands_complete(void);
 /* Completes the notes of weir convert: the formats, one line each. */
 void weir_convert_list_formats(void);
 
-/* What help, man pages and completion print about the program. */
+/* Texts of the program for help and man pages. */
 struct weir_program {
-    const char *summary;     /* "loads ...", to follow the name */
-    const char *help;        /* what the command "help" does */
-    const char *hint;        /* where to find more: a line */
-    const char *exit_status; /* a line */
+    const char *summary;     /* follows the program's name */
+    const char *help;        /* summary of the command "help" */
+    const char *hint;        /* one line */
+    const char *exit_status; /* one line */
 };
 extern const struct weir_program weir_program;
 
-/* weir --generate man|bash|zsh DIR: writes man pages or a completion script into a folder, for the build. argv[0]
- * is "--generate". Returns the exit status. */
+/* Implements weir --generate man|bash|zsh DIR: writes man pages or a completion script into a folder. argv[0] is
+ * "--generate". Returns the exit status. */
 int weir_generate(int argc, char **argv);
 
 /* Prints "weir COMMAND: TEXT" to stderr and returns 1. */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WRITER_MS = 3000 /* for a FIFO to get a writer */ };
+enum { WRITER_MS = 3000 /* time for a FIFO to get a writer */ };
 
 static bool is_space(char c)
 {
@@ -20,7 +20,7 @@ static bool is_control(char c)
     return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-/* Ends text before the comment and the spaces at its end; returns where it begins. */
+/* Cuts text at its comment and trailing spaces, and returns its first non-space character. */
 static char *trim(char *text)
 {
     text += strspn(text, " \t\r");
@@ -36,7 +36,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* The length of the name that text begins with, 0 when it begins with none. */
+/* Returns the length of the option name at the start of text; 0: none. */
 static size_t take_name(char *text)
 {
     size_t n = 0;
@@ -93,7 +93,7 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
     return 0;
 }
 
-/* fd does not block: the open of a FIFO that nobody writes would wait for ever. */
+/* fd is non-blocking: opening a FIFO without a writer would block forever. */
 static int read_all(int fd, bool is_fifo, char *text, size_t *length)
 {
     struct pollfd end = {.fd = fd, .events = POLLIN};

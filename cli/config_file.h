@@ -1,5 +1,5 @@
-/* config_file.h: files of `option = value` lines, which --config reads. Spaces around both are left out; '#' begins a
- * comment at the beginning of a line or behind a space. docs/tune.md has the format. */
+/* config_file.h: settings files for --config, with lines `option = value`. Spaces around both are ignored; '#' starts a
+ * comment at the start of a line or after a space. docs/tune.md describes the format. */
 #ifndef WEIR_CLI_CONFIG_FILE_H
 #define WEIR_CLI_CONFIG_FILE_H
 
@@ -13,25 +13,25 @@ enum { WEIR_CONFIG_BYTES = 64 << 10, WEIR_CONFIG_LINES = 256, WEIR_CONFIG_NAME =
 
 struct weir_config_line {
     int number;        /* from 1 */
-    const char *name;  /* hyphens for underscores; 1 to WEIR_CONFIG_NAME - 1 bytes */
+    const char *name;  /* with hyphens; 1 to WEIR_CONFIG_NAME - 1 bytes */
     const char *value; /* not empty, no control characters */
 };
 
 struct weir_config_file {
     size_t n;
-    struct weir_config_line lines[WEIR_CONFIG_LINES]; /* in the file's order; no name is there twice */
+    struct weir_config_line lines[WEIR_CONFIG_LINES]; /* in file order; names are unique */
 };
 
-/* Takes text apart in place: text[length] is a zero byte, and lines point into text. Any bytes may come. 0, or -EINVAL
- * with err "LINE: what is wrong". */
+/* Parses text in place: text[length] must be a zero byte, and lines borrow from text. Text may hold any bytes. Returns
+ * 0, or -EINVAL with err "LINE: problem". */
 int weir_config_parse(struct weir_config_file *file, char *text, size_t length, struct weir_err *err);
 
-/* The whole file, at most WEIR_CONFIG_BYTES, with a zero byte behind it; *text is to be freed. 0 or -errno: -ENXIO for
- * a FIFO that gets no writer within 3 s. */
+/* Reads a whole file of at most WEIR_CONFIG_BYTES and appends a zero byte; the caller frees *text. Returns 0 or -errno:
+ * -ENXIO for a FIFO without a writer within 3 s. */
 int weir_config_read(const char *path, char **text, size_t *length, struct weir_err *err);
 
-/* A line that weir_config_parse reads as these. False, and nothing is written, when the value cannot stand in a file:
- * it is empty, begins or ends with a space, or has a " #" or a control character in it. */
+/* Writes a line that weir_config_parse reads as name and value. Returns false and writes nothing if the value cannot
+ * stand in a file: if it is empty, starts or ends with a space, or contains " #" or a control character. */
 bool weir_config_write(FILE *out, const char *name, const char *value);
 
 #endif

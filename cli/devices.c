@@ -23,7 +23,7 @@ static void found(struct weir_device *device, bool present, const char *format, 
     va_end(args);
 }
 
-/* First number in a file of /proc, -1 when there is none. */
+/* Returns the number after key in a file of /proc; -1: none. */
 static int proc_number(const char *path, const char *key)
 {
     FILE *f = fopen(path, "re");
@@ -73,8 +73,7 @@ void weir_device_liburing(struct weir_device *device)
     device->present = weir_uring_describe(device->text, sizeof device->text);
 }
 
-/* The calls of the driver that doctor makes, with their documented C signatures: no header of CUDA is needed to build.
- */
+/* Driver functions with their documented C signatures, so that the build needs no CUDA header. */
 struct cuda {
     int (*init)(unsigned flags);
     int (*driver_version)(int *version);
@@ -85,7 +84,7 @@ struct cuda {
     int (*error_string)(int error, const char **text);
 };
 
-/* POSIX promises that a data pointer from dlsym converts to a function pointer; ISO C has no cast for it. */
+/* POSIX allows converting dlsym's result to a function pointer; ISO C has no cast for it. */
 static bool load_symbol(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);

@@ -1,4 +1,4 @@
-/* devices.h: what the kernel and the drivers of this machine offer, found by trying it. */
+/* devices.h: capabilities of the kernel and the drivers, found by probing, for weir doctor. */
 #ifndef WEIR_CLI_DEVICES_H
 #define WEIR_CLI_DEVICES_H
 
@@ -9,23 +9,23 @@
 
 struct weir_device {
     bool present;
-    char text[512]; /* what was found, or why it is not there */
+    char text[512]; /* description, or the reason why it is missing */
 };
 
-/* Whether this process may use io_uring. */
+/* Probes io_uring for this process. */
 void weir_device_io_uring(struct weir_device *device);
 
-/* liburing as built in: its version, and what of it this kernel has. */
+/* Describes the built-in liburing: its version, and the features that the kernel supports. */
 void weir_device_liburing(struct weir_device *device);
 
-/* The CUDA driver and its GPUs. Opens the driver library, which may take a second; nothing is kept. */
+/* Describes the CUDA driver and its GPUs. Loads the driver library, which may take a second. */
 void weir_device_cuda(struct weir_device *device);
 
-/* The rows below that of the driver: the module, each GPU and the way to it, CUPTI, nvJPEG. */
+/* Calls row for the CUDA module, each GPU with its bus, CUPTI and nvJPEG. */
 void weir_gpu_rows(const struct weir_gpu_facts *facts,
                    void (*row)(void *user, const char *name, bool present, const char *text), void *user);
 
-/* "gpus": [...], with numbers. */
+/* Writes the member "gpus" with the same facts as numbers. */
 void weir_gpu_rows_json(struct weir_json *json, const struct weir_gpu_facts *facts);
 
 #endif

@@ -14,7 +14,7 @@ static bool names_file(const struct weir_opt *opt)
     return opt->path != WEIR_PATH_NONE;
 }
 
-/* A text option names its choices too when they are a registry's. */
+/* Text options have choices too, if a registry provides them. */
 static bool has_choices(const struct weir_opt *opt)
 {
     return opt->kind == WEIR_OPT_ENUM || (opt->kind == WEIR_OPT_TEXT && strchr(opt->value, '|') && !names_file(opt));
@@ -25,7 +25,7 @@ static bool has_words(const struct weir_opt *opt)
     return has_choices(opt) || opt->allow_auto;
 }
 
-/* The values that can be offered, between spaces. */
+/* Prints the values to complete, separated by spaces. */
 static void put_words(FILE *out, const struct weir_opt *opt)
 {
     if (!has_choices(opt)) {
@@ -52,17 +52,17 @@ static const char *quote_man(char c)
     case '\\':
         return "\\e";
     case '-':
-        return "\\-"; /* a plain one becomes a typographic hyphen, which cannot be pasted into a shell */
+        return "\\-"; /* a plain one is rendered as a typographic hyphen, which shells do not accept */
     case '\'':
         return "\\(aq";
     case '.':
-        return "\\&."; /* at the start of a line it would be a request */
+        return "\\&."; /* a period at the start of a line begins a request */
     default:
         return NULL;
     }
 }
 
-/* Inside single quotes, in the [explanation] or :message: of _arguments and _describe. */
+/* Quotes for single quotes within the [explanation] or :message: of _arguments and _describe. */
 static const char *quote_zsh(char c)
 {
     switch (c) {
@@ -99,7 +99,7 @@ static void put_man(FILE *out, const char *text)
     put_quoted(out, text, quote_man);
 }
 
-/* No date: pages of one version are the same whenever they are built. */
+/* No date: pages of one version are reproducible. */
 static void man_head(FILE *out, const char *name, const char *summary)
 {
     fputs(".TH \"", out);
@@ -169,7 +169,7 @@ static void show_man(void *user, const char *heading, const struct weir_opt *opt
     fputs("\n", out);
 }
 
-/* A line is the command, a tab, and what it does. */
+/* Each line is a command, a tab, and an explanation. */
 static void man_examples(FILE *out, const char *examples)
 {
     char line[256];

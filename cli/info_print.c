@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above it `weir info` warns that reading costs more than decoding would. A default: the machine is not asked. */
+/* Read amplification above which weir info warns. A fixed default, independent of the machine. */
 static const double AMPLIFICATION_MAX = 4;
 
 /* ---- facts ---- */
@@ -14,10 +14,10 @@ static const double AMPLIFICATION_MAX = 4;
 struct camera_facts {
     struct weir_camera_probe probe;
     uint64_t frames, by_library;
-    uint64_t measured, bytes_min, bytes_max; /* frames whose bytes are known, and these */
+    uint64_t measured, bytes_min, bytes_max; /* frames of known size, and the smallest and largest size */
     double bytes_mean;
-    struct weir_frame_cost cost; /* of all frames, each alone */
-    double fetch_s;              /* measured, per frame, when that is amplified */
+    struct weir_frame_cost cost; /* of reading every frame by itself */
+    double fetch_s;              /* seconds per frame, measured if reads are amplified */
 };
 
 struct state_facts {
@@ -64,7 +64,7 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
     facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
 }
 
-/* Where frames end in padded rows is known of those that were read: the first one, and some more for this. */
+/* Frames in padded rows have a known size once they are read: the first one, and some more for this. */
 static int measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts, struct weir_err *err)
 {
     double fetch_s;
@@ -92,7 +92,7 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
     return rc;
 }
 
-/* How many times its own bytes a random frame costs. */
+/* Bytes read per byte of a random frame. */
 static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
 {
     return cost->stored ? (double)bytes / (double)cost->stored : 1;
@@ -153,7 +153,7 @@ static double median(const int *sorted, int n)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
 }
 
-/* The next layout of the table, from *at on, that episodes have; with their number. */
+/* Returns the next layout of the table, from *at on, that occurs, and its number of episodes. */
 static const char *next_layout(const struct weir_dataset *dataset, int *at, int *count)
 {
     const char *name, *summary, *why_not;
@@ -180,7 +180,7 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
-/* The kind of encoded colour is that of the first frame. */
+/* The frame kind's name; for encoded colour images, that of the first frame. */
 static const char *kind_name(const struct facts *facts, int c)
 {
     const struct weir_camera_probe *probe = &facts->cameras[c].probe;
@@ -250,7 +250,7 @@ static void print_state(const char *name, const char *key, const struct facts *f
     printf("\n");
 }
 
-/* Of the first episode. */
+/* Prints the texts of the first episode. */
 static void print_texts(const struct weir_dataset *dataset)
 {
     enum { SHOWN = 4, SHOWN_BYTES = 60 };

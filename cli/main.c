@@ -97,8 +97,8 @@ static int dispatch(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
 }
 
-/* A descriptor 0, 1 or 2 that the parent closed would be given to the next file opened, and results printed into it:
- * put something in its place that refuses them. */
+/* Fills closed descriptors 0 to 2 with /dev/null opened the wrong way: otherwise the next opened file would get the
+ * number, and results would be printed into it. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -106,8 +106,7 @@ static void hold_standard_descriptors(void)
             _exit(1);
 }
 
-/* Results that did not reach their reader are a failure, except that a reader who has seen enough (weir info | head)
- * needs no message. */
+/* Lost output is a failure. A reader that closed the pipe (weir info | head) gets no message. */
 static int finish_stdout(int status)
 {
     errno = 0;
@@ -132,7 +131,7 @@ enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 static struct sigaction before[CRASHES];
 static bool ends_by_itself;
 
-/* HDF5 1.10 calls exit when its initialisation fails. */
+/* HDF5 1.10 calls exit if its initialisation fails. */
 static void on_end_by_library(void)
 {
     static const char line[] =
@@ -145,7 +144,7 @@ static void on_end_by_library(void)
     _exit(1);
 }
 
-/* malloc leaves ENOMEM in errno. Any other crash, and a signal that somebody sent, is left to who had it before. */
+/* malloc leaves ENOMEM in errno. Other crashes and signals go to the previous handler. */
 static void on_crash(int number)
 {
     static const char line[] =
@@ -153,13 +152,13 @@ static void on_crash(int number)
         "process's limit of it (ulimit -v, its container's)\n";
     if (errno == ENOMEM) {
         if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
-            errno = 0; /* there is no standard error to write to */
+            errno = 0; /* stderr is closed */
         _exit(1);
     }
     for (int i = 0; i < CRASHES; i++)
         if (crashes[i] == number)
             sigaction(number, &before[i], NULL);
-    raise(number); /* when this handler is left */
+    raise(number); /* delivered after this handler returns */
 }
 
 /* Returns status; from here on an exit is the program's own. */
@@ -173,7 +172,7 @@ static int end(int status)
 static void watch_crashes(void)
 {
     atexit(on_end_by_library);
-    static uint8_t bytes[16384]; /* some crashes are an end of the stack */
+    static uint8_t bytes[16384]; /* stack overflows need a stack of their own */
     const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     sigaltstack(&stack, NULL);
@@ -186,7 +185,7 @@ int main(int argc, char **argv)
     hold_standard_descriptors();
     weir_commands_complete();
     watch_crashes();
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not end a run */
+    signal(SIGXFSZ, SIG_IGN); /* the writer reports a file size limit as an error */
     return end(finish_stdout(dispatch(argc, argv)));
 }

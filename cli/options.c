@@ -38,12 +38,12 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    weir_err_set(&err, -EINVAL, "%s", text); /* what the user typed may hold control characters */
+    weir_err_set(&err, -EINVAL, "%s", text); /* removes control characters that the user typed */
     fprintf(stderr, "weir %s: %s\nTry: weir %s --help\n", command->name, err.text, command->name);
     return -EINVAL;
 }
 
-/* What to do about a shortage is the same wherever it occurs: it is added here, unless the error line has it. */
+/* Adds advice about shortages of memory or disk, unless the error has its own. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
     const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
@@ -76,7 +76,7 @@ bool weir_names_close(const char *typed, const char *name, int *best)
 {
     int d = distance(typed, name);
     int limit = (int)strlen(name) / 3 + 1;
-    /* "--epochs" for --num-epochs, "--batch" for --batch-size: part of a name is a near miss as well. */
+    /* part of a name counts as close: --epochs for --num-epochs, --batch for --batch-size */
     if (d > limit && strlen(typed) >= 4 && strstr(name, typed))
         d = limit;
     if (d > limit || d >= *best)
@@ -85,7 +85,7 @@ bool weir_names_close(const char *typed, const char *name, int *best)
     return true;
 }
 
-/* Copies the name part of "--name=value" with hyphens for underscores. */
+/* Copies the name of "name=value", with hyphens in place of underscores. */
 static void option_name(const char *typed, char name[NAME_BYTES])
 {
     size_t n = strcspn(typed, "=");
@@ -179,10 +179,10 @@ static int unknown_option(const struct weir_command *command, const char *name)
 
 /* ---- one option ---- */
 
-/* Where an option stands. */
+/* Location of an option, for errors. */
 struct origin {
     const struct weir_command *command;
-    const char *file; /* of --config; NULL: the command line */
+    const char *file; /* settings file; NULL: the command line */
     int line;
 };
 
@@ -193,7 +193,7 @@ static int usage_error(const struct origin *origin, const char *text)
     return weir_usage_error(origin->command, "%s", text);
 }
 
-/* name: as it was typed, which may be the old one. */
+/* name: as typed, which may be the option's old name. */
 static int set_option(const struct origin *origin, const struct weir_opt_walk *found, const char *name,
                       const char *text, void *values)
 {
@@ -241,7 +241,7 @@ static int take_line(const struct origin *origin, const struct weir_config_line 
     return usage_error(origin, text);
 }
 
-/* Options of text borrow from the file's bytes. */
+/* Text options borrow the file's bytes, which live until the next call. */
 static int take_file(const struct weir_command *command, const char *path, void *values)
 {
     static char *text;
@@ -261,7 +261,7 @@ static int take_file(const struct weir_command *command, const char *path, void 
     return rc;
 }
 
-/* Whether argv[i] is --config, and its value, which is the next word unless it is in this one; NULL = it has none. */
+/* Returns whether argv[i] is --config. *path: its value, in this word or the next; NULL: missing. */
 static bool is_config(const struct weir_command *command, int argc, char **argv, int i, const char **path)
 {
     size_t n = strlen(weir_opt_config.name);
@@ -274,7 +274,7 @@ static bool is_config(const struct weir_command *command, int argc, char **argv,
     return true;
 }
 
-/* The file's options come before those of the command line, wherever --config stands in it. */
+/* Applies the settings file first, so that the command line takes precedence. */
 static int take_config(const struct weir_command *command, void *values, int argc, char **argv, const char **config)
 {
     const char *found = NULL, *path;
@@ -293,7 +293,7 @@ static int take_config(const struct weir_command *command, void *values, int arg
 
 /* ---- the command line ---- */
 
-/* Takes the option at argv[*i], and its value from argv[*i + 1] when it is not in the same word. */
+/* Takes the option at argv[*i], with its value from argv[*i + 1] unless it is in the same word. */
 static int take_option(const struct weir_command *command, int argc, char **argv, int *i, void *values)
 {
     const char *typed = argv[*i] + 2;
@@ -301,7 +301,7 @@ static int take_option(const struct weir_command *command, int argc, char **argv
     const struct origin origin = {.command = command};
     struct weir_opt_walk found;
     char name[NAME_BYTES];
-    if (is_config(command, argc, argv, *i, &value)) { /* take_config took it */
+    if (is_config(command, argc, argv, *i, &value)) { /* already applied by take_config */
         *i += typed[strlen(weir_opt_config.name)] != '=';
         return 0;
     }
@@ -330,7 +330,7 @@ static void set_preset(const struct weir_opt *opt, void *values)
         assert(!"a default of the table parses");
 }
 
-/* Rows of a shared table that the command lacks get their defaults, too; the command's own options override them. */
+/* Shared rows that the command lacks get their defaults, too. The command's own rows override shared ones. */
 static void set_presets(const struct weir_command *command, void *values)
 {
     for (const struct weir_opt_set *set = command->sets; set && set->opts; set++)

@@ -12,16 +12,16 @@
 
 enum { USES_MAX = 256 };
 
-/* A file or folder that the command line names. */
+/* A file or folder on the command line. */
 struct use {
     char label[96];             /* "--log" */
-    const struct weir_opt *opt; /* NULL: an argument, or a stream */
+    const struct weir_opt *opt; /* NULL: an argument or a stream */
     const char *path;
-    char *resolved; /* owned: without links; NULL for a descriptor */
+    char *resolved; /* owned; path without links; NULL: a descriptor */
     enum weir_opt_path how;
     bool there, known, no_memory;
-    struct stat st;       /* of the file, else of the nearest folder that exists */
-    const char *new_name; /* from that folder on; NULL when it is there */
+    struct stat st;       /* of the file, or of the nearest existing folder */
+    const char *new_name; /* path below that folder; NULL: the file exists */
 };
 
 struct uses {
@@ -47,7 +47,7 @@ static void squeeze(char *path)
     *to = '\0';
 }
 
-/* resolved stays NULL for a loop of links too: opening such a path fails. */
+/* resolved remains NULL for a loop of links, which cannot be opened either. */
 static void identify(struct use *use)
 {
     use->resolved = weir_output_resolve(use->path);
@@ -74,7 +74,7 @@ static void identify(struct use *use)
 
 static struct use *add_entry(struct uses *uses, enum weir_opt_path how, const char *path)
 {
-    assert(uses->n < USES_MAX); /* options and arguments of a command are fewer */
+    assert(uses->n < USES_MAX); /* commands have fewer options and arguments */
     struct use *use = &uses->at[uses->n++];
     *use = (struct use){.path = path, .how = how};
     return use;
@@ -147,7 +147,7 @@ static bool is_into_input(const struct use *a, const struct use *b)
     return a->how == WEIR_PATH_WRITE_INTO && b->how == WEIR_PATH_READ && a->there && S_ISDIR(a->st.st_mode);
 }
 
-/* Whether other is one of the files that the folder gets. */
+/* Returns whether other is one of the files written into the folder. */
 static bool is_file_of(const struct use *folder, const struct use *other)
 {
     for (const char *at = folder->opt->files; at && *at; at += strcspn(at, " "), at += *at == ' ') {
@@ -217,7 +217,7 @@ int weir_outputs_check(const struct weir_command *command, const void *values, c
                        const char *config, struct weir_err *err)
 {
     struct uses uses;
-    uses.n = 0; /* entries are filled as they are added */
+    uses.n = 0; /* entries are initialised when added */
     for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
         add_option(&uses, walk.opt, (const char *)values + walk.at);
     add_option(&uses, &weir_opt_config, &(const void *){config});

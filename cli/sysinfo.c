@@ -20,13 +20,13 @@ static void copy_line(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* Copies what follows "key" and the separator in the first line of file that begins with key. */
+/* Copies the value of the first line that starts with key and the separator. */
 static bool find_value(const char *file, const char *key, char separator, char *out, size_t size)
 {
     FILE *f = fopen(file, "re");
     if (!f)
         return false;
-    char line[8192]; /* the flags of a current CPU are 2 KB */
+    char line[8192]; /* a current CPU has 2 KB of flags */
     bool found = false;
     while (!found && fgets(line, sizeof line, f)) {
         const char *at = strchr(line, separator);
@@ -127,7 +127,7 @@ void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json)
     weir_json_text(json, "governor", info->governor);
 }
 
-/* The mount whose folder is the longest prefix of path; of several on one folder the last one mounted is on top. */
+/* Finds the mount with the longest prefix of path. The last of several mounts on one folder is on top. */
 static void longest_mount(FILE *mounts, const char *path, dev_t device, char *buf, size_t size)
 {
     char line[8192];
@@ -141,7 +141,7 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
             continue;
         size_t n = strcmp(mount, "/") == 0 ? 0 : strlen(mount);
         bool prefix = strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
-        /* Device numbers differ from st_dev on btrfs subvolumes: a prefix is enough, an equal device settles it. */
+        /* st_dev differs from the mount's device on btrfs subvolumes: a prefix suffices, an equal device is certain */
         bool same = makedev(major_number, minor_number) == device;
         if (!prefix || 2 * n + same + 1 < best)
             continue;
@@ -150,7 +150,7 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
     }
 }
 
-/* In a changed root no mount may cover the path; the kernel's number for the type is left. */
+/* Under chroot no mount may cover the path; statfs still reports a type. */
 static void type_by_number(const char *path, char *buf, size_t size)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* sysinfo.h: facts about the machine and the build, as data: for weir doctor and for the run line of the log. */
+/* sysinfo.h: facts about the machine and the build, for weir doctor and the log's run line. */
 #ifndef WEIR_CLI_SYSINFO_H
 #define WEIR_CLI_SYSINFO_H
 
@@ -11,11 +11,11 @@
 
 struct weir_sysinfo {
     char cpu_model[128];
-    char isa[256];                   /* instruction sets that matter to decoding: "sse4_2 avx2 avx512bw" */
+    char isa[256];                   /* instruction sets relevant to decoding: "sse4_2 avx2 avx512bw" */
     bool tsc_invariant;              /* constant_tsc and nonstop_tsc */
-    struct weir_cores cores;         /* usable cores, and the cgroup's memory limit */
-    uint64_t memory_total_bytes;     /* 0 when unknown, likewise below */
-    uint64_t memory_available_bytes; /* weir_memory_available_bytes: what checks of memory take for free */
+    struct weir_cores cores;         /* usable cores and the cgroup's memory limit */
+    uint64_t memory_total_bytes;     /* 0: unknown; likewise below */
+    uint64_t memory_available_bytes; /* weir_memory_available_bytes */
     char kernel[160];                /* "Linux 6.1.0-18-amd64 x86_64" */
     char os[128];                    /* PRETTY_NAME of /etc/os-release */
     char governor[32];               /* of cpu0: "performance"; "not exposed" in most virtual machines */
@@ -23,17 +23,17 @@ struct weir_sysinfo {
 
 void weir_sysinfo_read(struct weir_sysinfo *info);
 
-/* Writes the facts as members of the object that is open in json. */
+/* Writes the facts as members of the open object. */
 void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json);
 
-/* Type of the filesystem that holds path ("ext4", "overlay", "nfs4"); "unknown" when it cannot be told. */
+/* Copies the type of path's filesystem ("ext4", "overlay", "nfs4"), or "unknown". */
 void weir_filesystem_of(const char *path, char *buf, size_t size);
 
-/* "0.1.0", and what git describe said when this was built ("unknown" outside a checkout). */
+/* "0.1.0", and the build's git describe ("unknown" outside a checkout). */
 const char *weir_version(void);
 const char *weir_git_describe(void);
 
-/* Compiler and C library, for results that are compared: "gcc 12.2.0", "glibc 2.36". */
+/* Compiler and C library: "gcc 12.2.0", "glibc 2.36". */
 const char *weir_compiler(void);
 void weir_libc(char *buf, size_t size);
 

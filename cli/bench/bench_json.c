@@ -78,7 +78,7 @@ static void stages(struct weir_json *json, const struct weir_turn *turn)
     weir_json_known(json, "bound_part", bound ? part : -1);
 }
 
-/* Every turn, so that others can count in their own way. */
+/* Writes every trial, for other statistics. */
 static void turns(struct weir_json *json, const struct weir_cell *cell)
 {
     weir_json_array(json, "turns");

@@ -130,7 +130,7 @@ static double limit_fraction(const struct weir_grid *grid, const struct weir_cel
     return ratio.n > 0 ? ratio.median : -1;
 }
 
-/* "1.52" of the reference, "tie" behind it. */
+/* Ratio to the reference, such as "1.52", followed by "tie" if it may be 1. */
 static void ratio_text(char text[24], const struct weir_cell *cell, const struct weir_cell *reference)
 {
     struct weir_interval ratio;
@@ -177,7 +177,7 @@ static void print_table(const struct bench_results *results, FILE *out)
             print_cell(results, &grid->cells[i], out);
 }
 
-/* The rows of the typical turn with the most time, longest first. */
+/* Prints the longest stages of the median trial, longest first. */
 static void print_stages(const struct weir_turn *turn, FILE *out)
 {
     bool shown[WEIR_TURN_STAGES] = {false};

@@ -1,4 +1,4 @@
-/* bench_print.h: what `weir bench` found out, as a table, as one JSON object, as a line of CSV a cell. */
+/* bench_print.h: results of weir bench as a table, as one JSON object, or as one CSV line per candidate. */
 #ifndef WEIR_CLI_BENCH_BENCH_PRINT_H
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
@@ -17,14 +17,13 @@ struct bench_results {
     double took_s;
 };
 
-/* Of the format's cells the one that others are compared with: the best of as-is, or of the first format; NULL = none.
- */
+/* The candidate that others are compared with: the best one of as-is, else of the first format; NULL: none. */
 const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold);
-/* The best of all cells in this state. */
+/* The fastest candidate in this cache state. */
 const struct weir_cell *bench_leader(const struct weir_grid *grid, bool cold);
-/* The command line, quoted for a shell, without --json. */
+/* Prints the candidate's command line, quoted for a shell, without --json. */
 void bench_command(const struct weir_cell *cell, FILE *out);
-/* How the rotations ended, a line each; "" when everything is as it should be. */
+/* Prints one line per cache state whose rounds ended early or scattered. */
 void bench_remarks(const struct bench_results *results, FILE *out);
 
 void bench_print(const struct bench_results *results, FILE *out);

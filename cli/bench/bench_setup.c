@@ -11,16 +11,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const double CONVERT_PART = 0.5;                /* of the time, for copies at most */
-static const double DISK_PART = 0.9;                   /* of what is free, for copies at most */
-enum { LIMIT_FRAMES = 512 };                           /* in an epoch of a limit cell, about */
-static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* larger copies are not loaded into memory for it */
+static const double CONVERT_PART = 0.5;                /* max fraction of the time limit for copies */
+static const double DISK_PART = 0.9;                   /* max fraction of free disk space for copies */
+enum { LIMIT_FRAMES = 512 };                           /* approximate frames per epoch of a limit candidate */
+static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* max size of a copy that is loaded into memory */
 
 struct wanted {
     struct weir_copy_spec spec;
     char path[4096];
     bool there;
-    uint64_t bytes; /* about, when it is not */
+    uint64_t bytes; /* estimated if the copy does not exist */
     bool left_out;
 };
 
@@ -62,7 +62,8 @@ static void wish_for(struct wish *wish, const struct bench_setup *setup, const c
         wish->n++;
 }
 
-/* Without --formats: DATA itself, then what every format can hold of the source's codec, then raw, then PNG once. */
+/* Without --formats: DATA itself, every format that can hold the source's codec, the same with raw frames, and one PNG
+ * copy. */
 static void default_formats(struct wish *wish, const struct bench_setup *setup)
 {
     const char *name, *summary, *why_not, *png = "png";
@@ -112,12 +113,12 @@ static int named_formats(struct wish *wish, const struct bench_setup *setup, str
 
 static void default_folder(struct bench_setup *setup)
 {
-    char *real = realpath(setup->data, NULL); /* "." has a name, too */
+    char *real = realpath(setup->data, NULL); /* resolves "." */
     snprintf(setup->folder, sizeof setup->folder, "%s.bench", real ? real : setup->data);
     free(real);
 }
 
-/* What decides which bytes a copy has, beside the source's files. */
+/* The options that decide a copy's content, as text. */
 static void copy_options(const struct bench_setup *setup, char *text, size_t size)
 {
     size_t used = 0;
@@ -145,7 +146,7 @@ static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err 
     return 0;
 }
 
-/* Leaves out what the disk has no room for, the largest first. */
+/* Drops copies that do not fit on the disk, the largest first. */
 static void fit_disk(struct bench_setup *setup, struct wish *wish)
 {
     double free_bytes = DISK_PART * (double)weir_copy_free_bytes(setup->folder), needed = 0;
@@ -216,7 +217,7 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     return *setup->interrupted ? -EINTR : rc;
 }
 
-/* -EINTR, or 0: what cannot be made is left out. */
+/* Returns -EINTR or 0. Drops copies that fail. */
 static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir_err *err)
 {
     uint64_t begin_ns = weir_clock_monotonic_ns();
@@ -247,7 +248,8 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
 
 /* ---- what the grid gets ---- */
 
-/* Batches of a limit cell's epoch: few, as what they are made of is loaded into memory before it is measured. */
+/* Batches per epoch of a limit candidate: few, as their bytes are loaded into memory before the measurement. 0: too
+ * large. */
 static int limit_batches(const struct bench_setup *setup, uint64_t bytes, int cameras)
 {
     uint64_t available = weir_memory_available_bytes();
@@ -315,7 +317,7 @@ static int open_source(struct bench_setup *setup, int *cameras, struct weir_err 
     return rc;
 }
 
-/* Those that are there; the source's files were listed for number 0, wherever it stands in --formats. */
+/* Adds the existing copies. The source's files were listed as number 0, whatever its position in --formats. */
 static int add_formats(struct bench_setup *setup, const struct wish *wish, int cameras, struct weir_err *err)
 {
     struct weir_path_list of_source = setup->files[0];

@@ -1,5 +1,4 @@
-/* bench_setup.h: what `weir bench` compares: its options, and the copies of the dataset, made where they are missing.
- */
+/* bench_setup.h: options of weir bench, and the copies of the dataset that it compares. */
 #ifndef WEIR_CLI_BENCH_BENCH_SETUP_H
 #define WEIR_CLI_BENCH_BENCH_SETUP_H
 
@@ -25,22 +24,21 @@ struct bench_setup {
     const struct bench_options *options;
     const char *data;
     struct weir_copy_source source;
-    char folder[4096]; /* that copies are in */
-    uint64_t end_ns;   /* weir_clock_monotonic_ns: when the time is up */
+    char folder[4096]; /* of the copies */
+    uint64_t end_ns;   /* deadline: weir_clock_monotonic_ns */
     const volatile sig_atomic_t *interrupted;
-    struct weir_words common;                             /* options of weir run, for every cell */
-    char cameras[WEIR_CAMERAS_MAX * (WEIR_NAME_MAX + 1)]; /* "a,b": what is compared, and all that copies have */
-    struct weir_words source_only;                        /* options of weir run and weir convert, for DATA itself */
+    struct weir_words common;                             /* options of weir run for every candidate */
+    char cameras[WEIR_CAMERAS_MAX * (WEIR_NAME_MAX + 1)]; /* "a,b": the compared cameras, and all that copies contain */
+    struct weir_words source_only; /* options of weir run and weir convert that only DATA needs */
     int n_formats;
     struct weir_grid_format formats[WEIR_GRID_FORMATS];
-    char *paths[WEIR_GRID_FORMATS];                 /* owned, of these */
+    char *paths[WEIR_GRID_FORMATS];                 /* owned */
     struct weir_path_list files[WEIR_GRID_FORMATS]; /* likewise */
-    char left_out[2048];                            /* lines about formats that are not compared, and why; "" = none */
+    char left_out[2048];                            /* lines about dropped formats, with reasons; may be empty */
 };
 
-/* Opens DATA, decides about formats, and runs `weir convert` for those that the work folder does not have. Says on
- * stderr what is being done. 0; -EINVAL for a usage error; -EINTR; negative when DATA cannot be read. A format that
- * cannot be had is left out. */
+/* Opens DATA, chooses formats, and runs weir convert for missing copies, with progress on stderr. Drops formats that
+ * cannot be created. Returns 0, -EINVAL for a usage error, -EINTR, or another negative code if DATA cannot be read. */
 int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
                           const volatile sig_atomic_t *interrupted, struct weir_err *err);
 void weir_bench_setup_close(struct bench_setup *setup);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TURN_PATIENCE_S = 120 };
-static const double START_S = 0.25;           /* of a turn's process, about */
-static const uint64_t LINE_NS = 10000000000u; /* between lines of progress, where there is no terminal */
+static const double START_S = 0.25;           /* approximate start-up time of a trial's process */
+static const uint64_t LINE_NS = 10000000000u; /* between progress lines without a terminal */
 
 #define FIELD(field) .offset = offsetof(struct bench_options, field)
 
@@ -68,7 +68,7 @@ static struct weir_grid_config grid_config(const struct bench_options *o)
                                      .seconds = o->min_seconds};
 }
 
-/* Engines, decoders and devices that weir run would refuse are refused before anything is converted. */
+/* Rejects engines, decoders and devices that weir run would reject, before anything is converted. */
 static int check_names(const struct bench_options *o, struct weir_err *err)
 {
     char values[WEIR_GRID_LIST][32];
@@ -113,7 +113,7 @@ struct bench {
     struct bench_setup setup;
     struct weir_grid grid;
     bool terminal, shown;
-    uint64_t line_ns; /* of the last line of progress */
+    uint64_t line_ns; /* time of the last progress line */
 };
 
 static void clear_progress(struct bench *b)
@@ -181,7 +181,7 @@ static void announce(const struct bench *b)
                 left > 0 ? left : 0);
 }
 
-/* Warm cells first: what a cold turn drops would have to be read again for the next warm one. */
+/* Warm candidates come first: cold trials drop the files from the page cache. */
 static int measure(struct bench *b, struct bench_results *results)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), end_ns = b->setup.end_ns, half_ns = end_ns;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How --device cuda became this GPU. Nothing without local ranks, and with a number. */
+/* Explains which GPU --device cuda chose among local ranks. */
 static void print_why(const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
 {
     if (facts->gpus == 1)
@@ -187,7 +187,7 @@ static void write_versions(struct weir_json *json)
     weir_json_end(json, '}');
 }
 
-/* What automatic settings became. */
+/* Writes the resolved values of automatic settings. */
 static void write_used(struct weir_json *json, const struct weir_run_head *head, const struct weir_loader *loader)
 {
     struct weir_loader_facts facts;

@@ -1,4 +1,4 @@
-/* run_head.h: what is said of a run before its first batch: lines for people, and the line "run" of the log. */
+/* run_head.h: output before a run's first batch: lines on stderr, and the log's line "run". */
 #ifndef WEIR_CLI_RUN_RUN_HEAD_H
 #define WEIR_CLI_RUN_RUN_HEAD_H
 
@@ -10,21 +10,21 @@
 
 #include <stdio.h>
 
-/* All borrowed. */
+/* All members are borrowed. */
 struct weir_run_head {
     const struct weir_command *command;
-    const void *values; /* of the command's options, which the log repeats */
+    const void *values; /* the command's option values, for the log */
     const struct run_options *options;
     const char *data;
     const struct weir_ranks *ranks;
     const struct weir_run_consumer *consumer; /* may be NULL */
 };
 
-/* Prints the machine line to stderr; its part of the cores is the loader's. */
+/* Prints the machine line to stderr, with the loader's share of the cores. */
 void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader);
-/* To stderr. */
+/* Prints to stderr. */
 void weir_run_head_print(const struct weir_run_head *head, const struct weir_loader *loader);
-/* load_average: when the run began; negative = not known. */
+/* load_average: at the start of the run; negative: unknown. */
 void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct weir_loader *loader,
                        double load_average);
 

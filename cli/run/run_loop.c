@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* fractions in the page cache that are as good as none and all */
+static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* cached fractions that count as cold and warm */
 
-/* What one epoch has cost so far. */
+/* Costs of the current epoch so far. */
 struct epoch {
-    int number; /* from 0; -1 = none begun */
+    int number; /* from 0; -1: none begun */
     uint64_t train_ns, val_ns, train_wait_ns;
     uint64_t samples, images, batches;
 };
@@ -28,21 +28,21 @@ struct loop {
     const struct weir_run_config *run;
     const volatile sig_atomic_t *interrupted;
     struct weir_loader_facts facts;
-    struct weir_run_gpu *gpu;             /* NULL: batches are the CPU's */
-    struct weir_gpu_figures gpu_at_epoch; /* when it began */
+    struct weir_run_gpu *gpu;             /* NULL: batches are in host memory */
+    struct weir_gpu_figures gpu_at_epoch; /* at the start of the epoch */
     struct epoch epoch;
-    double cached; /* fraction of the dataset in the page cache when the epoch began */
+    double cached; /* cached fraction of the dataset at the start of the epoch */
     struct weir_loader_reports *reports;
     struct weir_run_window window;
-    uint64_t stall_ns; /* on a GPU: its stream's waits before the window */
+    uint64_t stall_ns; /* on a GPU: waits of the stream before the window */
     uint64_t start_ns;
     int tables;       /* printed so far */
     uint64_t batches; /* of the run so far */
     bool cut_short;   /* ended before its last batch */
-    bool failed;      /* by an error */
-    int last_epoch;   /* finished or cut short, from 0; -1 = none */
+    bool failed;      /* ended by an error */
+    int last_epoch;   /* last finished or interrupted epoch, from 0; -1: none */
     uint64_t mark_ns;
-    uint64_t progress_ns; /* when progress was shown last */
+    uint64_t progress_ns; /* time of the last progress output */
     bool terminal;
 };
 
@@ -163,7 +163,7 @@ static enum weir_reads reads_of(const struct loop *l)
     return l->cached <= COLD_MAX ? WEIR_READS_COLD : l->cached >= WARM_MIN ? WEIR_READS_WARM : WEIR_READS_PARTLY;
 }
 
-/* The GPU's part of an epoch's line. */
+/* Fills the GPU's part of an epoch's line. */
 static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
 {
     struct weir_gpu_figures now;
@@ -177,7 +177,7 @@ static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
         line->gpu_busy_fraction = fmin((double)(now.busy_ns - then->busy_ns) / 1e9 / line->total_s, 1);
     if (line->train_s > 0)
         line->data_wait_fraction += (double)(now.train_stall_ns - then->train_stall_ns) / 1e9 / line->train_s;
-    line->data_wait_fraction = fmin(line->data_wait_fraction, 1); /* host and stream may wait at the same time */
+    line->data_wait_fraction = fmin(line->data_wait_fraction, 1); /* host and stream may wait simultaneously */
     l->gpu_at_epoch = now;
 }
 
@@ -234,7 +234,7 @@ static void begin_window(struct loop *l)
     weir_run_window_begin(&l->window, l->run->opened_ns);
 }
 
-/* The batch is accounted for. */
+/* Adds a batch to the window. */
 static int note_window(struct loop *l, const struct weir_batch *batch, bool last, struct weir_err *err)
 {
     if (!weir_run_window_batch(&l->window, batch, l->facts.images_per_sample, last, l->mark_ns))
@@ -248,7 +248,7 @@ static void say_measured(struct loop *l)
 {
     struct weir_measured_line line;
     weir_run_window_finish(&l->window, &line);
-    if (l->gpu && line.seconds > 0) /* host and stream may wait at the same time */
+    if (l->gpu && line.seconds > 0) /* host and stream may wait simultaneously */
         line.data_wait_fraction =
             fmin(line.data_wait_fraction + (double)(stall_ns(l) - l->stall_ns) / 1e9 / line.seconds, 1);
     line.peak_rss_bytes = weir_peak_rss_bytes();
@@ -263,7 +263,7 @@ static void say_measured(struct loop *l)
         weir_measured_log(l->run->log, &line);
 }
 
-/* Four times a second on a terminal, every ten seconds as a plain line elsewhere. */
+/* Shows progress four times per second on a terminal, else as a plain line every ten seconds. */
 static void progress(struct loop *l, const struct weir_batch *batch)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
@@ -294,7 +294,7 @@ static void account(struct loop *l, const struct weir_batch *batch)
     l->mark_ns = now_ns;
 }
 
-/* The epoch's last batch: training's, when there is no validation. */
+/* Returns whether the batch is the last one of its epoch. */
 static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
 {
     const struct weir_sampler *sampler = weir_loader_sampler(l->loader);
@@ -303,7 +303,7 @@ static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
     return last_part && plan->index + 1 == weir_sampler_batches(sampler, plan->split);
 }
 
-/* The GPU's work of an epoch belongs to its time. */
+/* Waits for the epoch's GPU work, which belongs to its time. */
 static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
 {
     if (!l->gpu)
@@ -316,10 +316,10 @@ static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
     return rc;
 }
 
-/* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
+/* Runs before the next epoch's first batch is requested, so that its wait belongs to the next epoch. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
 {
-    int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* the window goes on over the border */
+    int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* the window continues across epochs */
     if (rc < 0)
         return rc;
     WEIR_ZONE(WEIR_STAGE_REPORT);
@@ -341,8 +341,7 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     return rc;
 }
 
-/* The reader of the output has left, or the disk is full: the run ends. The caller reports it when it closes the file.
- */
+/* Returns whether the output is lost: its reader left, or the disk is full. The caller reports it on closing the file. */
 static bool output_lost(const struct loop *l)
 {
     return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));
@@ -411,7 +410,7 @@ static int consume(struct loop *l, struct weir_err *err)
     return 0;
 }
 
-/* The line of an epoch that was cut short, and the final table. */
+/* Prints the line of an interrupted epoch, and the final table. */
 static int finish(struct loop *l)
 {
     if (l->run->seconds > 0)
@@ -453,7 +452,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
     begin_window(&l);
-    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* cannot it be written? Now, not in hours. */
+    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* fails now rather than in hours */
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, consumer_stream(run), err);
     if (rc == 0)
@@ -461,7 +460,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.failed = rc < 0;
     weir_zone_begin(WEIR_STAGE_REPORT);
     if (l.gpu)
-        weir_run_gpu_drain(l.gpu, NULL); /* what was cut short counts too */
+        weir_run_gpu_drain(l.gpu, NULL); /* interrupted epochs count too */
     weir_run_profile_finish(run->profile);
     l.cut_short = !l.window.over && weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)

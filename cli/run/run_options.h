@@ -18,14 +18,14 @@ struct run_options {
     int row_limit;
 };
 
-/* The rows that are not the loader's. Offsets are into a struct run_options. A row without a name ends the table. */
+/* Rows apart from the loader's. Offsets are into struct run_options. A row without a name ends the table. */
 extern const struct weir_opt weir_run_opts[];
 extern const char weir_run_examples[];
 
 /* Copies the options that decide what a run costs; texts stay borrowed. */
 void weir_run_options_copy(struct weir_run_options *to, const struct run_options *from);
 
-/* Both tables, for a command whose struct has a struct run_options at this offset. */
+/* Sets of both tables, for a command whose struct has a struct run_options at this offset. */
 #define WEIR_RUN_SETS(at, users)                                                                                       \
     {                                                                                                                  \
         {weir_loader_opts, (at) + offsetof(struct run_options, loader), users}, {weir_run_opts, at, users},            \

@@ -12,7 +12,7 @@
 
 enum { STEPS_KEPT = 1 << 16, WINDOWS_KEPT = 64 };
 
-/* By the loop's own clocks, which know nothing of traces. */
+/* Times by the loop's own clock, independent of the trace. */
 struct step {
     int64_t number;
     uint64_t ns, wait_ns;
@@ -20,9 +20,9 @@ struct step {
 
 struct window {
     int64_t first, last, steps;
-    uint64_t ns, wait_ns; /* of these steps */
+    uint64_t ns, wait_ns; /* sums over the window's steps */
     uint64_t events, dropped;
-    char path[4096]; /* "" = error */
+    char path[4096]; /* "": error */
     char error[512];
 };
 
@@ -32,11 +32,11 @@ struct weir_run_profile {
     struct weir_loader *loader;
     int64_t step;
     uint64_t step_start_ns;
-    pthread_mutex_t lock; /* the steps and windows: the profiler's thread looks at them */
-    struct step *steps;   /* of number n at n % STEPS_KEPT */
+    pthread_mutex_t lock; /* guards steps and windows, which the profiler's thread reads */
+    struct step *steps;   /* step n is at n % STEPS_KEPT */
     struct window windows[WINDOWS_KEPT];
-    int64_t n_windows, n_failed; /* all that there were, and those whose trace was not written */
-    struct weir_err first;       /* why the first of these was not */
+    int64_t n_windows, n_failed; /* total, and those whose trace was not written */
+    struct weir_err first;       /* reason of the first failure */
 };
 
 static void on_message(void *user, const char *line)
@@ -109,7 +109,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
     config.worker_ops = profile->config.worker_ops;
-    config.whole_steps = true; /* the last step is the one in which the loader reports that there are no more batches */
+    config.whole_steps = true; /* the last step ends when the loader reports the end of the batches */
     config.folder = profile->config.folder;
     config.metadata = metadata;
     config.on_trace_ready = on_window;
@@ -199,7 +199,7 @@ static double share(const struct window *window)
     return window->ns ? (double)window->wait_ns / (double)window->ns : 0;
 }
 
-/* What a stream waits for batches is known when the GPU is through with the step, which is later. */
+/* A stream's waits for batches are known only after the GPU has finished the step. */
 static void print_window(FILE *out, const struct window *window, bool on_gpu)
 {
     if (window->first == window->last)
@@ -225,7 +225,7 @@ static void print_averages(FILE *out, struct weir_run_profile *profile)
     weir_averages_close(&averages);
 }
 
-/* Of the last window; empty without one. */
+/* Idle time of the last window; empty without one. */
 static int make_idle(struct weir_run_profile *profile, struct weir_gpu_idle *idle)
 {
     struct weir_trace *trace = weir_profiler_last(profile->profiler);
@@ -251,7 +251,7 @@ void weir_run_profile_idle(struct weir_run_profile *profile, struct weir_report_
     weir_gpu_idle_clear(&idle);
 }
 
-/* Without a GPU in the trace there is nothing to say. */
+/* Prints nothing without a GPU in the trace. */
 static void print_idle(FILE *out, struct weir_run_profile *profile)
 {
     struct weir_gpu_idle idle;
@@ -260,7 +260,7 @@ static void print_idle(FILE *out, struct weir_run_profile *profile)
     weir_gpu_idle_clear(&idle);
 }
 
-/* Of the last window; nothing without a GPU. */
+/* Prints the kernel clocks of the last window; nothing without a GPU. */
 static void print_clocks(FILE *out, struct weir_run_profile *profile)
 {
     const struct weir_trace *trace = weir_profiler_last(profile->profiler);

@@ -30,14 +30,14 @@ static void on_signal(int number)
 
 static void catch_signals(void)
 {
-    /* A write that is under way goes on, sleeps do not; the second signal kills. */
+    /* SA_RESTART resumes writes, but not sleeps; SA_RESETHAND lets a second signal kill. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* What the loader reports while it opens and works. */
+/* State of the loader's callbacks. */
 struct messages {
     struct weir_index_progress progress;
     const char *command;
@@ -76,7 +76,7 @@ static void to_config(const struct weir_run_head *head, struct messages *message
 
 /* ---- the options ---- */
 
-/* Mean and standard deviation of ImageNet's training images, as torchvision's models expect them. */
+/* Mean and standard deviation of ImageNet, as torchvision's models expect them. */
 static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f}, imagenet_std[3] = {0.229f, 0.224f, 0.225f};
 
 static int parse_norm(float to[3], const char *option, const char *text, const float known[3], double least,
@@ -146,7 +146,7 @@ static int to_format(struct run_options *o, struct weir_err *err)
     return rc < 0 ? rc : parse_norms(&o->loader.format, o->mean, o->std, err);
 }
 
-/* The options of the profile, checked before anything is opened. */
+/* Checks the profile's options before anything is opened. */
 static int to_profile(const struct run_options *o, struct weir_run_profile_config *profile, struct weir_err *err)
 {
     *profile = (struct weir_run_profile_config){
@@ -178,7 +178,7 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
 
 /* ---- running ---- */
 
-/* What is written before the first batch. */
+/* Opens the output files and prints the head. */
 static int begin_outputs(const struct weir_run_head *head, const struct weir_run_profile_config *profile,
                          struct weir_loader *loader, struct weir_run_config *run, struct weir_err *err)
 {
@@ -219,7 +219,7 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);
-    weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* the consumer's whole time adds up: run_loop.h */
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* ended by weir_run_loop */
     rc = run->consumer ? run->consumer->open(run->consumer->user, loader, err) : 0;
     if (rc == 0)
         rc = begin_outputs(head, profile, loader, run, err);
