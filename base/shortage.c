@@ -19,7 +19,7 @@ const char *weir_machine_advice(int code)
         return "check the disk or its connection, and the kernel's log (dmesg)";
     switch (code) {
     case -ENOMEM:
-        return "free some memory, or raise this process's limit of it (ulimit -v, its container's)";
+        return "free some memory, or raise this process's memory limit (ulimit -v, the container's)";
     case -EMFILE:
         return "raise the limit of open files (ulimit -n)";
     case -ENFILE:

@@ -89,7 +89,7 @@ static void print_text(const struct conversion *c)
     printf("copy       %s, %s\n", target, c->config.to);
     printf("episodes   %d", r->episodes);
     if (r->resumed > 0)
-        printf(", %d of them by a call that was interrupted", r->resumed);
+        printf(", %d of them by an interrupted call", r->resumed);
     if (r->bad_episodes > 0)
         printf("; %llu left out", (unsigned long long)r->bad_episodes);
     printf("\nframes     %llu", (unsigned long long)r->frames);
@@ -97,9 +97,9 @@ static void print_text(const struct conversion *c)
         printf("; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
                (unsigned long long)r->substituted_frames);
     printf("\nnumbers    state %s, actions %s\n", r->qpos_type, r->action_type);
-    printf("size       %.1f MB, of the source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
+    printf("size       %.1f MB, source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
     if (r->has_psnr && isinf(r->psnr_worst))
-        printf("PSNR       infinite: no frame lost anything\n");
+        printf("PSNR       infinite: all frames are lossless\n");
     else if (r->has_psnr)
         printf("PSNR       mean %.2f dB, worst %.2f dB: %s\n", r->psnr_mean, r->psnr_worst, r->psnr_worst_frame);
     printf("time       %.1f s, %.0f images/s; checking the copy %.1f s\n", r->seconds, images_per_second(r),
@@ -218,7 +218,7 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
     if (!o.to) {
-        fputs("weir convert: --to FORMAT is needed; weir convert --help lists them\n", stderr);
+        fputs("weir convert: --to FORMAT is missing; weir convert --help lists the formats\n", stderr);
         return 2;
     }
     struct weir_err err = WEIR_ERR_NONE;

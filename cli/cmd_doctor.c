@@ -74,7 +74,7 @@ static void look(struct findings *findings)
     else
         snprintf(device->text, sizeof device->text, "function+offset of exported functions only: %s", why);
     device = add(findings, "perf_event");
-    snprintf(device->text, sizeof device->text, "CPU time of stages is measured, by context switches");
+    snprintf(device->text, sizeof device->text, "CPU time of stages is measured at context switches");
     device->present = weir_switches_try(why, sizeof why) == 0;
     if (!device->present)
         snprintf(device->text, sizeof device->text, "CPU time of stages is sampled: %s", why);
@@ -159,7 +159,7 @@ static void print_machine(const struct weir_sysinfo *info)
     if (weir_clock.tsc)
         printf("  %-14s TSC (invariant), calibration error %.2f ppm\n", "clock", weir_clock.error_ppm);
     else
-        printf("  %-14s clock_gettime: there is no invariant TSC here\n", "clock");
+        printf("  %-14s clock_gettime: no invariant TSC\n", "clock");
 }
 
 static void print_text(const struct weir_sysinfo *info, const struct findings *findings)
@@ -245,7 +245,7 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_doctor = {
     .name = "doctor",
-    .summary = "what this machine and this build have: present, or why not",
+    .summary = "list what this machine and this build support",
     .group = WEIR_GROUP_RUN,
     .opts = doctor_opts,
     .n_opts = sizeof doctor_opts / sizeof *doctor_opts,

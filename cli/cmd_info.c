@@ -45,7 +45,8 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     if (rc == 0)
         rc = weir_info_print(dataset, group->path, true, json, err);
     if (rc == 0 && !json && !group->alone)
-        printf("not alone in its folder: %d files, the first %s; `weir run` needs them in a folder of their own\n",
+        printf("shares its folder with other datasets: %d files, the first %s; move them to a folder of their own for "
+               "weir run\n",
                group->files.n, group->files.paths[0]);
     weir_dataset_close(&dataset);
     return rc;
@@ -66,8 +67,7 @@ static int as_text(const struct weir_survey *survey, const struct weir_dataset_c
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", config->path);
     weir_text_printable(shown);
-    printf("%s\ndatasets: %d, in %d files; `weir run` loads one: give it the path of that one\n", shown, survey->n,
-           survey->n_files);
+    printf("%s\ndatasets: %d, in %d files; weir run loads one: give its path\n", shown, survey->n, survey->n_files);
     if (misfit)
         printf("not one dataset: %s\n", misfit);
     if (survey->bad.n > 0)
@@ -110,7 +110,7 @@ static int print_groups(const struct weir_dataset_config *config, const char *mi
     if (survey.n >= 2) {
         rc = json ? as_json(&survey, config, misfit, err) : as_text(&survey, config, misfit, err);
         if (rc == 0 && survey.bad.n > 0 && !config->tolerant)
-            rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened, the first: %s", config->path,
+            rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened; the first: %s", config->path,
                               survey.bad.n, survey.bad.paths[0]);
         rc = rc < 0 ? rc : 1;
     }
@@ -164,7 +164,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_info = {
     .name = "info",
-    .summary = "say what is in a dataset and how it is stored",
+    .summary = "describe a dataset and its storage",
     .group = WEIR_GROUP_DATA,
     .args = "DATA",
     .min_args = 1,

@@ -176,7 +176,7 @@ static int run_synth(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_synth = {
     .name = "synth",
-    .summary = "write synthetic robot episodes in a layout that users have",
+    .summary = "write synthetic robot episodes in a supported layout",
     .group = WEIR_GROUP_DATA,
     .args = "OUT",
     .min_args = 1,

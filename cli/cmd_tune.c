@@ -176,7 +176,7 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_tune = {
     .name = "tune",
-    .summary = "find workers, prefetch, I/O engine, decoder and decode cache for this machine",
+    .summary = "find the best loader settings for this machine",
     .group = WEIR_GROUP_TUNE,
     .args = "DATA",
     .min_args = 1,

@@ -230,7 +230,7 @@ static void print_summary(const struct verification *v, double seconds)
     const struct weir_verify_totals *totals = &v->totals;
     bool any = false;
     if (v->n > 1)
-        printf("datasets: %d; `weir run` loads one: give it the path of that one\n", v->n);
+        printf("datasets: %d; weir run loads one: give its path\n", v->n);
     for (int i = 0; i < v->n; i++)
         print_lengths(&v->datasets[i], v->n > 1);
     printf("looked at: %llu episodes, %llu frames, %.1f MB%s; %llu frames cannot be used\n",
@@ -384,7 +384,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
 
 const struct weir_command weir_cmd_verify = {
     .name = "verify",
-    .summary = "read and decode all of a dataset, and say what is wrong with it",
+    .summary = "read and decode a whole dataset, and report every fault",
     .group = WEIR_GROUP_DATA,
     .args = "DATA",
     .min_args = 1,

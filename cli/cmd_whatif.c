@@ -155,7 +155,7 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
 
 const struct weir_command weir_cmd_whatif = {
     .name = "whatif",
-    .summary = "say what changes of a run would give, and check it",
+    .summary = "predict each change's speed-up, then verify it",
     .group = WEIR_GROUP_TUNE,
     .args = "DATA",
     .min_args = 1,

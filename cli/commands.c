@@ -3,10 +3,10 @@
 #include "pipeline/loader_options.h"
 
 const struct weir_program weir_program = {
-    .summary = "loads robot episodes for training and times every stage of it",
-    .help = "explain a command: weir help run",
-    .hint = "weir COMMAND --help lists the command's options; weir --version prints the version and the compiler.",
-    .exit_status = "0 fine, 1 the run failed, 2 usage, 130 interrupted.",
+    .summary = "a fast, self-profiling data loader for robot learning",
+    .help = "explain a command and its options, such as weir help run",
+    .hint = "weir COMMAND --help lists options; weir --version prints the version and the compiler.",
+    .exit_status = "0 success, 1 failure, 2 usage error, 130 interrupted.",
 };
 
 #define DECLARE(name) extern const struct weir_command weir_cmd_##name;

@@ -51,10 +51,10 @@ static int add_line(struct weir_config_file *file, char *text, int number, struc
 {
     size_t n = take_name(text), equals = n + strspn(text + n, " \t");
     if (n > 0 && text[equals] != '=')
-        return weir_err_set(err, -EINVAL, "%d: '=' and a value are missing behind '%.*s'", number, (int)n, text);
+        return weir_err_set(err, -EINVAL, "%d: '%.*s': '=' and a value are missing", number, (int)n, text);
     if (n == 0)
         return weir_err_set(err, -EINVAL,
-                            "%d: no line 'option = value', with an option's name without hyphens in front", number);
+                            "%d: not a line 'option = value', with the option's name without leading hyphens", number);
     char *value = text + equals + 1;
     value += strspn(value, " \t");
     text[n] = '\0';
@@ -62,7 +62,7 @@ static int add_line(struct weir_config_file *file, char *text, int number, struc
         return weir_err_set(err, -EINVAL, "%d: %s has no value", number, text);
     for (size_t i = 0; i < file->n; i++)
         if (strcmp(file->lines[i].name, text) == 0)
-            return weir_err_set(err, -EINVAL, "%d: %s is there twice, in line %d before", number, text,
+            return weir_err_set(err, -EINVAL, "%d: %s given twice, first in line %d", number, text,
                                 file->lines[i].number);
     if (file->n == WEIR_CONFIG_LINES)
         return weir_err_set(err, -EINVAL, "%d: more than %d options", number, WEIR_CONFIG_LINES);
@@ -84,7 +84,7 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
         *stop = '\0';
         for (char *c = line; c < stop; c++)
             if (is_control(*c) && !(*c == '\r' && c + 1 == stop))
-                return weir_err_set(err, -EINVAL, "%d: byte 0x%02x in it: this is no text", number, (unsigned char)*c);
+                return weir_err_set(err, -EINVAL, "%d: byte 0x%02x: not a text file", number, (unsigned char)*c);
         line = trim(line);
         int rc = *line ? add_line(file, line, number, err) : 0;
         if (rc < 0)
@@ -122,9 +122,10 @@ static int read_all(int fd, bool is_fifo, char *text, size_t *length)
 static int read_failed(const char *path, int rc, struct weir_err *err)
 {
     if (rc == -EFBIG)
-        return weir_err_set(err, rc, "%s: is larger than %d bytes", path, WEIR_CONFIG_BYTES);
+        return weir_err_set(err, rc, "%s: larger than %d bytes", path, WEIR_CONFIG_BYTES);
     if (rc == -ENXIO)
-        return weir_err_set(err, rc, "%s: nothing writes to this FIFO; start its writer first, or name a file", path);
+        return weir_err_set(err, rc, "%s: no process writes to this FIFO; start its writer first, or name a file",
+                            path);
     return weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
 }
 

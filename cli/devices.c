@@ -48,9 +48,9 @@ static void why_no_io_uring(struct weir_device *device, int error)
     else if ((error == EPERM || error == ENOSYS) && filtered)
         found(device, false, "%s: refused by a seccomp filter (containers often have one)", strerror(error));
     else if (error == ENOSYS)
-        found(device, false, "the kernel has no io_uring (it came with Linux 5.1)");
+        found(device, false, "the kernel has no io_uring (added in Linux 5.1)");
     else if (error == ENOMEM)
-        found(device, false, "no memory for a ring: raise the limit of locked memory (ulimit -l)");
+        found(device, false, "no memory for a ring; raise the limit of locked memory (ulimit -l)");
     else
         found(device, false, "io_uring_setup: %s", strerror(error));
 }
@@ -200,7 +200,7 @@ static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
 
 void weir_gpu_rows(const struct weir_gpu_facts *facts, row_fn *row, void *user)
 {
-    static const char needs_module[] = "opened by the CUDA module, which is not there";
+    static const char needs_module[] = "needs the CUDA module, which is missing";
     row(user, "cuda module", facts->module.present, facts->module.text);
     if (!facts->module.present) {
         row(user, "nvjpeg", false, needs_module);

@@ -190,7 +190,7 @@ static const char *kind_name(const struct facts *facts, int c)
 static void print_bytes(const struct camera_facts *camera)
 {
     if (camera->measured == 0) {
-        printf("  bytes/frame not known  ");
+        printf("  bytes/frame unknown  ");
         return;
     }
     printf("  %.0f bytes/frame (%llu to %llu", camera->bytes_mean, (unsigned long long)camera->bytes_min,
@@ -231,8 +231,8 @@ static void print_amplification(const struct facts *facts)
         printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
                amplification(cost, cost->read), amplification(cost, cost->unpacked));
         if (is_amplified(camera))
-            printf("  warning: an epoch of %llu frames drawn at random inflates %.3g GB to use %.3g GB, "
-                   "%.3g s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
+            printf("  warning: a random epoch of %llu frames inflates %.3g GB to use %.3g GB, "
+                   "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
                    (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
                    camera->fetch_s * (double)camera->frames);
     }

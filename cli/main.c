@@ -18,7 +18,7 @@
 static void print_help(FILE *out)
 {
     const char *group = "";
-    fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir %s.\n", weir_program.summary);
+    fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir, %s.\n", weir_program.summary);
     for (const struct weir_command *const *row = weir_commands; *row; row++) {
         if (strcmp(group, (*row)->group) != 0)
             fprintf(out, "\n%s:\n", (*row)->group);
@@ -134,9 +134,8 @@ static bool ends_by_itself;
 /* HDF5 1.10 calls exit if its initialisation fails. */
 static void on_end_by_library(void)
 {
-    static const char line[] =
-        "weir: a library ended the program, which it does when it gets no memory; free some, or raise this "
-        "process's limit of it (ulimit -v, its container's)\n";
+    static const char line[] = "weir: a library ended the program, probably out of memory; free some, or raise this "
+                               "process's memory limit (ulimit -v, the container's)\n";
     if (ends_by_itself)
         return;
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
@@ -149,7 +148,7 @@ static void on_crash(int number)
 {
     static const char line[] =
         "weir: out of memory: a library crashed because an allocation failed; free some memory, or raise this "
-        "process's limit of it (ulimit -v, its container's)\n";
+        "process's memory limit (ulimit -v, the container's)\n";
     if (errno == ENOMEM) {
         if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
             errno = 0; /* stderr is closed */

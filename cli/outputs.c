@@ -173,15 +173,15 @@ static int compare(const struct use *output, const struct use *other, struct wei
 {
     if (is_inside(output, other))
         return weir_err_set(err, -EINVAL,
-                            "%s: %s lies inside %s, and would be read as a part of it; name a place "
+                            "%s: %s is inside %s and would be read as part of it; name a place "
                             "outside",
                             output->path, output->label, other->path);
     if (!is_same(output, other) || may_share(output, other) || is_into_input(output, other))
         return 0;
     if (!other->resolved)
-        return weir_err_set(err, -EINVAL, "%s: %s and %s are one file; give %s another", output->path, output->label,
-                            other->label, output->label);
-    return weir_err_set(err, -EINVAL, "%s: %s and %s name one file; give each its own", output->path, other->label,
+        return weir_err_set(err, -EINVAL, "%s: %s and %s are the same file; give %s another", output->path,
+                            output->label, other->label, output->label);
+    return weir_err_set(err, -EINVAL, "%s: %s and %s name the same file; give each its own", output->path, other->label,
                         output->label);
 }
 
@@ -207,7 +207,7 @@ static int check_files(const struct uses *uses, struct weir_err *err)
         for (int k = 0; k < uses->n; k++) {
             const struct use *folder = &uses->at[i], *other = &uses->at[k];
             if (folder->opt && folder->resolved && is_file_of(folder, other))
-                return weir_err_set(err, -EINVAL, "%s: %s and the folder of %s name one file; give each its own",
+                return weir_err_set(err, -EINVAL, "%s: %s and the folder of %s name the same file; give each its own",
                                     other->path, other->label, folder->label);
         }
     return 0;
@@ -258,7 +258,7 @@ int weir_output_folder(const char *folder, const char *what, struct weir_err *er
     char path[PATH_MAX];
     int rc = weir_folders_make(folder);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: %s cannot be made: %s; name another", folder, what, strerror(-rc));
+        return weir_err_set(err, rc, "%s: %s cannot be created: %s; name another", folder, what, strerror(-rc));
     snprintf(path, sizeof path, "%s/.weir-XXXXXX", folder);
     int fd = mkstemp(path);
     if (fd < 0)
@@ -280,6 +280,6 @@ int weir_output_open(FILE **file, const char *path, struct weir_err *err)
 int weir_output_close(const char *path, FILE *file, struct weir_err *err)
 {
     if (file && weir_file_close(file) < 0)
-        return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", path);
+        return weir_err_set(err, -EIO, "%s: not written completely; is the disk full?", path);
     return 0;
 }

@@ -136,7 +136,7 @@ static void print_end(const struct tune_session *s, FILE *out)
     if (tune->end == WEIR_TUNE_INTERRUPTED)
         fputs("interrupted: this is the best so far\n", out);
     if (tune->end == WEIR_TUNE_TIME)
-        fputs("the time was up (--max-minutes): this is the best so far\n", out);
+        fputs("--max-minutes was over: this is the best so far\n", out);
 }
 
 void tune_print(const struct tune_session *s, FILE *out)

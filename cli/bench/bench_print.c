@@ -53,12 +53,12 @@ static void remark(const struct weir_rotation_result *rotation, const char *stat
     if (rotation->end == WEIR_ROTATION_CONVERGED)
         return;
     static const char *const ends[] = {
-        [WEIR_ROTATION_ROUNDS] = "no more rounds are taken",
-        [WEIR_ROTATION_TIME] = "the time was up (--max-minutes)",
+        [WEIR_ROTATION_ROUNDS] = "the maximum number of rounds was reached",
+        [WEIR_ROTATION_TIME] = "--max-minutes was over",
         [WEIR_ROTATION_INTERRUPTED] = "interrupted",
     };
     fprintf(out, "%s: after %d rounds %s; ", state, rotation->rounds, ends[rotation->end]);
-    fprintf(out, "the medians of %d cells are not known within 3 %%, or have fewer turns than --repeats\n",
+    fprintf(out, "the medians of %d candidates have an uncertainty above 3 %%, or fewer trials than --repeats\n",
             rotation->not_converged);
 }
 
@@ -80,17 +80,16 @@ void bench_remarks(const struct bench_results *results, FILE *out)
     if (grid->n > grid->n_warm)
         remark(&results->cold, "cold", out);
     if (others(grid) > 0.2)
-        fprintf(out, "busy machine: other processes used up to %.1f cores meanwhile\n", others(grid));
+        fprintf(out, "busy machine: other processes used up to %.1f cores\n", others(grid));
     for (int f = 0; f < grid->n_formats; f++) {
         const struct weir_cell *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
         double stayed = cold ? weir_cell_median(cold, weir_turn_cached) : -1;
         double there = warm ? weir_cell_median(warm, weir_turn_cached) : -1;
         if (stayed > 0.05)
-            fprintf(out, "not cold: %s: %.0f %% of it stays in the page cache%s\n", grid->formats[f].name, 100 * stayed,
+            fprintf(out, "not cold: %s: %.0f %% remains in the page cache%s\n", grid->formats[f].name, 100 * stayed,
                     weir_copy_in_memory(grid->formats[f].path) ? ": its file system is in memory" : "");
         if (there >= 0 && there < 0.95)
-            fprintf(out,
-                    "not warm: %s: %.0f %% of it was in the page cache: there is not enough memory for all formats\n",
+            fprintf(out, "not warm: %s: %.0f %% was in the page cache: not enough memory for all formats\n",
                     grid->formats[f].name, 100 * there);
     }
     for (int i = 0; i < grid->n; i++)
@@ -201,7 +200,7 @@ static void print_stages(const struct weir_turn *turn, FILE *out)
 static void print_bounds(const struct bench_results *results, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
-    fprintf(out, "\n%-17s %-4s %-29s stages of the turn in the middle: total, calls, mean\n", "bounded by", "", "");
+    fprintf(out, "\n%-17s %-4s %-29s stages of the median trial: total, calls, mean\n", "bounded by", "", "");
     for (int i = 0; i < grid->n; i++) {
         const struct weir_cell *cell = &grid->cells[i];
         const struct weir_turn *turn = weir_cell_typical(cell);

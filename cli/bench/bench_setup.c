@@ -85,7 +85,7 @@ static int check_format(const struct weir_copy_spec *spec, struct weir_err *err)
     const char *name, *summary, *why_not = NULL;
     int row = *spec->format ? find_row(spec->format) : 0;
     if (row < 0)
-        return weir_err_set(err, -EINVAL, "--formats: there is no format %s; weir convert --help lists them",
+        return weir_err_set(err, -EINVAL, "--formats: unknown format %s; weir convert --help lists the formats",
                             spec->format);
     if (!*spec->format)
         return 0;
@@ -138,7 +138,7 @@ static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err 
             continue;
         if (weir_copy_path(w->path, sizeof w->path, setup->folder, &w->spec, &setup->source, setup->options->sample,
                            options, weir_convert_format_suffix(find_row(w->spec.format))) < 0)
-            return weir_err_set(err, -ENAMETOOLONG, "%s: the name of a copy in it is too long; take another --work-dir",
+            return weir_err_set(err, -ENAMETOOLONG, "%s: the name of a copy is too long; name another --work-dir",
                                 setup->folder);
         w->there = stat(w->path, &st) == 0;
         w->bytes = weir_copy_bytes(&setup->source, &w->spec, setup->options->sample);
@@ -184,7 +184,7 @@ static int make_folder(const char *path, struct weir_err *err)
     struct stat st;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
         return 0;
-    return weir_err_set(err, -errno, "%s: cannot be made: %s; name another folder with --work-dir", path,
+    return weir_err_set(err, -errno, "%s: cannot be created: %s; name another folder with --work-dir", path,
                         strerror(errno));
 }
 
@@ -237,8 +237,7 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
             return rc;
         w->left_out = rc < 0;
         if (rc == -ETIMEDOUT)
-            leave_out(setup,
-                      "left out: %s: half of --max-minutes is over, and copies take no more; the next call goes on\n",
+            leave_out(setup, "left out: %s: copies may take half of --max-minutes; rerun the command to resume\n",
                       w->spec.name);
         else if (rc < 0)
             leave_out(setup, "left out: %s: %s\n", w->spec.name, why.text);

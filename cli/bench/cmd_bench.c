@@ -97,7 +97,7 @@ static int check(const struct bench_options *o, struct weir_err *err)
 {
     struct weir_grid_config config = grid_config(o);
     if (o->json && o->csv)
-        return weir_err_set(err, -EINVAL, "--json and --csv: take one of them");
+        return weir_err_set(err, -EINVAL, "--json and --csv: give only one of them");
     if (o->formats) {
         char values[WEIR_GRID_LIST][32];
         if (weir_grid_split("formats", o->formats, values, err) < 0)
@@ -177,7 +177,7 @@ static void announce(const struct bench *b)
     fprintf(stderr, "%d formats, %d cells, %d more without reading; at least %.0f turns, about %.1f minutes\n",
             b->grid.n_formats, b->grid.n - limits, limits, turns, minutes);
     if (minutes > left)
-        fprintf(stderr, "%.1f minutes are left: take fewer --formats or settings, or more --max-minutes\n",
+        fprintf(stderr, "%.1f minutes are left: give fewer --formats or settings, or more --max-minutes\n",
                 left > 0 ? left : 0);
 }
 
@@ -257,7 +257,7 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_bench = {
     .name = "bench",
-    .summary = "compare formats and settings on a dataset, and say which to take",
+    .summary = "compare dataset formats and settings",
     .group = WEIR_GROUP_TUNE,
     .args = "DATA",
     .min_args = 1,

@@ -530,7 +530,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_report = {
     .name = "report",
-    .summary = "print the tables of a log again, or the averages, steps and GPU idle time of traces",
+    .summary = "print a log's tables, or a trace's averages, steps and GPU idle time",
     .group = WEIR_GROUP_RUN,
     .args = "LOG|TRACE...",
     .min_args = 1,

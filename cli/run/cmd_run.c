@@ -16,7 +16,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_run = {
     .name = "run",
-    .summary = "load a dataset as a training run would, timing every stage",
+    .summary = "load a dataset like a training run, timing every stage",
     .group = WEIR_GROUP_RUN,
     .args = "DATA",
     .min_args = 1,

@@ -25,7 +25,7 @@ static void print_device(const struct weir_loader_facts *facts, const struct wei
     print_why(facts, ranks);
     fprintf(stderr, ", %s; %.1f MB of its memory, %.1f MB of the host's pinned%s\n", facts->gpu,
             (double)facts->gpu_bytes / 1e6, (double)facts->slots * (double)facts->slot_bytes / 1e6,
-            sync_steps ? "; each step is waited for before the next" : "");
+            sync_steps ? "; each step finishes before the next" : "");
 }
 
 static void print_place(const struct weir_loader_facts *facts, const struct weir_ranks *ranks, bool sync_steps)
@@ -89,8 +89,8 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
         fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
     fputc('\n', stderr);
     if (o->loader.cold)
-        fprintf(stderr, "cold: %.1f MB were dropped from the page cache, %.1f %% stayed\n",
-                (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
+        fprintf(stderr, "cold: %.1f MB dropped from the page cache, %.1f %% remain\n", (double)facts->cold_bytes / 1e6,
+                100 * facts->cold_stayed);
 }
 
 static void print_decoding(const struct weir_loader_facts *facts)
@@ -131,21 +131,20 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     print_decoding(&facts);
     print_place(&facts, head->ranks, o->sync_steps);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
-        fprintf(
-            stderr,
-            "the decode cache keeps nothing: its table and one frame are more than --decode-cache allows; all frames "
-            "would take %.1f MB\n",
-            (double)facts.cache_bytes_all / 1e6);
+        fprintf(stderr,
+                "--decode-cache: too small for its table and one frame; all frames "
+                "need %.1f MB\n",
+                (double)facts.cache_bytes_all / 1e6);
     if (weir_loader_position(loader) > 0)
-        fprintf(stderr, "goes on after %llu of %llu batches\n", (unsigned long long)weir_loader_position(loader),
+        fprintf(stderr, "resuming at batch %llu of %llu\n", (unsigned long long)weir_loader_position(loader),
                 (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
-        fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
+        fprintf(stderr, "the validation split is empty: all %d episodes are for training\n", n_train);
     char line[1024];
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         fprintf(stderr, "note: %s\n", line);
     if (weir_dataset_bad_episodes(dataset) > 0)
-        fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
+        fprintf(stderr, "%d episodes cannot be opened and are skipped; the first: %s\n",
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
     if (head->consumer)
         head->consumer->head(head->consumer->user);

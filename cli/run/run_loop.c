@@ -341,7 +341,8 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     return rc;
 }
 
-/* Returns whether the output is lost: its reader left, or the disk is full. The caller reports it on closing the file. */
+/* Returns whether the output is lost: its reader left, or the disk is full. The caller reports it on closing the file.
+ */
 static bool output_lost(const struct loop *l)
 {
     return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));

@@ -129,8 +129,7 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
         return 0;
     struct stat st;
     if (config->folder && stat(config->folder, &st) == 0 && !S_ISDIR(st.st_mode))
-        return weir_err_set(err, -ENOTDIR, "%s: --profile needs a folder, and this is not one; name another",
-                            config->folder);
+        return weir_err_set(err, -ENOTDIR, "%s: --profile needs a folder; name another", config->folder);
     struct weir_run_profile *profile = calloc(1, sizeof *profile);
     if (profile)
         profile->steps = calloc(STEPS_KEPT, sizeof *profile->steps);
@@ -278,7 +277,7 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
     if (!profile || !profile->config.folder)
         return;
     if (profile->n_windows == 0)
-        fprintf(out, "profile: nothing was recorded: the run had %" PRId64 " steps; give a shorter --schedule\n",
+        fprintf(out, "profile: nothing recorded: the run had %" PRId64 " steps; give a shorter --schedule\n",
                 profile->step);
     if (first_kept(profile) > 0)
         fprintf(out, "profile: %" PRId64 " windows before these\n", first_kept(profile));

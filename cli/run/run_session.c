@@ -92,8 +92,7 @@ static int parse_norm(float to[3], const char *option, const char *text, const f
         double value = strtod(at, &end);
         bool ends = *end == (c < 2 ? ',' : '\0');
         if (end != at && ends && fabs(value) > 10)
-            return weir_err_set(err, -EINVAL, "%s: %.100s are numbers for values of 0..255; divide them by 255", option,
-                                text);
+            return weir_err_set(err, -EINVAL, "%s: %.100s must be in units of 0..1; divide by 255", option, text);
         if (end == at || !ends || !(value >= least))
             return weir_err_set(err, -EINVAL,
                                 "%s: \"%.100s\" is not three numbers of at least %g; write R,G,B in units of 0..1, as "

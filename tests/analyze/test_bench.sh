@@ -80,10 +80,10 @@ assert all("--step-ms" in c["command"] and 0 <= c["data_wait_fraction"]["median"
 # ---- what cannot be had is left out, what cannot be meant is refused ----
 touch "$work/a file"
 run 1 bench "$data" --formats hdf5:jpeg --work-dir "$work/a file" "${quick[@]}"
-err "cannot be made: "
+err "cannot be created: "
 one_line
 run 2 bench "$data" --formats hdf5:jpeg --work-dir "$data/copies" "${quick[@]}"
-err "--work-dir lies inside"
+err "--work-dir is inside"
 one_line
 refused() {
     local why=$1
@@ -94,7 +94,7 @@ refused() {
 }
 refused "--num-workers: 'two' is no number" "$data" --num-workers two
 refused "--cache: 'hot' is neither" "$data" --cache hot
-refused "there is no format nothing" "$data" --formats nothing:raw
+refused "unknown format nothing" "$data" --formats nothing:raw
 refused "--formats: 'hdf5:gif' is neither" "$data" --formats hdf5:gif
 refused "hdf5-gzip cannot hold jpeg frames" "$data" --formats hdf5-gzip:jpeg
 refused "'as-is' twice" "$data" --formats as-is,as-is
@@ -123,7 +123,7 @@ if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
     out "nothing else was measured beside it."
     in_memory 10m --formats hdf5:jpeg --cache cold
     check "and measured where it has (was $?)" [ $? -eq 0 ]
-    out "not cold: hdf5:jpeg: 100 % of it stays in the page cache: its file system is in memory"
+    out "not cold: hdf5:jpeg: 100 % remains in the page cache: its file system is in memory"
 else
     echo "no file system of our own can be mounted: no room for copies is not tried"
 fi

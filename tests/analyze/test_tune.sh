@@ -78,7 +78,7 @@ assert any(c["setting"]["decode_cache_bytes"] > 0 for c in found["candidates"])'
 run 1 tune "$data" "${quick[@]}" --max-memory 1M
 err "weir tune: nothing could be measured: it took "
 run 0 tune "$data" --min-seconds 0.2 --max-cache 0 --max-minutes 0.01
-out "the time was up (--max-minutes): this is the best so far"
+out "--max-minutes was over: this is the best so far"
 
 # ---- what cannot be ----
 run 1 tune "$work/none"

@@ -82,7 +82,7 @@ WEIR_CUDA_MODULE=/nowhere run 0 doctor
 check "no module: the driver's own answer, and one line that says so" \
     [ "$(grep -cE '^  (cuda|cuda module) +(yes|no) +' "$work/out")" -eq 2 ]
 count '^  cuda module +no +WEIR_CUDA_MODULE=/nowhere cannot be loaded: ' 1
-count '^  (nvjpeg|cupti) +no +opened by the CUDA module, which is not there$' 2
+count '^  (nvjpeg|cupti) +no +needs the CUDA module, which is missing$' 2
 count '^  gpu ' 0
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     head -c 4096 "$WEIR_FAKE_CUDA_MODULE" >"$work/cut.so"

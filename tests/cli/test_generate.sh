@@ -120,7 +120,7 @@ check "a folder that is not there is named" grep -qF "$work/none/weir.1: cannot 
 if [ -e /dev/full ]; then
     ln -sf /dev/full "$work/bash/weir"
     exits 1 --generate bash "$work/bash"
-    check "a full disk is said" grep -qF "could not be written completely" "$work/err"
+    check "a full disk is said" grep -qF "not written completely" "$work/err"
 fi
 
 finish

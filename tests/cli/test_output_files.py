@@ -230,7 +230,7 @@ def against_inputs(world, command, option, form):
         case.refused(f"{form} of {path}", before, f"--{option}", name_of(case, path, form))
     if "c.conf" in case.inputs:  # named by the file itself
         case.put("c.conf", f"{option} = c.conf\n")
-        case.refused("named by the file of --config", look(case.at("c.conf")), line="name one file")
+        case.refused("named by the file of --config", look(case.at("c.conf")), line="name the same file")
     case.close()
 
 
@@ -240,16 +240,16 @@ def against_outputs(world, command, first, second):
     os.symlink("new", case.at("dangling"))
     before = look(case.cwd)
     for a, b in (("new", "new"), ("new", "same/new"), ("new", "dangling")):
-        case.refused(f"{a} and {b}", before, f"--{first}", a, f"--{second}", b, line="name one file")
+        case.refused(f"{a} and {b}", before, f"--{first}", a, f"--{second}", b, line="name the same file")
         check("and nothing was made", not os.path.exists(case.at("new")))
     case.close()
 
 
 def against_own_files(world, command, folder, name, option):
     case = Case(world, command)
-    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name one file")
+    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name the same file")
     os.makedirs(case.at("into"), exist_ok=True)
-    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name one file")
+    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name the same file")
     case.close()
 
 
@@ -458,12 +458,12 @@ def inside_of_source(world, commands):
     os.symlink("data", case.at("way"))
     for place in ("data/copy", "way/copy", "data/a/b/../copy", "./data/../data/copy", "data/copy/"):
         case.arguments[1] = place
-        case.refused("a copy inside its source", look(case.cwd), line="lies inside")
+        case.refused("a copy inside its source", look(case.cwd), line="is inside")
     for place in ("", "data", "data/", "."):
         case.arguments[1] = place
         case.refused(f"a copy named '{place}'", look(case.cwd))
     case = Case(world, commands["bench"])
-    case.refused("copies inside the source", look(case.cwd), "--work-dir", "data/w", line="lies inside")
+    case.refused("copies inside the source", look(case.cwd), "--work-dir", "data/w", line="is inside")
     case.close()
 
 
@@ -504,7 +504,7 @@ def config_fifo(world, commands):
     case = Case(world, commands["info"])
     case.options = []
     os.mkfifo(case.at("fifo"))
-    case.refused("a FIFO that nobody writes", {}, "--config", "fifo", line="nothing writes to this FIFO")
+    case.refused("a FIFO that nobody writes", {}, "--config", "fifo", line="no process writes to this FIFO")
     writer = threading.Thread(target=lambda: open(case.at("fifo"), "w").write("on-error = skip\n"), daemon=True)
     writer.start()
     done = case.run("--config", "fifo")

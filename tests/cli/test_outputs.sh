@@ -17,18 +17,18 @@ for pair in "log checksums" "state log" "index checksums" "index state" "index l
     read -r first second <<<"$pair"
     run 2 run "$data" "--$first" "$work/a/new" "--$second" "$work/b/new"
     one_line
-    err "--$first and --$second name one file"
+    err "--$first and --$second name the same file"
     check "nothing was written" [ ! -e "$work/a/new" ]
 done
 run 2 run "$data" --log "$work/a/there" --state "$work/a/linked"
-err "--state and --log name one file"
+err "--state and --log name the same file"
 for option in log checksums state index; do
     echo kept >"$work/both"
     # shellcheck disable=SC2094
     "$weir" run "$data" "--$option" "$work/both" >>"$work/both" 2>"$work/err" </dev/null
     check "--$option into the file of stdout exits with 2" [ $? -eq 2 ]
     one_line
-    err "--$option and standard output are one file"
+    err "--$option and standard output are the same file"
     check "which keeps what it had" [ "$(cat "$work/both")" = kept ]
 done
 run 0 run "$data" --log "$work/a/log" --checksums "$work/a/sums" --state "$work/a/state" --index "$work/a/index"
@@ -44,7 +44,7 @@ limited() {
 }
 full() {
     check "$1 exits with 1 (was $2)" [ "$2" -eq 1 ]
-    check "and says so" grep -qE "File too large|No space left|could not be written|cannot write to standard output" "$work/err"
+    check "and says so" grep -qE "File too large|No space left|not written completely|cannot write to standard output" "$work/err"
 }
 for option in log checksums; do
     limited 0 run "$data" "--$option" "$work/small" --num-epochs 2

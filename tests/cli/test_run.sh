@@ -154,10 +154,10 @@ if (ulimit -v 1000000 && "$weir" --version >/dev/null 2>&1); then
 fi
 if [ -e /dev/full ]; then
     run 1 run "$data" --log /dev/full
-    err "/dev/full: could not be written completely; is the disk full?"
+    err "/dev/full: not written completely; is the disk full?"
     out "whole run"
     run 1 run "$data" --checksums /dev/full
-    err "/dev/full: could not be written completely"
+    err "/dev/full: not written completely"
     "$weir" run "$data" >/dev/full 2>"$work/err"
     check "a full disk for stdout is exit 1 (was $?)" [ $? -eq 1 ]
     err "cannot write to standard output"
@@ -306,7 +306,7 @@ slept = [l for l in map(json.loads, open(sys.argv[1][:-len("log")] + "slept")) i
 cpu = [stage(t, "20_train_forward_pass")["cpu_over_wall"] for t in (slept[0], tables[0])]
 assert None in cpu or cpu[1] > 5 * cpu[0], cpu'
 run 0 run "$data" --train-split 1 --log "$work/log"
-err "the validation split is empty: all 4 episodes are trained on"
+err "the validation split is empty: all 4 episodes are for training"
 log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
 # Who takes the core away between two zones takes time that is in none: the best of some runs.
 off=1
@@ -396,7 +396,7 @@ run 1 run "$work/bad"
 err "episode_1.hdf5"
 one_line
 run 0 run "$work/bad" --on-error skip
-err "1 episodes cannot be opened and are left out; the first: "
+err "1 episodes cannot be opened and are skipped; the first: "
 out "1 episodes left out"
 
 # ---- Ctrl-C ----
@@ -588,7 +588,7 @@ run 0 run "$data" --rank 998 --world-size 999 --wrap
 "$weir" run "$data" --batch-size 3 --num-epochs 3 --checksums "$work/whole" >/dev/null 2>&1
 run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
 run 0 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state" --checksums "$work/part2" --num-workers 3
-err "goes on after"
+err "resuming at batch"
 interrupt INT run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part3" --step-ms 100000
 check "stopped in the middle of an epoch: 130 (was $status)" [ "$status" -eq 130 ]
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
@@ -596,7 +596,7 @@ cat "$work"/part[1234] >"$work/parts"
 check "the parts are the whole" cmp "$work/parts" "$work/whole"
 check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourth" [ -s "$work/part4" ]
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
-err "goes on after"
+err "resuming at batch"
 run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
 err "another --batch-size"
 one_line
@@ -644,7 +644,7 @@ for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
     err "is not three numbers"
 done
 run 2 run "$data" --dtype f32 --mean 123.7,116.3,103.5
-err "divide them by 255"
+err "divide by 255"
 run 2 run "$data" --image-size 20000x20000
 err "16384"
 run 1 run "$data" --num-epochs 3 --state "$work/no/state"

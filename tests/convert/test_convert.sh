@@ -220,7 +220,7 @@ run 1 convert "$work/bad" "$work/later" --to hdf5-vlen
 err "other options"
 one_line
 run 0 convert "$work/bad" "$work/later" --to hdf5 --on-error substitute
-out "episodes   2, 1 of them by a call that was interrupted"
+out "episodes   2, 1 of them by an interrupted call"
 check "the folder for it is gone" [ ! -e "$work/later.partial" ]
 mkdir "$work/mine.partial"
 touch "$work/mine.partial/precious"
@@ -234,7 +234,7 @@ failed=$((failed + $?))
 check "no copy that did not fit" [ ! -e "$work/full" ]
 run 2 convert "$work/act"
 run 2 convert "$work/act" "$work/x"
-err "--to FORMAT is needed"
+err "--to FORMAT is missing"
 run 1 convert "$work/act" "$work/x" --to floppy
 err "there are hdf5, hdf5-vlen"
 run 1 convert "$work/act" "$work/x" --to packed

@@ -130,7 +130,7 @@ no_out "chunk amplification"
 "$weir" synth "$work/wide" --format robomimic-gzip --episodes 1 --steps 40 --size 48x32 >/dev/null || exit 1
 run 0 info "$work/wide"
 out "times its own bytes"
-out "warning: an epoch of 40 frames drawn at random inflates"
+out "warning: a random epoch of 40 frames inflates"
 run 0 info "$work/wide" --json
 check "in JSON too" python3 - "$work/out" <<'PY'
 import json, sys
@@ -219,7 +219,7 @@ printf 'not HDF5' >"$work/many/48x32/broken.hdf5"
 run 1 info "$work/many"
 out "not opened: 1"
 out "  $work/many/48x32/broken.hdf5: not an HDF5 file"
-out "not alone in its folder: 3 files, the first $work/many/48x32/odd.hdf5"
+out "shares its folder with other datasets: 3 files, the first $work/many/48x32/odd.hdf5"
 err "1 files or folders cannot be opened"
 one_line
 run 0 info "$work/many" --on-error skip --json

@@ -135,7 +135,7 @@ check "a trace of every other step" [ "$(find "$work/c" -name '*.gz' | wc -l)" -
 run 0 run "$data" --batch-size 4 --step-ms 5 --profile "$work/d" --schedule wait=20ms,active=20ms,repeat=1
 traces d 1
 run 0 run "$data" --batch-size 4 --profile "$work/e" --schedule wait=1000,active=1
-out 'profile: nothing was recorded: the run had '
+out 'profile: nothing recorded: the run had '
 
 # The step in which the loader says that there is no more is none.
 run 0 run "$data" --batch-size 4 --profile "$work/f" --schedule active=3

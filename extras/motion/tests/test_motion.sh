@@ -180,7 +180,7 @@ err "motion: 4000000000 queries of"
 err "GiB are free; take fewer environments"
 : >file
 run 1 motion "${small[@]}" --trace_path file/traces
-err "file/traces: the folder of --trace_path cannot be made: "
+err "file/traces: the folder of --trace_path cannot be created: "
 
 # ---- Ctrl-C: between two steps, with exit status 130, and figures of what there was ----
 "$weir" motion --num_envs 64 --num_steps 1000000 --trace_path stopped >out 2>err &

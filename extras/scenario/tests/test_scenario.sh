@@ -204,9 +204,9 @@ one_line
 : >"$work/file"
 mkdir "$work/file.d"
 run 1 scenario "${small[@]}" --trace_dir "$work/file/traces"
-err "$work/file/traces: the folder of --trace_dir cannot be made: "
+err "$work/file/traces: the folder of --trace_dir cannot be created: "
 run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file/m.json"
-err "the folder of --output_json cannot be made: "
+err "the folder of --output_json cannot be created: "
 run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file.d"
 err "$work/file.d: --output_json needs a file, and this is a folder"
 if [ "$(id -u)" -ne 0 ]; then

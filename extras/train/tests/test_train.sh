@@ -250,10 +250,10 @@ WEIR_DATASETS=$work/sets run 1 train --task_name another
 err "$work/sets/another"
 one_line
 run 1 train "$data" --ckpt-dir "$data/episode_0.hdf5"
-err "--ckpt-dir cannot be made: Not a directory"
+err "--ckpt-dir cannot be created: Not a directory"
 one_line
 run 1 train "$data" --ckpt-dir /proc/self/nothing
-err "/proc/self/nothing: --ckpt-dir cannot be made"
+err "/proc/self/nothing: --ckpt-dir cannot be created"
 one_line
 run 1 train "$data" "${small[@]}" --lr 10 --weight-decay 10 --num-epochs 200 --every 0
 err "the training has diverged; try a smaller --lr (it is 10)"
