@@ -26,12 +26,12 @@ struct samples {
     int n;
     struct sample at[WEIR_CHOICE_FRAMES];
     int widest;
-    size_t largest; /* of their images */
-    int refused;    /* that the engine would not take */
+    size_t largest; /* of the images */
+    int refused;    /* frames that the engine refused */
     enum weir_jpeg_refusal refusal;
 };
 
-/* ---- frames to try ---- */
+/* ---- sample frames ---- */
 
 static bool add_sample(struct samples *samples, const struct weir_camera_probe *probe, const uint8_t *bytes,
                        size_t length, enum weir_gpu_jpeg_engine engine)
@@ -58,7 +58,7 @@ static bool add_sample(struct samples *samples, const struct weir_camera_probe *
     return true;
 }
 
-/* The cameras whose frames of the episode are JPEGs, and how many: episodes may be stored in different ways. */
+/* Lists the cameras whose frames of this episode are JPEGs, and returns their number: storage may differ by episode. */
 static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WEIR_CAMERAS_MAX])
 {
     int n = 0;
@@ -77,14 +77,14 @@ static uint64_t jpeg_frames(const struct weir_shared *s)
     return frames;
 }
 
-/* Frame i of n that are spread over all, each in a part of its own, not everywhere at the same offset in it. */
+/* Returns the position of frame i of n spread over all: one per section, at varying offsets within it. */
 static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
 {
     uint64_t begin = i * all / n, end = (i + 1) * all / n;
     return begin + i * 7919 % (end - begin);
 }
 
-/* Spread over the episodes, the cameras that have JPEGs in turns; none twice. */
+/* Fetches distinct frames spread over the episodes, alternating between the JPEG cameras. */
 static void fetch_samples(struct samples *samples, const struct weir_shared *s, struct weir_fetcher *fetcher,
                           enum weir_gpu_jpeg_engine engine)
 {
@@ -130,13 +130,13 @@ struct cpu_timing {
     _Atomic bool counts, stop;
     struct cpu_thread {
         struct cpu_timing *timing;
-        int at; /* of the samples */
+        int at; /* index into the samples */
         double rate;
     } threads[THREADS_MAX];
 };
 
-/* From the end of a frame to the end of another: large ones are few in the time there is, and a part of one would be
- * a part of the rate. At least one is counted. */
+/* Measures from the end of one frame to the end of another: large frames are few in the time available, and a partial
+ * frame would distort the rate. Counts at least one. */
 static double decode_until_stopped(struct cpu_thread *thread, struct weir_decoder *decoder, uint8_t *picture)
 {
     struct cpu_timing *timing = thread->timing;
@@ -188,7 +188,7 @@ static double cpu_rate(const struct samples *samples, int threads)
         if (weir_thread_start(&started[n], run_cpu_thread, &timing.threads[n]) != 0)
             break;
     }
-    sleep_ns(WEIR_CHOICE_NS / 4); /* until all of them are at it */
+    sleep_ns(WEIR_CHOICE_NS / 4); /* until all threads are decoding */
     atomic_store(&timing.counts, true);
     sleep_ns(WEIR_CHOICE_NS);
     atomic_store(&timing.stop, true);
@@ -255,8 +255,8 @@ static void close_gpu_timing(struct gpu_timing *timing)
     free(timing->results);
 }
 
-/* Two decode batches by turns by one decoder, which is all that a run has until frames wait; into the same memory,
- * which nobody looks at. */
+/* Decodes two batches alternately on one decoder, which is what a run has until frames queue up. The output memory is
+ * shared and unused. */
 static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = 0, now_ns = 0, frames = 0;
@@ -264,10 +264,10 @@ static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err
     for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < WEIR_CHOICE_NS); i++) {
         rc = weir_device_wait(timing->device, timing->passed[i % 2], err);
         now_ns = weir_clock_monotonic_ns();
-        if (i == 4) /* the first ones make their buffers */
+        if (i == 4) /* the first batches allocate buffers */
             start_ns = now_ns;
         for (int k = 0; k < timing->batch && start_ns != 0; k++)
-            frames += timing->results[k] == WEIR_JPEG_TAKEN; /* of the decode batch before */
+            frames += timing->results[k] == WEIR_JPEG_TAKEN; /* of the previous decode batch */
         if (rc == 0)
             rc = weir_gpu_jpeg_decode(timing->decoder, timing->frames, timing->batch, timing->streams[i % 2],
                                       timing->results, err);
@@ -299,7 +299,7 @@ static bool becomes_smaller(const struct weir_view *view)
     return view->out_width * 2 <= view->width && view->out_height * 2 <= view->height;
 }
 
-/* The CPU makes smaller images at a DCT scale, which gives other pixels: what is chosen by a clock must not show. */
+/* The CPU downscales with a DCT scale, which gives other pixels; a choice by measured time must not change pixels. */
 static bool is_made_smaller(const struct weir_shared *s)
 {
     int cameras[WEIR_CAMERAS_MAX];
@@ -310,7 +310,7 @@ static bool is_made_smaller(const struct weir_shared *s)
     return false;
 }
 
-/* beside: of the CPU's rate, what is left of it beside the engines. */
+/* beside: fraction of the CPU's rate that remains while the engines decode. */
 static void judge(struct weir_decoder_choice *choice, double beside, const char *engine, int engines)
 {
     double both = WEIR_CHOICE_TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
@@ -325,7 +325,7 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
              choice->cpu_rate, count, engine, choice->gpu_rate);
 }
 
-/* More than there are cores decode no more, and would take long to be heard. */
+/* More threads than cores decode no more, and take longer to stop. */
 static int workers_at_work(const struct weir_shared *s)
 {
     int workers = s->setup.config.num_workers > 0 ? s->setup.config.num_workers : 1;

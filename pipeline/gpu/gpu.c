@@ -217,6 +217,6 @@ int weir_device_fetch(struct weir_device *device, const struct weir_batch *batch
             rc = weir_device_copy_out(device, to, tensor->data, tensor->sample_bytes * (size_t)batch->n, stream, err);
         to += fetched_bytes(tensor, batch->n);
     }
-    int done_rc = finish(device, stream, rc == 0 ? err : NULL); /* memory is the caller's again, whatever came */
+    int done_rc = finish(device, stream, rc == 0 ? err : NULL); /* the memory returns to the caller in any case */
     return rc < 0 ? rc : done_rc;
 }

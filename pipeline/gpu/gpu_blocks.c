@@ -5,15 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { SPARES_MAX = 4 }; /* what a loop that looks a few batches back gives and takes in turns */
+enum { SPARES_MAX = 4 }; /* enough for a loop that keeps a few recent batches */
 
 struct weir_gpu_blocks {
     pthread_mutex_t lock;
     struct weir_device *device;
     size_t bytes;
-    int n, spares;                       /* blocks there are, of which so many are spare */
-    struct weir_gpu_block *first, **end; /* spare; the first was released first */
-    void *gather; /* stream on which the releases of several others meet; NULL = not needed yet */
+    int n, spares;                       /* blocks allocated; spare ones among them */
+    struct weir_gpu_block *first, **end; /* list of spare blocks, in the order of their release */
+    void *gather;                        /* stream that joins the releases of several others; NULL = unused so far */
     bool closed;
 };
 
@@ -51,7 +51,7 @@ static void free_blocks(struct weir_gpu_blocks *blocks)
     free(blocks);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static struct weir_gpu_block *take_spare(struct weir_gpu_blocks *blocks)
 {
     struct weir_gpu_block *block = blocks->first;
@@ -135,7 +135,7 @@ int weir_gpu_block_take(struct weir_gpu_blocks *blocks, bool another, struct wei
     return 0;
 }
 
-/* The event passes behind all of the streams: they meet on one of our own, so that none of them waits for another. */
+/* Records the event after the work of all streams. They join on a separate stream, so that none waits for another. */
 static int gather(struct weir_gpu_blocks *blocks, void *event, void *const *streams, int n, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = blocks->device->ops;
@@ -143,7 +143,7 @@ static int gather(struct weir_gpu_blocks *blocks, void *event, void *const *stre
     int rc = blocks->gather ? 0 : ops->stream_new(gpu, false, &blocks->gather, err);
     for (int i = 0; i < n && rc == 0; i++) {
         rc = ops->record(gpu, event, streams[i], err);
-        if (rc == 0) /* for this record; the next one does not change it */
+        if (rc == 0) /* waits for this record only; a later record does not change it */
             rc = ops->stream_wait(gpu, blocks->gather, event, err);
     }
     return rc == 0 ? ops->record(gpu, event, blocks->gather, err) : rc;
@@ -179,7 +179,7 @@ void weir_gpu_block_give(struct weir_gpu_block *block)
     pthread_mutex_unlock(&blocks->lock);
     if (spare)
         return;
-    free_block(blocks, block); /* may take a while: not under the lock */
+    free_block(blocks, block); /* may block: call without the lock */
     pthread_mutex_lock(&blocks->lock);
     bool last = --blocks->n == 0 && blocks->closed;
     pthread_mutex_unlock(&blocks->lock);

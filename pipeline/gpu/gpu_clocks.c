@@ -21,25 +21,25 @@ struct weir_gpu_clocks {
     const struct weir_kernel_clock_kernel *kernel;
     void *stream;
     struct weir_clock_source source;
-    size_t table_bytes, bytes; /* of a table, of all */
-    /* The launching thread's. */
+    size_t table_bytes, bytes; /* size of one table, and of all */
+    /* Used by the launching thread. */
     bool ready, failed;
-    void *memory; /* the tables on the GPU */
+    void *memory; /* tables in GPU memory */
     bool pinned;
-    int n; /* launches of the recording */
+    int n; /* launches in this recording */
     uint32_t number;
-    /* Both threads'. */
+    /* Shared by both threads. */
     pthread_mutex_t lock;
     uint32_t recording;
-    int fetched;   /* of them, those that are copied */
-    void *copied;  /* event, behind the last copy */
-    uint8_t *host; /* the tables here, pinned */
+    int fetched;   /* launches whose tables were copied */
+    void *copied;  /* event after the last copy */
+    uint8_t *host; /* tables in pinned host memory */
     int32_t tid;
     uint64_t step_ns, skipped;
     struct launch launches[LAUNCHES];
 };
 
-/* ---- what is handed over ---- */
+/* ---- collecting ---- */
 
 static void collect(void *user, uint32_t recording, struct weir_clock_launches *to)
 {
@@ -107,7 +107,7 @@ void weir_gpu_clocks_close(struct weir_gpu_clocks **clocks)
     free(c);
 }
 
-/* ---- at the first launch that is recorded ---- */
+/* ---- first recorded launch ---- */
 
 static bool take_memory(struct weir_gpu_clocks *c)
 {
@@ -120,7 +120,7 @@ static bool take_memory(struct weir_gpu_clocks *c)
            ops->event_new(gpu, false, &c->copied, NULL) == 0;
 }
 
-/* What step the GPU's ns clock has; it is waited for. */
+/* Measures the resolution of the GPU's ns clock; blocks until done. */
 static bool find_step(struct weir_gpu_clocks *c)
 {
     const struct weir_gpu_ops *ops = c->device->ops;
@@ -133,7 +133,7 @@ static bool find_step(struct weir_gpu_clocks *c)
     return true;
 }
 
-/* Without memory for them the kernel runs without clocks; what else is wrong its own launch reports. */
+/* Without memory for tables the kernel runs without clocks. The launch itself reports any other error. */
 static bool make_ready(struct weir_gpu_clocks *c)
 {
     if (!c->ready && !c->failed) {
@@ -145,7 +145,7 @@ static bool make_ready(struct weir_gpu_clocks *c)
 
 /* ---- launches ---- */
 
-/* The tables of the recording before are read or given up; new copies are behind the old ones on the stream. */
+/* Tables of the previous recording were read or dropped; new copies follow the old ones on the stream. */
 static void begin_recording(struct weir_gpu_clocks *c, uint32_t recording)
 {
     c->recording = recording;
@@ -188,7 +188,7 @@ int weir_gpu_clocks_fetch(struct weir_gpu_clocks *c, struct weir_err *err)
     const struct weir_gpu_ops *ops = c->device->ops;
     size_t at = (size_t)c->fetched * c->table_bytes, bytes = (size_t)(c->n - c->fetched) * c->table_bytes;
     int rc = ops->copy_out(c->device->gpu, c->host + at, (const uint8_t *)c->memory + at, bytes, c->stream, err);
-    pthread_mutex_lock(&c->lock); /* it may be waited for */
+    pthread_mutex_lock(&c->lock); /* the collecting thread may wait for it */
     if (rc == 0)
         rc = ops->record(c->device->gpu, c->copied, c->stream, err);
     if (rc == 0)

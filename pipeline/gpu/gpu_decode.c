@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames that wait. */
+/* Waiting frames. */
 enum { AHEAD_MAX = 2 * WEIR_DECODE_BATCH_MAX, FULL_LEAST = WEIR_DECODE_BATCH_MAX / 4 };
-enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free notifies anybody */
+enum { POLL_NS = 10 * 1000 * 1000 }; /* polling interval: neither a stop nor a free core notifies waiters */
 
-/* ---- handing over ---- */
+/* ---- submission ---- */
 
-/* The same frames in every run. */
+/* Selects the same frames in every run. */
 static bool is_for_gpu(const struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     const uint64_t key[3] = {(uint64_t)image->episode, (uint64_t)image->camera, (uint64_t)image->t};
     return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53 < decode->gpu_fraction;
 }
 
-/* The SMs are given a decode batch when they have none. */
+/* The SMs get a decode batch only when they have none. */
 static bool has_capacity(const struct weir_decode_engine *engine)
 {
     if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
@@ -40,7 +40,7 @@ static bool may_decode_here(struct weir_gpu_decode *decode)
     return false;
 }
 
-/* True: the frame is for *engine, or for the caller when that is NULL, which is counted. */
+/* Returns whether the frame has a decoder: *engine, or the calling worker when *engine is NULL, which is counted. */
 static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **engine)
 {
     for (int i = 0; i < decode->n_engines; i++) {
@@ -52,8 +52,8 @@ static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **en
     return may_decode_here(decode);
 }
 
-/* All have what keeps them busy: more of it would only wait there, while cores that are through had none. Who decodes
- * here and is through mostly has a next frame for itself: notifying for that wakes all who wait for nothing. */
+/* Waits until an engine has capacity: more frames would only queue there, while idle cores had none. A worker that
+ * finishes a frame does not notify this: mostly it takes the next frame itself, so all waiters would wake in vain. */
 static struct weir_decode_engine *wait_for_capacity(struct weir_gpu_decode *decode)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
@@ -63,12 +63,12 @@ static struct weir_decode_engine *wait_for_capacity(struct weir_gpu_decode *deco
         if (offer(decode, &engine))
             return engine;
         if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
-            return &decode->engines[0]; /* nobody waits for it */
+            return &decode->engines[0]; /* the run has stopped */
         weir_eventcount_wait(&decode->capacity_freed, key, POLL_NS);
     }
 }
 
-/* NULL: the caller is to decode it, which is counted. */
+/* Returns the engine for the frame; NULL: the caller decodes it, which is counted. */
 static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     struct weir_decode_engine *first = &decode->engines[0];
@@ -91,7 +91,7 @@ void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
                                 uint8_t *memory)
 {
-    for (int i = 0; i < 3; i++) { /* of gray ones, too: an engine may want them */
+    for (int i = 0; i < 3; i++) { /* for gray images too: an engine may write all planes */
         int width, height;
         weir_gpu_jpeg_plane(header, i, &width, &height);
         frame->plane[i] = memory;
@@ -112,7 +112,7 @@ static void enqueue(struct weir_decode_engine *engine, const struct weir_handed 
         weir_eventcount_notify(&engine->full_wakeup);
 }
 
-/* A frame of another size than its camera's is an error that the CPU words. */
+/* Frames of the wrong size are left to the CPU, which reports the error. */
 static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const struct weir_image *image,
                                    const uint8_t *bytes, size_t length, struct weir_jpeg_header *header,
                                    struct weir_gpu_jpeg_frame *frame)
@@ -161,12 +161,12 @@ bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot
     struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
     if (engine && hand_over(engine, slot, at, image, bytes, length))
         return true;
-    if (engine || !jpeg) /* after all */
+    if (engine || !jpeg) /* another engine, or the CPU, takes it after all */
         atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
     return false;
 }
 
-/* ---- the threads ---- */
+/* ---- threads ---- */
 
 int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *decoder,
                           const struct weir_decode_client *client, struct weir_err *err)
@@ -255,7 +255,7 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The next one to be offered frames, with so many threads. */
+/* Opens the next engine in the order of preference, with this many threads. */
 static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead, int threads,
                        struct weir_err *err)
 {
@@ -275,7 +275,7 @@ static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine
     return rc == 0 ? weir_gpu_decode_open_decoder(&engine->batches[0], err) : rc;
 }
 
-/* What each slot needs to know about its images and tasks. Nobody works on it yet. */
+/* Allocates each slot's tables of images and tasks. No thread uses the slots yet. */
 static int open_slots(struct weir_shared *shared, struct weir_err *err)
 {
     const struct weir_batch_layout *layout = &shared->setup.layout;
@@ -315,7 +315,7 @@ static int open_pictures(struct weir_gpu_decode *decode, struct weir_err *err)
     return rc == 0 ? decode->device->ops->event_new(decode->device->gpu, false, &decode->compared, err) : rc;
 }
 
-/* The JPEG engines, or the SMs of a GPU that has none. */
+/* Chooses the JPEG engines, or the SMs on a GPU without them. */
 static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine *kind, struct weir_err *err)
 {
     struct weir_err none = WEIR_ERR_NONE;
@@ -347,7 +347,7 @@ static bool takes_sms(const struct weir_gpu_decode *decode)
            weir_gpu_jpeg_check(decode->device->number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0;
 }
 
-/* They are a help: where there is no memory for them, it goes without. */
+/* The SMs are optional: without memory for them the run continues. */
 static void open_sms(struct weir_gpu_decode *decode)
 {
     struct weir_decode_engine *engine = &decode->engines[decode->n_engines];

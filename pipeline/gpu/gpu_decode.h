@@ -1,26 +1,24 @@
-/* gpu_decode.h: JPEGs that a GPU decodes, for --decoder nvjpeg and hybrid.
+/* gpu_decode.h: JPEG decoding on the GPU, for --decoder nvjpeg and hybrid.
  *
- * A worker reads a frame as ever. If one of the GPU's engines takes it, its bytes go to the image's destination in
- * the slot, which is pinned, and the task goes on without it; else the CPU decodes it. Each engine has a queue
- * of what workers have handed over, of whatever batches, and threads that take decode batches of it, hand them to the
- * engine, wait, and take each frame where it belongs. Handing over takes a thread about as long as the JPEG engines
- * decode, longer beside busy cores, so the first engine has a second thread, which works only while a full decode batch
- * waits and the first is busy. Its decoder is opened when the first has not kept up for a while: nvJPEG gives each 14
- * streams, and a GPU has 32 queues for all there are, so that a decoder too many is in the way of the consumer's
- * kernels. Planes go to the slot's staging memory on the GPU; what prepares the batch makes pixels of them. A task ends
- * when the last of its frames has come back, so that a batch is complete when all its images are in one of the two
- * memories.
+ * A worker fetches each frame. If an engine of the GPU accepts the frame, its bytes are copied to the image's
+ * destination in the pinned slot, and the task continues without it; otherwise the CPU decodes it. Each engine has a
+ * queue of frames from all batches, and threads that collect decode batches, submit them, wait, and complete each
+ * frame. Submitting takes a thread about as long as the JPEG engines decode, longer next to busy cores, so the first
+ * engine has a second thread, which works only while a full decode batch waits and the first thread is busy. Its
+ * decoder is opened when the first thread has not kept up for a while: each nvJPEG decoder uses 14 streams and a GPU
+ * has 32 hardware queues in total, so an unnecessary decoder slows the consumer's kernels. Planes go to the slot's
+ * staging memory on the GPU, and the batch's prepare kernel converts them to pixels. A task ends when its last frame is
+ * decoded, so a batch is complete when all its images are in host or staging memory.
  *
- * With nvjpeg all frames go to the GPU that its JPEG engines take (the SMs' of a GPU that has none). With hybrid each
- * side has as many as keep it busy: frames go to the JPEG engines while fewer than two decode batches wait for them,
- * else to the SMs until these have a decode batch, else a worker decodes them, except that cores are left for the
- * threads that hand over to the GPU: then it waits until one of them takes the frame. So each works at its own rate,
- * and the order of samples knows nothing of it.
+ * nvjpeg sends all frames that the JPEG engines accept to the GPU (to the SMs of a GPU without engines). hybrid keeps
+ * both sides busy: frames go to the JPEG engines while fewer than two decode batches wait there, else to the SMs until
+ * they have a decode batch, else to a worker. Some cores remain reserved for the submitting threads: when all others
+ * are busy, the worker waits until one of the three accepts the frame. Each side works at its own rate, and the order
+ * of samples does not depend on it.
  *
- * The SMs take some 30 ms for a decode batch of whatever size, so they get one large decode batch at a time, and only
- * where enough frames are in flight for nobody to wait for it. They take part
- * when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (psnr_check.h), and what they
- * give depends on the decode batch. */
+ * The SMs take about 30 ms per decode batch of any size, so they get one large batch at a time, and only if enough
+ * frames are in flight to hide that time. They decode only when hybrid is requested by name: the JPEG engines return
+ * the CPU's bits, the SMs do not (psnr_check.h), and their pixels depend on the other frames in the decode batch. */
 #ifndef WEIR_PIPELINE_GPU_GPU_DECODE_H
 #define WEIR_PIPELINE_GPU_GPU_DECODE_H
 
@@ -33,24 +31,24 @@
 
 enum { WEIR_DECODE_THREADS = 2 }; /* of the first engine */
 
-/* A frame that was handed over. */
+/* A frame submitted to the GPU. */
 struct weir_handed {
     struct weir_slot *slot;
-    int at, task; /* in the slot's order; whose frame it is */
+    int at, task; /* index in the slot's order; the task it belongs to */
     struct weir_image image;
     enum weir_jpeg_sampling sampling;
     uint64_t kind;
     struct weir_gpu_jpeg_frame frame;
 };
 
-/* What became of it: planes on the GPU, or a picture that the CPU made at the image's destination, or none. */
+/* Result of a submitted frame: planes on the GPU, an image decoded by the CPU at its destination, or an error. */
 struct weir_decoded {
-    const struct weir_gpu_source *planes; /* NULL: what follows */
-    int code;                             /* 0: the picture is there */
+    const struct weir_gpu_source *planes; /* NULL: see code */
+    int code;                             /* 0: the image is at its destination */
     const char *reason;                   /* of a negative code */
 };
 
-/* Gets the results. Called from the threads that decode; one at a time where result->planes is NULL. */
+/* Receives the results. Called from the decoding threads; from one at a time where result->planes is NULL. */
 struct weir_decode_client {
     void *user;
     void (*complete)(void *user, const struct weir_handed *frame, const struct weir_decoded *result);
@@ -58,42 +56,42 @@ struct weir_decode_client {
 
 struct weir_decode_engine;
 
-/* One thread's. */
+/* Used by one thread. */
 struct weir_decode_batch {
     struct weir_decode_engine *engine;
-    struct weir_gpu_jpeg *decoder; /* of the second: NULL until it is needed, and when there is no memory for it */
-    struct weir_gpu_jpeg_counts counted; /* of what the decoder has done, in the engine's figures */
+    struct weir_gpu_jpeg *decoder;       /* the second thread's: NULL until needed, or if there is no memory for it */
+    struct weir_gpu_jpeg_counts counted; /* decoder counts already added to the engine's */
     int n;
-    struct weir_handed *handed; /* WEIR_DECODE_BATCH_MAX of each */
+    struct weir_handed *handed; /* arrays of WEIR_DECODE_BATCH_MAX */
     struct weir_gpu_jpeg_frame *frames;
     enum weir_jpeg_refusal *results;
-    void *stream, *begin, *ends[2]; /* timed events; the ends in turns: the last one is still asked for */
+    void *stream, *begin, *ends[2]; /* timed events; the two ends alternate because the previous one is still needed */
     int turn;
     pthread_t thread;
     bool started;
 };
 
-/* One of the GPU's ways to decode. */
+/* One decoder of the GPU: JPEG engines or SMs. */
 struct weir_decode_engine {
     struct weir_gpu_decode *decode;
     enum weir_gpu_jpeg_engine kind;
-    bool patient; /* its decode batches are to be large, and it has one at a time */
+    bool patient; /* decodes one large batch at a time */
     struct weir_decode_batch batches[WEIR_DECODE_THREADS];
     int n_batches;
-    _Atomic int n_decoding;                     /* decode batches that its threads are busy with */
+    _Atomic int n_decoding;                     /* decode batches that its threads are working on */
     _Atomic int decoding;                       /* frames in them */
-    pthread_mutex_t lock;                       /* of the queue */
-    struct weir_eventcount wakeup, full_wakeup; /* frames wait; as many as the second thread takes */
-    struct weir_handed *queue;                  /* a ring buffer; as large as all slots together */
+    pthread_mutex_t lock;                       /* protects the queue */
+    struct weir_eventcount wakeup, full_wakeup; /* frames are waiting; a full batch for the second thread is waiting */
+    struct weir_handed *queue;                  /* ring buffer with room for the frames of all slots */
     size_t first;
-    size_t ahead;           /* hybrid: as many may wait before others get frames */
-    size_t full;            /* as many wait: the first thread does not keep up */
-    _Atomic size_t waiting; /* in it */
-    _Atomic size_t in_full; /* frames that the first thread took in full decode batches, one after the other */
-    /* figures, under the lock for them */
-    void *last_end; /* of the last decode batch that has passed */
+    size_t ahead;           /* hybrid: queue length above which frames go elsewhere */
+    size_t full;            /* queue length at which the first thread does not keep up */
+    _Atomic size_t waiting; /* frames in the queue */
+    _Atomic size_t in_full; /* frames that the first thread took in consecutive full decode batches */
+    /* Figures, protected by figures_lock: */
+    void *last_end; /* of the last decode batch that has finished */
     int64_t last_end_ns;
-    struct weir_intervals busy; /* by the GPU's clock, from the first decode batch on */
+    struct weir_intervals busy; /* by the GPU's clock, since the first decode batch */
     uint64_t busy_ns, frames_done, batches_done;
 };
 
@@ -102,67 +100,66 @@ enum { WEIR_DECODE_ENGINES = 2 };
 struct weir_gpu_decode {
     struct weir_shared *shared;
     struct weir_device *device; /* the upload's */
-    int hardware;               /* how many JPEG engines the GPU has */
+    int hardware;               /* JPEG engines of the GPU */
     bool hybrid;
-    double gpu_fraction; /* of the frames that are the GPU's when each frame's engine is fixed; 0 = it is not */
+    double gpu_fraction; /* fraction of the frames for the GPU if each frame's decoder is fixed; 0 = not fixed */
     int n_engines;
-    struct weir_decode_engine engines[WEIR_DECODE_ENGINES]; /* in the order in which they are offered frames */
+    struct weir_decode_engine engines[WEIR_DECODE_ENGINES]; /* in the order of preference */
     size_t capacity;                                        /* of each queue */
-    _Atomic int here;                                       /* frames that workers decode at this moment */
+    _Atomic int here;                                       /* frames that workers are decoding now */
     int here_max;
-    _Atomic uint64_t here_ns;              /* that they took, so far */
-    struct weir_eventcount capacity_freed; /* somebody may take frames again */
+    _Atomic uint64_t here_ns;              /* their total decoding time so far */
+    struct weir_eventcount capacity_freed; /* an engine may accept frames again */
     struct weir_decode_client client;
     struct weir_psnr_check *psnr_check;
     struct weir_gpu_jpeg_tally tally;
-    pthread_mutex_t figures_lock;        /* never held while somebody waits */
-    struct weir_stage_stats batch_times; /* of decode batches, by the GPU's clock */
-    pthread_mutex_t lock;                /* of what follows */
-    /* for comparing, and for frames that come back */
-    struct weir_decoder *decoder; /* the CPU's, lent */
+    pthread_mutex_t figures_lock;        /* never held while a thread waits */
+    struct weir_stage_stats batch_times; /* per decode batch, by the GPU's clock */
+    pthread_mutex_t lock;                /* protects the members below */
+    /* For comparing pixels, and for frames that the GPU did not decode: */
+    struct weir_decoder *decoder; /* the CPU's; borrowed */
     uint8_t *bytes, *pictures[2];
     size_t bytes_capacity, picture_bytes;
     void *gpu_picture, *gpu_source, *compared; /* an event */
 };
 
-/* After the upload. */
+/* Call after the upload is open. */
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err);
-/* decoder: of the CPU, lent until finish: for comparing, and for frames that come back. client: copied; each frame that
- * was handed over is completed by one call, unless the run ends first. */
+/* decoder: a CPU decoder, borrowed until weir_gpu_decode_finish, for comparing pixels and for frames that the GPU did
+ * not decode. client: copied; it is called once per submitted frame, unless the run ends first. */
 int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *decoder,
                           const struct weir_decode_client *client, struct weir_err *err);
-/* The slots are stopped: joins the threads. */
+/* Joins the threads. The slots are stopped. */
 void weir_gpu_decode_finish(struct weir_gpu_decode *decode);
-/* Before the upload. Accepts NULL. */
+/* Call before the upload is closed. Accepts NULL. */
 void weir_gpu_decode_close(struct weir_gpu_decode **decode);
 
-/* SMs are to decode beside JPEG engines. Not for auto: it chooses by a clock, and what it chooses gives the same
- * pixels; and what the SMs make of a frame depends on what else is in the decode batch. */
+/* Returns whether SMs decode alongside the JPEG engines. Never for auto: it chooses by measured time and must not
+ * change pixels, but the SMs' pixels depend on the other frames in the decode batch. */
 bool weir_gpu_decode_wants_sms(const struct weir_shared *shared);
 
-/* With hybrid, how many of so many workers may decode at a time on so many cores. */
+/* Returns how many of these workers may decode at the same time on this many cores, with hybrid. */
 int weir_gpu_decode_workers(int workers, int cores);
 
-/* Lays the frame's planes out, one after the other and without gaps: never more than its picture takes as RGB. */
+/* Lays out the frame's planes one after the other without gaps. They never exceed the size of the RGB image. */
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
                                 uint8_t *memory);
 
-/* Hands a fetched frame over: true, and the client completes it later, or false: the caller decodes it, and says when
- * it has. */
+/* Submits a fetched frame. True: the client completes it later. False: the caller decodes it, and reports when it has
+ * finished. */
 bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
                           const struct weir_image *image, const uint8_t *bytes, size_t length);
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns);
 
 /* ---- gpu_decode_run.c ---- */
 
-/* Of the decode batch's thread. */
+/* Main function of a decode batch's thread. */
 void *weir_gpu_decode_main(void *batch);
 int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_err *err);
 
 /* ---- gpu_decode_complete.c ---- */
 
-/* The decode batch has passed: takes each frame where it belongs, and ends the tasks that waited for the last of
- * theirs. */
+/* Completes each frame of a finished decode batch, and ends tasks whose last frame this was. */
 int weir_gpu_decode_complete(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, struct weir_err *err);
 
 #endif

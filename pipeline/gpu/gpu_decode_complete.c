@@ -1,4 +1,4 @@
-/* What becomes of frames that the GPU has decoded: their planes are the batch's, or the CPU decodes them after all. */
+/* Completes frames after GPU decoding: their planes go to the batch, or the CPU decodes them after all. */
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
 
@@ -34,7 +34,7 @@ static struct weir_gpu_source source_of(const struct weir_handed *handed)
 
 /* ---- on the CPU ---- */
 
-/* The frame's bytes lie where its picture is to go. */
+/* The frame's bytes lie at the destination of its image. */
 static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed *handed, void *picture)
 {
     const struct weir_camera_probe *probe = &decode->shared->setup.probes[handed->image.camera];
@@ -51,7 +51,7 @@ static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed 
     return weir_decode(decode->decoder, &frame, picture);
 }
 
-/* The picture is the CPU's. */
+/* Completes a frame with an image decoded by the CPU. */
 static void complete_here(struct weir_gpu_decode *decode, const struct weir_handed *handed, int code)
 {
     struct weir_decoded result = {.code = code};
@@ -61,7 +61,7 @@ static void complete_here(struct weir_gpu_decode *decode, const struct weir_hand
 
 /* ---- comparing ---- */
 
-/* The GPU's picture as the CPU would give it. */
+/* Copies the GPU's image to the host, in the CPU's format. */
 static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batch *batch,
                          const struct weir_handed *handed, struct weir_err *err)
 {
@@ -90,7 +90,7 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
     return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
 }
 
-/* 1: the planes may be used. 0: the picture is the CPU's, and the frame complete. */
+/* Returns 1 if the planes may be used; 0 if the CPU's image was used and the frame is complete. */
 static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_handed *handed,
                    struct weir_err *err)
 {
@@ -100,7 +100,7 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *bat
         return rc;
     int code = decode_here(decode, handed, decode->pictures[1]);
     double db = code < 0 ? 0 : weir_psnr_db(decode->pictures[0], decode->pictures[1], bytes);
-    /* A frame that nobody can decode is no evidence about its kind. */
+    /* A frame that no decoder accepts says nothing about its kind. */
     if (code == 0 && weir_psnr_check_report(decode->psnr_check, batch->engine->kind, handed->kind, db))
         return 1;
     weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_PSNR_REFUSED);
@@ -110,7 +110,8 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *bat
     return 0;
 }
 
-/* 1, 0 as above, or negative. Until a frame of a kind has been compared the others wait, and need not be. */
+/* Returns 1 or 0 as compare does, or negative. While one frame of a kind is compared, others of the kind wait; then
+ * they need no comparison. */
 static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_batch *batch,
                         const struct weir_handed *handed, enum weir_jpeg_refusal result, struct weir_err *err)
 {

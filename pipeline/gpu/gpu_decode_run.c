@@ -1,4 +1,4 @@
-/* The threads that hand decode batches of JPEGs to an engine of the GPU. */
+/* Threads that submit decode batches of JPEGs to an engine of the GPU. */
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
 #include "weir/base.h"
@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
 
 static bool has_ended(const struct weir_gpu_decode *decode)
 {
@@ -27,7 +27,7 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *h
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
-    if (n > 0 && !engine->patient) /* which takes more when it is through: end_turn */
+    if (n > 0 && !engine->patient) /* it takes more when its batch ends: end_turn */
         weir_eventcount_notify(&engine->decode->capacity_freed);
     return n;
 }
@@ -37,8 +37,8 @@ static bool is_second(const struct weir_decode_batch *batch)
     return batch != &batch->engine->batches[0];
 }
 
-/* A full decode batch waits, and who could take it is busy with another. All that is in flight at the beginning comes
- * at once, which is no evidence: the decoder is worth opening when full decode batches do not end. */
+/* A full decode batch waits while the thread that could take it is busy. At the start of a run all frames in flight
+ * arrive at once, so a single full batch proves nothing: the decoder is opened when full batches keep coming. */
 static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
 {
     if (!is_open && atomic_load_explicit(&engine->in_full, memory_order_relaxed) < 2 * engine->decode->capacity)
@@ -47,7 +47,7 @@ static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
 
-/* A thread has a decode batch in hand. */
+/* The thread has taken a decode batch. */
 static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_batch *batch)
 {
     size_t before = atomic_load_explicit(&engine->in_full, memory_order_relaxed), n = (size_t)batch->n;
@@ -55,10 +55,10 @@ static void begin_turn(struct weir_decode_engine *engine, const struct weir_deco
         atomic_store_explicit(&engine->in_full, n >= engine->full ? before + n : 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->decoding, batch->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_eventcount_notify(&engine->full_wakeup); /* the first is busy now */
+    weir_eventcount_notify(&engine->full_wakeup); /* the first thread is busy now */
 }
 
-/* A thread has no decode batch in hand any more: who gathers may take what there is. */
+/* The thread has finished its decode batch: a gathering thread may take what waits. */
 static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     atomic_fetch_sub_explicit(&engine->decoding, batch->n, memory_order_relaxed);
@@ -69,7 +69,8 @@ static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch
         weir_eventcount_notify(&engine->decode->capacity_freed);
 }
 
-/* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
+/* Returns the number of frames that suffices to submit now; *since_ns: when a frame was first seen waiting, initially
+ * 0. */
 static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
 {
     const struct weir_decode_engine *engine = batch->engine;
@@ -83,7 +84,7 @@ static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
     return *since_ns && now_ns - *since_ns >= WEIR_DECODE_PATIENCE_NS ? 1 : WEIR_DECODE_BATCH_MAX;
 }
 
-/* None when the run has ended. */
+/* Gathers a decode batch; empty when the run has ended. */
 static void gather(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
@@ -105,11 +106,11 @@ int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_er
     return weir_gpu_jpeg_open(&batch->decoder, engine->decode->device->number, engine->kind, most, err);
 }
 
-/* The second thread has no decoder, or met the end of the GPU's memory: the first decodes its frames, next of all. */
+/* The second thread has no decoder, or no GPU memory: puts its frames back at the front for the first thread. */
 static void give_back(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     size_t capacity = engine->decode->capacity, n = (size_t)batch->n;
-    weir_gpu_jpeg_close(&batch->decoder); /* waits for what it has begun */
+    weir_gpu_jpeg_close(&batch->decoder); /* waits for submitted work */
     pthread_mutex_lock(&engine->lock);
     engine->first = (engine->first + capacity - n) % capacity;
     for (size_t i = 0; i < n; i++)
@@ -142,7 +143,7 @@ static void add_counts(struct weir_decode_engine *engine, struct weir_decode_bat
     batch->counted = now;
 }
 
-/* Decode batches overlap, and need not end in the order in which they began. */
+/* Decode batches overlap, and may end in another order than they began. */
 static void add_busy(struct weir_decode_engine *engine, void *end, int64_t took_ns, int64_t since_ns)
 {
     int64_t end_ns = engine->last_end_ns + since_ns;
@@ -171,7 +172,7 @@ static int note_batch_locked(struct weir_decode_engine *engine, struct weir_deco
     return 0;
 }
 
-/* The decode batch has passed. */
+/* Records the times of a finished decode batch. */
 static int note_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     pthread_mutex_lock(&engine->decode->figures_lock);
@@ -206,7 +207,7 @@ static void name_thread(const struct weir_gpu_decode *decode, const struct weir_
         weir_thread_attach(decode->shared->recorder, name, WEIR_ROLE_OTHER);
 }
 
-/* The engine does not report which of them it was. */
+/* Names all frames of the batch: the engine does not report which one failed. */
 static void name_batch(const struct weir_decode_batch *batch, int n, struct weir_err *err)
 {
     const struct weir_image *first = &batch->handed[0].image;
@@ -216,8 +217,7 @@ static void name_batch(const struct weir_decode_batch *batch, int n, struct weir
     weir_err_prefix(err, "in a decode batch of %d JPEGs, the first of them %s", n, name);
 }
 
-/* The SMs, which are a help, met the end of the GPU's memory: the CPU decodes the decode batch, and what comes later of
- * its kinds. */
+/* The SMs, which are optional, ran out of GPU memory: the CPU decodes this batch, and later frames of its kinds. */
 static int refuse_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     for (int i = 0; i < batch->n; i++)
@@ -228,7 +228,7 @@ static int refuse_batch(struct weir_decode_engine *engine, struct weir_decode_ba
     return rc;
 }
 
-/* False: the run has ended, or goes on without this thread. */
+/* Returns false when the thread must end: the run has ended, or continues without this thread. */
 static bool decode_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     struct weir_err err = WEIR_ERR_NONE;

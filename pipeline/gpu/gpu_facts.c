@@ -18,7 +18,7 @@ static void set_part(struct weir_gpu_part *part, int rc, const char *text, const
     snprintf(part->text, sizeof part->text, "%.511s", rc >= 0 ? text : err->text);
 }
 
-/* ---- how fast batches get to a GPU ---- */
+/* ---- copy rate to a GPU ---- */
 
 struct copying {
     const struct weir_gpu_ops *ops;
@@ -28,7 +28,7 @@ struct copying {
     bool pinned;
 };
 
-/* What the GPU says of a lack of memory is meant for runs. */
+/* Its out-of-memory text is worded for runs, so it is not passed on. */
 static int prepare_memory(struct copying *c, struct weir_err *err)
 {
     struct weir_err why = WEIR_ERR_NONE;
@@ -87,15 +87,15 @@ static void close_copying(struct copying *c)
     c->ops->close(&c->gpu);
 }
 
-/* Of what is free, a quarter: who has the rest may want more. */
+/* A quarter of the free memory: other programs may need the rest. */
 static size_t bytes_to_copy(uint64_t free_bytes)
 {
     size_t quarter = free_bytes / 4 < COPY_BYTES ? (size_t)(free_bytes / 4) >> 20 << 20 : COPY_BYTES;
     return quarter > COPY_BYTES_MIN ? quarter : COPY_BYTES_MIN;
 }
 
-/* The best of them: others may use the bus, too. Negative: the GPU cannot be used; a lack of memory says nothing of
- * that. */
+/* Keeps the best of several copies, because others may use the bus. Returns negative when the GPU cannot be used; a
+ * shortage of memory is not such an error. */
 static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *fact, uint64_t free_bytes,
                           struct weir_err *err)
 {
@@ -150,7 +150,7 @@ static void find_gpu(const struct weir_gpu_ops *ops, int number, struct weir_gpu
     set_part(&fact->jpeg, jpeg, "", &jpeg_err);
 }
 
-/* ---- all of it ---- */
+/* ---- all facts ---- */
 
 static void find_libraries(struct weir_gpu_facts *facts)
 {

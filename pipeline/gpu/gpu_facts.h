@@ -1,4 +1,4 @@
-/* gpu_facts.h: what there is of GPUs on this machine and what they can do, or why not: for weir doctor. */
+/* gpu_facts.h: the GPUs of this machine, their properties, and why one cannot be used: for weir doctor. */
 #ifndef WEIR_PIPELINE_GPU_GPU_FACTS_H
 #define WEIR_PIPELINE_GPU_GPU_FACTS_H
 
@@ -7,7 +7,7 @@
 
 enum { WEIR_GPU_FACTS_MAX = 16 };
 
-/* There, and what; or not, and why. */
+/* Present, with a description; or missing, with the reason. */
 struct weir_gpu_part {
     bool present;
     char text[512];
@@ -19,24 +19,24 @@ struct weir_gpu_fact {
     int major, minor; /* compute capability */
     uint64_t memory_bytes;
     int sms, copy_engines;
-    int jpeg_engines;                  /* -1: not known */
-    int pcie_generation, pcie_width;   /* as linked now; 0: not known */
-    double copy_in_bytes_per_s;        /* from pinned memory of the host; 0: not measured */
-    struct weir_gpu_part usable, jpeg; /* text: "" or why not */
-    struct weir_gpu_part copying;      /* of a usable one: "" or why it was not measured */
+    int jpeg_engines;                  /* -1 = unknown */
+    int pcie_generation, pcie_width;   /* current link; 0 = unknown */
+    double copy_in_bytes_per_s;        /* from pinned host memory; 0 = not measured */
+    struct weir_gpu_part usable, jpeg; /* text: empty, or why not */
+    struct weir_gpu_part copying;      /* if usable; text: empty, or why it was not measured */
 };
 
 struct weir_gpu_facts {
-    struct weir_gpu_part module; /* its file, and what it was built with */
-    struct weir_gpu_part driver; /* of module.present only, as all that follows */
+    struct weir_gpu_part module; /* its file, and the versions it was built with */
+    struct weir_gpu_part driver; /* valid only if module.present, like all members below */
     struct weir_gpu_part cupti, nvjpeg;
     int driver_version, runtime_version; /* 13000 = 13.0 */
-    int n;                               /* GPUs; at most WEIR_GPU_FACTS_MAX are described */
+    int n;                               /* number of GPUs; at most WEIR_GPU_FACTS_MAX are described */
     struct weir_gpu_fact gpus[WEIR_GPU_FACTS_MAX];
 };
 
-/* Opens the module, takes each GPU into use for a moment and copies 256 MiB to it ten times, or a quarter of what is
- * free there: about a second each. */
+/* Opens the module, opens each GPU briefly and copies 256 MiB, or a quarter of its free memory, to it ten times: about
+ * a second per GPU. */
 void weir_gpu_facts_find(struct weir_gpu_facts *facts);
 
 #endif

@@ -8,7 +8,7 @@
 enum { CALLS_MAX = 1024, READ_AT_ONCE = 4 };
 
 struct call {
-    void *begin, *end; /* timed events; NULL = never used yet */
+    void *begin, *end; /* timed events; NULL = not used yet */
     void *stream;
     int stage;
 };
@@ -18,9 +18,9 @@ struct weir_gpu_stages {
     pthread_mutex_t lock;
     int n; /* calls with events */
     struct call calls[CALLS_MAX];
-    int ended[CALLS_MAX]; /* a ring of those whose times are to be read, in the order of their ends */
+    int ended[CALLS_MAX]; /* ring of ended calls whose times are unread, in the order of their ends */
     unsigned first, next;
-    int unused[CALLS_MAX], n_unused; /* with events, and free */
+    int unused[CALLS_MAX], n_unused; /* free calls that have events */
     struct weir_stage_stats stats[WEIR_STAGE_MAX];
 };
 
@@ -50,9 +50,9 @@ void weir_gpu_stages_close(struct weir_gpu_stages **pointer)
     *pointer = NULL;
 }
 
-/* ---- under the lock ---- */
+/* ---- with the lock held ---- */
 
-/* 1 when the time of the call that ended first was read; 0 when there is none that the GPU is through with. */
+/* Reads the time of the call that ended first. Returns 1, or 0 when the GPU has finished no call. */
 static int read_first(struct weir_gpu_stages *stages, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = stages->device->ops;

@@ -27,14 +27,14 @@ int64_t weir_intervals_add(struct weir_intervals *set, int64_t begin_ns, int64_t
     int i = 0;
     while (i < set->n && set->at[i].end_ns < begin_ns)
         i++;
-    while (i < set->n && set->at[i].begin_ns <= end_ns) { /* touches it: becomes part of it */
+    while (i < set->n && set->at[i].begin_ns <= end_ns) { /* overlaps or touches: merge */
         begin_ns = set->at[i].begin_ns < begin_ns ? set->at[i].begin_ns : begin_ns;
         end_ns = set->at[i].end_ns > end_ns ? set->at[i].end_ns : end_ns;
         remove_at(set, i);
     }
     if (set->n == WEIR_INTERVALS_MAX) {
         if (i == 0)
-            return added; /* older than all that is kept */
+            return added; /* older than all intervals kept */
         remove_at(set, 0);
         i--;
     }

@@ -1,10 +1,10 @@
-/* intervals.h: the union of intervals of time that come in nearly in order: what has been covered so far. */
+/* intervals.h: the union of time intervals that arrive nearly in order. */
 #ifndef WEIR_PIPELINE_GPU_INTERVALS_H
 #define WEIR_PIPELINE_GPU_INTERVALS_H
 
 #include <stdint.h>
 
-enum { WEIR_INTERVALS_MAX = 16 }; /* kept apart; older ones are forgotten */
+enum { WEIR_INTERVALS_MAX = 16 }; /* disjoint intervals kept; older ones are dropped */
 
 struct weir_intervals {
     int n;
@@ -13,9 +13,9 @@ struct weir_intervals {
     } at[WEIR_INTERVALS_MAX]; /* disjoint, in order */
 };
 
-/* Adds an interval; how much of it was not covered before. One that ends before it begins is empty. */
+/* Adds an interval and returns the part that was not covered before. One that ends before it begins is empty. */
 int64_t weir_intervals_add(struct weir_intervals *set, int64_t begin_ns, int64_t end_ns);
-/* How much of the interval is covered. */
+/* Returns how much of the interval is covered. */
 int64_t weir_intervals_overlap(const struct weir_intervals *set, int64_t begin_ns, int64_t end_ns);
 
 #endif

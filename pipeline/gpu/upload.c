@@ -1,4 +1,4 @@
-/* Opening and closing the way of batches to a GPU. */
+/* Opens and closes the upload of batches to a GPU. */
 #include "pipeline/gpu/upload.h"
 #include "decoders/view_taps.h"
 
@@ -31,7 +31,7 @@ int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_share
     return rc;
 }
 
-/* The GPU crops or resizes the camera's images. */
+/* Returns whether the GPU crops or resizes the camera's images. */
 static bool is_viewed(const struct weir_shared *shared, int camera)
 {
     return memcmp(&shared->setup.views[camera], &shared->setup.out_views[camera], sizeof shared->setup.views[camera]) !=
@@ -45,7 +45,7 @@ static struct weir_upload_images *add_images(struct weir_upload *upload, int ten
     return images;
 }
 
-/* The tensors of colour images come first. A camera that is cropped or resized is prepared by itself. */
+/* Tensors of colour images come first. A cropped or resized camera has a kernel launch of its own. */
 static void list_images(struct weir_upload *upload)
 {
     const struct weir_shared *s = upload->shared;
@@ -117,7 +117,7 @@ static int open_streams(struct weir_upload *upload, struct weir_err *err)
                   : weir_gpu_clocks_open(&upload->clocks, upload->device, &prepare_kernel, upload->prepare_stream, err);
 }
 
-/* The copy is done before the first kernel: both are on their way in the order of the streams' first batch. */
+/* The copy finishes before the first kernel, because both precede the first batch on the streams. */
 static int open_values(struct weir_upload *upload, struct weir_err *err)
 {
     if (upload->direct || upload->format.dtype == WEIR_DTYPE_U8)
@@ -130,7 +130,7 @@ static int open_values(struct weir_upload *upload, struct weir_err *err)
     return rc;
 }
 
-/* Blocks until what was queued on the copy stream is through. */
+/* Blocks until the copy stream is idle. */
 static int drain_copies(struct weir_upload *upload, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
@@ -138,7 +138,7 @@ static int drain_copies(struct weir_upload *upload, struct weir_err *err)
     return rc == 0 ? ops->wait(upload->device->gpu, upload->times.base[1], err) : rc;
 }
 
-/* The taps of one direction in one piece of memory: first, n, weights. */
+/* Returns the size of one direction's taps in one allocation: first, n, weights. */
 static size_t taps_bytes(const struct weir_view_taps *taps)
 {
     return (size_t)taps->size * (2 * sizeof(int32_t) + (size_t)taps->most * sizeof(float));
@@ -165,7 +165,7 @@ static int copy_taps(struct weir_upload *upload, struct weir_upload_images *imag
         put_taps(&images->rows, &taps[1], host + first, (uint8_t *)images->taps + first);
         rc = upload->device->ops->copy_in(upload->device->gpu, images->taps, host, bytes, upload->copy_stream, err);
     }
-    if (rc == 0) /* host is read until then */
+    if (rc == 0) /* host memory is in use until then */
         rc = drain_copies(upload, err);
     free(host);
     return rc;
@@ -246,7 +246,7 @@ static void close_slots(struct weir_upload *upload)
         ops->unpin(upload->device->gpu, upload->shared->slots.memory);
 }
 
-/* Until what is queued is through. When the GPU is lost each call says so at once. */
+/* Waits for all queued work. If the GPU is lost, each call returns at once. */
 static void drain(struct weir_upload *upload)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;

@@ -1,10 +1,10 @@
-/* upload.h: how batches get to a GPU.
+/* upload.h: copies batches to a GPU.
  *
- * Slots hold images as u8 RGB, interleaved, in pinned memory. The uploader thread takes complete slots in the order of
- * the run. It waits until the consumer and the GPU are through with one of a few output batches, queues the copy of the
- * slot (images to the slot's staging memory, all that needs no conversion to the tensors), and behind it the kernels
- * that write the tensors; then weir_loader_next may have the batch. The reaper thread waits for the copies and gives
- * their slots back to the workers: it alone arms slots. */
+ * Slots hold images as interleaved u8 RGB in pinned memory. The uploader thread takes complete slots in the order of
+ * the run. It waits until the consumer and the GPU have finished with one of a few output batches, queues the copy of
+ * the slot (images to the slot's staging memory, everything else to its tensors), and then the kernels that write the
+ * image tensors; then weir_loader_next may deliver the batch. The reaper thread waits for the copies and returns their
+ * slots to the workers: only it arms slots. */
 #ifndef WEIR_PIPELINE_GPU_UPLOAD_H
 #define WEIR_PIPELINE_GPU_UPLOAD_H
 
@@ -15,12 +15,12 @@
 #include "pipeline/shared.h"
 #include "weir/loader.h"
 
-enum { WEIR_UPLOAD_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
+enum { WEIR_UPLOAD_BATCHES = 3 }; /* one with the consumer, one ready, one being made */
 
 enum weir_upload_state {
-    WEIR_UPLOAD_EMPTY,    /* the uploader's */
-    WEIR_UPLOAD_QUEUED,   /* the consumer's, or about to be */
-    WEIR_UPLOAD_RETURNED, /* by the consumer; the GPU may still be at it */
+    WEIR_UPLOAD_EMPTY,    /* owned by the uploader */
+    WEIR_UPLOAD_QUEUED,   /* owned by the consumer, or ready for it */
+    WEIR_UPLOAD_RETURNED, /* by the consumer; the GPU may still use it */
 };
 
 /* An output batch. */
@@ -30,42 +30,42 @@ struct weir_upload_batch {
     struct weir_batch batch;
     struct weir_sample *samples;
     struct weir_gpu_block *block;
-    uint8_t *memory;      /* the block's; NULL once the last batch that it holds is kept */
-    struct weir_err err;  /* of its slot: there is no batch */
+    uint8_t *memory;      /* of the block; NULL once the last batch in it is kept */
+    struct weir_err err;  /* error of its slot: there is no batch */
     uint64_t task_id;     /* the task that completed it */
     uint64_t bytes;       /* copied */
     _Atomic bool lent;    /* to the consumer */
-    bool prepared;        /* by kernels */
-    bool rebased;         /* the other base event was recorded before its copy */
-    bool waited, ordered; /* the consumer's stream waited for it; it was released after that stream's work */
-    bool stepped;         /* the consumer said where its step ended, before it released it */
-    /* Timed events, on the copy stream, the stream of preparation (the copy stream without), the consumer's. That of
-     * the release is the block's. */
+    bool prepared;        /* a kernel writes its images */
+    bool rebased;         /* the base event alternated before its copy */
+    bool waited, ordered; /* the consumer's stream waits for it; it was released after that stream's work */
+    bool stepped;         /* the consumer marked the end of its step before releasing it */
+    /* Timed events on the copy stream, the prepare stream (the copy stream without kernels), and the consumer's stream.
+     * The release event belongs to the block. */
     void *copy_begin, *copy_end, *prepare_begin, *ready, *stall_begin, *stall_end, *step_end;
     void *marks[WEIR_GPU_MARKED_MAX]; /* ends of parts of the step, on the consumer's stream */
     int mark_stages[WEIR_GPU_MARKED_MAX], n_marks;
 };
 
-/* What a slot has on the GPU. */
+/* GPU resources of a slot. */
 struct weir_upload_slot {
     uint8_t *staging;
     void *copied; /* event */
 };
 
-/* Colour images that are prepared by one kernel: those of a tensor, or of one camera where the GPU crops or resizes. */
+/* Colour images converted by one kernel launch: those of a tensor, or of one camera that the GPU crops or resizes. */
 struct weir_upload_images {
     int tensor; /* of the output batch */
     int n_cameras;
     int cameras[WEIR_CAMERAS_MAX];
-    size_t first_source; /* among the batch's */
-    bool alone;          /* one camera, of a tensor that others may share */
+    size_t first_source; /* index among the batch's sources */
+    bool alone;          /* one camera of a tensor that others may share */
     bool resamples;
     struct weir_gpu_taps columns, rows;
-    void *taps; /* the GPU's memory for them */
+    void *taps; /* in GPU memory */
 };
 
 struct weir_upload_times {
-    void *base[2]; /* events that positions are counted from; the other one is the next */
+    void *base[2]; /* events that positions count from; the other one is used next */
     int now;
     int64_t base_ns; /* position of base[now] */
     uint64_t base_at_ns, base_every_ns;
@@ -82,7 +82,7 @@ enum weir_uploading {
 };
 enum weir_reaping { WEIR_REAPING_NOTHING, WEIR_REAPING_WAIT_QUEUED, WEIR_REAPING_WAIT_COPY };
 
-/* Makes a batch on the thread that waits for it: where there are no workers. */
+/* Makes a batch on the waiting thread, when there are no workers. */
 struct weir_batch_maker {
     void *user;
     void (*make)(void *user, uint64_t sequence);
@@ -90,39 +90,39 @@ struct weir_batch_maker {
 
 struct weir_upload {
     struct weir_shared *shared;
-    struct weir_batch_maker maker; /* make NULL = workers do */
+    struct weir_batch_maker maker; /* make NULL = workers make the batches */
     struct weir_device *device;
     struct weir_pixel_format format; /* of the tensors */
     struct weir_batch_layout layout; /* of the output batches */
-    bool direct;                     /* the slots have it already: no staging, no kernels */
+    bool direct;                     /* slots have the tensors' format already: no staging, no kernels */
     int n_images;
     struct weir_upload_images images[WEIR_CAMERAS_MAX];
-    size_t staged_bytes;  /* of a slot: its colour images */
-    size_t staging_bytes; /* of a slot's memory on the GPU */
-    size_t memory_bytes;  /* of the GPU's memory, without the output batches' */
+    size_t staged_bytes;  /* per slot: its colour images */
+    size_t staging_bytes; /* per slot, in GPU memory */
+    size_t memory_bytes;  /* GPU memory in use, without the output batches */
     bool pinned;
     int n_batches;
     struct weir_upload_batch batches[WEIR_UPLOAD_BATCHES];
     struct weir_gpu_blocks *blocks; /* their memory */
     struct weir_upload_slot *slots;
     void *copy_stream, *prepare_stream;
-    struct weir_gpu_clocks *clocks; /* inside the kernels that prepare; NULL: there are none */
+    struct weir_gpu_clocks *clocks; /* of the prepare kernel; NULL: none */
     float values[3][256];
     void *gpu_values;
     uint64_t first;                /* batch of the run */
-    struct weir_eventcount wakeup; /* for what follows, and the states of batches */
-    _Atomic uint64_t acquired;     /* batch number + 1 that has got an output batch */
-    _Atomic uint64_t queued;       /* batch number + 1 that is queued, or has failed */
+    struct weir_eventcount wakeup; /* for the counters below, and the states of batches */
+    _Atomic uint64_t acquired;     /* batch number + 1 that has an output batch */
+    _Atomic uint64_t queued;       /* batch number + 1 that is queued or has failed */
     _Atomic bool failed;
-    pthread_mutex_t lock; /* of err, times and collected */
+    pthread_mutex_t lock; /* protects err, times and collected */
     struct weir_err err;
     struct weir_upload_times times;
     uint64_t collected; /* batch number + 1 whose times were read */
-    uint64_t made;      /* by the maker: batch number + 1 */
+    uint64_t made;      /* batch number + 1 that the maker has made */
     pthread_t uploader, reaper;
     bool uploader_started, reaper_started;
     _Atomic int uploading, reaping; /* for the watchdog */
-    _Atomic uint64_t reaped;        /* the batch that the reaper is at */
+    _Atomic uint64_t reaped;        /* the batch that the reaper waits for */
 };
 
 static inline struct weir_upload_batch *weir_upload_batch_of(struct weir_upload *upload, uint64_t sequence)
@@ -132,72 +132,73 @@ static inline struct weir_upload_batch *weir_upload_batch_of(struct weir_upload 
 
 /* ---- upload.c ---- */
 
-/* What the slots hold, for a run whose batches are to be format on a GPU. */
+/* Returns the format of images in the slots, for a run whose batches have `format` on a GPU. */
 struct weir_pixel_format weir_upload_slot_format(const struct weir_pixel_format *format, const char *decoder);
-/* weir_batch_layout_init for the slots, or for the output batches, of such a run. */
+/* Calls weir_batch_layout_init for the slots, or for the output batches, of such a run. */
 int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_shared *shared,
                        const struct weir_view *views, const struct weir_pixel_format *format, struct weir_err *err);
 
-/* Takes GPU number into use, pins the slots (open already), allocates. format: of the tensors; left: batches of the
- * run. On failure weir_upload_close frees what there is. */
+/* Opens GPU `number`, pins the slots (open already), allocates memory. format: of the tensors; left: batches of the
+ * run. On failure call weir_upload_close. */
 int weir_upload_open(struct weir_shared *shared, int number, const struct weir_pixel_format *format, uint64_t first,
                      struct weir_err *err);
-/* Memory of the GPU, counted. */
+/* Allocates GPU memory and adds it to memory_bytes. */
 int weir_upload_alloc(struct weir_upload *upload, size_t bytes, void **memory, struct weir_err *err);
-/* Frees all; waits for what the GPU still does for it. */
+/* Frees everything, after the GPU has finished its work for it. */
 void weir_upload_close(struct weir_upload **upload);
 
 /* ---- upload_run.c ---- */
 
-/* maker: copied; NULL where workers make the batches. */
+/* maker: copied; NULL when workers make the batches. */
 int weir_upload_start(struct weir_upload *upload, const struct weir_batch_maker *maker, struct weir_err *err);
-/* The slots are stopped: joins the threads and reads the last times. */
+/* Joins the threads and reads the last times. The slots are stopped. */
 void weir_upload_finish(struct weir_upload *upload);
 struct weir_waited {
-    uint64_t data_ns, gpu_ns; /* for data, and for the GPU alone; without what recording a wait takes */
+    uint64_t data_ns, gpu_ns; /* wait for data, and for the GPU alone, without the time to record the wait */
 };
-/* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; the maker, if any, makes
- * it first. 1; 0 when stopped, or when the upload failed; -EINTR as weir_slot_wait_interruptible. */
+/* Blocks until the batch is queued or its slot has failed, timed as waits of the consumer. With a maker, makes it
+ * first. Returns 1; 0 when stopped, or when the upload failed; -EINTR as weir_slot_wait_interruptible. */
 int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited);
-/* Keeps the first error, and stops the run. */
+/* Keeps the first error and stops the run. */
 void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err);
-/* The error that was kept, or 0. Any thread. */
+/* Returns the kept error, or 0. Any thread. */
 int weir_upload_error(struct weir_upload *upload, struct weir_err *err);
 
 /* ---- upload_batch.c ---- */
 
 int weir_upload_batch_open(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
 void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batch *batch);
-/* Queues all that makes the batch out of its complete slot. */
+/* Queues the work that makes the batch from its complete slot. */
 int weir_upload_queue(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
                       struct weir_err *err);
-/* The consumer has it from now on. */
+/* Lends the batch to the consumer. */
 void weir_upload_lend(struct weir_upload *upload, struct weir_upload_batch *batch);
-/* What is on the stream from now on waits for the batch. */
+/* Delays later work on the stream until the batch is ready. */
 int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream, struct weir_err *err);
-/* What the stream did since then, or since the last mark, is this stage's. -EINVAL: the batch has all its marks. */
+/* Attributes the stream's work since the batch was ready, or since the last mark, to this stage. Returns -EINVAL when
+ * the batch has its maximum number of marks. */
 int weir_upload_mark(struct weir_upload *upload, struct weir_upload_batch *batch, int stage, void *stream,
                      struct weir_err *err);
-/* The consumer's step with it ends here on the stream. */
+/* Marks the end of the consumer's step with the batch on the stream. */
 int weir_upload_step_end(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream,
                          struct weir_err *err);
-/* The consumer gives it back, after what is on the streams. */
+/* Returns the batch from the consumer; it is reused after the present work of the streams. */
 int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, void *const *streams, int n,
                        struct weir_err *err);
-/* The same, but its block is the consumer's; the batch gets another one if it is to be made again. Waits for the GPU to
- * have made it. -ENOMEM: nothing has changed. */
+/* Likewise, but its block stays with the consumer. another: the batch is made again and gets another block. Waits until
+ * the GPU has made the batch. On -ENOMEM nothing changes. */
 int weir_upload_keep(struct weir_upload *upload, struct weir_upload_batch *batch, bool another,
                      struct weir_gpu_block **block, struct weir_err *err);
-/* Blocks until the GPU is through with a batch that was returned. */
+/* Blocks until the GPU has finished with a returned batch. */
 int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
 
 /* ---- upload_times.c ---- */
 
 int weir_upload_times_open(struct weir_upload *upload, struct weir_err *err);
 void weir_upload_times_close(struct weir_upload *upload);
-/* Before the batch's copy is queued: a new base when the last one is old. */
+/* Call before the batch's copy is queued: records a new base event when the last one is old. */
 int weir_upload_times_begin(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
-/* Reads the times of all batches, in order, that were returned and that the GPU is through with. Any thread. */
+/* Reads the times of all batches, in order, that were returned and that the GPU has finished. Any thread. */
 int weir_upload_times_collect(struct weir_upload *upload, struct weir_err *err);
 
 #endif

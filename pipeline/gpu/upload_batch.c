@@ -1,4 +1,4 @@
-/* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
+/* An output batch: the work queued on the GPU to make it, and the events that allow its reuse. */
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
 #include "weir/stages.h"
@@ -18,7 +18,7 @@ static void list_events(struct weir_upload_batch *batch, void **events[EVENTS])
         events[FIXED_EVENTS + i] = &batch->marks[i];
 }
 
-/* The tensors lie in it from now on. */
+/* Points the batch's tensors into the block. */
 static void set_block(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_gpu_block *block)
 {
     batch->block = block;
@@ -64,7 +64,7 @@ void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batc
 
 /* ---- copying ---- */
 
-/* One copy in the making. */
+/* A copy under construction. */
 struct run {
     const uint8_t *from;
     uint8_t *to;
@@ -81,7 +81,7 @@ static int flush(struct weir_upload *upload, struct weir_upload_batch *batch, st
     return upload->device->ops->copy_in(upload->device->gpu, run->to, run->from, bytes, upload->copy_stream, err);
 }
 
-/* Pieces come in the order of the slot's memory. */
+/* Adds a piece to the copy. Pieces arrive in the order of the slot's memory. */
 static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run, const struct run *piece,
                 struct weir_err *err)
 {
@@ -99,8 +99,8 @@ static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, str
     return rc;
 }
 
-/* A tensor of colour images, to the staging memory; those that the GPU has decoded are there. What lies between two
- * images may be theirs: nothing is copied across it. */
+/* Copies a tensor of colour images to staging memory, except images that the GPU decoded there. The gap between two
+ * images may hold such planes, so no copy spans it. */
 static int copy_images(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
@@ -120,7 +120,7 @@ static int copy_images(struct weir_upload *upload, struct weir_upload_batch *bat
     return rc == 0 ? flush(upload, batch, run, err) : rc;
 }
 
-/* What needs no conversion goes to its tensor. */
+/* Copies a tensor that needs no conversion. */
 static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
@@ -138,7 +138,7 @@ static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *bat
     return copy(upload, batch, run, &piece, err);
 }
 
-/* Images, then all that is small. */
+/* Copies images first, then small tensors. */
 static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
                     uint8_t *staging, struct weir_err *err)
 {
@@ -171,7 +171,7 @@ static struct weir_gpu_source source_of(const struct weir_upload *upload, const 
     };
 }
 
-/* Where the GPU finds each image. In the slot, to be copied with what is packed. */
+/* Writes the position of each image on the GPU into the slot; copied with the packed tensors. */
 static void write_sources(const struct weir_upload *upload, const struct weir_slot *slot, uint8_t *staging)
 {
     const struct weir_batch_layout *layout = &upload->shared->setup.layout;
@@ -186,8 +186,8 @@ static void write_sources(const struct weir_upload *upload, const struct weir_sl
     }
 }
 
-/* The staging memory's last batch has to be prepared before it is overwritten. With fewer slots than output batches
- * that is not sure; else this output batch was returned since, and it was of a later batch, or of the same one. */
+/* Waits until the staging memory's last batch is converted before overwriting it. Only needed with fewer slots than
+ * output batches; otherwise this output batch was returned since, and it held that batch or a later one. */
 static int wait_staging(struct weir_upload *upload, uint64_t sequence, struct weir_err *err)
 {
     uint64_t slots = (uint64_t)upload->shared->slots.n;
@@ -269,7 +269,7 @@ static int queue_prepare(struct weir_upload *upload, struct weir_upload_batch *b
         rc = prepare(upload, batch, &upload->images[i], err);
     if (rc == 0)
         rc = ops->record(gpu, batch->ready, upload->prepare_stream, err);
-    return rc == 0 ? weir_gpu_clocks_fetch(upload->clocks, err) : rc; /* the batch does not wait for it */
+    return rc == 0 ? weir_gpu_clocks_fetch(upload->clocks, err) : rc; /* the batch does not wait for this copy */
 }
 
 /* ---- the batch ---- */
@@ -312,7 +312,7 @@ int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batc
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
     struct weir_gpu *gpu = upload->device->gpu;
-    if (batch->waited) /* another stream */
+    if (batch->waited) /* a second stream */
         return ops->stream_wait(gpu, stream, batch->ready, err);
     int rc = ops->record(gpu, batch->stall_begin, stream, err);
     if (rc == 0)
@@ -347,7 +347,8 @@ static void returned(struct weir_upload *upload, struct weir_upload_batch *batch
 {
     batch->lent = false;
     batch->ordered = ordered;
-    atomic_store_explicit(&batch->state, WEIR_UPLOAD_RETURNED, memory_order_release); /* with the events recorded */
+    atomic_store_explicit(&batch->state, WEIR_UPLOAD_RETURNED,
+                          memory_order_release); /* after the events are recorded */
     weir_eventcount_notify(&upload->wakeup);
 }
 
@@ -369,7 +370,7 @@ int weir_upload_keep(struct weir_upload *upload, struct weir_upload_batch *batch
         rc = weir_gpu_block_take(upload->blocks, true, &next, err);
     if (rc < 0 && another)
         return rc;
-    *block = batch->block; /* of a loader that ends on a GPU that is lost, too */
+    *block = batch->block; /* also if the loader ends on a lost GPU */
     weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
     set_block(upload, batch, next);
     returned(upload, batch, false);

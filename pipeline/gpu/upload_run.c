@@ -1,4 +1,4 @@
-/* The threads between the slots and the GPU, and what the consumer waits for. */
+/* The threads between the slots and the GPU, and the consumer's waits. */
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/gpu/upload.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
 
 void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err)
 {
@@ -35,7 +35,7 @@ static bool has_ended(const struct weir_upload *upload)
            atomic_load_explicit(&upload->failed, memory_order_relaxed);
 }
 
-/* Waits for *value, which only grows, to pass the batch's number; the consumer may be interrupted. As
+/* Waits for *value, which only grows, to exceed the batch's number; the consumer may be interrupted. Returns as
  * weir_slot_wait_interruptible. */
 static int wait_for(struct weir_upload *upload, const _Atomic uint64_t *value, uint64_t sequence, bool consumer)
 {
@@ -77,8 +77,7 @@ static bool wait_returned(struct weir_upload *upload, const struct weir_upload_b
     }
 }
 
-/* Gets the output batch that this batch of the run is to be made in: the consumer has returned it, and the GPU is
- * through with it. */
+/* Waits for the output batch that this batch uses: returned by the consumer, and finished by the GPU. */
 static bool acquire(struct weir_upload *upload, uint64_t sequence)
 {
     struct weir_upload_batch *batch = weir_upload_batch_of(upload, sequence);
@@ -146,7 +145,7 @@ static bool reap(struct weir_upload *upload, uint64_t sequence)
     if (wait_for(upload, &upload->queued, sequence, false) == 0 || slot->failed_image >= 0)
         return false;
     atomic_store_explicit(&upload->reaping, WEIR_REAPING_WAIT_COPY, memory_order_relaxed);
-    /* What the GPU decodes goes straight to the staging memory, which has to be free of the batch before. */
+    /* GPU decoding writes straight to staging memory, which must be free of the batch before. */
     void *event =
         s->decode ? weir_upload_batch_of(upload, sequence)->ready : upload->slots[slot - s->slots.slot].copied;
     if (upload->device->ops->wait(upload->device->gpu, event, &err) < 0) {
@@ -195,8 +194,8 @@ void weir_upload_finish(struct weir_upload *upload)
 
 /* ---- the consumer ---- */
 
-/* The consumer makes the batch itself, where there are no workers. A wait that was interrupted goes on: it is made
- * once. False when stopped. */
+/* Makes the batch on the consumer's thread when there are no workers. A resumed wait does not make it again. Returns
+ * false when stopped. */
 static bool make(struct weir_upload *upload, uint64_t sequence)
 {
     if (!upload->maker.make || upload->made > sequence)
@@ -208,7 +207,7 @@ static bool make(struct weir_upload *upload, uint64_t sequence)
     return true;
 }
 
-/* As weir_upload_wait; 1 where it is not queued yet for want of an output batch, and *queued says so. */
+/* As weir_upload_wait; returns 1 with *queued false when the batch lacks an output batch. */
 static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited, bool *queued)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
@@ -228,7 +227,7 @@ static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_
     return rc;
 }
 
-/* Data is waited for until the slot is complete; then, while there is no output batch to put it in, the GPU. */
+/* The wait counts as data wait until the slot is complete; then, while no output batch is free, as GPU wait. */
 int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited)
 {
     bool queued;

@@ -1,6 +1,6 @@
-/* When the GPU did what, by timed events. Durations are between two events of a batch. Positions, which overlaps need,
- * are counted from a base event that is recorded anew every few seconds: CUDA gives times between events as a float of
- * milliseconds, which is finer than a microsecond for the first four seconds. */
+/* Times of the GPU's work, from timed events. Durations lie between two events of a batch. Positions, which overlaps
+ * need, count from a base event that is recorded anew every few seconds: CUDA returns times between events as a float
+ * of milliseconds, whose resolution is below a microsecond for the first four seconds. */
 #include "pipeline/gpu/upload.h"
 
 static const uint64_t BASE_EVERY_NS = 3000000000;
@@ -41,7 +41,7 @@ int weir_upload_times_begin(struct weir_upload *upload, struct weir_upload_batch
 
 /* ---- reading ---- */
 
-/* Between two events that have passed: where it begins, and how long it is. */
+/* Begin and length of the time between two events that have passed. */
 struct span {
     int64_t begin_ns, ns;
 };
@@ -96,7 +96,7 @@ static int read_prepare(struct weir_upload *upload, const struct weir_upload_bat
     return 0;
 }
 
-/* NULL: there are as many stages as can be told apart. */
+/* Returns NULL when the maximum number of stages is in use. */
 static struct weir_stage_stats *marked_stats(struct weir_gpu_figures *figures, int stage)
 {
     int i = 0;
@@ -124,7 +124,7 @@ static int read_marks(struct weir_upload *upload, const struct weir_upload_batch
     return rc;
 }
 
-/* What the consumer's stream did. */
+/* Reads the times of the consumer's stream. */
 static int read_step(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
 {
     struct weir_upload_times *times = &upload->times;
@@ -150,7 +150,7 @@ static int read_step(struct weir_upload *upload, const struct weir_upload_batch 
     return 0;
 }
 
-/* 1 when the GPU is through with it. */
+/* Returns 1 when the GPU has finished with the batch. */
 static int is_through(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
@@ -162,7 +162,7 @@ static int is_through(struct weir_upload *upload, const struct weir_upload_batch
     return rc;
 }
 
-/* 1 when the next batch's times were read, 0 when they are not to be had yet. */
+/* Returns 1 when the next batch's times were read, 0 when they are not available yet. */
 static int collect_next(struct weir_upload *upload, struct weir_err *err)
 {
     if (upload->collected >= atomic_load_explicit(&upload->queued, memory_order_acquire))

@@ -1,4 +1,4 @@
-/* The line of an epoch, and that of the first batch. */
+/* Prints the line of an epoch, and that of the first batch. */
 #include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>

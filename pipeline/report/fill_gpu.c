@@ -1,4 +1,4 @@
-/* What a GPU did, by its clock. */
+/* Fills in the GPU's figures, by its own clock. */
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
 #include "weir/stages.h"
@@ -27,14 +27,14 @@ static double add(struct weir_report_gpu *report, int stage, const struct weir_s
     return (double)stats.total_ns / 1e9;
 }
 
-/* The parts of steps by their stages' numbers, so by name. */
+/* Parts of steps are matched by the number of their stage, and so by name. */
 static void add_marked(struct weir_report_gpu *report, const struct weir_gpu_figures *now,
                        const struct weir_gpu_figures *then)
 {
     static const struct weir_stage_stats none;
     for (int stage = 0; stage < weir_stage_count(); stage++)
         for (int i = 0; i < now->n_marked; i++)
-            if (now->marked[i].stage == stage) /* stages are only ever added behind the others */
+            if (now->marked[i].stage == stage) /* stages are only ever appended */
                 add(report, stage, &now->marked[i].stats, i < then->n_marked ? &then->marked[i].stats : &none);
 }
 

@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "weir/loader.h"
-/* Which camera, which file; and what went through the HDF5 helper process. */
+/* Fills in the figures per camera and file, and those of the HDF5 helper process. */
 #include "pipeline/report/fill_priv.h"
 
 #include <errno.h>
@@ -66,8 +66,7 @@ void weir_fill_file_name(char *to, size_t size, const char *path, const char *fo
     size_t length = strlen(path);
     snprintf(to, size, "%s",
              length < size ? path
-                           : path + (length - size +
-                                     1)); /* the end of a path differs from file to file, its beginning does not */
+                           : path + (length - size + 1)); /* paths differ at their end rather than at their beginning */
     weir_text_printable(to);
 }
 
@@ -154,7 +153,7 @@ void weir_fill_fallbacks(struct weir_report_fallbacks *to, const struct weir_loa
     to->frames = now->fallback_reads - then->fallback_reads;
     if (to->frames == 0 || wall_s <= 0)
         return;
-    to->busy = fmin(busy_s / wall_s, 1); /* a call that ends in this time may have begun before it */
+    to->busy = fmin(busy_s / wall_s, 1); /* a call that ends in this window may have begun before it */
     to->each_s = busy_s / (double)to->frames;
     to->waiting = (double)(now->helper.wait_ns - then->helper.wait_ns) / 1e9 / wall_s;
 }

@@ -1,4 +1,4 @@
-/* The consumer's steps, what the run was set up with, and what completed the batches that were waited for. */
+/* Fills in the consumer's steps, the configuration of the run, and the tasks that completed late batches. */
 #include "base/resources.h"
 #include "base/text.h"
 #include "pipeline/report/fill_priv.h"
@@ -30,7 +30,7 @@ static void fill_sums(struct weir_report_steps *to, const struct weir_step_sums 
 
 /* ---- epochs ---- */
 
-/* The rate of a few batches that were ready says nothing of an epoch. */
+/* A few batches that were ready from before do not give an epoch's rate. */
 static void add_rate(struct weir_report_epochs *to, double rate)
 {
     to->slowest = to->fastest <= 0 || rate < to->slowest ? rate : to->slowest;
@@ -52,7 +52,7 @@ static void add_epoch(struct weir_report_epochs *to, const struct weir_epoch_sum
         known && to->device_bytes >= 0 ? to->device_bytes + (double)(end_bytes - epoch->device_bytes) : -1;
 }
 
-/* In the order of the epochs: the first, and from the oldest of those that are kept on. */
+/* Sorts the epochs kept: the first, then from the oldest of the others. */
 static int in_order(const struct weir_steps *steps, const struct weir_epoch_sums *order[WEIR_STEPS_EPOCHS])
 {
     int ring = WEIR_STEPS_EPOCHS - 1, n = steps->n_epochs < WEIR_STEPS_EPOCHS ? steps->n_epochs : WEIR_STEPS_EPOCHS;
@@ -83,7 +83,7 @@ void weir_fill_epochs(struct weir_loader_report *report, const struct weir_steps
     }
 }
 
-/* ---- what completed them ---- */
+/* ---- tasks that completed late batches ---- */
 
 static int most(const uint64_t *now, const uint64_t *then, int n, uint64_t *ns)
 {
@@ -140,11 +140,11 @@ void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader
 static uint64_t cpu_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* others may have the core in between */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* CPU time, because other threads may take the core meanwhile */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The better of two copies that are more than a core's caches hold; the pages are there when they are timed. */
+/* Returns the better rate of two copies larger than a core's caches. The pages are touched before. */
 static double copy_rate(void)
 {
     enum { BYTES = 16 << 20, ROUNDS = 2 };
@@ -159,7 +159,7 @@ static double copy_rate(void)
         double s = seconds(cpu_ns(), from_ns);
         best = s > 0 && BYTES / s > best ? BYTES / s : best;
     }
-    volatile char used = memory[BYTES / 2]; /* or the copies are for nothing, and left out */
+    volatile char used = memory[BYTES / 2]; /* keeps the compiler from removing the copies */
     (void)used;
     free(memory);
     return best;

@@ -1,4 +1,4 @@
-/* A run's reports: what the loader has done since the run began, or since the last table. */
+/* Reports of a run: since its beginning, and since the last table. */
 #include "base/kernel_stats.h"
 #include "base/option.h"
 #include "pipeline/faults.h"
@@ -17,35 +17,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The loader's counts at one moment, and those of the faults it keeps. */
+/* The loader's counters at one moment. */
 struct figures {
     struct weir_loader_counts counts;
     struct weir_gpu_figures gpu;
     struct weir_gpu_decode_figures decode;
     struct weir_machine_now machine;
     uint64_t faults[WEIR_FAULTS_MAX];
-    struct weir_source_figures *sources; /* owned; NULL = the beginning */
-    struct weir_steps steps;             /* its arrays are owned; NULL = the beginning */
-    uint64_t device_bytes;               /* read from storage; UINT64_MAX = not known */
+    struct weir_source_figures *sources; /* owned; NULL at the beginning */
+    struct weir_steps steps;             /* owns its arrays; NULL at the beginning */
+    uint64_t device_bytes;               /* read from storage; UINT64_MAX = unknown */
 };
 
-/* Where the time since the last table, or the run, began. */
+/* The state at the last table, or at the beginning of the run. */
 struct window {
     int first_epoch;
     uint64_t at_ns;
-    struct weir_snapshot *snapshot; /* NULL = the beginning */
+    struct weir_snapshot *snapshot; /* NULL at the beginning */
     struct figures figures;
-    int queue_min, queue_max; /* ready batches since then; min > max = none seen */
+    int queue_min, queue_max; /* ready batches since then; min > max = no samples */
 };
 
 struct weir_loader_reports {
     struct weir_loader *loader;
-    struct weir_loader_reports_config config; /* folder is owned */
+    struct weir_loader_reports_config config; /* owns folder */
     struct weir_report_machine machine;
     struct weir_loader_facts facts;
     struct window since_table, since_start;
     uint64_t queue_samples;  /* at the last take */
-    double copy_bytes_per_s; /* once it was measured */
+    double copy_bytes_per_s; /* 0 until measured */
 };
 
 static void fill_counts(struct weir_loader_report *report, const struct weir_loader_reports *r,
@@ -83,8 +83,8 @@ static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
     return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
 }
 
-/* What loading a frame has cost in the run so far, where it was not in the cache: finding, reading, unpacking, decoding
- * and converting it. NAN before the first. */
+/* Returns the mean time to load a frame that was not cached (find, read, unpack, decode, convert) since the beginning
+ * of the run; NAN before the first frame. */
 static double loading_ns(const struct weir_snapshot *run)
 {
     static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
@@ -96,7 +96,7 @@ static double loading_ns(const struct weir_snapshot *run)
     return frames ? (double)sum_ns / (double)frames : NAN;
 }
 
-/* run: the figures since the beginning; window: those of the time covered, NULL without timing. */
+/* run: figures since the beginning; window: figures of the window, NULL without timing. */
 static void fill_cache(struct weir_report_cache *cache, const struct weir_loader_reports *r,
                        const struct weir_loader_counts *now, const struct weir_loader_counts *then,
                        const struct weir_snapshot *run, const struct weir_snapshot *window)
@@ -118,7 +118,7 @@ static void fill_cache(struct weir_report_cache *cache, const struct weir_loader
                          1e9;
 }
 
-/* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */
+/* Episodes skipped at open appear in every report, bad frames in the report of their window. */
 static void fill_errors(struct weir_loader_report *report, struct weir_loader *loader, const struct figures *now,
                         const struct figures *then)
 {
@@ -151,7 +151,7 @@ static void fill_gpu(struct weir_loader_report *report, const struct weir_loader
             fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
 }
 
-/* The loader's min and max are those since the last take: both windows saw them. */
+/* The loader's min and max are since the last take; both windows include them. */
 static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_counts *counts)
 {
     struct window *const windows[] = {&r->since_table, &r->since_start};
@@ -203,7 +203,7 @@ static void fill_steps(struct weir_loader_report *report, struct weir_loader_rep
     weir_fill_setup(&report->setup, r->loader, measure, &r->copy_bytes_per_s);
 }
 
-/* The report since a window's beginning. */
+/* Fills in the report since the beginning of a window. */
 static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
                 const struct weir_snapshot *now, const struct figures *figures)
 {

@@ -1,4 +1,4 @@
-/* The members of a log's line that say what the consumer got and when, and what the run was set up with. */
+/* Members of a log line: the consumer's steps, and the configuration of the run. */
 #include "pipeline/report/report_parts_priv.h"
 
 static void write_epochs(struct weir_json *json, const char *key, const struct weir_report_epochs *epochs)

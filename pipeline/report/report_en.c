@@ -1,4 +1,4 @@
-/* The tables of a report. */
+/* Prints the tables of a report. */
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 

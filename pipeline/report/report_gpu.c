@@ -1,4 +1,4 @@
-/* What a report says about a GPU. */
+/* Prints the GPU's figures. */
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 

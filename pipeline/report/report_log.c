@@ -77,7 +77,7 @@ static void write_errors(struct weir_json *json, const struct weir_loader_report
         weir_json_uint(json, "changed_files", report->changed_files);
     weir_json_array(json, "errors");
     for (int i = 0; i < report->n_errors && i < WEIR_REPORT_ERRORS_MAX; i++) {
-        /* As the tables show it, so that a log prints what the run printed. */
+        /* As in the tables, so that a log reproduces the run's output. */
         char text[sizeof report->errors[i].text];
         snprintf(text, sizeof text, "%s", report->errors[i].text);
         weir_text_printable(text);

@@ -1,10 +1,10 @@
-/* report_parts_priv.h: the parts of a loader's report, and what both languages and the log share. */
+/* report_parts_priv.h: parts of a loader's report, common to both languages and the log. */
 #ifndef WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 #define WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 
 #include "weir/report.h"
 
-/* Texts that --lang translates: the epoch line, and which epochs a table covers. All others are English only. */
+/* Texts that --lang translates: the epoch line, and the epochs of a table. All other texts are English only. */
 enum weir_text {
     WEIR_TEXT_EPOCH,
     WEIR_TEXT_INTERRUPTED,
@@ -28,38 +28,38 @@ enum weir_text {
     WEIR_TEXTS
 };
 
-/* WEIR_TEXTS formats. Those of both languages print the same values. */
+/* Returns WEIR_TEXTS format strings. Both languages print the same values. */
 const char *const *weir_report_texts(enum weir_lang lang);
 const char *const *weir_report_texts_zh(void);
 
-/* The stage table in the classic Chinese format. */
+/* Prints the stage table in the classic Chinese format. */
 void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report);
 
-/* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
+/* Prints the first errors kept, merging those of a file that differ only in the frame, and the number of the others. */
 void weir_report_errors(FILE *out, const struct weir_loader_report *report);
 
-/* Of the pixels stored, those that were decoded. */
+/* Returns the percentage of stored pixels that were decoded. */
 double weir_report_decoded_percent(const struct weir_loader_report *report);
 
-/* Bytes unpacked for each byte of the frames, bytes read for each stored byte of theirs, frames for each unpacking. */
+/* Ratios of chunk access: bytes unpacked per frame byte, bytes read per stored byte, frames per unpacking. */
 double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
 double weir_chunks_read(const struct weir_chunk_counts *counts);
 double weir_chunks_shared(const struct weir_chunk_counts *counts);
 
-/* The part of all look-ups that hit, 0..1. */
+/* Returns the fraction of lookups that hit. */
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
-/* Which camera, which file. */
+/* Prints the figures per camera and file. */
 void weir_report_sources_print(FILE *out, const struct weir_loader_report *report);
 void weir_report_sources_json(struct weir_json *json, const struct weir_report_sources *sources);
 
-/* weir_loader_report_log, with what a program adds (may be NULL). */
+/* weir_loader_report_log with additional members of the program (may be NULL). */
 void weir_report_line(FILE *log, const struct weir_loader_report *report, const struct weir_report_addition *addition);
 
-/* Steps, the setup, and what was waited for. */
+/* Writes the steps, the configuration, and the tasks that completed late batches. */
 void weir_report_steps_json(struct weir_json *json, const struct weir_loader_report *report);
 
-/* What the GPU did beside its rows; nothing without one. */
+/* Prints the GPU's figures below its rows; nothing without a GPU. */
 void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu);
 void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu);
 

@@ -1,4 +1,4 @@
-/* What `--lang zh` prints in Chinese: the stage table and the epoch line. */
+/* Chinese output of `--lang zh`: the stage table and the epoch line. */
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* grep -A 20 "性能分析统计" shows the title and 20 lines: two rules, the legend, these, and the rule that ends the
- * table; behind it a line says how many rows there are beside. */
+/* grep -A 20 "性能分析统计" matches the title and 20 lines: two rules, the legend, these rows, and the closing rule.
+ * The line after it gives the number of rows left out. */
 enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 
-/* People grep these lines in their logs and scripts compare them byte by byte: change nothing. */
+/* Users grep these lines and compare them byte by byte: do not change them. */
 static const char title[] = "⏱️  性能分析统计";
 static const char legend[] = "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms";
 
@@ -78,7 +78,7 @@ static enum part part_of(const struct weir_report_row *row)
     return is_any_of(row->name, idle, sizeof idle / sizeof *idle) ? IDLE : FURTHER;
 }
 
-/* Within a part the largest total first; rows of equal total stay in stage order. */
+/* Sorts each part by total, largest first; equal totals stay in stage order. */
 static int by_part(const void *left, const void *right)
 {
     const struct weir_report_row *a = *(const struct weir_report_row *const *)left;
@@ -91,8 +91,8 @@ static int by_part(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* What a GPU does is timed by its own clock: the thread that queues it is done in no time, or has waited for something
- * else. Waits are the thread's. */
+/* GPU stages use the GPU's clock: the submitting thread takes no time, or waits for something else. Waits are the
+ * thread's. */
 static const struct weir_report_row *timed_row(const struct weir_loader_report *report,
                                                const struct weir_report_row *row)
 {
@@ -105,7 +105,7 @@ static const struct weir_report_row *timed_row(const struct weir_loader_report *
     return row;
 }
 
-/* All rows, the first ROWS_MAX of which the table has room for. */
+/* Chooses up to ROWS_MAX rows for the table. Returns the number of all rows. */
 static size_t choose_rows(const struct weir_loader_report *report, const struct weir_report_row **rows)
 {
     size_t n = 0;
@@ -116,7 +116,7 @@ static size_t choose_rows(const struct weir_loader_report *report, const struct 
     return n;
 }
 
-/* Digits of a time in its unit: two, and more of one that two would show as zero. */
+/* Returns the decimals for a time in its unit: two, or more if two would show zero. */
 static int decimals(double value)
 {
     return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
@@ -141,7 +141,8 @@ void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report)
     fprintf(out, "%s\n", legend);
     rule(out, '-');
     for (size_t i = 0; i < n && i < ROWS_MAX; i++) {
-        char name[WEIR_REPORT_NAME]; /* of one name a table has one row: readers of logs tell tables by that */
+        char name[WEIR_REPORT_NAME]; /* a name has only one row in a table: log readers detect new tables by a repeated
+                                        name */
         if (rows[i]->side == WEIR_SIDE_GPU)
             snprintf(name, sizeof name, "%s", rows[i]->name);
         else

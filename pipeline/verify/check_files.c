@@ -1,4 +1,4 @@
-/* Threads take one file after the other; the caller's thread reports what they found, file by file. */
+/* Threads check one file each; the calling thread reports their findings in file order. */
 #include "pipeline/verify/check_files.h"
 #include "base/resources.h"
 #include "base/shortage.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, DAMAGED_MAX = 1000 /* of a file: the rest is counted */ };
+enum { THREADS_MAX = 64, DAMAGED_MAX = 1000 /* damaged parts kept per file; more are counted */ };
 
 struct damage {
     char *part, *why;
@@ -19,7 +19,7 @@ struct damage {
 
 struct file_check {
     struct damage *damage;
-    int n, more; /* more: that were too many */
+    int n, more; /* more: findings beyond DAMAGED_MAX */
     struct weir_err err;
 };
 
@@ -62,7 +62,7 @@ static void *check_some(void *user)
         struct file_check *check = &checks->files[file];
         int rc = weir_dataset_check_file(checks->dataset, file, damaged, check, &check->err);
         if (rc < 0 && weir_is_shortage(rc))
-            atomic_store(&checks->next, checks->n); /* nobody need go on */
+            atomic_store(&checks->next, checks->n); /* stops the other threads */
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static void report_file(const struct checks *checks, int file, const struct weir
         report(checks, file, NULL, WEIR_FOUND_FILE, check->err.text, config, totals);
 }
 
-/* The lack that ended the check, with its file; 0 where there was none. */
+/* Returns the shortage that ended the check, with its file; 0 if none. */
 static int shortage(const struct checks *checks, struct weir_err *err)
 {
     struct weir_dataset_file of;
@@ -104,7 +104,7 @@ static int shortage(const struct checks *checks, struct weir_err *err)
     return 0;
 }
 
-/* By this thread alone where no other can be started. */
+/* Uses only this thread if no other can be started. */
 static void run(struct checks *checks, int threads)
 {
     pthread_t ids[THREADS_MAX];

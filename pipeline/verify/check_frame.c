@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PREFIX: what --fast reads of a frame at first; it holds the header of nearly every image. */
+/* PREFIX: bytes of a frame that --fast reads first; enough for the header of nearly every image. */
 enum { PREFIX = 16384, SIDE_MAX = 65535, BLOCK_FRAMES = 64, BLOCK_BYTES = 64 << 20 };
 
 static int widest(const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
@@ -54,7 +54,7 @@ static int grow(uint8_t **buffer, size_t *capacity, size_t bytes)
     return *buffer ? 0 : -ENOMEM;
 }
 
-/* What came of a frame. */
+/* Result for one frame. */
 struct verdict {
     int code;
     uint64_t hash;
@@ -72,7 +72,7 @@ static enum weir_frame_kind kind_of(const struct weir_frame_checker *checker, in
     return weir_dataset_kind(checker->dataset, episode, camera);
 }
 
-/* Its header; *width and *height become the image's where the camera's are not known. */
+/* Checks the header. *width and *height receive the image's size if the camera's is unknown. */
 static struct verdict look_at_header(struct weir_frame_checker *checker, enum weir_frame_kind kind,
                                      const uint8_t *bytes, size_t length, int *width, int *height)
 {
@@ -97,7 +97,7 @@ static struct verdict decode(struct weir_frame_checker *checker, enum weir_frame
     return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
 }
 
-/* A frame whose bytes are here. What follows the end of an image is not part of it. */
+/* Checks a frame in memory. Bytes after the end of an image do not belong to it. */
 static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, const uint8_t *bytes,
                                     size_t length)
 {
@@ -142,7 +142,7 @@ static struct verdict outside(void)
     return bad(-ENODATA, WEIR_FOUND_FRAME, weir_read_reason(-ENODATA));
 }
 
-/* Chunks are looked for, not at. */
+/* Checks that the chunks exist, without reading them. */
 static struct verdict glance_at_block(struct weir_frame_checker *checker, int episode, int camera, int t)
 {
     struct weir_block block;
@@ -158,7 +158,7 @@ static struct verdict glance_at_block(struct weir_frame_checker *checker, int ep
     return (struct verdict){0};
 }
 
-/* The header, out of the first bytes when they do. */
+/* Checks the header in the first bytes, if they contain it. */
 static struct verdict glance_at_extent(struct weir_frame_checker *checker, const struct weir_location *location,
                                        int episode, int camera, int t)
 {
@@ -194,9 +194,9 @@ static struct verdict glance(struct weir_frame_checker *checker, int episode, in
     return look_at_frame(checker, episode, camera, t);
 }
 
-/* ---- several ---- */
+/* ---- several frames ---- */
 
-/* Frames of one block, which is unpacked once for as many of them as fit. Each needs all of its chunks. */
+/* Checks frames of one block, unpacking it once for as many frames as fit. Each frame needs all its chunks. */
 static int check_block(struct weir_frame_checker *checker, int episode, int camera, int first, int n, size_t row_bytes,
                        weir_frame_checked_fn *checked, void *user)
 {
@@ -217,7 +217,7 @@ static int check_block(struct weir_frame_checker *checker, int episode, int came
     return rc;
 }
 
-/* How many of the n frames from first on are fetched together; 1: none. */
+/* Returns how many of the n frames starting at `first` are fetched together; 1: none. */
 static int together(const struct weir_frame_checker *checker, int episode, int camera, int first, int n,
                     size_t *row_bytes)
 {

@@ -80,7 +80,7 @@ void weir_found_free(struct weir_found_list *list)
     *list = (struct weir_found_list){0};
 }
 
-/* ---- pictures that repeat ---- */
+/* ---- repeated images ---- */
 
 int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps)
 {
@@ -178,7 +178,7 @@ void weir_verify_bad_episode(const struct weir_verify_config *config, struct wei
 
 /* ---- state and actions ---- */
 
-/* Clears in varies what has one value only; values are those of the first step. */
+/* Clears varies for dimensions that have only one value; values are those of the first step. */
 static void compare_rows(const struct weir_dataset *dataset, bool actions, int dim, const float *values, bool *varies)
 {
     for (int e = 0; e < weir_dataset_episodes(dataset); e++) {

@@ -1,11 +1,11 @@
-/* findings.h: what was found of the frames of one camera in one episode, collected in any order and reported in that of
- * the frames. */
+/* findings.h: findings about the frames of one camera in one episode, collected in any order and reported in frame
+ * order. */
 #ifndef WEIR_PIPELINE_VERIFY_FINDINGS_H
 #define WEIR_PIPELINE_VERIFY_FINDINGS_H
 
 #include "pipeline/verify/verify.h"
 
-/* Frames in a row with the same fault. */
+/* Consecutive frames with the same fault. */
 struct weir_found_run {
     int t, frames;
     enum weir_finding_kind kind;
@@ -17,31 +17,31 @@ struct weir_found_list {
     int n, capacity;
 };
 
-/* Joins it to the last one where that ends before t and says the same. 0 or -ENOMEM. */
+/* Adds a finding, or extends the last one if it ends before t and has the same text. Returns 0 or -ENOMEM. */
 int weir_found_add(struct weir_found_list *list, int t, enum weir_finding_kind kind, const char *why);
-/* Moves all of from to the end of list. 0, or -ENOMEM and nothing is moved. */
+/* Moves all of `from` to the end of list. Returns 0, or -ENOMEM and moves nothing. */
 int weir_found_move(struct weir_found_list *list, struct weir_found_list *from);
 void weir_found_free(struct weir_found_list *list);
 
-/* Adds pictures that repeat, by the hashes of steps frames, 0 where a frame is bad. 0 or -ENOMEM. */
+/* Adds repeated images, by the hashes of all steps (0 for a bad frame). Returns 0 or -ENOMEM. */
 int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps);
 
-/* Adds frames of which chunks were never written. 0 or -ENOMEM. */
+/* Adds frames whose chunks were never written. Returns 0 or -ENOMEM. */
 int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera);
 
-/* Orders the list by t, joins what came apart, and reports it. */
+/* Sorts the list by t, merges adjacent runs, and reports it. */
 void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
                        const struct weir_verify_config *config, struct weir_verify_totals *totals);
 
-/* Reports one, whose text is made here: "FILE: DATASET[t]: why". */
+/* Builds the text "FILE: DATASET[t]: why" of one finding and reports it. */
 void weir_finding_report(struct weir_finding *finding, const struct weir_verify_config *config,
                          struct weir_verify_totals *totals);
 
-/* Reports dimensions with one value only. 0 or -ENOMEM. */
+/* Reports dimensions with only one value. Returns 0 or -ENOMEM. */
 int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                           struct weir_verify_totals *totals);
-/* Reports values of state and actions that are far from all others of their dimension: a line per episode and dimension
- * (outliers.c). 0 or -ENOMEM. */
+/* Reports state and action values far from all others of their dimension: one line per episode and dimension
+ * (outliers.c). Returns 0 or -ENOMEM. */
 int weir_found_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                         struct weir_verify_totals *totals);
 

@@ -1,4 +1,4 @@
-/* Values that no unit explains: by the quartiles of their dimension, which a few of them do not move. */
+/* Finds outliers by the quartiles of their dimension, which a few outliers do not move. */
 #include "pipeline/verify/findings.h"
 
 #include <errno.h>
@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SAMPLE_MAX = 65536 /* values that the quartiles are made of */ };
-/* An outlier is so many times as far from the median as the quartiles from each other, or from 1 where they are closer:
- * a gripper that hardly ever opens has its quartiles at one value. */
+enum { SAMPLE_MAX = 65536 /* values used for the quartiles */ };
+/* Distance of an outlier from the median, relative to the distance between the quartiles, or to 1 if that is smaller:
+ * the quartiles of a gripper that rarely opens are equal. */
 static const double FAR_RATIO = 1000;
 
 struct spread {
     double low, median, high;
 };
 
-/* State or actions of the dataset. */
+/* State or actions of the whole dataset. */
 struct columns {
     const struct weir_dataset *dataset;
     bool actions;
@@ -33,7 +33,7 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Of dimension d, by values at equal distances; sample has room for SAMPLE_MAX. */
+/* Computes the quartiles of dimension d from equally spaced values; sample holds SAMPLE_MAX. */
 static struct spread spread_of(const struct columns *c, int d, uint64_t steps, float *sample)
 {
     uint64_t every = steps / SAMPLE_MAX + 1, next = 0;

@@ -1,5 +1,5 @@
-/* Threads take runs of frames in the dataset's order. The caller's thread reports what they found in a track (one
- * camera of one episode) once all of the track was checked, one track after the other. */
+/* Threads check runs of frames in dataset order. The calling thread reports a track (one camera of one episode) once it
+ * is fully checked, one track after the other. */
 #include "pipeline/verify/verify.h"
 #include "base/resources.h"
 #include "base/shortage.h"
@@ -17,8 +17,8 @@ enum { UNIT_FRAMES = 64, WORKERS_MAX = 512 };
 static const uint64_t PROGRESS_NS = 100000000;
 
 struct track {
-    int taken, checked; /* frames: the first that no thread has, and those that were looked at */
-    uint64_t *hashes;   /* a frame each; from when the first is taken until the track is reported */
+    int taken, checked; /* frames: the first one that no thread has taken, and the number checked */
+    uint64_t *hashes;   /* one per frame; allocated until the track is reported */
     struct weir_found_list found;
 };
 
@@ -30,16 +30,16 @@ struct verifier {
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     int cameras, n_tracks;
     uint64_t total;
-    pthread_mutex_t lock; /* what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct track *tracks;
-    int next; /* track with frames that no thread has */
+    int next; /* first track with frames that no thread has taken */
     uint64_t done, bytes;
     bool stop;
     struct weir_err err;
 };
 
-/* Frames that a thread looks at; found is its own until it is done. */
+/* Frames of one thread; found belongs to it until it has finished. */
 struct unit {
     struct verifier *v;
     int track, first, n;
@@ -75,7 +75,7 @@ static int no_memory(struct verifier *v)
     return fail(v, &err);
 }
 
-/* ---- looking at frames ---- */
+/* ---- checking frames ---- */
 
 /* Whole chunks, so that no two threads unpack the same one. */
 static int unit_frames(const struct verifier *v, int track)
@@ -86,7 +86,7 @@ static int unit_frames(const struct verifier *v, int track)
     return rows >= UNIT_FRAMES ? rows : UNIT_FRAMES / rows * rows;
 }
 
-/* Under the lock. False: there are no more, or without memory. */
+/* Call with the lock held. Returns false when no frames are left, or without memory. */
 static bool take_locked(struct verifier *v, struct unit *unit)
 {
     if (v->stop || v->next == v->n_tracks)
@@ -187,7 +187,7 @@ static void show_progress(struct verifier *v)
     pthread_mutex_lock(&v->lock);
 }
 
-/* Waits until all of a track was looked at; false when it will not be. */
+/* Waits until a track is fully checked; false if it never will be. */
 static bool await(struct verifier *v, int track)
 {
     int steps = weir_dataset_steps(v->dataset, episode_of(v, track));
@@ -253,7 +253,7 @@ static int report_dataset(struct verifier *v)
                : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- verification ---- */
 
 static void report_all(struct verifier *v)
 {
@@ -271,7 +271,7 @@ static void report_all(struct verifier *v)
     report_dataset(v);
 }
 
-/* With fewer threads than asked for when there are no more. */
+/* Continues with fewer threads if not all can be started. */
 static int work_and_report(struct verifier *v, struct worker *workers, int n, struct weir_err *err)
 {
     int started = 0, rc = 0;
@@ -286,7 +286,7 @@ static int work_and_report(struct verifier *v, struct worker *workers, int n, st
     return v->err.code < 0 ? weir_err_set(err, v->err.code, "%s", v->err.text) : 0;
 }
 
-/* Readers of one set of files are opened by one thread. */
+/* One thread opens all readers of a set of files. */
 static int run(struct verifier *v, int n, struct weir_err *err)
 {
     struct worker *workers = calloc((size_t)n, sizeof *workers);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How the frames of an episode lie in blocks: the first one begins so many rows before it. rows 0 = not at all. */
+/* Position of an episode's frames in blocks: the first block begins this many rows before the first frame. rows 0 = no
+ * blocks. */
 struct grid {
     int rows, before;
 };
@@ -31,7 +32,7 @@ static int first_block(const struct weir_shared *shared, const struct weir_slot_
     return block_of(grid, first > 0 ? first : 0);
 }
 
-/* Neighbours by (episode, t) whose windows touch the same block. */
+/* Returns whether two neighbours by (episode, t) have windows that touch the same block. */
 static bool are_together(const struct weir_shared *shared, const struct weir_slot_order *before,
                          const struct weir_slot_order *after, struct grid grid)
 {
@@ -45,7 +46,7 @@ bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_s
 
 /* ---- claiming ---- */
 
-/* The frames of one camera that a sample owns, unless somebody has them. */
+/* Claims the frames of one camera that a sample owns, unless another task has them. */
 static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
 {
     uint8_t *claimed = &slot->claimed[slot->order[at].sample * worker->shared->setup.layout.n_cameras + camera];
@@ -56,7 +57,7 @@ static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, in
     return true;
 }
 
-/* The blocks that are loaded: those of the windows from the first to the last of order. */
+/* The blocks to load: those of the windows of a range of samples. */
 struct span {
     int episode, first, last; /* blocks */
     struct grid grid;
@@ -82,7 +83,7 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
                          block_of(grid, order[last].t), grid};
 }
 
-/* The first of a batch's samples, by (episode, t), that is not before this one. */
+/* Returns the first of a batch's samples, by (episode, t), not less than this one. */
 static int lower_bound(const struct weir_slot *slot, int episode, int t)
 {
     int low = 0, high = slot->plan.n;
@@ -97,7 +98,7 @@ static int lower_bound(const struct weir_slot *slot, int episode, int t)
     return low;
 }
 
-/* Samples of one later batch whose windows lie within the blocks. */
+/* Claims samples of one later batch whose windows lie within the blocks. */
 static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct span *span,
                           int most)
 {
@@ -107,13 +108,13 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
         const struct weir_slot_order *at = &slot->order[i];
         if (at->episode != span->episode || block_of(span->grid, at->t) > span->last)
             return;
-        /* It cannot be complete: the sample's task has not begun, or it would have claimed it. */
+        /* The slot cannot be complete: the sample's task has not begun, or it would have claimed the sample. */
         if (claim(worker, slot, i, camera))
             weir_completion_add_task(slot);
     }
 }
 
-/* Samples that may join those of the task's batch. */
+/* Returns how many samples of later batches may join those of the task's batch. */
 static int most_joining(const struct weir_worker *worker, int camera, const struct span *span)
 {
     const struct weir_batch_layout *layout = &worker->shared->setup.layout;
@@ -183,7 +184,7 @@ static void lose(struct weir_worker *worker, const struct weir_gather_frame *fra
     weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, code, text);
 }
 
-/* Rows for n frames: in the batch itself where nothing is to be decoded, else in scratch memory. */
+/* Assigns rows to n frames: in the batch itself if nothing needs decoding, else in scratch memory. */
 static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
@@ -205,7 +206,7 @@ static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes
     return 0;
 }
 
-/* Frames from .. from + n - 1, all of one block. */
+/* Loads frames from .. from + n - 1, all in one block. */
 static void load_frames(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
@@ -216,7 +217,7 @@ static void load_frames(struct weir_worker *worker, int from, int n, size_t row_
     if (rc == 0)
         rc = weir_fetch_block(&worker->fetcher, first->episode, first->camera, gather->ts, gather->rows, n);
     weir_sources_fetched(worker, first, n, &mark);
-    char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
+    char why[WEIR_FETCH_REASON]; /* the substitute's fetch overwrites the fetcher's reason */
     snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {
         const struct weir_gather_frame *frame = &gather->frames[from + i];
@@ -240,7 +241,7 @@ static bool is_among(const struct weir_gather_frame *frames, int n, int t)
     return false;
 }
 
-/* From the cache, if it is there. */
+/* Completes the frame from the cache, if the cache has it. */
 static bool complete_cached(struct weir_worker *worker, const struct weir_gather_frame *frame)
 {
     if (!weir_image_cached(worker, &frame->image))
@@ -249,8 +250,8 @@ static bool complete_cached(struct weir_worker *worker, const struct weir_gather
     return true;
 }
 
-/* A frame that a member owns, unless the cache has it; how many frames there are then. One that another of the batches
- * needs too waits until that has been loaded: then the cache may have it. */
+/* Adds a frame that a member owns, unless it is cached, and returns the number of frames. A frame that another of the
+ * batches needs too waits until that one is loaded: then the cache may have it. */
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
@@ -264,7 +265,7 @@ static int gather_frame(struct weir_worker *worker, const struct weir_member *me
     return n;
 }
 
-/* The frames of one block that the claimed samples own. */
+/* Gathers the frames of one block that the claimed samples own. */
 static int gather_block(struct weir_worker *worker, int camera, struct grid grid, int block)
 {
     const struct weir_slots *slots = &worker->shared->slots;
@@ -280,12 +281,12 @@ static int gather_block(struct weir_worker *worker, int camera, struct grid grid
     return n;
 }
 
-/* Those that waited: what did not fit into the cache is loaded after all. */
+/* Handles the frames that waited: loads those that did not fit into the cache. */
 static int gather_again(struct weir_worker *worker)
 {
     struct weir_gather *gather = &worker->gather;
     int n = 0;
-    for (int i = gather->n_again; i >= 1; i--) { /* from the front: n stays behind what is still to be read */
+    for (int i = gather->n_again; i >= 1; i--) { /* from the front: n remains past the unread entries */
         struct weir_gather_frame frame = gather->frames[gather->capacity - i];
         if (!complete_cached(worker, &frame))
             gather->frames[n++] = frame;

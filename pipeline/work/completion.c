@@ -9,7 +9,7 @@
 void weir_completion_forget_deferred(struct weir_slot *slot)
 {
     for (int i = 0; slot->deferred && i < slot->n_tasks; i++)
-        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed); /* the worker */
+        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed); /* the worker's own count */
 }
 
 void weir_completion_arm(const struct weir_slots *slots, struct weir_slot *slot)
@@ -35,7 +35,8 @@ void weir_completion_add_task(struct weir_slot *slot)
 
 void weir_completion_defer(struct weir_slot *slot, int task)
 {
-    atomic_fetch_add_explicit(&slot->deferred[task], 1, memory_order_relaxed); /* the worker still holds one */
+    atomic_fetch_add_explicit(&slot->deferred[task], 1,
+                              memory_order_relaxed); /* cannot reach 0: the worker still holds one */
 }
 
 bool weir_completion_arrive(struct weir_slot *slot, int task)

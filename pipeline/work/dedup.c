@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Where in the history of the sample at this index the frame comes first, and last: more than once only t 0. */
+/* Returns the first and last position of the frame in the history of the sample at this index; they differ only for t
+ * 0. */
 static int first_position(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
 {
     return t > 0 ? slots->history - 1 - (slot->order[at].t - t) : 0;
@@ -25,7 +26,7 @@ struct weir_image weir_dedup_image(const struct weir_slots *slots, const struct 
                                weir_layout_image(layout, slot->memory, owner->sample, camera, position)};
 }
 
-/* The lowest number, among the batch's images, of the frame's destinations. */
+/* Returns the lowest image index in the batch among the frame's destinations. */
 static int64_t lowest(const struct weir_slots *slots, const struct weir_slot *slot, int at,
                       const struct weir_image *image)
 {

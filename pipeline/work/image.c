@@ -38,7 +38,7 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
     return rc;
 }
 
-/* False for what the cache has of a file that changed: it may have come after the change. */
+/* Ignores cached frames of a changed file: they may be newer than the change. */
 bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image)
 {
     const struct weir_shared *shared = worker->shared;
@@ -58,7 +58,7 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
 {
     struct weir_shared *shared = worker->shared;
     char name[WEIR_FAULT_TEXT], change[WEIR_FILE_CHANGE];
-    int read = worker->fetcher.file; /* a chunk may be a file of its own */
+    int read = worker->fetcher.file; /* a chunk may be a separate file */
     int file = read >= 0 ? read : weir_dataset_episode_file(shared->setup.dataset, image->episode);
     if (!weir_is_shortage(code) && weir_file_watch_blames(&shared->watch, file, change)) {
         reason = change;
@@ -66,7 +66,7 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
     }
     weir_frame_name(shared->setup.dataset, image->episode, image->camera, image->t, name, sizeof name);
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
-    if (code == -ESTALE || code == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
+    if (code == -ESTALE || code == -ENODATA) { /* a fault of the whole file: kept once, not once per frame */
         snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
                  weir_dataset_episode_path(shared->setup.dataset, image->episode),
                  code == -ESTALE ? weir_read_reason(code) : reason);
@@ -100,8 +100,8 @@ static int decode(struct weir_worker *worker, const struct weir_image *image, co
     return rc < 0 ? weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text) : 0;
 }
 
-/* Takes it from the cache, or fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]:
- * reason". */
+/* Takes the image from the cache, or fetches and decodes it. Returns 0, or negative with the fault kept and text "FILE:
+ * DATASET[t]: reason". */
 static int load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
 {
     struct fetched fetched;
@@ -130,8 +130,8 @@ int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *s
     return rc;
 }
 
-/* The nearest earlier frame of the same episode and camera that is good. 0, or why there is none, with text. There is
- * none in a file that changed. */
+/* Substitutes the nearest earlier good frame of the same episode and camera. Returns 0, or negative with the reason in
+ * text. A changed file has no substitute. */
 static int substitute(struct weir_worker *worker, struct weir_image image, char text[WEIR_FAULT_TEXT])
 {
     int rc = -ENOENT;

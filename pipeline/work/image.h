@@ -1,5 +1,5 @@
-/* image.h: one image on its way to a batch: from the decode cache, or fetched and decoded; and what --on-error makes of
- * it when it is bad. A worker's thread calls with its own worker. */
+/* image.h: loads one image, from the decode cache or by fetching and decoding, and applies --on-error to bad ones. Each
+ * worker's thread passes its own worker. */
 #ifndef WEIR_PIPELINE_WORK_IMAGE_H
 #define WEIR_PIPELINE_WORK_IMAGE_H
 
@@ -9,20 +9,20 @@
 struct weir_shared;
 struct weir_worker;
 
-/* Where the frame's bytes may be put at once, needing no decoding; NULL when they need it. */
+/* Returns the frame's destination if its bytes need no decoding; NULL otherwise. */
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
-/* Copies the frame to its destination when the decode cache has it. */
+/* Copies the frame to its destination if the decode cache has it. */
 bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image);
-/* Decodes to the frame's destination, and keeps good ones in the cache. */
+/* Decodes to the frame's destination, and adds good frames to the cache. */
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length);
-/* The same for the frame that the sample at this index of the slot's order owns; 1: it was handed over to the GPU, and
- * is completed when it comes back. */
+/* Loads the frame that the sample at this index of the slot's order owns. Returns 1 if it was submitted to the GPU and
+ * completes later. */
 int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
                                  const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
-/* Names and keeps the fault of a frame that failed. code, or -ESTALE where its file changed while it was read. */
+/* Names and keeps the fault of a failed frame. Returns code, or -ESTALE if its file changed during the read. */
 int weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
                      char text[WEIR_FAULT_TEXT]);
-/* Applies --on-error to a bad frame, number of the batch's images; false when it is lost. */
+/* Applies --on-error to a bad frame. number: its image index in the batch. Returns false when the frame is lost. */
 bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
                         const struct weir_image *image, int code, const char *text);
 

@@ -1,6 +1,6 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
- * samples of a batch need is loaded by the task of the first of them (dedup.c). Samples whose frames lie in the same
- * blocks of chunks are loaded together, by the first task of one of them (coalesce.c). */
+/* One task: the images of one camera (history included), or the state and actions, of one sample. Frames shared by
+ * several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames lie in the
+ * same blocks of chunks are loaded together, by the first task to claim them (coalesce.c). */
 #include "pipeline/work/task.h"
 #include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
@@ -29,7 +29,7 @@ static void read_qpos(const struct weir_setup *setup, struct weir_slot *slot, in
     }
 }
 
-/* Zeros are put before normalisation, as ACT's loader does: what the model sees there is -mean / std. */
+/* Pads with zeros before normalisation, as ACT's loader does: the model sees -mean / std there. */
 static void read_actions(const struct weir_setup *setup, struct weir_slot *slot, int sample)
 {
     WEIR_ZONE(WEIR_STAGE_READ_ACTIONS);
@@ -67,7 +67,7 @@ static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int s
         weir_dedup_load(worker, slot, at, camera);
 }
 
-/* One camera of all samples that this task has got hold of; of none when other tasks have them. */
+/* Loads one camera of all samples that this task claimed; of none if other tasks have them. */
 static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     const struct weir_gather *gather = &worker->gather;
@@ -87,9 +87,9 @@ static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, in
     }
 }
 
-/* ---- the task ---- */
+/* ---- task ---- */
 
-/* The task's worker, or a frame that came back from the GPU, has arrived; the last one ends the task. */
+/* Called by the task's worker, and for each frame that returns from the GPU; the last call ends the task. */
 static void finish_camera(const struct weir_shared *shared, struct weir_slot *slot, int task,
                           const struct weir_task_clock *clock)
 {
@@ -99,7 +99,7 @@ static void finish_camera(const struct weir_shared *shared, struct weir_slot *sl
     weir_completion_end_task(&shared->completion, slot, task, clock, true);
 }
 
-/* The picture lies at its first destination in memory, or there is none. */
+/* The image is at its first destination in memory, or failed. */
 static void finish_decoded(struct weir_worker *worker, const struct weir_handed *frame, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT] = "";

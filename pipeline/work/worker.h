@@ -1,4 +1,4 @@
-/* worker.h: the threads that do the tasks of batches, in the order of their numbers, and what each has for itself. */
+/* worker.h: the threads that run the tasks of batches in order, and per-worker state. */
 #ifndef WEIR_PIPELINE_WORK_WORKER_H
 #define WEIR_PIPELINE_WORK_WORKER_H
 
@@ -20,26 +20,26 @@ struct weir_worker {
     bool started;
     struct weir_fetcher fetcher;
     struct weir_decoder *decoder;
-    struct weir_gather gather; /* empty when no frames share blocks */
+    struct weir_gather gather; /* empty if no frames share blocks */
     /* For the watchdog; one writer. */
     _Atomic int doing;
     _Atomic uint64_t batch, task, tasks_done;
-    _Atomic uint64_t frames_shared; /* copied to a second destination in their batch */
+    _Atomic uint64_t frames_shared; /* frames copied to a second destination in their batch */
     _Atomic uint64_t cache_hits, cache_misses;
-    struct weir_task_clock clock; /* of its task */
+    struct weir_task_clock clock; /* of its current task */
 };
 
-/* The name of a worker's thread: "weir-w3"; of the second loader of a session, "weir1-w3". The prefix is what comes
- * before the id. */
+/* Formats a worker thread's name: "weir-w3"; "weir1-w3" for the second loader of a session. The prefix precedes the id.
+ */
 void weir_worker_name(char name[16], int number, int id);
 void weir_worker_prefix(char prefix[12], int number);
 
 int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int id, struct weir_err *err);
-/* The worker's thread has ended. */
+/* Call after the worker's thread has ended. */
 void weir_worker_close(struct weir_worker *worker);
-/* Starts a thread that takes tasks until the slots are stopped. */
+/* Starts a thread that runs tasks until the slots are stopped. */
 int weir_worker_start(struct weir_worker *worker);
-/* Does all tasks of one batch on the calling thread (no workers). */
+/* Runs all tasks of one batch on the calling thread (no workers). */
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
 
 #endif
