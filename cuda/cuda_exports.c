@@ -1,4 +1,4 @@
-/* The one symbol that libweir_cuda.so exports: a table of its tables. */
+/* The only exported symbol of libweir_cuda.so: a table of its op tables. */
 #include "base/extras.h"
 #include "prof/gpu/cuda_module.h"
 
@@ -29,8 +29,8 @@ extern const struct weir_gpu_trace_ops weir_gpu_trace_cupti;
 
 __attribute__((visibility("default"))) const struct weir_cuda_module *weir_cuda_module_table(void);
 
-extern const struct weir_gpu_ops weir_gpu_cuda;   /* cuda/gpu_cuda.c */
-extern const struct weir_nvtx_ops weir_nvtx_cuda; /* nvtx_cuda.c */
+extern const struct weir_gpu_ops weir_gpu_cuda;
+extern const struct weir_nvtx_ops weir_nvtx_cuda;
 
 #define DECLARE(name) extern const struct weir_##name##_ops weir_##name##_cuda;
 #define ROW(name)     {#name, &weir_##name##_cuda},

@@ -1,8 +1,6 @@
-/* The GPU through the CUDA runtime: the functions of gpu_ops.h.
- *
- * The calling threads are the program's: each call makes our context current and restores the one that was. */
+/* gpu_ops.h on the CUDA runtime. Callers are the program's threads: each call makes our context current and restores
+ * the previous one. */
 #include "cuda/cuda_context.h"
-#include "cuda/cuda_lost.h"
 #include "cuda/gpu_kernels_priv.h"
 #include "pipeline/gpu/gpu_ops.h"
 
@@ -20,14 +18,14 @@ extern const struct weir_gpu_ops weir_gpu_cuda;
 struct weir_gpu {
     int number;
     char name[128];
-    CUcontext context; /* the primary one */
+    CUcontext context; /* the primary context */
     int sms;
-    int usual_priority, urgent_priority; /* of streams */
+    int usual_priority, urgent_priority; /* stream priorities */
 };
 
 /* ---- the current context ---- */
 
-/* Begins a call; what it gives goes to leave. */
+/* Begins a call. Returns the previous context, for leave(). */
 static CUcontext enter(const struct weir_gpu *gpu)
 {
     CUcontext before = weir_cuda_context_now();
@@ -44,7 +42,7 @@ static void leave(const struct weir_gpu *gpu, CUcontext before)
 
 /* ---- errors ---- */
 
-/* doing: "waiting for an event". */
+/* doing: for example "waiting for an event". */
 static int fail(const struct weir_gpu *gpu, cudaError_t error, const char *doing, struct weir_err *err)
 {
     char name[sizeof gpu->name + 32];
@@ -66,25 +64,25 @@ static int no_driver(struct weir_err *err)
     cudaDriverGetVersion(&driver);
     if (driver == 0)
         return weir_err_set(
-            err, -ENODEV,
-            "no NVIDIA driver is loaded: libcuda.so.1 is not found, or is a stub; see that nvidia-smi works");
+            err, -ENODEV, "no NVIDIA driver is loaded: libcuda.so.1 is missing or a stub; check that nvidia-smi works");
     return weir_err_set(err, -ENODEV,
-                        "the NVIDIA driver is for CUDA %d.%d and older than this module's CUDA %d.%d: update it",
+                        "the NVIDIA driver supports CUDA %d.%d, older than this module's CUDA %d.%d; update it",
                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-/* Why a GPU cannot be taken into use. */
+/* Reports why a GPU cannot be opened. */
 static int refused(cudaError_t error, const char *what, struct weir_err *err)
 {
     cudaGetLastError();
     if (error == cudaErrorInsufficientDriver)
         return no_driver(err);
     if (error == cudaErrorNoDevice)
-        return weir_err_set(err, -ENODEV, "the NVIDIA driver sees no GPU%s%s",
+        return weir_err_set(err, -ENODEV, "the NVIDIA driver reports no GPU%s%s",
                             getenv("CUDA_VISIBLE_DEVICES") ? ": CUDA_VISIBLE_DEVICES is " : "",
                             getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "");
     if (error == cudaErrorMemoryAllocation)
-        return weir_err_set(err, -ENOMEM, "%s has no memory left for a context: see nvidia-smi for who has it", what);
+        return weir_err_set(err, -ENOMEM,
+                            "%s has too little memory for a context; nvidia-smi lists the processes that use it", what);
     return weir_err_set(err, -ENODEV, "%s cannot be used: %s (%s)", what, cudaGetErrorString(error),
                         cudaGetErrorName(error));
 }
@@ -118,7 +116,7 @@ static int attribute(int number, enum cudaDeviceAttr what)
     return value;
 }
 
-/* A number at the beginning of the device's file of this name; 0 when there is none. */
+/* Reads the number at the start of a PCI device's sysfs file; 0 if missing. */
 static double pci_number(const char *pci, const char *name)
 {
     char path[128], text[64] = "";
@@ -132,7 +130,7 @@ static double pci_number(const char *pci, const char *name)
     return strtod(text, NULL);
 }
 
-/* GT/s of a lane, by generation. */
+/* PCIe generation by GT/s per lane; 0 = unknown. */
 static int pcie_generation(double gt_per_s)
 {
     static const double rates[] = {2.5, 5, 8, 16, 32, 64};
@@ -155,18 +153,18 @@ static void describe_link(int number, struct weir_gpu_info *info)
     info->pcie_width = info->pcie_generation > 0 ? (int)pci_number(info->pci, "current_link_width") : 0;
 }
 
-/* The primary context, current in the calling thread from now on. */
+/* Makes the primary context current in the calling thread. */
 static int make_context(int number, CUcontext *context, struct weir_err *err)
 {
     char what[32];
     snprintf(what, sizeof what, "GPU %d", number);
     cudaError_t error = cudaSetDevice(number);
     if (error == cudaSuccess)
-        error = cudaFree(NULL); /* before CUDA 12 the first call that needs a context makes it */
+        error = cudaFree(NULL); /* before CUDA 12, the first call that needs a context creates it */
     if (error != cudaSuccess)
         return refused(error, what, err);
     *context = weir_cuda_context_now();
-    return *context ? 0 : weir_err_set(err, -ENODEV, "%s cannot be used: libcuda.so.1 gives no context", what);
+    return *context ? 0 : weir_err_set(err, -ENODEV, "%s cannot be used: libcuda.so.1 provides no context", what);
 }
 
 static int measure_memory(int number, struct weir_gpu_info *info, struct weir_err *err)
@@ -212,9 +210,9 @@ static int take_into_use(struct weir_gpu *gpu, struct weir_err *err)
     if (error == cudaSuccess)
         error = (cudaError_t)weir_gpu_kernels_load();
     if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction)
-        return weir_err_set(err, -ENODEV,
-                            "GPU %d (%s) has no kernels in this module: build with CMAKE_CUDA_ARCHITECTURES=native",
-                            gpu->number, gpu->name);
+        return weir_err_set(
+            err, -ENODEV, "this module contains no kernels for GPU %d (%s); build with CMAKE_CUDA_ARCHITECTURES=native",
+            gpu->number, gpu->name);
     return error == cudaSuccess ? 0 : fail(gpu, error, "loading the kernels", err);
 }
 
@@ -241,7 +239,7 @@ static int gpu_open(struct weir_gpu **out, int number, struct weir_err *err)
     return rc;
 }
 
-/* The primary context is not released: the program may use it too. */
+/* Does not release the primary context: the program may use it too. */
 static void gpu_close(struct weir_gpu **gpu)
 {
     free(*gpu);
@@ -257,10 +255,10 @@ static int gpu_memory(struct weir_gpu *gpu, uint64_t *free_bytes, uint64_t *tota
     cudaError_t error = cudaMemGetInfo(&free_now, &total);
     *free_bytes = free_now;
     *total_bytes = total;
-    return done(gpu, before, error, "asking for its memory", err);
+    return done(gpu, before, error, "querying its memory", err);
 }
 
-/* Whatever hinders it, the memory can still be used as it is. */
+/* After any failure except a lost GPU, the memory remains usable unpinned. */
 static int gpu_pin(struct weir_gpu *gpu, void *memory, size_t bytes, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
@@ -271,10 +269,9 @@ static int gpu_pin(struct weir_gpu *gpu, void *memory, size_t bytes, struct weir
     if (weir_cuda_is_lost(error))
         return fail(gpu, error, "pinning memory", err);
     cudaGetLastError();
-    return weir_err_set(
-        err, -ENOMEM,
-        "%.2f GB of the host's memory cannot be pinned: %s (%s); raise ulimit -l, or make --prefetch smaller",
-        (double)bytes / 1e9, cudaGetErrorString(error), cudaGetErrorName(error));
+    return weir_err_set(err, -ENOMEM,
+                        "%.2f GB of the host's memory cannot be pinned: %s (%s); raise ulimit -l or reduce --prefetch",
+                        (double)bytes / 1e9, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 static void gpu_unpin(struct weir_gpu *gpu, void *memory)
@@ -298,11 +295,10 @@ static int gpu_alloc(struct weir_gpu *gpu, size_t bytes, void **memory, struct w
         cudaGetLastError();
         return weir_err_set(
             err, -ENOMEM,
-            "GPU %d (%s) has no %.2f GB of memory left (%.2f of %.2f GB are free, all programs counted): "
-            "make --batch-size or --prefetch smaller",
+            "GPU %d (%s) cannot allocate %.2f GB (%.2f of %.2f GB are free); reduce --batch-size or --prefetch",
             gpu->number, gpu->name, (double)bytes / 1e9, (double)free_bytes / 1e9, (double)total_bytes / 1e9);
     }
-    return done(gpu, before, error, "taking memory", err);
+    return done(gpu, before, error, "allocating memory", err);
 }
 
 static void gpu_free(struct weir_gpu *gpu, void *memory)
@@ -322,7 +318,7 @@ static int gpu_stream_new(struct weir_gpu *gpu, bool urgent, void **stream, stru
     cudaError_t error =
         cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, urgent ? gpu->urgent_priority : gpu->usual_priority);
     *stream = error == cudaSuccess ? made : NULL;
-    return done(gpu, before, error, "making a stream", err);
+    return done(gpu, before, error, "creating a stream", err);
 }
 
 static void gpu_stream_free(struct weir_gpu *gpu, void *stream)
@@ -341,7 +337,7 @@ static int gpu_event_new(struct weir_gpu *gpu, bool timed, void **event, struct 
     CUcontext before = enter(gpu);
     cudaError_t error = cudaEventCreateWithFlags(&made, cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming));
     *event = error == cudaSuccess ? made : NULL;
-    return done(gpu, before, error, "making an event", err);
+    return done(gpu, before, error, "creating an event", err);
 }
 
 static void gpu_event_free(struct weir_gpu *gpu, void *event)
@@ -363,7 +359,7 @@ static int gpu_record(struct weir_gpu *gpu, void *event, void *stream, struct we
 static int gpu_stream_wait(struct weir_gpu *gpu, void *stream, void *event, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
-    return done(gpu, before, cudaStreamWaitEvent(stream, event, 0), "making a stream wait", err);
+    return done(gpu, before, cudaStreamWaitEvent(stream, event, 0), "making a stream wait for an event", err);
 }
 
 static int gpu_passed(struct weir_gpu *gpu, void *event, struct weir_err *err)
@@ -375,7 +371,7 @@ static int gpu_passed(struct weir_gpu *gpu, void *event, struct weir_err *err)
         leave(gpu, before);
         return 0;
     }
-    int rc = done(gpu, before, error, "asking for an event", err);
+    int rc = done(gpu, before, error, "querying an event", err);
     return rc < 0 ? rc : 1;
 }
 
@@ -395,10 +391,10 @@ static int gpu_elapsed(struct weir_gpu *gpu, void *from, void *to, int64_t *ns, 
         return done(gpu, before, error, "reading events' times", err);
     leave(gpu, before);
     cudaGetLastError();
-    return weir_err_set(err, -EINVAL, "elapsed: the events have not both passed, or are not timed");
+    return weir_err_set(err, -EINVAL, "elapsed: both events must be timed and have passed");
 }
 
-/* ---- what is queued ---- */
+/* ---- queued work ---- */
 
 static int gpu_copy_in(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream,
                        struct weir_err *err)
@@ -422,7 +418,7 @@ static int gpu_copy_within(struct weir_gpu *gpu, void *to, const void *from, siz
                 err);
 }
 
-static bool makes_sense(const struct weir_gpu_prepare *p)
+static bool is_valid(const struct weir_gpu_prepare *p)
 {
     if (p->n < 0 || p->width < 1 || p->height < 1 || p->out_width < 1 || p->out_height < 1 || !p->columns != !p->rows)
         return false;
@@ -434,8 +430,8 @@ static bool makes_sense(const struct weir_gpu_prepare *p)
 
 static int gpu_prepare(struct weir_gpu *gpu, const struct weir_gpu_prepare *prepare, void *stream, struct weir_err *err)
 {
-    if (!makes_sense(prepare))
-        return weir_err_set(err, -EINVAL, "prepare: %d images of %dx%d to %dx%d+%d+%d, dtype %d, make no sense",
+    if (!is_valid(prepare))
+        return weir_err_set(err, -EINVAL, "prepare: %d images of %dx%d to %dx%d+%d+%d, dtype %d, are out of range",
                             prepare->n, prepare->width, prepare->height, prepare->out_width, prepare->out_height,
                             prepare->x, prepare->y, (int)prepare->dtype);
     if (prepare->n == 0)

@@ -1,6 +1,6 @@
-/* The kernels that prepare batches, and one that keeps the GPU busy for tests. Their results are those of libjpeg-turbo
- * and of decoders/resample.c, bit for bit: integers are as there, floats are multiplied and added by the intrinsics
- * that the compiler never makes an fma of. */
+/* Kernels that prepare batches, and one that keeps the GPU busy, for tests. Results equal those of libjpeg-turbo and
+ * decoders/resample.c bit for bit: the same integer arithmetic, and floats multiplied and added by intrinsics that the
+ * compiler never fuses into an FMA. */
 #include "cuda/gpu_kernels_priv.h"
 #include "weir/kernel_clock.cuh"
 
@@ -16,10 +16,10 @@ enum { THREADS = 256, BLOCKS_PER_SM = 16, BUSY_THREADS = 128 };
 struct job {
     const weir_gpu_source *sources;
     uint32_t run, stride, first;
-    uint32_t units, units_per_image; /* a unit is what a block does at a time: THREADS items of one image */
+    uint32_t units, units_per_image; /* a unit is THREADS items of one image: a block's work between grid strides */
     int width, height, x, y, out_width, out_height;
     bool bgr;
-    bool aligned; /* rows of the result begin where four values at a time may be stored */
+    bool aligned; /* rows of the result start where four values can be stored at once */
     weir_gpu_taps columns, rows;
     const float *values;
     void *tensor;
@@ -31,7 +31,7 @@ struct rgb {
 
 template <bool ON> using prepare_clock = weir::kernel_clock<WEIR_GPU_PREPARE_STAGES, WEIR_GPU_PREPARE_ITERATIONS, ON>;
 
-/* ---- one source ---- */
+/* ---- reading a source ---- */
 
 template <uint32_t KIND> constexpr bool is_wide = KIND == WEIR_GPU_YUV420 || KIND == WEIR_GPU_YUV422;
 template <uint32_t KIND> constexpr bool is_tall = KIND == WEIR_GPU_YUV420 || KIND == WEIR_GPU_YUV440;
@@ -46,7 +46,7 @@ __device__ __forceinline__ int limit(int value)
     return min(max(value, 0), 255);
 }
 
-/* jdcolor.c: 1.40200, 0.71414, 0.34414, 1.77200 times 65536. */
+/* Coefficients of jdcolor.c: 1.40200, 0.71414, 0.34414 and 1.77200 times 65536. */
 __device__ __forceinline__ rgb color_of(int y, int cb, int cr)
 {
     cb -= 128;
@@ -55,13 +55,13 @@ __device__ __forceinline__ rgb color_of(int y, int cb, int cr)
                limit(y + ((116130 * cb + 32768) >> 16))};
 }
 
-/* A plane of chroma at row y of the image: the row that y lies in, and the one it is next to. jdsample.c: in both
- * directions what a pixel lies in counts three times, what it is next to once; what is on the edge lies beyond it too.
- * Planes of at most two columns, half as wide as the image, are not filtered. */
+/* A chroma plane at row y of the image: the row that contains y, and the neighbour nearest to y. As in jdsample.c, the
+ * containing sample has weight 3 and the neighbour weight 1 in both directions; edges are replicated. Planes of at most
+ * two columns at half the image's width are not filtered. */
 template <uint32_t KIND> struct chroma_rows {
     const uint8_t *near, *far;
-    int last; /* column */
-    int odd;  /* row */
+    int last; /* last column */
+    int odd;  /* row parity */
     bool plain;
 
     __device__ __forceinline__ chroma_rows(const uint8_t *plane, size_t pitch, const job &job, int y)
@@ -76,14 +76,14 @@ template <uint32_t KIND> struct chroma_rows {
         far = plane + (size_t)next * pitch;
     }
 
-    /* Both rows of a column, the nearer one three times; not halved yet. */
+    /* Weighted sum of a column's two rows, not yet halved. */
     __device__ __forceinline__ int column(int x) const
     {
         x = min(max(x, 0), last);
         return is_tall<KIND> ? 3 * byte_at(near + x) + byte_at(far + x) : byte_at(near + x);
     }
 
-    /* Two columns' sums become the value of an even or an odd pixel. */
+    /* Combines two columns' sums into an even or odd pixel. */
     static __device__ __forceinline__ int across(int near_sum, int far_sum, bool odd_pixel)
     {
         return is_tall<KIND> ? (3 * near_sum + far_sum + (odd_pixel ? 7 : 8)) >> 4
@@ -99,7 +99,7 @@ template <uint32_t KIND> struct chroma_rows {
         return across(column(x >> 1), column((x >> 1) + (x & 1 ? 1 : -1)), x & 1);
     }
 
-    /* Pixels x .. x + 3; those beyond the last one are anything. */
+    /* Pixels x .. x + 3; undefined past the last pixel. */
     __device__ __forceinline__ void four(int x, int out[4]) const
     {
         if (!is_wide<KIND> || plain) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ rgb pixel_of(const weir_gpu_source &source, const job
     return color_of(luma, cb.at(x), cr.at(x));
 }
 
-/* N bytes, N a multiple of four; at may be read up to (not including) end only. */
+/* Loads N bytes, N a multiple of four. Never reads at or past end. */
 template <int N> __device__ __forceinline__ void bytes_at(const uint8_t *at, const uint8_t *end, int out[N])
 {
     if (((uintptr_t)at & 3) == 0 && at + N <= end) {
@@ -144,7 +144,7 @@ template <int N> __device__ __forceinline__ void bytes_at(const uint8_t *at, con
         out[i] = at + i < end ? byte_at(at + i) : 0;
 }
 
-/* Pixels x .. x + 3 of row y; those beyond the last one are anything. */
+/* Pixels x .. x + 3 of row y; undefined past the last pixel. */
 template <uint32_t KIND>
 __device__ __forceinline__ void four_pixels(const weir_gpu_source &source, const job &job, int x, int y, rgb out[4])
 {
@@ -172,7 +172,7 @@ __device__ __forceinline__ void four_pixels(const weir_gpu_source &source, const
 
 /* ---- values ---- */
 
-/* What is stored, as bits: B has the result's width. */
+/* Bit patterns of the result; B has its width. */
 template <int DTYPE> struct stored;
 template <> struct stored<WEIR_GPU_U8> {
     typedef uint8_t bits;
@@ -196,7 +196,8 @@ template <int DTYPE> __device__ __forceinline__ typename stored<DTYPE>::bits rou
     return (typename stored<DTYPE>::bits)__float_as_uint(value);
 }
 
-/* What each value of each channel becomes, in the block's shared memory; 3 x 256. u8 is not changed. */
+/* Converts each value of each channel to the result type, in the block's shared memory: 3 x 256 entries. Unused for u8.
+ */
 template <int DTYPE> __device__ void fill_table(const job &job, typename stored<DTYPE>::bits *table)
 {
     if constexpr (DTYPE != WEIR_GPU_U8) {
@@ -230,7 +231,7 @@ __device__ __forceinline__ void store_four(uint8_t *to, const uint8_t v[4])
     *(uint32_t *)to = v[0] | (uint32_t)v[1] << 8 | (uint32_t)v[2] << 16 | (uint32_t)v[3] << 24;
 }
 
-/* Pixel x of row y of an image: channel c is at [c * step]. */
+/* Index of pixel x of row y in an image; channel c is at [c * step]. */
 template <bool PLANAR> __device__ __forceinline__ size_t place_of(const job &job, uint32_t image, int x, int y)
 {
     image = image / job.run * job.stride + job.first + image % job.run;
@@ -254,7 +255,7 @@ __device__ __forceinline__ void put_one(const job &job, const typename stored<DT
     to[2 * step] = value_of<DTYPE>(table, 2, job.bgr ? pixel.r : pixel.b);
 }
 
-/* Four pixels of a row that has a multiple of four of them. */
+/* Stores four pixels of a row whose width is a multiple of four. */
 template <int DTYPE, bool PLANAR>
 __device__ __forceinline__ void put_four(const job &job, const typename stored<DTYPE>::bits *table, uint32_t image,
                                          int x, int y, const rgb pixels[4])
@@ -300,7 +301,7 @@ __device__ __forceinline__ int cut(float sum)
     return __float2int_rz(sum < 255.0f ? sum : 255.0f);
 }
 
-/* The part of one column of the source in a pixel of the result's row y. */
+/* Contribution of one source column to a pixel of the result's row y. */
 template <uint32_t KIND>
 __device__ __forceinline__ float3 column_sum(const job &job, const weir_gpu_source &source, int x, int y)
 {
@@ -346,7 +347,7 @@ __device__ __forceinline__ void do_item(const job &job, const typename stored<DT
         same_size<DTYPE, PLANAR, KIND>(job, table, image, item, clock);
 }
 
-/* All threads of a block work on one image at a time: its kind is the same for them. */
+/* A block's threads work on one image at a time, so its frame kind does not diverge. */
 template <int DTYPE, bool PLANAR, bool RESIZED, typename CLOCK>
 __device__ __forceinline__ void prepare_images(const job &job, CLOCK &clock)
 {
@@ -388,7 +389,7 @@ template <int DTYPE, bool PLANAR, bool RESIZED> __global__ void __launch_bounds_
     prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
 }
 
-/* The same, which says how long its stages take. */
+/* The same, with stage clocks. */
 template <int DTYPE, bool PLANAR, bool RESIZED>
 __global__ void __launch_bounds__(THREADS) prepare_clocked_kernel(const job job, const weir_kernel_clock_table clocks)
 {
@@ -396,7 +397,7 @@ __global__ void __launch_bounds__(THREADS) prepare_clocked_kernel(const job job,
     prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
 }
 
-/* Every block measures from its own start: the kernel is never shorter. */
+/* Each block measures from its own start, so the kernel runs at least ns. */
 __global__ void __launch_bounds__(BUSY_THREADS) busy_kernel(uint64_t ns)
 {
     uint64_t start = weir::kernel_clock_parts::global_ns();
@@ -406,7 +407,7 @@ __global__ void __launch_bounds__(BUSY_THREADS) busy_kernel(uint64_t ns)
 
 /* ---- launching ---- */
 
-/* Without clocks, and with; [dtype][planar][resized] */
+/* Without and with clocks; [dtype][planar][resized] */
 struct prepare_functions {
     void (*plain)(job);
     void (*clocked)(job, weir_kernel_clock_table);
@@ -446,7 +447,7 @@ int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, vo
     uint64_t per_image = (items + THREADS - 1) / THREADS, units = per_image * (uint64_t)p.n;
     if (p.n == 0)
         return cudaSuccess;
-    if (items > INT32_MAX || units > INT32_MAX) /* so that adding a grid to a unit cannot overflow either */
+    if (items > INT32_MAX || units > INT32_MAX) /* adding a grid to a unit must not overflow either */
         return cudaErrorInvalidValue;
     job job = {};
     job.sources = p.sources;

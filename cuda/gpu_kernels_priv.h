@@ -1,5 +1,5 @@
-/* gpu_kernels_priv.h: the kernels, as C calls. They return a cudaError_t; streams are cudaStream_t. The GPU's context
- * is current. */
+/* gpu_kernels_priv.h: the kernels as C calls. They return a cudaError_t; streams are cudaStream_t. The GPU's context
+ * must be current. */
 #ifndef WEIR_CUDA_GPU_KERNELS_PRIV_H
 #define WEIR_CUDA_GPU_KERNELS_PRIV_H
 
@@ -9,13 +9,12 @@
 extern "C" {
 #endif
 
-/* Loads them all, but those with clocks: the first launch of a kernel that is not loaded may wait for everything that
- * runs. */
+/* Loads all kernels without clocks. The first launch of an unloaded kernel may wait for all running work. */
 int weir_gpu_kernels_load(void);
 
-/* As weir_gpu_ops.prepare; what was given makes sense. */
+/* weir_gpu_ops.prepare with checked arguments. */
 int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream);
-/* Loads those with clocks, too: who asks for readings is about to launch them. */
+/* Also loads the kernels with clocks: readings precede their launch. */
 int weir_gpu_kernels_clock_samples(uint64_t *to, uint32_t n, void *stream);
 int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream);
 

@@ -1,7 +1,6 @@
-/* nvjpeg: JPEGs to planes in a GPU's memory by nvJPEG's batched interface. Part of the CUDA module; the library itself
- * is opened when it is first asked for. */
+/* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched interface. Part of the CUDA module. libnvjpeg
+ * itself is loaded on first use. */
 #include "cuda/cuda_context.h"
-#include "cuda/cuda_lost.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 
 #include <dlfcn.h>
@@ -20,7 +19,7 @@
 extern const struct weir_gpu_jpeg_ops weir_gpu_jpeg_nvjpeg;
 
 enum { GPUS_MAX = 64 };
-static const size_t SPARE_MAX_BYTES = 128 << 20; /* of the GPU's memory, for longer frames to come */
+static const size_t SPARE_MAX_BYTES = 128 << 20; /* of GPU memory, headroom for longer frames */
 
 /* ---- the library ---- */
 
@@ -35,7 +34,7 @@ struct library {
     __typeof__(nvjpegDecodeBatched) *batch_decode;
 };
 
-/* Handles take 0.3 s to make, serve any number of threads, and are kept until the process ends. */
+/* Creating a handle takes 0.3 s. Handles are thread-safe and live until the process ends. */
 static struct {
     pthread_mutex_t lock;
     bool tried;
@@ -76,7 +75,7 @@ static void load_locked(void)
     if (!shared.dl)
         weir_err_set(&shared.err, -ENODEV,
                      "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg) and put its folder "
-                     "into LD_LIBRARY_PATH",
+                     "on LD_LIBRARY_PATH",
                      names[0]);
     else
         find_symbols(&shared.library);
@@ -122,8 +121,7 @@ static int use_gpu(int gpu, struct weir_err *err)
     cudaError_t error = cudaSetDevice(gpu);
     if (error == cudaErrorInsufficientDriver)
         return weir_err_set(err, -ENODEV,
-                            "no NVIDIA driver is loaded, or one that is too old for CUDA %d.%d; see that nvidia-smi "
-                            "works",
+                            "no NVIDIA driver is loaded, or it is too old for CUDA %d.%d; check that nvidia-smi works",
                             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     if (error == cudaSuccess)
         return 0;
@@ -131,7 +129,7 @@ static int use_gpu(int gpu, struct weir_err *err)
                         cudaGetErrorName(error));
 }
 
-/* An image that it finds no way to write where it should go (invalid parameter) is one for the CPU, too. */
+/* Frames for the CPU. nvJPEG reports an image that it cannot write to the given planes as an invalid parameter. */
 static bool is_refusal(nvjpegStatus_t status)
 {
     return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_INVALID_PARAMETER ||
@@ -149,15 +147,15 @@ static int nv_failed(nvjpegStatus_t status, int gpu, const char *what, struct we
     const char *name = status >= 0 && (size_t)status < sizeof names / sizeof names[0] ? names[status] : "unknown";
     if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE)
         return weir_err_set(err, -ENOMEM,
-                            "GPU %d: nvJPEG's %s found no memory; make --batch-size or --prefetch smaller, or "
-                            "end what else is on this GPU",
+                            "GPU %d: nvJPEG's %s ran out of memory; reduce --batch-size or --prefetch, or stop other "
+                            "processes on this GPU",
                             gpu, what);
     return weir_err_set(err, -EIO, "GPU %d: nvJPEG's %s failed: %s (%d)", gpu, what, name, (int)status);
 }
 
 /* ---- handles ---- */
 
-/* NULL in *handle, and 0, when the GPU has no such engine. The GPU is the thread's current one. */
+/* Sets *handle to NULL and returns 0 if the GPU lacks such an engine. The GPU must be the thread's current one. */
 static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine engine, struct weir_err *err)
 {
     static const nvjpegBackend_t backends[WEIR_GPU_JPEG_ENGINES] = {
@@ -165,7 +163,7 @@ static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine 
         [WEIR_GPU_JPEG_SM] = NVJPEG_BACKEND_GPU_HYBRID,
     };
     if (gpu < 0 || gpu >= GPUS_MAX)
-        return weir_err_set(err, -ENODEV, "GPU %d: there are at most %d", gpu, GPUS_MAX);
+        return weir_err_set(err, -ENODEV, "GPU %d: at most %d are supported", gpu, GPUS_MAX);
     pthread_mutex_lock(&shared.lock);
     nvjpegHandle_t *kept = &shared.handles[engine][gpu];
     nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
@@ -175,8 +173,8 @@ static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine 
         *kept = NULL;
     *handle = *kept;
     pthread_mutex_unlock(&shared.lock);
-    bool none = status == NVJPEG_STATUS_ARCH_MISMATCH || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED;
-    return status == NVJPEG_STATUS_SUCCESS || none ? 0 : nv_failed(status, gpu, "opening", err);
+    bool is_missing = status == NVJPEG_STATUS_ARCH_MISMATCH || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED;
+    return status == NVJPEG_STATUS_SUCCESS || is_missing ? 0 : nv_failed(status, gpu, "opening", err);
 }
 
 static int nv_engines_here(int gpu, struct weir_err *err)
@@ -198,20 +196,18 @@ static int nv_engines_here(int gpu, struct weir_err *err)
 struct nv_decoder {
     const struct library *library;
     nvjpegHandle_t handle;
-    nvjpegJpegState_t batch_state, single_state; /* single: of the SMs alone */
+    nvjpegJpegState_t batch_state, single_state; /* single: SM engine only */
     int gpu, batch_max;
-    int batch_size; /* that batch_state is ready for; 0 = none */
-    size_t
-        capacity; /* bytes of a frame that nvJPEG has buffers for, at each index of a batch; SIZE_MAX: it needs none */
-    cudaEvent_t done; /* of the batch in flight */
-    /* of a batch, batch_max each */
+    int batch_size;   /* batch size of batch_state; 0 = uninitialised */
+    size_t capacity;  /* longest frame that nvJPEG's buffers hold, in bytes; SIZE_MAX = unlimited */
+    cudaEvent_t done; /* recorded after the batch in flight */
+    /* one batch; batch_max entries each */
     const unsigned char **bytes;
     size_t *lengths;
     nvjpegImage_t *images;
 };
 
-/* Not of a GPU that is lost: nvJPEG ends the process (an exception out of a destructor) when it cannot free what they
- * have. */
+/* Not for a lost GPU: nvJPEG throws from a destructor, which ends the process, when freeing fails. */
 static void destroy_states(struct nv_decoder *self)
 {
     if (self->batch_state)
@@ -244,7 +240,7 @@ static int make_states(struct nv_decoder *self, enum weir_gpu_jpeg_engine engine
     if (status != NVJPEG_STATUS_SUCCESS)
         return nv_failed(status, self->gpu, "opening", err);
     cudaError_t error = cudaEventCreateWithFlags(&self->done, cudaEventDisableTiming | cudaEventBlockingSync);
-    return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "making an event", err);
+    return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "creating an event", err);
 }
 
 static int nv_open_here(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int batch_max, struct weir_err *err)
@@ -295,8 +291,8 @@ static bool is_single(const struct nv_decoder *self, const struct weir_gpu_jpeg_
     return frame->progressive && self->single_state;
 }
 
-/* Decodes the first m entries of bytes, lengths and images. The state keeps the size of its batch; after a failure that
- * is unknown. */
+/* Decodes the first m entries of bytes, lengths and images. The state keeps its batch size, which is unknown after a
+ * failure. */
 static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t stream)
 {
     nvjpegStatus_t status = self->batch_state ? NVJPEG_STATUS_SUCCESS : NVJPEG_STATUS_ALLOCATOR_FAILURE;
@@ -311,8 +307,8 @@ static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t 
     return status;
 }
 
-/* The frame with fill bytes in front of its last marker, so that it has so many; NULL: no memory, or it ends otherwise.
- * ITU-T T.81, B.1.1.2: any marker may have them. */
+/* Copies the frame and pads it to `length` with fill bytes before its last marker (ITU-T T.81, B.1.1.2: any marker may
+ * have them). NULL: out of memory, or the frame does not end with EOI. The caller frees it. */
 static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t length)
 {
     static const uint8_t end[2] = {0xff, 0xd9};
@@ -328,7 +324,7 @@ static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t lengt
     return bytes;
 }
 
-/* After a failed allocation: frees what the state did get, by making it anew. */
+/* After a failed allocation: recreates the state, to free its partial buffers. */
 static void make_state_anew(struct nv_decoder *self)
 {
     self->library->state_destroy(self->batch_state);
@@ -336,9 +332,9 @@ static void make_state_anew(struct nv_decoder *self)
         self->batch_state = NULL;
 }
 
-/* nvJPEG has a buffer for each index of a batch. When a longer frame comes there it allocates a larger one, and waits
- * for all that the GPU does: beside a consumer's kernels of 20 ms submitting a batch took 22 ms and more. So all
- * buffers grow at once, by decoding up to twice as many bytes as the longest frame has. The result is decoded over. */
+/* nvJPEG has one buffer per index of a batch. A longer frame at an index reallocates its buffer and synchronises the
+ * whole GPU: alongside a consumer's kernels of 20 ms, submitting a batch took 22 ms and more. So all buffers grow at
+ * once, by decoding a frame padded to up to twice the longest frame's size. Its output is overwritten. */
 static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
 {
     const struct weir_gpu_jpeg_frame *longest = &frames[0];
@@ -357,12 +353,12 @@ static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_fra
     nvjpegStatus_t status = bytes ? decode_first(self, self->batch_max, stream) : NVJPEG_STATUS_BAD_JPEG;
     bool passed = cudaStreamSynchronize(stream) == cudaSuccess;
     free(bytes);
-    self->capacity = status == NVJPEG_STATUS_SUCCESS ? capacity : longest->length; /* not tried again for this one */
+    self->capacity = status == NVJPEG_STATUS_SUCCESS ? capacity : longest->length; /* do not retry for this frame */
     if (passed && status != NVJPEG_STATUS_SUCCESS && !is_refusal(status))
         make_state_anew(self);
 }
 
-/* All that are decoded as one batch. */
+/* Decodes all frames except single ones. */
 static nvjpegStatus_t decode_batch(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n,
                                    cudaStream_t stream)
 {
@@ -378,7 +374,7 @@ static nvjpegStatus_t decode_batch(struct nv_decoder *self, const struct weir_gp
     return m > 0 ? decode_first(self, m, stream) : NVJPEG_STATUS_SUCCESS;
 }
 
-/* Each waits for the one before, whose buffers it uses. */
+/* Synchronous: single frames share one set of buffers. */
 static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frame,
                                     cudaStream_t stream)
 {
@@ -390,7 +386,7 @@ static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_g
                : status;
 }
 
-/* What was queued before it failed still uses the decoder's buffers. */
+/* Synchronises first: work queued before the failure still uses the decoder's buffers. */
 static int give_up(struct nv_decoder *self, nvjpegStatus_t status, cudaStream_t stream, struct weir_err *err)
 {
     self->batch_size = 0;
@@ -398,7 +394,7 @@ static int give_up(struct nv_decoder *self, nvjpegStatus_t status, cudaStream_t 
     if (error != cudaSuccess)
         return cuda_failed(error, self->gpu, "decoding JPEGs", err);
     bool frames_fault = is_refusal(status) || status == NVJPEG_STATUS_EXECUTION_FAILED ||
-                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU works, so a frame of the batch is at fault */
+                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU works, so a frame of the batch is bad */
     return frames_fault ? -EBADMSG : nv_failed(status, self->gpu, "decoder", err);
 }
 
@@ -421,7 +417,7 @@ static int nv_decode_here(void *user, const struct weir_gpu_jpeg_frame *frames, 
     return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "decoding JPEGs", err);
 }
 
-/* ---- the table: threads are the program's, so each call restores their current context ---- */
+/* ---- the table: each call restores the calling thread's CUDA context ---- */
 
 static int nv_engines(int gpu, struct weir_err *err)
 {

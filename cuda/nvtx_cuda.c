@@ -1,4 +1,4 @@
-/* NVTX ranges, for a profiler that is attached: NVTX's headers find it. */
+/* NVTX ranges for an attached profiler, which NVTX's headers find. */
 #include "prof/gpu/nvtx_ops.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -13,7 +13,7 @@ static void create_domain(void)
     domain = nvtxDomainCreateA("weir");
 }
 
-/* Without a tool there is no domain. */
+/* The domain is NULL without an attached tool. */
 static int active(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,7 +1,6 @@
 /* Networks on a GPU: the functions of extras/common/compute_ops.h. Products are cuBLAS's, convolutions cuDNN's where it
  * is there, all else kernels of ours. Nothing waits for the GPU but what has to give the host a number. */
 #include "cuda/cuda_context.h"
-#include "cuda/cuda_lost.h"
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 /* Motion on a GPU: memory, the stream, errors and the table; the operators are in motion_kernels.cu, the pass in
  * motion_fused.cu. Calls are queued on one stream; what waits says so. */
 #include "cuda/cuda_context.h"
-#include "cuda/cuda_lost.h"
 #include "extras/motion/cuda/motion_cuda_priv.h"
 
 #include <errno.h>
