@@ -19,7 +19,7 @@ static bool tsc_is_invariant(void)
     return (d >> 8) & 1;
 }
 
-/* Reads both clocks as one instant: the tightest of a few tries, so that an interrupt between them does not count. */
+/* Reads both clocks at the same instant: the tightest of a few attempts, to exclude interrupts in between. */
 static void read_both(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;

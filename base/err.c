@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A text that did not fit may end in half a character; half of one would be shown as garbage. */
+/* Removes a partial UTF-8 character at the end of truncated text. */
 static void cut_partial_character(char *text, size_t size)
 {
     size_t length = strlen(text);

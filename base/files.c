@@ -67,7 +67,7 @@ int weir_folders_make(const char *folder)
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-enum { LINKS_MAX = 40 /* as the kernel's */, TRIES = 300, TRY_NS = 10000000 };
+enum { LINKS_MAX = 40 /* as in the kernel */, TRIES = 300, TRY_NS = 10000000 };
 
 char *weir_output_resolve(const char *path)
 {
@@ -88,7 +88,7 @@ char *weir_output_resolve(const char *path)
     return NULL;
 }
 
-/* Removes the last component; false when none is left. "a" becomes ".", "/a" becomes "/". */
+/* Removes the last component; false if none is left. "a" becomes ".", "/a" becomes "/". */
 static bool to_parent(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -100,7 +100,7 @@ static bool to_parent(char *path)
     return true;
 }
 
-/* The nearest folder that exists, without links and "..". */
+/* The nearest existing folder, without links and "..". */
 static char *folder_of(const char *path)
 {
     char *at = weir_output_resolve(path), *real = NULL;
@@ -130,7 +130,7 @@ static bool is_fifo(const char *path)
     return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Without O_NONBLOCK the open of a FIFO that nobody reads waits for ever. */
+/* Without O_NONBLOCK, opening a FIFO without a reader waits forever. */
 static int open_to_write(const char *path)
 {
     const struct timespec pause = {.tv_nsec = TRY_NS};
@@ -198,7 +198,7 @@ int weir_durable_sync(const char *path, struct weir_err *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-    int rc = fsync(fd) == 0 || errno == EINVAL ? 0 : -errno; /* EINVAL: a file system that keeps nothing */
+    int rc = fsync(fd) == 0 || errno == EINVAL ? 0 : -errno; /* EINVAL: a file system without storage */
     close(fd);
     return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", path, strerror(-rc)) : 0;
 }
@@ -230,8 +230,8 @@ int weir_durable_replace(const char *from, const char *to, struct weir_err *err)
     return rename(from, to) != 0 ? no_name(to, err) : sync_folder_of(to, err);
 }
 
-/* The kernel knows what is mapped there by its whole path; the linker only as it was asked for it, and a program as it
- * was called. */
+/* The kernel knows the whole path of the mapping; the linker only the name it was given, and a program the name it was
+ * called by. */
 static int file_of(const void *ours, char path[PATH_MAX])
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -243,7 +243,7 @@ static int file_of(const void *ours, char path[PATH_MAX])
     errno = 0;
     while (!found && getline(&line, &size, maps) > 0) {
         uintptr_t from, to;
-        const char *name = strchr(line, '/'); /* nothing before it has one */
+        const char *name = strchr(line, '/'); /* no earlier field has one */
         if (!name || sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) != 2)
             continue;
         found = (uintptr_t)ours >= from && (uintptr_t)ours < to;

@@ -15,8 +15,8 @@ enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* 16 more than the window: zl
 
 struct weir_gz_file {
     char *path;
-    char *target; /* that links lead to */
-    char *aside;  /* NULL: the path itself is written to */
+    char *target; /* where links lead */
+    char *aside;  /* NULL: the path itself is written */
     int fd, rc;
     bool deflating;
     z_stream stream;
@@ -48,7 +48,7 @@ static void release(struct weir_gz_file **file)
     *file = NULL;
 }
 
-/* mkstemp makes files that only their owner may read; traces are for others too. */
+/* mkstemp creates files for their owner only; traces are for others too. */
 static int make_aside(struct weir_gz_file *f, mode_t mode)
 {
     if (asprintf(&f->aside, "%s.tmp-XXXXXX", f->target) < 0) {
@@ -62,7 +62,7 @@ static int make_aside(struct weir_gz_file *f, mode_t mode)
     return 0;
 }
 
-/* The name behind /proc/self/fd/1 need not be the file's any more. */
+/* The name behind /proc/self/fd/1 may no longer be the file's. */
 static bool has_name(const char *path, const struct stat *file)
 {
     struct stat st;
@@ -216,7 +216,7 @@ ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n)
     gzerror(reader->file, &code);
     if (code == Z_MEM_ERROR)
         return -ENOMEM;
-    if (got < 0 || code == Z_BUF_ERROR) /* the latter: the file ends inside a member */
+    if (got < 0 || code == Z_BUF_ERROR) /* Z_BUF_ERROR: the file ends inside a member */
         return code == Z_ERRNO && errno ? -errno : -EBADMSG;
     return got;
 }

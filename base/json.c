@@ -23,7 +23,7 @@ static void new_line(const struct weir_json *json)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
-/* Plain runs are written at once; what RFC 8259 forbids, and what steers a terminal, is escaped. */
+/* Writes plain runs at once, and escapes characters that RFC 8259 forbids or that control a terminal. */
 static void write_string(FILE *out, const char *value)
 {
     size_t length = strlen(value), plain = 0;
@@ -127,7 +127,7 @@ void weir_json_double(struct weir_json *json, const char *key, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    /* A program around us may have set a locale whose decimal point is a comma. */
+    /* The program may have set a locale whose decimal point is a comma. */
     char *comma = strchr(text, ',');
     if (comma)
         *comma = '.';

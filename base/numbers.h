@@ -1,4 +1,4 @@
-/* numbers.h: arrays of numbers in the types that files hold. No call keeps what it is given; any thread. */
+/* numbers.h: arrays of numbers in the types that files use. Any thread. */
 #ifndef WEIR_BASE_NUMBERS_H
 #define WEIR_BASE_NUMBERS_H
 
@@ -22,16 +22,16 @@ enum weir_number_type {
 };
 
 size_t weir_number_bytes(enum weir_number_type type);
-/* As numpy calls it: "float32". */
+/* NumPy's name: "float32". */
 const char *weir_number_name(enum weir_number_type type);
-/* -1 = no such type. */
+/* -1 = unknown name. */
 int weir_number_from_name(const char *name);
 
-/* The smallest type that both fit into by their ranges; float64 where none does. */
+/* The smallest type whose range includes both; float64 if there is none. */
 enum weir_number_type weir_number_common(enum weir_number_type a, enum weir_number_type b);
 
-/* Values of n numbers as another type, rounded to the nearest; true when none of them changed by that (NaN stays NaN).
- * in and out do not overlap. */
+/* Converts n numbers to another type, rounding to nearest. Returns true if no value changed (NaN remains NaN). in and
+ * out must not overlap. */
 bool weir_numbers_convert(enum weir_number_type from, const void *in, size_t n, enum weir_number_type to, void *out);
 
 #endif

@@ -266,7 +266,7 @@ void weir_option_json(const struct weir_opt *opt, const void *values, struct wei
         weir_json_text(json, key, text);
 }
 
-/* Larger than any version will be: what has more is a struct that nobody initialised. */
+/* Larger than any version: such a struct is uninitialised. */
 enum { SIZE_MAX_SANE = 65536 };
 
 int weir_sized_copy(void *full, size_t full_size, size_t least, const void *given, const char *type,

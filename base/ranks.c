@@ -45,7 +45,7 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
 /* ---- local ranks ---- */
 
 static const struct local_launcher {
-    const char *rank, *size; /* size NULL: srun's */
+    const char *rank, *size; /* size NULL: srun's variables */
 } local_launchers[] = {
     {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -54,8 +54,7 @@ static const struct local_launcher {
     {"SLURM_LOCALID", NULL},
 };
 
-/* "4(x2),3": nodes 0 and 1 have 4 tasks each, node 2 has 3. 0 when the text is not such a list, or the list is shorter.
- */
+/* "4(x2),3": nodes 0 and 1 have 4 tasks each, node 2 has 3. 0 for other text, or a shorter list. */
 static int tasks_on_node(const char *list, int node)
 {
     while (list && *list) {
@@ -83,7 +82,7 @@ static int number_of(const char *name, int otherwise)
     return text && read_number(text, &number) ? number : otherwise;
 }
 
-/* 0 = the environment does not hold it. */
+/* 0 = not in the environment. */
 static int slurm_local_size(void)
 {
     int tasks = tasks_on_node(getenv("SLURM_STEP_TASKS_PER_NODE"), number_of("SLURM_NODEID", 0));
@@ -94,7 +93,7 @@ static int slurm_local_size(void)
     return tasks;
 }
 
-/* A batch script is a task of its own, number 0, which belongs to no step. */
+/* A batch script is a task of its own, number 0, outside any step. */
 static const struct local_launcher *find_local(void)
 {
     for (size_t i = 0; i < sizeof local_launchers / sizeof *local_launchers; i++)
@@ -103,7 +102,8 @@ static const struct local_launcher *find_local(void)
     return NULL;
 }
 
-/* The parent of a process, from /proc/PID/stat: "12 (name) S PARENT ..."; the name may hold anything. 0 = not known. */
+/* The parent of a process, from /proc/PID/stat: "12 (name) S PARENT ..."; the name may contain anything. 0 = unknown.
+ */
 static int parent_of(int pid)
 {
     char path[64], line[1024];
@@ -116,7 +116,7 @@ static int parent_of(int pid)
     return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Whether the environment that the process was started with has "NAME=VALUE". */
+/* Whether the process was started with NAME=VALUE in its environment. */
 static bool started_with(int pid, const char *name, const char *value)
 {
     char path[64], wanted[128], *word = NULL;
@@ -133,7 +133,7 @@ static bool started_with(int pid, const char *name, const char *value)
     return found;
 }
 
-/* The launcher is the first process above that is not this rank itself, as a script around this program would be. */
+/* The launcher is the first ancestor that does not belong to this rank, unlike a script around this program. */
 static int launcher_cores(const char *name, const char *value)
 {
     int pid = getppid();

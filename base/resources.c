@@ -13,8 +13,7 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 4096 };
 
 /* ---- control groups ---- */
 
-/* One controller as /proc describes it: where it is mounted, which cgroup the mount shows as its root, and which cgroup
- * we are in. */
+/* One controller according to /proc: its mount, the cgroup that the mount shows as its root, and our cgroup. */
 struct controller {
     char mount[PATH_BYTES];
     char mount_root[PATH_BYTES];
@@ -27,7 +26,7 @@ static bool join(char out[PATH_BYTES], const char *a, const char *b, const char 
     return n >= 0 && n < PATH_BYTES;
 }
 
-/* True when word is one of the comma-separated words of list. */
+/* Whether word is one of the comma-separated words of list. */
 static bool list_has(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -85,7 +84,7 @@ static bool find_controller(const char *root, const char *controller, struct con
 {
     if (!find_group(root, controller, out->group) || !find_mount(root, controller, out))
         return false;
-    /* A container often sees its own cgroup as the root of the mount, by a path that does not exist in there. */
+    /* A container often sees its own cgroup as the root of the mount, with a path that does not exist inside. */
     size_t n = strcmp(out->mount_root, "/") == 0 ? 0 : strlen(out->mount_root);
     if (strncmp(out->group, out->mount_root, n) == 0 && (out->group[n] == '/' || out->group[n] == '\0'))
         memmove(out->group, out->group + n, strlen(out->group + n) + 1);
@@ -186,7 +185,7 @@ static uint64_t bytes_in(const char *folder, const char *name, uint64_t missing)
     return end == line ? missing : bytes;
 }
 
-/* Version 1 counts a cgroup's own under the plain names and that of its children too under these. */
+/* Version 1 has the cgroup's own counts under the plain names, and those including its children under these. */
 static uint64_t file_cache(const char *folder, int version)
 {
     uint64_t inactive = 0, active = 0;
@@ -202,12 +201,12 @@ static void least_memory(void *user, const char *folder, int version)
         limit = bytes_in(folder, "memory.limit_in_bytes", UINT64_MAX);
         used = bytes_in(folder, "memory.usage_in_bytes", 0);
     } else {
-        uint64_t high = bytes_in(folder, "memory.high", UINT64_MAX); /* from here on the kernel slows us down */
+        uint64_t high = bytes_in(folder, "memory.high", UINT64_MAX); /* above this the kernel slows the process down */
         limit = bytes_in(folder, "memory.max", UINT64_MAX);
         limit = limit < high ? limit : high;
         used = bytes_in(folder, "memory.current", 0);
     }
-    if (limit >= UINT64_C(1) << 62) /* version 1 writes "no limit" as 2^63 less a page */
+    if (limit >= UINT64_C(1) << 62) /* version 1 writes "no limit" as 2^63 minus a page */
         return;
     uint64_t cache = file_cache(folder, version);
     used = used > cache ? used - cache : 0;
@@ -224,7 +223,7 @@ uint64_t weir_cgroup_memory_left(const char *root)
 
 enum { CPUS_MAX = 1 << 16 };
 
-/* The smallest limit so far, and where it was read. */
+/* The smallest limit so far, and its file. */
 struct limit {
     double least; /* 0 = none */
     char *file;
@@ -256,7 +255,7 @@ static void cpu_limit(void *user, const char *folder, int version)
         note(user, quota / period, path);
 }
 
-/* Version 1 writes "no limit" as 2^63 less a page, version 2 as "max". */
+/* Version 1 writes "no limit" as 2^63 minus a page, version 2 as "max". */
 static void memory_limit(void *user, const char *folder, int version)
 {
     static const char *const names[] = {"memory.limit_in_bytes", "memory.max", "memory.high"};
@@ -275,7 +274,7 @@ static double read_limit(const char *root, const char *controller, cgroup_visit 
     return limit.least;
 }
 
-/* How many CPUs a list such as "0-3,8" has; 0 when the text is not a list. */
+/* Number of CPUs in a list such as "0-3,8"; 0 for other text. */
 static int count_list(const char *list)
 {
     int count = 0;
@@ -294,7 +293,7 @@ static int count_list(const char *list)
     return count;
 }
 
-/* The nearest cgroup that has the file: the effective set contains what its parents allow. */
+/* Uses the nearest cgroup that has the file: the effective set takes the parents into account. */
 static void count_cpuset(void *user, const char *folder, int version)
 {
     int *count = user;
@@ -304,7 +303,7 @@ static void count_cpuset(void *user, const char *folder, int version)
         *count = count_list(line);
 }
 
-/* cpu_set_t ends at 1024 CPUs; the kernel answers -EINVAL until the set is large enough. */
+/* cpu_set_t ends at 1024 CPUs; the kernel returns -EINVAL until the set is large enough. */
 int weir_cores_affinity(int pid)
 {
     for (int cpus = 1024; cpus <= CPUS_MAX; cpus *= 2) {
@@ -358,7 +357,7 @@ int weir_cores_part(const struct weir_cores *cores, int processes, int together)
     return part > 1 ? part : 1;
 }
 
-/* A line "NAME:   123 kB" of a file in /proc, in bytes; 0 when it is not there. */
+/* A line "NAME:   123 kB" of a file in /proc, in bytes; 0 if missing. */
 static uint64_t read_kib(const char *path, const char *format)
 {
     FILE *file = fopen(path, "re");
@@ -388,7 +387,7 @@ uint64_t weir_memory_available_in(const char *root)
     uint64_t machine = meminfo(root, "MemAvailable: %llu kB"), left = weir_cgroup_memory_left(root);
     if (left == UINT64_MAX)
         return machine;
-    left = left > 0 ? left : 1; /* 0 is "not known" */
+    left = left > 0 ? left : 1; /* 0 means unknown */
     return machine > 0 && machine < left ? machine : left;
 }
 

@@ -1,26 +1,24 @@
-/* shortage.h: errors that are the machine's and not the data's: what a process lacks, and storage that fails. */
+/* shortage.h: errors caused by the machine, not by the data: exhausted resources and failing storage. Codes are -errno.
+ */
 #ifndef WEIR_BASE_SHORTAGE_H
 #define WEIR_BASE_SHORTAGE_H
 
 #include <stdbool.h>
 
-/* Codes are -errno. */
-
-/* The process lacks memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN. What it worked on
- * may be in order, so that no policy for bad data applies. */
+/* Whether the process ran out of memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN. The
+ * data may be intact, so policies for bad data do not apply. */
 bool weir_is_shortage(int code);
 
-/* The device or the network could not give what is stored: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */
+/* Whether storage failed, local or remote: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */
 bool weir_is_storage_error(int code);
 
-/* What to do about one of both, without a full stop: "raise the limit of open files (ulimit -n)"; NULL for other codes.
- */
+/* Advice for both kinds, without a full stop: "raise the limit of open files (ulimit -n)"; NULL for other codes. */
 const char *weir_machine_advice(int code);
 
-/* The same for a file that cannot be opened: "check the path and its permissions" for other codes. */
+/* Advice for a file that cannot be opened; for other codes "check the path and its permissions". */
 const char *weir_open_advice(int code);
 
-/* The same for a file that cannot be written: "name a file in a folder that may be written" for other codes. */
+/* Advice for a file that cannot be written; for other codes "name a file in a folder that may be written". */
 const char *weir_write_advice(int code);
 
 #endif

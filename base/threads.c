@@ -37,8 +37,8 @@ int weir_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
     return pthread_cond_timedwait(cond, lock, &until);
 }
 
-/* Both sides write one counter and read the other, all seq_cst: who notifies and sees no sleeper has moved the epoch
- * before the sleeper counted itself, and then the kernel finds the epoch moved and does not let it sleep. */
+/* Both sides write one counter and read the other, all seq_cst: a notifier that sees no sleeper has moved the epoch
+ * before the sleeper counted itself, so the kernel finds the epoch changed and does not let it sleep. */
 void weir_eventcount_wait(struct weir_eventcount *eventcount, uint32_t key, uint64_t ns)
 {
     struct timespec timeout = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -1,6 +1,6 @@
-# libweir_cuda.so, which everything that includes a CUDA header is compiled into: WEIR_WITH_CUDA = AUTO|ON|OFF. It needs
-# the CUDA Toolkit (nvcc, cudart) to be built; CUPTI's and nvJPEG's headers are used when they are there, their
-# libraries are opened at run time. nvJPEG's header comes with the toolkit, or from PyPI: "make nvjpeg".
+# libweir_cuda.so, with all code that includes CUDA headers: WEIR_WITH_CUDA = AUTO|ON|OFF. Building it requires the CUDA
+# Toolkit (nvcc, cudart). CUPTI and nvJPEG are optional: only their headers are used, their libraries are opened at run
+# time. nvJPEG's header comes with the toolkit, or from PyPI: "make nvjpeg".
 set(WEIR_WITH_CUDA AUTO CACHE STRING "The CUDA module: AUTO, ON or OFF")
 set_property(CACHE WEIR_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT WEIR_WITH_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -43,7 +43,7 @@ set(CMAKE_CUDA_FLAGS_DEBUG "${CMAKE_CUDA_FLAGS_RELEASE}") # kernels are for timi
 file(GLOB hints ${CMAKE_SOURCE_DIR}/build/nvjpeg-venv/lib/python3*/site-packages/nvidia/cu13/include)
 find_path(WEIR_NVJPEG_INCLUDE_DIR nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${hints})
 find_path(WEIR_CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES ../extras/CUPTI/include)
-# Records are laid out as CUPTI 13.0 has them.
+# Records have CUPTI 13.0's layout.
 set(WEIR_HAVE_CUPTI 0)
 if(WEIR_CUPTI_INCLUDE_DIR)
   file(STRINGS ${WEIR_CUPTI_INCLUDE_DIR}/cupti_activity.h found REGEX "^} CUpti_ActivityKernel10;")
@@ -56,7 +56,7 @@ find_path(WEIR_CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 message(STATUS "  cuBLAS's header: ${WEIR_CUBLAS_INCLUDE_DIR}, cuDNN's: ${WEIR_CUDNN_INCLUDE_DIR} (training wants both)")
 message(STATUS "  nvJPEG's header: ${WEIR_NVJPEG_INCLUDE_DIR}, CUPTI's: ${WEIR_CUPTI_INCLUDE_DIR} (13.0 or later: ${WEIR_HAVE_CUPTI})")
 
-# add_weir_cuda(): after the libraries.
+# add_weir_cuda(): call after defining the libraries.
 function(add_weir_cuda)
   add_library(weir_cuda MODULE
     cuda/cuda_context.c cuda/cuda_exports.c

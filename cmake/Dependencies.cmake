@@ -1,7 +1,7 @@
-# The libraries that weir is made of, all by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
+# Weir's dependencies, found by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
 #
-# WEIR_STATIC_DEPS=ON links everything but HDF5 and the C library statically, for a program that is copied to machines
-# which have only those; with WEIR_HDF5_ROOT, HDF5 too.
+# WEIR_STATIC_DEPS=ON links everything except HDF5 and the C library statically, for a program that is copied to other
+# machines; with WEIR_HDF5_ROOT, HDF5 too.
 option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 (WEIR_HDF5_ROOT) and libc" OFF)
 
 find_package(PkgConfig REQUIRED)
@@ -16,7 +16,7 @@ function(weir_dependency name module)
   set_target_properties(weir_${name} PROPERTIES WEIR_MODULE ${module}) # for the installed library's own pkg-config file
 endfunction()
 
-# weir_library(NAME [ARCHIVE...]): weir::NAME for a module that pkg_check_modules has found.
+# weir_library(NAME [ARCHIVE...]): weir::NAME for a module found by pkg_check_modules.
 function(weir_library name)
   add_library(weir_${name} INTERFACE)
   add_library(weir::${name} ALIAS weir_${name})
@@ -32,7 +32,7 @@ function(weir_library name)
   target_link_libraries(weir_${name} INTERFACE m) # behind the archives: libpng's needs it
 endfunction()
 
-# Debian's HDF5 has parts that use the network, and no archive without them. .ci/hdf5.sh builds a lean one of its source.
+# Debian's archive of HDF5 includes network access. .ci/hdf5.sh builds one without it from Debian's source.
 set(WEIR_HDF5_ROOT "" CACHE PATH "A folder with include/ and lib/libhdf5.a, which is linked statically; empty: by pkg-config")
 pkg_check_modules(hdf5_serial QUIET hdf5-serial)
 if(WEIR_HDF5_ROOT)
@@ -53,7 +53,7 @@ weir_dependency(png libpng libpng16.a libz.a)
 weir_dependency(zlib zlib libz.a)
 find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
 
-# What may be missing: each is found or not by WEIR_WITH_<NAME> = AUTO|ON|OFF.
+# Optional dependencies, each controlled by WEIR_WITH_<NAME> = AUTO|ON|OFF.
 include(WeirWith)
 weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
 weir_with(BLOSC blosc "libblosc" libblosc.a liblz4.a libzstd.a libz.a)

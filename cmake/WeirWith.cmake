@@ -1,8 +1,8 @@
 # weir_with(NAME MODULE PURPOSE [ARCHIVE...]): an optional library, found by pkg-config.
 #
-# Makes the cache variable WEIR_WITH_<NAME> = AUTO|ON|OFF and sets WEIR_HAVE_<NAME> to 1 or 0 in the caller's scope. ON
-# and missing is an error; AUTO takes what is there. When it is there, weir::<NAME> is the target to link and
-# <NAME>_VERSION the version; archives are for WEIR_STATIC_DEPS.
+# Creates the cache variable WEIR_WITH_<NAME> = AUTO|ON|OFF and sets WEIR_HAVE_<NAME> to 1 or 0 in the caller's scope. ON
+# fails if the library is missing; AUTO uses it if found. weir::<NAME> is then the target to link and <NAME>_VERSION the
+# version; archives are for WEIR_STATIC_DEPS.
 function(weir_with name module purpose)
   set(WEIR_WITH_${name} AUTO CACHE STRING "${purpose}: AUTO, ON or OFF")
   set_property(CACHE WEIR_WITH_${name} PROPERTY STRINGS AUTO ON OFF)

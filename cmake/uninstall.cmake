@@ -1,4 +1,4 @@
-# Removes what the last installation wrote, and the folders of ours that it leaves empty:
+# Removes the files of the last installation, and Weir's folders that are empty then:
 # [DESTDIR=...] cmake -DMANIFEST=build/release/install_manifest.txt -P cmake/uninstall.cmake
 if(NOT EXISTS "${MANIFEST}")
   message(FATAL_ERROR "${MANIFEST} is not there: nothing was installed from here")
