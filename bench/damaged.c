@@ -2,7 +2,7 @@
  * compared with "turbo-original", which is libjpeg-turbo alone. */
 #include "bench/series.h"
 #include "cli/options.h"
-#include "datasets/synth/jpeg_write.h"
+#include "datasets/synth/image_write.h"
 #include "datasets/synth/scene.h"
 #include "decoders/jpeg_header.h"
 #include "weir/base.h"

@@ -2,7 +2,7 @@
 #include "base/shortage.h"
 #include "convert/units.h"
 #include "datasets/own_numbers.h"
-#include "decoders/frame_end.h"
+#include "decoders/frame_kind.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "convert/transcode.h"
-#include "datasets/synth/png_write.h"
-#include "decoders/frame_end.h"
+#include "datasets/synth/image_write.h"
+#include "decoders/frame_kind.h"
 
 #include <errno.h>
 #include <stdlib.h>

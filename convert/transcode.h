@@ -3,7 +3,7 @@
 #define WEIR_CONVERT_TRANSCODE_H
 
 #include "convert/plan.h"
-#include "datasets/synth/jpeg_write.h"
+#include "datasets/synth/image_write.h"
 #include "pipeline/fetch.h"
 #include "weir/decoder.h"
 

@@ -47,6 +47,15 @@ int weir_decoder_row_for(int preferred, enum weir_frame_kind kind, const uint8_t
     return -1;
 }
 
+size_t weir_frame_end(const uint8_t *bytes, size_t length)
+{
+    enum weir_frame_kind kind = weir_frame_kind_of(bytes, length);
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->end && rows[i]->kinds & WEIR_KIND(kind))
+            return rows[i]->end(bytes, length);
+    return 0;
+}
+
 bool weir_decoder_scales(enum weir_frame_kind kind)
 {
     return rows[weir_decoder_row_for(-1, kind, NULL, 0)]->scales;

@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC(text)                                                                                                    \
-    {                                                                                                                  \
-        text, sizeof text - 1                                                                                          \
-    }
+#define MAGIC(text) text, sizeof text - 1
 
 static const struct weir_frame_kind_row rows[WEIR_FRAME_KINDS] = {
     [WEIR_FRAME_IMAGE] = {.name = "jpeg", .title = "image", .imagecodecs = "jpeg", .group = WEIR_FRAMES_COLOR},
@@ -21,23 +18,23 @@ static const struct weir_frame_kind_row rows[WEIR_FRAME_KINDS] = {
                          .imagecodecs = "jpeg",
                          .group = WEIR_FRAMES_COLOR,
                          .is_made = true,
-                         .magic = {MAGIC("\xFF\xD8")}},
+                         .magic = {{MAGIC("\xFF\xD8")}}},
     [WEIR_FRAME_PNG] = {.name = "png",
                         .title = "PNG",
                         .imagecodecs = "png",
                         .group = WEIR_FRAMES_COLOR,
                         .is_made = true,
-                        .magic = {MAGIC("\x89PNG\r\n\x1A\n")}},
+                        .magic = {{MAGIC("\x89PNG\r\n\x1A\n")}}},
     [WEIR_FRAME_JPEG2000] = {.name = "jpeg2000",
                              .title = "JPEG 2000",
                              .imagecodecs = "jpeg2k",
                              .group = WEIR_FRAMES_NAMED,
-                             .magic = {MAGIC("\xFF\x4F\xFF\x51"), MAGIC("\0\0\0\x0CjP  \r\n\x87\n")}},
+                             .magic = {{MAGIC("\xFF\x4F\xFF\x51")}, {MAGIC("\0\0\0\x0CjP  \r\n\x87\n")}}},
     [WEIR_FRAME_JPEGXL] = {.name = "jpegxl",
                            .title = "JPEG XL",
                            .imagecodecs = "jpegxl",
                            .group = WEIR_FRAMES_NAMED,
-                           .magic = {MAGIC("\xFF\x0A"), MAGIC("\0\0\0\x0CJXL \r\n\x87\n")}},
+                           .magic = {{MAGIC("\xFF\x0A")}, {MAGIC("\0\0\0\x0CJXL \r\n\x87\n")}}},
 };
 
 const struct weir_frame_kind_row *weir_frame_kind_row(enum weir_frame_kind kind)

@@ -42,6 +42,11 @@ int weir_frame_kind_stored(const char *name);
 /* Returns the encoded colour kind of an image with these first bytes (length may be 0), or WEIR_FRAME_IMAGE. */
 enum weir_frame_kind weir_frame_kind_of(const uint8_t *bytes, size_t length);
 
+/* Returns the size of the encoded colour image that starts at bytes, found by walking its structure as a decoder would:
+ * an end marker can also be part of a thumbnail or a comment. Returns 0 when it does not end within length, its
+ * structure is damaged, or its codec has no end function (decoder_ops.h). Later bytes do not affect decoding. */
+size_t weir_frame_end(const uint8_t *bytes, size_t length);
+
 /* Returns the bytes of a raw frame; 0 for an encoded kind. */
 static inline uint64_t weir_frame_raw_bytes(enum weir_frame_kind kind, int width, int height)
 {

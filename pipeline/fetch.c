@@ -1,5 +1,5 @@
 #include "pipeline/fetch.h"
-#include "decoders/frame_end.h"
+#include "decoders/frame_kind.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 

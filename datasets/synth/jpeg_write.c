@@ -1,4 +1,4 @@
-#include "datasets/synth/jpeg_write.h"
+#include "datasets/synth/image_write.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void on_start(j_compress_ptr jpeg)
 static boolean on_full(j_compress_ptr jpeg)
 {
     struct encoder *encoder = jpeg->client_data;
-    size_t used = encoder->out->capacity; /* by contract all of it; free_in_buffer is not valid here */
+    size_t used = encoder->out->capacity; /* all of it: free_in_buffer is not valid here */
     grow(encoder, used * 2);
     encoder->destination.next_output_byte = encoder->out->data + used;
     encoder->destination.free_in_buffer = encoder->out->capacity - used;

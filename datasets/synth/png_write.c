@@ -1,4 +1,4 @@
-#include "datasets/synth/png_write.h"
+#include "datasets/synth/image_write.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void on_flush(png_structp png)
     (void)png;
 }
 
-/* As PNG has them: the high byte first. */
+/* PNG stores the high byte first. */
 static void write_rows(png_structp png, const uint16_t *grey, int width, int height, uint8_t *row)
 {
     for (int y = 0; y < height; y++) {
@@ -61,7 +61,7 @@ static void write_rows(png_structp png, const uint16_t *grey, int width, int hei
 }
 
 struct picture {
-    const uint8_t *rgb; /* or */
+    const uint8_t *rgb; /* NULL: grey */
     const uint16_t *grey;
     int width, height;
 };
@@ -95,7 +95,7 @@ static int write_png(const struct picture *picture, struct weir_bytes *out)
         return -ENOMEM;
     }
     if (setjmp(png_jmpbuf(png))) {
-        int rc = errno == ENOMEM ? -ENOMEM : encoder.rc; /* libpng does not tell its own lack of memory apart */
+        int rc = errno == ENOMEM ? -ENOMEM : encoder.rc; /* libpng reports its own lack of memory as any error */
         png_destroy_write_struct(&png, &info);
         free(row);
         return rc;

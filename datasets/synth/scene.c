@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A camera without perspective. */
+/* A camera with parallel projection. */
 struct mount {
-    bool rides; /* above an arm's gripper */
+    bool rides; /* mounted above an arm's gripper */
     int arm;
     float yaw, pitch;   /* radians; pitch 0 looks along the table, pi / 2 straight down */
-    float pixels_per_m; /* for a picture whose longer side is 1 */
-    int x, y;           /* where it looks at the backdrop, pixels */
+    float pixels_per_m; /* for an image whose longer side is 1 */
+    int x, y;           /* its view's position on the backdrop, pixels */
 };
 
 enum { NOISE_PERIOD = 1 << 16 };
@@ -21,7 +21,7 @@ enum { NOISE_PERIOD = 1 << 16 };
 struct weir_scene {
     struct weir_scene_config config;
     struct weir_backdrop backdrop;
-    int8_t *noise; /* three a pixel, NOISE_PERIOD + width pixels */
+    int8_t *noise; /* three per pixel, NOISE_PERIOD + width pixels */
     struct mount *mount;
 };
 
@@ -46,7 +46,7 @@ static bool has(const char *name, const char *word)
     return false;
 }
 
-/* A name says where its camera is, as people name them. */
+/* Places a camera by its name, as recorders name them. */
 static struct mount mount_make(const char *name, int index, uint64_t seed)
 {
     struct mount mount = {
@@ -66,8 +66,8 @@ static struct mount mount_make(const char *name, int index, uint64_t seed)
 }
 
 struct view {
-    struct weir_v3 right, down, ahead, target; /* unit axes; the middle of the picture */
-    float scale;                               /* pixels a metre */
+    struct weir_v3 right, down, ahead, target; /* unit axes; centre of the image */
+    float scale;                               /* pixels per metre */
 };
 
 static struct view view_make(const struct mount *mount, const struct weir_arm_pose *arms, uint64_t seed, float time,
@@ -79,7 +79,7 @@ static struct view view_make(const struct mount *mount, const struct weir_arm_po
     struct view view = {.right = weir_v3(cy, sy, 0), .ahead = weir_v3(-sy * cp, cy * cp, -sp)};
     view.down = weir_v3_cross(view.ahead, view.right);
     view.scale = mount->pixels_per_m * (float)longest;
-    /* A slow pan of what stands; what rides is where its arm is. */
+    /* Fixed cameras pan slowly; mounted ones follow their arm. */
     view.target = mount->rides ? arms[mount->arm].tip
                                : weir_v3(0.05f * weir_scene_sin(0.45f * time + weir_scene_range(seed, 0, 6)),
                                          0.38f + 0.02f * weir_scene_sin(0.31f * time), 0.1f);
@@ -95,7 +95,7 @@ static void draw_backdrop(const struct weir_scene *scene, const struct mount *mo
     size_t mask = backdrop->size - 1;
     size_t x0 = (size_t)(mount->x + (int)(view->scale * (weir_v3_dot(view->target, view->right) + 8)));
     size_t y0 = (size_t)(mount->y + (int)(view->scale * (weir_v3_dot(view->target, view->down) + 8)));
-    /* The table is a plane that comes nearer with every row, the faster the flatter the camera looks along it. */
+    /* The table is a plane: each row is nearer, by more when the camera's angle is flatter. */
     float row_mm = 1000 * (1 - view->ahead.z * view->ahead.z) / view->scale;
     for (int y = 0; y < picture->height; y++) {
         size_t from = ((y0 + (size_t)y) & mask) * backdrop->size;
@@ -117,7 +117,7 @@ static int bounded(float v, int limit)
     return v <= 0 ? 0 : v >= (float)limit ? limit : (int)v;
 }
 
-/* On the screen: pixels, and millimetres from the camera. */
+/* Returns image coordinates in pixels, and the distance from the camera in millimetres. */
 static struct weir_v3 project(const struct view *view, const struct picture *picture, struct weir_v3 p)
 {
     p = weir_v3_sub(p, view->target);
@@ -126,7 +126,7 @@ static struct weir_v3 project(const struct view *view, const struct picture *pic
                    1000 + 1000 * weir_v3_dot(p, view->ahead));
 }
 
-/* A cylinder with round ends, or a ball where they are the same; lit from the front. */
+/* Draws a cylinder with round ends, or a ball if they coincide, lit from the front. */
 static void draw_rod(const struct view *view, const struct picture *picture, struct weir_v3 from, struct weir_v3 to,
                      float radius_m, const float colour[3])
 {
@@ -230,7 +230,7 @@ void weir_scene_render(const struct weir_scene *scene, int episode, int step, in
     struct weir_arm_pose arms[WEIR_SCENE_ARMS];
     for (int i = 0; i < WEIR_SCENE_ARMS; i++)
         weir_motion_pose(seed, scene->config.steps, i, step, &arms[i]);
-    mount.x += (int)(seed & 1023); /* each episode has another table */
+    mount.x += (int)(seed & 1023); /* a different table for each episode */
     struct view view = view_make(&mount, arms, camera_seed, (float)(step / scene->config.rate_hz), &picture);
     draw_backdrop(scene, &mount, &view, &picture);
     for (int i = 0; i < WEIR_SCENE_ARMS; i++)
@@ -240,7 +240,7 @@ void weir_scene_render(const struct weir_scene *scene, int episode, int step, in
 
 static void tip_of(const struct weir_arm_pose *arm, float out[7])
 {
-    /* The gripper's turn about z, then its pitch about y. */
+    /* the gripper's rotation about z, then its pitch about y */
     float pitch = arm->joint[1] + arm->joint[2] + arm->joint[4];
     float cy = weir_scene_cos(arm->joint[0] * 0.5f), sy = weir_scene_sin(arm->joint[0] * 0.5f);
     float cp = weir_scene_cos(-pitch * 0.5f), sp = weir_scene_sin(-pitch * 0.5f);
@@ -278,7 +278,7 @@ int weir_scene_open(struct weir_scene **out, const struct weir_scene_config *con
     if (!scene)
         return -ENOMEM;
     scene->config = *config;
-    scene->config.camera = NULL; /* not ours */
+    scene->config.camera = NULL; /* borrowed during open only */
     scene->noise = noise_make(config->width, weir_scene_mix(config->seed, 1));
     scene->mount = calloc((size_t)config->n_cameras, sizeof *scene->mount);
     int longest = config->width > config->height ? config->width : config->height;

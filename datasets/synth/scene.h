@@ -1,9 +1,9 @@
-/* scene.h: a made-up robot table: two arms that pick and place objects, their joint angles, and pictures of them. The
- * pictures are cheap to make and as heavy and as costly to decode as a camera's JPEGs; they are not meant to look real.
+/* scene.h: a synthetic robot table: two arms that pick and place objects, their joint angles, and images of them. The
+ * images are cheap to render, and their JPEGs have the size and decoding cost of a camera's; they are not realistic.
  *
- * Everything is a pure function of (seed, episode, step, camera): no state is carried from frame to frame, so frames
- * may be made in any order by any number of threads. Arithmetic is limited to + - * / and square roots, which IEEE 754
- * rounds alike everywhere (compile with -ffp-contract=off). */
+ * Everything is a pure function of (seed, episode, step, camera), so any number of threads may render frames in any
+ * order. Arithmetic is limited to + - * / and square roots, which IEEE 754 rounds identically everywhere (compile with
+ * -ffp-contract=off). */
 #ifndef WEIR_DATASETS_SYNTH_SCENE_H
 #define WEIR_DATASETS_SYNTH_SCENE_H
 
@@ -21,16 +21,16 @@ struct weir_scene_config {
     int steps;           /* per episode */
     double rate_hz;      /* steps per second, for velocities */
     int width, height;   /* of every camera */
-    const char **camera; /* names; "wrist" in a name makes the camera ride on an arm. Read by open only */
+    const char **camera; /* names; one with "wrist" is mounted on an arm. Read by open only */
     int n_cameras;
 };
 
-struct weir_scene; /* shared by all threads, never written after open */
+struct weir_scene; /* shared by all threads; constant after open */
 
 struct weir_scene_state {
     float qpos[WEIR_SCENE_JOINTS];    /* radians, with encoder noise */
     float qvel[WEIR_SCENE_JOINTS];    /* radians per second */
-    float action[WEIR_SCENE_JOINTS];  /* the commanded position: where the arm is one step later */
+    float action[WEIR_SCENE_JOINTS];  /* the commanded position: that of the next step */
     float tip[WEIR_SCENE_ARMS][7];    /* gripper position (metres) and orientation (quaternion xyzw) */
     float target[WEIR_SCENE_ARMS][7]; /* the same, as commanded */
     int holding;                      /* number of objects held */
@@ -42,7 +42,7 @@ void weir_scene_close(struct weir_scene **scene);
 
 void weir_scene_state_at(const struct weir_scene *scene, int episode, int step, struct weir_scene_state *state);
 
-/* Makes the picture of one frame: height rows of width * 3 bytes in rgb, width * height millimetres in depth_mm. */
+/* Renders one frame: height rows of width * 3 bytes to rgb, width * height millimetres to depth_mm. */
 void weir_scene_render(const struct weir_scene *scene, int episode, int step, int camera, uint8_t *rgb,
                        uint16_t *depth_mm);
 

@@ -78,7 +78,7 @@ static float arc_cosine(float x)
 struct key {
     float phase;
     int place;   /* 0 rest, 1 source, 2 destination */
-    float above; /* metres over the grasp */
+    float above; /* metres above the grasp */
     float open;  /* gripper */
 };
 
@@ -99,13 +99,13 @@ static struct weir_v3 arm_base(int arm)
     return weir_v3(arm == 0 ? -0.46f : 0.46f, 0.16f, 0.0f);
 }
 
-/* Half the edge of the object that an arm handles. */
+/* Half the edge length of an arm's object. */
 static float object_half(uint64_t episode_seed, int arm)
 {
     return weir_scene_range(weir_scene_mix(episode_seed, 900 + (uint64_t)arm), 0.018f, 0.026f);
 }
 
-/* Each arm keeps to its own half of the table, so the arms never meet. */
+/* Each arm has its own half of the table, so the arms never collide. */
 static struct weir_v3 spot(uint64_t seed, int arm, int which)
 {
     uint64_t key = weir_scene_mix(seed, 100 + (uint64_t)(arm * 10 + which));
@@ -117,7 +117,7 @@ static struct weir_v3 spot(uint64_t seed, int arm, int which)
     return weir_v3(arm == 0 ? -x : x, y, 0);
 }
 
-/* Smooth random function of time, -1..1, for the unsteadiness of a hand. */
+/* Smooth random function of time, -1..1, like an unsteady hand. */
 static float wobble(uint64_t seed, double time)
 {
     double base = floor(time);

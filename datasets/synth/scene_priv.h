@@ -1,5 +1,5 @@
-/* scene_priv.h: the parts of the synthetic scene: arithmetic, motion, and what the cameras see behind the arms.
- * Distances are metres; x is right, y away from the viewer, z up; the table top is z = 0. */
+/* scene_priv.h: parts of the synthetic scene: arithmetic, motion and the backdrop. Distances are metres; x is right, y
+ * away from the viewer, z up; the table top is z = 0. */
 #ifndef WEIR_DATASETS_SYNTH_SCENE_PRIV_H
 #define WEIR_DATASETS_SYNTH_SCENE_PRIV_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __clang__ /* gcc does this by itself under -std=c17, and does not know the pragma */
+#ifdef __clang__ /* gcc's default with -std=c17; it does not support the pragma */
 #pragma STDC FP_CONTRACT OFF
 #endif
 
@@ -46,11 +46,11 @@ static inline struct weir_v3 weir_v3_cross(struct weir_v3 a, struct weir_v3 b)
     return weir_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
 
-/* Hashes (splitmix64 finaliser); the same on every machine. */
+/* Hashes (splitmix64 finaliser), identical on every machine. */
 uint64_t weir_scene_mix(uint64_t a, uint64_t b);
 float weir_scene_range(uint64_t hash, float lo, float hi); /* lo..hi */
 
-/* Own functions: those of libm may round differently from one machine to the next. Error below 1e-5. */
+/* In place of libm's, whose rounding differs between machines. Error below 1e-5. */
 float weir_scene_sin(float radians);
 float weir_scene_cos(float radians);
 float weir_scene_atan2(float y, float x);
@@ -66,11 +66,11 @@ static inline int weir_scene_floor(float x)
 struct weir_arm_pose {
     float joint[WEIR_SCENE_ARM_JOINTS];
     struct weir_v3 base, shoulder, elbow, wrist, tip;
-    struct weir_v3 object; /* the object this arm handles: its centre */
+    struct weir_v3 object; /* centre of the arm's object */
     bool holding;
 };
 
-/* Where an arm is at a step of an episode (steps -1 and past the end are fine: the plan goes on). */
+/* Computes an arm's pose at a step of an episode. Steps -1 and past the end are valid: the motion continues. */
 void weir_motion_pose(uint64_t episode_seed, int steps, int arm, int step, struct weir_arm_pose *pose);
 
 /* ---- the backdrop ---- */
@@ -79,10 +79,10 @@ void weir_motion_pose(uint64_t episode_seed, int steps, int arm, int step, struc
 struct weir_backdrop {
     size_t size;
     uint8_t *rgb;
-    int16_t *relief_mm; /* how much farther than a plane */
+    int16_t *relief_mm; /* distance behind the plane */
 };
 
-/* longest: side of the pictures. 0 or -ENOMEM, and then to be freed all the same. */
+/* longest: longer side of the images. Returns 0, or -ENOMEM; free it in either case. */
 int weir_backdrop_make(struct weir_backdrop *backdrop, int longest, uint64_t seed);
 void weir_backdrop_free(struct weir_backdrop *backdrop);
 

@@ -1,7 +1,6 @@
 #include "datasets/synth/synth.h"
-
 #include "base/resources.h"
-#include "datasets/synth/synth_layouts_priv.h"
+#include "datasets/synth/synth_priv.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -10,82 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char weir_synth_format_names[] = "act|act-jpeg|act-jpeg-nolen|agilex|astrobench|robotwin|robomind|robomimic|"
-                                       "robomimic-gzip|libero|isaaclab";
-
-/* In the order of the names. */
-static const struct weir_synth_format formats[] = {
-    {.name = "act", .cameras = "top,wrist", .rate_hz = 50, .create = weir_synth_act_create, .write = weir_synth_act},
-    {.name = "act-jpeg",
-     .cameras = "top,wrist",
-     .rate_hz = 50,
-     .jpeg = true,
-     .create = weir_synth_act_create,
-     .write = weir_synth_act_jpeg},
-    {.name = "act-jpeg-nolen",
-     .cameras = "top,wrist",
-     .rate_hz = 50,
-     .jpeg = true,
-     .create = weir_synth_act_create,
-     .write = weir_synth_act_jpeg_nolen},
-    {.name = "agilex",
-     .cameras = "cam_high,cam_left_wrist,cam_right_wrist",
-     .rate_hz = 30,
-     .depth = WEIR_DEPTH_RAW,
-     .create = weir_synth_act_create,
-     .write = weir_synth_agilex},
-    {.name = "astrobench",
-     .cameras = "main,left,right,under",
-     .prefix = "rgb_",
-     .rate_hz = 10,
-     .jpeg = true,
-     .depth = WEIR_DEPTH_PNG,
-     .create = weir_synth_astrobench_create,
-     .write = weir_synth_astrobench},
-    {.name = "robotwin",
-     .cameras = "head_camera,left_camera,right_camera,front_camera",
-     .rate_hz = 15,
-     .jpeg = true,
-     .create = weir_synth_robotwin_create,
-     .write = weir_synth_robotwin},
-    {.name = "robomind",
-     .cameras = "camera_front,camera_left_wrist,camera_right_wrist",
-     .rate_hz = 30,
-     .jpeg = true,
-     .depth = WEIR_DEPTH_PNG,
-     .create = weir_synth_robomind_create,
-     .write = weir_synth_robomind},
-    {.name = "robomimic",
-     .cameras = "agentview,robot0_eye_in_hand",
-     .suffix = "_image",
-     .rate_hz = 20,
-     .one_file = true,
-     .create = weir_synth_robomimic_create,
-     .write = weir_synth_robomimic},
-    {.name = "robomimic-gzip",
-     .cameras = "agentview,robot0_eye_in_hand",
-     .suffix = "_image",
-     .rate_hz = 20,
-     .one_file = true,
-     .storage = WEIR_H5W_GZIP,
-     .create = weir_synth_robomimic_create,
-     .write = weir_synth_robomimic},
-    {.name = "libero",
-     .cameras = "agentview,eye_in_hand",
-     .suffix = "_rgb",
-     .rate_hz = 20,
-     .one_file = true,
-     .create = weir_synth_libero_create,
-     .write = weir_synth_libero},
-    {.name = "isaaclab",
-     .cameras = "table_cam,wrist_cam",
-     .rate_hz = 30,
-     .one_file = true,
-     .storage = WEIR_H5W_GZIP,
-     .create = weir_synth_isaaclab_create,
-     .write = weir_synth_isaaclab},
-};
-enum { N_FORMATS = sizeof formats / sizeof formats[0], SIZE_MIN = 16, SIZE_MAX_PIXELS = 8192, COUNT_MAX = 1000000 };
+enum { SIZE_MIN = 16, SIZE_MAX_PIXELS = 8192, COUNT_MAX = 1000000 };
 
 void weir_synth_config_default(struct weir_synth_config *config)
 {
@@ -95,21 +19,24 @@ void weir_synth_config_default(struct weir_synth_config *config)
 
 const char *weir_synth_format_name(int index)
 {
-    return index >= 0 && index < N_FORMATS ? formats[index].name : NULL;
+    const struct weir_synth_format *format = weir_synth_format_at(index);
+    return format ? format->name : NULL;
 }
 
 const char *weir_synth_format_cameras(int index)
 {
-    return index >= 0 && index < N_FORMATS ? formats[index].cameras : NULL;
+    const struct weir_synth_format *format = weir_synth_format_at(index);
+    return format ? format->cameras : NULL;
 }
 
 /* ---- checking the configuration ---- */
 
 static const struct weir_synth_format *find_format(const char *name, struct weir_err *err)
 {
-    for (int i = 0; name && i < N_FORMATS; i++)
-        if (strcmp(formats[i].name, name) == 0)
-            return &formats[i];
+    const struct weir_synth_format *format;
+    for (int i = 0; name && (format = weir_synth_format_at(i)); i++)
+        if (strcmp(format->name, name) == 0)
+            return format;
     weir_err_set(err, -EINVAL, "unknown format '%s'; there are %s", name ? name : "", weir_synth_format_names);
     return NULL;
 }
@@ -135,7 +62,7 @@ static int check_numbers(const struct weir_synth_config *config, struct weir_err
     return rc < 0 ? rc : in_range("threads", config->threads, 0, 1024, err);
 }
 
-/* Takes off what the format puts before or behind names itself. */
+/* Removes the prefix and suffix that the format adds to names. */
 static void strip_name(const struct weir_synth_format *format, const char **name, size_t *length)
 {
     size_t prefix = format->prefix ? strlen(format->prefix) : 0, suffix = format->suffix ? strlen(format->suffix) : 0;
@@ -150,13 +77,13 @@ static void strip_name(const struct weir_synth_format *format, const char **name
 static int add_camera(struct weir_synth_job *job, const char *name, size_t length, struct weir_err *err)
 {
     strip_name(job->format, &name, &length);
-    /* A dataset's name should not be longer either. */
+    /* The name of the dataset has the same limit. */
     size_t most = WEIR_SYNTH_NAME - 1 - (job->format->suffix ? strlen(job->format->suffix) : 0);
     if (length == 0 || length > most)
         return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %zu characters, not %zu", most, length);
     for (size_t i = 0; i < length; i++)
         if (!isascii(name[i]) || !(isalnum(name[i]) || name[i] == '_' || name[i] == '-'))
-            return weir_err_set(err, -EINVAL, "camera '%.*s': names are made of letters, digits, _ and -", (int)length,
+            return weir_err_set(err, -EINVAL, "camera '%.*s': names consist of letters, digits, _ and -", (int)length,
                                 name);
     if (job->n_cameras == WEIR_SYNTH_CAMERAS)
         return weir_err_set(err, -EINVAL, "more than %d cameras", WEIR_SYNTH_CAMERAS);
@@ -215,18 +142,18 @@ static int open_scene(struct weir_synth_job *job, struct weir_err *err)
                                       .n_cameras = job->n_cameras};
     int rc = weir_scene_open(&job->scene, &scene);
     if (rc < 0)
-        return weir_err_set(err, rc, "scene cannot be made: %s", strerror(-rc));
-    struct weir_frames_config frames = {.scene = job->scene,
-                                        .episodes = config->episodes,
-                                        .cameras = job->n_cameras,
-                                        .steps = config->steps,
-                                        .width = config->width,
-                                        .height = config->height,
-                                        .jpeg = job->format->jpeg,
-                                        .quality = config->quality,
-                                        .depth = job->format->depth,
-                                        .threads = config->threads ? config->threads : weir_cores_usable()};
-    return weir_frames_open(&job->frames, &frames, err);
+        return weir_err_set(err, rc, "cannot create the scene: %s", strerror(-rc));
+    struct weir_synth_frames_config frames = {.scene = job->scene,
+                                              .episodes = config->episodes,
+                                              .cameras = job->n_cameras,
+                                              .steps = config->steps,
+                                              .width = config->width,
+                                              .height = config->height,
+                                              .jpeg = job->format->jpeg,
+                                              .quality = config->quality,
+                                              .depth = job->format->depth,
+                                              .threads = config->threads ? config->threads : weir_cores_usable()};
+    return weir_synth_frames_open(&job->frames, &frames, err);
 }
 
 static int commit(struct weir_synth_job *job, struct weir_err *err)
@@ -239,11 +166,11 @@ static int commit(struct weir_synth_job *job, struct weir_err *err)
 
 static int write_episode(struct weir_synth_job *job, int episode, struct weir_err *err)
 {
-    const struct weir_synth_format *format = job->format;
-    int rc = job->file ? 0 : format->create(job, episode, err);
+    job->episode = episode;
+    int rc = job->file ? 0 : weir_synth_create(job, err);
     if (rc == 0)
-        rc = format->write(job, episode, err);
-    if (rc == 0 && (!format->one_file || episode == job->config->episodes - 1))
+        rc = weir_synth_episode(job, err);
+    if (rc == 0 && (job->format->file_end || episode == job->config->episodes - 1))
         rc = commit(job, err);
     if (rc < 0)
         return rc;
@@ -270,7 +197,7 @@ int weir_synth_write(const struct weir_synth_config *config, struct weir_err *er
     for (int episode = 0; episode < config->episodes && rc == 0; episode++)
         rc = write_episode(&job, episode, err);
     weir_h5w_abandon(&job.file);
-    weir_frames_close(&job.frames);
+    weir_synth_frames_close(&job.frames);
     weir_scene_close(&job.scene);
     if (config->stats)
         *config->stats = job.stats;

@@ -1,7 +1,5 @@
 #include "datasets/synth/synth_priv.h"
 
-#include "datasets/synth/png_write.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,14 +9,14 @@ static const uint64_t memory_most_bytes = 1536u << 20;
 enum { THREADS_MAX = 256 };
 
 struct slot {
-    struct weir_frame frame;
+    struct weir_synth_frame frame;
     bool done;
     int rc;
 };
 
-/* A ring of slots. Frame n lives in slot n % n_slots; threads take numbers in order as far as slots are free. */
-struct weir_frames {
-    struct weir_frames_config config;
+/* A ring: frame n uses slot n % n_slots. Threads take frame numbers in order while slots are free. */
+struct weir_synth_frames {
+    struct weir_synth_frames_config config;
     int64_t total;
     struct slot *slot;
     int n_slots;
@@ -26,20 +24,20 @@ struct weir_frames {
     int n_threads;
     pthread_mutex_t lock;
     pthread_cond_t slot_free, done; /* a slot became free; a frame was finished */
-    int64_t taken, handed_out;      /* under lock, like the slots' done */
+    int64_t taken, returned;        /* under lock, like the slots' done */
     bool stop;
 };
 
-/* What one thread needs beside its slot. */
+/* Buffers of one thread. */
 struct bench {
     uint8_t *rgb;
     uint16_t *depth_mm;
 };
 
-static uint64_t bytes_per_thread(const struct weir_frames_config *config)
+static uint64_t bytes_per_thread(const struct weir_synth_frames_config *config)
 {
     uint64_t pixels = (uint64_t)config->width * (uint64_t)config->height;
-    /* picture, depth, two slots of a picture and its depth each */
+    /* an image and depth, and the same in two slots */
     return 3 * pixels * (3 + 2);
 }
 
@@ -49,7 +47,7 @@ static void bench_close(struct bench *bench)
     free(bench->depth_mm);
 }
 
-static int bench_open(struct bench *bench, const struct weir_frames_config *config)
+static int bench_open(struct bench *bench, const struct weir_synth_frames_config *config)
 {
     size_t pixels = (size_t)config->width * (size_t)config->height;
     *bench = (struct bench){.rgb = malloc(pixels * 3), .depth_mm = malloc(pixels * sizeof *bench->depth_mm)};
@@ -73,7 +71,8 @@ static int keep_raw(struct weir_bytes *out, const void *pixels, size_t bytes)
     return 0;
 }
 
-static int make(const struct weir_frames_config *config, struct bench *bench, int64_t number, struct weir_frame *frame)
+static int make(const struct weir_synth_frames_config *config, struct bench *bench, int64_t number,
+                struct weir_synth_frame *frame)
 {
     int step = (int)(number % config->steps);
     int camera = (int)(number / config->steps % config->cameras);
@@ -91,14 +90,14 @@ static int make(const struct weir_frames_config *config, struct bench *bench, in
 
 static void *work(void *arg)
 {
-    struct weir_frames *frames = arg;
+    struct weir_synth_frames *frames = arg;
     struct bench bench;
     int bench_rc = bench_open(&bench, &frames->config);
     pthread_mutex_lock(&frames->lock);
     for (;;) {
-        /* The slot of the frame that was handed out last is still lent. */
+        /* The caller still uses the last frame's slot. */
         while (!frames->stop && frames->taken < frames->total &&
-               frames->taken >= frames->handed_out - 1 + frames->n_slots)
+               frames->taken >= frames->returned - 1 + frames->n_slots)
             pthread_cond_wait(&frames->slot_free, &frames->lock);
         if (frames->stop || frames->taken >= frames->total)
             break;
@@ -117,7 +116,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static int start_threads(struct weir_frames *frames, int wanted)
+static int start_threads(struct weir_synth_frames *frames, int wanted)
 {
     int rc = 0;
     while (frames->n_threads < wanted && rc == 0) {
@@ -128,14 +127,15 @@ static int start_threads(struct weir_frames *frames, int wanted)
     return frames->n_threads > 0 ? 0 : -rc;
 }
 
-int weir_frames_open(struct weir_frames **out, const struct weir_frames_config *config, struct weir_err *err)
+int weir_synth_frames_open(struct weir_synth_frames **out, const struct weir_synth_frames_config *config,
+                           struct weir_err *err)
 {
     *out = NULL;
     uint64_t most = memory_most_bytes / bytes_per_thread(config);
     int threads = config->threads > THREADS_MAX ? THREADS_MAX : config->threads;
     if ((uint64_t)threads > most)
         threads = most < 1 ? 1 : (int)most;
-    struct weir_frames *frames = calloc(1, sizeof *frames);
+    struct weir_synth_frames *frames = calloc(1, sizeof *frames);
     if (!frames)
         return weir_err_set(err, -ENOMEM, "out of memory");
     frames->config = *config;
@@ -147,30 +147,30 @@ int weir_frames_open(struct weir_frames **out, const struct weir_frames_config *
     frames->slot = calloc((size_t)frames->n_slots, sizeof *frames->slot);
     int rc = frames->slot ? start_threads(frames, threads) : -ENOMEM;
     if (rc < 0) {
-        weir_frames_close(&frames);
-        return weir_err_set(err, rc, "threads cannot be started: %s", strerror(-rc));
+        weir_synth_frames_close(&frames);
+        return weir_err_set(err, rc, "cannot start threads: %s", strerror(-rc));
     }
     *out = frames;
     return 0;
 }
 
-int weir_frames_next(struct weir_frames *frames, const struct weir_frame **frame)
+int weir_synth_frames_next(struct weir_synth_frames *frames, const struct weir_synth_frame **frame)
 {
     pthread_mutex_lock(&frames->lock);
-    struct slot *slot = &frames->slot[frames->handed_out % frames->n_slots];
+    struct slot *slot = &frames->slot[frames->returned % frames->n_slots];
     while (!slot->done)
         pthread_cond_wait(&frames->done, &frames->lock);
     slot->done = false;
-    frames->handed_out++;
+    frames->returned++;
     pthread_cond_broadcast(&frames->slot_free);
     pthread_mutex_unlock(&frames->lock);
     *frame = &slot->frame;
     return slot->rc;
 }
 
-void weir_frames_close(struct weir_frames **out)
+void weir_synth_frames_close(struct weir_synth_frames **out)
 {
-    struct weir_frames *frames = *out;
+    struct weir_synth_frames *frames = *out;
     if (!frames)
         return;
     pthread_mutex_lock(&frames->lock);

@@ -35,7 +35,7 @@ NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
 KINDS = "decoders/frame_kind.c"
 KIND = r"\bWEIR_FRAME_([A-Z0-9]+)\b(?!\s*\()"
 # Lists that are meant, with the reason.
-LISTS = {("datasets/synth/synth.c", "layout")}  # its own table: functions that write them
+LISTS = {("datasets/synth/synth_formats.c", "layout")}  # what each recorder writes
 
 
 def read(root, path):

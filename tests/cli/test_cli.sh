@@ -161,7 +161,7 @@ if (ulimit -v 200000 && "$weir" --version >/dev/null 2>&1); then
     (ulimit -v 200000 && "$weir" synth "$work/large" --size 8192x8192 --episodes 1 --steps 3 --threads 1 >"$work/out" 2>"$work/err")
     check "a picture that memory cannot hold is exit 1 (was $?)" [ $? -eq 1 ]
     one_line
-    err "weir synth: a frame cannot be made: Cannot allocate memory; free some memory"
+    err "weir synth: cannot render a frame: Cannot allocate memory; free some memory"
 fi
 
 finish

@@ -1,6 +1,6 @@
 /* PNG frames, colour and depth, and raw depth: every kind against the values that were written, and every kind of bad
  * bytes refused with its reason. */
-#include "datasets/synth/png_write.h"
+#include "datasets/synth/image_write.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
 #include "weir/decoder.h"

@@ -1,6 +1,6 @@
 /* libFuzzer: a hostile JPEG before a GPU's decoder. What is read stays within the bytes (sanitizers see to that); what
  * is taken is what it claims; and a whole frame stays one when the bytes behind it are cut off. */
-#include "decoders/frame_end.h"
+#include "decoders/frame_kind.h"
 #include "decoders/gpu/gpu_jpeg.h"
 
 #include <stdlib.h>

@@ -1,0 +1,23 @@
+/* image_write.h: encodes images as OpenCV's imencode does. Threads may encode at the same time, each into its own
+ * buffer. The functions replace the buffer's contents and return 0, -ENOMEM, or -EINVAL when the library refuses. */
+#ifndef WEIR_DATASETS_SYNTH_IMAGE_WRITE_H
+#define WEIR_DATASETS_SYNTH_IMAGE_WRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Grows as needed; start from {0}; free data when done. */
+struct weir_bytes {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+/* JPEG: baseline, 4:2:0, standard Huffman tables, the slow integer DCT (the same bytes for every SIMD level). rgb:
+ * height rows of width * 3 bytes; width and height at most 65500; quality 1..100. */
+int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, struct weir_bytes *out);
+
+/* PNG with fast compression and the "sub" filter: 16-bit grey (height rows of width values), or RGB. */
+int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct weir_bytes *out);
+int weir_png_write_rgb8(const uint8_t *rgb, int width, int height, struct weir_bytes *out);
+
+#endif
