@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
-#include "datasets/helper/hdf5_helper.h"
 #include "datasets/inside.h"
 #include "weir/base.h"
 #include "weir/recorder.h"
@@ -87,7 +86,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (dataset) {
         pthread_mutex_init(&dataset->helper_lock, NULL);
         dataset->root = weir_inside_root(config->path);
-        dataset->allow_external = config->allow_external;
+        dataset->library = (struct weir_opening){.root = dataset->root, .allow_external = config->allow_external};
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
     }
     rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
@@ -517,11 +516,8 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
     uint64_t asked_ns = weir_clock_monotonic_ns();
     lock_timed(dataset);
     uint64_t begun_ns = weir_clock_monotonic_ns();
-    if (!dataset->helper)
-        dataset->helper = weir_hdf5_helper_open(NULL, dataset->root, dataset->allow_external);
-    int rc = dataset->helper ? weir_hdf5_helper_read_row(dataset->helper, file, map->key, (uint64_t)t, buffer, capacity,
-                                                         length, err)
-                             : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_format_of_named(file->path)
+                 ->read_row(&dataset->library, file, map->key, (uint64_t)t, buffer, capacity, length, err);
     count_helper(dataset, asked_ns, begun_ns);
     pthread_mutex_unlock(&dataset->helper_lock);
     return rc;
@@ -538,7 +534,7 @@ void weir_dataset_close(struct weir_dataset **dataset)
         weir_file_index_close(&d->files[i]);
     for (int i = 0; i < d->n_bad; i++)
         free(d->bad[i]);
-    weir_hdf5_helper_close(&d->helper);
+    weir_opening_end(&d->library);
     pthread_mutex_destroy(&d->helper_lock);
     free(d->bad);
     free(d->episodes);

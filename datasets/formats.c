@@ -18,6 +18,12 @@ const struct weir_format_ops *weir_format_of(const char *path)
     return NULL;
 }
 
+const struct weir_format_ops *weir_format_of_named(const char *path)
+{
+    const struct weir_format_ops *format = weir_format_of(path);
+    return format ? format : &weir_format_hdf5;
+}
+
 bool weir_dataset_format_row(int i, const char **name, const char **summary, const char **why_not)
 {
     if (i < 0 || i >= (int)(sizeof formats / sizeof formats[0]))

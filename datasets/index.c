@@ -205,6 +205,12 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
     return rc;
 }
 
+void weir_opening_end(struct weir_opening *opening)
+{
+    if (opening->kept)
+        opening->release(opening->kept);
+}
+
 void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,
                     struct weir_opening *opening)
 {

@@ -115,6 +115,15 @@ struct weir_file_index {
     void (*release)(void *held);
 };
 
+/* State of one thread that opens files or reads through libraries. */
+struct weir_opening {
+    const struct weir_dataset_config *config; /* NULL for rows alone */
+    const char *root;                         /* real path of the dataset's folder */
+    bool allow_external;
+    void *kept; /* a format's own, from its first file to the thread's last: release(kept); NULL = nothing */
+    void (*release)(void *kept);
+};
+
 struct weir_dataset {
     int n_files;
     struct weir_file_index *files;
@@ -128,10 +137,9 @@ struct weir_dataset {
     int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
     char **bad;
     size_t extent_max;
-    char *root; /* real path of the dataset's folder; NULL = not known */
-    bool allow_external;
-    uint8_t *lent;                                                 /* memory of an index file */
-    struct weir_hdf5_helper *helper;                               /* for weir_fetch; under the lock */
+    char *root;                  /* real path of the dataset's folder; NULL = not known */
+    uint8_t *lent;               /* memory of an index file */
+    struct weir_opening library; /* for weir_fetch; under the lock */
     _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written under the lock */
     pthread_mutex_t helper_lock;
 };
@@ -143,13 +151,7 @@ struct weir_file_result {
     int n_wanted; /* episodes that the file has, good or bad */
 };
 
-/* What a thread that opens files needs for all of them. */
-struct weir_opening {
-    const struct weir_dataset_config *config;
-    const char *root; /* real path of the dataset's folder */
-    void *kept;       /* a format's own, from its first file to the thread's last: release(kept); NULL = nothing */
-    void (*release)(void *kept);
-};
+void weir_opening_end(struct weir_opening *opening);
 
 /* Opens one file. After an error, err names the path and the file is empty. With config->tolerant, bad episodes of a
  * file of many are listed instead of refused. */

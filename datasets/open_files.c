@@ -56,7 +56,7 @@ static const struct weir_format_ops *format_of(const char *path)
         format = weir_format_of_folder(folder, path);
         close(folder);
     }
-    return format ? format : weir_format_of(path);
+    return format ? format : weir_format_of_named(path);
 }
 
 static void open_file(struct opener *o, int i, struct weir_opening *opening)
@@ -64,19 +64,12 @@ static void open_file(struct opener *o, int i, struct weir_opening *opening)
     struct weir_file_result *result = &o->results[i];
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
-    const struct weir_format_ops *format = format_of(o->paths[i]);
-    weir_file_open(result, o->paths[i], format ? format : &weir_format_hdf5, opening); /* the user's own name */
+    weir_file_open(result, o->paths[i], format_of(o->paths[i]), opening);
 }
 
 static struct weir_opening opening_of(const struct opener *o)
 {
-    return (struct weir_opening){.config = o->config, .root = o->root};
-}
-
-static void end_opening(struct weir_opening *opening)
-{
-    if (opening->kept)
-        opening->release(opening->kept);
+    return (struct weir_opening){.config = o->config, .root = o->root, .allow_external = o->config->allow_external};
 }
 
 static void *open_some(void *user)
@@ -90,7 +83,7 @@ static void *open_some(void *user)
         pthread_cond_broadcast(&o->changed);
         pthread_mutex_unlock(&o->lock);
     }
-    end_opening(&opening);
+    weir_opening_end(&opening);
     return NULL;
 }
 
@@ -202,7 +195,7 @@ static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struc
     stop(o, threads, started);
     for (int i = 0; i < o->n; i++)
         weir_file_index_close(&o->results[i].file);
-    end_opening(&o->opening);
+    weir_opening_end(&o->opening);
     return rc;
 }
 

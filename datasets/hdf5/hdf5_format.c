@@ -1,8 +1,8 @@
 /* HDF5 as a file format. */
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
+#include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_open.h"
-#include "datasets/helper/hdf5_helper.h"
 #include "datasets/index_file.h"
 
 #include <errno.h>
@@ -127,17 +127,31 @@ static void close_helper(void *kept)
     weir_hdf5_helper_close(&helper);
 }
 
+static struct weir_hdf5_helper *helper_of(struct weir_opening *opening, struct weir_err *err)
+{
+    if (!opening->kept)
+        opening->kept = weir_hdf5_helper_open(opening->config, opening->root, opening->allow_external);
+    opening->release = close_helper;
+    if (!opening->kept)
+        weir_err_set(err, -ENOMEM, "out of memory");
+    return opening->kept;
+}
+
+static int read_row(struct weir_opening *opening, const struct weir_dataset_file *file, const char *key, uint64_t t,
+                    void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    struct weir_hdf5_helper *helper = helper_of(opening, err);
+    return helper ? weir_hdf5_helper_read_row(helper, file, key, t, buffer, capacity, length, err) : -ENOMEM;
+}
+
 static int open_hdf5(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
-    if (!opening->kept) {
-        opening->kept = weir_hdf5_helper_open(opening->config, opening->root, opening->config->allow_external);
-        opening->release = close_helper;
-    }
-    if (!opening->kept)
-        return weir_err_set(&result->err, -ENOMEM, "out of memory");
+    struct weir_hdf5_helper *helper = helper_of(opening, &result->err);
+    if (!helper)
+        return -ENOMEM;
     struct weir_hdf5_described described = {0};
     weir_file_index_close(&result->file); /* the helper identifies the file that it describes */
-    weir_hdf5_helper_describe(opening->kept, path, result, &described);
+    weir_hdf5_helper_describe(helper, path, result, &described);
     int rc = result->rc < 0 ? result->rc : locate_file(result, &described, path, opening->config);
     weir_hdf5_described_free(&described);
     return rc;
@@ -154,4 +168,5 @@ const struct weir_format_ops weir_format_hdf5 = {
     .summary = "HDF5, one episode a file or several",
     .names = is_hdf5,
     .open = open_hdf5,
+    .read_row = read_row,
 };

@@ -1,13 +1,13 @@
 /* The loader's side: starts the helper program, and asks its spawner for processes. */
+#include "datasets/helper/helper_spawner.h"
 #include "base/files.h"
 #include "base/shortage.h"
 #include "base/threads.h"
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/helper_spawner_priv.h"
 #include "prof/report/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -223,4 +223,36 @@ int weir_helper_reap(pid_t pid)
     int rc = spawner.fd >= 0 && spawner.owner == getpid() ? send_command_locked(&command, &result, &fd, NULL) : -ESRCH;
     pthread_mutex_unlock(&spawner.lock);
     return rc == 0 ? result.status : 0;
+}
+
+/* ---- messages ---- */
+
+bool weir_helper_send(int fd, const void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t sent = send(fd, (const char *)data + done, n - done, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        done += (size_t)sent;
+    }
+    return true;
+}
+
+bool weir_helper_receive(int fd, void *data, size_t n, int timeout_s)
+{
+    for (size_t done = 0; done < n;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        int ready = poll(&poll_fd, 1, timeout_s < 0 ? -1 : timeout_s * 1000);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        ssize_t got = ready > 0 ? recv(fd, (char *)data + done, n - done, 0) : 0;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
 }

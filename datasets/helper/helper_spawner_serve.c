@@ -1,6 +1,5 @@
 /* The helper program's side: the spawner, which forks the helper processes. */
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/helper_spawner_priv.h"
+#include "datasets/helper/helper_spawner.h"
 
 #include <errno.h>
 #include <signal.h>

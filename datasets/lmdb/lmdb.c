@@ -1,8 +1,8 @@
 /* LMDB files: all episodes of a dataset in one. */
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
-#include "datasets/helper/lmdb_hold.h"
 #include "datasets/index.h"
+#include "datasets/lmdb/lmdb_hold.h"
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>

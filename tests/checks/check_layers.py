@@ -18,6 +18,7 @@
    underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
 """
 import glob
+import itertools
 import os
 import re
 import sys
@@ -29,8 +30,8 @@ LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "dec
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
-         "datasets/chunks": 0, "datasets": 1, "datasets/hdf5": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
-         "datasets/synth": 1,
+         "datasets/chunks": 0, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
+         "datasets/tfrecord": 2, "datasets/zarr": 2, "datasets/packed": 2, "datasets/lmdb": 2, "datasets/synth": 3,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3, "analyze/tuning": 4,
          "convert": 0,
@@ -46,6 +47,8 @@ PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_cloc
 LOW = {"decoders/frame_kind.h": "frame kinds"}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
+APART += [{"datasets/" + a, "datasets/" + b} for a, b in
+          itertools.combinations(("hdf5", "lmdb", "packed", "tfrecord", "zarr", "layouts"), 2)]
 ROOMS |= {"extras/common": 0, "extras/common/cuda": 0, "extras/motion/clips": 0, "extras/motion": 1, "extras/motion/cuda": 1,
           "extras/motion/cli": 2, "extras/motion/python": 2, "extras/train": 1, "extras/train/cli": 2, "extras/scenario": 1,
           "extras/scenario/cli": 2}
@@ -331,6 +334,8 @@ BAD = [
     ({"prof/trace/paper.c": '#include "prof/symbols/name.h"\n', **header("prof/symbols/name.h")},
      "prof/trace/ lies below or beside prof/symbols/"),
     ({"prof/record/pen.c": '#include "prof/attic/name.h"\n', **header("prof/attic/name.h")}, "is not in ROOMS"),
+    ({"datasets/layouts/act.c": '#include "datasets/hdf5/tree.h"\n', **header("datasets/hdf5/tree.h")},
+     "datasets/layouts/ lies below or beside datasets/hdf5/"),
     ({"datasets/layouts/act.c": '#include "datasets/keep_priv.h"\n', **header("datasets/keep_priv.h")},
      "private to datasets/"),
     ({"cli/top.c": '#include "io/mid_ops.h"\n'}, "private to io/"),

@@ -1,6 +1,6 @@
 /* Processes that the spawner forks: they inherit nothing, they end for certain, and the program's other children are
  * not mixed up with them. */
-#include "datasets/helper/helper_spawner_priv.h"
+#include "datasets/helper/helper_spawner.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/tools/spawned.h"
 #include "weir/dataset.h"

@@ -1,5 +1,5 @@
 /* Motion files of HDF5: arrays at the root, or in a group for each clip. */
-#include "datasets/helper/hdf5_helper.h"
+#include "datasets/hdf5/hdf5_helper.h"
 #include "extras/motion/clips/motion_source_priv.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * A request is followed by its texts. A reply is followed by `bytes` bytes: a row; or a weir_helper_described and
  * the file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a weir_helper_array and its
  * numbers or texts; or the members of a group, a weir_hdf5_member each. */
-#ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
-#define WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
+#ifndef WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
+#define WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 
 #include "datasets/file_array.h"
 #include "weir/base.h"
@@ -66,12 +66,5 @@ struct weir_helper_array {
 
 /* CPU time that the HDF5 library may take over a file, seconds. */
 uint64_t weir_helper_cpu_limit_s(const char *path);
-
-/* False when the other side is gone. timeout_s: of silence; negative = none. */
-bool weir_helper_send(int fd, const void *data, size_t n);
-bool weir_helper_receive(int fd, void *data, size_t n, int timeout_s);
-
-/* The helper process: serves requests from fd until the other side closes it. */
-void weir_hdf5_helper_serve(int fd);
 
 #endif

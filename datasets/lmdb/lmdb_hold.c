@@ -1,7 +1,6 @@
-#include "datasets/helper/lmdb_hold.h"
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/helper_spawner_priv.h"
-#include "datasets/helper/lmdb_hold_priv.h"
+#include "datasets/lmdb/lmdb_hold.h"
+#include "datasets/helper/helper_spawner.h"
+#include "datasets/lmdb/lmdb_hold_priv.h"
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
-#include "datasets/helper/hdf5_helper.h"
+#include "datasets/hdf5/hdf5_helper.h"
 
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/helper_spawner_priv.h"
+#include "datasets/hdf5/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/helper_spawner.h"
 #include "datasets/index_file.h"
 
 #include <errno.h>

@@ -3,8 +3,9 @@
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/h5_errors.h"
-#include "datasets/helper/hdf5_helper.h"
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
+#include "datasets/hdf5/hdf5_helper.h"
+#include "datasets/hdf5/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/helper_spawner.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
-/* weir-hdf5: the HDF5 library, in a program of its own (helper_spawner_priv.h). */
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/helper_spawner_priv.h"
-#include "datasets/helper/lmdb_hold_priv.h"
+/* weir-hdf5: the HDF5 library, in a program of its own (helper_spawner.h). */
+#include "datasets/hdf5/hdf5_helper.h"
+#include "datasets/helper/helper_spawner.h"
+#include "datasets/lmdb/lmdb_hold.h"
 
 int main(int argc, char **argv)
 {

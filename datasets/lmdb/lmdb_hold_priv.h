@@ -1,9 +1,9 @@
 /* lmdb_hold_priv.h: what the loader and the process that holds a read transaction send each other: a request with the
  * path behind it, and a reply; from then on a byte, WEIR_LMDB_RENEW or WEIR_LMDB_END, and a reply. */
-#ifndef WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
-#define WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
+#ifndef WEIR_DATASETS_LMDB_LMDB_HOLD_PRIV_H
+#define WEIR_DATASETS_LMDB_LMDB_HOLD_PRIV_H
 
-#include "datasets/helper/lmdb_hold.h"
+#include "datasets/lmdb/lmdb_hold.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +22,5 @@ struct weir_lmdb_reply {
     uint64_t transaction;
     char text[WEIR_LMDB_HOLD_WHY]; /* of rc */
 };
-
-/* That process: until the other side says so or is gone. Without liblmdb it ends at once. */
-void weir_lmdb_hold_serve(int fd);
 
 #endif

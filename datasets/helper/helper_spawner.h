@@ -1,4 +1,4 @@
-/* helper_spawner_priv.h: the helper program, weir-hdf5, and the processes that it consists of: HDF5 helper processes,
+/* helper_spawner.h: the helper program, weir-hdf5, and the processes that it consists of: HDF5 helper processes,
  * holds of LMDB files, and the spawner, which forks them.
  *
  * The program is started by posix_spawn, because a process that has threads or uses CUDA cannot be forked safely. It
@@ -6,8 +6,8 @@
  * spawner and ends, so the spawner belongs to init: programs that wait for their children do not see it. The spawner
  * stays for all datasets, and ends with the process that started it; a process that was itself forked gets a spawner of
  * its own. Any thread may call these. */
-#ifndef WEIR_DATASETS_HELPER_HELPER_SPAWNER_PRIV_H
-#define WEIR_DATASETS_HELPER_HELPER_SPAWNER_PRIV_H
+#ifndef WEIR_DATASETS_HELPER_HELPER_SPAWNER_H
+#define WEIR_DATASETS_HELPER_HELPER_SPAWNER_H
 
 #include "weir/base.h"
 
@@ -43,6 +43,7 @@ struct weir_helper_hello {
     char name[16];
     uint32_t abi, bytes[4]; /* of what is sent */
 };
+/* Defined beside the structs that it measures. */
 struct weir_helper_hello weir_helper_hello(void);
 
 struct weir_helper_command {
@@ -54,5 +55,9 @@ struct weir_helper_result {
     int rc, status;
     pid_t pid; /* the descriptor of its socket comes along */
 };
+
+/* False when the other side is gone. timeout_s: of silence; negative = none. */
+bool weir_helper_send(int fd, const void *data, size_t n);
+bool weir_helper_receive(int fd, void *data, size_t n, int timeout_s);
 
 #endif

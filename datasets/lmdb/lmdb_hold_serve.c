@@ -1,7 +1,7 @@
 /* The process that holds a read transaction by liblmdb, which opens the file and looks at its meta pages only. */
 #include "base/files.h"
-#include "datasets/helper/hdf5_helper_protocol_priv.h"
-#include "datasets/helper/lmdb_hold_priv.h"
+#include "datasets/helper/helper_spawner.h"
+#include "datasets/lmdb/lmdb_hold_priv.h"
 
 #if WEIR_HAVE_LMDB
 #include <errno.h>

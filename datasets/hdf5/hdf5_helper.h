@@ -6,8 +6,8 @@
  * at the first request. The process only asks the library: this side checks what it sends and locates the frames.
  *
  * One thread at a time uses a helper. */
-#ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_H
-#define WEIR_DATASETS_HELPER_HDF5_HELPER_H
+#ifndef WEIR_DATASETS_HDF5_HDF5_HELPER_H
+#define WEIR_DATASETS_HDF5_HDF5_HELPER_H
 
 #include "datasets/file_array.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -42,5 +42,8 @@ struct weir_hdf5_member {
 /* The members of a group ("/": of the file), sorted by name; free(*members). */
 int weir_hdf5_helper_list(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *group,
                           struct weir_hdf5_member **members, size_t *n, struct weir_err *err);
+
+/* The helper process: serves requests from fd until the other side closes it. */
+void weir_hdf5_helper_serve(int fd);
 
 #endif

@@ -1,9 +1,9 @@
 /* lmdb_hold.h: holds a read transaction of an LMDB file while a dataset is open, so that a writer reuses no page of
- * what is read: liblmdb does so in a process of its own, as the HDF5 library (helper_spawner_priv.h). Nothing is read
+ * what is read: liblmdb does so in a process of its own, as the HDF5 library (helper_spawner.h). Nothing is read
  * through it. The process ends its transaction, and gives back its place in the table of readers, when this one ends in
  * whatever way. */
-#ifndef WEIR_DATASETS_HELPER_LMDB_HOLD_H
-#define WEIR_DATASETS_HELPER_LMDB_HOLD_H
+#ifndef WEIR_DATASETS_LMDB_LMDB_HOLD_H
+#define WEIR_DATASETS_LMDB_LMDB_HOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +20,8 @@ struct weir_lmdb_hold *weir_lmdb_hold(const char *path, uint64_t *transaction, c
 bool weir_lmdb_hold_renew(struct weir_lmdb_hold *hold, uint64_t *transaction);
 /* A process that was forked while it was held only forgets it. hold is a struct weir_lmdb_hold, or NULL. */
 void weir_lmdb_hold_release(void *hold);
+
+/* The process that holds the transaction: until the other side says so or is gone. Without liblmdb it ends at once. */
+void weir_lmdb_hold_serve(int fd);
 
 #endif
