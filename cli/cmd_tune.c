@@ -48,7 +48,7 @@ static void log_trial(void *user, const struct weir_tune_setting *setting, const
     weir_json_double(&json, "seconds", turn->measured.seconds);
     weir_json_double(&json, "images_per_s", turn->measured.images_per_s);
     weir_json_double(&json, "cpu_s", turn->cpu_s);
-    weir_json_double(&json, "peak_rss_bytes", turn->measured.peak_bytes);
+    weir_json_uint(&json, "peak_rss_bytes", turn->measured.peak_rss_bytes);
     weir_json_text(&json, "error", why);
     weir_json_end(&json, '}');
     weir_json_close(&json);

@@ -186,7 +186,7 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
         weir_json_double(json, "images_per_s", turn->measured.images_per_s);
         weir_json_double(json, "seconds", turn->measured.seconds);
         weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_double(json, "peak_rss_bytes", turn->measured.peak_bytes);
+        weir_json_uint(json, "peak_rss_bytes", turn->measured.peak_rss_bytes);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');

@@ -26,24 +26,15 @@ struct weir_log_used {
     int workers, prefetch;
 };
 
-/* A "measured" record: totals of a run with --seconds. */
-struct weir_log_measured {
-    double seconds, samples, images, samples_per_s, images_per_s;
-    double data_wait;  /* fraction of the seconds */
-    double peak_bytes; /* peak resident memory */
-    char reads[8];     /* "cold", "warm", "partly", "direct"; "" = not known */
-    double cached;     /* fraction of the files in the page cache at the start; -1 = not known */
-};
-
 struct weir_log_record {
     enum weir_log_type type;
     uint64_t line;
-    struct weir_log_used used;         /* of WEIR_LOG_RUN */
-    struct weir_start_line start;      /* of WEIR_LOG_START */
-    struct weir_epoch_line epoch;      /* of WEIR_LOG_EPOCH */
-    struct weir_loader_report report;  /* of WEIR_LOG_STAGES */
-    struct weir_log_measured measured; /* of WEIR_LOG_MEASURED */
-    struct weir_whatif *whatif;        /* of WEIR_LOG_WHATIF, owned */
+    struct weir_log_used used;          /* of WEIR_LOG_RUN */
+    struct weir_start_line start;       /* of WEIR_LOG_START */
+    struct weir_epoch_line epoch;       /* of WEIR_LOG_EPOCH */
+    struct weir_loader_report report;   /* of WEIR_LOG_STAGES */
+    struct weir_measured_line measured; /* of WEIR_LOG_MEASURED */
+    struct weir_whatif *whatif;         /* of WEIR_LOG_WHATIF, owned */
     void *parsed_;
 };
 

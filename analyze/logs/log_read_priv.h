@@ -23,19 +23,16 @@ struct weir_log_at {
 double weir_log_double(struct weir_log_at *at, const struct json_t *object, const char *key, double missing);
 int64_t weir_log_integer(struct weir_log_at *at, const struct json_t *object, const char *key, int64_t min,
                          int64_t max);
-/* Of workers, slots, samples: larger ones are of no sensible size. */
-enum { WEIR_LOG_NUMBER_MAX = 1 << 20 };
 int weir_log_int(struct weir_log_at *at, const struct json_t *object, const char *key);
-uint64_t weir_log_count(struct weir_log_at *at, const struct json_t *object, const char *key);
 bool weir_log_bool(struct weir_log_at *at, const struct json_t *object, const char *key, bool missing);
 /* A text must be there. */
 void weir_log_text(struct weir_log_at *at, const struct json_t *object, const char *key, char *text, size_t size);
 /* A member that is an array of objects, at most max of them; NULL when it is missing or wrong. */
 const struct json_t *weir_log_array(struct weir_log_at *at, const struct json_t *object, const char *key, size_t max);
 
-/* Parts of a "stages" record: cameras, files, calls; steps, setup and what was waited for. */
-void weir_log_read_sources(struct weir_log_at *at, const struct json_t *object, struct weir_report_sources *sources);
-void weir_log_read_steps(struct weir_log_at *at, const struct json_t *object, struct weir_loader_report *report);
+/* Reads all members that the table has. */
+struct weir_fields;
+void weir_log_fields(struct weir_log_at *at, const struct json_t *object, const struct weir_fields *fields, void *to);
 
 /* A "whatif" record; *found is the caller's to free. 0 or -ENOMEM. */
 struct weir_whatif;

@@ -40,12 +40,12 @@ double weir_turn_images_per_s(const struct weir_turn *turn)
 
 double weir_turn_cpu_s_per_1000_images(const struct weir_turn *turn)
 {
-    return turn->measured.images > 0 ? 1000 * turn->cpu_s / turn->measured.images : -1;
+    return turn->measured.images > 0 ? 1000 * turn->cpu_s / (double)turn->measured.images : -1;
 }
 
 double weir_turn_bytes_per_image(const struct weir_turn *turn)
 {
-    return turn->measured.images > 0 ? turn->read_bytes / turn->measured.images : -1;
+    return turn->measured.images > 0 ? turn->read_bytes / (double)turn->measured.images : -1;
 }
 
 double weir_turn_wait_p99_s(const struct weir_turn *turn)
@@ -55,17 +55,17 @@ double weir_turn_wait_p99_s(const struct weir_turn *turn)
 
 double weir_turn_peak_bytes(const struct weir_turn *turn)
 {
-    return turn->measured.peak_bytes;
+    return (double)turn->measured.peak_rss_bytes;
 }
 
 double weir_turn_data_wait(const struct weir_turn *turn)
 {
-    return turn->measured.data_wait;
+    return turn->measured.data_wait_fraction;
 }
 
 double weir_turn_cached(const struct weir_turn *turn)
 {
-    return turn->measured.cached;
+    return turn->measured.cached_fraction;
 }
 
 double weir_turn_others_cores(const struct weir_turn *turn)

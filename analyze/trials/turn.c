@@ -46,13 +46,13 @@ static void take_record(struct weir_turn *turn, struct seen *seen, const struct 
 
 static int check(struct weir_turn *turn, const struct seen *seen, struct weir_err *err)
 {
-    const struct weir_log_measured *m = &turn->measured;
+    const struct weir_measured_line *m = &turn->measured;
     if (!seen->run || !seen->measured || !seen->stages)
         return weir_err_set(err, -EBADMSG, "its output has no line \"%s\"",
                             !seen->run       ? "run"
                             : seen->measured ? "stages"
                                              : "measured");
-    if (m->seconds <= 0 || m->images <= 0 || m->images_per_s < 0 || m->samples_per_s < 0)
+    if (m->seconds <= 0 || m->images == 0 || m->images_per_s < 0 || m->samples_per_s < 0)
         return weir_err_set(err, -EBADMSG, "it ended before anything was measured");
     turn->wait_p99_s = -1;
     for (int i = 0; i < turn->n_stages; i++)

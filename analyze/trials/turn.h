@@ -12,7 +12,7 @@ enum { WEIR_TURN_STAGES = 32 };
 struct weir_turn {
     int round; /* of the rotation, from 0 */
     struct weir_log_used used;
-    struct weir_log_measured measured;
+    struct weir_measured_line measured;
     double wait_p99_s;     /* 99th percentile of the consumer's requests for a batch; -1 = none */
     double cpu_s;          /* of the process and its HDF5 helper processes */
     double read_bytes;     /* by the io engine and through the HDF5 library */

@@ -59,7 +59,7 @@ static void learn(struct whatif_probe *probe, const struct weir_measured_run *ru
     probe->known = probe->model.known;
     probe->setup = report->setup;
     probe->cpu_s = worker_cpu_s(&probe->demands);
-    probe->data_wait = run->turn.measured.data_wait;
+    probe->data_wait = run->turn.measured.data_wait_fraction;
     probe->others = run->turn.others_cores;
     probe->start_s = fmax(took_s - 1.2 * run->turn.measured.seconds, 0.05);
     if (!probe->known)

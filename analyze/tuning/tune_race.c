@@ -57,9 +57,9 @@ int weir_tune_turn(struct weir_tune *tune, int candidate)
         return 0;
     }
     double cores = figures.turn.measured.seconds > 0 ? figures.turn.cpu_s / figures.turn.measured.seconds : 0;
-    if (tune->space.memory_max > 0 && figures.turn.measured.peak_bytes > tune->space.memory_max)
+    if (tune->space.memory_max > 0 && (double)figures.turn.measured.peak_rss_bytes > tune->space.memory_max)
         snprintf(c->cell.why, sizeof c->cell.why, "it took %.0f MB, more than --max-memory",
-                 figures.turn.measured.peak_bytes / 1e6);
+                 (double)figures.turn.measured.peak_rss_bytes / 1e6);
     else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
         snprintf(c->cell.why, sizeof c->cell.why, "it used %.2f cores, more than --max-cpu", cores);
     figures.turn.round = tune->rounds;

@@ -87,10 +87,10 @@ static void turns(struct weir_json *json, const struct weir_cell *cell)
         weir_json_object(json, NULL);
         weir_json_int(json, "round", turn->round);
         weir_json_double(json, "seconds", turn->measured.seconds);
-        weir_json_double(json, "images", turn->measured.images);
+        weir_json_uint(json, "images", turn->measured.images);
         weir_json_double(json, "images_per_s", turn->measured.images_per_s);
         weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_text(json, "reads", *turn->measured.reads ? turn->measured.reads : NULL);
+        weir_json_text(json, "reads", weir_report_reads_name(turn->measured.reads));
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');

@@ -280,6 +280,7 @@ static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell,
     weir_cell_interval(cell, weir_turn_images_per_s, &images);
     if (reference)
         weir_cell_ratio(cell, reference, &ratio);
+    const char *reads = turn ? weir_report_reads_name(turn->measured.reads) : NULL;
     const struct weir_cell_settings *s = &cell->settings;
     const char *const texts[] = {grid->formats[cell->format].name,
                                  cell->limit  ? "memory"
@@ -291,7 +292,7 @@ static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell,
                                  s->io,
                                  s->decoder,
                                  s->device,
-                                 turn ? turn->measured.reads : "",
+                                 reads ? reads : "",
                                  bound ? bound->name : "",
                                  cell->why};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

@@ -201,7 +201,7 @@ static void end_epoch(struct loop *l)
         .peak_rss_bytes = weir_peak_rss_bytes(),
         .interrupted = e->batches < (uint64_t)batches,
         .reads = reads_of(l),
-        .cached_fraction = l->cached,
+        .cached_fraction = reads_of(l) == WEIR_READS_UNKNOWN ? -1 : l->cached,
     };
     end_epoch_gpu(l, &line);
     if (l->run->consumer)
@@ -253,7 +253,7 @@ static void say_measured(struct loop *l)
             fmin(line.data_wait_fraction + (double)(stall_ns(l) - l->stall_ns) / 1e9 / line.seconds, 1);
     line.peak_rss_bytes = weir_peak_rss_bytes();
     line.reads = reads_of(l);
-    line.cached_fraction = l->cached;
+    line.cached_fraction = line.reads == WEIR_READS_UNKNOWN ? -1 : l->cached;
     if (l->run->json)
         weir_measured_log(stdout, &line);
     else

@@ -4,7 +4,7 @@
 
 #include "weir/report.h"
 
-/* Texts that --lang translates: the epoch line, and the epochs of a table. All other texts are English only. */
+/* Texts that --lang translates: the epoch line, and which epochs a table covers. All others are English only. */
 enum weir_text {
     WEIR_TEXT_EPOCH,
     WEIR_TEXT_INTERRUPTED,
@@ -28,39 +28,37 @@ enum weir_text {
     WEIR_TEXTS
 };
 
-/* Returns WEIR_TEXTS format strings. Both languages print the same values. */
+/* WEIR_TEXTS formats. Those of both languages print the same values. */
 const char *const *weir_report_texts(enum weir_lang lang);
 const char *const *weir_report_texts_zh(void);
 
-/* Prints the stage table in the classic Chinese format. */
+/* The stage table in the classic Chinese format. */
 void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report);
 
-/* Prints the first errors kept, merging those of a file that differ only in the frame, and the number of the others. */
+/* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
 void weir_report_errors(FILE *out, const struct weir_loader_report *report);
 
-/* Returns the percentage of stored pixels that were decoded. */
+/* Percentage of the stored pixels that were decoded. */
 double weir_report_decoded_percent(const struct weir_loader_report *report);
 
-/* Ratios of chunk access: bytes unpacked per frame byte, bytes read per stored byte, frames per unpacking. */
+/* Bytes unpacked per byte of the frames, bytes read per stored byte of theirs, frames per unpacking. */
 double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
 double weir_chunks_read(const struct weir_chunk_counts *counts);
 double weir_chunks_shared(const struct weir_chunk_counts *counts);
 
-/* Returns the fraction of lookups that hit. */
+/* Bytes per second of the time spent, 0 = no time. */
+double weir_source_bytes_per_s(const struct weir_report_source *source);
+
+/* Fraction of lookups that hit, 0..1. */
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
-/* Prints the figures per camera and file. */
+/* Cameras, files, slowest calls. */
 void weir_report_sources_print(FILE *out, const struct weir_loader_report *report);
-void weir_report_sources_json(struct weir_json *json, const struct weir_report_sources *sources);
 
-/* weir_loader_report_log with additional members of the program (may be NULL). */
+/* weir_loader_report_log, with the members that a program adds (may be NULL). */
 void weir_report_line(FILE *log, const struct weir_loader_report *report, const struct weir_report_addition *addition);
 
-/* Writes the steps, the configuration, and the tasks that completed late batches. */
-void weir_report_steps_json(struct weir_json *json, const struct weir_loader_report *report);
-
-/* Prints the GPU's figures below its rows; nothing without a GPU. */
+/* GPU figures other than its rows; nothing without a GPU. */
 void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu);
-void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu);
 
 #endif

@@ -28,9 +28,8 @@ void weir_machine_begin(struct weir_report_machine *machine, int part, const cha
 void weir_machine_between(struct weir_report_machine *machine, const struct weir_machine_now *then,
                           const struct weir_machine_now *now);
 
-/* Print one line, and one member of the open JSON object; nothing when the machine is unused. */
+/* Prints one line; nothing when the machine is unused. */
 void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine);
-void weir_report_machine_json(struct weir_json *json, const struct weir_report_machine *machine);
 
 /* Counts the CPU time of pid, a helper that is not a child of this process, as this process's from now on. */
 void weir_helper_begins(int pid);

@@ -23,29 +23,3 @@ void weir_report_machine_print(FILE *out, const struct weir_report_machine *m)
         fprintf(out, "; load average %.2f at the start", m->load_average);
     fputc('\n', out);
 }
-
-void weir_report_machine_json(struct weir_json *json, const struct weir_report_machine *machine)
-{
-    if (!machine->used)
-        return;
-    weir_json_object(json, "machine");
-    weir_json_int(json, "cores_usable", machine->cores);
-    weir_json_int(json, "cores_online", machine->online);
-    weir_json_int(json, "cores_part", machine->part);
-    if (machine->quota_cores > 0)
-        weir_json_double(json, "quota_cores", machine->quota_cores);
-    if (machine->throttling) {
-        weir_json_uint(json, "periods", machine->periods);
-        weir_json_uint(json, "throttled_periods", machine->throttled);
-        weir_json_double(json, "throttled_s", machine->throttled_s);
-    }
-    if (machine->memory_limit_bytes > 0)
-        weir_json_uint(json, "memory_limit_bytes", machine->memory_limit_bytes);
-    if (machine->others_cores >= 0) {
-        weir_json_double(json, "others_cores", machine->others_cores);
-        weir_json_double(json, "steal_cores", machine->steal_cores);
-    }
-    if (machine->load_average >= 0)
-        weir_json_double(json, "load_average_at_start", machine->load_average);
-    weir_json_end(json, '}');
-}

@@ -6,6 +6,5 @@
 
 /* The lines of threads. Fill returns 0 or -ENOMEM. */
 int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot);
-void weir_report_threads_json(struct weir_json *json, const struct weir_report *report);
 
 #endif

@@ -58,28 +58,6 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
         row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
-void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", row->name);
-    weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
-    weir_json_text(json, "side", weir_report_side_name(row->side));
-    weir_json_uint(json, "count", row->count);
-    weir_json_double(json, "total_s", row->total_s);
-    weir_json_double(json, "self_s", row->self_s);
-    weir_json_double(json, "mean_s", row->mean_s);
-    weir_json_double(json, "min_s", row->min_s);
-    weir_json_double(json, "p50_s", row->p50_s);
-    weir_json_double(json, "p90_s", row->p90_s);
-    weir_json_double(json, "p99_s", row->p99_s);
-    weir_json_double(json, "max_s", row->max_s);
-    weir_json_known(json, "cpu_s", row->cpu_s);
-    weir_json_known(json, "preempted_s", row->preempted_s);
-    weir_json_known(json, "cpu_over_wall", row->cpu_over_wall);
-    weir_json_known(json, "share", row->share);
-    weir_json_end(json, '}');
-}
-
 /* One word per cell, so that awk and sort can split the table. */
 const char *weir_report_time(char text[24], double seconds)
 {

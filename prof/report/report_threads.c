@@ -149,36 +149,3 @@ void weir_report_threads_print(FILE *out, const struct weir_report *report)
     if (report->consumer.name[0])
         print_worker(out, &report->consumer);
 }
-
-/* ---- the log ---- */
-
-static void thread_json(struct weir_json *json, const char *key, const struct weir_report_worker *w)
-{
-    weir_json_object(json, key);
-    weir_json_text(json, "name", w->name);
-    weir_json_double(json, "wall_s", w->wall_s);
-    weir_json_double(json, "work_s", w->work_s);
-    weir_json_double(json, "wait_s", w->wait_s);
-    weir_json_double(json, "unattributed_s", w->unattributed_s);
-    weir_json_double(json, "other_s", w->unattributed_s); /* older name, for one release */
-    weir_json_double(json, "cpu_s", w->cpu_s);
-    weir_json_known(json, "work_cpu_s", w->work_cpu_s);
-    weir_json_known(json, "wait_cpu_s", w->wait_cpu_s);
-    weir_json_known(json, "unattributed_cpu_s", w->unattributed_cpu_s);
-    weir_json_known(json, "other_cpu_s", w->unattributed_cpu_s); /* older name, for one release */
-    weir_json_known(json, "throttled_s", w->throttled_s);
-    weir_json_known(json, "core_wait_s", w->core_wait_s);
-    weir_json_known(json, "blocked_s", w->blocked_s);
-    weir_json_known(json, "steal_s", w->steal_s);
-    weir_json_end(json, '}');
-}
-
-void weir_report_threads_json(struct weir_json *json, const struct weir_report *report)
-{
-    weir_json_array(json, "workers");
-    for (int i = 0; i < report->n_workers; i++)
-        thread_json(json, NULL, &report->workers[i]);
-    weir_json_end(json, ']');
-    if (report->consumer.name[0])
-        thread_json(json, "consumer", &report->consumer);
-}

@@ -57,7 +57,7 @@ Test(interval, odd_values)
 #define MEASURED(images)                                                                                               \
     "{\"type\":\"measured\",\"seconds\":2,\"samples\":50,\"images\":" images                                           \
     ",\"samples_per_s\":25,\"images_per_s\":50,"                                                                       \
-    "\"data_wait_fraction\":0.5,\"peak_rss_bytes\":1e6,\"reads\":\"warm\",\"page_cache_fraction\":1}\n"
+    "\"data_wait_fraction\":0.5,\"peak_rss_bytes\":1000000,\"reads\":\"warm\",\"page_cache_fraction\":1}\n"
 #define ROW(name, side, kind, self, p99)                                                                               \
     "{\"name\":\"" name "\",\"kind\":\"" kind "\",\"side\":\"" side "\",\"count\":9,\"total_s\":" self                 \
     ",\"self_s\":" self ",\"mean_s\":0.1,\"p99_s\":" p99 ",\"share\":null}"
@@ -89,10 +89,10 @@ Test(turn, figures)
     cr_assert(turn.measured.images == 100 && turn.measured.images_per_s == 50 && turn.read_bytes == 500 &&
               turn.cpu_s == 3);
     cr_assert(turn.used.workers == 2 && turn.used.prefetch == 3 && turn.workers_wall_s == 4 && turn.n_stages == 4);
-    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.measured.cached == 1);
+    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.measured.cached_fraction == 1);
     cr_assert_str_eq(turn.used.io, "pread");
     cr_assert_str_eq(turn.used.decoder, "turbo");
-    cr_assert_str_eq(turn.measured.reads, "warm");
+    cr_assert_eq(turn.measured.reads, WEIR_READS_WARM);
     cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "03b_image_decode");
     cr_assert_eq(part, 0.75);
 }
@@ -128,9 +128,9 @@ Test(turn, hostile)
         {RUN "[1,2]\n{\"type\":7}\nnull\n", "line 2 is not a record"},
         {"{\"type\":\"run\",\"used\":[]}", "no line \"run\""},
         {"{\"type\":\"run\",\"used\":{\"num_workers\":-3,\"prefetch\":1}}", "\"num_workers\" is not an integer"},
-        {RUN MEASURED("-1") TABLE(DECODING), "before anything was measured"},
-        {RUN MEASURED("\"many\"") TABLE(DECODING), "\"images\" is not a number"},
-        {RUN MEASURED("1e300") TABLE(DECODING), "\"images\" is not a number"},
+        {RUN MEASURED("-1") TABLE(DECODING), "\"images\" is not an integer"},
+        {RUN MEASURED("\"many\"") TABLE(DECODING), "\"images\" is not an integer"},
+        {RUN MEASURED("1e300") TABLE(DECODING), "\"images\" is not an integer"},
         {RUN MEASURED("1e999") TABLE(DECODING), "broken JSON"},
         {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
         {RUN MEASURED("1") TABLE("7"), "\"stages\" holds something that is not an object"},
@@ -410,7 +410,9 @@ static struct weir_cell *give(int format, bool cold, const char *stage, const do
     *cell = (struct weir_cell){.format = format, .cold = cold, .limit_cell = -1};
     for (int i = 0; i < n; i++) {
         struct weir_turn turn = {
-            .round = i, .measured = {.images_per_s = rates[i], .seconds = 1, .images = rates[i], .data_wait = 0.01}};
+            .round = i,
+            .measured = {
+                .images_per_s = rates[i], .seconds = 1, .images = (uint64_t)rates[i], .data_wait_fraction = 0.01}};
         turn.workers_wall_s = 2;
         turn.n_stages = 1;
         turn.stages[0].self_s = 1.9;
@@ -574,8 +576,8 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
     give(0, false, "03b_image_decode", noisy, 5);
     struct weir_cell *cheap = give(1, false, "03b_image_decode", other, 5);
     for (int i = 0; i < 5; i++) {
-        cells[0].turns[i].cpu_s = cells[0].turns[i].measured.images / 1000;
-        cheap->turns[i].cpu_s = cheap->turns[i].measured.images / 2000;
+        cells[0].turns[i].cpu_s = (double)cells[0].turns[i].measured.images / 1000;
+        cheap->turns[i].cpu_s = (double)cheap->turns[i].measured.images / 2000;
     }
     advise(&advice, 0);
     BEGINS(advice.format, "No format can be told from another here: equal turns differ by up to 3");

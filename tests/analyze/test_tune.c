@@ -116,11 +116,14 @@ static int measure(void *user, const struct weir_tune_setting *s, struct weir_tu
     if (turns_left-- == 0)
         return -EINTR;
     worker_s(m, s, &cpu_s);
-    f->turn = (struct weir_turn){
-        .measured = {.seconds = 1, .images = rate, .images_per_s = rate, .peak_bytes = peak_of(m, s)},
-        .used = {.workers = (int)(s->workers), .prefetch = (int)(s->prefetch > 0 ? s->prefetch : 2)},
-        .cpu_s = rate * cpu_s,
-        .others_cores = disturbed ? 1 + 0.3 * m->cores : 0};
+    f->turn =
+        (struct weir_turn){.measured = {.seconds = 1,
+                                        .images = (uint64_t)rate,
+                                        .images_per_s = rate,
+                                        .peak_rss_bytes = (uint64_t)peak_of(m, s)},
+                           .used = {.workers = (int)(s->workers), .prefetch = (int)(s->prefetch > 0 ? s->prefetch : 2)},
+                           .cpu_s = rate * cpu_s,
+                           .others_cores = disturbed ? 1 + 0.3 * m->cores : 0};
     f->engine = s->engine < 0 ? 0 : s->engine;
     f->decoder = 0;
     f->slot_bytes = m->slot_mb * MB;
@@ -393,7 +396,7 @@ Test(tune, another_decoder)
 Test(tune, memory_of_batches_ahead)
 {
     static struct weir_tune tune;
-    const struct weir_turn turn = {.measured = {.images_per_s = 1, .peak_bytes = 100 * MB}};
+    const struct weir_turn turn = {.measured = {.images_per_s = 1, .peak_rss_bytes = 100 * MB}};
     struct weir_tune_setting setting = {.workers = 2, .prefetch = 4};
     tune.space.memory_max = 95 * MB;
     tune.look.slot_bytes = 10 * MB;

@@ -1,0 +1,121 @@
+#include "base/fields.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { SHOWN_MAX = 1024 };
+
+bool weir_field_is_set(const void *object, size_t offset, size_t size)
+{
+    const char *bytes = (const char *)object + offset;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i])
+            return true;
+    return size == 0;
+}
+
+int weir_field_name_value(const struct weir_field *field, const void *object)
+{
+    int value = 0;
+    if (field->size == sizeof(bool))
+        return *((const bool *)object + field->offset);
+    memcpy(&value, (const char *)object + field->offset, sizeof value);
+    return value;
+}
+
+static void write_text(struct weir_json *json, const struct weir_field *field, const char *text)
+{
+    char shown[SHOWN_MAX];
+    if (field->flags & WEIR_FIELD_SHOWN) {
+        snprintf(shown, sizeof shown, "%s", text);
+        weir_text_printable(shown);
+        text = shown;
+    }
+    weir_json_text(json, field->key, field->flags & WEIR_FIELD_OPTIONAL && !*text ? NULL : text);
+}
+
+static void write_double(struct weir_json *json, const struct weir_field *field, double value)
+{
+    bool known = field->flags & WEIR_FIELD_KNOWN;
+    if (field->flags & WEIR_FIELD_OMIT && (known ? value < 0 : value <= 0))
+        return;
+    for (const char *key = field->key; key; key = key == field->key ? field->older : NULL) {
+        if (known)
+            weir_json_known(json, key, value);
+        else
+            weir_json_double(json, key, value);
+    }
+}
+
+static void write_array(struct weir_json *json, const struct weir_field *field, const void *object)
+{
+    const char *element = (const char *)object + field->offset;
+    int n;
+    memcpy(&n, (const char *)object + field->count, sizeof n);
+    if (field->flags & WEIR_FIELD_OWNED)
+        memcpy(&element, (const void *)element, sizeof element);
+    weir_json_array(json, field->key);
+    for (int i = 0; i < n && i < field->max; i++, element += field->size) {
+        if (!weir_field_is_set(element, field->present, field->present_size))
+            continue;
+        weir_json_object(json, NULL);
+        weir_fields_json(json, field->inner, element);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_field(struct weir_json *json, const struct weir_field *field, const void *object)
+{
+    const char *at = (const char *)object + field->offset;
+    const void *value = at;
+    bool omitted = field->flags & WEIR_FIELD_OMIT && !weir_field_is_set(object, field->offset, field->size);
+    switch (field->type) {
+    case WEIR_FIELD_DOUBLE:
+        write_double(json, field, *(const double *)value);
+        break;
+    case WEIR_FIELD_COUNT:
+        if (!omitted)
+            weir_json_uint(json, field->key, *(const uint64_t *)value);
+        break;
+    case WEIR_FIELD_INT:
+        weir_json_int(json, field->key, *(const int *)value);
+        break;
+    case WEIR_FIELD_INDEX:
+        weir_json_int(json, field->key, *(const int64_t *)value);
+        break;
+    case WEIR_FIELD_BOOL:
+        weir_json_bool(json, field->key, *(const bool *)value);
+        break;
+    case WEIR_FIELD_TEXT:
+        write_text(json, field, at);
+        break;
+    case WEIR_FIELD_NAME:
+        weir_json_text(json, field->key, field->name(weir_field_name_value(field, object)));
+        break;
+    case WEIR_FIELD_DERIVED:
+        weir_json_double(json, field->key, field->derived(at));
+        break;
+    case WEIR_FIELD_OBJECT:
+        if (!weir_field_is_set(object, field->present, field->present_size))
+            break;
+        weir_json_object(json, field->key);
+        weir_fields_json(json, field->inner, at);
+        weir_json_end(json, '}');
+        break;
+    case WEIR_FIELD_GROUP:
+        if (weir_field_is_set(object, field->present, field->present_size))
+            weir_fields_json(json, field->inner, at);
+        break;
+    case WEIR_FIELD_ARRAY:
+        write_array(json, field, object);
+        break;
+    }
+}
+
+void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, const void *object)
+{
+    for (int i = 0; i < fields->n; i++)
+        write_field(json, &fields->fields[i], object);
+}

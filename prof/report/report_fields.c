@@ -1,0 +1,150 @@
+#include "prof/report/report_fields.h"
+#include "weir/profiler.h"
+
+#define PLAIN(key, member) WEIR_FIELD(S, key, member, 0)
+#define KNOWN(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
+#define OMIT(key, member)  WEIR_FIELD(S, key, member, WEIR_FIELD_OMIT)
+
+static const char *kind_name(int kind)
+{
+    return weir_stage_kind_name((enum weir_stage_kind)kind);
+}
+
+static const char *side_name(int side)
+{
+    return weir_report_side_name((enum weir_report_side)side);
+}
+
+#define S struct weir_report_row
+static const struct weir_field row[] = {
+    PLAIN("name", name),
+    {.key = "kind",
+     .type = WEIR_FIELD_NAME,
+     .flags = WEIR_FIELD_STRICT,
+     WEIR_FIELD_AT(S, kind),
+     .name = kind_name,
+     .names = WEIR_KIND_LOOP + 1},
+    {.key = "side", .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, side), .name = side_name, .names = WEIR_SIDES},
+    PLAIN("count", count),
+    PLAIN("total_s", total_s),
+    PLAIN("self_s", self_s),
+    PLAIN("mean_s", mean_s),
+    PLAIN("min_s", min_s),
+    PLAIN("p50_s", p50_s),
+    PLAIN("p90_s", p90_s),
+    PLAIN("p99_s", p99_s),
+    PLAIN("max_s", max_s),
+    KNOWN("cpu_s", cpu_s),
+    KNOWN("preempted_s", preempted_s),
+    KNOWN("cpu_over_wall", cpu_over_wall),
+    KNOWN("share", share),
+};
+WEIR_FIELDS(weir_row_fields, row);
+#undef S
+
+#define S struct weir_report_worker
+static const struct weir_field thread[] = {
+    PLAIN("name", name),
+    PLAIN("wall_s", wall_s),
+    PLAIN("work_s", work_s),
+    PLAIN("wait_s", wait_s),
+    {.key = "unattributed_s", .type = WEIR_FIELD_DOUBLE, WEIR_FIELD_AT(S, unattributed_s), .older = "other_s"},
+    PLAIN("cpu_s", cpu_s),
+    KNOWN("work_cpu_s", work_cpu_s),
+    KNOWN("wait_cpu_s", wait_cpu_s),
+    {.key = "unattributed_cpu_s",
+     .type = WEIR_FIELD_DOUBLE,
+     .flags = WEIR_FIELD_KNOWN,
+     WEIR_FIELD_AT(S, unattributed_cpu_s),
+     .older = "other_cpu_s"},
+    KNOWN("throttled_s", throttled_s),
+    KNOWN("core_wait_s", core_wait_s),
+    KNOWN("blocked_s", blocked_s),
+    KNOWN("steal_s", steal_s),
+};
+static WEIR_FIELDS(thread_fields, thread);
+#undef S
+
+#define S struct weir_report_machine
+static const struct weir_field throttling[] = {
+    PLAIN("periods", periods),
+    PLAIN("throttled_periods", throttled),
+    PLAIN("throttled_s", throttled_s),
+};
+static WEIR_FIELDS(throttling_fields, throttling);
+static const struct weir_field machine[] = {
+    PLAIN("cores_usable", cores),
+    PLAIN("cores_online", online),
+    PLAIN("cores_part", part),
+    OMIT("quota_cores", quota_cores),
+    {.type = WEIR_FIELD_GROUP, .inner = &throttling_fields, WEIR_FIELD_PRESENT(S, throttling)},
+    OMIT("memory_limit_bytes", memory_limit_bytes),
+    WEIR_FIELD(S, "others_cores", others_cores, WEIR_FIELD_KNOWN | WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "steal_cores", steal_cores, WEIR_FIELD_KNOWN | WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "load_average_at_start", load_average, WEIR_FIELD_KNOWN | WEIR_FIELD_OMIT),
+};
+static WEIR_FIELDS(machine_fields, machine);
+#undef S
+
+#define S struct weir_report
+static const struct weir_field prof[] = {
+    {.key = "stages",
+     .type = WEIR_FIELD_ARRAY,
+     .offset = offsetof(S, rows),
+     .size = sizeof(struct weir_report_row),
+     .inner = &weir_row_fields,
+     WEIR_FIELD_PRESENT(struct weir_report_row, count),
+     .count = offsetof(S, n_rows),
+     .max = WEIR_REPORT_ROWS},
+    {.key = "workers",
+     .type = WEIR_FIELD_ARRAY,
+     .flags = WEIR_FIELD_OWNED,
+     .offset = offsetof(S, workers),
+     .size = sizeof(struct weir_report_worker),
+     .inner = &thread_fields,
+     .count = offsetof(S, n_workers),
+     .max = WEIR_REPORT_WORKERS_MAX},
+    {.key = "consumer",
+     .type = WEIR_FIELD_OBJECT,
+     WEIR_FIELD_AT(S, consumer),
+     .inner = &thread_fields,
+     WEIR_FIELD_PRESENT(S, consumer.name)},
+    {.key = "machine",
+     .type = WEIR_FIELD_OBJECT,
+     WEIR_FIELD_AT(S, machine),
+     .inner = &machine_fields,
+     WEIR_FIELD_PRESENT(S, machine.used)},
+};
+WEIR_FIELDS(weir_prof_fields, prof);
+
+static const struct weir_field cost[] = {
+    PLAIN("zones", zones),
+    PLAIN("zone_cost_ns", zone_cost_ns),
+    PLAIN("thread_s", thread_s),
+    PLAIN("share", profiler_share),
+    PLAIN("clock_error_ppm", clock_error_ppm),
+    OMIT("zones_too_deep", too_deep),
+    WEIR_FIELD(S, "cpu_sampled", cpu_sampled, WEIR_FIELD_OPTIONAL),
+};
+static WEIR_FIELDS(inner_cost_fields, cost);
+static const struct weir_field profiler[] = {
+    {.key = "profiler", .type = WEIR_FIELD_OBJECT, .inner = &inner_cost_fields},
+};
+WEIR_FIELDS(weir_cost_fields, profiler);
+
+void weir_report_json(struct weir_json *json, const struct weir_report *report)
+{
+    weir_fields_json(json, &weir_prof_fields, report);
+}
+
+void weir_report_cost_json(struct weir_json *json, const struct weir_report *report)
+{
+    weir_fields_json(json, &weir_cost_fields, report);
+}
+
+void weir_report_row_json(struct weir_json *json, const struct weir_report_row *report_row)
+{
+    weir_json_object(json, NULL);
+    weir_fields_json(json, &weir_row_fields, report_row);
+    weir_json_end(json, '}');
+}
