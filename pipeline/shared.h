@@ -7,7 +7,6 @@
 #include "pipeline/faults.h"
 #include "pipeline/file_watch.h"
 #include "pipeline/frame_cache.h"
-#include "pipeline/gpu/choose_decoder.h"
 #include "pipeline/norm.h"
 #include "pipeline/placement.h"
 #include "pipeline/probe.h"

@@ -1,5 +1,6 @@
 #include "pipeline/sources.h"
-#include "pipeline/work/worker.h"
+#include "pipeline/fetch.h"
+#include "pipeline/slot.h"
 #include "weir/stages.h"
 
 #include <errno.h>
@@ -107,11 +108,10 @@ static void keep(struct weir_slow_list *list, uint32_t window, uint64_t ticks, c
     list->least = least_of(list, n);
 }
 
-static void note(struct weir_worker *worker, enum weir_source_kind kind, const struct weir_image *image, uint64_t ticks,
-                 uint64_t bytes)
+static void note(struct weir_sources *sources, int worker, enum weir_source_kind kind, const struct weir_image *image,
+                 uint64_t ticks, uint64_t bytes)
 {
-    struct weir_sources *sources = &worker->shared->sources;
-    struct weir_source_cells *mine = &sources->workers[worker->id];
+    struct weir_source_cells *mine = &sources->workers[worker];
     struct weir_slow_list *slow = &mine->slow[kind];
     uint32_t window = atomic_load_explicit(&sources->window, memory_order_relaxed);
     record(&mine->cells[image->camera * WEIR_SOURCES + (int)kind], ticks, bytes);
@@ -119,44 +119,43 @@ static void note(struct weir_worker *worker, enum weir_source_kind kind, const s
         keep(slow, window, ticks, image);
 }
 
-struct weir_source_mark weir_sources_mark(const struct weir_worker *worker)
+struct weir_source_mark weir_sources_mark(const struct weir_fetcher *fetcher)
 {
     struct weir_source_mark mark = {0};
     struct weir_read_counts reads;
     if (!weir_thread_self)
         return mark;
-    weir_reader_counts(worker->fetcher.reader, &reads);
+    weir_reader_counts(fetcher->reader, &reads);
     mark.read = weir_stage_ticks_here(WEIR_STAGE_READ_BYTES);
     mark.unpack = weir_stage_ticks_here(WEIR_STAGE_INFLATE);
     mark.decode = weir_stage_ticks_here(WEIR_STAGE_IMAGE_DECODE) + weir_stage_ticks_here(WEIR_STAGE_TO_TENSOR);
-    mark.bytes = reads.bytes + get(&worker->fetcher.fallback_bytes);
+    mark.bytes = reads.bytes + get(&fetcher->fallback_bytes);
     return mark;
 }
 
-void weir_sources_fetched(struct weir_worker *worker, const struct weir_image *image, int frames,
-                          const struct weir_source_mark *mark)
+uint64_t weir_sources_fetched(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,
+                              const struct weir_image *image, int frames, const struct weir_source_mark *mark)
 {
-    struct weir_sources *sources = &worker->shared->sources;
     if (!weir_thread_self)
-        return;
-    struct weir_source_mark now = weir_sources_mark(worker);
-    sources->workers[worker->id].unpack_ticks = (now.unpack - mark->unpack) / (uint64_t)frames;
+        return 0;
+    struct weir_source_mark now = weir_sources_mark(fetcher);
+    sources->workers[worker].unpack_ticks = (now.unpack - mark->unpack) / (uint64_t)frames;
     uint64_t ticks = now.read - mark->read;
     if (ticks == 0)
-        return; /* these frames have no stored bytes */
-    worker->clock.read_ticks += ticks;
-    note(worker, WEIR_SOURCE_READ, image, ticks, now.bytes - mark->bytes);
-    record_file(&sources->files[weir_dataset_episode_file(worker->shared->setup.dataset, image->episode)], ticks);
+        return 0; /* these frames have no stored bytes */
+    note(sources, worker, WEIR_SOURCE_READ, image, ticks, now.bytes - mark->bytes);
+    record_file(&sources->files[weir_dataset_episode_file(fetcher->dataset, image->episode)], ticks);
+    return ticks;
 }
 
-void weir_sources_decoded(struct weir_worker *worker, const struct weir_image *image, size_t bytes,
+void weir_sources_decoded(struct weir_sources *sources, int worker, const struct weir_image *image, size_t bytes,
                           const struct weir_source_mark *mark)
 {
     if (!weir_thread_self)
         return;
     uint64_t ticks = weir_stage_ticks_here(WEIR_STAGE_IMAGE_DECODE) + weir_stage_ticks_here(WEIR_STAGE_TO_TENSOR);
-    ticks += worker->shared->sources.workers[worker->id].unpack_ticks - mark->decode;
-    note(worker, WEIR_SOURCE_DECODE, image, ticks, bytes);
+    ticks += sources->workers[worker].unpack_ticks - mark->decode;
+    note(sources, worker, WEIR_SOURCE_DECODE, image, ticks, bytes);
 }
 
 /* ---- reports ---- */

@@ -54,7 +54,7 @@ struct weir_sources {
     struct weir_source_call calls[WEIR_SOURCES][WEIR_SLOW_CALLS];
 };
 
-struct weir_worker;
+struct weir_fetcher;
 struct weir_image;
 
 int weir_sources_open(struct weir_sources *sources, int workers, int cameras, int files);
@@ -66,17 +66,17 @@ int weir_sources_take(struct weir_sources *sources, struct weir_source_figures *
 void weir_sources_begin_window(struct weir_source_figures *since);
 void weir_sources_widen(struct weir_source_figures *since, const struct weir_source_figures *taken);
 
-/* The worker's times at one moment. */
+/* The calling worker's times at one moment. */
 struct weir_source_mark {
     uint64_t read, unpack, decode, bytes;
 };
-struct weir_source_mark weir_sources_mark(const struct weir_worker *worker);
+struct weir_source_mark weir_sources_mark(const struct weir_fetcher *fetcher);
 /* Adds the time since the mark: the worker fetched frames (at least 1) of one camera and file, image being the first.
- */
-void weir_sources_fetched(struct weir_worker *worker, const struct weir_image *image, int frames,
-                          const struct weir_source_mark *mark);
+ * Returns the ticks spent reading. */
+uint64_t weir_sources_fetched(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,
+                              const struct weir_image *image, int frames, const struct weir_source_mark *mark);
 /* Adds the time since the mark: the worker decoded the image from this many bytes. */
-void weir_sources_decoded(struct weir_worker *worker, const struct weir_image *image, size_t bytes,
+void weir_sources_decoded(struct weir_sources *sources, int worker, const struct weir_image *image, size_t bytes,
                           const struct weir_source_mark *mark);
 
 #endif

@@ -6,13 +6,7 @@
 #include <stdbool.h>
 
 struct weir_shared;
-
-struct weir_decoder_choice {
-    const char *requested;     /* from the configuration; borrowed */
-    const char *decoder;       /* "turbo", "nvjpeg" or "hybrid" */
-    double cpu_rate, gpu_rate; /* frames per second; 0 = not measured */
-    char why[512];             /* one sentence; for a decoder requested by name, why it has nothing to decode */
-};
+struct weir_decoder_choice;
 
 /* Returns whether any camera of any episode has JPEGs. The CPU decodes everything else, whatever the decoder. */
 bool weir_has_jpegs(const struct weir_shared *shared);

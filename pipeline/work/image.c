@@ -30,9 +30,9 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->width,
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
-    struct weir_source_mark mark = weir_sources_mark(worker);
+    struct weir_source_mark mark = weir_sources_mark(&worker->fetcher);
     int rc = weir_decode(worker->decoder, &frame, image->destination);
-    weir_sources_decoded(worker, image, length, &mark);
+    weir_sources_decoded(&worker->shared->sources, worker->id, image, length, &mark);
     if (rc == 0)
         weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->destination);
     return rc;
@@ -85,11 +85,11 @@ struct fetched {
 static int fetch(struct weir_worker *worker, const struct weir_image *image, struct fetched *to,
                  char text[WEIR_FAULT_TEXT])
 {
-    struct weir_source_mark mark = weir_sources_mark(worker);
+    struct weir_source_mark mark = weir_sources_mark(&worker->fetcher);
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
                          worker->shared->setup.layout.image_bytes[image->camera], &to->bytes, &to->length);
-    weir_sources_fetched(worker, image, 1, &mark);
+    weir_worker_fetched(worker, image, 1, &mark);
     return rc < 0 ? weir_image_fault(worker, image, rc, worker->fetcher.reason, text) : 0;
 }
 
