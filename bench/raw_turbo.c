@@ -1,7 +1,7 @@
 #include "bench/raw_turbo.h"
 #include "decoders/jpeg_walk_priv.h"
-#include "pipeline/fetch.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/fetch.h"
+#include "pipeline/samples/probe.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/info_print.h"
 #include "cli/progress.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/probe.h"
 #include "pipeline/survey.h"
 
 #include <errno.h>

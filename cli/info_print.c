@@ -1,6 +1,6 @@
 #include "cli/info_print.h"
 #include "base/text.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/probe.h"
 
 #include <errno.h>
 #include <stdlib.h>

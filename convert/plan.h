@@ -4,7 +4,7 @@
 
 #include "convert/convert_dataset.h"
 #include "datasets/writer.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/probe.h"
 
 /* What is done to the frames of a camera. */
 enum weir_make {

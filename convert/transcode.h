@@ -4,7 +4,7 @@
 
 #include "convert/plan.h"
 #include "datasets/synth/image_write.h"
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "weir/decoder.h"
 
 struct weir_transcoder {

@@ -1,7 +1,7 @@
 /* Configuration and counters of an open loader. */
-#include "pipeline/gpu/gpu_decode.h"
-#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/offload/gpu_decode.h"
+#include "pipeline/offload/upload.h"
 #include "weir/loader.h"
 #include "weir/report.h"
 

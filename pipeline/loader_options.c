@@ -4,7 +4,7 @@
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/read_ahead.h"
+#include "pipeline/samples/read_ahead.h"
 
 #include <assert.h>
 #include <errno.h>

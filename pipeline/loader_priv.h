@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_LOADER_PRIV_H
 #define WEIR_PIPELINE_LOADER_PRIV_H
 
-#include "pipeline/steps.h"
+#include "pipeline/samples/steps.h"
 #include "pipeline/watchdog.h"
 #include "pipeline/work/worker.h"
 #include "weir/loader.h"

@@ -1,7 +1,7 @@
 /* Returning, reusing and handing over the memory of batches. */
 #include "base/resources.h"
-#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/offload/upload.h"
 #include "weir/loader.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "pipeline/survey.h"
 #include "base/shortage.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/probe.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "pipeline/watchdog.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "pipeline/gpu/gpu_decode.h"
-#include "pipeline/gpu/upload.h"
-#include "pipeline/sampler.h"
+#include "pipeline/offload/gpu_decode.h"
+#include "pipeline/offload/upload.h"
+#include "pipeline/samples/sampler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "analyze/prediction/model.h"
 
-#include "pipeline/gpu/upload.h"
+#include "pipeline/offload/upload.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/resources.h"
 #include "decoders/frame_kind.h"
 #include "io/page_cache.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * simulated; changes of what an image costs are measured for 0.2 s, and simulated with these costs. */
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
-#include "pipeline/defaults.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/samples/defaults.h"
 #include "weir/decoder.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include "cli/run/run_head.h"
 #include "cli/run/run_loop.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/read_ahead.h"
-#include "pipeline/views.h"
+#include "pipeline/samples/read_ahead.h"
+#include "pipeline/samples/views.h"
 #include "prof/report/machine.h"
 #include "weir/stages.h"
 

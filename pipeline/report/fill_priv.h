@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_REPORT_FILL_PRIV_H
 #define WEIR_PIPELINE_REPORT_FILL_PRIV_H
 
-#include "pipeline/steps.h"
+#include "pipeline/samples/steps.h"
 #include "weir/loader.h"
 #include "weir/report.h"
 

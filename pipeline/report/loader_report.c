@@ -1,11 +1,11 @@
 /* Reports of a run: since its beginning, and since the last table. */
 #include "base/kernel_stats.h"
 #include "base/option.h"
-#include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/report/report_parts_priv.h"
-#include "pipeline/sources.h"
+#include "pipeline/samples/faults.h"
+#include "pipeline/samples/sources.h"
 #include "pipeline/work/worker.h"
 #include "prof/report/machine.h"
 #include "weir/loader.h"

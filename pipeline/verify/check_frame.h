@@ -2,8 +2,8 @@
 #ifndef WEIR_PIPELINE_VERIFY_CHECK_FRAME_H
 #define WEIR_PIPELINE_VERIFY_CHECK_FRAME_H
 
-#include "pipeline/fetch.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/fetch.h"
+#include "pipeline/samples/probe.h"
 #include "pipeline/verify/verify.h"
 
 struct weir_frame_checker {

@@ -1,5 +1,5 @@
 #include "pipeline/work/coalesce.h"
-#include "pipeline/defaults.h"
+#include "pipeline/samples/defaults.h"
 #include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"

@@ -1,6 +1,6 @@
 #include "pipeline/work/image.h"
 #include "base/shortage.h"
-#include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/offload/gpu_decode.h"
 #include "pipeline/work/worker.h"
 #include "weir/base.h"
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_PIPELINE_WORK_IMAGE_H
 #define WEIR_PIPELINE_WORK_IMAGE_H
 
-#include "pipeline/faults.h"
-#include "pipeline/slot.h"
+#include "pipeline/samples/faults.h"
+#include "pipeline/samples/slot.h"
 
 struct weir_shared;
 struct weir_worker;

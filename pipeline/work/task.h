@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_WORK_TASK_H
 #define WEIR_PIPELINE_WORK_TASK_H
 
-#include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/offload/gpu_decode.h"
 
 struct weir_worker;
 

@@ -2,10 +2,10 @@
 #ifndef WEIR_PIPELINE_WORK_WORKER_H
 #define WEIR_PIPELINE_WORK_WORKER_H
 
-#include "pipeline/fetch.h"
-#include "pipeline/shared.h"
+#include "pipeline/samples/completion.h"
+#include "pipeline/samples/fetch.h"
+#include "pipeline/samples/shared.h"
 #include "pipeline/work/coalesce.h"
-#include "pipeline/work/completion.h"
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_PYTHON_SRC_LOADER_PARTS_H
 #define WEIR_PYTHON_SRC_LOADER_PARTS_H
 
-#include "pipeline/steps.h"
+#include "pipeline/samples/steps.h"
 #include "python/src/array.h"
 #include "weir/loader.h"
 #include "weir/report.h"

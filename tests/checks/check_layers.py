@@ -32,16 +32,17 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "decoders/gpu": 0, "decoders": 0,
          "datasets/chunks": 0, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
          "datasets/tfrecord": 2, "datasets/zarr": 2, "datasets/packed": 2, "datasets/lmdb": 2, "datasets/synth": 3,
-         "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
+         "pipeline/gpu": 0, "pipeline/samples": 1, "pipeline/offload": 2, "pipeline/verify": 2, "pipeline/work": 3, "pipeline": 4, "pipeline/report": 4,
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3, "analyze/tuning": 4,
          "convert": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1}
 # The room that implements each public header: who may include the one may include the other. "stages" and "frame kinds"
-# are not folders: all rooms above prof/ may include these headers.
+# are not folders: all rooms above prof/ may include these headers. The types of loader.h are known from the lowest room of
+# pipeline/ on.
 PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",
           "weir/kernel_clock.cuh": "prof/gpu", "weir/recorder.h": "prof/record", "weir/profiler.h": "prof/record",
           "weir/stages.h": "stages", "weir/decoder.h": "decoders", "weir/dataset.h": "datasets",
-          "weir/loader.h": "pipeline", "weir/report.h": "pipeline/report",
+          "weir/loader.h": "pipeline/gpu", "weir/report.h": "pipeline/report",
           "weir/frames.h": "frame kinds"}
 # Headers of a room that lower or neighbouring rooms may include too, and their .c file: it has a place of its own.
 LOW = {"decoders/frame_kind.h": "frame kinds"}

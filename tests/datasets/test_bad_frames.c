@@ -3,7 +3,7 @@
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "weir/dataset.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* Datasets as users meet them: which episodes and cameras, in which order, and on real data that every frame is what
  * H5Dread and libjpeg-turbo make of it. */
-#include "pipeline/fetch.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/fetch.h"
+#include "pipeline/samples/probe.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"

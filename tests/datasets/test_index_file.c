@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index_file.h"
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"

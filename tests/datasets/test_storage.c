@@ -1,6 +1,6 @@
 /* Every way in which HDF5 can store a camera: what the loader fetches is what H5Dread returns, and it comes by extents
  * exactly where that is possible. */
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"

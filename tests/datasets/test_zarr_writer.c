@@ -1,6 +1,6 @@
 /* Copies in Zarr: written, interrupted at any frame and gone on with, and read back. */
 #include "datasets/writer.h"
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

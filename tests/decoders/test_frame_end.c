@@ -1,7 +1,7 @@
 /* Where an image ends in a padded row: by its structure, whatever the bytes in it and behind it look like; and what is
  * read because of that, whatever /compress_len says. */
 #include "decoders/frame_kind.h"
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"

@@ -1,8 +1,8 @@
 /* The decoder "turbo" beside "turbo-original", libjpeg-turbo alone: the same pixels, return codes and reasons, of real
  * frames, of what libjpeg's encoder writes, and of what no encoder does. Damaged frames: test_turbo_damaged.c. */
 #include "decoders/jpeg_fast.h"
-#include "pipeline/fetch.h"
-#include "pipeline/probe.h"
+#include "pipeline/samples/fetch.h"
+#include "pipeline/samples/probe.h"
 #include "tests/fixtures/jpeg_both.h"
 #include "tests/fixtures/jpeg_choices.h"
 #include "tests/fixtures/jpeg_encode.h"

@@ -1,5 +1,5 @@
 /* A disk that does not answer: this program has its own pread, which blocks while the gate is closed. */
-#include "pipeline/sampler.h"
+#include "pipeline/samples/sampler.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Where the images of colour and depth cameras lie in a batch: names, types and shapes of the tensors, and that every
  * image has a place of its own in the right one. */
 #include "datasets/index.h"
-#include "pipeline/batch_layout.h"
-#include "pipeline/views.h"
+#include "pipeline/samples/batch_layout.h"
+#include "pipeline/samples/views.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

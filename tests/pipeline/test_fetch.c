@@ -1,6 +1,6 @@
 /* The bytes of frames: frames of one block unpack each chunk once, a bad block fails for all its frames, frames of a
  * known size go to their place. That each storage gives the right bytes: test_storage. */
-#include "pipeline/fetch.h"
+#include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 

@@ -1,6 +1,6 @@
 /* The decode cache: what it keeps, within which memory, and that nobody can tell from the batches that it is there. */
 #include "base/resources.h"
-#include "pipeline/frame_cache.h"
+#include "pipeline/samples/frame_cache.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/stages.h"
 

@@ -1,7 +1,7 @@
 /* JPEGs that a GPU decodes, by the stand-in on the CPU: batches are what the host's are, whoever decodes what; frames
  * that the engine does not take, or gets wrong, come back to the CPU; what goes wrong ends the run with one error. */
-#include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/offload/gpu_decode.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
 

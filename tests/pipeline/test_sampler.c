@@ -1,4 +1,4 @@
-#include "pipeline/sampler.h"
+#include "pipeline/samples/sampler.h"
 #include "weir/loader.h"
 
 #include <criterion/criterion.h>

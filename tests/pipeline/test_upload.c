@@ -1,8 +1,8 @@
 /* Batches on a GPU, by the stand-in on the CPU: they are what the host's are, whatever workers, formats and slow
  * streams there are; what goes wrong ends the run with one error. The stand-in aborts on leaks and on memory used too
  * late. */
-#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/offload/upload.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
 #include "weir/stages.h"

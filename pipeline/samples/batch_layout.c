@@ -1,0 +1,183 @@
+#include "pipeline/samples/batch_layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Alignment of images, and of small tensors (state, actions, masks). */
+enum { ALIGNMENT = 4096, SMALL_ALIGNMENT = 256 };
+static const uint64_t SLOT_MAX_BYTES = 1ull << 40;
+
+static size_t element_bytes(enum weir_dtype dtype)
+{
+    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1,
+                                   [WEIR_DTYPE_F32] = sizeof(float),
+                                   [WEIR_DTYPE_U16] = 2,
+                                   [WEIR_DTYPE_F16] = 2,
+                                   [WEIR_DTYPE_BF16] = 2};
+    return bytes[dtype];
+}
+
+static size_t rounded_up(size_t bytes, size_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/* Appends a tensor with these dimensions. Returns its index, or -EOVERFLOW. */
+static int add(struct weir_batch_layout *layout, size_t alignment, const char *name, enum weir_dtype dtype,
+               const int64_t *dims, int n)
+{
+    struct weir_tensor *tensor = &layout->tensors[layout->n_tensors];
+    uint64_t bytes = element_bytes(dtype), total;
+    tensor->name = name;
+    tensor->dtype = dtype;
+    tensor->ndim = n + 1;
+    tensor->shape[0] = layout->batch_size;
+    for (int i = 0; i < n; i++) {
+        tensor->shape[i + 1] = dims[i];
+        if (__builtin_mul_overflow(bytes, (uint64_t)dims[i], &bytes))
+            return -EOVERFLOW;
+    }
+    if (__builtin_mul_overflow(bytes, (uint64_t)layout->batch_size, &total) || total > SLOT_MAX_BYTES)
+        return -EOVERFLOW;
+    tensor->sample_bytes = bytes;
+    layout->offsets[layout->n_tensors] = layout->slot_bytes;
+    layout->slot_bytes += rounded_up(total, alignment);
+    return layout->n_tensors++;
+}
+
+/* The cameras of one kind: colour or depth. */
+struct kind {
+    bool depth;
+    const char *name;
+    int n;
+    int cameras[WEIR_CAMERAS_MAX];
+};
+
+/* Appends a tensor for images like those of camera c. cameras: number of cameras that share it; 0 = c alone. */
+static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_format *format, bool depth,
+                      const char *name, int c, int cameras)
+{
+    int64_t dims[5];
+    int n = 0;
+    bool planar = format->layout == WEIR_LAYOUT_NCHW;
+    if (cameras > 0)
+        dims[n++] = cameras;
+    if (layout->history > 1)
+        dims[n++] = layout->history;
+    if (planar && !depth)
+        dims[n++] = 3;
+    dims[n++] = layout->height[c];
+    dims[n++] = layout->width[c];
+    if (!planar && !depth)
+        dims[n++] = 3;
+    return add(layout, ALIGNMENT, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
+}
+
+static bool same_size(const struct weir_batch_layout *layout, const struct kind *kind)
+{
+    for (int i = 1; i < kind->n; i++)
+        if (layout->width[kind->cameras[i]] != layout->width[kind->cameras[0]] ||
+            layout->height[kind->cameras[i]] != layout->height[kind->cameras[0]])
+            return false;
+    return true;
+}
+
+static int add_kind(struct weir_batch_layout *layout, const struct weir_pixel_format *format,
+                    const struct weir_dataset *dataset, const struct kind *kind)
+{
+    int rc = 0;
+    bool shared = kind->n > 0 && same_size(layout, kind);
+    if (shared)
+        rc = add_images(layout, format, kind->depth, kind->name, kind->cameras[0], kind->n);
+    for (int i = 0; i < kind->n && rc >= 0; i++) {
+        int c = kind->cameras[i];
+        if (!shared) {
+            snprintf(layout->names[c], sizeof layout->names[c], "%s/%s", kind->name,
+                     weir_dataset_camera(dataset, c)->name);
+            rc = add_images(layout, format, kind->depth, layout->names[c], c, 0);
+        }
+        layout->tensor[c] = rc;
+        layout->index[c] = shared ? i : 0;
+    }
+    return rc;
+}
+
+static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel_format *format,
+                       const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                       const struct weir_view *views)
+{
+    struct kind color = {.name = "images"}, depth = {.depth = true, .name = "depth"};
+    layout->n_cameras = weir_dataset_cameras(dataset);
+    for (int c = 0; c < layout->n_cameras; c++) {
+        struct kind *kind = weir_frame_is_depth(probes[c].kind) ? &depth : &color;
+        kind->cameras[kind->n++] = c;
+        layout->width[c] = views[c].out_width;
+        layout->height[c] = views[c].out_height;
+        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].kind, layout->width[c], layout->height[c]);
+    }
+    int rc = add_kind(layout, format, dataset, &color);
+    return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);
+}
+
+int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
+                           const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                           const struct weir_view *views, struct weir_err *err)
+{
+    memset(layout, 0, sizeof *layout);
+    layout->batch_size = config->batch_size;
+    layout->history = config->obs_history;
+    int64_t qpos[2] = {config->obs_history, weir_dataset_qpos_dim(dataset)};
+    int64_t actions[2] = {config->chunk_size, weir_dataset_action_dim(dataset)};
+    bool history = config->obs_history > 1;
+    int rc = add_cameras(layout, &config->format, dataset, probes, views);
+    if (rc >= 0)
+        rc = layout->qpos =
+            add(layout, SMALL_ALIGNMENT, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
+    if (rc >= 0)
+        rc = layout->actions = add(layout, SMALL_ALIGNMENT, "actions", WEIR_DTYPE_F32, actions, 2);
+    if (rc >= 0)
+        rc = layout->is_pad = add(layout, SMALL_ALIGNMENT, "is_pad", WEIR_DTYPE_U8, actions, 1);
+    if (rc < 0)
+        return weir_err_set(err, rc, "a batch would be larger than any memory; use a smaller --batch-size");
+    layout->packed_bytes = layout->slot_bytes - layout->offsets[layout->qpos];
+    layout->slot_bytes = rounded_up(layout->slot_bytes, ALIGNMENT);
+    return 0;
+}
+
+void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each)
+{
+    size_t images = (size_t)layout->batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    size_t packed_at = layout->offsets[layout->qpos];
+    layout->sources_at = packed_at + layout->packed_bytes;
+    layout->packed_bytes = rounded_up(layout->packed_bytes + images * bytes_each, SMALL_ALIGNMENT);
+    layout->slot_bytes = rounded_up(packed_at + layout->packed_bytes, ALIGNMENT);
+}
+
+void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample)
+{
+    return slot + layout->offsets[tensor] + (size_t)sample * layout->tensors[tensor].sample_bytes;
+}
+
+void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history)
+{
+    uint8_t *row = weir_layout_row(layout, slot, layout->tensor[camera], sample);
+    size_t before = (size_t)layout->index[camera] * (size_t)layout->history + (size_t)history;
+    return row + before * layout->image_bytes[camera];
+}
+
+int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history)
+{
+    return (sample * layout->n_cameras + camera) * layout->history + history;
+}
+
+int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX])
+{
+    int n = 0;
+    for (int c = 0; c < layout->n_cameras; c++)
+        if (layout->tensor[c] == tensor) {
+            cameras[layout->index[c]] = c;
+            n++;
+        }
+    return n;
+}

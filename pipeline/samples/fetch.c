@@ -1,0 +1,283 @@
+#include "pipeline/samples/fetch.h"
+#include "decoders/frame_kind.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t FRAME_MAX_BYTES = (size_t)1 << 31;
+
+int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **files)
+{
+    int rc = weir_file_set_open(files, 0);
+    char path[WEIR_READ_PATH_MAX];
+    for (int i = 0; i < weir_dataset_read_files(dataset) && rc >= 0; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_read_file(dataset, i, &file, path);
+        struct weir_file_id id = {file.size_bytes, file.device, file.inode, file.mtime_ns, file.may_be_written};
+        rc = weir_file_set_add(*files, file.path, &id);
+    }
+    if (rc < 0)
+        weir_file_set_close(files);
+    return rc < 0 ? rc : 0;
+}
+
+static int grow(struct weir_fetcher *fetcher, uint8_t **buffer, size_t *capacity, size_t bytes)
+{
+    if (bytes <= *capacity)
+        return 0;
+    if (bytes > FRAME_MAX_BYTES) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "a frame of %zu bytes makes no sense", bytes);
+        return -EBADMSG;
+    }
+    uint8_t *more = realloc(*buffer, bytes);
+    if (!more) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "out of memory for %zu bytes", bytes);
+        return -ENOMEM;
+    }
+    *buffer = more;
+    *capacity = bytes;
+    return 0;
+}
+
+static int grow_buffer(struct weir_fetcher *fetcher, size_t bytes)
+{
+    return grow(fetcher, &fetcher->buffer, &fetcher->capacity, bytes);
+}
+
+int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset, struct weir_file_set *files,
+                      const char *io, struct weir_err *err)
+{
+    memset(fetcher, 0, sizeof *fetcher);
+    fetcher->dataset = dataset;
+    fetcher->files = files;
+    fetcher->bad_block.episode = fetcher->file = -1;
+    int rc = weir_reader_open(&fetcher->reader, io, files, err);
+    if (rc < 0)
+        return rc;
+    rc = grow_buffer(fetcher, weir_dataset_extent_max(dataset));
+    if (rc == 0)
+        return 0;
+    weir_fetcher_close(fetcher);
+    return weir_err_set(err, rc, "%s", fetcher->reason);
+}
+
+void weir_fetcher_close(struct weir_fetcher *fetcher)
+{
+    weir_reader_close(&fetcher->reader);
+    weir_unpacker_close(&fetcher->unpacker);
+    free(fetcher->buffer);
+    free(fetcher->row);
+    fetcher->buffer = fetcher->row = NULL;
+    fetcher->capacity = fetcher->row_capacity = 0;
+}
+
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t task_number)
+{
+    weir_reader_begin(fetcher->reader, ahead, task_number);
+}
+
+void weir_fetcher_end(struct weir_fetcher *fetcher)
+{
+    weir_reader_end(fetcher->reader);
+}
+
+/* One writer. */
+static void count(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static int through_library(struct weir_fetcher *fetcher, int episode, int camera, int t, const uint8_t **bytes,
+                           size_t *length)
+{
+    WEIR_ZONE(WEIR_STAGE_READ_BYTES);
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc, file = weir_dataset_episode_file(fetcher->dataset, episode);
+    fetcher->file = file;
+    weir_file_set_note(fetcher->files, file);
+    if (weir_file_set_is_spoiled(fetcher->files, file)) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(-ESTALE));
+        return -ESTALE;
+    }
+    while ((rc = weir_fetch(fetcher->dataset, episode, camera, t, fetcher->buffer, fetcher->capacity, length, &err)) ==
+           -ENOSPC) {
+        rc = grow_buffer(fetcher, *length);
+        if (rc < 0)
+            return rc;
+    }
+    char change[WEIR_FILE_CHANGE];
+    if (rc == 0 && weir_file_set_changed(fetcher->files, file, false, change) != 0)
+        rc = weir_err_set(&err, -ESTALE, "%s", weir_read_reason(-ESTALE));
+    if (rc < 0) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
+        return rc;
+    }
+    count(&fetcher->fallbacks, 1);
+    count(&fetcher->fallback_bytes, *length);
+    *bytes = fetcher->buffer;
+    return 0;
+}
+
+static int by_extent(struct weir_fetcher *fetcher, struct weir_location *location, void *into, size_t into_bytes,
+                     const uint8_t **bytes, size_t *length)
+{
+    fetcher->file = location->file;
+    for (;;) {
+        bool direct = into && !location->heap_slot && location->length == into_bytes;
+        const uint8_t *data;
+        int rc = direct ? 0 : grow_buffer(fetcher, location->length);
+        if (rc < 0)
+            return rc;
+        rc = weir_read(fetcher->reader, location->file, location->offset, location->length,
+                       direct ? into : fetcher->buffer, &data);
+        if (rc < 0) {
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+            return rc;
+        }
+        const char *why = "";
+        rc = weir_unwrap(fetcher->dataset, location, data, &why);
+        if (rc < 0)
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", why);
+        if (rc == 0 && location->end)
+            rc = weir_note_end(location, weir_frame_end(data + location->payload, location->payload_length));
+        if (rc == 1)
+            continue;
+        *bytes = data + location->payload;
+        *length = location->payload_length;
+        return rc;
+    }
+}
+
+/* ---- blocks ---- */
+
+/* Undoes the filters of a chunk and gives each frame its part of it. */
+static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const uint8_t *data,
+                  const int *ts, uint8_t *const *rows, int n)
+{
+    WEIR_ZONE(WEIR_STAGE_INFLATE);
+    const char *why = "";
+    const uint8_t *unpacked;
+    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, rows[0], &unpacked, &why);
+    if (rc < 0) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "chunk %u of its block: %s", piece,
+                 *why ? why : strerror(-rc));
+        return rc;
+    }
+    if (unpacked) {
+        count(&fetcher->chunks.chunks, 1);
+        count(&fetcher->chunks.unpacked_bytes, block->piece_bytes);
+    }
+    for (int i = 0; i < n; i++)
+        weir_block_clip(block, piece, unpacked, ts[i], rows[i]);
+    return 0;
+}
+
+static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const int *ts,
+                       uint8_t *const *rows, int n)
+{
+    int file;
+    uint64_t offset;
+    size_t length;
+    const uint8_t *data = NULL;
+    weir_block_piece(block, piece, &file, &offset, &length);
+    int rc = grow_buffer(fetcher, length);
+    if (rc == 0 && length > 0) {
+        fetcher->file = file;
+        rc = weir_read(fetcher->reader, file, offset, length, fetcher->buffer, &data);
+        if (rc < 0)
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+        else
+            count(&fetcher->chunks.read_bytes, length);
+    }
+    return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
+}
+
+/* read: bytes of all chunks of the block. They are divided by rows, although the last block of an episode may contain
+ * rows that are not frames. */
+static void count_block(struct weir_fetcher *fetcher, const struct weir_block *block, uint64_t read, int n)
+{
+    count(&fetcher->chunks.frames, (uint64_t)n);
+    count(&fetcher->chunks.blocks, 1);
+    count(&fetcher->chunks.frame_bytes, (uint64_t)n * block->row_bytes);
+    count(&fetcher->chunks.stored_bytes, read * (uint64_t)n / (uint64_t)block->rows);
+}
+
+void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts)
+{
+    counts->frames += atomic_load_explicit(&fetcher->chunks.frames, memory_order_relaxed);
+    counts->blocks += atomic_load_explicit(&fetcher->chunks.blocks, memory_order_relaxed);
+    counts->chunks += atomic_load_explicit(&fetcher->chunks.chunks, memory_order_relaxed);
+    counts->frame_bytes += atomic_load_explicit(&fetcher->chunks.frame_bytes, memory_order_relaxed);
+    counts->unpacked_bytes += atomic_load_explicit(&fetcher->chunks.unpacked_bytes, memory_order_relaxed);
+    counts->stored_bytes += atomic_load_explicit(&fetcher->chunks.stored_bytes, memory_order_relaxed);
+    counts->read_bytes += atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed);
+}
+
+int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n)
+{
+    struct weir_block block;
+    fetcher->file = -1;
+    weir_block_of(fetcher->dataset, episode, camera, ts[0], &block);
+    if (fetcher->bad_block.episode == episode && fetcher->bad_block.camera == camera &&
+        fetcher->bad_block.first == block.first) {
+        memcpy(fetcher->reason, fetcher->bad_block.reason, sizeof fetcher->reason);
+        return fetcher->bad_block.code;
+    }
+    if (!fetcher->unpacker)
+        fetcher->unpacker = weir_unpacker_open();
+    if (!fetcher->unpacker) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "out of memory");
+        return -ENOMEM;
+    }
+    uint64_t before = atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed);
+    int rc = 0;
+    for (uint32_t piece = 0; piece < block.pieces && rc == 0; piece++)
+        rc = fetch_piece(fetcher, &block, piece, ts, rows, n);
+    if (rc == 0)
+        count_block(fetcher, &block, atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed) - before,
+                    n);
+    fetcher->bad_block.episode = -1;
+    if (rc == -EBADMSG) {
+        fetcher->bad_block.episode = episode;
+        fetcher->bad_block.camera = camera;
+        fetcher->bad_block.first = block.first;
+        fetcher->bad_block.code = rc;
+        memcpy(fetcher->bad_block.reason, fetcher->reason, sizeof fetcher->reason);
+    }
+    return rc;
+}
+
+static int from_block(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
+                      const uint8_t **bytes, size_t *length)
+{
+    struct weir_block block;
+    weir_block_of(fetcher->dataset, episode, camera, t, &block);
+    bool direct = into && block.row_bytes == into_bytes;
+    int rc = direct ? 0 : grow(fetcher, &fetcher->row, &fetcher->row_capacity, block.row_bytes);
+    if (rc < 0)
+        return rc;
+    uint8_t *row = direct ? into : fetcher->row;
+    *bytes = row;
+    *length = block.row_bytes;
+    return weir_fetch_block(fetcher, episode, camera, &t, &row, 1);
+}
+
+int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
+                     const uint8_t **bytes, size_t *length)
+{
+    struct weir_location location;
+    fetcher->file = -1;
+    int how = weir_locate(fetcher->dataset, episode, camera, t, &location);
+    if (how == WEIR_HOW_LIBRARY)
+        return through_library(fetcher, episode, camera, t, bytes, length);
+    if (how == WEIR_HOW_BLOCK)
+        return from_block(fetcher, episode, camera, t, into, into_bytes, bytes, length);
+    if (how == WEIR_HOW_EXTENT)
+        return by_extent(fetcher, &location, into, into_bytes, bytes, length);
+    weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);
+    return how;
+}

@@ -1,0 +1,61 @@
+/* fetch.h: gets the bytes of frames from any storage: an extent to read and unwrap, a block of chunks to unpack, or the
+ * library as a counted fallback. */
+#ifndef WEIR_PIPELINE_SAMPLES_FETCH_H
+#define WEIR_PIPELINE_SAMPLES_FETCH_H
+
+#include "io/io.h"
+#include "weir/dataset.h"
+#include "weir/loader.h"
+
+#include <stdatomic.h>
+
+enum { WEIR_FETCH_REASON = 256 };
+
+/* Per-thread context. */
+struct weir_fetcher {
+    struct weir_dataset *dataset; /* borrowed, like files */
+    struct weir_file_set *files;
+    struct weir_reader *reader;     /* owned */
+    struct weir_unpacker *unpacker; /* owned; NULL until the first block */
+    int file;                       /* index of the last file read; -1 = none */
+    uint8_t *buffer;                /* stored bytes; grows on demand */
+    size_t capacity;
+    uint8_t *row; /* a frame assembled from chunks */
+    size_t row_capacity;
+    struct { /* the last block that failed: all its frames fail alike */
+        int episode, camera, first, code;
+        char reason[WEIR_FETCH_REASON];
+    } bad_block;
+    _Atomic uint64_t fallbacks, fallback_bytes; /* frames read through the library */
+    struct {
+        _Atomic uint64_t frames, blocks, chunks, frame_bytes, unpacked_bytes, stored_bytes, read_bytes;
+    } chunks;                       /* weir_fetch_add_chunks */
+    char reason[WEIR_FETCH_REASON]; /* of the last failure */
+};
+
+/* files: a set that weir_fetch_files filled from the same dataset. */
+int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset, struct weir_file_set *files,
+                      const char *io, struct weir_err *err);
+void weir_fetcher_close(struct weir_fetcher *fetcher);
+
+/* Adds the dataset's files to a new set. */
+int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **files);
+
+/* Gets a frame's bytes. *bytes points into the fetcher's buffer, the engine's memory, or `into` if that is not NULL and
+ * the frame has exactly into_bytes. Valid until the next call. Returns 0, or a negative code with fetcher->reason. */
+int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
+                     const uint8_t **bytes, size_t *length);
+
+/* Until weir_fetcher_end, frames belong to this task of the run (from 0), whose extents may have been read ahead (ahead
+ * NULL: none). */
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t task_number);
+void weir_fetcher_end(struct weir_fetcher *fetcher);
+
+/* Adds this fetcher's totals for blocks. Any thread. */
+void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts);
+
+/* Assembles n frames of one block (weir_shares_blocks), unpacking each chunk once: frame ts[i] goes to rows[i], of the
+ * block's row_bytes. Returns 0, or a negative code with fetcher->reason when none was assembled. */
+int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n);
+
+#endif

@@ -1,0 +1,27 @@
+#include "pipeline/samples/placement.h"
+#include "base/resources.h"
+#include "pipeline/gpu/gpu.h"
+
+#include <string.h>
+
+/* "cuda" is the local rank's GPU; GPU 0 where the launcher makes only one visible to each process. If counting GPUs
+ * fails, opening one fails too, and reports why. */
+static void choose_gpu(struct weir_placement *p, const struct weir_loader_config *config)
+{
+    weir_device_parse(config->device, &p->gpu, NULL);
+    if (p->gpu < 0 || strcmp(config->device, "cuda") != 0 || config->local_size <= 1)
+        return;
+    if (weir_device_count(&p->gpus, NULL) < 0 || p->gpus < 1)
+        p->gpus = 0;
+    else
+        p->gpu = config->local_rank % p->gpus;
+}
+
+void weir_placement_find(struct weir_placement *placement, const struct weir_loader_config *config)
+{
+    struct weir_cores cores;
+    *placement = (struct weir_placement){0};
+    weir_cores_read(&cores, "");
+    placement->cores = weir_cores_part(&cores, config->local_size, config->local_cores);
+    choose_gpu(placement, config);
+}

@@ -1,0 +1,39 @@
+/* probe.h: determines the format of a camera's frames from its first readable frame. */
+#ifndef WEIR_PIPELINE_SAMPLES_PROBE_H
+#define WEIR_PIPELINE_SAMPLES_PROBE_H
+
+#include "weir/dataset.h"
+#include "weir/decoder.h"
+
+struct weir_camera_probe {
+    int width, height;
+    enum weir_frame_kind kind;
+    struct weir_image_info image; /* for cameras that are not raw */
+    int episode, t;               /* of the probed frame */
+};
+
+/* Returns the kind found in the header of the probed frame (WEIR_FRAME_PNG for depth, too); without one, the camera's.
+ */
+enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
+
+/* Probes every camera. tolerant: skips up to 256 bad frames per camera. */
+int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
+                       struct weir_err *err);
+
+/* Probes one camera, always tolerant. Returns 0 with a width of 0 when no frame is readable; negative on a resource
+ * shortage (base/shortage.h) or when no decoder supports the frames. */
+int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err);
+
+/* Returns 1 when a camera's image size differs between files, judged by the first readable frame of each; 0 when not;
+ * negative on a resource shortage (base/shortage.h). */
+int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
+
+/* Prepends to a memory error the name of the frame that determined the image size, if that exceeds 4096 x 4096 pixels.
+ */
+void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
+
+/* Stores the seconds that one thread takes to fetch one frame of the camera: the median over n frames spread over the
+ * dataset; 0 when none is readable. Returns 0, or negative with err on a resource shortage (base/shortage.h). */
+int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* shared.h: state shared by the threads of a run: the loader's modules, opened in dependency order. Read by workers,
+ * GPU threads and the consumer; each part documents its writer. */
+#ifndef WEIR_PIPELINE_SAMPLES_SHARED_H
+#define WEIR_PIPELINE_SAMPLES_SHARED_H
+
+#include "pipeline/samples/batch_layout.h"
+#include "pipeline/samples/completion.h"
+#include "pipeline/samples/faults.h"
+#include "pipeline/samples/file_watch.h"
+#include "pipeline/samples/frame_cache.h"
+#include "pipeline/samples/norm.h"
+#include "pipeline/samples/placement.h"
+#include "pipeline/samples/probe.h"
+#include "pipeline/samples/read_ahead.h"
+#include "pipeline/samples/slot.h"
+#include "pipeline/samples/sources.h"
+#include "pipeline/samples/views.h"
+#include "weir/loader.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+
+struct weir_upload;
+struct weir_gpu_decode;
+
+/* The resolved configuration. Constant once the loader is open. */
+struct weir_setup {
+    struct weir_loader_config config; /* with automatic values resolved */
+    struct weir_placement placement;
+    struct weir_decoder_choice decoder;
+    struct weir_dataset *dataset;
+    struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
+    struct weir_view views[WEIR_CAMERAS_MAX];     /* applied by workers */
+    struct weir_view out_views[WEIR_CAMERAS_MAX]; /* result in a batch: the same, unless the GPU crops and resizes */
+    int block_rows;                               /* maximum frames per block of chunks; 0 = no blocks */
+    struct weir_sampler *sampler;
+    uint64_t total; /* batches of the run */
+    struct weir_norm qpos, actions;
+    struct weir_batch_layout layout; /* of the slots */
+};
+
+/* The modules. Each header documents its threads. */
+struct weir_shared {
+    struct weir_setup setup;
+    struct weir_recorder *recorder; /* NULL = nothing is timed */
+    struct weir_file_set *files;
+    struct weir_reading reading; /* the engine, and read-ahead */
+    struct weir_slots slots;
+    struct weir_completion completion;
+    struct weir_upload *upload;     /* to a GPU; NULL = batches are the slots' */
+    struct weir_gpu_decode *decode; /* JPEG decoding on the GPU; NULL = none */
+    struct weir_frame_cache cache;
+    struct weir_faults faults;
+    struct weir_file_watch watch;
+    struct weir_sources sources; /* figures by camera and file */
+    alignas(64) _Atomic uint64_t next_task;
+};
+
+#endif
