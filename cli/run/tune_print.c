@@ -1,4 +1,4 @@
-#include "cli/tune_print.h"
+#include "cli/run/tune_print.h"
 #include "base/files.h"
 
 #include "analyze/trials/words.h"

@@ -2,7 +2,7 @@
 #include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
-#include "cli/tune_print.h"
+#include "cli/run/tune_print.h"
 #include "weir/base.h"
 
 #include <errno.h>

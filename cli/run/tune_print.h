@@ -1,7 +1,7 @@
 /* tune_print.h: a call of weir tune, and its outputs: the curve and the command line, one JSON object, a file for
  * --config. */
-#ifndef WEIR_CLI_TUNE_PRINT_H
-#define WEIR_CLI_TUNE_PRINT_H
+#ifndef WEIR_CLI_RUN_TUNE_PRINT_H
+#define WEIR_CLI_RUN_TUNE_PRINT_H
 
 #include "analyze/tuning/tune_trials.h"
 #include "base/gz_file.h"
