@@ -145,19 +145,13 @@ static void add(char choices[CHOICES_MAX], const char *name)
 void weir_loader_options_complete(void)
 {
     const char *name, *summary, *why_not;
+    if (strchr(io_choices, '|'))
+        return;
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
         add(io_choices, name);
     for (int i = 0; weir_decoder_row(i, &name, &summary, &why_not); i++)
         if (weir_decoder_check(name, NULL) != -EINVAL) /* the other decoders are chosen by magic bytes */
             add(decoder_choices, name);
-}
-
-const struct weir_opt *weir_loader_option(const char *name)
-{
-    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
-        if (strcmp(opt->name, name) == 0)
-            return opt;
-    return NULL;
 }
 
 void weir_loader_options_dataset(const struct weir_loader_config *from, struct weir_dataset_config *to)

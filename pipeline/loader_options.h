@@ -23,12 +23,9 @@ enum {
 /* Offsets are into struct weir_loader_config. A row without a name ends the table. */
 extern const struct weir_opt weir_loader_opts[];
 
-/* Adds the names of I/O engines and decoders to their options. Call once per process, before the table is printed or
- * completed; parsing works without it. */
+/* Adds the names of I/O engines and decoders to their options. Call before the table is printed or completed;
+ * parsing works without it. Further calls do nothing. Not thread-safe. */
 void weir_loader_options_complete(void);
-
-/* Returns the row with this name, or NULL. */
-const struct weir_opt *weir_loader_option(const char *name);
 
 /* Copies the options that select and open a dataset. Leaves the other members of `to` unchanged. */
 void weir_loader_options_dataset(const struct weir_loader_config *from, struct weir_dataset_config *to);
