@@ -36,14 +36,15 @@ DATA = {
 
 class Situation:
     """cores: by affinity; loops: busy loops beside; quota: cores of a control group; disk: its limit of reads; fake:
-    WEIR_FAKE_CUDA of the stand-in for a GPU; needs: cores; late: what the task that completed most of the batches that
+    WEIR_FAKE_CUDA of the stand-in for a GPU; steal: fraction of the cores that a hypervisor took, put into the log and
+    judged again, as no test can make it; needs: cores; late: what the task that completed most of the batches that
     were waited for was of; also: causes that must be named, too."""
 
     def __init__(self, name, expected, data, options, env=None, cores=None, loops=0, quota=0, disk=None, fake=None,
-                 needs=1, late=None, also=()):
+                 needs=1, late=None, also=(), steal=0):
         self.name, self.data, self.options = name, data, options
         self.expected = expected if isinstance(expected, set) else {expected}
-        self.env, self.late, self.also = env or {}, late or {}, set(also)
+        self.env, self.late, self.also, self.steal = env or {}, late or {}, set(also), steal
         self.cores, self.loops, self.quota, self.disk, self.fake, self.needs = cores, loops, quota, disk, fake, needs
 
 
@@ -66,6 +67,9 @@ SITUATIONS = [
     S("one-core", "decode", "jpegs", "--io pread --num-workers 1 --seconds 1", cores=1),
     # storage
     S("latency", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}),
+    S("latency-steal", "storage-latency", "jpegs", MEASURED, {"WEIR_SLOW_US": 2000}, steal=0.06, also=["host"]),
+    S("latency-crowded", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}, loops=1),
+    S("decode-steal", "host", "jpegs", MEASURED, steal=0.4),
     S("latency-partly", STORAGE, "small", f"{MEASURED} --step-ms 5", {"WEIR_SLOW_US": 2000}),
     S("bandwidth", "storage-bandwidth", "raw", MEASURED, {"WEIR_SLOW_BYTES_PER_S": 120000000}),
     S("tail", "storage-tail", "small", MEASURED, {"WEIR_SLOW_US": 60000, "WEIR_SLOW_EVERY": 53}),

@@ -144,9 +144,23 @@ def verdict_of(place, situation, loops):
             remove(group)
     if done.returncode:
         sys.exit(f"{situation.name}: {' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
-    tables = [t for t in map(json.loads, log.open(encoding="utf-8")) if t["type"] == "stages"]
     text = done.stdout[done.stdout.index("verdict: "):]
-    return tables[-1], text
+    if situation.steal:
+        return with_steal(place, log, situation.steal)
+    return [t for t in map(json.loads, log.open(encoding="utf-8")) if t["type"] == "stages"][-1], text
+
+
+def with_steal(place, log, part):
+    """The verdict that weir report gives for the log of a real run when the hypervisor took this part of its cores. No
+    test can make a hypervisor take any: the figure is put into the log, as a fraction of the cores of the run."""
+    records = [json.loads(line) for line in log.open(encoding="utf-8")]
+    for record in records:
+        if record["type"] == "stages":
+            record["machine"]["steal_cores"] = part * record["machine"]["cores_usable"]
+    log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    report = subprocess.run([str(place.weir), "report", str(log)], check=True, capture_output=True, text=True).stdout
+    data = subprocess.run([str(place.weir), "report", str(log), "--json"], check=True, capture_output=True, text=True).stdout
+    return json.loads(data)["runs"][-1]["reports"][-1], report[report.rindex("verdict: "):]
 
 
 def is_crowded(table):
