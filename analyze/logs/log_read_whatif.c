@@ -28,7 +28,7 @@ static void read_rung(struct weir_log_at *at, const json_t *from, struct weir_wh
     rung->ratio_low = weir_log_double(at, from, "ratio_low", 0);
     rung->ratio_high = weir_log_double(at, from, "ratio_high", 0);
     rung->data_wait = weir_log_double(at, from, "data_wait_fraction", -1);
-    rung->turns = weir_log_int(at, from, "turns");
+    rung->trials = weir_log_int(at, from, "turns");
 }
 
 static void read_change(struct weir_log_at *at, const json_t *from, struct weir_whatif_change *change)
@@ -39,7 +39,7 @@ static void read_change(struct weir_log_at *at, const json_t *from, struct weir_
     optional_text(from, "limit", change->limit, sizeof change->limit);
     optional_text(from, "why", change->why, sizeof change->why);
     change->predicted = fmax(weir_log_double(at, from, "predicted", 0), 0);
-    change->turns = weir_log_int(at, from, "turns");
+    change->trials = weir_log_int(at, from, "turns");
     change->measured = weir_log_double(at, from, "measured", 0);
     change->measured_low = weir_log_double(at, from, "measured_low", 0);
     change->measured_high = weir_log_double(at, from, "measured_high", 0);

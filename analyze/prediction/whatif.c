@@ -29,7 +29,7 @@ struct weir_whatif_change *weir_whatif_add_change(struct weir_whatif *found, con
 
 bool weir_whatif_is_checked(const struct weir_whatif_change *change)
 {
-    return change->turns > 0 && change->measured > 0 && change->predicted > 0;
+    return change->trials > 0 && change->measured > 0 && change->predicted > 0;
 }
 
 bool weir_whatif_is_noisy(const struct weir_whatif_change *change)
@@ -85,7 +85,7 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
         if (rung->data_wait >= 0)
             snprintf(wait, sizeof wait, "%.0f %%", 100 * rung->data_wait);
         fprintf(out, "%-46s %9.0f %6.2fx %-15s %9s %5d\n", rung->name, rung->images_per_s, rung->ratio, interval, wait,
-                rung->turns);
+                rung->trials);
     }
 }
 
@@ -105,7 +105,7 @@ static void print_change(FILE *out, const struct weir_whatif_change *change, boo
     char predicted[16] = "-", measured[16] = "-", error[24] = "-";
     if (change->predicted > 0)
         snprintf(predicted, sizeof predicted, "%.2fx", change->predicted);
-    if (change->turns > 0)
+    if (change->trials > 0)
         snprintf(measured, sizeof measured, "%.2fx", change->measured);
     if (weir_whatif_is_checked(change))
         snprintf(error, sizeof error, "%+.1f %%%s", 100 * weir_whatif_error(change),
@@ -172,7 +172,7 @@ static void rung_json(struct weir_json *json, const struct weir_whatif_rung *run
         weir_json_double(json, "ratio_low", rung->ratio_low);
         weir_json_double(json, "ratio_high", rung->ratio_high);
         weir_json_known(json, "data_wait_fraction", rung->data_wait);
-        weir_json_int(json, "turns", rung->turns);
+        weir_json_int(json, "turns", rung->trials);
     }
     weir_json_end(json, '}');
 }
@@ -191,8 +191,8 @@ static void change_json(struct weir_json *json, const struct weir_whatif_change 
     weir_json_known(json, "predicted", change->predicted > 0 ? change->predicted : -1);
     known_text(json, "limit", change->limit);
     known_text(json, "why", change->why);
-    weir_json_int(json, "turns", change->turns);
-    if (change->turns > 0) {
+    weir_json_int(json, "turns", change->trials);
+    if (change->trials > 0) {
         weir_json_double(json, "measured", change->measured);
         weir_json_double(json, "measured_low", change->measured_low);
         weir_json_double(json, "measured_high", change->measured_high);

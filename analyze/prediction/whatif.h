@@ -19,7 +19,7 @@ struct weir_whatif_rung {
     double images_per_s, ratio;   /* medians; ratio: of the run as it is, round by round */
     double ratio_low, ratio_high; /* the interval of its median */
     double data_wait;             /* 0..1; -1 = not known */
-    int turns;
+    int trials;
 };
 
 struct weir_whatif_change {
@@ -29,7 +29,7 @@ struct weir_whatif_change {
     double predicted;             /* images/s over those of the run as it is; 0 = no prediction */
     char limit[32];               /* the resource that is the limit then; empty = not known */
     char why[WEIR_WHATIF_WHY];    /* not empty: why it was not predicted, or not checked */
-    int turns;                    /* of --check; 0 = it was not */
+    int trials;                   /* of --check; 0 = it was not */
     double measured, measured_low, measured_high;
     double noise; /* of the two identical runs beside it: images/s of one over the other's, less 1 */
 };

@@ -9,8 +9,8 @@ static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, 
 /* A format beside the one that is there. */
 struct rival {
     const struct weir_grid_format *format;
-    const struct weir_cell *cell[2]; /* best, warm and cold */
-    enum weir_relation relation[2];  /* to the source's best */
+    const struct weir_candidate *candidate[2]; /* best, warm and cold */
+    enum weir_relation relation[2];            /* to the source's best */
     struct weir_interval ratio[2];
     double size_times; /* bytes of a frame beside the source's; 0 = not known */
 };
@@ -46,11 +46,11 @@ static void compare(struct field *field)
     for (int i = 0; i < field->n; i++) {
         struct rival *r = &field->rivals[i];
         for (int cold = 0; cold < 2; cold++) {
-            const struct weir_cell *source = field->source->cell[cold];
+            const struct weir_candidate *source = field->source->candidate[cold];
             r->relation[cold] = WEIR_UNKNOWN;
-            if (!r->cell[cold] || !source)
+            if (!r->candidate[cold] || !source)
                 continue;
-            weir_cell_ratio(r->cell[cold], source, &r->ratio[cold]);
+            weir_candidate_ratio(r->candidate[cold], source, &r->ratio[cold]);
             r->relation[cold] = weir_relation_of(&r->ratio[cold]);
         }
         if (field->source->format->bytes_each > 0)
@@ -64,10 +64,10 @@ static void find_rivals(struct field *field, const struct weir_grid *grid)
     for (int f = 0; f < grid->n_formats && field->n < WEIR_GRID_FORMATS; f++) {
         struct rival r = {.format = &grid->formats[f]};
         for (int cold = 0; cold < 2; cold++) {
-            r.cell[cold] = weir_grid_best(grid, f, cold);
-            field->measured[cold] |= r.cell[cold] != NULL;
+            r.candidate[cold] = weir_grid_best(grid, f, cold);
+            field->measured[cold] |= r.candidate[cold] != NULL;
         }
-        if (r.cell[0] || r.cell[1])
+        if (r.candidate[0] || r.candidate[1])
             field->rivals[field->n++] = r;
     }
     for (int i = 0; i < field->n; i++)
@@ -93,9 +93,9 @@ static double gain(const struct rival *r)
     return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
 }
 
-static double seconds_of(const struct weir_turn *turn)
+static double seconds_of(const struct weir_trial *trial)
 {
-    return turn->measured.seconds;
+    return trial->measured.seconds;
 }
 
 /* Faster by more than a conversion is worth, whatever in its interval is true. Cold turns are an epoch, which of a
@@ -104,7 +104,7 @@ static bool is_worthwhile(const struct rival *r)
 {
     return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
            (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES &&
-            weir_cell_median(r->cell[1], seconds_of) >= COLD_TURN_S);
+            weir_candidate_median(r->candidate[1], seconds_of) >= COLD_TURN_S);
 }
 
 static bool is_better(const struct rival *r)
@@ -134,13 +134,13 @@ static struct rival *choose(struct field *field)
 static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation relation)
 {
     const char *names[WEIR_GRID_FORMATS];
-    int n = 0, cold = chosen->cell[0] ? 0 : 1;
+    int n = 0, cold = chosen->candidate[0] ? 0 : 1;
     for (int i = 0; i < field->n; i++) {
         const struct rival *r = &field->rivals[i];
         struct weir_interval ratio;
-        if (r == chosen || !r->cell[cold])
+        if (r == chosen || !r->candidate[cold])
             continue;
-        weir_cell_ratio(r->cell[cold], chosen->cell[cold], &ratio);
+        weir_candidate_ratio(r->candidate[cold], chosen->candidate[cold], &ratio);
         if (weir_relation_of(&ratio) == relation &&
             (r == field->source || !slower_somewhere(r) || !faster_somewhere(r)))
             names[n++] = r->format->name;
@@ -194,13 +194,13 @@ static int objections(struct text *text, const struct field *field, const struct
 static void nearest(struct text *text, const struct field *field, const struct rival *chosen)
 {
     const struct rival *best = NULL;
-    int cold = chosen->cell[0] ? 0 : 1;
+    int cold = chosen->candidate[0] ? 0 : 1;
     double most = 0;
     for (int i = 0; i < field->n; i++) {
         struct weir_interval ratio;
-        if (&field->rivals[i] == chosen || !field->rivals[i].cell[cold])
+        if (&field->rivals[i] == chosen || !field->rivals[i].candidate[cold])
             continue;
-        weir_cell_ratio(field->rivals[i].cell[cold], chosen->cell[cold], &ratio);
+        weir_candidate_ratio(field->rivals[i].candidate[cold], chosen->candidate[cold], &ratio);
         if (ratio.n > 0 && ratio.median > most) {
             most = ratio.median;
             best = &field->rivals[i];
@@ -212,10 +212,10 @@ static void nearest(struct text *text, const struct field *field, const struct r
         say(text, "nothing else was measured beside it");
 }
 
-static double width(const struct weir_cell *cell)
+static double width(const struct weir_candidate *candidate)
 {
     struct weir_interval interval;
-    weir_cell_interval(cell, weir_turn_images_per_s, &interval);
+    weir_candidate_interval(candidate, weir_trial_images_per_s, &interval);
     return interval.median > 0 ? (interval.high - interval.low) / 2 / interval.median : 0;
 }
 
@@ -227,8 +227,8 @@ static bool only_noise(const struct field *field, double *widest)
     for (int i = 0; i < field->n; i++) {
         const struct rival *r = &field->rivals[i];
         for (int cold = 0; cold < 2; cold++) {
-            if (r->cell[cold] && width(r->cell[cold]) > *widest)
-                *widest = width(r->cell[cold]);
+            if (r->candidate[cold] && width(r->candidate[cold]) > *widest)
+                *widest = width(r->candidate[cold]);
             if (r == field->source || r->relation[cold] == WEIR_UNKNOWN)
                 continue;
             n++;
@@ -243,11 +243,12 @@ static bool only_noise(const struct field *field, double *widest)
 static void by_cpu(struct text *text, const struct field *field)
 {
     const struct rival *least = NULL;
-    int cold = field->source->cell[0] ? 0 : 1;
-    double lowest = 0, of_source = weir_cell_median(field->source->cell[cold], weir_turn_cpu_s_per_1000_images);
+    int cold = field->source->candidate[0] ? 0 : 1;
+    double lowest = 0,
+           of_source = weir_candidate_median(field->source->candidate[cold], weir_trial_cpu_s_per_1000_images);
     for (int i = 0; i < field->n; i++) {
-        const struct weir_cell *cell = field->rivals[i].cell[cold];
-        double cpu_s = cell ? weir_cell_median(cell, weir_turn_cpu_s_per_1000_images) : -1;
+        const struct weir_candidate *candidate = field->rivals[i].candidate[cold];
+        double cpu_s = candidate ? weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images) : -1;
         if (cpu_s > 0 && (!least || cpu_s < lowest)) {
             least = &field->rivals[i];
             lowest = cpu_s;
@@ -282,7 +283,7 @@ static void advise_format(struct text *text, const struct field *field, const st
         say(text, " than %s; ", field->source->format->name);
     }
     size_t begin = text->used;
-    const char *state = field->measured[0] && field->measured[1] ? chosen->cell[0] ? " warm" : " cold" : "";
+    const char *state = field->measured[0] && field->measured[1] ? chosen->candidate[0] ? " warm" : " cold" : "";
     int n = list(text, field, chosen, WEIR_SAME);
     if (n > 0)
         say(text, " %s within 3 %%%s", n > 1 ? "are" : "is", state);
@@ -325,13 +326,14 @@ static const struct {
     {"10_", "the validation step bounds it", "the data is no limit"},
 };
 
-static void advise_next(struct text *text, const struct weir_grid *grid, const struct weir_cell *cell, double step_ms)
+static void advise_next(struct text *text, const struct weir_grid *grid, const struct weir_candidate *candidate,
+                        double step_ms)
 {
     char settings[256];
-    double part, wait = weir_cell_median(cell, weir_turn_data_wait);
-    const struct weir_turn *turn = weir_cell_typical(cell);
-    const struct weir_report_row *stage = turn ? weir_turn_bound(turn, &part) : NULL;
-    weir_grid_settings(grid, cell, settings, sizeof settings);
+    double part, wait = weir_candidate_median(candidate, weir_trial_data_wait);
+    const struct weir_trial *trial = weir_candidate_typical(candidate);
+    const struct weir_report_row *stage = trial ? weir_trial_bound(trial, &part) : NULL;
+    weir_grid_settings(grid, candidate, settings, sizeof settings);
     say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
     if (step_ms > 0 && wait < STEP_WAIT) {
         say(text,
@@ -354,9 +356,9 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
         : first >= 'a' ? (char)(first - 'a' + 'A')
                        : first,
         causes[i].why + 1, stage->name, 100 * part, stage->side == WEIR_SIDE_WORKER ? "workers'" : "loop's");
-    if (cell->limit_cell >= 0) {
+    if (candidate->limit_candidate >= 0) {
         struct weir_interval of_limit;
-        weir_cell_ratio(cell, &grid->cells[cell->limit_cell], &of_limit);
+        weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &of_limit);
         if (of_limit.n > 0)
             say(text, "; %.0f %% of the rate without reading", 100 * of_limit.median);
     }
@@ -372,14 +374,14 @@ void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advic
     if (field.n == 0) {
         const char *why = "";
         for (int i = grid->n - 1; i >= 0; i--)
-            why = *grid->cells[i].why ? grid->cells[i].why : why;
+            why = *grid->candidates[i].why ? grid->candidates[i].why : why;
         say(&format, "Nothing was measured%s%s.", *why ? ": " : "", why);
         say(&next, "%s", *why ? "Run the command below by itself to see more." : "Give it more time: --max-minutes.");
         return;
     }
     const struct rival *chosen = choose(&field);
-    advice->cold_best = !chosen->cell[0];
-    advice->best = chosen->cell[advice->cold_best];
+    advice->cold_best = !chosen->candidate[0];
+    advice->best = chosen->candidate[advice->cold_best];
     advise_format(&format, &field, chosen);
     advise_next(&next, grid, advice->best, step_ms);
 }

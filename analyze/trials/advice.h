@@ -6,11 +6,11 @@
 #include "analyze/trials/grid.h"
 
 struct weir_advice {
-    char format[1024];            /* the first sentence */
-    char next[1024];              /* the second */
-    const struct weir_cell *best; /* of the format that the first one names: the cell to take; NULL = nothing was
+    char format[1024];                 /* the first sentence */
+    char next[1024];                   /* the second */
+    const struct weir_candidate *best; /* of the format that the first one names: the cell to take; NULL = nothing was
                                      measured */
-    bool cold_best;               /* nothing was measured warm, or it counts cold */
+    bool cold_best;                    /* nothing was measured warm, or it counts cold */
 };
 
 /* The rule: the source is kept unless another format is at least 1.1 times as fast in one state of the page cache (all

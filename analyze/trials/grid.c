@@ -1,4 +1,5 @@
 #include "analyze/trials/grid.h"
+#include "analyze/trials/words.h"
 #include "weir/decoder.h"
 
 #include <errno.h>
@@ -6,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ARGS_MAX = 64 };
 
 typedef char list_values[WEIR_GRID_LIST][32];
 
@@ -41,8 +40,8 @@ struct dimension {
     const char *preset; /* what weir run takes without the option */
 };
 #define DIMENSION(field)                                                                                               \
-    offsetof(struct weir_grid_config, field), offsetof(struct weir_cell_settings, field),                              \
-        sizeof((struct weir_cell_settings *)0)->field
+    offsetof(struct weir_grid_config, field), offsetof(struct weir_candidate_settings, field),                         \
+        sizeof((struct weir_candidate_settings *)0)->field
 static const struct dimension dimensions[] = {
     {"num-workers", DIMENSION(num_workers), 0, 512, true, "auto"},
     {"prefetch", DIMENSION(prefetch), 1, 4096, true, "auto"},
@@ -53,7 +52,7 @@ static const struct dimension dimensions[] = {
 };
 enum { N_DIMENSIONS = sizeof dimensions / sizeof dimensions[0] };
 
-static char *value_of(const struct weir_cell_settings *settings, int d)
+static char *value_of(const struct weir_candidate_settings *settings, int d)
 {
     return (char *)settings + dimensions[d].value;
 }
@@ -108,86 +107,61 @@ int weir_grid_check(const struct weir_grid_config *config, struct weir_err *err)
 
 /* ---- command lines ---- */
 
-struct args {
-    char *argv[ARGS_MAX + 1];
-    int n;
-    bool failed;
-};
-
-static void add(struct args *args, const char *text)
-{
-    if (args->n == ARGS_MAX || !(args->argv[args->n] = strdup(text)))
-        args->failed = true;
-    else
-        args->argv[++args->n] = NULL;
-}
-
-static void add_number(struct args *args, const char *option, double value)
+static void add_number(struct weir_words *words, const char *option, double value)
 {
     char text[32];
     snprintf(text, sizeof text, "%.9g", value);
-    add(args, option);
-    add(args, text);
+    weir_words_add_option(words, option, text);
 }
 
-static void add_settings(struct args *args, const struct weir_cell *cell)
+static void add_settings(struct weir_words *words, const struct weir_candidate *candidate)
 {
     for (int d = 0; d < N_DIMENSIONS; d++) {
-        char option[32];
-        const char *value = value_of(&cell->settings, d);
-        if (strcmp(value, dimensions[d].preset) == 0)
-            continue;
-        snprintf(option, sizeof option, "--%s", dimensions[d].name);
-        add(args, option);
-        add(args, value);
+        const char *value = value_of(&candidate->settings, d);
+        if (strcmp(value, dimensions[d].preset) != 0)
+            weir_words_add_option(words, dimensions[d].name, value);
     }
 }
 
-static int make_argv(struct weir_cell *cell, const struct weir_grid_config *config)
+static int make_argv(struct weir_candidate *candidate, const struct weir_grid_config *config)
 {
-    const struct weir_grid_format *format = &config->formats[cell->format];
-    struct args args = {.n = 0};
-    add(&args, "weir");
-    add(&args, "run");
-    add(&args, format->path);
-    for (const char *const *arg = config->source_only; arg && *arg && format->is_source; arg++)
-        add(&args, *arg);
-    for (const char *const *arg = config->common; arg && *arg; arg++)
-        add(&args, *arg);
-    add_settings(&args, cell);
-    if (config->step_ms > 0 && !cell->limit)
-        add_number(&args, "--step-ms", config->step_ms);
-    if (cell->cold)
-        add(&args, "--cold");
-    if (cell->limit) { /* the same few batches again and again: what is loaded before it is measured is not much */
-        add(&args, "--no-shuffle");
-        add_number(&args, "--max-batches", format->limit_batches);
+    const struct weir_grid_format *format = &config->formats[candidate->format];
+    struct weir_words words = {0};
+    weir_words_add(&words, "weir");
+    weir_words_add(&words, "run");
+    weir_words_add(&words, format->path);
+    if (format->is_source)
+        weir_words_add_all(&words, config->source_only);
+    weir_words_add_all(&words, config->common);
+    add_settings(&words, candidate);
+    if (config->step_ms > 0 && !candidate->limit)
+        add_number(&words, "step-ms", config->step_ms);
+    if (candidate->cold)
+        weir_words_add_option(&words, "cold", NULL);
+    if (candidate->limit) { /* few batches, again and again: they are loaded into memory before the measurement */
+        weir_words_add_option(&words, "no-shuffle", NULL);
+        add_number(&words, "max-batches", format->limit_batches);
     }
-    add_number(&args, "--seconds", config->seconds);
-    add(&args, "--json");
-    cell->argv = args.failed ? NULL : malloc(sizeof *cell->argv * (size_t)(args.n + 1));
-    if (cell->argv) {
-        memcpy(cell->argv, args.argv, sizeof *cell->argv * (size_t)(args.n + 1));
-        return 0;
-    }
-    for (int i = 0; i < args.n; i++)
-        free(args.argv[i]);
-    return -ENOMEM;
+    add_number(&words, "seconds", config->seconds);
+    weir_words_add_option(&words, "json", NULL);
+    candidate->argv = words.argv;
+    return words.failed ? -ENOMEM : 0;
 }
 
-/* ---- cells ---- */
+/* ---- candidates ---- */
 
-static struct weir_cell *add_cell(struct weir_grid *grid, const struct weir_cell *cell,
-                                  const struct weir_grid_config *config, struct weir_err *err)
+static struct weir_candidate *add_candidate(struct weir_grid *grid, const struct weir_candidate *candidate,
+                                            const struct weir_grid_config *config, struct weir_err *err)
 {
-    if (grid->n == WEIR_GRID_CELLS) {
-        weir_err_set(err, -EINVAL, "the grid has more than %d cells; give the options fewer values", WEIR_GRID_CELLS);
+    if (grid->n == WEIR_GRID_CANDIDATES) {
+        weir_err_set(err, -EINVAL, "the grid has more than %d cells; give the options fewer values",
+                     WEIR_GRID_CANDIDATES);
         return NULL;
     }
-    struct weir_cell *added = &grid->cells[grid->n];
-    *added = *cell;
+    struct weir_candidate *added = &grid->candidates[grid->n];
+    *added = *candidate;
     if (make_argv(added, config) < 0) {
-        weir_err_set(err, -ENOMEM, "out of memory, or more than %d arguments for weir run", ARGS_MAX);
+        weir_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
     grid->n++;
@@ -195,22 +169,23 @@ static struct weir_cell *add_cell(struct weir_grid *grid, const struct weir_cell
 }
 
 /* The cell whose bytes come from memory, made when it is not there. Prefetch and engine have no part in it. */
-static int limit_of(struct weir_grid *grid, const struct weir_cell *cell, const struct weir_grid_config *config,
-                    struct weir_err *err)
+static int limit_of(struct weir_grid *grid, const struct weir_candidate *candidate,
+                    const struct weir_grid_config *config, struct weir_err *err)
 {
-    struct weir_cell limit = {.format = cell->format, .limit = true, .limit_cell = -1, .settings = cell->settings};
-    if (config->formats[cell->format].limit_batches == 0 || config->step_ms > 0)
+    struct weir_candidate limit = {
+        .format = candidate->format, .limit = true, .limit_candidate = -1, .settings = candidate->settings};
+    if (config->formats[candidate->format].limit_batches == 0 || config->step_ms > 0)
         return -1;
     snprintf(limit.settings.io, sizeof limit.settings.io, "null");
     snprintf(limit.settings.prefetch, sizeof limit.settings.prefetch, "auto");
     for (int i = 0; i < grid->n; i++)
-        if (grid->cells[i].limit && grid->cells[i].format == limit.format &&
-            memcmp(&grid->cells[i].settings, &limit.settings, sizeof limit.settings) == 0)
+        if (grid->candidates[i].limit && grid->candidates[i].format == limit.format &&
+            memcmp(&grid->candidates[i].settings, &limit.settings, sizeof limit.settings) == 0)
             return i;
-    return add_cell(grid, &limit, config, err) ? grid->n - 1 : -EINVAL;
+    return add_candidate(grid, &limit, config, err) ? grid->n - 1 : -EINVAL;
 }
 
-static void set_settings(struct weir_cell_settings *settings, const struct lists *lists, int combination)
+static void set_settings(struct weir_candidate_settings *settings, const struct lists *lists, int combination)
 {
     memset(settings, 0, sizeof *settings); /* compared whole */
     for (int d = N_DIMENSIONS - 1; d >= 0; d--) {
@@ -220,29 +195,30 @@ static void set_settings(struct weir_cell_settings *settings, const struct lists
 }
 
 /* Decoders of a GPU are for batches on one. */
-static bool goes_together(const struct weir_cell_settings *settings)
+static bool goes_together(const struct weir_candidate_settings *settings)
 {
     bool gpu = strncmp(settings->device, "cuda", 4) == 0;
     return weir_decoder_check_device(settings->decoder, gpu, NULL) != -EINVAL;
 }
 
-static int add_cells(struct weir_grid *grid, const struct weir_grid_config *config, const struct lists *lists,
-                     bool cold, struct weir_err *err)
+static int add_candidates(struct weir_grid *grid, const struct weir_grid_config *config, const struct lists *lists,
+                          bool cold, struct weir_err *err)
 {
     int combinations = 1;
     for (int d = 0; d < N_DIMENSIONS; d++)
         combinations *= lists->n[d]; /* 16 to the 6th fits */
     for (int f = 0; f < config->n_formats; f++) {
         for (int c = 0; c < combinations; c++) {
-            struct weir_cell cell = {.format = f, .cold = cold, .limit_cell = -1, .default_cell = c == 0};
-            set_settings(&cell.settings, lists, c);
-            if (!goes_together(&cell.settings))
+            struct weir_candidate candidate = {
+                .format = f, .cold = cold, .limit_candidate = -1, .default_candidate = c == 0};
+            set_settings(&candidate.settings, lists, c);
+            if (!goes_together(&candidate.settings))
                 continue;
-            struct weir_cell *added = add_cell(grid, &cell, config, err);
+            struct weir_candidate *added = add_candidate(grid, &candidate, config, err);
             int limit = added && !cold ? limit_of(grid, added, config, err) : -1;
             if (!added || limit < -1)
                 return err->code ? err->code : -ENOMEM;
-            added->limit_cell = limit;
+            added->limit_candidate = limit;
         }
     }
     return 0;
@@ -255,14 +231,14 @@ int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config
     *grid = (struct weir_grid){.formats = config->formats, .n_formats = config->n_formats};
     int rc = read_lists(config, &lists, &own);
     if (rc == 0)
-        grid->cells = calloc(WEIR_GRID_CELLS, sizeof *grid->cells);
-    if (rc == 0 && !grid->cells)
+        grid->candidates = calloc(WEIR_GRID_CANDIDATES, sizeof *grid->candidates);
+    if (rc == 0 && !grid->candidates)
         rc = weir_err_set(&own, -ENOMEM, "out of memory");
     if (rc == 0 && lists.warm)
-        rc = add_cells(grid, config, &lists, false, &own);
+        rc = add_candidates(grid, config, &lists, false, &own);
     grid->n_warm = grid->n;
     if (rc == 0 && lists.cold)
-        rc = add_cells(grid, config, &lists, true, &own);
+        rc = add_candidates(grid, config, &lists, true, &own);
     if (rc < 0) {
         weir_grid_close(grid);
         return weir_err_set(err, rc, "%s", own.text);
@@ -273,37 +249,37 @@ int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config
 void weir_grid_close(struct weir_grid *grid)
 {
     for (int i = 0; i < grid->n; i++)
-        weir_cell_free(&grid->cells[i]);
-    free(grid->cells);
+        weir_candidate_free(&grid->candidates[i]);
+    free(grid->candidates);
     memset(grid, 0, sizeof *grid);
 }
 
-void weir_grid_settings(const struct weir_grid *grid, const struct weir_cell *cell, char *text, size_t size)
+void weir_grid_settings(const struct weir_grid *grid, const struct weir_candidate *candidate, char *text, size_t size)
 {
     size_t used = 0;
     *text = '\0';
     for (int d = 0; d < N_DIMENSIONS; d++) {
         bool varies = false;
         for (int i = 0; i < grid->n; i++)
-            varies |= !grid->cells[i].limit &&
-                      strcmp(value_of(&grid->cells[i].settings, d), value_of(&grid->cells[0].settings, d)) != 0;
+            varies |= !grid->candidates[i].limit && strcmp(value_of(&grid->candidates[i].settings, d),
+                                                           value_of(&grid->candidates[0].settings, d)) != 0;
         if (varies && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "", dimensions[d].name,
-                                     value_of(&cell->settings, d));
+                                     value_of(&candidate->settings, d));
     }
 }
 
-const struct weir_cell *weir_grid_best(const struct weir_grid *grid, int format, bool cold)
+const struct weir_candidate *weir_grid_best(const struct weir_grid *grid, int format, bool cold)
 {
-    const struct weir_cell *best = NULL;
+    const struct weir_candidate *best = NULL;
     double most = -1;
     for (int i = 0; i < grid->n; i++) {
-        const struct weir_cell *cell = &grid->cells[i];
-        if (cell->limit || cell->format != format || cell->cold != cold || cell->n_turns == 0)
+        const struct weir_candidate *candidate = &grid->candidates[i];
+        if (candidate->limit || candidate->format != format || candidate->cold != cold || candidate->n_trials == 0)
             continue;
-        double median = weir_cell_median(cell, weir_turn_images_per_s);
+        double median = weir_candidate_median(candidate, weir_trial_images_per_s);
         if (median > most) {
-            best = cell;
+            best = candidate;
             most = median;
         }
     }

@@ -2,7 +2,7 @@
 #ifndef WEIR_ANALYZE_TRIALS_GRID_H
 #define WEIR_ANALYZE_TRIALS_GRID_H
 
-#include "analyze/trials/cell.h"
+#include "analyze/trials/candidate.h"
 #include "weir/base.h"
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct weir_grid_format {
     int limit_batches; /* batches of an epoch of its limit cells; 0 = it has none */
 };
 
-enum { WEIR_GRID_LIST = 16, WEIR_GRID_CELLS = 512, WEIR_GRID_FORMATS = 32 };
+enum { WEIR_GRID_LIST = 16, WEIR_GRID_CANDIDATES = 512, WEIR_GRID_FORMATS = 32 };
 
 struct weir_grid_config {
     const struct weir_grid_format *formats; /* lent to the grid */
@@ -33,7 +33,7 @@ struct weir_grid_config {
 struct weir_grid {
     const struct weir_grid_format *formats;
     int n_formats;
-    struct weir_cell *cells; /* owned: warm ones, the limits among them, then cold ones */
+    struct weir_candidate *candidates; /* owned: warm ones, the limits among them, then cold ones */
     int n, n_warm;
 };
 
@@ -44,10 +44,10 @@ int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config
 void weir_grid_close(struct weir_grid *grid);
 
 /* "num-workers 2, prefetch 4": the settings that are not the same in all cells; "" when all are. */
-void weir_grid_settings(const struct weir_grid *grid, const struct weir_cell *cell, char *text, size_t size);
+void weir_grid_settings(const struct weir_grid *grid, const struct weir_candidate *candidate, char *text, size_t size);
 
 /* The cell of this format with the highest median, not a limit; NULL when none was measured. */
-const struct weir_cell *weir_grid_best(const struct weir_grid *grid, int format, bool cold);
+const struct weir_candidate *weir_grid_best(const struct weir_grid *grid, int format, bool cold);
 
 /* "a,b" into at most WEIR_GRID_LIST values; how many, or -EINVAL with err naming the option. */
 int weir_grid_split(const char *option, const char *list, char values[WEIR_GRID_LIST][32], struct weir_err *err);

@@ -13,7 +13,7 @@
 #define WEIR_ANALYZE_TRIALS_MEASURED_RUN_H
 
 #include "analyze/logs/log_read.h"
-#include "analyze/trials/turn.h"
+#include "analyze/trials/trial.h"
 #include "weir/base.h"
 
 #include <signal.h>
@@ -28,11 +28,9 @@ struct weir_measured_run_config {
 
 /* Owns what the report refers to; large (tens of KiB). */
 struct weir_measured_run {
-    struct weir_turn turn; /* round 0 */
+    struct weir_trial trial; /* round 0 */
     struct weir_log_record record_;
 };
-
-enum { WEIR_MEASURED_ARGS = 128 };
 
 /* Runs the child and waits for its end. 0; -EINTR when interrupted, -ETIMEDOUT, -ECHILD when it failed (err has the
  * last line of its stderr), -EBADMSG when its output is not that of a measured run, -E2BIG with more than

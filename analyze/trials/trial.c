@@ -1,202 +1,140 @@
 #include "analyze/trials/trial.h"
-#include "weir/base.h"
+#include "analyze/logs/log_read.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-extern char **environ;
-
-enum { TAIL = 4096, POLL_MS = 100, PATIENCE_MS = 2000 };
-
-/* A pipe from the child, and what came through it. */
-struct stream {
-    int fd; /* -1 = closed */
-    char *bytes;
-    size_t length, capacity, max;
-    bool tail; /* of more than max bytes the last ones stay, else it is too much */
+/* Records that a trial must print. */
+struct seen {
+    bool run, measured, stages;
 };
 
-static void forget_front(struct stream *s, size_t n)
+static void add_rows(struct weir_trial *trial, const struct weir_report_row *rows, int n)
 {
-    memmove(s->bytes, s->bytes + n, s->length - n);
-    s->length -= n;
+    for (int i = 0; i < n && trial->n_stages < WEIR_TRIAL_STAGES; i++)
+        trial->stages[trial->n_stages++] = rows[i];
 }
 
-static int room(struct stream *s)
+static void take_report(struct weir_trial *trial, const struct weir_loader_report *report)
 {
-    if (s->length < s->capacity)
-        return 0;
-    if (s->capacity >= s->max && !s->tail)
-        return -E2BIG;
-    if (s->capacity >= s->max) {
-        forget_front(s, s->length / 2);
-        return 0;
-    }
-    size_t capacity = s->capacity ? 2 * s->capacity : TAIL;
-    char *bytes = realloc(s->bytes, capacity + 1);
-    if (!bytes)
-        return -ENOMEM;
-    s->bytes = bytes;
-    s->capacity = capacity;
-    return 0;
+    trial->cpu_s = report->cpu_s;
+    trial->read_bytes = (double)report->read_bytes;
+    trial->others_cores = report->prof.machine.others_cores;
+    trial->workers_wall_s = 0;
+    for (int i = 0; i < report->prof.n_workers; i++)
+        trial->workers_wall_s += report->prof.workers[i].wall_s;
+    trial->n_stages = 0;
+    add_rows(trial, report->prof.rows, report->prof.n_rows);
+    add_rows(trial, report->gpu.rows, report->gpu.n_rows);
 }
 
-static int take(struct stream *s)
+/* Moves the record of the last table to *last, unless that is NULL. */
+static void take_record(struct weir_trial *trial, struct seen *seen, struct weir_log_record *record,
+                        struct weir_log_record *last)
 {
-    int rc = room(s);
-    if (rc < 0)
-        return rc;
-    ssize_t n = read(s->fd, s->bytes + s->length, s->capacity - s->length);
-    if (n < 0)
-        return errno == EINTR || errno == EAGAIN ? 0 : -errno;
-    s->length += (size_t)n;
-    if (n == 0) {
-        close(s->fd);
-        s->fd = -1;
-    }
-    return 0;
-}
-
-/* Until both streams have ended, or it has to end before. */
-static int collect(struct stream *streams, const struct weir_trial_config *config, uint64_t end_ns)
-{
-    while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-        if (config->interrupted && *config->interrupted)
-            return -EINTR;
-        if (weir_clock_monotonic_ns() > end_ns)
-            return -ETIMEDOUT;
-        struct pollfd fds[2] = {{streams[0].fd, POLLIN, 0}, {streams[1].fd, POLLIN, 0}};
-        int n = poll(fds, 2, POLL_MS);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        for (int i = 0; i < 2 && n > 0; i++) {
-            int rc = fds[i].revents ? take(&streams[i]) : 0;
-            if (rc < 0)
-                return rc;
+    if (record->type == WEIR_LOG_RUN) {
+        trial->used = record->used;
+        seen->run = record->used.known;
+    } else if (record->type == WEIR_LOG_MEASURED) {
+        trial->measured = record->measured;
+        seen->measured = true;
+    } else if (record->type == WEIR_LOG_STAGES) {
+        take_report(trial, &record->report);
+        seen->stages = true;
+        if (last && record->report.final) {
+            weir_log_record_clear(last);
+            *last = *record;
+            *record = (struct weir_log_record){0};
         }
     }
+}
+
+static int check(struct weir_trial *trial, const struct seen *seen, struct weir_err *err)
+{
+    const struct weir_measured_line *m = &trial->measured;
+    if (!seen->run || !seen->measured || !seen->stages)
+        return weir_err_set(err, -EBADMSG, "its output has no line \"%s\"",
+                            !seen->run       ? "run"
+                            : seen->measured ? "stages"
+                                             : "measured");
+    if (m->seconds <= 0 || m->images == 0 || m->images_per_s < 0 || m->samples_per_s < 0)
+        return weir_err_set(err, -EBADMSG, "it ended before anything was measured");
+    trial->wait_p99_s = -1;
+    for (int i = 0; i < trial->n_stages; i++)
+        if (strncmp(trial->stages[i].name, "08_", 3) == 0)
+            trial->wait_p99_s = fmax(trial->wait_p99_s, trial->stages[i].p99_s);
     return 0;
 }
 
-/* Waits for the child, kills it when it does not end in time, and returns its wait status. */
-static int reap(pid_t pid, bool end_now, uint64_t end_ns)
+int weir_trial_parse(struct weir_trial *trial, struct weir_log_record *last, const char *text, size_t length,
+                     struct weir_err *err)
 {
-    int status = 0;
-    uint64_t kill_ns = weir_clock_monotonic_ns() + PATIENCE_MS * 1000000ull;
-    if (end_now)
-        kill(pid, SIGTERM);
-    else if (end_ns > kill_ns)
-        kill_ns = end_ns;
-    for (;;) {
-        pid_t got = waitpid(pid, &status, WNOHANG);
-        if (got == pid || (got < 0 && errno != EINTR))
-            return status;
-        if (weir_clock_monotonic_ns() > kill_ns)
-            kill(pid, SIGKILL);
-        poll(NULL, 0, 2);
+    struct weir_log_record record = {0};
+    struct weir_lines lines;
+    struct seen seen = {false, false, false};
+    *trial = (struct weir_trial){.others_cores = -1};
+    FILE *in = length > 0 ? fmemopen((void *)(uintptr_t)text, length, "r") : NULL;
+    if (!in)
+        return length > 0 ? weir_err_set(err, -ENOMEM, "out of memory") : check(trial, &seen, err);
+    int rc;
+    weir_lines_open(&lines, in);
+    while ((rc = weir_log_next(&lines, &record, err)) == WEIR_LOG_RECORD)
+        take_record(trial, &seen, &record, last);
+    weir_lines_close(&lines);
+    weir_log_record_clear(&record);
+    fclose(in);
+    if (rc >= 0 && last && !last->parsed_)
+        return weir_err_set(err, -EBADMSG, "its output has no table of the whole run");
+    return rc < 0 ? rc : check(trial, &seen, err);
+}
+
+/* ---- what bounded it ---- */
+
+static bool is(const struct weir_report_row *stage, const char *number)
+{
+    return strncmp(stage->name, number, strlen(number)) == 0;
+}
+
+/* 09_wait_for_slot is a worker that is ahead, 09b one that has nothing to do: neither is what the worker is held up by.
+ */
+static bool is_idle(const struct weir_report_row *stage)
+{
+    return is(stage, "09_") || is(stage, "09b_");
+}
+
+static bool is_worker(const struct weir_report_row *stage)
+{
+    return stage->side == WEIR_SIDE_WORKER && (stage->kind == WEIR_KIND_WORK || stage->kind == WEIR_KIND_WAIT);
+}
+
+static bool is_consumer(const struct weir_report_row *stage)
+{
+    bool own = is(stage, "24_") || is(stage, "25_"); /* checksums and reports of weir run itself */
+    return stage->side == WEIR_SIDE_CONSUMER && !own && (stage->kind == WEIR_KIND_WORK || is(stage, "08b_"));
+}
+
+const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, double *part)
+{
+    const struct weir_report_row *busiest = NULL, *taking = NULL;
+    double ahead_s = 0, all_s = 0;
+    for (int i = 0; i < trial->n_stages; i++) {
+        const struct weir_report_row *stage = &trial->stages[i];
+        if (is_worker(stage))
+            all_s += stage->self_s;
+        if (is_worker(stage) && is(stage, "09_"))
+            ahead_s += stage->self_s;
+        if (is_worker(stage) && !is_idle(stage) && (!busiest || stage->self_s > busiest->self_s))
+            busiest = stage;
+        if (is_consumer(stage) && (!taking || stage->self_s > taking->self_s))
+            taking = stage;
     }
-}
-
-static int spawn(pid_t *pid, const struct weir_trial_config *config, const int out[2], const int errors[2])
-{
-    posix_spawn_file_actions_t actions;
-    int rc = posix_spawn_file_actions_init(&actions);
-    if (rc != 0)
-        return -rc;
-    rc = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    if (rc == 0 && !config->show_stderr)
-        rc = posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
-    if (rc == 0)
-        rc = posix_spawn(pid, config->program, &actions, NULL, config->argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return -rc;
-}
-
-/* The last line of what the child wrote to stderr. */
-static const char *last_line(struct stream *s)
-{
-    if (s->length == 0)
-        return NULL;
-    s->bytes[s->length] = '\0';
-    while (s->length > 0 && s->bytes[s->length - 1] == '\n')
-        s->bytes[--s->length] = '\0';
-    char *line = memrchr(s->bytes, '\n', s->length);
-    return line ? line + 1 : s->bytes;
-}
-
-static int verdict(int rc, int status, const struct weir_trial_config *config, struct stream *errors,
-                   struct weir_err *err)
-{
-    if (rc == -EINTR)
-        return weir_err_set(err, rc, "interrupted");
-    if (rc == -ETIMEDOUT)
-        return weir_err_set(err, rc, "it did not end within %.0f s", config->seconds);
-    if (rc == -E2BIG)
-        return weir_err_set(err, rc, "it printed more than %d bytes", WEIR_TRIAL_OUTPUT_MAX);
-    if (rc < 0)
-        return weir_err_set(err, rc, "its output cannot be read: %s", strerror(-rc));
-    if (WIFSIGNALED(status))
-        return weir_err_set(err, -ECHILD, "it was ended by signal %d (%s)", WTERMSIG(status),
-                            strsignal(WTERMSIG(status)));
-    if (WEXITSTATUS(status) == 0)
-        return 0;
-    const char *line = config->show_stderr ? NULL : last_line(errors);
-    if (line)
-        return weir_err_set(err, -ECHILD, "%s", line);
-    return weir_err_set(err, -ECHILD, "it ended with exit status %d", WEXITSTATUS(status));
-}
-
-static void close_pair(int fds[2])
-{
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    fds[0] = fds[1] = -1;
-}
-
-int weir_trial_run(struct weir_trial *trial, const struct weir_trial_config *config, struct weir_err *err)
-{
-    int out[2] = {-1, -1}, errors[2] = {-1, -1};
-    pid_t pid;
-    memset(trial, 0, sizeof *trial);
-    int rc = pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0 ? 0 : -errno;
-    if (rc == 0)
-        rc = spawn(&pid, config, out, errors);
-    if (rc < 0) {
-        close_pair(out);
-        close_pair(errors);
-        return weir_err_set(err, rc, "%s cannot be started: %s", config->argv[0], strerror(-rc));
+    all_s = trial->workers_wall_s > all_s ? trial->workers_wall_s : all_s;
+    if (taking && all_s > 0 && ahead_s > all_s / 2) { /* the workers wait for the consumer */
+        *part = trial->measured.seconds > 0 ? fmin(taking->self_s / trial->measured.seconds, 1) : 0;
+        return taking;
     }
-    uint64_t end_ns = weir_clock_monotonic_ns() + (uint64_t)(config->seconds * 1e9);
-    close(out[1]);
-    close(errors[1]);
-    struct stream streams[2] = {{.fd = out[0], .max = WEIR_TRIAL_OUTPUT_MAX},
-                                {.fd = errors[0], .max = TAIL, .tail = true}};
-    rc = collect(streams, config, end_ns);
-    int status = reap(pid, rc < 0, end_ns);
-    for (int i = 0; i < 2; i++)
-        if (streams[i].fd >= 0)
-            close(streams[i].fd);
-    rc = verdict(rc, status, config, &streams[1], err);
-    free(streams[1].bytes);
-    trial->output = streams[0].bytes;
-    trial->length = streams[0].length;
-    if (trial->output)
-        trial->output[trial->length] = '\0';
-    return rc;
-}
-
-void weir_trial_free(struct weir_trial *trial)
-{
-    free(trial->output);
-    memset(trial, 0, sizeof *trial);
+    *part = busiest && all_s > 0 ? busiest->self_s / all_s : 0;
+    return busiest;
 }

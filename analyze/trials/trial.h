@@ -1,32 +1,34 @@
-/* trial.h: runs a program as a child process, and takes what it prints. */
+/* trial.h: what one measured run of `weir run --seconds F --json` printed, as numbers. */
 #ifndef WEIR_ANALYZE_TRIALS_TRIAL_H
 #define WEIR_ANALYZE_TRIALS_TRIAL_H
 
-#include "weir/base.h"
+#include "analyze/logs/log_read.h"
 
-#include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-struct weir_trial_config {
-    const char *program; /* its file: "/proc/self/exe" */
-    char *const *argv;   /* ends with NULL; no shell sees it */
-    double seconds;      /* the child is killed after so long */
-    bool show_stderr;    /* the child's goes where ours goes; else its last line is kept for the error */
-    const volatile sig_atomic_t *interrupted; /* not 0: the child is ended; may be NULL */
-};
-
-enum { WEIR_TRIAL_OUTPUT_MAX = 16 << 20 };
+enum { WEIR_TRIAL_STAGES = 32 };
 
 struct weir_trial {
-    char *output; /* owned, weir_trial_free; of stdout, ended by a zero byte that is not in length */
-    size_t length;
+    int round; /* of the rotation, from 0 */
+    struct weir_log_used used;
+    struct weir_measured_line measured;
+    double wait_p99_s;     /* 99th percentile of the consumer's requests for a batch; -1 = none */
+    double cpu_s;          /* of the process and its HDF5 helper processes */
+    double read_bytes;     /* by the io engine and through the HDF5 library */
+    double workers_wall_s; /* all workers' time in the seconds */
+    double others_cores;   /* cores that other processes had meanwhile; -1 = not known */
+    int n_stages;          /* the host's in the order of the table, then the GPU's */
+    struct weir_report_row stages[WEIR_TRIAL_STAGES];
 };
 
-/* Waits until the child has ended, whatever came of it. 0 when it exited with 0; -EINTR when interrupted, -ETIMEDOUT,
- * -E2BIG when it printed more than WEIR_TRIAL_OUTPUT_MAX, -ECHILD when it failed: err then has the last line of its
- * stderr, or the signal. */
-int weir_trial_run(struct weir_trial *trial, const struct weir_trial_config *config, struct weir_err *err);
-void weir_trial_free(struct weir_trial *trial);
+/* Fills turn from the JSON lines that a trial printed, as weir_log_next reads them. -EBADMSG when the text is damaged,
+ * a record is missing, or nothing was measured; -ENOMEM. */
+int weir_trial_parse(struct weir_trial *trial, struct weir_log_record *last, const char *text, size_t length,
+                     struct weir_err *err);
+
+/* The stage that bounded the turn and its part of the time of all workers, 0..1; NULL when it is not known.
+ * docs/bench.md has the rule. */
+const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, double *part);
 
 #endif

@@ -1,5 +1,5 @@
 /* Turns in rounds: the ladder, and changes beside the run as it is. */
-#include "analyze/trials/rotation.h"
+#include "analyze/trials/rounds.h"
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
 #include "weir/decoder.h"
@@ -10,9 +10,9 @@
 #include <string.h>
 
 /* Changes beside one pair of identical cells: more of them where a process takes long to begin. */
-enum { GROUP = 3, GROUP_SLOW = 6, CELLS = GROUP_SLOW + 2, TURN_PATIENCE_S = 120, TURNS_LEAST = 3 };
+enum { GROUP = 3, GROUP_SLOW = 6, CANDIDATES = GROUP_SLOW + 2, TRIAL_PATIENCE_S = 120, TRIALS_LEAST = 3 };
 
-static const double LEAST_TURN_S = 0.3; /* that a turn measures, where processes take long to begin */
+static const double LEAST_TRIAL_S = 0.3; /* that a turn measures, where processes take long to begin */
 
 /* ---- trials ---- */
 
@@ -22,66 +22,63 @@ struct pace {
     uint64_t end_ns;
 };
 
-struct turns {
+struct trials {
     struct whatif *w;
-    const struct weir_cell *cells;
+    const struct weir_candidate *candidates;
     const struct whatif_plan *const *plans;
 };
 
-static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
 {
-    const struct turns *turns = user;
-    const struct whatif_plan *plan = turns->plans[cell - turns->cells];
+    const struct trials *trials = user;
+    const struct whatif_plan *plan = trials->plans[candidate - trials->candidates];
     double cached;
     (void)err;
-    if (!plan->run.loader.cold && plan->data == turns->w->config->data)
-        weir_copy_warm(turns->w->config->files, &cached, NULL); /* what it cannot read stays cold, and is measured so */
+    if (!plan->run.loader.cold && plan->data == trials->w->config->data)
+        weir_copy_warm(trials->w->config->files, &cached,
+                       NULL); /* what it cannot read stays cold, and is measured so */
     whatif_set_cpus(plan->cpus);
     return 0;
 }
 
-static void done(void *user, const struct weir_cell *cell, int round, int turn, int of)
+static void done(void *user, const struct weir_candidate *candidate, int round, int trial, int of)
 {
     (void)user;
-    (void)cell;
+    (void)candidate;
     (void)round;
-    (void)turn;
+    (void)trial;
     (void)of;
     whatif_set_cpus(0);
 }
 
-static int make_cell(struct weir_cell *cell, const struct whatif_plan *plan, double seconds)
+static int make_candidate(struct weir_candidate *candidate, const struct whatif_plan *plan, double seconds)
 {
-    char text[32];
     struct weir_words words = {0};
-    snprintf(text, sizeof text, "%.9g", seconds);
     weir_run_words(&words, &plan->run, plan->data);
-    weir_words_add_option(&words, "seconds", text);
-    weir_words_add_option(&words, "every", "0");
-    weir_words_add_option(&words, "json", NULL);
-    *cell = (struct weir_cell){.limit_cell = -1, .argv = words.argv};
+    weir_words_add_measured(&words, seconds);
+    *candidate = (struct weir_candidate){.limit_candidate = -1, .argv = words.argv};
     return words.failed ? -ENOMEM : 0;
 }
 
-static int rotate(struct whatif *w, struct weir_cell *cells, const struct whatif_plan *const *plans, int n,
-                  const struct pace *how)
+static int run_rounds(struct whatif *w, struct weir_candidate *candidates, const struct whatif_plan *const *plans,
+                      int n, const struct pace *how)
 {
-    struct turns turns = {w, cells, plans};
-    struct weir_rotation_result result;
-    const struct weir_rotation_config config = {.program = w->program,
-                                                .rounds_min = how->rounds,
-                                                .rounds_max = how->rounds,
-                                                .close = WEIR_CLOSE,
-                                                .turn_s = TURN_PATIENCE_S + 10 * how->seconds,
-                                                .end_ns = how->end_ns,
-                                                .interrupted = w->config->interrupted,
-                                                .prepare = prepare,
-                                                .done = done,
-                                                .user = &turns};
+    struct trials trials = {w, candidates, plans};
+    struct weir_rounds_result result;
+    const struct weir_rounds_config config = {.program = w->program,
+                                              .rounds_min = how->rounds,
+                                              .rounds_max = how->rounds,
+                                              .close = WEIR_CLOSE,
+                                              .trial_s = TRIAL_PATIENCE_S + 10 * how->seconds,
+                                              .end_ns = how->end_ns,
+                                              .interrupted = w->config->interrupted,
+                                              .prepare = prepare,
+                                              .done = done,
+                                              .user = &trials};
     for (int i = 0; i < n; i++)
-        if (make_cell(&cells[i], plans[i], how->seconds) < 0)
+        if (make_candidate(&candidates[i], plans[i], how->seconds) < 0)
             return -ENOMEM;
-    int rc = weir_rotation_run(cells, n, &config, &result);
+    int rc = weir_rounds_run(candidates, n, &config, &result);
     whatif_set_cpus(0);
     return rc < 0 ? rc : *w->config->interrupted ? -EINTR : 0;
 }
@@ -154,26 +151,27 @@ static void rungs(struct ladder *ladder, const struct whatif *w)
     rung_cached(ladder, w);
 }
 
-static void keep_rung(struct weir_whatif_rung *rung, const struct weir_cell *cell, const struct weir_cell *first)
+static void keep_rung(struct weir_whatif_rung *rung, const struct weir_candidate *candidate,
+                      const struct weir_candidate *first)
 {
     struct weir_interval ratio;
-    weir_cell_ratio(cell, first, &ratio);
-    rung->turns = cell->n_turns;
-    rung->images_per_s = weir_cell_median(cell, weir_turn_images_per_s);
-    rung->data_wait = weir_cell_median(cell, weir_turn_data_wait);
+    weir_candidate_ratio(candidate, first, &ratio);
+    rung->trials = candidate->n_trials;
+    rung->images_per_s = weir_candidate_median(candidate, weir_trial_images_per_s);
+    rung->data_wait = weir_candidate_median(candidate, weir_trial_data_wait);
     rung->ratio = ratio.median;
     rung->ratio_low = ratio.low;
     rung->ratio_high = ratio.high;
-    if (cell->n_turns == 0 || ratio.n == 0)
+    if (candidate->n_trials == 0 || ratio.n == 0)
         snprintf(rung->why, sizeof rung->why, "%s",
-                 *cell->why ? whatif_error_of(cell->why) : "there was no time for it");
+                 *candidate->why ? whatif_error_of(candidate->why) : "there was no time for it");
 }
 
 int whatif_ladder(struct whatif *w)
 {
-    static const double MOST_S = 60, OF_TIME = 0.25, TURN_S = 0.5;
+    static const double MOST_S = 60, OF_TIME = 0.25, TRIAL_S = 0.5;
     struct ladder *ladder = calloc(1, sizeof *ladder);
-    struct weir_cell cells[WEIR_WHATIF_RUNGS] = {{.format = 0}};
+    struct weir_candidate candidates[WEIR_WHATIF_RUNGS] = {{.format = 0}};
     const struct whatif_plan *plans[WEIR_WHATIF_RUNGS];
     struct weir_whatif_rung *rung[WEIR_WHATIF_RUNGS];
     int n = 0;
@@ -188,16 +186,16 @@ int whatif_ladder(struct whatif *w)
         rung[n] = added;
         plans[n++] = &ladder->plans[i];
     }
-    double left_s = fmin(MOST_S, OF_TIME * whatif_seconds_left(w)), turn_s = left_s / n / (w->slow_start ? 3 : 5);
-    struct pace turns = {.rounds = w->slow_start ? 3 : 5};
-    turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, 0.05), TURN_S);
-    turns.end_ns = weir_clock_monotonic_ns() + (uint64_t)(fmax(left_s, 1) * 1e9);
+    double left_s = fmin(MOST_S, OF_TIME * whatif_seconds_left(w)), trial_s = left_s / n / (w->slow_start ? 3 : 5);
+    struct pace trials = {.rounds = w->slow_start ? 3 : 5};
+    trials.seconds = fmin(fmax((trial_s - w->now.start_s) / 1.2, 0.05), TRIAL_S);
+    trials.end_ns = weir_clock_monotonic_ns() + (uint64_t)(fmax(left_s, 1) * 1e9);
     whatif_progress(w, "measuring the ladder");
-    int rc = rotate(w, cells, plans, n, &turns);
+    int rc = run_rounds(w, candidates, plans, n, &trials);
     for (int i = 0; i < n; i++)
-        keep_rung(rung[i], &cells[i], &cells[0]);
+        keep_rung(rung[i], &candidates[i], &candidates[0]);
     for (int i = 0; i < n; i++)
-        weir_cell_free(&cells[i]);
+        weir_candidate_free(&candidates[i]);
     free(ladder);
     return rc;
 }
@@ -205,30 +203,30 @@ int whatif_ladder(struct whatif *w)
 /* ---- the check ---- */
 
 /* images/s of the cell over the mean of the two identical ones, round by round. */
-static void ratio_of(const struct weir_cell *cell, const struct weir_cell *a, const struct weir_cell *b,
-                     struct weir_interval *ratio)
+static void ratio_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
+                     const struct weir_candidate *b, struct weir_interval *ratio)
 {
     double values[WEIR_INTERVAL_MAX];
     int n = 0;
-    for (int i = 0; i < cell->n_turns && n < WEIR_INTERVAL_MAX; i++)
-        if (i < a->n_turns && i < b->n_turns && a->turns[i].round == cell->turns[i].round)
-            values[n++] = 2 * cell->turns[i].measured.images_per_s /
-                          (a->turns[i].measured.images_per_s + b->turns[i].measured.images_per_s);
+    for (int i = 0; i < candidate->n_trials && n < WEIR_INTERVAL_MAX; i++)
+        if (i < a->n_trials && i < b->n_trials && a->trials[i].round == candidate->trials[i].round)
+            values[n++] = 2 * candidate->trials[i].measured.images_per_s /
+                          (a->trials[i].measured.images_per_s + b->trials[i].measured.images_per_s);
     weir_interval_of(values, n, ratio);
 }
 
-static void keep_change(struct weir_whatif_change *change, const struct weir_cell *cell, const struct weir_cell *a,
-                        const struct weir_cell *b)
+static void keep_change(struct weir_whatif_change *change, const struct weir_candidate *candidate,
+                        const struct weir_candidate *a, const struct weir_candidate *b)
 {
     struct weir_interval ratio, noise;
-    ratio_of(cell, a, b, &ratio);
-    weir_cell_ratio(b, a, &noise);
-    if (ratio.n < TURNS_LEAST) { /* a median of fewer says nothing */
+    ratio_of(candidate, a, b, &ratio);
+    weir_candidate_ratio(b, a, &noise);
+    if (ratio.n < TRIALS_LEAST) { /* a median of fewer says nothing */
         snprintf(change->why, sizeof change->why, "not checked: %s",
-                 *cell->why ? whatif_error_of(cell->why) : "the time was up");
+                 *candidate->why ? whatif_error_of(candidate->why) : "the time was up");
         return;
     }
-    change->turns = ratio.n;
+    change->trials = ratio.n;
     change->measured = ratio.median;
     change->measured_low = ratio.low;
     change->measured_high = ratio.high;
@@ -238,32 +236,32 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_cel
 /* Some changes beside the run as it is, twice. */
 static int check_group(struct whatif *w, struct weir_whatif_change **changes, int n, double seconds)
 {
-    static const double TURN_S = 0.7;
-    struct weir_cell cells[CELLS] = {{.format = 0}};
-    const struct whatif_plan *plans[CELLS] = {&w->base, &w->base};
+    static const double TRIAL_S = 0.7;
+    struct weir_candidate candidates[CANDIDATES] = {{.format = 0}};
+    const struct whatif_plan *plans[CANDIDATES] = {&w->base, &w->base};
     for (int i = 0; i < n; i++)
         plans[2 + i] = &w->plans[changes[i] - w->found->changes];
-    struct pace turns = {.rounds = 5};
-    double turn_s = seconds / turns.rounds / (n + 2);
-    if (w->slow_start || turn_s < w->now.start_s + 0.3) {
-        turns.rounds = 3;
-        turn_s = seconds / turns.rounds / (n + 2);
+    struct pace trials = {.rounds = 5};
+    double trial_s = seconds / trials.rounds / (n + 2);
+    if (w->slow_start || trial_s < w->now.start_s + 0.3) {
+        trials.rounds = 3;
+        trial_s = seconds / trials.rounds / (n + 2);
     }
-    turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, w->slow_start ? LEAST_TURN_S : 0.05), TURN_S);
-    turns.end_ns = w->end_ns;
-    int rc = rotate(w, cells, plans, n + 2, &turns);
+    trials.seconds = fmin(fmax((trial_s - w->now.start_s) / 1.2, w->slow_start ? LEAST_TRIAL_S : 0.05), TRIAL_S);
+    trials.end_ns = w->end_ns;
+    int rc = run_rounds(w, candidates, plans, n + 2, &trials);
     for (int i = 0; i < n && rc != -ENOMEM; i++)
-        keep_change(changes[i], &cells[2 + i], &cells[0], &cells[1]);
+        keep_change(changes[i], &candidates[2 + i], &candidates[0], &candidates[1]);
     for (int i = 0; i < n + 2; i++)
-        weir_cell_free(&cells[i]);
+        weir_candidate_free(&candidates[i]);
     return rc;
 }
 
 /* So many of n changes that there is time for three rounds of them; the first ones tell most. */
 static int with_time(const struct whatif *w, int n)
 {
-    double turns = whatif_seconds_left(w) / (w->now.start_s + LEAST_TURN_S) / TURNS_LEAST;
-    int fitting = (int)fmin(turns, 1e6) - 2 * (n / GROUP_SLOW + 1);
+    double trials = whatif_seconds_left(w) / (w->now.start_s + LEAST_TRIAL_S) / TRIALS_LEAST;
+    int fitting = (int)fmin(trials, 1e6) - 2 * (n / GROUP_SLOW + 1);
     return !w->slow_start || fitting >= n ? n : fitting > 0 ? fitting : 0;
 }
 

@@ -1,6 +1,6 @@
 /* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
+#include "analyze/trials/child.h"
 #include "analyze/trials/interrupt.h"
-#include "analyze/trials/trial.h"
 #include "analyze/trials/whatif_priv.h"
 #include "pipeline/loader_options.h"
 
@@ -69,13 +69,13 @@ static int convert(struct whatif *w, const char *path, const struct weir_copy_sp
         weir_words_add_option(&words, "sample", sample);
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    struct weir_trial trial = {0};
-    const struct weir_trial_config config = {.program = w->program,
+    struct weir_child child = {0};
+    const struct weir_child_config config = {.program = w->program,
                                              .argv = words.argv,
                                              .seconds = fmin(PATIENCE_S, fmax(whatif_seconds_left(w) / 4, 1)),
                                              .interrupted = w->config->interrupted};
-    int rc = weir_trial_run(&trial, &config, err);
-    weir_trial_free(&trial);
+    int rc = weir_child_run(&child, &config, err);
+    weir_child_free(&child);
     weir_words_free(&words);
     return *w->config->interrupted ? -EINTR : rc;
 }

@@ -59,9 +59,9 @@ static void learn(struct whatif_probe *probe, const struct weir_measured_run *ru
     probe->known = probe->model.known;
     probe->setup = report->setup;
     probe->cpu_s = worker_cpu_s(&probe->demands);
-    probe->data_wait = run->turn.measured.data_wait_fraction;
-    probe->others = run->turn.others_cores;
-    probe->start_s = fmax(took_s - 1.2 * run->turn.measured.seconds, 0.05);
+    probe->data_wait = run->trial.measured.data_wait_fraction;
+    probe->others = run->trial.others_cores;
+    probe->start_s = fmax(took_s - 1.2 * run->trial.measured.seconds, 0.05);
     if (!probe->known)
         snprintf(probe->why, sizeof probe->why,
                  "a run had too few batches to say anything; take a smaller --batch-size, or more data");

@@ -32,6 +32,12 @@ void weir_words_add(struct weir_words *words, const char *word)
     argv[words->n] = NULL;
 }
 
+void weir_words_add_all(struct weir_words *words, const char *const *argv)
+{
+    for (const char *const *arg = argv; arg && *arg; arg++)
+        weir_words_add(words, *arg);
+}
+
 void weir_words_add_option(struct weir_words *words, const char *name, const char *value)
 {
     char option[NAME_BYTES];
@@ -49,6 +55,15 @@ void weir_words_add_options(struct weir_words *words, const struct weir_opt *opt
         if (typed)
             weir_words_add_option(words, opt->name, opt->kind == WEIR_OPT_FLAG ? NULL : typed);
     }
+}
+
+void weir_words_add_measured(struct weir_words *words, double seconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", seconds);
+    weir_words_add_option(words, "seconds", text);
+    weir_words_add_option(words, "every", "0");
+    weir_words_add_option(words, "json", NULL);
 }
 
 void weir_shell_word(FILE *out, const char *word)

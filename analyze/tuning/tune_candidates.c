@@ -1,5 +1,4 @@
 #include "analyze/tuning/tune_priv.h"
-#include "analyze/tuning/tune_race.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,20 +48,21 @@ static double predicted_peak(const struct weir_tune *tune, const struct weir_tun
 {
     const struct weir_tune_candidate *from = NULL;
     for (int i = 0; i < tune->n; i++)
-        if (tune->candidates[i].cell.n_turns > 0 && (!from || abs(tune->candidates[i].setting.workers - to->workers) <
-                                                                  abs(from->setting.workers - to->workers)))
+        if (tune->candidates[i].measured.n_trials > 0 &&
+            (!from ||
+             abs(tune->candidates[i].setting.workers - to->workers) < abs(from->setting.workers - to->workers)))
             from = &tune->candidates[i];
     if (!from)
         return 0;
     const struct weir_tune_space *space = &tune->space;
     const struct weir_tune_setting *s = &from->setting;
-    double peak = weir_cell_median(&from->cell, weir_turn_peak_bytes);
+    double peak = weir_candidate_median(&from->measured, weir_trial_peak_bytes);
     int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* what the program will choose is not known */
     peak += (to->workers - s->workers) * tune->look.worker_bytes + more_ahead * tune->look.slot_bytes;
     peak += to->cache_bytes - s->cache_bytes;
     if (to->engine >= 0 && space->maps[to->engine] && !(s->engine >= 0 && space->maps[s->engine]))
         peak += space->file_bytes;
-    double measured = weir_cell_median(&from->cell, weir_turn_peak_bytes);
+    double measured = weir_candidate_median(&from->measured, weir_trial_peak_bytes);
     return peak > measured ? measured + MORE_MARGIN * (peak - measured) : peak;
 }
 
@@ -86,7 +86,7 @@ double weir_tune_spread(const struct weir_tune *tune)
     double widest = 0;
     for (int i = 0; i < tune->n; i++) {
         struct weir_interval rate;
-        weir_cell_interval(&tune->candidates[i].cell, weir_turn_images_per_s, &rate);
+        weir_candidate_interval(&tune->candidates[i].measured, weir_trial_images_per_s, &rate);
         if (rate.n > 1 && rate.median > 0)
             widest = fmax(widest, (rate.most - rate.least) / rate.median);
     }
@@ -109,8 +109,9 @@ bool weir_tune_keeps_up(const struct weir_tune *tune, int i)
 /* The last turn of the candidate; what was left out then may have been slowed down by others. */
 static bool was_disturbed(const struct weir_tune *tune, int i)
 {
-    const struct weir_cell *cell = &tune->candidates[i].cell;
-    return cell->n_turns > 0 && !*cell->why && weir_tune_is_disturbed(tune, &cell->turns[cell->n_turns - 1]);
+    const struct weir_candidate *candidate = &tune->candidates[i].measured;
+    return candidate->n_trials > 0 && !*candidate->why &&
+           weir_tune_is_disturbed(tune, &candidate->trials[candidate->n_trials - 1]);
 }
 
 int weir_tune_try(struct weir_tune *tune, const struct weir_tune_setting *setting, const char *why, int *index)
@@ -127,18 +128,18 @@ int weir_tune_try(struct weir_tune *tune, const struct weir_tune_setting *settin
     }
     int i = tune->n++;
     tune->candidates[i] = (struct weir_tune_candidate){.setting = *setting};
-    int rc = weir_tune_turn(tune, i);
+    int rc = weir_tune_trial(tune, i);
     for (int more = 0; rc == 0 && more < DISTURBED_TURNS && was_disturbed(tune, i) && !weir_tune_keeps_up(tune, i);
          more++)
-        rc = weir_tune_turn(tune, i);
+        rc = weir_tune_trial(tune, i);
     if (rc < 0) {
-        tune->n -= tune->candidates[i].cell.n_turns == 0;
+        tune->n -= tune->candidates[i].measured.n_trials == 0;
         return rc;
     }
-    if (setting->prefetch == 0 && i > 0 && tune->candidates[i].cell.n_turns > 0)
-        tune->candidates[i].setting.prefetch = MAX((int)tune->candidates[i].cell.turns[0].used.prefetch, 1);
-    if (*tune->candidates[i].cell.why)
-        weir_tune_tell(tune, "%s: left out: %s", text, tune->candidates[i].cell.why);
+    if (setting->prefetch == 0 && i > 0 && tune->candidates[i].measured.n_trials > 0)
+        tune->candidates[i].setting.prefetch = MAX((int)tune->candidates[i].measured.trials[0].used.prefetch, 1);
+    if (*tune->candidates[i].measured.why)
+        weir_tune_tell(tune, "%s: left out: %s", text, tune->candidates[i].measured.why);
     else
         weir_tune_tell(tune, "%s: %.0f images/s (%s)", text, weir_tune_rate(tune, i), why);
     *index = i;

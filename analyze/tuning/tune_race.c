@@ -1,4 +1,4 @@
-#include "analyze/tuning/tune_race.h"
+#include "analyze/tuning/tune_priv.h"
 
 #include <errno.h>
 #include <math.h>
@@ -38,12 +38,12 @@ static void note_limit(struct weir_tune *tune, const struct weir_demands *d)
     tune->limit_rate = fmax(tune->limit_rate, fmax(least, least > 0 ? d->rate : 0));
 }
 
-bool weir_tune_is_disturbed(const struct weir_tune *tune, const struct weir_turn *turn)
+bool weir_tune_is_disturbed(const struct weir_tune *tune, const struct weir_trial *trial)
 {
-    return turn->others_cores >= OTHERS * tune->space.cores;
+    return trial->others_cores >= OTHERS * tune->space.cores;
 }
 
-int weir_tune_turn(struct weir_tune *tune, int candidate)
+int weir_tune_trial(struct weir_tune *tune, int candidate)
 {
     struct weir_tune_candidate *c = &tune->candidates[candidate];
     struct weir_err why = WEIR_ERR_NONE;
@@ -51,34 +51,34 @@ int weir_tune_turn(struct weir_tune *tune, int candidate)
     int rc = tune->measure(tune->user, &c->setting, &figures, &why);
     if (rc == -EINTR || rc == -ETIME || rc == -ENOMEM)
         return rc;
-    tune->turns++;
+    tune->trials++;
     if (rc < 0) {
-        snprintf(c->cell.why, sizeof c->cell.why, "%s", why.text);
+        snprintf(c->measured.why, sizeof c->measured.why, "%s", why.text);
         return 0;
     }
-    double cores = figures.turn.measured.seconds > 0 ? figures.turn.cpu_s / figures.turn.measured.seconds : 0;
-    if (tune->space.memory_max > 0 && (double)figures.turn.measured.peak_rss_bytes > tune->space.memory_max)
-        snprintf(c->cell.why, sizeof c->cell.why, "it took %.0f MB, more than --max-memory",
-                 (double)figures.turn.measured.peak_rss_bytes / 1e6);
+    double cores = figures.trial.measured.seconds > 0 ? figures.trial.cpu_s / figures.trial.measured.seconds : 0;
+    if (tune->space.memory_max > 0 && (double)figures.trial.measured.peak_rss_bytes > tune->space.memory_max)
+        snprintf(c->measured.why, sizeof c->measured.why, "it took %.0f MB, more than --max-memory",
+                 (double)figures.trial.measured.peak_rss_bytes / 1e6);
     else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
-        snprintf(c->cell.why, sizeof c->cell.why, "it used %.2f cores, more than --max-cpu", cores);
-    figures.turn.round = tune->rounds;
+        snprintf(c->measured.why, sizeof c->measured.why, "it used %.2f cores, more than --max-cpu", cores);
+    figures.trial.round = tune->rounds;
     c->demands = figures.demands;
-    if (!tune->look.demands.known && !*c->cell.why)
+    if (!tune->look.demands.known && !*c->measured.why)
         tune->look = figures;
-    tune->disturbed = tune->disturbed || weir_tune_is_disturbed(tune, &figures.turn);
+    tune->disturbed = tune->disturbed || weir_tune_is_disturbed(tune, &figures.trial);
     if (figures.demands.known && c->setting.cache_bytes <= 0)
         note_limit(tune, &figures.demands);
-    return weir_cell_add(&c->cell, &figures.turn);
+    return weir_candidate_add(&c->measured, &figures.trial);
 }
 
 double weir_tune_rate(const struct weir_tune *tune, int candidate)
 {
-    const struct weir_cell *cell = &tune->candidates[candidate].cell;
+    const struct weir_candidate *measured = &tune->candidates[candidate].measured;
     struct weir_interval rate;
-    if (*cell->why)
+    if (*measured->why)
         return 0;
-    weir_cell_interval(cell, weir_turn_images_per_s, &rate);
+    weir_candidate_interval(measured, weir_trial_images_per_s, &rate);
     return tune->disturbed && tune->rounds == 0 ? rate.most : rate.median;
 }
 
@@ -105,7 +105,7 @@ static int rounds_least(const struct weir_tune *tune)
 
 static bool takes_part(const struct weir_tune *tune, int i)
 {
-    return tune->candidates[i].finalist && !*tune->candidates[i].cell.why;
+    return tune->candidates[i].finalist && !*tune->candidates[i].measured.why;
 }
 
 static int leader(const struct weir_tune *tune)
@@ -136,14 +136,14 @@ static double error_of(double *ratios, int n, double median)
 /* The ratio to the leader and its error, by turns of one round. Turns before the rounds count in neither. */
 static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
 {
-    const struct weir_cell *a = &tune->candidates[candidate].cell, *b = &tune->candidates[to].cell;
+    const struct weir_candidate *a = &tune->candidates[candidate].measured, *b = &tune->candidates[to].measured;
     double ratios[WEIR_TUNE_ROUNDS_MAX + WEIR_TUNE_ROUNDS_MORE] = {0};
     int n = 0;
-    for (int i = 0; i < a->n_turns; i++)
-        for (int j = 0; j < b->n_turns && n < (int)(sizeof ratios / sizeof ratios[0]); j++)
-            if (a->turns[i].round > 0 && a->turns[i].round == b->turns[j].round &&
-                b->turns[j].measured.images_per_s > 0)
-                ratios[n++] = a->turns[i].measured.images_per_s / b->turns[j].measured.images_per_s;
+    for (int i = 0; i < a->n_trials; i++)
+        for (int j = 0; j < b->n_trials && n < (int)(sizeof ratios / sizeof ratios[0]); j++)
+            if (a->trials[i].round > 0 && a->trials[i].round == b->trials[j].round &&
+                b->trials[j].measured.images_per_s > 0)
+                ratios[n++] = a->trials[i].measured.images_per_s / b->trials[j].measured.images_per_s;
     weir_interval_of(ratios, n, ratio);
     *error = n > 0 ? error_of(ratios, n, ratio->median) : 0;
 }
@@ -200,7 +200,7 @@ static int take_round(struct weir_tune *tune)
 {
     for (int i = 0; i < tune->n; i++) {
         int candidate = (i + tune->rounds) % tune->n;
-        int rc = takes_part(tune, candidate) ? weir_tune_turn(tune, candidate) : 0;
+        int rc = takes_part(tune, candidate) ? weir_tune_trial(tune, candidate) : 0;
         if (rc < 0)
             return rc;
     }
@@ -219,7 +219,7 @@ static void choose(struct weir_tune *tune)
     if (tune->chosen == to)
         tune->ratio.n = 0;
     struct weir_interval own;
-    weir_cell_interval(&tune->candidates[to].cell, weir_turn_images_per_s, &own);
+    weir_candidate_interval(&tune->candidates[to].measured, weir_trial_images_per_s, &own);
     tune->noise = own.n > 1 && own.median > 0 ? (own.most - own.least) / own.median : 0;
 }
 

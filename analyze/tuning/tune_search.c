@@ -1,7 +1,6 @@
 #include "analyze/tuning/tune_search.h"
 
 #include "analyze/tuning/tune_priv.h"
-#include "analyze/tuning/tune_race.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,7 +43,7 @@ static void tell_bounds(struct weir_tune *tune)
         weir_tune_tell(tune, "limits in images/s: %s", text);
     if (tune->disturbed)
         weir_tune_tell(tune, "other processes use %.2f of %.2f cores: the result is valid with this load",
-                       tune->look.turn.others_cores, (double)tune->space.cores);
+                       tune->look.trial.others_cores, (double)tune->space.cores);
     if (weir_tune_at_limit(tune))
         weir_tune_tell(tune, "no setting can give 3 %% more: only cheaper settings are tried");
 }
@@ -62,7 +61,7 @@ static void name_choices(struct weir_tune *tune)
 {
     struct weir_tune_setting *s = &tune->candidates[0].setting;
     if (s->prefetch == 0)
-        s->prefetch = MAX((int)tune->look.turn.used.prefetch, 1);
+        s->prefetch = MAX((int)tune->look.trial.used.prefetch, 1);
     if (s->engine == WEIR_TUNE_AUTO)
         s->engine = tune->look.engine;
     if (s->decoder == WEIR_TUNE_AUTO)
@@ -77,7 +76,7 @@ static int look(struct weir_tune *tune)
     if (tune->space.memory_max > 0) {
         struct weir_tune_setting least = {.workers = 1, .prefetch = 1, .engine = 0, .decoder = WEIR_TUNE_AUTO};
         rc = weir_tune_try(tune, &least, "the least memory", &i);
-        if (rc < 0 || *tune->candidates[0].cell.why)
+        if (rc < 0 || *tune->candidates[0].measured.why)
             return rc;
         name_choices(tune);
         setting = tune->candidates[0].setting;
@@ -93,7 +92,7 @@ static int look(struct weir_tune *tune)
         tune->look.demands.known = false; /* those of all cores count */
     }
     rc = weir_tune_try(tune, &setting, "all cores, and what the program chooses", &i);
-    if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].cell.why)
+    if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].measured.why)
         name_choices(tune);
     return rc;
 }
@@ -194,12 +193,13 @@ static int try_more_workers(struct weir_tune *tune)
 static int try_half(struct weir_tune *tune)
 {
     struct weir_tune_setting setting = weir_tune_base(tune);
-    const struct weir_cell *one = NULL, *all = &tune->candidates[tune->base].cell;
+    const struct weir_candidate *one = NULL, *all = &tune->candidates[tune->base].measured;
     for (int i = 0; i < tune->n && !one; i++)
-        one = tune->candidates[i].setting.workers == 1 && !*tune->candidates[i].cell.why ? &tune->candidates[i].cell
-                                                                                         : NULL;
-    double cpu_one = one ? weir_cell_median(one, weir_turn_cpu_s_per_1000_images) : 0;
-    double cpu_all = weir_cell_median(all, weir_turn_cpu_s_per_1000_images);
+        one = tune->candidates[i].setting.workers == 1 && !*tune->candidates[i].measured.why
+                  ? &tune->candidates[i].measured
+                  : NULL;
+    double cpu_one = one ? weir_candidate_median(one, weir_trial_cpu_s_per_1000_images) : 0;
+    double cpu_all = weir_candidate_median(all, weir_trial_cpu_s_per_1000_images);
     int rc = 0, i = 0;
     if (weir_tune_at_limit(tune) || cpu_one <= 0 || cpu_all < GROWS * cpu_one)
         return 0;
@@ -345,7 +345,7 @@ static int try_cache(struct weir_tune *tune)
     setting.cache_bytes = fmin(look->frames_bytes, tune->space.cache_max);
     if (setting.cache_bytes <= 0 || setting.cache_bytes < 0.1 * look->frames_bytes || weir_tune_at_limit(tune))
         return 0;
-    if (seconds > EPOCHS_S * look->turn.measured.seconds) {
+    if (seconds > EPOCHS_S * look->trial.measured.seconds) {
         weir_tune_tell(tune, "a decode cache of %.2f GB is not tried: the epoch that fills it takes %.0f s",
                        setting.cache_bytes / 1e9, seconds);
         return 0;
@@ -357,8 +357,8 @@ static int try_cache(struct weir_tune *tune)
         tune->candidates[c].finalist = c == i || c == tune->chosen;
     tune->rounds = 0;
     for (int c = 0; c < tune->n; c++) /* rounds are counted anew */
-        for (int t = 0; t < tune->candidates[c].cell.n_turns; t++)
-            tune->candidates[c].cell.turns[t].round = 0;
+        for (int t = 0; t < tune->candidates[c].measured.n_trials; t++)
+            tune->candidates[c].measured.trials[t].round = 0;
     rc = weir_tune_race(tune);
     weir_tune_tell(tune, tune->chosen == i ? "the decode cache is used" : "the decode cache is not worth its memory");
     return rc;
@@ -371,9 +371,9 @@ static int search(struct weir_tune *tune)
         return rc;
     tune->base = weir_tune_fastest(tune);
     tell_bounds(tune);
-    rc = weir_tune_turn(tune, tune->base); /* once more: how much turns of one setting differ */
+    rc = weir_tune_trial(tune, tune->base); /* once more: how much turns of one setting differ */
     for (int more = 0; rc == 0 && tune->disturbed && more < BASE_TURNS; more++)
-        rc = weir_tune_turn(tune, tune->base);
+        rc = weir_tune_trial(tune, tune->base);
     static int (*const raise[])(struct weir_tune *) = {try_decoders,     try_engines, try_more_prefetch,
                                                        try_more_workers, try_one,     try_half};
     for (size_t i = 0; i < sizeof raise / sizeof raise[0] && rc == 0; i++)
@@ -391,7 +391,7 @@ static int search(struct weir_tune *tune)
 int weir_tune_run(struct weir_tune *tune, struct weir_err *err)
 {
     tune->chosen = tune->fastest = -1;
-    tune->n = tune->turns = tune->rounds = 0;
+    tune->n = tune->trials = tune->rounds = 0;
     int rc = search(tune);
     tune->end = rc == -EINTR ? WEIR_TUNE_INTERRUPTED : rc == -ETIME ? WEIR_TUNE_TIME : WEIR_TUNE_DONE;
     if (tune->chosen < 0) /* it ended before the rounds */
@@ -401,13 +401,13 @@ int weir_tune_run(struct weir_tune *tune, struct weir_err *err)
     tune->end = rc < 0 ? tune->end : WEIR_TUNE_FAILED;
     if (rc < 0)
         return weir_err_set(err, rc, "it ended before anything was measured");
-    const char *why = tune->n > 0 ? tune->candidates[tune->n - 1].cell.why : "";
+    const char *why = tune->n > 0 ? tune->candidates[tune->n - 1].measured.why : "";
     return weir_err_set(err, -ENODATA, "nothing could be measured: %s", *why ? why : "no setting is within the limits");
 }
 
 void weir_tune_free(struct weir_tune *tune)
 {
     for (int i = 0; i < tune->n; i++)
-        weir_cell_free(&tune->candidates[i].cell);
+        weir_candidate_free(&tune->candidates[i].measured);
     tune->n = 0;
 }

@@ -8,12 +8,12 @@
  *     weir_tune_free(&tune);
  *
  * The bounds of the first measurement (demands.h) decide what need not be tried; what is left is measured one by one,
- * and the finalists in rounds (tune_race.h). docs/tune.md has the rules. One thread. */
+ * and the finalists in rounds (tune_priv.h). docs/tune.md has the rules. One thread. */
 #ifndef WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 #define WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 
 #include "analyze/prediction/demands.h"
-#include "analyze/trials/cell.h"
+#include "analyze/trials/candidate.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -45,7 +45,7 @@ struct weir_tune_space {
 
 /* Of one measurement. */
 struct weir_tune_figures {
-    struct weir_turn turn; /* seconds, images_per_s, cpu_s, peak_bytes, workers, prefetch */
+    struct weir_trial trial; /* seconds, images_per_s, cpu_s, peak_bytes, workers, prefetch */
     struct weir_demands demands;
     int engine, decoder; /* what was used */
     double slot_bytes;   /* of a batch in memory */
@@ -62,8 +62,8 @@ typedef void weir_tune_say(void *user, const char *line);
 
 struct weir_tune_candidate {
     struct weir_tune_setting setting;
-    struct weir_cell cell;       /* its turns, and why there are no more: it failed, or passed a limit */
-    struct weir_demands demands; /* of its last turn */
+    struct weir_candidate measured; /* its turns, and why there are no more: it failed, or passed a limit */
+    struct weir_demands demands;    /* of its last turn */
     bool finalist;
 };
 
@@ -80,7 +80,7 @@ struct weir_tune {
     int base;            /* number of the candidate that the search goes on from */
     int chosen, fastest; /* numbers of candidates; -1 = none was measured */
     bool disturbed;      /* other processes used cores during a turn */
-    int turns, rounds;   /* measured; of them rounds of finalists */
+    int trials, rounds;  /* measured; of them rounds of finalists */
     double one_rate;     /* images/s with one worker; 0 = not measured */
     double limit_rate;   /* images/s that no setting can pass: the step, the HDF5 library, the bus; 0 = not known */
     double noise;        /* of the fastest: least to most of its turns in rounds, over the median; 0 = not known */

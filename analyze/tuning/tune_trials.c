@@ -64,10 +64,10 @@ static void fill(struct weir_tune_figures *figures, const struct weir_tune_space
 {
     const struct weir_report_setup *setup = &weir_measured_report(run)->setup;
     double frame = weir_setup_image_bytes(setup);
-    figures->turn = run->turn;
+    figures->trial = run->trial;
     weir_demands_make(&figures->demands, weir_measured_report(run));
-    figures->engine = number_of(space->engines, space->n_engines, run->turn.used.io);
-    figures->decoder = number_of(space->decoders, space->n_decoders, run->turn.used.decoder);
+    figures->engine = number_of(space->engines, space->n_engines, run->trial.used.io);
+    figures->decoder = number_of(space->decoders, space->n_decoders, run->trial.used.decoder);
     figures->slot_bytes = frame * setup->batch_size * setup->images_per_sample;
     figures->worker_bytes = WORKER_BYTES + 3.0 * setup->width * setup->height;
     figures->frames_bytes = (double)setup->frames_bytes;
@@ -79,7 +79,7 @@ static void lengthen(struct weir_tune_trials *trials, const struct weir_loader_r
 {
     double batches = (double)(report->steps.train_batches + report->steps.val_batches);
     char line[96];
-    if (trials->tune.turns > 0 || batches >= BATCHES || batches <= 0)
+    if (trials->tune.trials > 0 || batches >= BATCHES || batches <= 0)
         return;
     trials->seconds =
         fmin(fmax(trials->seconds, report->wall_s) * BATCHES / batches, fmax(SECONDS_MAX, trials->seconds));
@@ -110,7 +110,7 @@ static int try_setting(struct weir_tune_trials *trials, const struct weir_words 
         lengthen(trials, weir_measured_report(run));
     }
     if (rc != -EINTR && c->trial)
-        c->trial(c->user, setting, &run->turn, rc < 0 ? err->text : NULL);
+        c->trial(c->user, setting, &run->trial, rc < 0 ? err->text : NULL);
     weir_measured_run_clear(run);
     free(run);
     return rc;
@@ -125,8 +125,7 @@ static int measure(void *user, const struct weir_tune_setting *setting, struct w
     if (weir_clock_monotonic_ns() >= c->end_ns)
         return -ETIME;
     weir_words_add(&args, c->data);
-    for (int i = 0; i < c->options->n; i++)
-        weir_words_add(&args, c->options->argv[i]);
+    weir_words_add_all(&args, (const char *const *)c->options->argv);
     weir_tune_setting_options(&trials->tune.space, setting, add_word, &args);
     int rc = try_setting(trials, &args, setting, figures, err);
     weir_words_free(&args);

@@ -31,7 +31,7 @@ struct weir_tune_config {
     /* Each may be NULL; texts are borrowed during the call. */
     weir_tune_say *step;                        /* a line per step of the search */
     void (*note)(void *user, const char *line); /* anything else */
-    void (*trial)(void *user, const struct weir_tune_setting *setting, const struct weir_turn *turn, const char *why);
+    void (*trial)(void *user, const struct weir_tune_setting *setting, const struct weir_trial *trial, const char *why);
     void *user;
 };
 

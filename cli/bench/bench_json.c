@@ -21,44 +21,44 @@ static void interval(struct weir_json *json, const char *key, const struct weir_
     weir_json_end(json, '}');
 }
 
-static void figures(struct weir_json *json, const struct weir_cell *cell)
+static void figures(struct weir_json *json, const struct weir_candidate *candidate)
 {
     static const struct {
         const char *name;
-        weir_turn_figure *figure;
+        weir_trial_figure *figure;
     } all[] = {
-        {"images_per_s", weir_turn_images_per_s},
-        {"samples_per_s", weir_turn_samples_per_s},
-        {"cpu_s_per_1000_images", weir_turn_cpu_s_per_1000_images},
-        {"read_bytes_per_image", weir_turn_bytes_per_image},
-        {"batch_wait_p99_s", weir_turn_wait_p99_s},
-        {"peak_rss_bytes", weir_turn_peak_bytes},
-        {"data_wait_fraction", weir_turn_data_wait},
-        {"page_cache_fraction", weir_turn_cached},
-        {"others_cores", weir_turn_others_cores},
+        {"images_per_s", weir_trial_images_per_s},
+        {"samples_per_s", weir_trial_samples_per_s},
+        {"cpu_s_per_1000_images", weir_trial_cpu_s_per_1000_images},
+        {"read_bytes_per_image", weir_trial_bytes_per_image},
+        {"batch_wait_p99_s", weir_trial_wait_p99_s},
+        {"peak_rss_bytes", weir_trial_peak_bytes},
+        {"data_wait_fraction", weir_trial_data_wait},
+        {"page_cache_fraction", weir_trial_cached},
+        {"others_cores", weir_trial_others_cores},
     };
     struct weir_interval found;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        weir_cell_interval(cell, all[i].figure, &found);
+        weir_candidate_interval(candidate, all[i].figure, &found);
         interval(json, all[i].name, &found);
     }
 }
 
-static void ratio(struct weir_json *json, const char *key, const struct weir_cell *cell, const struct weir_cell *other,
-                  bool *tie)
+static void ratio(struct weir_json *json, const char *key, const struct weir_candidate *candidate,
+                  const struct weir_candidate *other, bool *tie)
 {
     struct weir_interval found = {.n = 0};
     if (other)
-        weir_cell_ratio(cell, other, &found);
+        weir_candidate_ratio(candidate, other, &found);
     interval(json, key, &found);
     *tie = weir_relation_is_tie(weir_relation_of(&found));
 }
 
-static void stages(struct weir_json *json, const struct weir_turn *turn)
+static void stages(struct weir_json *json, const struct weir_trial *trial)
 {
     weir_json_array(json, "stages");
-    for (int i = 0; turn && i < turn->n_stages; i++) {
-        const struct weir_report_row *stage = &turn->stages[i];
+    for (int i = 0; trial && i < trial->n_stages; i++) {
+        const struct weir_report_row *stage = &trial->stages[i];
         weir_json_object(json, NULL);
         weir_json_text(json, "name", stage->name);
         weir_json_text(json, "kind", weir_stage_kind_name(stage->kind));
@@ -73,32 +73,32 @@ static void stages(struct weir_json *json, const struct weir_turn *turn)
     }
     weir_json_end(json, ']');
     double part;
-    const struct weir_report_row *bound = turn ? weir_turn_bound(turn, &part) : NULL;
+    const struct weir_report_row *bound = trial ? weir_trial_bound(trial, &part) : NULL;
     weir_json_text(json, "bound_by", bound ? bound->name : NULL);
     weir_json_known(json, "bound_part", bound ? part : -1);
 }
 
 /* Writes every trial, for other statistics. */
-static void turns(struct weir_json *json, const struct weir_cell *cell)
+static void trials(struct weir_json *json, const struct weir_candidate *candidate)
 {
     weir_json_array(json, "turns");
-    for (int i = 0; i < cell->n_turns; i++) {
-        const struct weir_turn *turn = &cell->turns[i];
+    for (int i = 0; i < candidate->n_trials; i++) {
+        const struct weir_trial *trial = &candidate->trials[i];
         weir_json_object(json, NULL);
-        weir_json_int(json, "round", turn->round);
-        weir_json_double(json, "seconds", turn->measured.seconds);
-        weir_json_uint(json, "images", turn->measured.images);
-        weir_json_double(json, "images_per_s", turn->measured.images_per_s);
-        weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_text(json, "reads", weir_report_reads_name(turn->measured.reads));
+        weir_json_int(json, "round", trial->round);
+        weir_json_double(json, "seconds", trial->measured.seconds);
+        weir_json_uint(json, "images", trial->measured.images);
+        weir_json_double(json, "images_per_s", trial->measured.images_per_s);
+        weir_json_double(json, "cpu_s", trial->cpu_s);
+        weir_json_text(json, "reads", weir_report_reads_name(trial->measured.reads));
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
 }
 
-static void settings(struct weir_json *json, const struct weir_cell *cell, const struct weir_turn *turn)
+static void settings(struct weir_json *json, const struct weir_candidate *candidate, const struct weir_trial *trial)
 {
-    const struct weir_cell_settings *s = &cell->settings;
+    const struct weir_candidate_settings *s = &candidate->settings;
     weir_json_object(json, "settings");
     weir_json_text(json, "num_workers", s->num_workers);
     weir_json_text(json, "prefetch", s->prefetch);
@@ -108,46 +108,47 @@ static void settings(struct weir_json *json, const struct weir_cell *cell, const
     weir_json_text(json, "device", s->device);
     weir_json_end(json, '}');
     weir_json_object(json, "used");
-    weir_json_known(json, "num_workers", turn ? turn->used.workers : -1);
-    weir_json_known(json, "prefetch", turn ? turn->used.prefetch : -1);
-    weir_json_text(json, "io", turn ? turn->used.io : NULL);
-    weir_json_text(json, "decoder", turn ? turn->used.decoder : NULL);
+    weir_json_known(json, "num_workers", trial ? trial->used.workers : -1);
+    weir_json_known(json, "prefetch", trial ? trial->used.prefetch : -1);
+    weir_json_text(json, "io", trial ? trial->used.io : NULL);
+    weir_json_text(json, "decoder", trial ? trial->used.decoder : NULL);
     weir_json_end(json, '}');
 }
 
-static void cell_json(struct weir_json *json, const struct weir_grid *grid, const struct weir_cell *cell)
+static void candidate_json(struct weir_json *json, const struct weir_grid *grid, const struct weir_candidate *candidate)
 {
-    const struct weir_turn *turn = weir_cell_typical(cell);
-    const struct weir_cell *reference = bench_reference(grid, cell->cold);
+    const struct weir_trial *trial = weir_candidate_typical(candidate);
+    const struct weir_candidate *reference = bench_reference(grid, candidate->cold);
     struct weir_interval images;
     bool tie, ignored;
-    weir_cell_interval(cell, weir_turn_images_per_s, &images);
+    weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
     weir_json_object(json, NULL);
-    weir_json_text(json, "format", grid->formats[cell->format].name);
-    weir_json_text(json, "cache", cell->limit ? "memory" : cell->cold ? "cold" : "warm");
-    settings(json, cell, turn);
+    weir_json_text(json, "format", grid->formats[candidate->format].name);
+    weir_json_text(json, "cache", candidate->limit ? "memory" : candidate->cold ? "cold" : "warm");
+    settings(json, candidate, trial);
     weir_json_array(json, "command");
-    for (char **arg = cell->argv; *arg; arg++)
+    for (char **arg = candidate->argv; *arg; arg++)
         weir_json_text(json, NULL, *arg);
     weir_json_end(json, ']');
-    weir_json_text(json, "error", *cell->why ? cell->why : NULL);
+    weir_json_text(json, "error", *candidate->why ? candidate->why : NULL);
     weir_json_bool(json, "converged", weir_interval_converged(&images, WEIR_CLOSE));
-    figures(json, cell);
-    ratio(json, "ratio", cell, reference, &tie);
+    figures(json, candidate);
+    ratio(json, "ratio", candidate, reference, &tie);
     weir_json_bool(json, "tie", tie);
-    ratio(json, "limit_fraction", cell, cell->limit_cell >= 0 ? &grid->cells[cell->limit_cell] : NULL, &ignored);
-    stages(json, turn);
-    turns(json, cell);
+    ratio(json, "limit_fraction", candidate,
+          candidate->limit_candidate >= 0 ? &grid->candidates[candidate->limit_candidate] : NULL, &ignored);
+    stages(json, trial);
+    trials(json, candidate);
     weir_json_end(json, '}');
 }
 
-static void rotation_json(struct weir_json *json, const char *key, const struct weir_rotation_result *rotation)
+static void rounds_json(struct weir_json *json, const char *key, const struct weir_rounds_result *rounds)
 {
     static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
     weir_json_object(json, key);
-    weir_json_text(json, "end", ends[rotation->end]);
-    weir_json_int(json, "rounds", rotation->rounds);
-    weir_json_int(json, "not_converged", rotation->not_converged);
+    weir_json_text(json, "end", ends[rounds->end]);
+    weir_json_int(json, "rounds", rounds->rounds);
+    weir_json_int(json, "not_converged", rounds->not_converged);
     weir_json_end(json, '}');
 }
 
@@ -201,12 +202,12 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     weir_options_json(command, results->setup->options, &json);
     weir_json_end(&json, '}');
     formats_json(&json, results);
-    rotation_json(&json, "warm", &results->warm);
-    rotation_json(&json, "cold", &results->cold);
+    rounds_json(&json, "warm", &results->warm);
+    rounds_json(&json, "cold", &results->cold);
     weir_json_double(&json, "took_s", results->took_s);
     weir_json_array(&json, "cells");
     for (int i = 0; i < results->grid->n; i++)
-        cell_json(&json, results->grid, &results->grid->cells[i]);
+        candidate_json(&json, results->grid, &results->grid->candidates[i]);
     weir_json_end(&json, ']');
     advice_json(&json, &results->advice);
     weir_json_end(&json, '}');

@@ -10,13 +10,13 @@ enum { STAGES_SHOWN = 3 };
 
 /* ---- what both tables and files have ---- */
 
-const struct weir_cell *bench_leader(const struct weir_grid *grid, bool cold)
+const struct weir_candidate *bench_leader(const struct weir_grid *grid, bool cold)
 {
-    const struct weir_cell *leader = NULL;
+    const struct weir_candidate *leader = NULL;
     double most = -1;
     for (int f = 0; f < grid->n_formats; f++) {
-        const struct weir_cell *best = weir_grid_best(grid, f, cold);
-        double median = best ? weir_cell_median(best, weir_turn_images_per_s) : -1;
+        const struct weir_candidate *best = weir_grid_best(grid, f, cold);
+        double median = best ? weir_candidate_median(best, weir_trial_images_per_s) : -1;
         if (best && median > most) {
             leader = best;
             most = median;
@@ -25,11 +25,11 @@ const struct weir_cell *bench_leader(const struct weir_grid *grid, bool cold)
     return leader;
 }
 
-const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold)
+const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold)
 {
-    const struct weir_cell *first = NULL;
+    const struct weir_candidate *first = NULL;
     for (int f = 0; f < grid->n_formats; f++) {
-        const struct weir_cell *best = weir_grid_best(grid, f, cold);
+        const struct weir_candidate *best = weir_grid_best(grid, f, cold);
         if (best && grid->formats[f].is_source)
             return best;
         first = first ? first : best;
@@ -37,36 +37,36 @@ const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold)
     return first;
 }
 
-void bench_command(const struct weir_cell *cell, FILE *out)
+void bench_command(const struct weir_candidate *candidate, FILE *out)
 {
-    for (char **arg = cell->argv; *arg; arg++) {
+    for (char **arg = candidate->argv; *arg; arg++) {
         if (strcmp(*arg, "--json") == 0)
             continue;
-        if (arg != cell->argv)
+        if (arg != candidate->argv)
             fputc(' ', out);
         weir_shell_word(out, *arg);
     }
 }
 
-static void remark(const struct weir_rotation_result *rotation, const char *state, FILE *out)
+static void remark(const struct weir_rounds_result *rounds, const char *state, FILE *out)
 {
-    if (rotation->end == WEIR_ROTATION_CONVERGED)
+    if (rounds->end == WEIR_ROUNDS_CONVERGED)
         return;
     static const char *const ends[] = {
-        [WEIR_ROTATION_ROUNDS] = "the maximum number of rounds was reached",
-        [WEIR_ROTATION_TIME] = "--max-minutes was over",
-        [WEIR_ROTATION_INTERRUPTED] = "interrupted",
+        [WEIR_ROUNDS_ROUNDS] = "the maximum number of rounds was reached",
+        [WEIR_ROUNDS_TIME] = "--max-minutes was over",
+        [WEIR_ROUNDS_INTERRUPTED] = "interrupted",
     };
-    fprintf(out, "%s: after %d rounds %s; ", state, rotation->rounds, ends[rotation->end]);
+    fprintf(out, "%s: after %d rounds %s; ", state, rounds->rounds, ends[rounds->end]);
     fprintf(out, "the medians of %d candidates have an uncertainty above 3 %%, or fewer trials than --repeats\n",
-            rotation->not_converged);
+            rounds->not_converged);
 }
 
 static double others(const struct weir_grid *grid)
 {
     double most = -1;
     for (int i = 0; i < grid->n; i++) {
-        double median = weir_cell_median(&grid->cells[i], weir_turn_others_cores);
+        double median = weir_candidate_median(&grid->candidates[i], weir_trial_others_cores);
         most = median > most ? median : most;
     }
     return most;
@@ -82,9 +82,9 @@ void bench_remarks(const struct bench_results *results, FILE *out)
     if (others(grid) > 0.2)
         fprintf(out, "busy machine: other processes used up to %.1f cores\n", others(grid));
     for (int f = 0; f < grid->n_formats; f++) {
-        const struct weir_cell *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
-        double stayed = cold ? weir_cell_median(cold, weir_turn_cached) : -1;
-        double there = warm ? weir_cell_median(warm, weir_turn_cached) : -1;
+        const struct weir_candidate *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
+        double stayed = cold ? weir_candidate_median(cold, weir_trial_cached) : -1;
+        double there = warm ? weir_candidate_median(warm, weir_trial_cached) : -1;
         if (stayed > 0.05)
             fprintf(out, "not cold: %s: %.0f %% remains in the page cache%s\n", grid->formats[f].name, 100 * stayed,
                     weir_copy_in_memory(grid->formats[f].path) ? ": its file system is in memory" : "");
@@ -93,12 +93,12 @@ void bench_remarks(const struct bench_results *results, FILE *out)
                     grid->formats[f].name, 100 * there);
     }
     for (int i = 0; i < grid->n; i++)
-        if (*grid->cells[i].why)
-            fprintf(out, "failed: %s %s: %s\n", grid->formats[grid->cells[i].format].name,
-                    grid->cells[i].cold    ? "cold"
-                    : grid->cells[i].limit ? "from memory"
-                                           : "warm",
-                    grid->cells[i].why);
+        if (*grid->candidates[i].why)
+            fprintf(out, "failed: %s %s: %s\n", grid->formats[grid->candidates[i].format].name,
+                    grid->candidates[i].cold    ? "cold"
+                    : grid->candidates[i].limit ? "from memory"
+                                                : "warm",
+                    grid->candidates[i].why);
 }
 
 /* ---- the table ---- */
@@ -120,50 +120,50 @@ static void percent(char text[16], double fraction)
         snprintf(text, 16, "%.0f%%", 100 * fraction);
 }
 
-static double limit_fraction(const struct weir_grid *grid, const struct weir_cell *cell)
+static double limit_fraction(const struct weir_grid *grid, const struct weir_candidate *candidate)
 {
     struct weir_interval ratio;
-    if (cell->limit_cell < 0)
+    if (candidate->limit_candidate < 0)
         return -1;
-    weir_cell_ratio(cell, &grid->cells[cell->limit_cell], &ratio);
+    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &ratio);
     return ratio.n > 0 ? ratio.median : -1;
 }
 
 /* Ratio to the reference, such as "1.52", followed by "tie" if it may be 1. */
-static void ratio_text(char text[24], const struct weir_cell *cell, const struct weir_cell *reference)
+static void ratio_text(char text[24], const struct weir_candidate *candidate, const struct weir_candidate *reference)
 {
     struct weir_interval ratio;
-    if (!reference || cell == reference) {
+    if (!reference || candidate == reference) {
         snprintf(text, 24, "1");
         return;
     }
-    weir_cell_ratio(cell, reference, &ratio);
+    weir_candidate_ratio(candidate, reference, &ratio);
     if (ratio.n == 0)
         snprintf(text, 24, "-");
     else
         snprintf(text, 24, "%.2f%s", ratio.median, weir_relation_is_tie(weir_relation_of(&ratio)) ? " tie" : "");
 }
 
-static void print_cell(const struct bench_results *results, const struct weir_cell *cell, FILE *out)
+static void print_candidate(const struct bench_results *results, const struct weir_candidate *candidate, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
-    const struct weir_grid_format *format = &grid->formats[cell->format];
+    const struct weir_grid_format *format = &grid->formats[candidate->format];
     struct weir_interval images, samples;
     char size[16], each[16], peak[16], wait[16], limit[16], ratio[24], range[32], settings[128], p99[24];
-    weir_cell_interval(cell, weir_turn_images_per_s, &images);
-    weir_cell_interval(cell, weir_turn_samples_per_s, &samples);
+    weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
+    weir_candidate_interval(candidate, weir_trial_samples_per_s, &samples);
     bytes_text(size, (double)format->bytes);
-    bytes_text(each, weir_cell_median(cell, weir_turn_bytes_per_image));
-    bytes_text(peak, weir_cell_median(cell, weir_turn_peak_bytes));
-    percent(wait, results->setup->options->step_ms > 0 ? weir_cell_median(cell, weir_turn_data_wait) : -1);
-    percent(limit, limit_fraction(grid, cell));
-    ratio_text(ratio, cell, bench_reference(grid, cell->cold));
+    bytes_text(each, weir_candidate_median(candidate, weir_trial_bytes_per_image));
+    bytes_text(peak, weir_candidate_median(candidate, weir_trial_peak_bytes));
+    percent(wait, results->setup->options->step_ms > 0 ? weir_candidate_median(candidate, weir_trial_data_wait) : -1);
+    percent(limit, limit_fraction(grid, candidate));
+    ratio_text(ratio, candidate, bench_reference(grid, candidate->cold));
     snprintf(range, sizeof range, "%.0f-%.0f", images.least, images.most);
-    weir_report_time(p99, weir_cell_median(cell, weir_turn_wait_p99_s));
-    weir_grid_settings(grid, cell, settings, sizeof settings);
+    weir_report_time(p99, weir_candidate_median(candidate, weir_trial_wait_p99_s));
+    weir_grid_settings(grid, candidate, settings, sizeof settings);
     fprintf(out, "%-17s %-4s %6s %9.0f %13s %8.0f %2d %9s %6.2f %6s %8s %5s %5s %5s  %s\n", format->name,
-            cell->cold ? "cold" : "warm", size, images.median, range, samples.median, images.n, ratio,
-            weir_cell_median(cell, weir_turn_cpu_s_per_1000_images), each, p99, peak, wait, limit, settings);
+            candidate->cold ? "cold" : "warm", size, images.median, range, samples.median, images.n, ratio,
+            weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images), each, p99, peak, wait, limit, settings);
 }
 
 static void print_table(const struct bench_results *results, FILE *out)
@@ -172,23 +172,23 @@ static void print_table(const struct bench_results *results, FILE *out)
     fprintf(out, "%-17s %-4s %6s %9s %13s %8s %2s %9s %6s %6s %8s %5s %5s %5s\n", "format", "", "size", "images/s",
             "least-most", "samp/s", "n", "of as-is", "CPU/1k", "B/img", "p99", "peak", "wait", "limit");
     for (int i = 0; i < grid->n; i++)
-        if (!grid->cells[i].limit && grid->cells[i].n_turns > 0)
-            print_cell(results, &grid->cells[i], out);
+        if (!grid->candidates[i].limit && grid->candidates[i].n_trials > 0)
+            print_candidate(results, &grid->candidates[i], out);
 }
 
 /* Prints the longest stages of the median trial, longest first. */
-static void print_stages(const struct weir_turn *turn, FILE *out)
+static void print_stages(const struct weir_trial *trial, FILE *out)
 {
-    bool shown[WEIR_TURN_STAGES] = {false};
+    bool shown[WEIR_TRIAL_STAGES] = {false};
     for (int k = 0; k < STAGES_SHOWN; k++) {
         int longest = -1;
-        for (int i = 0; i < turn->n_stages; i++)
-            if (!shown[i] && turn->stages[i].self_s > 0 && turn->stages[i].kind == WEIR_KIND_WORK &&
-                (longest < 0 || turn->stages[i].self_s > turn->stages[longest].self_s))
+        for (int i = 0; i < trial->n_stages; i++)
+            if (!shown[i] && trial->stages[i].self_s > 0 && trial->stages[i].kind == WEIR_KIND_WORK &&
+                (longest < 0 || trial->stages[i].self_s > trial->stages[longest].self_s))
                 longest = i;
         if (longest < 0)
             return;
-        const struct weir_report_row *stage = &turn->stages[longest];
+        const struct weir_report_row *stage = &trial->stages[longest];
         char mean[24];
         shown[longest] = true;
         weir_report_time(mean, stage->mean_s);
@@ -202,17 +202,18 @@ static void print_bounds(const struct bench_results *results, FILE *out)
     const struct weir_grid *grid = results->grid;
     fprintf(out, "\n%-17s %-4s %-29s stages of the median trial: total, calls, mean\n", "bounded by", "", "");
     for (int i = 0; i < grid->n; i++) {
-        const struct weir_cell *cell = &grid->cells[i];
-        const struct weir_turn *turn = weir_cell_typical(cell);
+        const struct weir_candidate *candidate = &grid->candidates[i];
+        const struct weir_trial *trial = weir_candidate_typical(candidate);
         char text[64] = "-";
         double part;
-        if (cell->limit || !turn)
+        if (candidate->limit || !trial)
             continue;
-        const struct weir_report_row *stage = weir_turn_bound(turn, &part);
+        const struct weir_report_row *stage = weir_trial_bound(trial, &part);
         if (stage)
             snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
-        fprintf(out, "%-17s %-4s %-29s", grid->formats[cell->format].name, cell->cold ? "cold" : "warm", text);
-        print_stages(turn, out);
+        fprintf(out, "%-17s %-4s %-29s", grid->formats[candidate->format].name, candidate->cold ? "cold" : "warm",
+                text);
+        print_stages(trial, out);
         fputc('\n', out);
     }
 }
@@ -242,11 +243,11 @@ void bench_print(const struct bench_results *results, FILE *out)
     bench_remarks(results, out);
     fputs(results->setup->left_out, out);
     fprintf(out, "%s\n%s\n", advice->format, advice->next);
-    const struct weir_cell *cell = advice->best;
-    for (int i = 0; !cell && i < results->grid->n; i++)
-        cell = &results->grid->cells[i];
-    if (cell)
-        bench_command(cell, out);
+    const struct weir_candidate *candidate = advice->best;
+    for (int i = 0; !candidate && i < results->grid->n; i++)
+        candidate = &results->grid->candidates[i];
+    if (candidate)
+        bench_command(candidate, out);
     fputc('\n', out);
 }
 
@@ -270,22 +271,22 @@ static void csv_number(double value, FILE *out)
     fputc(',', out);
 }
 
-static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell, FILE *out)
+static void csv_row(const struct weir_grid *grid, const struct weir_candidate *candidate, FILE *out)
 {
-    const struct weir_turn *turn = weir_cell_typical(cell);
-    const struct weir_cell *reference = bench_reference(grid, cell->cold);
+    const struct weir_trial *trial = weir_candidate_typical(candidate);
+    const struct weir_candidate *reference = bench_reference(grid, candidate->cold);
     struct weir_interval images, ratio = {.n = 0};
     double part = -1;
-    const struct weir_report_row *bound = turn ? weir_turn_bound(turn, &part) : NULL;
-    weir_cell_interval(cell, weir_turn_images_per_s, &images);
+    const struct weir_report_row *bound = trial ? weir_trial_bound(trial, &part) : NULL;
+    weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
     if (reference)
-        weir_cell_ratio(cell, reference, &ratio);
-    const char *reads = turn ? weir_report_reads_name(turn->measured.reads) : NULL;
-    const struct weir_cell_settings *s = &cell->settings;
-    const char *const texts[] = {grid->formats[cell->format].name,
-                                 cell->limit  ? "memory"
-                                 : cell->cold ? "cold"
-                                              : "warm",
+        weir_candidate_ratio(candidate, reference, &ratio);
+    const char *reads = trial ? weir_report_reads_name(trial->measured.reads) : NULL;
+    const struct weir_candidate_settings *s = &candidate->settings;
+    const char *const texts[] = {grid->formats[candidate->format].name,
+                                 candidate->limit  ? "memory"
+                                 : candidate->cold ? "cold"
+                                                   : "warm",
                                  s->num_workers,
                                  s->prefetch,
                                  s->batch_size,
@@ -294,26 +295,26 @@ static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell,
                                  s->device,
                                  reads ? reads : "",
                                  bound ? bound->name : "",
-                                 cell->why};
+                                 candidate->why};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         csv_text(texts[i], out);
     const double numbers[] = {images.n,
-                              (double)grid->formats[cell->format].bytes,
+                              (double)grid->formats[candidate->format].bytes,
                               images.median,
                               images.least,
                               images.most,
                               images.low,
                               images.high,
-                              weir_cell_median(cell, weir_turn_samples_per_s),
+                              weir_candidate_median(candidate, weir_trial_samples_per_s),
                               ratio.n ? ratio.median : -1,
                               ratio.n ? ratio.low : -1,
                               ratio.n ? ratio.high : -1,
-                              weir_cell_median(cell, weir_turn_cpu_s_per_1000_images),
-                              weir_cell_median(cell, weir_turn_bytes_per_image),
-                              weir_cell_median(cell, weir_turn_wait_p99_s),
-                              weir_cell_median(cell, weir_turn_peak_bytes),
-                              weir_cell_median(cell, weir_turn_data_wait),
-                              limit_fraction(grid, cell),
+                              weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images),
+                              weir_candidate_median(candidate, weir_trial_bytes_per_image),
+                              weir_candidate_median(candidate, weir_trial_wait_p99_s),
+                              weir_candidate_median(candidate, weir_trial_peak_bytes),
+                              weir_candidate_median(candidate, weir_trial_data_wait),
+                              limit_fraction(grid, candidate),
                               bound ? part : -1};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         csv_number(images.n > 0 ? numbers[i] : -1, out);
@@ -328,5 +329,5 @@ void bench_print_csv(const struct bench_results *results, FILE *out)
           "data_wait_fraction,limit_fraction,bound_part,tie\n",
           out);
     for (int i = 0; i < results->grid->n; i++)
-        csv_cell(results->grid, &results->grid->cells[i], out);
+        csv_row(results->grid, &results->grid->candidates[i], out);
 }

@@ -3,7 +3,7 @@
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
 #include "analyze/trials/advice.h"
-#include "analyze/trials/rotation.h"
+#include "analyze/trials/rounds.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/options.h"
 
@@ -12,17 +12,17 @@
 struct bench_results {
     const struct bench_setup *setup;
     const struct weir_grid *grid;
-    struct weir_rotation_result warm, cold;
+    struct weir_rounds_result warm, cold;
     struct weir_advice advice;
     double took_s;
 };
 
 /* The candidate that others are compared with: the best one of as-is, else of the first format; NULL: none. */
-const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold);
+const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold);
 /* The fastest candidate in this cache state. */
-const struct weir_cell *bench_leader(const struct weir_grid *grid, bool cold);
+const struct weir_candidate *bench_leader(const struct weir_grid *grid, bool cold);
 /* Prints the candidate's command line, quoted for a shell, without --json. */
-void bench_command(const struct weir_cell *cell, FILE *out);
+void bench_command(const struct weir_candidate *candidate, FILE *out);
 /* Prints one line per cache state whose rounds ended early or scattered. */
 void bench_remarks(const struct bench_results *results, FILE *out);
 

@@ -1,5 +1,5 @@
 #include "cli/bench/bench_setup.h"
-#include "analyze/trials/trial.h"
+#include "analyze/trials/child.h"
 #include "base/resources.h"
 #include "convert/convert_dataset.h"
 #include "weir/base.h"
@@ -207,12 +207,12 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
         weir_words_add(&words, *arg);
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    struct weir_trial trial = {0};
-    const struct weir_trial_config config = {
+    struct weir_child child = {0};
+    const struct weir_child_config config = {
         .program = "/proc/self/exe", .argv = words.argv, .seconds = seconds, .interrupted = setup->interrupted};
     fprintf(stderr, "converting to %s: %s\n", w->spec.name, w->path);
-    int rc = weir_trial_run(&trial, &config, err);
-    weir_trial_free(&trial);
+    int rc = weir_child_run(&child, &config, err);
+    weir_child_free(&child);
     weir_words_free(&words);
     return *setup->interrupted ? -EINTR : rc;
 }

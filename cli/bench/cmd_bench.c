@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TURN_PATIENCE_S = 120 };
+enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TRIAL_PATIENCE_S = 120 };
 static const double START_S = 0.25;           /* approximate start-up time of a trial's process */
 static const uint64_t LINE_NS = 10000000000u; /* between progress lines without a terminal */
 
@@ -123,45 +123,45 @@ static void clear_progress(struct bench *b)
     b->shown = false;
 }
 
-static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
 {
     struct bench *b = user;
     double cached;
-    return cell->cold || cell->limit ? 0 : weir_copy_warm(&b->setup.files[cell->format], &cached, err);
+    return candidate->cold || candidate->limit ? 0 : weir_copy_warm(&b->setup.files[candidate->format], &cached, err);
 }
 
-static void done(void *user, const struct weir_cell *cell, int round, int turn, int turns)
+static void done(void *user, const struct weir_candidate *candidate, int round, int trial, int trials)
 {
     struct bench *b = user;
-    const char *name = b->grid.formats[cell->format].name, *state = cell->cold    ? "cold"
-                                                                    : cell->limit ? "from memory"
-                                                                                  : "warm";
-    if (*cell->why) {
+    const char *name = b->grid.formats[candidate->format].name, *state = candidate->cold    ? "cold"
+                                                                         : candidate->limit ? "from memory"
+                                                                                            : "warm";
+    if (*candidate->why) {
         clear_progress(b);
-        fprintf(stderr, "%s %s failed: %s\n", name, state, cell->why);
+        fprintf(stderr, "%s %s failed: %s\n", name, state, candidate->why);
     } else if (b->terminal || weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
         fprintf(stderr, "%sround %d, turn %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
-                turn + 1, turns, name, state, cell->turns[cell->n_turns - 1].measured.images_per_s,
+                trial + 1, trials, name, state, candidate->trials[candidate->n_trials - 1].measured.images_per_s,
                 b->terminal ? "" : "\n");
         b->line_ns = weir_clock_monotonic_ns();
         b->shown = b->terminal;
     }
 }
 
-static int rotate(struct bench *b, int first, int end, uint64_t end_ns, struct weir_rotation_result *result)
+static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, struct weir_rounds_result *result)
 {
     const struct bench_options *o = b->setup.options;
-    const struct weir_rotation_config config = {.program = "/proc/self/exe",
-                                                .rounds_min = o->repeats,
-                                                .rounds_max = MORE_ROUNDS * o->repeats,
-                                                .close = WEIR_CLOSE,
-                                                .turn_s = TURN_PATIENCE_S + 10 * o->min_seconds,
-                                                .end_ns = end_ns,
-                                                .interrupted = &weir_interrupted,
-                                                .prepare = prepare,
-                                                .done = done,
-                                                .user = b};
-    int rc = weir_rotation_run(b->grid.cells + first, end - first, &config, result);
+    const struct weir_rounds_config config = {.program = "/proc/self/exe",
+                                              .rounds_min = o->repeats,
+                                              .rounds_max = MORE_ROUNDS * o->repeats,
+                                              .close = WEIR_CLOSE,
+                                              .trial_s = TRIAL_PATIENCE_S + 10 * o->min_seconds,
+                                              .end_ns = end_ns,
+                                              .interrupted = &weir_interrupted,
+                                              .prepare = prepare,
+                                              .done = done,
+                                              .user = b};
+    int rc = weir_rounds_run(b->grid.candidates + first, end - first, &config, result);
     clear_progress(b);
     return rc;
 }
@@ -169,13 +169,13 @@ static int rotate(struct bench *b, int first, int end, uint64_t end_ns, struct w
 static void announce(const struct bench *b)
 {
     const struct bench_options *o = b->setup.options;
-    double turns = (double)o->repeats * b->grid.n, minutes = turns * (1.2 * o->min_seconds + START_S) / 60;
+    double trials = (double)o->repeats * b->grid.n, minutes = trials * (1.2 * o->min_seconds + START_S) / 60;
     double left = ((double)b->setup.end_ns - (double)weir_clock_monotonic_ns()) / 60e9;
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
-        limits += b->grid.cells[i].limit;
+        limits += b->grid.candidates[i].limit;
     fprintf(stderr, "%d formats, %d cells, %d more without reading; at least %.0f turns, about %.1f minutes\n",
-            b->grid.n_formats, b->grid.n - limits, limits, turns, minutes);
+            b->grid.n_formats, b->grid.n - limits, limits, trials, minutes);
     if (minutes > left)
         fprintf(stderr, "%.1f minutes are left: give fewer --formats or settings, or more --max-minutes\n",
                 left > 0 ? left : 0);
@@ -189,8 +189,8 @@ static int measure(struct bench *b, struct bench_results *results)
         half_ns = now_ns + (end_ns - now_ns) / 2;
     announce(b);
     b->line_ns = now_ns;
-    int rc = rotate(b, 0, b->grid.n_warm, half_ns, &results->warm);
-    return rc < 0 ? rc : rotate(b, b->grid.n_warm, b->grid.n, end_ns, &results->cold);
+    int rc = run_rounds(b, 0, b->grid.n_warm, half_ns, &results->warm);
+    return rc < 0 ? rc : run_rounds(b, b->grid.n_warm, b->grid.n, end_ns, &results->cold);
 }
 
 static void print(const struct bench_results *results, const struct weir_command *command)

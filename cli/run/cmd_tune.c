@@ -28,7 +28,7 @@ const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
 
 /* ---- while it runs ---- */
 
-static void log_trial(void *user, const struct weir_tune_setting *setting, const struct weir_turn *turn,
+static void log_trial(void *user, const struct weir_tune_setting *setting, const struct weir_trial *trial,
                       const char *why)
 {
     const struct tune_session *s = user;
@@ -43,12 +43,12 @@ static void log_trial(void *user, const struct weir_tune_setting *setting, const
     weir_json_text(&json, "setting", text);
     weir_json_int(&json, "num_workers", setting->workers);
     weir_json_int(&json, "prefetch", setting->prefetch);
-    weir_json_text(&json, "io", turn->used.io);
+    weir_json_text(&json, "io", trial->used.io);
     weir_json_int(&json, "round", s->trials.tune.rounds);
-    weir_json_double(&json, "seconds", turn->measured.seconds);
-    weir_json_double(&json, "images_per_s", turn->measured.images_per_s);
-    weir_json_double(&json, "cpu_s", turn->cpu_s);
-    weir_json_uint(&json, "peak_rss_bytes", turn->measured.peak_rss_bytes);
+    weir_json_double(&json, "seconds", trial->measured.seconds);
+    weir_json_double(&json, "images_per_s", trial->measured.images_per_s);
+    weir_json_double(&json, "cpu_s", trial->cpu_s);
+    weir_json_uint(&json, "peak_rss_bytes", trial->measured.peak_rss_bytes);
     weir_json_text(&json, "error", why);
     weir_json_end(&json, '}');
     weir_json_close(&json);

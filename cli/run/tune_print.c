@@ -42,8 +42,8 @@ static int best_with(const struct weir_tune *tune, int workers)
     double most = 0;
     for (int i = 0; i < tune->n; i++) {
         const struct weir_tune_candidate *c = &tune->candidates[i];
-        double rate = weir_cell_median(&c->cell, weir_turn_images_per_s);
-        if (c->setting.workers == workers && c->setting.cache_bytes <= 0 && !*c->cell.why && rate > most) {
+        double rate = weir_candidate_median(&c->measured, weir_trial_images_per_s);
+        if (c->setting.workers == workers && c->setting.cache_bytes <= 0 && !*c->measured.why && rate > most) {
             best = i;
             most = rate;
         }
@@ -54,7 +54,7 @@ static int best_with(const struct weir_tune *tune, int workers)
 static double rate_with(const struct weir_tune *tune, int workers)
 {
     int best = best_with(tune, workers);
-    return best < 0 ? 0 : weir_cell_median(&tune->candidates[best].cell, weir_turn_images_per_s);
+    return best < 0 ? 0 : weir_candidate_median(&tune->candidates[best].measured, weir_trial_images_per_s);
 }
 
 /* Powers of two, and what was measured between them. */
@@ -103,8 +103,7 @@ static struct weir_words command_words(const struct tune_session *s)
     weir_words_add(&words, "weir");
     weir_words_add(&words, "run");
     weir_words_add(&words, s->data);
-    for (int i = 0; i < s->words.n; i++)
-        weir_words_add(&words, s->words.argv[i]);
+    weir_words_add_all(&words, (const char *const *)s->words.argv);
     weir_tune_setting_options(&s->trials.tune.space, chosen(s), add_word, &words);
     return words;
 }
@@ -129,7 +128,7 @@ static double took_s(const struct tune_session *s)
 static void print_end(const struct tune_session *s, FILE *out)
 {
     const struct weir_tune *tune = &s->trials.tune;
-    fprintf(out, "\n%d settings, %d turns, %.1f s", tune->n, tune->turns, took_s(s));
+    fprintf(out, "\n%d settings, %d turns, %.1f s", tune->n, tune->trials, took_s(s));
     if (tune->noise > 0)
         fprintf(out, "; noise: turns of one setting differ by up to %.1f %%", 100 * tune->noise);
     fputc('\n', out);
@@ -146,9 +145,9 @@ void tune_print(const struct tune_session *s, FILE *out)
     print_curve(tune, out);
     print_end(s, out);
     struct weir_interval rate;
-    weir_cell_interval(&c->cell, weir_turn_images_per_s, &rate);
+    weir_candidate_interval(&c->measured, weir_trial_images_per_s, &rate);
     fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %.2f GB", rate.median, rate.least, rate.most,
-            weir_cell_median(&c->cell, weir_turn_peak_bytes) / 1e9);
+            weir_candidate_median(&c->measured, weir_trial_peak_bytes) / 1e9);
     if (tune->ratio.n > 0)
         fprintf(out, "; %.3f of the fastest that was found", tune->ratio.median);
     fputc('\n', out);
@@ -175,18 +174,18 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
     const struct weir_tune_candidate *c = &tune->candidates[i];
     weir_json_object(json, NULL);
     write_setting(json, &tune->space, &c->setting);
-    weir_json_known(json, "images_per_s", weir_cell_median(&c->cell, weir_turn_images_per_s));
-    weir_json_known(json, "peak_rss_bytes", weir_cell_median(&c->cell, weir_turn_peak_bytes));
-    weir_json_text(json, "error", *c->cell.why ? c->cell.why : NULL);
+    weir_json_known(json, "images_per_s", weir_candidate_median(&c->measured, weir_trial_images_per_s));
+    weir_json_known(json, "peak_rss_bytes", weir_candidate_median(&c->measured, weir_trial_peak_bytes));
+    weir_json_text(json, "error", *c->measured.why ? c->measured.why : NULL);
     weir_json_array(json, "turns");
-    for (int t = 0; t < c->cell.n_turns; t++) {
-        const struct weir_turn *turn = &c->cell.turns[t];
+    for (int t = 0; t < c->measured.n_trials; t++) {
+        const struct weir_trial *trial = &c->measured.trials[t];
         weir_json_object(json, NULL);
-        weir_json_int(json, "round", turn->round);
-        weir_json_double(json, "images_per_s", turn->measured.images_per_s);
-        weir_json_double(json, "seconds", turn->measured.seconds);
-        weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_uint(json, "peak_rss_bytes", turn->measured.peak_rss_bytes);
+        weir_json_int(json, "round", trial->round);
+        weir_json_double(json, "images_per_s", trial->measured.images_per_s);
+        weir_json_double(json, "seconds", trial->measured.seconds);
+        weir_json_double(json, "cpu_s", trial->cpu_s);
+        weir_json_uint(json, "peak_rss_bytes", trial->measured.peak_rss_bytes);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
@@ -239,7 +238,7 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     weir_json_int(&json, "fastest", tune->fastest);
     weir_json_known(&json, "ratio_to_fastest", tune->ratio.n > 0 ? tune->ratio.median : -1);
     weir_json_known(&json, "noise", tune->noise > 0 ? tune->noise : -1);
-    weir_json_int(&json, "turns", tune->turns);
+    weir_json_int(&json, "turns", tune->trials);
     weir_json_text(&json, "end", ends[tune->end]);
     weir_json_double(&json, "took_s", took_s(s));
     write_command(&json, s);

@@ -1,9 +1,9 @@
 /* What `weir bench` is made of: medians and their intervals, what a child printed, the grid, the rotation, and the
  * sentences, over results that are made up. */
 #include "analyze/trials/advice.h"
+#include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
-#include "analyze/trials/rotation.h"
-#include "analyze/trials/trial.h"
+#include "analyze/trials/rounds.h"
 #include "weir/base.h"
 
 #include <criterion/criterion.h>
@@ -71,50 +71,50 @@ Test(interval, odd_values)
                                                                       "1") "," ROW("08_wait_for_data", "consumer",     \
                                                                                    "wait", "1.0", "0.25")
 
-static int parse(struct weir_turn *turn, const char *text, char why[1024])
+static int parse(struct weir_trial *trial, const char *text, char why[1024])
 {
     struct weir_err err = WEIR_ERR_NONE;
-    int rc = weir_turn_parse(turn, text, strlen(text), &err);
+    int rc = weir_trial_parse(trial, NULL, text, strlen(text), &err);
     snprintf(why, 1024, "%s", err.text);
     return rc;
 }
 
-Test(turn, figures)
+Test(trial, figures)
 {
-    struct weir_turn turn;
+    struct weir_trial trial;
     char why[1024];
     double part;
-    cr_assert_eq(parse(&turn, RUN "{\"type\":\"later\",\"x\":[1]}\n\n" MEASURED("100") TABLE(DECODING), why), 0, "%s",
+    cr_assert_eq(parse(&trial, RUN "{\"type\":\"later\",\"x\":[1]}\n\n" MEASURED("100") TABLE(DECODING), why), 0, "%s",
                  why);
-    cr_assert(turn.measured.images == 100 && turn.measured.images_per_s == 50 && turn.read_bytes == 500 &&
-              turn.cpu_s == 3);
-    cr_assert(turn.used.workers == 2 && turn.used.prefetch == 3 && turn.workers_wall_s == 4 && turn.n_stages == 4);
-    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.measured.cached_fraction == 1);
-    cr_assert_str_eq(turn.used.io, "pread");
-    cr_assert_str_eq(turn.used.decoder, "turbo");
-    cr_assert_eq(turn.measured.reads, WEIR_READS_WARM);
-    cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "03b_image_decode");
+    cr_assert(trial.measured.images == 100 && trial.measured.images_per_s == 50 && trial.read_bytes == 500 &&
+              trial.cpu_s == 3);
+    cr_assert(trial.used.workers == 2 && trial.used.prefetch == 3 && trial.workers_wall_s == 4 && trial.n_stages == 4);
+    cr_assert(trial.wait_p99_s == 0.25 && trial.others_cores == -1 && trial.measured.cached_fraction == 1);
+    cr_assert_str_eq(trial.used.io, "pread");
+    cr_assert_str_eq(trial.used.decoder, "turbo");
+    cr_assert_eq(trial.measured.reads, WEIR_READS_WARM);
+    cr_assert_str_eq(weir_trial_bound(&trial, &part)->name, "03b_image_decode");
     cr_assert_eq(part, 0.75);
 }
 
-Test(turn, workers_that_wait_are_not_the_bound)
+Test(trial, workers_that_wait_are_not_the_bound)
 {
-    struct weir_turn turn;
+    struct weir_trial trial;
     char why[1024];
     double part;
-    cr_assert_eq(parse(&turn,
+    cr_assert_eq(parse(&trial,
                        RUN MEASURED("100") TABLE(ROW("09_wait_for_slot", "worker", "wait", "3", "1") "," ROW(
                            "03b_image_decode", "worker", "work", "1", "1") "," ROW("20_train_forward_pass", "consumer",
                                                                                    "work", "1.8", "1")),
                        why),
                  0, "%s", why);
-    cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "20_train_forward_pass");
+    cr_assert_str_eq(weir_trial_bound(&trial, &part)->name, "20_train_forward_pass");
     cr_assert(fabs(part - 0.9) < 1e-9);
-    cr_assert_eq(parse(&turn, RUN MEASURED("100") TABLE(""), why), 0);
-    cr_assert_null(weir_turn_bound(&turn, &part));
+    cr_assert_eq(parse(&trial, RUN MEASURED("100") TABLE(""), why), 0);
+    cr_assert_null(weir_trial_bound(&trial, &part));
 }
 
-Test(turn, hostile)
+Test(trial, hostile)
 {
     static const struct {
         const char *text, *why;
@@ -138,17 +138,17 @@ Test(turn, hostile)
         {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" holds something"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct weir_turn turn;
+        struct weir_trial trial;
         char why[1024];
-        cr_expect(parse(&turn, cases[i].text, why) < 0 && strstr(why, cases[i].why), "%zu: %s", i, why);
+        cr_expect(parse(&trial, cases[i].text, why) < 0 && strstr(why, cases[i].why), "%zu: %s", i, why);
     }
 }
 
-Test(turn, more_stages_than_are_kept_and_long_names)
+Test(trial, more_stages_than_are_kept_and_long_names)
 {
     size_t size = 1 << 20, used = 0;
     char *text = malloc(size), *name = malloc(5000), why[1024];
-    struct weir_turn turn;
+    struct weir_trial trial;
     memset(name, 'n', 4999);
     name[4999] = '\0';
     used += (size_t)snprintf(text, size, RUN MEASURED("7"));
@@ -160,22 +160,22 @@ Test(turn, more_stages_than_are_kept_and_long_names)
                                  "\"self_s\":1,\"mean_s\":1,\"p99_s\":1}",
                                  i ? "," : "", name);
     snprintf(text + used, size - used, "]}");
-    cr_assert_eq(parse(&turn, text, why), 0, "%s", why);
-    cr_assert_eq(turn.n_stages, WEIR_TURN_STAGES);
-    cr_assert_eq(strlen(turn.stages[0].name), sizeof turn.stages[0].name - 1);
+    cr_assert_eq(parse(&trial, text, why), 0, "%s", why);
+    cr_assert_eq(trial.n_stages, WEIR_TRIAL_STAGES);
+    cr_assert_eq(strlen(trial.stages[0].name), sizeof trial.stages[0].name - 1);
     free(text);
     free(name);
 }
 
 /* ---- children ---- */
 
-static int shell(const char *script, struct weir_trial *trial, double seconds, const volatile sig_atomic_t *interrupted,
+static int shell(const char *script, struct weir_child *trial, double seconds, const volatile sig_atomic_t *interrupted,
                  struct weir_err *err)
 {
     char *const argv[] = {"sh", "-c", (char *)script, NULL};
-    const struct weir_trial_config config = {
+    const struct weir_child_config config = {
         .program = "/bin/sh", .argv = argv, .seconds = seconds, .interrupted = interrupted};
-    return weir_trial_run(trial, &config, err);
+    return weir_child_run(trial, &config, err);
 }
 
 Test(trial, ends)
@@ -196,23 +196,23 @@ Test(trial, ends)
         {"yes >&2", -ETIMEDOUT, "within"}, /* only the end of stderr is kept */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct weir_trial trial;
+        struct weir_child trial;
         struct weir_err err = WEIR_ERR_NONE;
         bool late = cases[i].rc == -ETIMEDOUT;
         int rc = shell(cases[i].script, &trial, late ? 0.3 : 600, NULL, &err);
         cr_expect(strstr(err.text, cases[i].why), "%s: %d %s", cases[i].script, rc, err.text);
         cr_expect((rc == 0) == (cases[i].rc == 0), "%s: %d %s", cases[i].script, rc, err.text);
         cr_expect(i != 0 || (trial.length == 2 && strcmp(trial.output, "a\n") == 0));
-        weir_trial_free(&trial);
+        weir_child_free(&trial);
     }
-    struct weir_trial trial;
+    struct weir_child trial;
     struct weir_err err = WEIR_ERR_NONE;
     cr_expect_eq(shell("sleep 600", &trial, 600, &stop, &err), -EINTR);
-    weir_trial_free(&trial);
+    weir_child_free(&trial);
     char *const argv[] = {"none", NULL};
-    const struct weir_trial_config none = {.program = "/nowhere/none", .argv = argv, .seconds = 1};
+    const struct weir_child_config none = {.program = "/nowhere/none", .argv = argv, .seconds = 1};
     err = WEIR_ERR_NONE;
-    cr_expect(weir_trial_run(&trial, &none, &err) == -ENOENT && strstr(err.text, "cannot be started"), "%s", err.text);
+    cr_expect(weir_child_run(&trial, &none, &err) == -ENOENT && strstr(err.text, "cannot be started"), "%s", err.text);
 }
 
 /* ---- the grid ---- */
@@ -227,11 +227,11 @@ static const struct weir_grid_format two[] = {
     {.name = "hdf5:raw", .what = "hdf5:raw", .path = "/d/raw", .bytes_each = 910, .limit_batches = 0},
 };
 
-static void words(const struct weir_cell *cell, char *text, size_t size)
+static void words(const struct weir_candidate *candidate, char *text, size_t size)
 {
     size_t used = 0;
     *text = '\0';
-    for (char **arg = cell->argv; *arg && used < size; arg++)
+    for (char **arg = candidate->argv; *arg && used < size; arg++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "|" : "", *arg);
 }
 
@@ -253,21 +253,21 @@ Test(grid, every_combination)
     /* as-is has a cell of its own for each number of workers to compare with, whatever the prefetch */
     cr_assert_eq(grid.n_warm, 2 * 6 + 2);
     cr_assert_eq(grid.n, grid.n_warm + 2 * 6);
-    words(&grid.cells[0], text, sizeof text);
+    words(&grid.candidates[0], text, sizeof text);
     cr_assert_str_eq(text,
                      "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--json");
-    cr_assert_eq(grid.cells[0].limit_cell, 1);
-    words(&grid.cells[1], text, sizeof text);
+    cr_assert_eq(grid.candidates[0].limit_candidate, 1);
+    words(&grid.candidates[1], text, sizeof text);
     cr_assert_str_eq(text, "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--io|null|--no-shuffle|"
                            "--max-batches|9|--seconds|0.5|--json");
-    words(&grid.cells[grid.n - 1], text, sizeof text);
+    words(&grid.candidates[grid.n - 1], text, sizeof text);
     cr_assert_str_eq(text, "weir|run|/d/raw|--dtype|f32|--prefetch|8|--cold|--seconds|0.5|--json");
-    weir_grid_settings(&grid, &grid.cells[grid.n - 1], text, sizeof text);
+    weir_grid_settings(&grid, &grid.candidates[grid.n - 1], text, sizeof text);
     cr_assert_str_eq(text, "num-workers auto, prefetch 8");
     int limits = 0;
     for (int i = 0; i < grid.n; i++) {
-        limits += grid.cells[i].limit;
-        cr_assert(!grid.cells[i].limit || !grid.cells[i].cold);
+        limits += grid.candidates[i].limit;
+        cr_assert(!grid.candidates[i].limit || !grid.candidates[i].cold);
     }
     cr_assert_eq(limits, 2);
     weir_grid_close(&grid);
@@ -318,7 +318,7 @@ Test(grid, decoders_of_a_gpu_want_batches_there)
     char text[512];
     cr_assert_eq(weir_grid_open(&grid, &config, &err), 0, "%s", err.text);
     cr_assert_eq(grid.n, 3);
-    words(&grid.cells[2], text, sizeof text);
+    words(&grid.candidates[2], text, sizeof text);
     cr_assert_str_eq(text, "weir|run|/d/raw|--decoder|nvjpeg|--device|cuda:1|--seconds|1|--json");
     weir_grid_close(&grid);
 }
@@ -330,101 +330,101 @@ struct notes {
     int prepared;
 };
 
-static void note(void *user, const struct weir_cell *cell, int round, int turn, int turns)
+static void note(void *user, const struct weir_candidate *candidate, int round, int trial, int trials)
 {
     struct notes *notes = user;
     size_t used = strlen(notes->order);
-    (void)turn;
-    (void)turns;
-    snprintf(notes->order + used, sizeof notes->order - used, "%s%c%s", used && round ? "" : "", 'A' + cell->format,
-             *cell->why ? "!" : "");
+    (void)trial;
+    (void)trials;
+    snprintf(notes->order + used, sizeof notes->order - used, "%s%c%s", used && round ? "" : "",
+             'A' + candidate->format, *candidate->why ? "!" : "");
 }
 
-static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
 {
-    (void)cell;
+    (void)candidate;
     (void)err;
     ((struct notes *)user)->prepared++;
     return 0;
 }
 
-static void shell_cell(struct weir_cell *cell, int number, const char *script)
+static void shell_cell(struct weir_candidate *candidate, int number, const char *script)
 {
-    *cell = (struct weir_cell){.format = number, .limit_cell = -1, .argv = calloc(4, sizeof(char *))};
-    cell->argv[0] = strdup("sh");
-    cell->argv[1] = strdup("-c");
-    cell->argv[2] = strdup(script);
+    *candidate = (struct weir_candidate){.format = number, .limit_candidate = -1, .argv = calloc(4, sizeof(char *))};
+    candidate->argv[0] = strdup("sh");
+    candidate->argv[1] = strdup("-c");
+    candidate->argv[2] = strdup(script);
 }
 
-Test(rotation, interleaves_and_drops_what_fails)
+Test(rounds, interleaves_and_drops_what_fails)
 {
     static const char good[] = "cat <<'END'\n" RUN MEASURED("100") TABLE(DECODING) "END\n";
-    struct weir_cell cells[3];
+    struct weir_candidate candidates[3];
     struct notes notes = {.order = ""};
-    shell_cell(&cells[0], 0, good);
-    shell_cell(&cells[1], 1, "echo 'weir run: gone' >&2; exit 1");
-    shell_cell(&cells[2], 2, good);
-    struct weir_rotation_config config = {.program = "/bin/sh",
-                                          .rounds_min = 5,
-                                          .rounds_max = 9,
-                                          .close = 0.03,
-                                          .turn_s = 600,
-                                          .end_ns = UINT64_MAX,
-                                          .prepare = prepare,
-                                          .done = note,
-                                          .user = &notes};
-    struct weir_rotation_result result;
-    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
+    shell_cell(&candidates[0], 0, good);
+    shell_cell(&candidates[1], 1, "echo 'weir run: gone' >&2; exit 1");
+    shell_cell(&candidates[2], 2, good);
+    struct weir_rounds_config config = {.program = "/bin/sh",
+                                        .rounds_min = 5,
+                                        .rounds_max = 9,
+                                        .close = 0.03,
+                                        .trial_s = 600,
+                                        .end_ns = UINT64_MAX,
+                                        .prepare = prepare,
+                                        .done = note,
+                                        .user = &notes};
+    struct weir_rounds_result result;
+    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
     cr_assert_str_eq(notes.order, "AB!C"
                                   "CA"
                                   "CA"
                                   "AC"
                                   "CA");
-    cr_assert(result.end == WEIR_ROTATION_CONVERGED && result.rounds == 5 && result.not_converged == 0);
-    cr_assert(cells[0].n_turns == 5 && cells[1].n_turns == 0 && cells[2].turns[4].round == 4);
-    cr_assert_str_eq(cells[1].why, "weir run: gone");
+    cr_assert(result.end == WEIR_ROUNDS_CONVERGED && result.rounds == 5 && result.not_converged == 0);
+    cr_assert(candidates[0].n_trials == 5 && candidates[1].n_trials == 0 && candidates[2].trials[4].round == 4);
+    cr_assert_str_eq(candidates[1].why, "weir run: gone");
     cr_assert_eq(notes.prepared, 11);
     /* no time: nothing begins */
     config.end_ns = 1;
-    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
-    cr_assert(result.end == WEIR_ROTATION_TIME && cells[0].n_turns == 5);
+    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
+    cr_assert(result.end == WEIR_ROUNDS_TIME && candidates[0].n_trials == 5);
     volatile sig_atomic_t stop = 1;
     config.end_ns = UINT64_MAX;
     config.interrupted = &stop;
-    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
-    cr_assert(result.end == WEIR_ROTATION_INTERRUPTED && cells[0].n_turns == 5);
+    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
+    cr_assert(result.end == WEIR_ROUNDS_INTERRUPTED && candidates[0].n_trials == 5);
     for (int i = 0; i < 3; i++)
-        weir_cell_free(&cells[i]);
+        weir_candidate_free(&candidates[i]);
 }
 
 /* ---- ratios and sentences ---- */
 
 static struct weir_grid_format formats[6];
-static struct weir_cell cells[12];
+static struct weir_candidate candidates[12];
 static struct weir_grid results;
 
 /* A cell with a turn for each rate, bounded by the stage. */
-static struct weir_cell *give(int format, bool cold, const char *stage, const double *rates, int n)
+static struct weir_candidate *give(int format, bool cold, const char *stage, const double *rates, int n)
 {
-    struct weir_cell *cell = &cells[results.n++];
-    *cell = (struct weir_cell){.format = format, .cold = cold, .limit_cell = -1};
+    struct weir_candidate *candidate = &candidates[results.n++];
+    *candidate = (struct weir_candidate){.format = format, .cold = cold, .limit_candidate = -1};
     for (int i = 0; i < n; i++) {
-        struct weir_turn turn = {
+        struct weir_trial trial = {
             .round = i,
             .measured = {
                 .images_per_s = rates[i], .seconds = 1, .images = (uint64_t)rates[i], .data_wait_fraction = 0.01}};
-        turn.workers_wall_s = 2;
-        turn.n_stages = 1;
-        turn.stages[0].self_s = 1.9;
-        snprintf(turn.stages[0].name, sizeof turn.stages[0].name, "%s", stage);
-        turn.stages[0].side = WEIR_SIDE_WORKER;
-        turn.stages[0].kind = WEIR_KIND_WORK;
-        weir_cell_add(cell, &turn);
+        trial.workers_wall_s = 2;
+        trial.n_stages = 1;
+        trial.stages[0].self_s = 1.9;
+        snprintf(trial.stages[0].name, sizeof trial.stages[0].name, "%s", stage);
+        trial.stages[0].side = WEIR_SIDE_WORKER;
+        trial.stages[0].kind = WEIR_KIND_WORK;
+        weir_candidate_add(candidate, &trial);
     }
-    return cell;
+    return candidate;
 }
 
-static struct weir_cell *steady(int format, bool cold, double rate)
+static struct weir_candidate *steady(int format, bool cold, double rate)
 {
     const double rates[] = {rate, 1.01 * rate, 0.99 * rate, rate, rate};
     return give(format, cold, "03b_image_decode", rates, 5);
@@ -434,20 +434,20 @@ static void begin(void)
 {
     static const char *const names[] = {"as-is", "lmdb:jpeg", "packed:jpeg", "hdf5:raw", "hdf5:png", "zarr:raw"};
     static const double sizes[] = {100, 101, 99, 910, 500, 880};
-    memset(cells, 0, sizeof cells);
+    memset(candidates, 0, sizeof candidates);
     for (int i = 0; i < 6; i++) {
         formats[i] = (struct weir_grid_format){.path = "x", .is_source = i == 0, .bytes_each = sizes[i]};
         snprintf(formats[i].name, sizeof formats[i].name, "%s", names[i]);
         snprintf(formats[i].what, sizeof formats[i].what, "%s", i == 0 ? "the data as it is (jpeg, act)" : names[i]);
     }
-    results = (struct weir_grid){.formats = formats, .n_formats = 6, .cells = cells};
+    results = (struct weir_grid){.formats = formats, .n_formats = 6, .candidates = candidates};
 }
 
 static void advise(struct weir_advice *advice, double step_ms)
 {
     weir_advise(&results, step_ms, advice);
     for (int i = 0; i < results.n; i++) /* advice->best is compared, and not looked into */
-        free(cells[i].turns);
+        free(candidates[i].trials);
 }
 
 #define EXPECT(text, expected) cr_expect(strcmp(text, expected) == 0, "%s", text)
@@ -457,7 +457,7 @@ Test(advice, ties_and_cold_that_contradicts_warm)
 {
     struct weir_advice advice;
     begin();
-    struct weir_cell *source = steady(0, false, 1000);
+    struct weir_candidate *source = steady(0, false, 1000);
     steady(1, false, 1010);
     steady(2, false, 985);
     steady(3, false, 4200);
@@ -479,7 +479,7 @@ Test(advice, one_that_is_better)
     struct weir_advice advice;
     begin();
     steady(0, false, 1000);
-    struct weir_cell *better = steady(2, false, 1300);
+    struct weir_candidate *better = steady(2, false, 1300);
     steady(1, false, 1290);
     steady(3, false, 5000);
     steady(0, true, 500);
@@ -497,7 +497,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
 {
     struct weir_advice advice;
     begin();
-    struct weir_cell *source = steady(0, false, 1000);
+    struct weir_candidate *source = steady(0, false, 1000);
     steady(1, false, 1070);
     advise(&advice, 0);
     EXPECT(advice.format,
@@ -512,7 +512,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
     BEGINS(advice.format, "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm");
     begin();
     steady(0, false, 1000);
-    struct weir_cell *better = steady(1, false, 1150);
+    struct weir_candidate *better = steady(1, false, 1150);
     advise(&advice, 0);
     BEGINS(advice.format, "Convert to lmdb:jpeg: it is 1.1 x faster warm than as-is");
     cr_expect(advice.best == better);
@@ -521,9 +521,9 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
         steady(0, false, 1000);
         steady(1, false, 1005);
         steady(0, true, 500);
-        struct weir_cell *cold = steady(1, true, 900);
-        for (int i = 0; i < cold->n_turns; i++)
-            cold->turns[i].measured.seconds = seconds;
+        struct weir_candidate *cold = steady(1, true, 900);
+        for (int i = 0; i < cold->n_trials; i++)
+            cold->trials[i].measured.seconds = seconds;
         advise(&advice, 0);
         BEGINS(advice.format, seconds < 0.1 ? "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm"
                                             : "Convert to lmdb:jpeg: it is 1.8 x faster cold than as-is");
@@ -557,7 +557,7 @@ Test(advice, nothing_measured)
     struct weir_advice advice;
     begin();
     give(0, false, "", NULL, 0);
-    snprintf(cells[0].why, sizeof cells[0].why, "weir run: no such file");
+    snprintf(candidates[0].why, sizeof candidates[0].why, "weir run: no such file");
     advise(&advice, 0);
     EXPECT(advice.format, "Nothing was measured: weir run: no such file.");
     cr_expect_null(advice.best);
@@ -574,10 +574,10 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
     const double slower[] = {500, 960, 548, 850, 655};
     begin();
     give(0, false, "03b_image_decode", noisy, 5);
-    struct weir_cell *cheap = give(1, false, "03b_image_decode", other, 5);
+    struct weir_candidate *cheap = give(1, false, "03b_image_decode", other, 5);
     for (int i = 0; i < 5; i++) {
-        cells[0].turns[i].cpu_s = (double)cells[0].turns[i].measured.images / 1000;
-        cheap->turns[i].cpu_s = (double)cheap->turns[i].measured.images / 2000;
+        candidates[0].trials[i].cpu_s = (double)candidates[0].trials[i].measured.images / 1000;
+        cheap->trials[i].cpu_s = (double)cheap->trials[i].measured.images / 2000;
     }
     advise(&advice, 0);
     BEGINS(advice.format, "No format can be told from another here: equal turns differ by up to 3");
@@ -621,11 +621,11 @@ Test(advice, what_bounds_it)
     advise(&advice, 0);
     EXPECT(advice.next, "The stage 77_something_else bounds it; its table is above.");
     begin(); /* beside the cell whose bytes come from memory, and with settings that differ */
-    give(0, false, "09c_wait_for_library", rates, 5)->limit_cell = 1;
+    give(0, false, "09c_wait_for_library", rates, 5)->limit_candidate = 1;
     const double limit[] = {200, 200, 200, 200, 200};
     give(0, false, "03b_image_decode", limit, 5)->limit = true;
     snprintf(give(0, false, "03b_image_decode", NULL, 0)->settings.num_workers, 12, "2");
-    snprintf(cells[0].settings.num_workers, 12, "1");
+    snprintf(candidates[0].settings.num_workers, 12, "1");
     advise(&advice, 0);
     BEGINS(advice.next, "With num-workers 1 the HDF5 library bounds it, which serves one worker at a time "
                         "(09c_wait_for_library, 95 % of the workers' time; 50 % of the rate without reading): ");

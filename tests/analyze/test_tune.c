@@ -116,14 +116,14 @@ static int measure(void *user, const struct weir_tune_setting *s, struct weir_tu
     if (turns_left-- == 0)
         return -EINTR;
     worker_s(m, s, &cpu_s);
-    f->turn =
-        (struct weir_turn){.measured = {.seconds = 1,
-                                        .images = (uint64_t)rate,
-                                        .images_per_s = rate,
-                                        .peak_rss_bytes = (uint64_t)peak_of(m, s)},
-                           .used = {.workers = (int)(s->workers), .prefetch = (int)(s->prefetch > 0 ? s->prefetch : 2)},
-                           .cpu_s = rate * cpu_s,
-                           .others_cores = disturbed ? 1 + 0.3 * m->cores : 0};
+    f->trial = (struct weir_trial){
+        .measured = {.seconds = 1,
+                     .images = (uint64_t)rate,
+                     .images_per_s = rate,
+                     .peak_rss_bytes = (uint64_t)peak_of(m, s)},
+        .used = {.workers = (int)(s->workers), .prefetch = (int)(s->prefetch > 0 ? s->prefetch : 2)},
+        .cpu_s = rate * cpu_s,
+        .others_cores = disturbed ? 1 + 0.3 * m->cores : 0};
     f->engine = s->engine < 0 ? 0 : s->engine;
     f->decoder = 0;
     f->slot_bytes = m->slot_mb * MB;
@@ -169,18 +169,18 @@ static void open_search(struct weir_tune *tune, struct machine *m)
 }
 
 /* The best of all within the limits, and how many there are of them. */
-static double exhaustive(const struct machine *m, int *cells)
+static double exhaustive(const struct machine *m, int *candidates)
 {
     static const int prefetch[] = {1, 2, 4, 8, 16};
     double best = 0;
-    *cells = 0;
+    *candidates = 0;
     for (int w = 1; w; w = w == m->cores + m->cores / 2 ? 0 : w == m->cores ? m->cores + m->cores / 2 : 2 * w)
         for (size_t p = 0; p < sizeof prefetch / sizeof prefetch[0]; p++)
             for (int e = 0; e < ENGINES; e++) {
                 struct weir_tune_setting s = {.workers = w, .prefetch = prefetch[p], .engine = e};
                 bool fits = m->memory_mb <= 0 || peak_of(m, &s) <= m->memory_mb * MB;
                 fits = fits && (m->cpu_max <= 0 || w <= m->cpu_max);
-                (*cells)++;
+                (*candidates)++;
                 best = fits ? fmax(best, rate_of(m, &s)) : best;
             }
     return best;
@@ -234,9 +234,9 @@ static void expect_machine(struct machine *m, double noise)
     static struct weir_tune tune; /* large */
     double rates[REPEATS], best;
     char text[160];
-    int cells;
+    int candidates;
     m->noise = noise;
-    best = exhaustive(m, &cells);
+    best = exhaustive(m, &candidates);
     for (int r = 0; r < REPEATS; r++) {
         struct weir_err err = WEIR_ERR_NONE;
         seed = (uint64_t)(r + 1) * 7919;
@@ -247,9 +247,10 @@ static void expect_machine(struct machine *m, double noise)
         weir_tune_describe(&tune.space, s, text, sizeof text);
         if (getenv("WEIR_TUNE_SAY"))
             printf("%s, noise %.2f: %.3f of the best, %d turns of %d: %s\n", m->name, noise, rates[r] / best,
-                   tune.turns, cells * ROUNDS, text);
+                   tune.trials, candidates * ROUNDS, text);
         cr_expect(rates[r] >= 0.97 * best, "%s, noise %g: %.3f of the best: %s", m->name, noise, rates[r] / best, text);
-        cr_expect(tune.turns <= 0.15 * cells * ROUNDS, "%s: %d turns of %d", m->name, tune.turns, cells * ROUNDS);
+        cr_expect(tune.trials <= 0.15 * candidates * ROUNDS, "%s: %d turns of %d", m->name, tune.trials,
+                  candidates * ROUNDS);
         for (int i = 0; i < tune.n && m->memory_mb > 0; i++)
             cr_expect(peak_of(m, &tune.candidates[i].setting) <= m->memory_mb * MB, "%s: too much memory", m->name);
         cr_expect(m->cpu_max <= 0 || s->workers <= m->cpu_max, "%s", m->name);
@@ -274,9 +275,9 @@ Test(tune, with_noise_too)
 Test(tune, beside_other_processes)
 {
     static struct weir_tune tune;
-    int good = 0, all = 0, cells;
+    int good = 0, all = 0, candidates;
     for (int i = 0; i < MACHINES; i++) {
-        double best = exhaustive(&machines[i], &cells);
+        double best = exhaustive(&machines[i], &candidates);
         machines[i].noise = 0.01;
         machines[i].neighbours = 0.33;
         for (int r = 0; r < REPEATS; r++, all++) {
@@ -287,10 +288,10 @@ Test(tune, beside_other_processes)
             double part = chosen_rate(&tune, &machines[i]) / best;
             print_line(NULL, machines[i].name);
             if (getenv("WEIR_TUNE_SAY"))
-                printf("beside others: %s %.3f, %d turns\n", machines[i].name, part, tune.turns);
+                printf("beside others: %s %.3f, %d turns\n", machines[i].name, part, tune.trials);
             good += part >= 0.97;
-            cr_expect(part >= 0.6 && tune.turns <= 0.25 * cells * ROUNDS, "%s: %.3f, %d turns", machines[i].name, part,
-                      tune.turns);
+            cr_expect(part >= 0.6 && tune.trials <= 0.25 * candidates * ROUNDS, "%s: %.3f, %d turns", machines[i].name,
+                      part, tune.trials);
             weir_tune_free(&tune);
         }
     }
@@ -304,15 +305,15 @@ static struct machine plain = {.name = "plain", .cores = 4, .cpu_s = 1e-3, .read
 Test(tune, an_end_before_it_is_over_has_the_best_so_far)
 {
     static struct weir_tune tune;
-    for (int turns = 0; turns < 12; turns++) {
+    for (int trials = 0; trials < 12; trials++) {
         struct weir_err err = WEIR_ERR_NONE;
         open_search(&tune, &plain);
-        turns_left = turns;
-        cr_assert_eq(weir_tune_run(&tune, &err), -EINTR, "%d", turns);
+        turns_left = trials;
+        cr_assert_eq(weir_tune_run(&tune, &err), -EINTR, "%d", trials);
         cr_assert_eq(tune.end, WEIR_TUNE_INTERRUPTED);
-        cr_assert_eq(tune.turns, turns);
-        cr_assert((tune.chosen >= 0) == (turns > 0), "%d", turns);
-        for (int i = 0; turns > 0 && turns < 6 && i < tune.n; i++)
+        cr_assert_eq(tune.trials, trials);
+        cr_assert((tune.chosen >= 0) == (trials > 0), "%d", trials);
+        for (int i = 0; trials > 0 && trials < 6 && i < tune.n; i++)
             cr_expect(chosen_rate(&tune, &plain) >= rate_of(&plain, &tune.candidates[i].setting) - 1e-9);
         weir_tune_free(&tune);
     }
@@ -396,13 +397,13 @@ Test(tune, another_decoder)
 Test(tune, memory_of_batches_ahead)
 {
     static struct weir_tune tune;
-    const struct weir_turn turn = {.measured = {.images_per_s = 1, .peak_rss_bytes = 100 * MB}};
+    const struct weir_trial trial = {.measured = {.images_per_s = 1, .peak_rss_bytes = 100 * MB}};
     struct weir_tune_setting setting = {.workers = 2, .prefetch = 4};
     tune.space.memory_max = 95 * MB;
     tune.look.slot_bytes = 10 * MB;
     tune.candidates[0].setting = setting;
     tune.n = 1;
-    cr_assert_eq(weir_cell_add(&tune.candidates[0].cell, &turn), 0);
+    cr_assert_eq(weir_candidate_add(&tune.candidates[0].measured, &trial), 0);
     setting.prefetch = 3;
     cr_expect(weir_tune_fits(&tune, &setting));
     setting.prefetch = 0;

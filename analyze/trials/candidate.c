@@ -1,0 +1,139 @@
+#include "analyze/trials/candidate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double WIDE = 0.10; /* an interval that reaches further proves no likeness */
+
+int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial)
+{
+    struct weir_trial *trials = realloc(candidate->trials, sizeof *trials * (size_t)(candidate->n_trials + 1));
+    if (!trials)
+        return -ENOMEM;
+    candidate->trials = trials;
+    trials[candidate->n_trials++] = *trial;
+    return 0;
+}
+
+void weir_candidate_free(struct weir_candidate *candidate)
+{
+    for (char **arg = candidate->argv; arg && *arg; arg++)
+        free(*arg);
+    free(candidate->argv);
+    free(candidate->trials);
+    memset(candidate, 0, sizeof *candidate);
+}
+
+/* ---- figures ---- */
+
+double weir_trial_samples_per_s(const struct weir_trial *trial)
+{
+    return trial->measured.samples_per_s;
+}
+
+double weir_trial_images_per_s(const struct weir_trial *trial)
+{
+    return trial->measured.images_per_s;
+}
+
+double weir_trial_cpu_s_per_1000_images(const struct weir_trial *trial)
+{
+    return trial->measured.images > 0 ? 1000 * trial->cpu_s / (double)trial->measured.images : -1;
+}
+
+double weir_trial_bytes_per_image(const struct weir_trial *trial)
+{
+    return trial->measured.images > 0 ? trial->read_bytes / (double)trial->measured.images : -1;
+}
+
+double weir_trial_wait_p99_s(const struct weir_trial *trial)
+{
+    return trial->wait_p99_s;
+}
+
+double weir_trial_peak_bytes(const struct weir_trial *trial)
+{
+    return (double)trial->measured.peak_rss_bytes;
+}
+
+double weir_trial_data_wait(const struct weir_trial *trial)
+{
+    return trial->measured.data_wait_fraction;
+}
+
+double weir_trial_cached(const struct weir_trial *trial)
+{
+    return trial->measured.cached_fraction;
+}
+
+double weir_trial_others_cores(const struct weir_trial *trial)
+{
+    return trial->others_cores;
+}
+
+void weir_candidate_interval(const struct weir_candidate *candidate, weir_trial_figure *figure,
+                             struct weir_interval *interval)
+{
+    double values[WEIR_INTERVAL_MAX];
+    int n = 0;
+    for (int i = 0; i < candidate->n_trials && n < WEIR_INTERVAL_MAX; i++) {
+        double value = figure(&candidate->trials[i]);
+        if (value >= 0)
+            values[n++] = value;
+    }
+    weir_interval_of(values, n, interval);
+}
+
+double weir_candidate_median(const struct weir_candidate *candidate, weir_trial_figure *figure)
+{
+    struct weir_interval interval;
+    weir_candidate_interval(candidate, figure, &interval);
+    return interval.n > 0 ? interval.median : -1;
+}
+
+void weir_candidate_ratio(const struct weir_candidate *candidate, const struct weir_candidate *other,
+                          struct weir_interval *ratio)
+{
+    double values[WEIR_INTERVAL_MAX];
+    int n = 0, j = 0;
+    for (int i = 0; i < candidate->n_trials && n < WEIR_INTERVAL_MAX; i++) {
+        while (j < other->n_trials && other->trials[j].round < candidate->trials[i].round)
+            j++;
+        if (j == other->n_trials || other->trials[j].round != candidate->trials[i].round)
+            continue;
+        if (other->trials[j].measured.images_per_s > 0)
+            values[n++] = candidate->trials[i].measured.images_per_s / other->trials[j].measured.images_per_s;
+    }
+    weir_interval_of(values, n, ratio);
+}
+
+enum weir_relation weir_relation_of(const struct weir_interval *ratio)
+{
+    if (ratio->n == 0)
+        return WEIR_UNKNOWN;
+    bool holds_one = ratio->low <= 1 && ratio->high >= 1;
+    double furthest = fmax(ratio->high - 1, 1 - ratio->low);
+    if (furthest <= WEIR_CLOSE || (holds_one && fabs(ratio->median - 1) <= WEIR_CLOSE && furthest <= WIDE))
+        return WEIR_SAME;
+    if (holds_one)
+        return WEIR_UNSURE;
+    return ratio->median > 1 ? WEIR_FASTER : WEIR_SLOWER;
+}
+
+bool weir_relation_is_tie(enum weir_relation relation)
+{
+    return relation == WEIR_SAME || relation == WEIR_UNSURE;
+}
+
+const struct weir_trial *weir_candidate_typical(const struct weir_candidate *candidate)
+{
+    const struct weir_trial *best = NULL;
+    double median = weir_candidate_median(candidate, weir_trial_images_per_s);
+    for (int i = 0; i < candidate->n_trials; i++)
+        if (!best ||
+            fabs(candidate->trials[i].measured.images_per_s - median) < fabs(best->measured.images_per_s - median))
+            best = &candidate->trials[i];
+    return best;
+}
