@@ -6,13 +6,13 @@
 
 static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
 
-/* A format beside the one that is there. */
+/* A format compared with the source. */
 struct rival {
     const struct weir_grid_format *format;
-    const struct weir_candidate *candidate[2]; /* best, warm and cold */
-    enum weir_relation relation[2];            /* to the source's best */
+    const struct weir_candidate *candidate[2]; /* its best candidates, warm and cold */
+    enum weir_relation relation[2];            /* to the source's best candidate */
     struct weir_interval ratio[2];
-    double size_times; /* bytes of a frame beside the source's; 0 = not known */
+    double size_times; /* size of a frame over that of the source; 0 = not known */
 };
 
 struct field {
@@ -87,7 +87,7 @@ static bool slower_somewhere(const struct rival *r)
     return r->relation[0] == WEIR_SLOWER || r->relation[1] == WEIR_SLOWER;
 }
 
-/* By how much, in the state that speaks for it: warm first. */
+/* Its speed-up in the page cache state that favours it, warm first. */
 static double gain(const struct rival *r)
 {
     return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
@@ -98,8 +98,8 @@ static double seconds_of(const struct weir_trial *trial)
     return trial->measured.seconds;
 }
 
-/* Faster by more than a conversion is worth, whatever in its interval is true. Cold turns are an epoch, which of a
- * small dataset is over before the workers are at their pace. */
+/* Whether all of its interval is faster by more than a conversion is worth. A cold trial is one epoch, which for a
+ * small dataset ends before the workers reach their full rate. */
 static bool is_worthwhile(const struct rival *r)
 {
     return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
@@ -112,7 +112,7 @@ static bool is_better(const struct rival *r)
     return is_worthwhile(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
 }
 
-/* Which is the better choice of two that both are: faster warm counts before faster cold. */
+/* Whether the first of two good formats is better: faster warm precedes faster cold. */
 static bool beats(const struct rival *r, const struct rival *best)
 {
     bool warm = r->relation[0] == WEIR_FASTER, best_warm = best->relation[0] == WEIR_FASTER;
@@ -130,7 +130,7 @@ static struct rival *choose(struct field *field)
     return best ? best : field->source;
 }
 
-/* The formats whose relation to the chosen one is this one, as "a, b and c"; how many. */
+/* Appends the formats with this relation to the chosen one, as "a, b and c"; returns their number. */
 static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation relation)
 {
     const char *names[WEIR_GRID_FORMATS];
@@ -167,7 +167,7 @@ static void size(struct text *text, const struct rival *r, const char *before)
         say(text, "%s%.1f x smaller", before, 1 / r->size_times);
 }
 
-/* What is faster than the source, and why it is not taken: the fastest such. */
+/* Appends the fastest format that is faster than the source, and the reason against it. */
 static int objections(struct text *text, const struct field *field, const struct rival *chosen, const char *before)
 {
     const struct rival *best = NULL;
@@ -190,7 +190,7 @@ static int objections(struct text *text, const struct field *field, const struct
     return 1;
 }
 
-/* The one that is behind by the least, when nothing is level and nothing ahead. */
+/* Appends the format that is slower by the least, when no other is as fast or faster. */
 static void nearest(struct text *text, const struct field *field, const struct rival *chosen)
 {
     const struct rival *best = NULL;
@@ -219,7 +219,7 @@ static double width(const struct weir_candidate *candidate)
     return interval.median > 0 ? (interval.high - interval.low) / 2 / interval.median : 0;
 }
 
-/* All formats look alike, and the widest interval is so wide that nothing else could be seen. */
+/* Whether all formats look alike and the widest interval is so wide that differences could not show. */
 static bool only_noise(const struct field *field, double *widest)
 {
     int n = 0;
@@ -239,7 +239,7 @@ static bool only_noise(const struct field *field, double *widest)
     return n > 0 && *widest > NOISE;
 }
 
-/* CPU time of an image is disturbed less than rates are: the least, when it differs. */
+/* Appends the format with the min CPU time per image if it differs; CPU time is disturbed less than rates. */
 static void by_cpu(struct text *text, const struct field *field)
 {
     const struct rival *least = NULL;
@@ -305,7 +305,7 @@ static void advise_format(struct text *text, const struct field *field, const st
 
 /* ---- what to do next ---- */
 
-/* What a stage that leads is about: the first row whose beginning fits. */
+/* Topic of the stage that takes most time: the first row whose prefix matches. */
 static const struct {
     const char *stage, *why, *todo;
 } causes[] = {

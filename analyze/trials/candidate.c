@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double WIDE = 0.10; /* an interval that reaches further proves no likeness */
+static const double WIDE = 0.10; /* a wider interval does not prove equality */
 
 int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial)
 {

@@ -15,12 +15,12 @@ extern char **environ;
 
 enum { TAIL = 4096, POLL_MS = 100, PATIENCE_MS = 2000 };
 
-/* A pipe from the child, and what came through it. */
+/* A pipe from the child, with the bytes read so far. */
 struct stream {
     int fd; /* -1 = closed */
     char *bytes;
     size_t length, capacity, max;
-    bool tail; /* of more than max bytes the last ones stay, else it is too much */
+    bool tail; /* keeps the last max bytes; otherwise more than max is an error */
 };
 
 static void forget_front(struct stream *s, size_t n)
@@ -64,7 +64,7 @@ static int take(struct stream *s)
     return 0;
 }
 
-/* Until both streams have ended, or it has to end before. */
+/* Reads until both streams end, an interrupt, or the time limit. */
 static int collect(struct stream *streams, const struct weir_child_config *config, uint64_t end_ns)
 {
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
@@ -85,7 +85,7 @@ static int collect(struct stream *streams, const struct weir_child_config *confi
     return 0;
 }
 
-/* Waits for the child, kills it when it does not end in time, and returns its wait status. */
+/* Waits for the child, kills it after the time limit, and returns its wait status. */
 static int reap(pid_t pid, bool end_now, uint64_t end_ns)
 {
     int status = 0;
@@ -121,7 +121,7 @@ static int spawn(pid_t *pid, const struct weir_child_config *config, const int o
     return -rc;
 }
 
-/* The last line of what the child wrote to stderr. */
+/* Last line of the child's stderr. */
 static const char *last_line(struct stream *s)
 {
     if (s->length == 0)

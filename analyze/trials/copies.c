@@ -100,12 +100,13 @@ const char *weir_copy_codec_option(const struct weir_copy_spec *spec, const char
 uint64_t weir_copy_bytes(const struct weir_copy_source *source, const struct weir_copy_spec *spec, int sample)
 {
     double part = sample > 0 && sample < source->episodes ? (double)sample / source->episodes : 1;
-    uint64_t bytes = source->raw_bytes; /* compressed frames, raw in compressed chunks included, may be as large */
+    uint64_t bytes =
+        source->raw_bytes; /* compressed frames, including raw ones in compressed chunks, may be as large */
     int kind = weir_frame_kind_from_name(spec->codec);
     if (strcmp(spec->codec, source->codec) == 0 && source->bytes < bytes && kind != WEIR_FRAME_RAW)
         bytes = source->bytes;
     else if (kind == WEIR_FRAME_JPEG)
-        bytes /= 4; /* of quality 95 noise is as large, no photo */
+        bytes /= 4; /* at quality 95 only noise is as large as that */
     return !*spec->format ? 0 : (uint64_t)((double)bytes * part);
 }
 
@@ -120,7 +121,7 @@ int weir_copy_path(char *path, size_t size, const char *folder, const struct wei
 
 /* ---- files ---- */
 
-/* nftw has no place for the caller's own; a benchmark has one thread. */
+/* nftw passes no user data; callers have one thread. */
 static struct weir_path_list *found;
 static uint64_t found_bytes;
 
@@ -193,7 +194,7 @@ bool weir_copy_in_memory(const char *path)
     return file_system_of(path, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* Bytes of the file and those of them that are in the page cache; reads the others when there is a buffer. */
+/* Adds the file's bytes, and those in the page cache; reads the others unless buffer is NULL. */
 static int visit(const char *path, uint8_t *buffer, uint64_t *size, uint64_t *cached)
 {
     struct stat st;

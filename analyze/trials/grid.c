@@ -33,11 +33,11 @@ int weir_grid_split(const char *option, const char *list, list_values values, st
 /* ---- the options that may have several values ---- */
 
 struct dimension {
-    const char *name;         /* of the option */
-    size_t list, value, size; /* offsets in the configuration and in the settings of a cell */
-    long min, max;            /* of numbers; max 0: names */
+    const char *name;         /* the option's */
+    size_t list, value, size; /* offsets in the configuration and in a candidate's settings */
+    long min, max;            /* of numbers; max 0: the values are names */
     bool allow_auto;
-    const char *preset; /* what weir run takes without the option */
+    const char *preset; /* default of weir run */
 };
 #define DIMENSION(field)                                                                                               \
     offsetof(struct weir_grid_config, field), offsetof(struct weir_candidate_settings, field),                         \
@@ -168,7 +168,7 @@ static struct weir_candidate *add_candidate(struct weir_grid *grid, const struct
     return added;
 }
 
-/* The cell whose bytes come from memory, made when it is not there. Prefetch and engine have no part in it. */
+/* Index of the candidate's limit, added if missing; -1 = none. Prefetch and engine do not matter to it. */
 static int limit_of(struct weir_grid *grid, const struct weir_candidate *candidate,
                     const struct weir_grid_config *config, struct weir_err *err)
 {
@@ -194,7 +194,7 @@ static void set_settings(struct weir_candidate_settings *settings, const struct 
     }
 }
 
-/* Decoders of a GPU are for batches on one. */
+/* GPU decoders need batches on a GPU. */
 static bool goes_together(const struct weir_candidate_settings *settings)
 {
     bool gpu = strncmp(settings->device, "cuda", 4) == 0;
@@ -206,7 +206,7 @@ static int add_candidates(struct weir_grid *grid, const struct weir_grid_config 
 {
     int combinations = 1;
     for (int d = 0; d < N_DIMENSIONS; d++)
-        combinations *= lists->n[d]; /* 16 to the 6th fits */
+        combinations *= lists->n[d]; /* at most 16^6 */
     for (int f = 0; f < config->n_formats; f++) {
         for (int c = 0; c < combinations; c++) {
             struct weir_candidate candidate = {

@@ -17,7 +17,7 @@ static void catch_all(int flags)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         bool ignored = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!ignored) /* by nohup */
+        if (!ignored) /* by nohup, which stays in force */
             sigaction(numbers[i], &action, NULL);
     }
 }

@@ -21,7 +21,7 @@ int weir_measured_run(struct weir_measured_run *run, const struct weir_measured_
                                               .seconds = config->patience_s,
                                               .interrupted = config->interrupted};
     int rc = words.failed ? weir_err_set(err, -ENOMEM, "out of memory") : weir_child_run(&child, &command, err);
-    if (config->interrupted && *config->interrupted) /* Ctrl-C reaches the child, too: it ended early */
+    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which ended early */
         rc = weir_err_set(err, -EINTR, "interrupted");
     if (rc == 0)
         rc = weir_trial_parse(&run->trial, &run->record_, child.output, child.length, err);

@@ -1,5 +1,4 @@
-/* rounds.h: gives cells their turns, one after the other, round by round, until their medians are known well enough.
- */
+/* rounds.h: runs trials of candidates in rounds until their medians have converged. */
 #ifndef WEIR_ANALYZE_TRIALS_ROUNDS_H
 #define WEIR_ANALYZE_TRIALS_ROUNDS_H
 
@@ -11,16 +10,16 @@
 #include <stdint.h>
 
 struct weir_rounds_config {
-    const char *program; /* that every cell's argv is for: "/proc/self/exe" */
-    int rounds_min;      /* so many for every cell, if the time allows */
+    const char *program; /* of every candidate's argv: "/proc/self/exe" */
+    int rounds_min;      /* for every candidate, if time permits */
     int rounds_max;
-    double close;    /* over once the interval of every cell's median is within this fraction of it */
-    double trial_s;  /* a turn that takes longer fails */
-    uint64_t end_ns; /* weir_clock_monotonic_ns: no turn begins after it */
+    double close;                             /* end once the interval of every median is within this fraction of it */
+    double trial_s;                           /* a longer trial fails */
+    uint64_t end_ns;                          /* weir_clock_monotonic_ns: no trial begins after it */
     const volatile sig_atomic_t *interrupted; /* may be NULL */
-    /* Before each turn of a cell; not 0: the cell fails with err. May be NULL. */
+    /* Called before each trial; not 0: the candidate fails with err. May be NULL. */
     int (*prepare)(void *user, const struct weir_candidate *candidate, struct weir_err *err);
-    /* A turn is over, cell->why says how; round counts from 0. May be NULL. */
+    /* Called after each trial; a failed one has set candidate->why. round counts from 0. May be NULL. */
     void (*done)(void *user, const struct weir_candidate *candidate, int round, int trial, int trials);
     void *user;
 };
@@ -29,13 +28,12 @@ enum weir_rounds_end { WEIR_ROUNDS_CONVERGED, WEIR_ROUNDS_ROUNDS, WEIR_ROUNDS_TI
 
 struct weir_rounds_result {
     enum weir_rounds_end end;
-    int rounds;        /* complete ones */
-    int not_converged; /* cells whose interval is wider, or who had too few turns */
+    int rounds;        /* completed */
+    int not_converged; /* candidates with a wider interval, or too few trials */
 };
 
-/* Round r begins with cell r modulo n, so that none is always the first, or always behind the same one. Cells that fail
- * have no further turns. What a cell prints while it is not yet its turn's end is thrown away when it is interrupted.
- * 0, or -ENOMEM. */
+/* Round r begins with candidate r modulo n, so that none is always first. Failed candidates have no further trials. The
+ * output of an interrupted trial is discarded. 0, or -ENOMEM. */
 int weir_rounds_run(struct weir_candidate *candidates, int n, const struct weir_rounds_config *config,
                     struct weir_rounds_result *result);
 

@@ -97,8 +97,7 @@ static bool is(const struct weir_report_row *stage, const char *number)
     return strncmp(stage->name, number, strlen(number)) == 0;
 }
 
-/* 09_wait_for_slot is a worker that is ahead, 09b one that has nothing to do: neither is what the worker is held up by.
- */
+/* Slot waits (09) and idle waits (09b) do not delay a worker. */
 static bool is_idle(const struct weir_report_row *stage)
 {
     return is(stage, "09_") || is(stage, "09b_");
@@ -111,7 +110,7 @@ static bool is_worker(const struct weir_report_row *stage)
 
 static bool is_consumer(const struct weir_report_row *stage)
 {
-    bool own = is(stage, "24_") || is(stage, "25_"); /* checksums and reports of weir run itself */
+    bool own = is(stage, "24_") || is(stage, "25_"); /* weir run's own checksums and reports */
     return stage->side == WEIR_SIDE_CONSUMER && !own && (stage->kind == WEIR_KIND_WORK || is(stage, "08b_"));
 }
 

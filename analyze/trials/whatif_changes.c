@@ -1,5 +1,5 @@
-/* Which changes there are, and what each would give. Changes of numbers (workers, batches ahead, cores, the step) are
- * simulated; changes of what an image costs are measured for 0.2 s, and simulated with these costs. */
+/* The list of changes and their predictions. Changes of numbers (workers, prefetch, cores, the step) are simulated.
+ * Changes of the cost of an image are measured for 0.2 s, and simulated with these costs. */
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
 #include "pipeline/gpu/gpu.h"
@@ -16,7 +16,7 @@ static struct whatif_plan *plan_of(struct whatif *w, const struct weir_whatif_ch
     return &w->plans[change - w->found->changes];
 }
 
-/* The run as it is, to be changed. */
+/* Adds a change whose plan is the base run, for the caller to modify. */
 static struct weir_whatif_change *begin(struct whatif *w, const char *name)
 {
     struct weir_whatif_change *change = weir_whatif_add_change(w->found, name);
@@ -43,7 +43,7 @@ static void simulate(struct whatif *w, struct weir_whatif_change *change, const 
         set_limit(change, limit);
 }
 
-/* What --prefetch auto becomes with so many workers. */
+/* The value of --prefetch auto with this number of workers. */
 static int prefetch_with(const struct whatif *w, int workers)
 {
     const struct weir_report_setup *setup = &w->now.setup;
@@ -53,7 +53,7 @@ static int prefetch_with(const struct whatif *w, int workers)
     int wanted = (WEIR_PREFETCH_FRAMES_PER_WORKER * workers + frames - 1) / frames;
     int before = (WEIR_PREFETCH_FRAMES_PER_WORKER * setup->workers + frames - 1) / frames;
     before = before > WEIR_PREFETCH_MIN ? before : WEIR_PREFETCH_MIN;
-    if (before != now) /* it is not the workers that decide */
+    if (before != now) /* the workers do not determine it */
         return now;
     return wanted > WEIR_PREFETCH_MIN ? wanted : WEIR_PREFETCH_MIN;
 }
@@ -72,7 +72,7 @@ static void change_prefetch(struct whatif *w, int prefetch)
     simulate(w, change, &numbers);
 }
 
-/* More than the process may use: nobody can measure that here. */
+/* Cores beyond the process's affinity: predicted only. */
 static void change_to_more_cores(struct whatif *w, int cores)
 {
     char name[48];
@@ -105,7 +105,7 @@ static void change_step(struct whatif *w, double times)
     plan_of(w, change)->run.step_ms = step_ms;
     plan_of(w, change)->run.step_spin &= times > 0;
     snprintf(change->flag, sizeof change->flag, "--step-ms %.4g", step_ms);
-    /* what the step takes beside (timers, and giving the batch back) stays, unless there is none */
+    /* the step's other costs (timers, releasing the batch) remain, unless there is no step */
     double step_s = w->model.now.step_s + w->model.now.step_cpu_s, saved_s = w->config->run.step_ms / 1e3 * (1 - times);
     numbers.step_times = times > 0 && step_s > saved_s ? 1 - saved_s / step_s : times;
     simulate(w, change, &numbers);
@@ -113,7 +113,7 @@ static void change_step(struct whatif *w, double times)
 
 /* ---- costs ---- */
 
-/* The plan's run without its step, by as many workers as the run has. */
+/* Probes the plan without its step, with the base run's number of workers. */
 static int probe_plan(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan)
 {
     struct whatif_plan short_run = *plan;
@@ -130,8 +130,8 @@ static void no_prediction(struct whatif *w, struct weir_whatif_change *change, c
     plan_of(w, change)->can_check = false;
 }
 
-/* The run as it is without its step, measured once more: what slows the machine down for a while slows down both. The
- * mean of the measurements before and after. */
+/* Measures the base run without its step again, so that a temporary slowdown affects both. Returns the mean of the
+ * rates before and after. */
 static double rate_now(struct whatif *w, int *rc)
 {
     struct whatif_probe *again = calloc(1, sizeof *again);
@@ -146,7 +146,7 @@ static double rate_now(struct whatif *w, int *rc)
     return before > 0 && after > 0 ? (before + after) / 2 : fmax(before, after);
 }
 
-/* Measures what the change makes of an image's cost. */
+/* Measures the cost of an image after the change. */
 static int measure(struct whatif *w, struct weir_whatif_change *change, struct whatif_probe *keep)
 {
     struct whatif_probe *probe = calloc(1, sizeof *probe);
@@ -228,8 +228,8 @@ static int change_warm(struct whatif *w)
 
 /* ---- workers and cores: how they share the machine ---- */
 
-/* With its step: how soon the consumer gets a core, among more threads than there are cores, is the kernel's affair.
- * *rc as measure. False: such a run is too short to say anything. */
+/* Measures with the step: with more threads than cores, the kernel decides how soon the consumer gets a core. *rc as
+ * measure. False: the run is too short. */
 static bool measure_with_step(struct whatif *w, struct weir_whatif_change *change, int *rc)
 {
     struct whatif_probe *probe = calloc(2, sizeof *probe);
@@ -320,7 +320,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
         plan->can_check = false;
         return true;
     }
-    /* the same few batches again and again: more than CPU caches hold, and soon there */
+    /* few batches, repeated: more than CPU caches hold, and soon cached */
     double enough = fmin(fmax(LEAST, w->now.demands.rate * w->frame_bytes), free_bytes);
     int batches = (int)fmin(fmax(enough / 2 / batch, setup->slots + 2), 1e6);
     plan->run.loader.max_batches = batches;
@@ -330,7 +330,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     return true;
 }
 
-/* A part of the frames costs what cached ones do. */
+/* Predicts a cache of part of the frames, from the costs of cached and uncached ones. */
 static void mix(struct whatif *w, struct weir_whatif_change *change, const struct whatif_probe *cached, double part)
 {
     const struct weir_simulation *from = &w->full.model.now, *to = &cached->model.now;
@@ -409,7 +409,7 @@ static int change_format(struct whatif *w, const char *format, const char *suffi
         return 0;
     }
     plan->data = path;
-    struct weir_loader_config *loader = &plan->run.loader; /* the copy holds what these select */
+    struct weir_loader_config *loader = &plan->run.loader; /* the copy holds only the selected data */
     loader->qpos_keys = loader->action_keys = loader->image_keys = loader->split = loader->index = NULL;
     loader->allow_ragged = loader->allow_external = false;
     return measure(w, change, NULL);

@@ -1,4 +1,4 @@
-/* Turns in rounds: the ladder, and changes beside the run as it is. */
+/* Trials in rounds: the ladder, and changes alongside the base run. */
 #include "analyze/trials/rounds.h"
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes beside one pair of identical cells: more of them where a process takes long to begin. */
+/* Changes per pair of identical base candidates; more where processes start slowly. */
 enum { GROUP = 3, GROUP_SLOW = 6, CANDIDATES = GROUP_SLOW + 2, TRIAL_PATIENCE_S = 120, TRIALS_LEAST = 3 };
 
-static const double LEAST_TRIAL_S = 0.3; /* that a turn measures, where processes take long to begin */
+static const double LEAST_TRIAL_S = 0.3; /* min measured time per trial where processes start slowly */
 
 /* ---- trials ---- */
 
@@ -35,8 +35,7 @@ static int prepare(void *user, const struct weir_candidate *candidate, struct we
     double cached;
     (void)err;
     if (!plan->run.loader.cold && plan->data == trials->w->config->data)
-        weir_copy_warm(trials->w->config->files, &cached,
-                       NULL); /* what it cannot read stays cold, and is measured so */
+        weir_copy_warm(trials->w->config->files, &cached, NULL); /* unreadable files stay cold, and are measured cold */
     whatif_set_cpus(plan->cpus);
     return 0;
 }
@@ -88,7 +87,7 @@ static int run_rounds(struct whatif *w, struct weir_candidate *candidates, const
 struct ladder {
     const char *names[WEIR_WHATIF_RUNGS];
     struct whatif_plan plans[WEIR_WHATIF_RUNGS];
-    char why[WEIR_WHATIF_RUNGS][WEIR_WHATIF_WHY]; /* not empty: it is left out */
+    char why[WEIR_WHATIF_RUNGS][WEIR_WHATIF_WHY]; /* not empty: the rung is left out */
     int n;
 };
 
@@ -112,7 +111,7 @@ static void rung_no_io(struct ladder *ladder, const struct whatif *w)
         snprintf(why, WEIR_WHATIF_WHY, "%.1f GB of files are too large to keep in memory", bytes / 1e9);
 }
 
-/* What the host makes of a batch before it is copied: bytes, interleaved. */
+/* The host's batch before its upload: interleaved bytes. */
 static void rung_no_copy(struct ladder *ladder, const struct whatif *w)
 {
     char *why;
@@ -202,7 +201,7 @@ int whatif_ladder(struct whatif *w)
 
 /* ---- the check ---- */
 
-/* images/s of the cell over the mean of the two identical ones, round by round. */
+/* Ratio of images/s to the mean of the two identical candidates, per round. */
 static void ratio_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
                      const struct weir_candidate *b, struct weir_interval *ratio)
 {
@@ -221,7 +220,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     struct weir_interval ratio, noise;
     ratio_of(candidate, a, b, &ratio);
     weir_candidate_ratio(b, a, &noise);
-    if (ratio.n < TRIALS_LEAST) { /* a median of fewer says nothing */
+    if (ratio.n < TRIALS_LEAST) { /* too few for a median */
         snprintf(change->why, sizeof change->why, "not checked: %s",
                  *candidate->why ? whatif_error_of(candidate->why) : "the time was up");
         return;
@@ -233,7 +232,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     change->noise = noise.n > 0 ? noise.median - 1 : 0;
 }
 
-/* Some changes beside the run as it is, twice. */
+/* Measures some changes alongside two copies of the base run. */
 static int check_group(struct whatif *w, struct weir_whatif_change **changes, int n, double seconds)
 {
     static const double TRIAL_S = 0.7;
@@ -257,7 +256,7 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     return rc;
 }
 
-/* So many of n changes that there is time for three rounds of them; the first ones tell most. */
+/* Number of changes, out of n, that three rounds have time for. */
 static int with_time(const struct whatif *w, int n)
 {
     double trials = whatif_seconds_left(w) / (w->now.start_s + LEAST_TRIAL_S) / TRIALS_LEAST;

@@ -1,4 +1,4 @@
-/* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
+/* Copies of a sample of DATA in other formats, in a temporary folder. */
 #include "analyze/trials/child.h"
 #include "analyze/trials/interrupt.h"
 #include "analyze/trials/whatif_priv.h"
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of decoded frames, that a copy may hold, and what it may take to make it. */
+/* Max decoded size of a copy, and max time to make it. */
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
-static const double DISK_PART = 0.9; /* of the free bytes: the format's own tables want some, and so do others */
+static const double DISK_PART = 0.9; /* of the free bytes, leaving some for tables and other programs */
 
 /* Signals must not end the process while a folder has to be removed, where it handles them. */
 static void hold_interrupts(const struct whatif *w, bool hold)
@@ -44,7 +44,7 @@ static int make_folder(struct whatif *w, char *why, size_t size)
     return -EACCES;
 }
 
-/* So many episodes that the copy is small, and a run of it says something. */
+/* Number of episodes for a small copy that is still worth measuring; 0 = all. */
 static int sample_of(const struct whatif *w)
 {
     double episodes = w->config->source.episodes, raw = (double)w->config->source.raw_bytes;
@@ -80,7 +80,7 @@ static int convert(struct whatif *w, const char *path, const struct weir_copy_sp
     return *w->config->interrupted ? -EINTR : rc;
 }
 
-/* False and why: the copy may become larger than what is free. */
+/* False, with why: the copy may not fit on the disk. */
 static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spec, char *why, size_t size)
 {
     double free_bytes = (double)weir_copy_free_bytes(w->folder),

@@ -1,4 +1,4 @@
-/* Short runs, and what they say: the run as it is, its CPU time with other numbers of workers, changed costs. */
+/* Short runs: the base run, its CPU time with other numbers of workers, changed costs. */
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const double NOW_S = 1, NOW_MOST_S = 2, PROBE_S = 0.2, PATIENCE_S = 60, ALL_S = 40, SLOW_S = 1;
-static const double OTHERS = 0.1; /* of the cores: then what runs could get of them differs */
+static const double OTHERS = 0.1; /* of the cores: above this, runs differ in the cores they could get */
 enum { NOW_RUNS = 3 };
 
 static double worker_cpu_s(const struct weir_demands *d)
@@ -16,7 +16,7 @@ static double worker_cpu_s(const struct weir_demands *d)
     return d->workers > 0 && d->rate > 0 ? d->of.cpu * d->workers / d->rate : d->each_s[WEIR_RESOURCE_CORES];
 }
 
-/* Less where there is little time for all of it. */
+/* Shortens measurements under a small time limit. */
 static double scale(const struct whatif *w)
 {
     return fmin(w->config->max_minutes * 60 / ALL_S, 1);
@@ -27,7 +27,7 @@ double whatif_probe_seconds(const struct whatif *w)
     return PROBE_S * scale(w);
 }
 
-/* run is cleared by the caller. */
+/* The caller clears run. */
 static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
                    double *took_s, struct weir_err *err)
 {
@@ -67,7 +67,7 @@ static void learn(struct whatif_probe *probe, const struct weir_measured_run *ru
                  "a run had too few batches to say anything; take a smaller --batch-size, or more data");
 }
 
-/* run is cleared by the caller. */
+/* The caller clears run. */
 static int probe_into(struct whatif *w, struct weir_measured_run *run, struct whatif_probe *probe,
                       const struct whatif_plan *plan, double seconds)
 {
@@ -107,7 +107,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
         change.slots = slots;
     double others = fmax(w->now.others, probe->others);
     bool same = w->model.known && w->now.setup.device == probe->setup.device && probe->cpus == 0;
-    if (same && others > OTHERS * w->now.demands.usable) /* not what others left it in that moment */
+    if (same && others > OTHERS * w->now.demands.usable) /* not the cores that others left at that moment */
         change.cores = w->model.now.cores;
     double rate = weir_model_predict(&probe->model, &change, limit) * probe->model.rate;
     double step_s = fmax(change.step_s, 0) + fmax(change.step_cpu_s, 0);
@@ -154,8 +154,8 @@ static void add_growth(struct weir_model_facts *facts, double busy, double cpu_s
     facts->growth[facts->n_growth++] = (struct weir_growth_point){busy, cpu_s};
 }
 
-/* CPU time of an image with one worker, half of the cores, and all of them. What a noisy moment made smaller with more
- * of them is not believed. */
+/* Measures the CPU time of an image with one worker, and workers on half and all of the cores. Decreases with more
+ * workers are noise, and ignored. */
 static int measure_growth(struct whatif *w)
 {
     int cores = (int)fmax(round(w->now.demands.usable), 1);
@@ -185,7 +185,8 @@ static int measure_growth(struct whatif *w)
     return 0;
 }
 
-/* So long that the simulation of the run without a step has the rate of one with one batch ahead. */
+/* Handover time that makes the simulation of the run without a step, with one batch of prefetch, match the measured
+ * rate. */
 static double handover_of(const struct whatif_probe *full, double rate)
 {
     static const double MOST_S = 5e-3;
@@ -205,7 +206,7 @@ static double handover_of(const struct whatif_probe *full, double rate)
     return (low_s + high_s) / 2;
 }
 
-/* What handing a batch over costs shows when only one may be ahead. */
+/* The cost of handing over a batch shows with a prefetch of one. */
 static int measure_handover(struct whatif *w)
 {
     struct whatif_plan plan = without_step(w, w->now.setup.workers);
@@ -218,7 +219,7 @@ static int measure_handover(struct whatif *w)
     return rc;
 }
 
-/* The verdict of the run as it is, with what one run cannot know. */
+/* Fills in the base run's verdict, with the growth of CPU time, which one run cannot show. */
 static void judge(struct whatif *w, const struct weir_loader_report *report)
 {
     struct weir_verdict verdict;
@@ -254,8 +255,8 @@ static void fill_found(struct whatif *w)
     w->frame_bytes = weir_setup_image_bytes(setup);
 }
 
-/* The verdict is of the first run, which is as long as one takes; predictions start from the middle one of a few. Then
- * those with other numbers of workers. */
+/* The verdict is of the first, longer run; predictions start from the median one. Runs with other numbers of workers
+ * follow. */
 static int measure_all(struct whatif *w, struct first_run **runs, struct weir_err *err)
 {
     int n = NOW_RUNS;
@@ -298,7 +299,7 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     }
     if (rc == 0) {
         double cached;
-        if (!w->config->run.loader.cold) /* all that follows is measured with these in the page cache */
+        if (!w->config->run.loader.cold) /* all measurements have these in the page cache */
             weir_copy_warm(w->config->files, &cached, NULL);
         whatif_progress(w, "measuring the run as it is, and with other numbers of workers");
         rc = measure_all(w, runs, err);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-static const double ONE_MARGIN = 1.10;  /* a worker beside others is not faster than this, alone */
-static const double KEEPS_UP = 0.95;    /* of the fastest, by one turn each: good enough to go on from */
-static const double MORE_MARGIN = 1.10; /* of memory that a setting is predicted to take more */
-static const double SPREAD_MOST = 0.25; /* of one setting's turns, that is allowed for */
+static const double ONE_MARGIN = 1.10;  /* a worker among others is at most this much faster than alone */
+static const double KEEPS_UP = 0.95;    /* of the fastest, by one trial each: good enough as a base */
+static const double MORE_MARGIN = 1.10; /* on predicted additional memory */
+static const double SPREAD_MOST = 0.25; /* of one setting's trials; a larger spread is not allowed for */
 enum { DISTURBED_TURNS = 2 };
 
 /* ---- settings ---- */
@@ -43,7 +43,7 @@ void weir_tune_describe(const struct weir_tune_space *space, const struct weir_t
 
 /* ---- memory ---- */
 
-/* What a setting will take, by the nearest that was measured; 0 = none was. */
+/* Predicted peak memory, extrapolated from the nearest measured setting; 0 = none was measured. */
 static double predicted_peak(const struct weir_tune *tune, const struct weir_tune_setting *to)
 {
     const struct weir_tune_candidate *from = NULL;
@@ -57,7 +57,7 @@ static double predicted_peak(const struct weir_tune *tune, const struct weir_tun
     const struct weir_tune_space *space = &tune->space;
     const struct weir_tune_setting *s = &from->setting;
     double peak = weir_candidate_median(&from->measured, weir_trial_peak_bytes);
-    int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* what the program will choose is not known */
+    int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* the automatic choice is not known */
     peak += (to->workers - s->workers) * tune->look.worker_bytes + more_ahead * tune->look.slot_bytes;
     peak += to->cache_bytes - s->cache_bytes;
     if (to->engine >= 0 && space->maps[to->engine] && !(s->engine >= 0 && space->maps[s->engine]))
@@ -106,7 +106,7 @@ bool weir_tune_keeps_up(const struct weir_tune *tune, int i)
            weir_tune_rate(tune, i) >= (KEEPS_UP - weir_tune_spread(tune)) * weir_tune_rate(tune, fastest);
 }
 
-/* The last turn of the candidate; what was left out then may have been slowed down by others. */
+/* Whether other processes disturbed the candidate's last trial. */
 static bool was_disturbed(const struct weir_tune *tune, int i)
 {
     const struct weir_candidate *candidate = &tune->candidates[i].measured;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CPU_SLACK = 0.03;    /* of --max-cpu, for the consumer's thread, which wakes up, too; */
-static const double CORE_SLACK = 0.1;    /* and at least so much of a core */
-static const double FAR = 0.85;          /* after one round, where nobody disturbs it: a ratio below is no noise */
-static const double OTHERS = 0.1;        /* of the cores, by other processes: they take part in what is measured */
-static const double ERROR_LEAST = 0.025; /* of a ratio of two turns */
-enum { NOISE_ROUNDS = 2 };               /* of one that has no rival */
+static const double CPU_SLACK = 0.03;    /* of --max-cpu, for wake-ups of the consumer's thread; */
+static const double CORE_SLACK = 0.1;    /* at least this much of a core */
+static const double FAR = 0.85;          /* a ratio below this after one undisturbed round is not noise */
+static const double OTHERS = 0.1;        /* of the cores, by other processes: they affect the measurement */
+static const double ERROR_LEAST = 0.025; /* min error of a ratio of two trials */
+enum { NOISE_ROUNDS = 2 };               /* of a candidate without rivals */
 
 void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
 {
@@ -26,8 +26,8 @@ void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
     tune->say(tune->user, line);
 }
 
-/* What no setting of workers, prefetch and engine can raise: the highest of such bounds, since what disturbs a turn
- * lowers them. */
+/* Notes the rate that no setting of workers, prefetch and engine can exceed. It is the highest such bound, since
+ * disturbances only lower bounds. */
 static void note_limit(struct weir_tune *tune, const struct weir_demands *d)
 {
     static const enum weir_resource fixed[] = {WEIR_RESOURCE_CONSUMER, WEIR_RESOURCE_LIBRARY, WEIR_RESOURCE_BUS};
@@ -123,7 +123,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The standard error of the median, by the median deviation from it. */
+/* Standard error of the median, from the median absolute deviation. */
 static double error_of(double *ratios, int n, double median)
 {
     for (int i = 0; i < n; i++)
@@ -133,7 +133,7 @@ static double error_of(double *ratios, int n, double median)
     return 1.2533 * 1.4826 * middle / sqrt(n);
 }
 
-/* The ratio to the leader and its error, by turns of one round. Turns before the rounds count in neither. */
+/* Ratio to the leader and its error, from pairs of trials of the same round. Trials before the rounds do not count. */
 static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
 {
     const struct weir_candidate *a = &tune->candidates[candidate].measured, *b = &tune->candidates[to].measured;
@@ -150,8 +150,8 @@ static void compare(const struct weir_tune *tune, int candidate, int to, struct 
 
 enum standing { OUT, OPEN, WITHIN };
 
-/* Within: 3 % below the leader at most, its error taken off. Out: more than that, its error added. Three turns that
- * agree by chance show no error, so there is a least one. */
+/* WITHIN: at most 3 % slower than the leader, after subtracting the error. OUT: slower than that, after adding it. The
+ * error has a minimum, since three trials may agree by chance. */
 static enum standing standing_of(const struct weir_tune *tune, int candidate, int to)
 {
     struct weir_interval ratio;
@@ -177,8 +177,8 @@ static int cheapest(const struct weir_tune *tune, int to, enum standing least)
     return best;
 }
 
-/* What is clearly slower, or dearer than one that is known to be good enough, needs no further turn; the leader has
- * them all. How many are left. */
+/* Drops candidates that are clearly slower, or cost more than one known to be good enough. Returns the number of those
+ * left; the leader always is. */
 static int drop(struct weir_tune *tune, int to)
 {
     int good = cheapest(tune, to, WITHIN), left = 0;
@@ -234,7 +234,7 @@ int weir_tune_race(struct weir_tune *tune)
         if (rc < 0 || leader(tune) < 0)
             break;
         left = drop(tune, leader(tune));
-        /* the cheapest is good enough, or only the leader is left */
+        /* the cheapest candidate is good enough, or only the leader is left */
         if (tune->rounds >= rounds_least(tune) &&
             cheapest(tune, leader(tune), OPEN) == cheapest(tune, leader(tune), WITHIN))
             break;

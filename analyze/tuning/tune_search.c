@@ -9,20 +9,20 @@
 #include <string.h>
 #include <sys/param.h>
 
-static const double FINALIST = 0.93; /* likewise: good enough for the rounds */
-static const double GROWS = 1.10;    /* CPU time of an image, to that with one worker: contention */
-static const double EPOCHS_S = 20;   /* an epoch that fills a cache may take so many times a turn */
+static const double FINALIST = 0.93; /* of the fastest, by one trial each: good enough for the rounds */
+static const double GROWS = 1.10;    /* CPU time of an image over that with one worker: contention */
+static const double EPOCHS_S = 20;   /* max duration of an epoch that fills a cache, in trials */
 enum { FINALISTS = 5, BASE_TURNS = 2 };
 
 /* ---- what is known from the first measurement ---- */
 
-/* The cores do nothing but what this engine and prefetch cannot change. */
+/* Whether the cores are busy with work that engine and prefetch cannot change. */
 static bool cores_are_busy(const struct weir_demands *d)
 {
     return d->known && d->bound[WEIR_RESOURCE_CORES] > 0 && WEIR_TUNE_WORTH * d->rate >= d->bound[WEIR_RESOURCE_CORES];
 }
 
-/* How much faster it could be without what workers do for reading: on a core, or asleep. */
+/* Speed-up without the workers' time in reads, on a core or asleep. */
 static double reading_gain(const struct weir_demands *d)
 {
     if (!d->known || d->cpu[WEIR_CPU_READ] < 0)
@@ -56,7 +56,7 @@ static struct weir_tune_setting first_setting(const struct weir_tune_space *spac
         .workers = MAX(space->cores, 1), .engine = WEIR_TUNE_AUTO, .decoder = WEIR_TUNE_AUTO};
 }
 
-/* What the program chose takes the place of what was left to it. */
+/* Replaces automatic values by the ones that the program chose. */
 static void name_choices(struct weir_tune *tune)
 {
     struct weir_tune_setting *s = &tune->candidates[0].setting;
@@ -68,7 +68,7 @@ static void name_choices(struct weir_tune *tune)
         s->decoder = tune->look.decoder;
 }
 
-/* The first measurement. With a limit of memory it is that of the least setting, which says how much more will fit. */
+/* The first measurement. Under a memory limit it is the smallest setting, which shows how much more fits. */
 static int look(struct weir_tune *tune)
 {
     struct weir_tune_setting setting = first_setting(&tune->space);
@@ -89,7 +89,7 @@ static int look(struct weir_tune *tune)
                 break;
             setting = more;
         }
-        tune->look.demands.known = false; /* those of all cores count */
+        tune->look.demands.known = false; /* the demands with all cores count */
     }
     rc = weir_tune_try(tune, &setting, "all cores, and what the program chooses", &i);
     if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].measured.why)
@@ -97,7 +97,7 @@ static int look(struct weir_tune *tune)
     return rc;
 }
 
-/* What one worker gives is what each further one gives at most. */
+/* The rate of one worker bounds the gain of each further one. */
 static int try_one(struct weir_tune *tune)
 {
     struct weir_tune_setting one = weir_tune_base(tune);
@@ -117,7 +117,7 @@ static int try_decoders(struct weir_tune *tune)
         if (d == weir_tune_base(tune).decoder)
             continue;
         setting.decoder = d;
-        setting.prefetch = 0; /* a GPU wants more than the CPU */
+        setting.prefetch = 0; /* a GPU needs more prefetch than the CPU */
         rc = weir_tune_try(tune, &setting, "another decoder", &i);
         if (rc == 0)
             weir_tune_adopt(tune, i);
@@ -164,7 +164,7 @@ static int try_engines(struct weir_tune *tune)
     return rc < 0 ? rc : try_depths(tune);
 }
 
-/* Workers that sleep leave cores to others. */
+/* Sleeping workers leave cores to further ones. */
 static int try_more_workers(struct weir_tune *tune)
 {
     const struct weir_demands *d = weir_tune_base_demands(tune);
@@ -189,7 +189,7 @@ static int try_more_workers(struct weir_tune *tune)
     return rc;
 }
 
-/* Where workers are in each other's way (a lock, memory bandwidth), half of them may be faster. */
+/* Half of the workers may be faster under contention (a lock, memory bandwidth). */
 static int try_half(struct weir_tune *tune)
 {
     struct weir_tune_setting setting = weir_tune_base(tune);
@@ -216,7 +216,7 @@ static int try_half(struct weir_tune *tune)
     return rc;
 }
 
-/* Workers that have nothing to do while training waits: batches come in bursts. */
+/* Idle workers while training waits: batches come in bursts. */
 static int try_more_prefetch(struct weir_tune *tune)
 {
     const struct weir_demands *d = weir_tune_base_demands(tune);
@@ -238,7 +238,7 @@ static int try_more_prefetch(struct weir_tune *tune)
     return rc;
 }
 
-/* The fewest workers that keep up, by bisection between what the ceiling leaves and the fastest. */
+/* Finds the fewest workers that keep up, by bisection between the ceiling's minimum and the fastest setting. */
 static int try_fewer_workers(struct weir_tune *tune, struct weir_tune_setting *setting)
 {
     double rate = weir_tune_rate(tune, weir_tune_fastest(tune));
@@ -248,7 +248,7 @@ static int try_fewer_workers(struct weir_tune *tune, struct weir_tune_setting *s
     if (low > 1)
         weir_tune_tell(tune, "fewer than %d workers are not tried: they give %.0f images/s at most", low,
                        weir_tune_ceiling(tune, low - 1));
-    bool least = tune->one_rate > 0; /* the ceiling is about right where nothing grows */
+    bool least = tune->one_rate > 0; /* without contention the ceiling is about right */
     while (low < high && rc == 0) {
         struct weir_tune_setting fewer = *setting;
         fewer.workers = least ? low : (low + high) / 2;
@@ -291,7 +291,7 @@ static int try_simplest(struct weir_tune *tune, struct weir_tune_setting *settin
 
 /* ---- the end ---- */
 
-/* The fastest, and of those that were not much slower the cheapest. */
+/* Marks the fastest candidate and the cheapest of those that are not much slower. */
 static void mark_finalists(struct weir_tune *tune)
 {
     int fastest = weir_tune_fastest(tune);
@@ -333,8 +333,7 @@ static int race(struct weir_tune *tune)
     return rc;
 }
 
-/* Decoded frames that stay in memory: for epochs after the first, which the workers still decode, so their number
- * stays. */
+/* Tries a decode cache. It helps epochs after the first, which the workers still decode, so their number stays. */
 static int try_cache(struct weir_tune *tune)
 {
     const struct weir_tune_figures *look = &tune->look;
@@ -356,7 +355,7 @@ static int try_cache(struct weir_tune *tune)
     for (int c = 0; c < tune->n; c++)
         tune->candidates[c].finalist = c == i || c == tune->chosen;
     tune->rounds = 0;
-    for (int c = 0; c < tune->n; c++) /* rounds are counted anew */
+    for (int c = 0; c < tune->n; c++) /* rounds start again from 0 */
         for (int t = 0; t < tune->candidates[c].measured.n_trials; t++)
             tune->candidates[c].measured.trials[t].round = 0;
     rc = weir_tune_race(tune);
@@ -371,7 +370,7 @@ static int search(struct weir_tune *tune)
         return rc;
     tune->base = weir_tune_fastest(tune);
     tell_bounds(tune);
-    rc = weir_tune_trial(tune, tune->base); /* once more: how much turns of one setting differ */
+    rc = weir_tune_trial(tune, tune->base); /* again, to see how much trials of one setting differ */
     for (int more = 0; rc == 0 && tune->disturbed && more < BASE_TURNS; more++)
         rc = weir_tune_trial(tune, tune->base);
     static int (*const raise[])(struct weir_tune *) = {try_decoders,     try_engines, try_more_prefetch,
@@ -394,7 +393,7 @@ int weir_tune_run(struct weir_tune *tune, struct weir_err *err)
     tune->n = tune->trials = tune->rounds = 0;
     int rc = search(tune);
     tune->end = rc == -EINTR ? WEIR_TUNE_INTERRUPTED : rc == -ETIME ? WEIR_TUNE_TIME : WEIR_TUNE_DONE;
-    if (tune->chosen < 0) /* it ended before the rounds */
+    if (tune->chosen < 0) /* the search ended before the rounds */
         tune->chosen = tune->fastest = weir_tune_fastest(tune);
     if (tune->chosen >= 0)
         return rc;

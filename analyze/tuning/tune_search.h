@@ -1,14 +1,14 @@
-/* tune_search.h: finds the settings of a loader for a machine, with few measurements.
+/* tune_search.h: finds the best loader settings for a machine, with few measurements.
  *
- * What measures a setting is handed in, so the search itself has no clock, no files and no processes:
+ * The caller provides the measuring function, so the search itself uses no clock, files or processes:
  *
  *     struct weir_tune tune = {.space = ..., .measure = measure, .user = &machine};
  *     int rc = weir_tune_run(&tune, &err);
  *     if (tune.chosen >= 0) ... tune.candidates[tune.chosen].setting ...
  *     weir_tune_free(&tune);
  *
- * The bounds of the first measurement (demands.h) decide what need not be tried; what is left is measured one by one,
- * and the finalists in rounds (tune_priv.h). docs/tune.md has the rules. One thread. */
+ * The bounds of the first measurement (demands.h) exclude settings that cannot help. The others are measured one by
+ * one, and the finalists in rounds. docs/tune.md has the rules. One thread. */
 #ifndef WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 #define WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 
@@ -22,48 +22,49 @@ enum { WEIR_TUNE_NAMES = 8, WEIR_TUNE_CANDIDATES = 96, WEIR_TUNE_AUTO = -1 };
 
 struct weir_tune_setting {
     int workers;
-    int prefetch;        /* 0 = as the program chooses */
-    int engine, decoder; /* numbers in the space; WEIR_TUNE_AUTO = as the program chooses */
-    int depth;           /* of an engine that has one; 0 = as the program chooses */
+    int prefetch;        /* 0 = automatic */
+    int engine, decoder; /* indices into the space, or WEIR_TUNE_AUTO */
+    int depth;           /* of an engine with a depth; 0 = automatic */
     double cache_bytes;
 };
 
-/* What may be tried. */
+/* The search space. */
 struct weir_tune_space {
-    int cores;       /* that may be used; the first measurement has so many workers */
-    int workers_max; /* at least cores, unless they are limited */
+    int cores;       /* usable; also the number of workers of the first measurement */
+    int workers_max; /* at least cores, unless these are limited */
     int prefetch_max;
     int n_engines, n_decoders; /* the simplest engine first */
     const char *engines[WEIR_TUNE_NAMES], *decoders[WEIR_TUNE_NAMES];
-    bool maps[WEIR_TUNE_NAMES]; /* of engines: what they read of files counts as the process's memory */
-    bool deep[WEIR_TUNE_NAMES]; /* and these have a depth */
+    bool maps[WEIR_TUNE_NAMES]; /* engines whose reads count as resident memory */
+    bool deep[WEIR_TUNE_NAMES]; /* engines with a depth */
     double file_bytes;          /* of the dataset */
-    double cache_max;           /* bytes that the decode cache may take; 0 = there is none */
+    double cache_max;           /* bytes of the decode cache; 0 = no cache */
     double memory_max;          /* bytes, of the process; 0 = no limit */
     double cpu_max;             /* cores, of the process and its helpers; 0 = no limit */
 };
 
-/* Of one measurement. */
+/* Figures of one measurement. */
 struct weir_tune_figures {
-    struct weir_trial trial; /* seconds, images_per_s, cpu_s, peak_bytes, workers, prefetch */
+    struct weir_trial trial; /* its round is set by the search */
     struct weir_demands demands;
-    int engine, decoder; /* what was used */
+    int engine, decoder; /* used ones, as in the setting */
     double slot_bytes;   /* of a batch in memory */
-    double worker_bytes; /* what one more worker takes, about */
-    double frames_bytes; /* a decode cache that keeps all frames */
-    double epoch_images; /* frames that fill it; 0 = not known */
+    double worker_bytes; /* approximate memory of one more worker */
+    double frames_bytes; /* of a decode cache for all frames */
+    double epoch_images; /* frames that fill that cache; 0 = not known */
 };
 
-/* 0; -EINTR and -ETIME end the search with what is known so far, -ENOMEM too; else the setting has failed with err. */
+/* Measures a setting. 0; -EINTR, -ETIME and -ENOMEM end the search with its result so far; after other errors the
+ * candidate drops out with err. */
 typedef int weir_tune_measure(void *user, const struct weir_tune_setting *setting, struct weir_tune_figures *figures,
                               struct weir_err *err);
-/* A line about what was done, and why; lent until it returns. */
+/* Receives a line about a step and its reason; borrowed during the call. */
 typedef void weir_tune_say(void *user, const char *line);
 
 struct weir_tune_candidate {
     struct weir_tune_setting setting;
-    struct weir_candidate measured; /* its turns, and why there are no more: it failed, or passed a limit */
-    struct weir_demands demands;    /* of its last turn */
+    struct weir_candidate measured; /* its trials; why: it failed, or passed a limit */
+    struct weir_demands demands;    /* of its last trial */
     bool finalist;
 };
 
@@ -77,30 +78,30 @@ struct weir_tune {
 
     struct weir_tune_candidate candidates[WEIR_TUNE_CANDIDATES];
     int n;
-    int base;            /* number of the candidate that the search goes on from */
-    int chosen, fastest; /* numbers of candidates; -1 = none was measured */
-    bool disturbed;      /* other processes used cores during a turn */
-    int trials, rounds;  /* measured; of them rounds of finalists */
+    int base;            /* index of the candidate that further settings start from */
+    int chosen, fastest; /* indices of candidates; -1 = none was measured */
+    bool disturbed;      /* other processes used cores during a trial */
+    int trials, rounds;  /* rounds: of finalists */
     double one_rate;     /* images/s with one worker; 0 = not measured */
-    double limit_rate;   /* images/s that no setting can pass: the step, the HDF5 library, the bus; 0 = not known */
-    double noise;        /* of the fastest: least to most of its turns in rounds, over the median; 0 = not known */
+    double limit_rate;   /* images/s that no setting exceeds: the step, the HDF5 library, the bus; 0 = not known */
+    double noise;        /* of the fastest: (max - min) / median of its trials in rounds; 0 = not known */
     struct weir_interval ratio;    /* of the chosen one to the fastest; n 0 = it is the fastest */
     struct weir_tune_figures look; /* of the first measurement */
     enum weir_tune_end end;
 };
 
-/* 0 with a choice; -ENODATA when nothing could be measured within the limits (err: why), -EINTR, -ETIME or -ENOMEM when
- * it ended before. tune->chosen is the best so far all the same. */
+/* Runs the search. 0 with a choice; -ENODATA when nothing could be measured within the limits (err: why); -EINTR,
+ * -ETIME or -ENOMEM when it ended early, and tune->chosen is the best so far. */
 int weir_tune_run(struct weir_tune *tune, struct weir_err *err);
 void weir_tune_free(struct weir_tune *tune);
 
-/* Below 0: a is cheaper than b: fewer workers, then less prefetch, a smaller cache, an earlier engine, decoder, depth.
- */
+/* Negative when a is cheaper than b: fewer workers, then less prefetch, a smaller cache, an earlier engine, decoder,
+ * depth. */
 int weir_tune_compare(const struct weir_tune_setting *a, const struct weir_tune_setting *b);
-/* "workers 4, prefetch 2, mmap, turbo" */
+/* Writes "workers 4, prefetch 2, mmap, turbo". */
 void weir_tune_describe(const struct weir_tune_space *space, const struct weir_tune_setting *setting, char *text,
                         size_t size);
-/* images/s that this many workers can give at most; INFINITY = not known. */
+/* Max images/s with this many workers; INFINITY = not known. */
 double weir_tune_ceiling(const struct weir_tune *tune, int workers);
 
 #endif

@@ -180,7 +180,8 @@ enum weir_advice_kind {
     WEIR_ADVICE_READ_AHEAD,
     WEIR_ADVICE_U8,
     WEIR_ADVICE_CONVERT,    /* the dataset, to frames that need no library */
-    WEIR_ADVICE_FREE_CORES, /* of others' processes */
+    WEIR_ADVICE_FREE_CORES, /* of other processes */
+    WEIR_ADVICE_HOST,       /* that steals no time */
     WEIR_ADVICE_QUOTA,
     WEIR_ADVICE_WARM,    /* later epochs, measured */
     WEIR_ADVICE_LOOK_AT, /* a camera, a file, a worker's core */

@@ -204,8 +204,10 @@ static void advise_taker(struct weir_verdict *verdict, const struct weir_loader_
 {
     struct weir_change change = weir_change_no_taker(&verdict->demands, cause, report);
     struct weir_advice advice;
-    bool quota = cause->cause == WEIR_CAUSE_QUOTA;
-    if (!predict(&advice, verdict, quota ? WEIR_ADVICE_QUOTA : WEIR_ADVICE_FREE_CORES, &change))
+    enum weir_advice_kind kind = cause->cause == WEIR_CAUSE_QUOTA  ? WEIR_ADVICE_QUOTA
+                                 : cause->cause == WEIR_CAUSE_HOST ? WEIR_ADVICE_HOST
+                                                                   : WEIR_ADVICE_FREE_CORES;
+    if (!predict(&advice, verdict, kind, &change))
         return;
     advice.figure = change.cores;
     add(verdict, &advice);

@@ -58,9 +58,10 @@ struct weir_change weir_change_no_taker(const struct weir_demands *d, const stru
     static const double STOLEN_MOST = 0.9;
     struct weir_change change = WEIR_NO_CHANGE;
     double others = fmax(report->prof.machine.others_cores, 0);
-    if (cause->cause == WEIR_CAUSE_HOST) { /* stolen time counts as CPU time of the threads that it was taken from */
+    if (cause->cause ==
+        WEIR_CAUSE_HOST) { /* stolen time counts as CPU time of threads; other processes keep their cores */
         double stolen = cause->host.steal_cores / fmax(d->own_cores + others, 1e-9);
-        change = weir_change_cheaper(d, fmin(stolen, STOLEN_MOST) * weir_demands_worker_cpu_s(d), 0);
+        return weir_change_cheaper(d, fmin(stolen, STOLEN_MOST) * weir_demands_worker_cpu_s(d), 0);
     }
     change.cores = d->usable;
     if (cause->cause == WEIR_CAUSE_QUOTA) /* twice as much, or all cores of the affinity mask */

@@ -26,6 +26,7 @@ static const struct {
     [WEIR_ADVICE_U8] = {"bytes, not floats", "the training code converts, and --mean and --std are dropped"},
     [WEIR_ADVICE_CONVERT] = {"another format", "frames that Weir reads itself"},
     [WEIR_ADVICE_FREE_CORES] = {"stop other processes", NULL},
+    [WEIR_ADVICE_HOST] = {"another host", "without stolen time"},
     [WEIR_ADVICE_QUOTA] = {"a larger quota", NULL},
     [WEIR_ADVICE_WARM] = {"a warm page cache", "later epochs read from memory"},
     [WEIR_ADVICE_LOOK_AT] = {"find out why", "if it were as fast as the others"},

@@ -69,7 +69,7 @@ double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_v
 /* Changes: an image costs this much less CPU time, and a worker sleeps this much less for it. */
 struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_saved_s, double asleep_saved_s);
 struct weir_change weir_change_more_workers(const struct weir_demands *d);
-/* The process has all usable cores; of a quota: twice the quota. */
+/* The process has all usable cores; of a quota: twice the quota; of the host: its CPU time without the stolen part. */
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,
                                         const struct weir_loader_report *report);
 /* The camera or file is as fast as the others. */

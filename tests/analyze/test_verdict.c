@@ -255,6 +255,11 @@ static void neighbours(struct made *m)
     verdict_set_workers(m, 2, 5, 4.9, 0, 0.1);
     m->report.prof.machine.others_cores = 1;
 }
+static void neighbours_and_host(struct made *m)
+{
+    neighbours(m);
+    m->report.prof.machine.steal_cores = 0.12;
+}
 static void neighbours_and_storage(struct made *m)
 {
     verdict_set_workers(m, 2, 1.5, 1.5, 6.9, 0.1);
@@ -497,6 +502,7 @@ static const struct {
     {"eight workers", eight_workers, "too-many-workers decode"},
     {"a wait for cores of 9.5 %", two_workers_wait_for_cores, "decode"},
     {"neighbours", neighbours, "neighbours decode"},
+    {"neighbours, and the host a little", neighbours_and_host, "neighbours decode host"},
     {"neighbours and storage", neighbours_and_storage, "storage decode neighbours"},
     {"neighbours and a slow camera", neighbours_and_camera, "slow-camera decode neighbours"},
     {"others that do not matter", others_that_do_not_matter, "cannot-tell"},

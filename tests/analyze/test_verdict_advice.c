@@ -42,6 +42,21 @@ Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
     free(made);
 }
 
+/* A hypervisor takes time that no process on this machine gives back. */
+Test(verdict_advice, steal_is_not_blamed_on_processes)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    made->report.prof.machine.steal_cores = 0.4;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_HOST);
+    const struct weir_advice *host = advice(&verdict, WEIR_ADVICE_HOST);
+    cr_assert_not_null(host);
+    cr_expect(host->ratio > 1.1 && host->ratio < 1.4, "%f: a fifth of the time", host->ratio);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_FREE_CORES));
+    free(made);
+}
+
 /* Rounded up by a tenth at most: 1.3 GiB as 2G would be more than the memory that is free. */
 Test(verdict_advice, bytes_as_they_are_typed)
 {

@@ -180,6 +180,8 @@ def judge(situation, table):
     behind = list(causes)
     while behind and behind[0] in CPU - situation.expected and really:
         behind.pop(0)
+    if behind != causes and is_crowded(table):
+        behind = [cause for cause in behind if cause not in CPU - situation.expected]
     expected = set(situation.expected)
     if expected & STORAGE:  # the probe of storage waits for cores, too
         expected.add("storage")
