@@ -1,4 +1,4 @@
-/* Recording by CUPTI's activity API. The order of the calls in start and stop is CUPTI's. */
+/* Records through CUPTI's activity API. Start and stop call CUPTI in the order that it prescribes. */
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>
@@ -10,15 +10,15 @@
 
 enum { BUFFER_BYTES = 2 << 20, BUFFERS = 64, RECORD_BYTES_LEAST = 40 };
 
-/* Records of a device are not asked for one by one (KERNEL): that would run kernels one after another. */
+/* Not KERNEL, which would serialise kernels. */
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,  CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,   CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-    CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_MEMORY2, /* the last */
+    CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_MEMORY2, /* the last one */
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* Launches by the driver's own API. */
+/* Launches through the driver API. */
 static const CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
@@ -26,7 +26,7 @@ static const CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
 };
 
-/* Of whoever starts and stops. */
+/* Serialises start and stop. */
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct weir_cupti *cupti;
 static CUpti_SubscriberHandle subscriber;
@@ -34,12 +34,12 @@ static uint64_t (*now_ns)(void);
 static int n_enabled; /* kinds */
 static bool recording, clock_registered;
 
-/* What CUPTI's threads share with us; nothing of CUPTI's is called while it is held. */
+/* Protects the state shared with CUPTI's threads. No CUPTI function is called while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_gpu_records *records;
 static uint8_t *buffers[BUFFERS], *unused[BUFFERS];
 static int n_buffers, n_unused;
-/* What CUPTI gets when there is nothing else: never NULL, which it does not take well. */
+/* Given to CUPTI when no other buffer is free, because CUPTI mishandles NULL. */
 static alignas(8) uint8_t discarded[64 << 10];
 
 /* ---- buffers ---- */
@@ -61,7 +61,7 @@ static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *re
     *buffer = take_buffer();
     *size = *buffer ? BUFFER_BYTES : sizeof discarded;
     *buffer = *buffer ? *buffer : discarded;
-    *records_max = 0; /* as many as fit */
+    *records_max = 0; /* no limit */
 }
 
 static void keep(const CUpti_Activity *record)
@@ -99,7 +99,7 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     pthread_mutex_unlock(&lock);
 }
 
-/* CUPTI is gone, and all buffers are ours. */
+/* Called after CUPTI was torn down, when it uses no buffer. */
 static void free_buffers(void)
 {
     pthread_mutex_lock(&lock);
@@ -120,8 +120,8 @@ static struct weir_gpu_records *set_records(struct weir_gpu_records *to)
 
 /* ---- tear-down ---- */
 
-/* CUPTI detaches only as a call of CUDA's returns, by its own advice: else what other threads are in the middle of is
- * pulled from under them. */
+/* CUPTI detaches only as a CUDA call returns, as its documentation advises: otherwise calls in progress on other
+ * threads break. */
 static struct {
     _Atomic bool wanted, done;
     pthread_t thread;
@@ -160,8 +160,7 @@ static void free_nothing(void)
 
 static int tear_down(struct weir_err *err)
 {
-    /* Cheap, and they need no context; the last makes one where there is none. The first is enough, as far as is known.
-     */
+    /* Cheap calls that need no context; the last creates one if there is none. The first is usually sufficient. */
     static const struct {
         CUpti_CallbackDomain domain;
         CUpti_CallbackId cbid;
@@ -180,7 +179,7 @@ static int tear_down(struct weir_err *err)
             calls[i].make();
     atomic_store(&detach.wanted, false);
     if (!atomic_load(&detach.done))
-        return weir_err_set(err, -EIO, "CUPTI could not be detached: launches stay slower than they were");
+        return weir_err_set(err, -EIO, "CUPTI could not be detached: kernel launches remain slower");
     return detach.result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(detach.result, "detaching", err);
 }
 
@@ -190,7 +189,8 @@ static int subscribe(struct weir_err *err)
 {
     CUpti_SubscriberHandle before = subscriber;
     CUptiResult rc = cupti->subscribe(&subscriber, on_call, NULL);
-    if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && before) { /* ours, should a tear-down have left it */
+    if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED &&
+        before) { /* our own subscriber, left by an incomplete tear-down */
         cupti->unsubscribe(before);
         rc = cupti->subscribe(&subscriber, on_call, NULL);
     }
@@ -224,7 +224,7 @@ static int enable_all(bool memory, struct weir_err *err)
         n_enabled = i + 1;
     }
     for (size_t i = 0; cupti->enable_driver_api && i < sizeof launches / sizeof *launches; i++)
-        cupti->enable_driver_api(launches[i], 1); /* without them kernels launched that way have no call */
+        cupti->enable_driver_api(launches[i], 1); /* otherwise kernels launched that way have no call */
     return 0;
 }
 
@@ -245,21 +245,21 @@ static int prepare(struct weir_err *err)
         result = cupti->register_callbacks(buffer_requested, buffer_completed);
     }
     if (result == CUPTI_SUCCESS && cupti->enable_all_sync_records)
-        cupti->enable_all_sync_records(0); /* questions whether an event has passed are no waits */
+        cupti->enable_all_sync_records(0); /* event queries are not waits */
     return result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(result, what, err);
 }
 
 static int start_locked(const struct weir_gpu_trace_config *config, struct weir_err *err)
 {
     if (recording)
-        return weir_err_set(err, -EBUSY, "a recording of the GPU goes on already");
+        return weir_err_set(err, -EBUSY, "the GPU is already being recorded");
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
     now_ns = config->now_ns;
     struct weir_gpu_records *fresh = weir_cupti_records_new(config->bytes_max, now_ns);
     if (!fresh)
-        return weir_err_set(err, -ENOMEM, "out of memory for the recording of the GPU");
+        return weir_err_set(err, -ENOMEM, "out of memory for recording the GPU");
     set_records(fresh);
     int rc = prepare(err);
     if (rc == 0) {
@@ -289,7 +289,7 @@ static int start(const struct weir_gpu_trace_config *config, struct weir_err *er
 static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
 {
     if (!recording)
-        return weir_err_set(err, -EINVAL, "no recording of the GPU goes on");
+        return weir_err_set(err, -EINVAL, "the GPU is not being recorded");
     recording = false;
     int waited = weir_cupti_wait_for_gpus(err);
     disable_all();
@@ -299,7 +299,7 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
         weir_cupti_fail(flushed, "collecting what was recorded", err);
     pthread_mutex_lock(&lock);
     struct weir_gpu_records *collected = records;
-    records = NULL; /* nothing is added any more */
+    records = NULL; /* from here on no record is added */
     pthread_mutex_unlock(&lock);
     weir_cupti_records_finish(collected, cupti, now_ns);
     int detached = tear_down(err);
@@ -318,7 +318,7 @@ static int stop(struct weir_gpu_records **out, struct weir_err *err)
     return rc;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static int check_locked(struct weir_err *err)
 {
@@ -327,7 +327,7 @@ static int check_locked(struct weir_err *err)
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
-    int rc = subscribe(err); /* and nothing more: the clock is to be registered before any kind of record is enabled */
+    int rc = subscribe(err); /* only this: the clock must be registered before any kind of record is enabled */
     unsubscribe();
     return rc;
 }

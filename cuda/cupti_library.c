@@ -59,7 +59,7 @@ static bool load_symbols(void *handle)
     return true;
 }
 
-/* The records are laid out as the headers say that this was built with: another major version's are not. */
+/* Records have the layout of the headers at build time, which differs in another major version. */
 static void open_library(void)
 {
     char name[32];
@@ -81,7 +81,7 @@ static void open_library(void)
              CUPTI_API_VERSION);
 }
 
-/* The number of devices that CUDA has, or -ENODEV and why there are none. */
+/* Returns CUDA's number of devices, or -ENODEV with the reason. */
 static int count_devices(struct weir_err *err)
 {
     int n = 0;
@@ -95,7 +95,7 @@ static int count_devices(struct weir_err *err)
     return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver sees no GPU");
 }
 
-/* CUPTI is not even loaded without a GPU: without a driver every call of CUPTI 13.2 recurses until it crashes. */
+/* CUPTI is not loaded without a GPU: without a driver every call of CUPTI 13.2 recurses until it crashes. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err)
 {
     if (count_devices(err) < 0)
@@ -103,8 +103,8 @@ const struct weir_cupti *weir_cupti_open(struct weir_err *err)
     pthread_once(&library.once, open_library);
     if (library.there)
         return &library.functions;
-    weir_err_set(err, -ENODEV, "%s; it comes with the CUDA Toolkit %d.%d (LD_LIBRARY_PATH says where)", library.why,
-                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    weir_err_set(err, -ENODEV, "%s; install the CUDA Toolkit %d.%d, or add its CUPTI folder to LD_LIBRARY_PATH",
+                 library.why, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     return NULL;
 }
 
@@ -189,8 +189,8 @@ int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct 
     return devices;
 }
 
-/* By the driver's API: the runtime's would make the device current on the calling thread, and a context on a device
- * that nobody uses. */
+/* Uses the driver API: the runtime would make the device current on the calling thread, and create a context on an
+ * unused device. */
 struct driver {
     void *handle;
     __typeof__(&cuDeviceGet) device_get;
@@ -212,7 +212,7 @@ static bool load(const struct driver *driver, const char *name, void *function)
 
 static bool load_driver(struct driver *driver)
 {
-    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* there already: CUDA is in use */
+    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* already loaded, because CUDA is in use */
     return driver->handle && load(driver, "cuDeviceGet", &driver->device_get) &&
            load(driver, "cuDeviceGetCount", &driver->device_count) &&
            load(driver, "cuDevicePrimaryCtxGetState", &driver->state) &&
@@ -258,11 +258,11 @@ int weir_cupti_wait_for_gpus(struct weir_err *err)
     struct driver driver;
     int n = 0, failed = 0;
     if (!load_driver(&driver) || driver.device_count(&n) != CUDA_SUCCESS)
-        return weir_err_set(err, -EIO, "the driver cannot be asked to wait for the GPUs");
+        return weir_err_set(err, -EIO, "cannot wait for the GPUs: the driver lacks the functions");
     for (int i = 0; i < n; i++) {
         CUresult rc = wait_for_gpu(&driver, i);
         if (rc != CUDA_SUCCESS)
-            failed = weir_err_set(err, -EIO, "GPU %d cannot be waited for: CUDA error %d", i, (int)rc);
+            failed = weir_err_set(err, -EIO, "cannot wait for GPU %d: CUDA error %d", i, (int)rc);
     }
     return failed;
 }

@@ -1,9 +1,9 @@
-/* cupti_priv.h: what the files that record by CUPTI share. Part of the CUDA module.
+/* cupti_priv.h: shared by the files that record through CUPTI. Part of the CUDA module.
  *
- *   cupti_library.c   the library, opened when it is first needed; its errors as lines
+ *   cupti_library.c   loads the library when first needed; formats its errors
  *   cupti.c           recording: buffers, start, stop, tear-down
- *   cupti_records.c   what was collected: kept as CUPTI gave it
- *   cupti_read.c      the same as events of gpu_trace_ops.h */
+ *   cupti_records.c   stores records in CUPTI's format
+ *   cupti_read.c      converts them to the events of gpu_trace_ops.h */
 #ifndef WEIR_CUDA_CUPTI_PRIV_H
 #define WEIR_CUDA_CUPTI_PRIV_H
 
@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 
-/* The functions that are used, by their names without cupti. */
+/* The CUPTI functions in use, named without the prefix cupti. */
 struct weir_cupti {
     __typeof__(&cuptiGetVersion) get_version;
     __typeof__(&cuptiSubscribe) subscribe;
@@ -28,38 +28,38 @@ struct weir_cupti {
     __typeof__(&cuptiActivityFlushAll) flush_all;
     __typeof__(&cuptiActivityGetNextRecord) get_next_record;
     __typeof__(&cuptiActivityGetNumDroppedRecords) get_num_dropped;
-    /* NULL where the library is too old for them. */
+    /* NULL if the library is too old. */
     __typeof__(&cuptiActivityEnableDriverApi) enable_driver_api;
     __typeof__(&cuptiActivityEnableAllSyncRecords) enable_all_sync_records;
 };
 
-/* Loads CUPTI once, on machines with a GPU. NULL with err when there is no GPU or CUPTI cannot be used. */
+/* Loads CUPTI once, on machines with a GPU. Returns NULL with err when there is no GPU or CUPTI is unusable. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err);
-/* What a result means here; what: what was tried. Calls nothing of CUPTI's. Returns a negative errno. */
+/* Explains a result; what: the attempted operation. Calls no CUPTI function. Returns a negative errno. */
 int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err);
-/* Waits for all that was launched in any context there is; the calling thread's own stays what it was. 0 or -EIO. */
+/* Waits for all work launched in any context; the calling thread's context stays current. Returns 0 or -EIO. */
 int weir_cupti_wait_for_gpus(struct weir_err *err);
-/* A call of the driver's API, whatever it says. */
+/* Makes a driver API call and ignores its result. */
 void weir_cupti_count_devices(void);
 void weir_cupti_library(char *text, size_t size);
 void weir_cupti_versions(int *driver, int *runtime, int *cupti);
 int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct weir_err *err);
 
-/* ---- what was collected ---- */
+/* ---- records ---- */
 
 enum { WEIR_CUPTI_BLOCK_BYTES = 1 << 20, WEIR_CUPTI_NAME_SLOTS = 1 << 12, WEIR_CUPTI_CONTEXTS = 64 };
 
-/* Records as CUPTI gave them, one after another; a kernel's name is a struct weir_cupti_name. */
+/* Consecutive records in CUPTI's format; kernel names are replaced by struct weir_cupti_name. */
 struct weir_cupti_block {
     struct weir_cupti_block *next;
     size_t used;
     char bytes[WEIR_CUPTI_BLOCK_BYTES];
 };
 
-/* A kernel's name: CUPTI may free its text when it is torn down. */
+/* A kernel's name, copied because CUPTI may free it at tear-down. */
 struct weir_cupti_name {
     struct weir_cupti_name *next;
-    const char *given; /* CUPTI's pointer, to find it again */
+    const char *given; /* CUPTI's pointer, as a key */
     char *shown;       /* demangled */
     char text[];
 };
@@ -70,10 +70,10 @@ struct weir_cupti_recorded {
     uint32_t context, event, correlation, stream;
 };
 
-/* One instant by two clocks. */
+/* One instant by both clocks. */
 struct weir_cupti_instant {
-    uint64_t ns;      /* the clock that was given */
-    int64_t ahead_ns; /* Unix time less that */
+    uint64_t ns;      /* by the clock passed to start */
+    int64_t ahead_ns; /* Unix time minus ns */
 };
 
 struct weir_gpu_records {
@@ -82,26 +82,26 @@ struct weir_gpu_records {
     struct weir_cupti_name *names[WEIR_CUPTI_NAME_SLOTS];
     const char *runtime_names[CUPTI_RUNTIME_TRACE_CBID_SIZE], *driver_names[CUPTI_DRIVER_TRACE_CBID_SIZE];
     struct weir_cupti_instant begin, end;
-    /* Made when the records are first read. */
+    /* Built when the records are first read. */
     bool prepared;
-    struct weir_cupti_recorded *recorded; /* by sync_id; and by context, event, correlation */
+    struct weir_cupti_recorded *recorded; /* sorted by sync_id, and by context, event, correlation */
     struct weir_cupti_recorded *recorded_in_order;
     size_t n_recorded;
-    uint32_t context_device[WEIR_CUPTI_CONTEXTS]; /* by context number; UINT32_MAX = not known */
+    uint32_t context_device[WEIR_CUPTI_CONTEXTS]; /* by context number; UINT32_MAX = unknown */
 };
 
-/* How much of a record is kept; 0: nothing, it was not asked for. */
+/* Size of the kept part of a record; 0 = kind not requested. */
 size_t weir_cupti_record_bytes(CUpti_ActivityKind kind);
-/* Asks CUDA about the devices, once: before it records. */
+/* Reads the device properties from CUDA, once, before recording. */
 void weir_cupti_know_devices(void);
 
-/* NULL: no memory. */
+/* Returns NULL when memory is short. */
 struct weir_gpu_records *weir_cupti_records_new(uint64_t bytes_max, uint64_t (*now_ns)(void));
-/* Copies a record that is worth it; those without times, and those beyond bytes_max, are counted as lost. One thread
- * at a time. */
+/* Copies a record of a kept kind; those without times, and those beyond bytes_max, count as lost. One thread at a time.
+ */
 void weir_cupti_records_keep(struct weir_gpu_records *records, const CUpti_Activity *record);
 void weir_cupti_records_lost(struct weir_gpu_records *records, uint64_t n);
-/* Nothing more will come: asks for the names of the calls that there are, and what the clocks show now. */
+/* Call after the last record: looks up the names of the calls, and reads both clocks. */
 void weir_cupti_records_finish(struct weir_gpu_records *records, const struct weir_cupti *cupti,
                                uint64_t (*now_ns)(void));
 

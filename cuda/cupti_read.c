@@ -1,4 +1,4 @@
-/* Turns what was collected into the events of gpu_trace_ops.h. */
+/* Converts stored records to the events of gpu_trace_ops.h. */
 #include "cuda/cupti_priv.h"
 
 #include <cuda_occupancy.h>
@@ -46,7 +46,7 @@ void weir_cupti_know_devices(void)
     pthread_once(&once, ask_devices);
 }
 
-/* ---- what has to be known first ---- */
+/* ---- preparation ---- */
 
 static void walk(const struct weir_gpu_records *records, void (*each)(void *user, const CUpti_Activity *record),
                  void *user)
@@ -106,7 +106,7 @@ static int by_order(const void *a, const void *b)
     return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-/* Without the C++ library names are not demangled. */
+/* Names stay mangled without the C++ library. */
 static void demangle(struct weir_gpu_records *records)
 {
     char *(*function)(const char *name, char *buffer, size_t *length, int *status) = NULL;
@@ -145,7 +145,7 @@ static bool fits(const struct weir_gpu_records *records, int64_t ns)
     return ns > (int64_t)records->begin.ns - hour_ns && ns < (int64_t)records->end.ns + hour_ns;
 }
 
-/* The two clocks drift apart meanwhile. */
+/* Interpolates, because the clocks drift apart. */
 static int64_t from_unix(const struct weir_gpu_records *records, int64_t unix_ns)
 {
     int64_t length_ns = (int64_t)(records->end.ns - records->begin.ns);
@@ -156,8 +156,8 @@ static int64_t from_unix(const struct weir_gpu_records *records, int64_t unix_ns
     return unix_ns - records->begin.ahead_ns - (int64_t)(part * drift_ns / (1 + drift_ns / (double)(length_ns + 1)));
 }
 
-/* The clock is registered once in a process, as doing it again spoils the first kernels; should it be lost with a
- * tear-down, times come in Unix time. */
+/* The clock is registered once per process, because a second registration corrupts the first kernels' times. If a
+ * tear-down drops it, times are Unix time. */
 static uint64_t time_of(const struct weir_gpu_records *records, uint64_t ns)
 {
     if (fits(records, (int64_t)ns))
@@ -204,7 +204,7 @@ static const char *overhead_kind(CUpti_ActivityOverheadKind kind)
     }
 }
 
-/* Blocks of the kernel that fit on an SM at once; 0 = not known. */
+/* Blocks of the kernel that fit on an SM at once; 0 = unknown. */
 static float occupancy_of(const CUpti_ActivityKernel10 *kernel)
 {
     if (kernel->deviceId >= (uint32_t)n_devices)
@@ -319,7 +319,8 @@ static void read_memset(const CUpti_ActivityMemset4 *from, struct weir_gpu_recor
     to->to_kind = memory_kind(from->memoryKind);
 }
 
-/* By the number that CUPTI gives both; else the event's last record before the wait, as correlations grow with time. */
+/* Matches by the number that CUPTI gives both, otherwise by the event's last record before the wait, because
+ * correlations increase with time. */
 static const struct weir_cupti_recorded *recorded_for(const struct weir_gpu_records *records,
                                                       const CUpti_ActivitySynchronization2 *wait)
 {
@@ -365,7 +366,7 @@ static void read_sync(const struct weir_gpu_records *records, const CUpti_Activi
     to->recorded_on = recorded ? (int64_t)recorded->stream : -1;
 }
 
-/* Pinned memory of the host is none of the GPU's. */
+/* Skips pinned host memory, which is not GPU memory. */
 static bool read_memory(const CUpti_ActivityMemory4 *from, struct weir_gpu_record *to)
 {
     bool release = from->memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
@@ -373,7 +374,7 @@ static bool read_memory(const CUpti_ActivityMemory4 *from, struct weir_gpu_recor
         return false;
     to->kind = WEIR_GPU_RECORD_MEMORY;
     to->start_ns = to->end_ns = from->timestamp;
-    to->pid = to->tid = (int32_t)from->processId; /* CUPTI does not report the thread: the main one */
+    to->pid = to->tid = (int32_t)from->processId; /* CUPTI does not report the thread; use the main one */
     to->correlation = from->correlationId;
     to->device = from->deviceId;
     to->memory_bytes = release ? -(int64_t)from->bytes : (int64_t)from->bytes;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- keeping ---- */
+/* ---- storage ---- */
 
 size_t weir_cupti_record_bytes(CUpti_ActivityKind kind)
 {
@@ -29,7 +29,7 @@ size_t weir_cupti_record_bytes(CUpti_ActivityKind kind)
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
         return sizeof(CUpti_ActivityOverhead3);
     default:
-        return 0; /* nothing that was asked for */
+        return 0; /* kind not requested */
     }
 }
 
@@ -74,7 +74,7 @@ static void *room_for(struct weir_gpu_records *records, size_t size)
     return at;
 }
 
-/* By the pointer, which all records of a kernel share; and by the text, as pointers may come to mean another one. */
+/* Looks up by pointer, which all records of a kernel share, and by text, because a pointer may be reused. */
 static struct weir_cupti_name *name_of(struct weir_gpu_records *records, const char *given)
 {
     const char *text = given ? given : "";
@@ -98,8 +98,8 @@ static bool note_call(struct weir_gpu_records *records, const CUpti_ActivityAPI 
     const char **names = driver ? records->driver_names : records->runtime_names;
     uint32_t n = driver ? CUPTI_DRIVER_TRACE_CBID_SIZE : CUPTI_RUNTIME_TRACE_CBID_SIZE;
     if (call->cbid >= n)
-        return false;       /* a function that the headers do not know yet */
-    names[call->cbid] = ""; /* to be asked for */
+        return false;       /* a function unknown to the headers */
+    names[call->cbid] = ""; /* to be looked up */
     return true;
 }
 
@@ -133,7 +133,7 @@ void weir_cupti_records_lost(struct weir_gpu_records *records, uint64_t n)
     records->dropped += n;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static int64_t unix_now_ns(void)
 {
@@ -142,7 +142,8 @@ static int64_t unix_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Both clocks as of one instant: the tightest of a few tries, so that an interrupt between them does not count. */
+/* Reads both clocks at one instant: keeps the tightest of a few tries, so that an interrupt in between does not count.
+ */
 static struct weir_cupti_instant instant_now(uint64_t (*now_ns)(void))
 {
     struct weir_cupti_instant instant = {0};

@@ -13,7 +13,8 @@ void weir_cleaner_close(struct weir_cleaner *cleaner)
     *cleaner = (struct weir_cleaner){0};
 }
 
-/* Bytes of the escape sequence at text[0] == ESC: CSI up to its final byte, OSC up to BEL or ST, others two bytes. */
+/* Length of the escape sequence at text[0] == ESC: CSI up to its final byte, OSC up to BEL or ST, otherwise two bytes.
+ */
 static size_t escape_length(const char *text, size_t length)
 {
     if (length < 2)

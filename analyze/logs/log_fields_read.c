@@ -120,7 +120,7 @@ static void read_name(struct weir_log_at *at, const json_t *object, const struct
 
 static void set_present(const struct weir_field *field, void *to, bool present)
 {
-    if (field->present_size == sizeof(bool)) /* other members tell it themselves */
+    if (field->present_size == sizeof(bool)) /* other types of members show presence by their own value */
         memcpy((char *)to + field->present, &present, sizeof present);
 }
 

@@ -15,7 +15,7 @@ void weir_lines_close(struct weir_lines *lines)
     *lines = (struct weir_lines){0};
 }
 
-/* Grows the buffer so that one more byte and the NUL behind it fit. 0 or -ENOMEM. */
+/* Grows the buffer for one more byte and the terminating NUL. Returns 0 or -ENOMEM. */
 static int reserve_byte(struct weir_lines *lines)
 {
     if (lines->length + 1 < lines->capacity_)
@@ -29,7 +29,7 @@ static int reserve_byte(struct weir_lines *lines)
     return 0;
 }
 
-/* Appends up to the end of the line; returns 1 when there was anything at all. */
+/* Appends up to the end of the line. Returns 1 if anything was read. */
 static int read_piece(struct weir_lines *lines)
 {
     int got = 0, byte;

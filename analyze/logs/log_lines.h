@@ -1,5 +1,5 @@
-/* log_lines.h: the lines of a file of unknown origin, one at a time, in bounded memory. A carriage return ends a piece
- * too: progress bars write hours of them into one line. */
+/* log_lines.h: reads lines of a file of unknown origin one at a time, in bounded memory. A carriage return ends a line
+ * too, because progress bars write hours of updates into one line. */
 #ifndef WEIR_ANALYZE_LOGS_LOG_LINES_H
 #define WEIR_ANALYZE_LOGS_LOG_LINES_H
 
@@ -12,22 +12,22 @@ enum { WEIR_LINE_MAX_BYTES = 1 << 20 };
 
 struct weir_lines {
     FILE *in;            /* borrowed */
-    uint64_t number;     /* of the line that text is (part of), 1-based */
-    char *text;          /* the line without its end; NUL-terminated, and may hold NULs; lent until the next call */
+    uint64_t number;     /* of text's line, 1-based */
+    char *text;          /* the line without its end; NUL-terminated, may contain NULs; valid until the next call */
     size_t length;       /* at most WEIR_LINE_MAX_BYTES; the rest of a longer line is dropped */
-    bool cut;            /* it was longer */
-    bool ended;          /* a newline (or return) followed, so it was written to its end */
-    uint64_t nul_bytes;  /* seen so far in the file */
-    uint64_t cut_lines;  /* so far */
+    bool cut;            /* the line was longer */
+    bool ended;          /* followed by a newline or carriage return, so it is complete */
+    uint64_t nul_bytes;  /* in the file so far */
+    uint64_t cut_lines;  /* in the file so far */
     bool pushed_back;    /* the next call returns the same line again */
-    bool after_newline_; /* the last piece ended with a newline: the next one begins a line */
+    bool after_newline_; /* the last piece ended with a newline, so the next one begins a line */
     size_t capacity_;
 };
 
-/* Begins at the file's position; a byte order mark (UTF-8) is skipped. */
+/* Starts at the file's position and skips a UTF-8 byte order mark. */
 void weir_lines_open(struct weir_lines *lines, FILE *in);
 void weir_lines_close(struct weir_lines *lines);
-/* 1 = a line (empty ones too), 0 = the end, -errno when reading fails. */
+/* Returns 1 for a line (even an empty one), 0 at the end, -errno on a read error. */
 int weir_lines_next(struct weir_lines *lines);
 
 #endif

@@ -14,17 +14,17 @@ enum { NAME_FIELD = 40, RULE_MIN = 20, PREFIX_MAX = 256 };
 struct weir_plain_state_ {
     struct weir_cleaner cleaner;
     bool table_open, table_has_rows;
-    bool rule_before;        /* the line before was a rule */
-    bool just_closed;        /* and ended a table */
+    bool rule_before;        /* the previous line was a rule */
+    bool just_closed;        /* that rule ended a table */
     bool title_known;        /* a title was seen */
     bool titles_have_rules;  /* the first title had a rule above it */
     bool legend_known;       /* of the open table */
-    char prefix[PREFIX_MAX]; /* what stood before the legend, from the logger */
+    char prefix[PREFIX_MAX]; /* text before the legend, written by the logger */
     struct weir_totals_table next;
-    bool epoch_known;          /* some line has named an epoch */
+    bool epoch_known;          /* a line named an epoch */
     int epoch, epoch_count;    /* the latest one named */
-    bool epoch_has_row;        /* the last row of epochs is its */
-    bool names_follow;         /* this log writes "Epoch N" below the times of that epoch */
+    bool epoch_has_row;        /* the last row of epochs belongs to it */
+    bool names_follow;         /* this log prints "Epoch N" below that epoch's times */
     struct weir_times pending; /* times whose epoch is named further down */
 };
 
@@ -69,7 +69,7 @@ static void table_end(struct weir_plain_log *log, bool closed)
     state->table_open = state->table_has_rows = false;
 }
 
-/* Where titles have a rule above them, that rule did not close the table before, which was cut off then. */
+/* If titles have a rule above them, that rule did not close the previous table, which was then cut off. */
 static void take_title(struct weir_plain_log *log, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -97,7 +97,7 @@ static void take_legend(struct weir_plain_log *log, const char *text, uint64_t n
     state->prefix[prefix] = '\0';
 }
 
-/* "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", which weir itself prints above its tables. */
+/* "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", printed by weir above its tables. */
 static void take_covers(struct weir_plain_log *log, const char *text)
 {
     struct weir_totals_table *next = &log->state_->next;
@@ -111,7 +111,7 @@ static void take_covers(struct weir_plain_log *log, const char *text)
     log->periodic = true;
 }
 
-/* A logger's prefix changes from line to line in its digits only. */
+/* A logger's prefix differs between lines only in its digits. */
 static size_t same_prefix(const char *prefix, const char *text)
 {
     size_t at = 0;
@@ -123,7 +123,7 @@ static size_t same_prefix(const char *prefix, const char *text)
     return at;
 }
 
-/* Where the last 40 characters before bar begin: the name's padded field, when a prefix stands before it. */
+/* Start of the last 40 characters before bar: the padded name, if a prefix precedes it. */
 static const char *padded_field(const char *text, const char *bar)
 {
     const char *at = bar;
@@ -135,7 +135,7 @@ static const char *padded_field(const char *text, const char *bar)
     return padded && boundary && *at != ' ' ? at : text;
 }
 
-/* The stage's name out of the text before "总计". */
+/* Extracts the stage's name from the text before "总计". */
 static bool row_name(const struct weir_plain_state_ *state, const char *text, const char *total,
                      char name[WEIR_TOTALS_NAME_SIZE])
 {
@@ -202,7 +202,7 @@ static enum row_found parse_row(const struct weir_plain_state_ *state, const cha
 static int take_row(struct weir_plain_log *log, const struct row *row, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
-    /* A name that comes again means that the next table has begun, its head having been lost. */
+    /* A repeated name means that the next table has begun and its heading is missing. */
     if (!state->table_open || (state->table_has_rows && weir_totals_has(&log->totals, row->name))) {
         table_end(log, false);
         table_begin(log, number);
@@ -264,7 +264,7 @@ static bool clashes(const struct weir_plain_epoch *row, const struct weir_times 
            (row->val_s >= 0 && times->val_s >= 0);
 }
 
-/* Times that came with the epoch's number: a second set of them is a second run of that epoch. */
+/* If the times came with the epoch's number, a second set of them is a second run of that epoch. */
 static int give_times(struct weir_plain_log *log, const struct weir_times *times, bool named, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -321,7 +321,7 @@ static int take_epoch(struct weir_plain_log *log, const char *text, uint64_t num
     return code;
 }
 
-/* A line that is no rule. */
+/* Handles a line other than a rule. */
 static int take_line(struct weir_plain_log *log, const char *line, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -356,7 +356,7 @@ int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length,
     const char *line = state->cleaner.text;
     if (*weir_skip_spaces(line) == '\0')
         return 0;
-    /* "===== Epoch 3 =====" says more than a rule does. */
+    /* "===== Epoch 3 =====" is more than a rule. */
     bool rule = is_rule(line) && !strcasestr(line, "epoch") && !strstr(line, "耗时");
     bool closes = rule && state->table_has_rows;
     if (closes)

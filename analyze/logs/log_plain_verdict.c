@@ -1,4 +1,4 @@
-/* What the tables of a plain log show together: parts of a sample's time, parts of the loop's time, the data wait. */
+/* Combined findings of a plain log's tables: parts of a sample's time, parts of the loop's time, the data wait. */
 #include "analyze/logs/log_plain.h"
 #include "analyze/verdict/verdict.h"
 #include "base/text.h"
@@ -10,27 +10,27 @@
 struct part {
     const char *name;
     double total_s;
-    bool work; /* no other stage is inside */
+    bool work; /* contains no other stage */
 };
 
 struct parts {
     int n;
     struct part parts[WEIR_LOADER_STAGES];
-    double whole_s; /* 0 = not known */
+    double whole_s; /* 0 = unknown */
 };
 
 struct summary {
     struct parts sample, loop;
-    bool by_epochs;      /* loop.whole_s is the epochs' time, else the sum of the loop's stages */
-    double wait;         /* of the loop's time; -1 = not known */
-    double wait_at_most; /* where wait is not known; -1 = not known either */
-    double decode;       /* of a sample's time; -1 = the log has no such stage */
+    bool by_epochs;      /* loop.whole_s is the epochs' time, otherwise the sum of the loop's stages */
+    double wait;         /* fraction of the loop's time; -1 = unknown */
+    double wait_at_most; /* upper limit if wait is unknown; -1 = unknown too */
+    double decode;       /* fraction of a sample's time; -1 = the log has no such stage */
     enum weir_data_bound bound;
 };
 
 /* ---- the figures ---- */
 
-/* Copies to the GPU are left out: scripts time them inside the forward pass, Weir by the GPU's clock. */
+/* Excludes copies to the GPU: scripts time them inside the forward pass, Weir with the GPU's clock. */
 static bool in_loop(const struct weir_stage_info *info)
 {
     return info->consumer && strcmp(info->name, "08") > 0;
@@ -55,8 +55,8 @@ static double total_of(const struct parts *parts, const char *name)
     return part ? part->total_s : 0;
 }
 
-/* In the order of the stages' numbers, whatever the order in the log. The samples of Weir's own tables overlap: their
- * spans say nothing of how long the workers were at it. */
+/* Sorts by stage number, whatever the order in the log. Samples in Weir's own tables overlap, so their spans do not
+ * give the workers' time. */
 static void gather(struct summary *summary, const struct weir_plain_log *log, const double *total_s)
 {
     const struct weir_totals *totals = &log->totals;
@@ -81,8 +81,7 @@ static double sum(const struct parts *parts)
     return sum_s;
 }
 
-/* Of a script's log the time of __getitem__, where it lacks that the sum of its parts; of Weir's what the workers did.
- */
+/* A script's log: the time of __getitem__, or the sum of its parts. Weir's log: the workers' time. */
 static double sample_s(const struct summary *summary, bool of_weir)
 {
     const struct parts *sample = &summary->sample;
@@ -95,7 +94,7 @@ static double sample_s(const struct summary *summary, bool of_weir)
     return fmax(total_of(sample, "00_TOTAL_getitem"), parts_s);
 }
 
-/* Of the epochs that the tables cover. */
+/* Time of the epochs that the tables cover. */
 static double epochs_s(const struct weir_plain_log *log)
 {
     double sum_s = 0;
@@ -150,11 +149,11 @@ static const struct part *largest(const struct parts *parts)
     return most;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void print_part(FILE *out, const char *name, double total_s, double whole_s, int decimals)
 {
-    enum { NAME_WIDTH = 22 }; /* of the longest stage of the loader */
+    enum { NAME_WIDTH = 22 }; /* longest stage name of the loader */
     char total[40];
     snprintf(total, sizeof total, "%.*fs", decimals, total_s);
     fprintf(out, "%s%*s %11s %6.1f %%\n", name, NAME_WIDTH - weir_text_width(name), "", total, 100 * total_s / whole_s);
@@ -235,7 +234,7 @@ void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool 
           out);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_parts(struct weir_json *json, const char *key, const struct parts *parts)
 {

@@ -28,7 +28,7 @@ static void read_used(struct weir_log_at *at, const json_t *used, struct weir_lo
     to->prefetch = (int)weir_log_integer(at, used, "prefetch", 0, WEIR_FIELD_SMALL_MAX);
 }
 
-/* A codec of a newer version counts as an unknown one. */
+/* A codec name from a newer version counts as unknown. */
 static void read_report(struct weir_log_at *at, const json_t *object, struct weir_loader_report *report)
 {
     static const int unknown = -1;
@@ -68,7 +68,7 @@ bool weir_log_recognised(const char *line, size_t length)
     return ours;
 }
 
-/* 1 when the record is of a type that is read here, 0 when it is of another type, -errno. */
+/* Returns 1 for a record of a known type, 0 for another type, or -errno. */
 static int take_record(struct weir_log_record *record, json_t *object, struct weir_err *err)
 {
     struct weir_log_at at = {.line = record->line, .err = err};
@@ -131,7 +131,7 @@ int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, stru
             return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is longer than %d bytes", lines->number,
                                 WEIR_LINE_MAX_BYTES);
         json_error_t where;
-        errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
+        errno = 0; /* jansson reports a failed allocation as a syntax error; errno differs */
         json_t *object = json_loadb(lines->text, lines->length, JSON_REJECT_DUPLICATES, &where);
         if (!object && errno == ENOMEM)
             return weir_err_set(err, -ENOMEM, "line %" PRIu64 ": out of memory", lines->number);

@@ -1,4 +1,4 @@
-/* log_read.h: reads the records of a --log file (JSON lines, docs/log-format.md) back into what was printed. */
+/* log_read.h: parses the records of a --log file (JSON lines, docs/log-format.md). */
 #ifndef WEIR_ANALYZE_LOGS_LOG_READ_H
 #define WEIR_ANALYZE_LOGS_LOG_READ_H
 
@@ -40,16 +40,16 @@ struct weir_log_record {
 
 enum { WEIR_LOG_END = 0, WEIR_LOG_RECORD = 1, WEIR_LOG_CUT = 2 };
 
-/* The line begins a log that `weir run --log` wrote, whole or cut off. */
+/* Whether the line starts a log of `weir run --log`, complete or cut off. */
 bool weir_log_recognised(const char *line, size_t length);
 
-/* Reads up to the next run, start, epoch, stages, measured or whatif record; lines of other types and empty ones are
- * passed over. record is zeroed before the first call; each call frees what the one before put there. WEIR_LOG_RECORD,
- * WEIR_LOG_END, WEIR_LOG_CUT when the last line was not written to its end (a run that was killed), or -errno. */
+/* Reads the next run, start, epoch, stages, measured or whatif record, skipping empty lines and other types.
+ * Zero-initialise record; each call frees the previous contents. Returns WEIR_LOG_RECORD, WEIR_LOG_END, WEIR_LOG_CUT
+ * when the last line is incomplete (the run was killed), or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
 
-/* The run record in a few lines of "key value" pairs, and as it was as a JSON member. */
+/* Print the run record, as lines of "key value" pairs and unchanged as a JSON member. */
 void weir_log_run_print(FILE *out, const struct weir_log_record *record);
 void weir_log_run_json(struct weir_json *json, const char *key, const struct weir_log_record *record);
 

@@ -11,7 +11,7 @@ enum { TABLES_PER_BLOCK = 8, COLUMN_WIDTH = 11 };
 
 enum figure { FIGURE_TOTAL, FIGURE_COUNT, FIGURE_MEAN };
 
-/* One table spread over all stages. */
+/* One table as arrays over all stages. */
 struct spread {
     bool there[WEIR_TOTALS_STAGES_MAX];
     uint64_t count[WEIR_TOTALS_STAGES_MAX];
@@ -63,7 +63,7 @@ void weir_totals_drop_empty(struct weir_totals *totals)
         totals->n_tables--;
 }
 
-/* Tables repeat their rows in much the same order, so the search starts behind the last hit. */
+/* Tables repeat their rows in nearly the same order, so the search starts after the last hit. */
 static int find_stage(const struct weir_totals *totals, const char *name)
 {
     int start = totals->n_cells ? totals->cells[totals->n_cells - 1].stage + 1 : 0;
@@ -189,7 +189,7 @@ void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double
     }
 }
 
-/* now becomes what was added since before. Stages that a cut-off table lost are not there. */
+/* Subtracts the previous table. Stages missing from a cut-off table stay missing. */
 static void subtract(struct spread *now, const struct spread *before, int n_stages)
 {
     for (int i = 0; i < n_stages; i++) {

@@ -47,7 +47,7 @@ static const struct weir_opt report_opts[] = {
      .path = WEIR_PATH_WRITE, .details = "Holds totals, and one row per iteration."},
 };
 
-/* One log that `weir report` prints, and how. */
+/* One log to print, and the output. */
 struct job {
     const char *path;
     enum weir_lang lang;
@@ -56,7 +56,7 @@ struct job {
     struct weir_json *json; /* NULL: text */
 };
 
-/* One run of a JSON-lines log (a log that was appended to holds several). */
+/* One run of a JSON-lines log. A log opened for appending holds several. */
 struct run_part {
     int number;
     bool open;
@@ -95,7 +95,7 @@ static void part_clear(struct run_part *part)
     *part = (struct run_part){.number = part->number, .totals.decimals = 3};
 }
 
-/* record is NULL for a log whose run line is missing. */
+/* record is NULL if the log lacks a run line. */
 static void part_begin(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
     part->open = true;
@@ -159,7 +159,7 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
     return 0;
 }
 
-/* Rows of one name differ in which threads did it, and the key names them as the table does. */
+/* Rows with one name differ in their threads, so the key includes them, as in the table. */
 static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
 {
     char name[WEIR_REPORT_NAME];
@@ -183,7 +183,7 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
     return code;
 }
 
-/* What weir whatif found is no run: it stands by itself. */
+/* A whatif record does not belong to a run and is printed separately. */
 static int show_whatif(const struct job *job, struct run_part *part, const struct weir_whatif *found)
 {
     part_end(job, part);
@@ -259,7 +259,7 @@ static int read_records(const struct job *job, struct run_part *part, bool *cut,
         return code;
     if (records == 0)
         return weir_err_set(err, -ENODATA, "%s",
-                            *cut ? "its only line is cut off: the run wrote no record" : "holds no record");
+                            *cut ? "its only line is cut off: the run wrote no record" : "contains no records");
     return 0;
 }
 
@@ -303,7 +303,7 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
                             log->first_not_utf8 ? log->first_not_utf8 : job->lines->number);
     if (log->not_utf8 > 0)
         return weir_err_set(err, -EBADMSG,
-                            "holds no table that can be read, and line %" PRIu64
+                            "contains no readable table, and line %" PRIu64
                             " is not UTF-8: convert the file with iconv -f GB18030 -t UTF-8",
                             log->first_not_utf8);
     return weir_err_set(err, -ENODATA,
@@ -367,7 +367,7 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
     return code;
 }
 
-/* Stops at the first line that is not blank: the two kinds of log differ there. */
+/* Stops at the first non-blank line, which distinguishes the two kinds of log. */
 static int peek(struct weir_lines *lines)
 {
     int code;
@@ -388,8 +388,7 @@ static int report_log(const struct job *job, struct weir_err *err)
     return report_plain_log(job, err);
 }
 
-/* Everything is written aside first, so that a log that breaks in the middle leaves one error line and no half result.
- */
+/* Writes to a temporary file first, so that a damaged log gives one error line and no partial result. */
 static int report_aside(const char *path, const struct report_options *options, FILE *in, FILE *aside,
                         struct weir_err *err)
 {
@@ -464,7 +463,7 @@ static int report_traces(const char *const *paths, int n, const struct report_op
     return code;
 }
 
-/* Sets err when these options do not fit these files. False: they fit. */
+/* Returns true and sets err when the options do not apply to these files. */
 static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
                        struct weir_err *err)
 {
@@ -483,14 +482,14 @@ static bool is_misused(const char *const *paths, int n, const struct report_opti
     return err->code < 0;
 }
 
-/* The first bytes tell a log from a trace, and a pipe yields them only once. */
+/* Distinguishing a log from a trace reads the first bytes, which a pipe delivers only once. */
 static int check_pipes(const char *const *paths, int n, struct weir_err *err)
 {
     struct stat st;
     for (int i = 0; i < n; i++)
         if (strcmp(paths[i], "-") != 0 && stat(paths[i], &st) == 0 && S_ISFIFO(st.st_mode))
             return weir_err_set(err, -EINVAL,
-                                "%s: is a pipe, which can be read only once; give it as standard input: "
+                                "%s is a pipe, which can be read only once; pass it on standard input: "
                                 "weir report - < FILE",
                                 paths[i]);
     return 0;

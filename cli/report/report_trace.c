@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What is computed of a trace. */
+/* Figures computed from a trace. */
 struct result {
     struct weir_trace *trace;
     struct weir_averages *averages;
@@ -80,7 +80,7 @@ static void print_step(FILE *out, const char *name, const struct weir_step *step
     fputc('\n', out);
 }
 
-/* Parts that no step spends time in are left out. */
+/* Omits parts that take no time in any step. */
 static void print_steps(FILE *out, const struct result *r)
 {
     struct weir_step sum = {0};

@@ -58,11 +58,11 @@ static void *load(struct weir_err *err)
     snprintf(opened.path, sizeof opened.path, "%s", is_beside ? beside : FILE_NAME);
     handle = open_library(opened.path, why, sizeof why);
     if (!handle)
-        weir_err_set(
-            err, -ENODEV,
-            "the CUDA module cannot be loaded: %s; build with WEIR_WITH_CUDA=ON, keep %s beside the program, or "
-            "say where it is with WEIR_CUDA_MODULE",
-            why, FILE_NAME);
+        weir_err_set(err, -ENODEV,
+                     "the CUDA module cannot be loaded: %s; build with WEIR_WITH_CUDA=ON and keep %s next to the "
+                     "program, or set "
+                     "WEIR_CUDA_MODULE to its path",
+                     why, FILE_NAME);
     return handle;
 }
 
@@ -75,7 +75,7 @@ static const struct weir_cuda_module *table_of(void *handle, struct weir_err *er
     if (module && module->abi == WEIR_CUDA_ABI && module->bytes == sizeof *module)
         return module;
     weir_err_set(err, -ENODEV, "%s is %s; build it with this program", opened.path,
-                 module ? "of another version of weir" : "no module of weir");
+                 module ? "a module of another version of Weir" : "not a Weir module");
     return NULL;
 }
 

@@ -51,7 +51,7 @@ static bool check(int fd, uint64_t file_bytes, char *why)
     uint64_t least = sizeof head;
     if (read_at(fd, &head, sizeof head, 0)) {
         if (!is_library(&head)) {
-            snprintf(why, WEIR_ELF_WHY, "it is damaged or no 64-bit library (%llu bytes)",
+            snprintf(why, WEIR_ELF_WHY, "it is damaged, or not a 64-bit library (%llu bytes)",
                      (unsigned long long)file_bytes);
             return false;
         }
@@ -60,10 +60,10 @@ static bool check(int fd, uint64_t file_bytes, char *why)
     if (least <= file_bytes)
         return true;
     if (least > INT64_MAX)
-        snprintf(why, WEIR_ELF_WHY, "it is damaged: its %llu bytes are not what its headers say",
+        snprintf(why, WEIR_ELF_WHY, "it is damaged: its %llu bytes do not match its headers",
                  (unsigned long long)file_bytes);
     else
-        snprintf(why, WEIR_ELF_WHY, "it is damaged or cut short: it has %llu bytes and should have %llu at least",
+        snprintf(why, WEIR_ELF_WHY, "it is damaged or cut short: it has %llu bytes instead of at least %llu",
                  (unsigned long long)file_bytes, (unsigned long long)least);
     return false;
 }

@@ -34,7 +34,7 @@ static int switch_on(struct weir_err *err)
         return weir_err_set(err, -ENOMEM, "out of memory");
     ops = module->nvtx;
     if (!ops->active())
-        return weir_err_set(err, -ENODEV, "no tool listens; run under nsys profile");
+        return weir_err_set(err, -ENODEV, "no profiling tool is attached; run under nsys profile");
     atomic_store(&on, true);
     __atomic_fetch_or(&weir_recording_state, WEIR_RECORDING_NVTX, __ATOMIC_RELEASE);
     return 0;

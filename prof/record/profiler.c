@@ -331,17 +331,16 @@ static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
     if (!window)
         weir_gpu_take_free(&gpu);
     if (keep && full)
-        say(p,
-            "a window is thrown away: the ones before it are still being written; record less often, or fewer steps");
+        say(p, "a window is dropped: earlier ones are still being written; record less often, or fewer steps");
     else if (keep && !window)
-        say(p, "a window is thrown away: out of memory");
+        say(p, "a window is dropped: out of memory");
 }
 
 static void transit(struct weir_profiler *p, enum weir_action to)
 {
     unsigned todo = weir_transition(p->action, to);
     if (todo & WEIR_DO_WARN)
-        say(p, "a window ends before its last step and is thrown away: the schedule was left early");
+        say(p, "a window is dropped: the schedule ended before its last step");
     if (todo & WEIR_DO_START_STOP)
         stop(p, to, false);
     if (todo & WEIR_DO_STOP)
@@ -487,7 +486,7 @@ int weir_profiler_open(struct weir_profiler **out, const struct weir_profiler_co
     if (rc < 0)
         return rc;
     if (!claim())
-        return weir_err_set(err, -EBUSY, "a profiler is open in this process already; close it first");
+        return weir_err_set(err, -EBUSY, "this process already has an open profiler; close it first");
     rc = open_claimed(out, &full, err);
     if (rc < 0)
         atomic_store(&owner, 0);
@@ -522,7 +521,7 @@ void weir_profiler_step(struct weir_profiler *p)
 int weir_profiler_start(struct weir_profiler *p, struct weir_err *err)
 {
     if (!is_mine(p) || p->running)
-        return weir_err_set(err, -EINVAL, "the profiler is running already");
+        return weir_err_set(err, -EINVAL, "the profiler is already running");
     p->running = true;
     p->action = WEIR_ACTION_NONE;
     p->step = p->config.first_step;

@@ -7,12 +7,12 @@
 int weir_schedule_check(const struct weir_schedule *s, struct weir_err *err)
 {
     if (s->wait < 0 || s->warmup < 0 || s->repeat < 0 || s->skip_first < 0 || s->skip_first_wait < 0 || s->wait_s < 0)
-        return weir_err_set(err, -EINVAL, "a schedule's numbers are not negative");
+        return weir_err_set(err, -EINVAL, "a schedule's numbers must not be negative");
     if (s->active < 0 || (s->active == 0 && !(s->active_s > 0)))
-        return weir_err_set(err, -EINVAL, "a schedule has active=N, the steps that it records, N at least 1");
+        return weir_err_set(err, -EINVAL, "a schedule needs active=N, the number of steps to record, at least 1");
     int64_t most = (int64_t)1 << 40;
     if (s->wait > most || s->warmup > most || s->active > most || s->repeat > most || s->skip_first > most)
-        return weir_err_set(err, -EINVAL, "a schedule's numbers are at most 2^40");
+        return weir_err_set(err, -EINVAL, "a schedule's numbers must be at most 2^40");
     return 0;
 }
 
@@ -67,7 +67,7 @@ int weir_schedule_parse(struct weir_schedule *schedule, const char *text, struct
     char copy[256], *rest = copy, *part;
     memset(schedule, 0, sizeof *schedule);
     if (strlen(text) >= sizeof copy)
-        return weir_err_set(err, -EINVAL, "a schedule is not longer than 255 characters");
+        return weir_err_set(err, -EINVAL, "a schedule must not exceed 255 characters");
     strcpy(copy, text);
     while ((part = strsep(&rest, ",")))
         if (parse_field(schedule, part, err) < 0)

@@ -51,7 +51,7 @@ int weir_averages_check_sort(const char *sort_by, struct weir_err *err)
         return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && n < sizeof names; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", keys[i].name);
-    return weir_err_set(err, -EINVAL, "'%s' is nothing to sort by; one of %s", sort_by, names);
+    return weir_err_set(err, -EINVAL, "'%s' is not a sort key; use one of %s", sort_by, names);
 }
 
 struct place {

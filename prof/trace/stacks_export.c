@@ -43,8 +43,8 @@ int weir_stacks_export(struct weir_trace *trace, const char *metric, const char 
 {
     bool device = strcmp(metric, "self_cuda_time_total") == 0;
     if (!device && strcmp(metric, "self_cpu_time_total") != 0)
-        return weir_err_set(err, -EINVAL, "stacks are weighed by self_cpu_time_total or self_cuda_time_total, not %s",
-                            metric);
+        return weir_err_set(err, -EINVAL,
+                            "the metric of stacks must be self_cpu_time_total or self_cuda_time_total, not %s", metric);
     const struct weir_averages_config config = {.by_stack = FRAMES_MAX};
     struct weir_averages *averages;
     int rc = weir_averages_open(&averages, trace, &config);

@@ -33,8 +33,8 @@ int weir_trace_path(char *path, size_t size, const char *folder, const char *wor
     struct timespec now;
     int rc = weir_folders_make(folder);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: the folder for traces cannot be made: %s; name one that may be written",
-                            folder, strerror(-rc));
+        return weir_err_set(err, rc, "%s: cannot create the folder for traces: %s; name a writable folder", folder,
+                            strerror(-rc));
     if (worker && *worker)
         snprintf(name, sizeof name, "%s", worker);
     else
@@ -45,7 +45,7 @@ int weir_trace_path(char *path, size_t size, const char *folder, const char *wor
                           now.tv_sec * INT64_C(1000000000) + now.tv_nsec, gzip ? ".gz" : "");
     if (length < 0 || (size_t)length >= size)
         return weir_err_set(err, -ENAMETOOLONG,
-                            "%s: the name of a trace in it is too long; name a folder with a "
+                            "%s: the name of a trace would be too long; name a folder with a "
                             "shorter path",
                             folder);
     return 0;

@@ -320,12 +320,11 @@ static int read_all(struct read *r)
     if (rc == 0 && weir_trace_failed(r->trace))
         return weir_err_set(r->err, -ENOMEM, "out of memory");
     if (rc == 0 && !events)
-        return weir_err_set(r->err, -ENODATA, "holds no events (traceEvents); record some steps");
+        return weir_err_set(r->err, -ENODATA, "contains no events (traceEvents); record some steps");
     if (rc == 0 && r->ranges > 0 && r->foreign == r->ranges)
         return weir_err_set(r->err, -ENOTSUP,
-                            "none of its %" PRIu64
-                            " ranges is of a category (cat) of torch.profiler's or weir's traces, "
-                            "such as cpu_op, user_annotation or kernel; another program wrote it",
+                            "none of its %" PRIu64 " ranges has a category (cat) of torch.profiler or Weir, "
+                            "such as cpu_op, user_annotation or kernel; the trace is from another program",
                             r->ranges);
     return rc;
 }

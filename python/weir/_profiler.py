@@ -111,7 +111,7 @@ class _Schedule:
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """Which steps weir.profile records, as torch.profiler.schedule: a cycle of wait steps without anything, warmup steps
-    recorded and thrown away, active steps recorded.
+    recorded and dropped, active steps recorded.
 
     repeat           cycles; 0 = for ever
     skip_first       steps before the first cycle

@@ -117,7 +117,7 @@ static void on_window(void *user, const struct weir_profiler_window *window)
 static void on_message(void *user, const char *line)
 {
     struct seen *seen = user;
-    if (!strstr(line, "thrown away")) /* a machine so slow that windows pile up */
+    if (!strstr(line, "window is dropped")) /* a machine so slow that windows pile up */
         die(line);
     seen->messages++;
 }
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     weir_profiler_close(&profiler);
     weir_recorder_close(&recorder);
-    printf("%llu windows, %llu events, %llu dropped, %llu windows thrown away; resident at most %.1f MB in the first "
+    printf("%llu windows, %llu events, %llu dropped, %llu windows dropped; resident at most %.1f MB in the first "
            "half, at least %.1f MB at the end\n",
            (unsigned long long)seen.windows, (unsigned long long)seen.events, (unsigned long long)seen.dropped,
            (unsigned long long)seen.messages, (double)memory.before / 1e6, (double)memory.after / 1e6);

@@ -59,7 +59,7 @@ Test(cuda_module, a_file_that_is_no_library)
 Test(cuda_module, a_library_that_is_no_module)
 {
     setenv("WEIR_CUDA_MODULE", OTHER_PLAIN, 1);
-    refuses(OTHER_PLAIN, "is no module of weir");
+    refuses(OTHER_PLAIN, "is not a Weir module");
 }
 
 Test(cuda_module, a_module_with_another_table)
@@ -192,7 +192,7 @@ Test(cuda_module, one_that_was_cut_short_is_refused)
         char said[2048], part[64];
         const char *path = cut_module(cuts[i]);
         run_beside(said, sizeof said);
-        snprintf(part, sizeof part, "it has %zu bytes and should have ", cuts[i]);
+        snprintf(part, sizeof part, "it has %zu bytes instead of at least ", cuts[i]);
         cr_assert_not_null(strstr(said, part), "%zu: %s", cuts[i], said);
         cr_assert_not_null(strstr(said, path), "%s", said);
         cr_assert_not_null(strstr(said, "build or copy it again"), "%s", said);
@@ -203,7 +203,7 @@ Test(cuda_module, one_that_was_cut_short_is_refused_by_name)
 {
     Elf64_Ehdr head;
     char part[64];
-    snprintf(part, sizeof part, "it has 4096 bytes and should have %zu at least", module_bytes(&head));
+    snprintf(part, sizeof part, "it has 4096 bytes instead of at least %zu", module_bytes(&head));
     setenv("WEIR_CUDA_MODULE", cut_module(4096), 1);
     refuses("WEIR_CUDA_MODULE=", part);
 }

@@ -178,5 +178,5 @@ Test(nvtx, nobody_listens)
     weir_profiler_close(&profiler);
     cr_assert_eq(fake->take(events), 0);
     cr_assert_eq(windows, 1);
-    cr_assert_str_eq(messages, "NVTX ranges are not shown: no tool listens; run under nsys profile;");
+    cr_assert_str_eq(messages, "NVTX ranges are not shown: no profiling tool is attached; run under nsys profile;");
 }

@@ -129,7 +129,7 @@ check "stacks for flamegraph.pl" grep -qE '^[^ ]+;[^ ]+ [0-9]+$' "$work/stacks"
 run 0 report "$work"/b/*.gz "$work"/a/*.gz --top-level-events-only
 out 'This report only display top-level ops statistics'
 
-# Steps long enough for a busy machine to write a trace in two of them: what outruns the writer is thrown away.
+# Steps long enough for a busy machine to write a trace in two of them: what outruns the writer is dropped.
 run 0 run "$data" --batch-size 4 --profile "$work/c" --schedule wait=1,active=1,repeat=0 --num-epochs 2 --num-workers 0 --step-ms 30
 check "a trace of every other step" [ "$(find "$work/c" -name '*.gz' | wc -l)" -ge 8 ]
 run 0 run "$data" --batch-size 4 --step-ms 5 --profile "$work/d" --schedule wait=20ms,active=20ms,repeat=1
@@ -163,7 +163,7 @@ usage() {
 }
 usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
 usage "a schedule has active=N" --profile "$work/x" --schedule wait=1
-usage "'speed' is nothing to sort by; one of self_cpu_time_total" --profile "$work/x" --sort-by speed
+usage "'speed' is not a sort key; use one of self_cpu_time_total" --profile "$work/x" --sort-by speed
 usage "add --profile DIR" --with-stack
 usage "--no-timing" --profile "$work/x" --no-timing
 check "nothing was made" [ ! -e "$work/x" ]
@@ -192,7 +192,7 @@ one_line
 err 'the file is cut off here'
 echo '{"schemaVersion": 1, "traceName": "x"}' >"$work/none.json"
 run 1 report "$work/none.json"
-err 'holds no events'
+err 'contains no events'
 
 # ---- a GPU, by the stand-in; ranges for Nsight ----
 

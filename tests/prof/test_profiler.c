@@ -334,7 +334,7 @@ Test(profiler, every_kind_of_record)
     wanted = all;
     n_wanted = sizeof all / sizeof *all;
     struct weir_profiler *profiler = open_profiler(&seen, "warmup=1,active=1,repeat=1");
-    everything_once(); /* of the warmup: thrown away */
+    everything_once(); /* of the warmup: dropped */
     weir_profiler_step(profiler);
     everything_once();
     weir_profiler_step(profiler);
@@ -533,7 +533,7 @@ static void count_slowly(const struct weir_profiler_window *window)
     cr_assert_eq(window->dropped, 0, "window of step %d: %d dropped", (int)window->first_step, (int)window->dropped);
 }
 
-/* Records of windows that are thrown away must not take the room of those that are kept. */
+/* Records of windows that are dropped must not take the room of those that are kept. */
 Test(profiler, windows_thrown_away_leave_nothing_behind)
 {
     enum { RANGES = 2000 };
@@ -558,7 +558,7 @@ Test(profiler, windows_thrown_away_leave_nothing_behind)
         steps_done++;
     }
     weir_profiler_close(&profiler);
-    cr_assert_gt(seen.messages, 0, "no window was thrown away");
+    cr_assert_gt(seen.messages, 0, "no window was dropped");
     cr_assert_eq(found % RANGES, 0, "%d", found);
     cr_assert_gt(found, 0);
 }

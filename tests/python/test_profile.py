@@ -400,7 +400,7 @@ class Recorded(Profiles):
             file.write('[{"name": "x", "ph": "X", "ts": 1, "dur": 2, "tid": 1, "pid": 1, "cat": "render"}]')
         done = subprocess.run([os.environ["WEIR_PROGRAM"], "report", path], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("none of its 1 ranges is of a category", done.stderr)
+        self.assertIn("none of its 1 ranges has a category", done.stderr)
 
     def test_shapes(self):
         prof = self.run_loop(record_shapes=True)
@@ -528,9 +528,9 @@ class Recorded(Profiles):
                  ("worker_name", lambda: weir.tensorboard_trace_handler("a", 3)),
                  ("group_by_stack_n", lambda: prof.key_averages(group_by_stack_n=-1)),
                  ("sort_by", lambda: prof.key_averages().table(sort_by=3)),
-                 ("'speed' is nothing to sort by", lambda: prof.key_averages().table(sort_by="speed")),
+                 ("'speed' is not a sort key", lambda: prof.key_averages().table(sort_by="speed")),
                  ("row_limit", lambda: prof.key_averages().table(row_limit=-2)),
-                 ("stacks are weighed by", lambda: prof.export_stacks("x", "speed")),
+                 ("the metric of stacks must be", lambda: prof.export_stacks("x", "speed")),
                  ("metric", lambda: prof.export_stacks("x", 3))]
         for words, call in cases:
             with self.assertRaisesRegex(ValueError, words) as raised:
