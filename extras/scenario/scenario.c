@@ -1,22 +1,118 @@
 #include "extras/scenario/scenario.h"
-#include "extras/scenario/cpu_units.h"
-#include "extras/scenario/temporaries.h"
+#include "extras/common/compute_ops.h"
+#include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-/* What a script does with a value that it has read back (a progress bar, a line of a log), in units of 50 ns. */
+/* ---- temporaries: device memory that a step needs for a moment, named in traces ---- */
+
+enum { TEMPORARIES = 24 };
+
+struct temporaries {
+    const struct weir_compute_ops *ops; /* NULL: unused */
+    void *self;                         /* the backend's context */
+    int device;                         /* for memory events */
+    bool pool;                          /* allocate once instead of in each step */
+    weir_name names[TEMPORARIES];
+    weir_real *kept[TEMPORARIES]; /* the pool */
+};
+
+enum { NUMBERS_PER_MIB = (1 << 20) / sizeof(weir_real), SIZES = 4 };
+
+static size_t numbers_of(int i)
+{
+    return (size_t)(1 + i % SIZES) * NUMBERS_PER_MIB;
+}
+
+/* Maps fresh memory on the CPU, as malloc keeps freed blocks, which is what a pool does. */
+static weir_real *take(const struct temporaries *t, size_t numbers)
+{
+    if (!t->ops->host_memory)
+        return t->ops->allocate(t->self, numbers);
+    void *memory = mmap(NULL, numbers * sizeof(weir_real), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static weir_real *allocate(const struct temporaries *t, int i, struct weir_err *err)
+{
+    weir_real *memory = take(t, numbers_of(i));
+    if (memory)
+        weir_memory_reserved((int64_t)(numbers_of(i) * sizeof *memory), t->device);
+    else
+        weir_err_set(err, -ENOMEM, "%s: %d MiB of memory are not available; use a smaller batch size",
+                     weir_name_text(t->names[i]), 1 + i % SIZES);
+    return memory;
+}
+
+static void release(const struct temporaries *t, int i, weir_real *memory)
+{
+    if (!memory)
+        return;
+    weir_memory_reserved(-(int64_t)(numbers_of(i) * sizeof *memory), t->device);
+    if (t->ops->host_memory)
+        munmap(memory, numbers_of(i) * sizeof *memory);
+    else
+        t->ops->release(t->self, memory);
+}
+
+static int open_pool(struct temporaries *t, struct weir_err *err)
+{
+    for (int i = 0; i < TEMPORARIES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "temporary_%02d", i);
+        t->names[i] = weir_name_intern(name, WEIR_CAT_CPU_OP);
+        t->kept[i] = NULL;
+    }
+    for (int i = 0; i < TEMPORARIES && t->pool; i++)
+        if (!(t->kept[i] = allocate(t, i, err)))
+            return -ENOMEM;
+    return 0;
+}
+
+static void close_pool(struct temporaries *t)
+{
+    for (int i = 0; i < TEMPORARIES; i++) {
+        release(t, i, t->kept[i]);
+        t->kept[i] = NULL;
+    }
+}
+/* Allocates, fills and releases the temporaries first .. end-1. 0 or -ENOMEM. */
+static int use_some(struct temporaries *t, int first, int end, struct weir_err *err)
+{
+    for (int i = first; i < end; i++) {
+        struct weir_range range = weir_range_begin(t->names[i]);
+        weir_real *memory = t->pool ? t->kept[i] : allocate(t, i, err);
+        if (memory) {
+            weir_memory_allocated(memory, numbers_of(i) * sizeof *memory, t->device);
+            t->ops->affine(t->self, numbers_of(i), 0, 1, 1, memory);
+            weir_memory_freed(memory, numbers_of(i) * sizeof *memory, t->device);
+        }
+        if (!t->pool)
+            release(t, i, memory);
+        weir_range_end(&range);
+        if (!memory)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ---- open ---- */
+
+/* VALUE_UNITS: CPU work that a script does with a loss it has read back (progress bar, log line), in weir_cpu_units. */
 enum { VALUE_UNITS = 16000, PARTS = 3 };
 
 struct weir_scenario {
     struct weir_scenario_config config;
     void *stream;
     struct weir_simple_cnn *cnn;
-    struct weir_temporaries temporaries; /* of memory_churn: ops is NULL else */
-    uint32_t shapes;                     /* of what the passes work on */
+    struct temporaries temporaries; /* memory_churn only */
+    uint32_t shapes;                /* inputs of both passes */
 };
 
 void weir_scenario_item(enum weir_scenario_kind kind, uint64_t *cpu_units, uint64_t *io_ns)
@@ -35,13 +131,13 @@ static enum weir_tiny_ops tiny_of(const struct weir_scenario_config *config)
 
 static int open_temporaries(struct weir_scenario *scenario, struct weir_err *err)
 {
-    struct weir_temporaries *t = &scenario->temporaries;
+    struct temporaries *t = &scenario->temporaries;
     if (scenario->config.kind != WEIR_SCENARIO_MEMORY_CHURN)
         return 0;
     t->ops = weir_simple_cnn_ops(scenario->cnn, &t->self);
     t->device = weir_device_number(scenario->config.device);
     t->pool = scenario->config.fix;
-    return weir_temporaries_open(t, err);
+    return open_pool(t, err);
 }
 
 int weir_scenario_open(struct weir_scenario **out, const struct weir_scenario_config *config, struct weir_err *err)
@@ -80,7 +176,7 @@ void weir_scenario_close(struct weir_scenario **out)
     if (!scenario)
         return;
     if (scenario->temporaries.ops)
-        weir_temporaries_close(&scenario->temporaries);
+        close_pool(&scenario->temporaries);
     weir_simple_cnn_close(&scenario->cnn);
     if (scenario->stream)
         weir_device_stream_free(scenario->config.device, scenario->stream);
@@ -90,13 +186,12 @@ void weir_scenario_close(struct weir_scenario **out)
 
 /* ---- a step ---- */
 
-/* Part i of the temporaries, of which a step uses a third in each of its parts. */
+/* Uses the i-th third of the temporaries: each part of a step uses one. */
 static int use_temporaries(struct weir_scenario *scenario, int i, struct weir_err *err)
 {
     if (!scenario->temporaries.ops)
         return 0;
-    return weir_temporaries_use(&scenario->temporaries, i * WEIR_TEMPORARIES / PARTS,
-                                (i + 1) * WEIR_TEMPORARIES / PARTS, err);
+    return use_some(&scenario->temporaries, i * TEMPORARIES / PARTS, (i + 1) * TEMPORARIES / PARTS, err);
 }
 
 static int forward(struct weir_scenario *scenario, struct weir_err *err)
@@ -107,7 +202,7 @@ static int forward(struct weir_scenario *scenario, struct weir_err *err)
     return use_temporaries(scenario, 0, err);
 }
 
-/* The value is needed here and now: everything before it has to be done first. */
+/* Reads the loss back at once, which waits for all queued work. */
 static void read_loss(struct weir_scenario *scenario)
 {
     WEIR_OPERATOR("read_loss_back");
@@ -130,7 +225,7 @@ static int optimise(struct weir_scenario *scenario, struct weir_err *err)
     return use_temporaries(scenario, 2, err);
 }
 
-/* The remedy: the same value, a step later, while the GPU is busy with this one. */
+/* The remedy: uses the previous step's loss while the GPU computes this step. */
 static int use_sent_loss(struct weir_scenario *scenario, struct weir_err *err)
 {
     double loss;

@@ -10,16 +10,15 @@
 enum { CONVOLUTIONS = 3 };
 
 struct widths {
-    int filters[CONVOLUTIONS], mixed, hidden; /* mixed: of the block of tiny operations */
+    int filters[CONVOLUTIONS], mixed, hidden; /* mixed: the block of tiny operations */
 };
-/* On a GPU wide enough for kernels that are longer than their launches from a batch of 64 on; on the CPU so narrow that
- * a step takes less than its items do. */
+/* On a GPU kernels outlast their launches from a batch of 64 on; on the CPU a step takes less time than its items. */
 static const struct widths gpu_widths = {{256, 512, 512}, 512, 4096}, cpu_widths = {{8, 16, 32}, 4096, 256};
 
-/* What each tiny operation does: after all of them numbers are of the same size still. */
+/* The tiny operation. Numbers keep their magnitude over all of them. */
 static const double tiny_scale = 0.999, tiny_shift = 1e-4;
 
-/* An array of the network's, and how many numbers it has. */
+/* A device array of the network. */
 struct array {
     weir_real **numbers;
     size_t count;
@@ -33,12 +32,12 @@ struct weir_simple_cnn {
     const struct weir_compute_ops *ops;
     void *self;
     struct weir_parameters parameters;
-    struct weir_network encoder, block, head; /* block: the linear layer in front of the tiny operations */
+    struct weir_network encoder, block, head; /* block: the linear layer before the tiny operations */
     struct array arrays[ARRAYS];
-    weir_real *gradients[2]; /* that the networks share */
+    weir_real *gradients[2]; /* shared by the networks */
     weir_real *features_out, *features_gradients, *mixed, *mixed_gradients, *predicted, *predicted_gradients;
     weir_real *weights, *loss;
-    void *images, *targets; /* of the device */
+    void *images, *targets; /* device memory */
     uint64_t steps;
     weir_name tiny_name;
 };
@@ -126,7 +125,7 @@ static int allocate_inputs(struct weir_simple_cnn *cnn, struct weir_err *err)
     if (!cnn->config.device) {
         cnn->images = cnn->ops->allocate(cnn->self, image_bytes(cnn) / sizeof(float));
         cnn->targets = cnn->ops->allocate(cnn->self, target_bytes(cnn) / sizeof(float));
-        return cnn->images && cnn->targets ? 0 : weir_err_set(err, -ENOMEM, "out of memory; take smaller batches");
+        return cnn->images && cnn->targets ? 0 : weir_err_set(err, -ENOMEM, "out of memory; use a smaller batch size");
     }
     int rc = weir_device_alloc(cnn->config.device, image_bytes(cnn), &cnn->images, err);
     return rc == 0 ? weir_device_alloc(cnn->config.device, target_bytes(cnn), &cnn->targets, err) : rc;
@@ -201,7 +200,7 @@ int weir_simple_cnn_open(struct weir_simple_cnn **out, const struct weir_simple_
     list_arrays(cnn);
     rc = allocate(cnn);
     if (rc < 0)
-        weir_err_set(err, rc, "%s memory is used up by a network for batches of %d; take smaller batches",
+        weir_err_set(err, rc, "%s memory is too small for the network with batches of %d; use a smaller batch size",
                      config->device ? "the GPU's" : "the", config->batch_size);
     if (rc == 0)
         rc = allocate_inputs(cnn, err);
@@ -261,7 +260,7 @@ static void tiny_ops(struct weir_simple_cnn *cnn, double shift, weir_real *x)
     size_t numbers = (size_t)cnn->config.batch_size * (size_t)cnn->widths->mixed;
     bool fused = cnn->config.tiny == WEIR_TINY_FUSED;
     for (int i = 0; i < (fused ? 1 : WEIR_TINY_OPS); i++) {
-        /* On a GPU the kernel is in the trace. */
+        /* On a GPU the trace has the kernel itself. */
         struct weir_range range = cnn->config.device ? (struct weir_range){0} : weir_range_begin(cnn->tiny_name);
         cnn->ops->affine(cnn->self, numbers, tiny_scale, shift, fused ? WEIR_TINY_OPS : 1, x);
         weir_range_end(&range);
@@ -332,7 +331,7 @@ int weir_simple_cnn_finish(struct weir_simple_cnn *cnn, struct weir_err *err)
     return cnn->ops->finish(cnn->self, err);
 }
 
-/* ---- what can be seen of it ---- */
+/* ---- figures ---- */
 
 size_t weir_simple_cnn_parameters(const struct weir_simple_cnn *cnn)
 {

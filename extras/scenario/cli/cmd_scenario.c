@@ -1,13 +1,11 @@
 #include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
-#include "extras/scenario/cli/scenario_json.h"
-#include "extras/scenario/cli/scenario_options.h"
-#include "extras/scenario/cli/scenario_print.h"
+#include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
 
 enum { RUNS_MAX = 2 * WEIR_SCENARIOS, INTERRUPTED = 130 };
 
-/* The runs in the order in which they are run and shown: each scenario, then the same with the remedy. */
+/* Lists the runs in order: each scenario, then the same with its remedy. */
 static int list_runs(const struct scenario_options *options, struct weir_device *device,
                      struct scenario_run runs[RUNS_MAX])
 {
@@ -83,19 +81,19 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
         rc = run_all(&options, device, &err);
     weir_device_close(&device);
     if (rc > 0)
-        fputs("weir scenario: interrupted; what was under way has no figures\n", stderr);
+        fputs("weir scenario: interrupted; the current run has no figures\n", stderr);
     return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
 }
 
 const struct weir_command weir_cmd_scenario = {
     .name = "scenario",
-    .summary = "run training steps with a known bottleneck, and see how it looks",
+    .summary = "run training steps with a known bottleneck and show how to recognise it",
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_scenario_opts,
     .n_opts = SCENARIO_OPTS,
     .examples = weir_scenario_examples,
     .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
              "middle of each step. tiny_ops: many small kernels. memory_churn: many allocations of device memory.\n"
-             "A small CNN trains on random images, on a GPU; with --device cpu a narrower one on the CPU.\n",
+             "A small CNN trains on random images on a GPU, or a narrower one on the CPU with --device cpu.\n",
     .run = run_scenario,
 };

@@ -1,7 +1,6 @@
-#include "extras/scenario/cli/scenario_json.h"
 #include "base/gz_file.h"
 #include "cli/outputs.h"
-#include "extras/scenario/cli/scenario_text.h"
+#include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ int weir_scenario_check_outputs(const struct scenario_options *options, struct w
              slash ? options->output_json : ".");
     rc = weir_output_folder(folder, "the folder of --output_json", err);
     if (rc == 0 && stat(options->output_json, &st) == 0 && S_ISDIR(st.st_mode))
-        rc = weir_err_set(err, -EISDIR, "%s: --output_json needs a file, and this is a folder; name another",
+        rc = weir_err_set(err, -EISDIR, "%s: --output_json must be a file, not a folder; choose another name",
                           options->output_json);
     return rc;
 }

@@ -1,5 +1,5 @@
-#include "extras/scenario/cli/scenario_options.h"
-#include "extras/scenario/item_feed.h"
+#include "extras/scenario/cli/scenario_cli.h"
+#include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "64", "items per batch", 1, SCENARIO_ITEMS, .unit = "items",
      .topic = "Batches"},
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "2", "threads that make items; 0: the loop's own", 0,
-     WEIR_FEED_WORKERS_MAX, .unit = "threads"},
+     WEIR_MOCK_WORKERS_MAX, .unit = "threads"},
     {"prefetch-factor", WEIR_OPT_INT, FIELD(prefetch_factor), "N", "2", "batches to prefetch per worker", 1, 1024,
      .unit = "batches"},
     {"persistent-workers", WEIR_OPT_FLAG, FIELD(persistent_workers), NULL, NULL, "workers that outlive an epoch",
@@ -39,13 +39,13 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
 };
 
 const char weir_scenario_examples[] =
-    "weir scenario --scenario dataloader\tSteps that wait for data: quick statistics, CUDA operations, and what the "
-    "GPU waited for.\n"
+    "weir scenario --scenario dataloader\tSteps that wait for data: statistics, CUDA operations, and causes "
+    "of GPU idle time.\n"
     "weir scenario --scenario sync --pin_memory --fix\tThe same steps with the remedy.\n"
-    "weir scenario --all --fix\tThe four bottlenecks side by side, before and after.\n"
+    "weir scenario --all --fix\tAll four bottlenecks, before and after.\n"
     "weir scenario --all --fix --device cpu\tFor practice without a GPU.\n"
-    "weir scenario --num_workers 8 --prefetch_factor 4 && weir report results/traces/profiler_demo\tThe trace once "
-    "more, as any trace.\n";
+    "weir scenario --num_workers 8 --prefetch_factor 4 && weir report results/traces/profiler_demo\tThe same "
+    "trace in weir report.\n";
 
 int weir_scenario_options_check(const struct scenario_options *options, int *gpu, struct weir_err *err)
 {
@@ -54,7 +54,7 @@ int weir_scenario_options_check(const struct scenario_options *options, int *gpu
         return -EINVAL;
     }
     if (*gpu < 0 && (options->amp || options->pin_memory))
-        return weir_err_set(err, -EINVAL, "--%s is for a GPU: --device is cpu; leave one of them out",
+        return weir_err_set(err, -EINVAL, "--%s requires a GPU, and --device is cpu; leave one of them out",
                             options->amp ? "amp" : "pin-memory");
     if (!*options->trace_dir || strlen(options->trace_dir) > 2048)
         return weir_err_set(err, -EINVAL, "--trace-dir is %s; give a folder",

@@ -1,5 +1,4 @@
-#include "extras/scenario/cli/scenario_print.h"
-#include "extras/scenario/cli/scenario_text.h"
+#include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/trace.h"
 
@@ -12,14 +11,14 @@ static void full_name(const struct scenario_run *run, char name[32])
     snprintf(name, 32, "%s%s", weir_scenario_texts[run->kind].name, run->fix ? " --fix" : "");
 }
 
-/* ---- before ---- */
+/* ---- before the runs ---- */
 
 void weir_scenario_print_warning(FILE *out, const struct scenario_options *o)
 {
     if (o->profile_steps < FEW_STEPS)
         fprintf(out,
-                "warning: of so few steps (--profile_steps %d) one that was disturbed decides what is seen; take %d or "
-                "more\n",
+                "warning: with --profile_steps %d, one disturbed step dominates the figures; use at least %d\n"
+                "",
                 o->profile_steps, FEW_STEPS);
 }
 
@@ -33,18 +32,19 @@ void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
             o->pin_memory ? "pinned" : "pageable", run->workers);
     if (run->workers > 0)
         fprintf(out, " that prefetch %d batches each%s", run->prefetch,
-                o->persistent_workers ? " and stay from epoch to epoch" : "");
-    fprintf(out, "; %s; %d steps, of which %d are recorded\n", o->amp ? "float16 (--amp)" : "float32",
+                o->persistent_workers ? " and persist across epochs" : "");
+    fprintf(out, "; %s; %d steps, %d of them recorded\n", o->amp ? "float16 (--amp)" : "float32",
             o->warmup_steps + 2 + o->profile_steps, o->profile_steps);
     if (run->fix && run->kind == WEIR_SCENARIO_DATALOADER)
-        fprintf(out,
-                "--fix: %d workers in place of %d, as an item sleeps ten times as long as it computes, for the usable "
-                "cores but one; prefetch %d in place of %d\n",
-                run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
+        fprintf(
+            out,
+            "--fix: %d workers instead of %d, as an item sleeps ten times as long as it computes, and one core stays "
+            "free; prefetch %d instead of %d\n",
+            run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
     else if (run->fix)
         fprintf(out, "--fix: %s\n", weir_scenario_texts[run->kind].fix);
     if (run->workers == 0)
-        fprintf(out, "no workers: the loop's thread makes the items, and --prefetch_factor and --persistent_workers "
+        fprintf(out, "no workers: the loop's thread makes the items; --prefetch_factor and --persistent_workers "
                      "have no effect\n");
 }
 
@@ -69,14 +69,14 @@ static double share(const struct weir_idle_device *idle, int64_t ns)
     return wall_ns > 0 ? 100 * (double)ns / (double)wall_ns : 0;
 }
 
-/* Whether what the scenario is there to show is what the GPU waited for most. */
+/* Prints the main cause of GPU idle time, and the scenario's own cause where it is another. */
 static void print_verdict(FILE *out, const struct scenario_run *run, const struct weir_idle_device *idle)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
     if (!idle)
-        fprintf(out, "\nThe trace has no activities of the GPU, so what it waited for is not known; weir doctor says "
-                     "whether CUPTI can be had.\n");
+        fprintf(out, "\nThe trace has no GPU activities, so the cause of idle time is unknown; weir doctor reports "
+                     "whether CUPTI is available.\n");
     else if (largest == WEIR_IDLE_NONE)
         fprintf(out, "\nThe GPU was never idle.\n");
     else
@@ -97,15 +97,15 @@ static double shown_share(const struct scenario_result *result)
     return result->iteration_s > 0 ? 100 * result->shown_s / result->steps / result->iteration_s : 0;
 }
 
-/* The same on the CPU, which has no idle time: the ranges that show the scenario. */
+/* On the CPU, without GPU idle time, the scenario's ranges show it. */
 static void print_shown(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
     const char *range = weir_scenario_texts[run->kind].cpu_range;
     bool wait = run->kind == WEIR_SCENARIO_DATALOADER;
-    fprintf(out, "\n%s: %.1f calls and %.3f ms in an iteration, %.1f %% of it.\n",
+    fprintf(out, "\n%s: %.1f calls and %.3f ms per iteration, %.1f %% of it.\n",
             wait ? "enumerate(DataLoader)#WeirLoader.__next__" : range, shown_calls(result),
             1e3 * result->shown_s / result->steps, shown_share(result));
-    fprintf(out, "On the CPU there is no GPU idle time to divide: leave out --device cpu where there is a GPU.\n");
+    fprintf(out, "The CPU has no GPU idle time: leave out --device cpu if there is a GPU.\n");
 }
 
 static void print_reading(FILE *out, const struct scenario_run *run)
@@ -127,8 +127,8 @@ static void print_statistics(FILE *out, const struct scenario_run *run, const st
             result->first_step, result->first_step + result->steps - 1, 1e3 * result->iteration_s, 1e3 * result->step_s,
             1e3 * result->wait_s, 100 * result->wait_s * per_s, per_s, run->options->batch_size * per_s);
     fprintf(out, "%s\n",
-            result->wait_s > result->step_s ? "The data wait is longer than the step: look at how items are made."
-                                            : "The step is longer than the data wait: look at the step's operators.");
+            result->wait_s > result->step_s ? "The data wait is longer than the step: make items faster."
+                                            : "The step is longer than the data wait: see the step's operators.");
     fprintf(out, "network: %zu parameters, %s; loss %.6f after the last step", result->parameters, result->engine,
             result->loss);
     if (run->options->amp)
@@ -150,7 +150,7 @@ void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scena
     fprintf(out, "trace: %s\n", result->trace_path);
 }
 
-/* ---- several ---- */
+/* ---- several runs ---- */
 
 void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {

@@ -1,8 +1,7 @@
-#include "extras/scenario/cli/scenario_run.h"
 #include "analyze/trials/interrupt.h"
 #include "base/resources.h"
-#include "extras/scenario/cli/scenario_text.h"
-#include "extras/scenario/item_feed.h"
+#include "extras/scenario/cli/scenario_cli.h"
+#include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/profiler.h"
 #include "weir/recorder.h"
@@ -15,19 +14,19 @@
 
 enum { WAIT_STEPS = 1, WARMUP_STEPS = 1, FIX_PREFETCH = 4, ITEM_UNIT_NS = 50 };
 
-/* What a run has open. */
+/* Resources of a run. */
 struct parts {
     const struct scenario_run *run;
     struct weir_recorder *recorder;
     struct weir_scenario *scenario;
-    struct weir_feed *feed;
+    struct weir_mock_loader *loader;
     struct weir_profiler *profiler;
-    struct weir_err trace; /* why it was not written */
+    struct weir_err trace; /* error of writing it */
     char trace_path[4096];
 };
 
-/* An item sleeps longer than it computes, so a core has room for several workers. One core is left for the thread that
- * launches. */
+/* An item sleeps longer than it computes, so one core serves several workers. One core is reserved for the thread that
+ * launches kernels. */
 void weir_scenario_plan(struct scenario_run *run)
 {
     uint64_t units, io_ns;
@@ -38,7 +37,7 @@ void weir_scenario_plan(struct scenario_run *run)
     weir_scenario_item(run->kind, &units, &io_ns);
     int cores = weir_cores_usable() > 1 ? weir_cores_usable() - 1 : 1;
     int workers = cores * (int)((units * ITEM_UNIT_NS + io_ns) / (units * ITEM_UNIT_NS));
-    workers = workers < WEIR_FEED_WORKERS_MAX ? workers : WEIR_FEED_WORKERS_MAX;
+    workers = workers < WEIR_MOCK_WORKERS_MAX ? workers : WEIR_MOCK_WORKERS_MAX;
     run->workers = workers > run->workers ? workers : run->workers;
     run->prefetch = run->prefetch > FIX_PREFETCH ? run->prefetch : FIX_PREFETCH;
 }
@@ -82,10 +81,10 @@ static int open_profiler(struct parts *parts, struct weir_err *err)
 
 /* ---- open ---- */
 
-static int open_feed(struct parts *parts, struct weir_err *err)
+static int open_loader(struct parts *parts, struct weir_err *err)
 {
     const struct scenario_options *o = parts->run->options;
-    struct weir_feed_config config = {
+    struct weir_mock_loader_config config = {
         .items = SCENARIO_ITEMS,
         .batch_size = o->batch_size,
         .workers = parts->run->workers,
@@ -98,7 +97,7 @@ static int open_feed(struct parts *parts, struct weir_err *err)
         .recorder = parts->recorder,
     };
     weir_scenario_item(parts->run->kind, &config.cpu_units, &config.io_ns);
-    return weir_feed_open(&parts->feed, &config, err);
+    return weir_mock_loader_open(&parts->loader, &config, err);
 }
 
 static int open_parts(struct parts *parts, struct weir_err *err)
@@ -116,15 +115,15 @@ static int open_parts(struct parts *parts, struct weir_err *err)
     if (rc == 0)
         rc = weir_thread_attach(parts->recorder, "loop", WEIR_ROLE_CONSUMER);
     if (rc < 0)
-        return weir_err_set(err, rc, "the profiler cannot be set up: %s", strerror(-rc));
+        return weir_err_set(err, rc, "cannot set up the profiler: %s", strerror(-rc));
     rc = weir_scenario_open(&parts->scenario, &config, err);
-    return rc == 0 ? open_feed(parts, err) : rc;
+    return rc == 0 ? open_loader(parts, err) : rc;
 }
 
 static void close_parts(struct parts *parts)
 {
     weir_profiler_close(&parts->profiler);
-    weir_feed_close(&parts->feed);
+    weir_mock_loader_close(&parts->loader);
     weir_scenario_close(&parts->scenario);
     weir_thread_detach();
     weir_recorder_close(&parts->recorder);
@@ -134,21 +133,22 @@ static void close_parts(struct parts *parts)
 
 /* Times of one iteration. */
 struct times {
-    uint64_t start_ns, arrived_ns, end_ns; /* the batch is requested, is here, and is used */
+    uint64_t start_ns, arrived_ns, end_ns; /* batch requested, batch received, step finished */
 };
 
 static int iterate(struct parts *parts, struct times *times, struct weir_err *err)
 {
-    const struct weir_feed_batch *batch;
+    const struct weir_mock_loader_batch *batch;
     times->start_ns = weir_clock_monotonic_ns();
-    int rc = weir_feed_next(parts->feed, &batch, err);
+    int rc = weir_mock_loader_next(parts->loader, &batch, err);
     times->arrived_ns = weir_clock_monotonic_ns();
     if (rc < 0)
         return rc;
     rc = weir_scenario_step(parts->scenario, batch->images, batch->targets, err);
-    int done_rc = weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* nothing reads the batch any more */
+    int done_rc =
+        weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* after this, nothing reads the batch */
     times->end_ns = weir_clock_monotonic_ns();
-    weir_feed_release(parts->feed);
+    weir_mock_loader_release(parts->loader);
     return rc < 0 ? rc : done_rc;
 }
 
@@ -181,9 +181,9 @@ static int run_steps(struct parts *parts, struct scenario_result *result, struct
     return 0;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
-/* Ranges by the beginning of their name. */
+/* Sums the ranges whose name begins so. */
 static void find_shown(struct scenario_result *result, const char *begins)
 {
     const struct weir_trace *trace = result->trace;
@@ -223,9 +223,9 @@ static int take_result(struct parts *parts, struct scenario_result *result, stru
     if (rc < 0)
         return rc;
     if (parts->trace.code < 0)
-        return weir_err_set(err, parts->trace.code, "the trace was not written: %s", parts->trace.text);
+        return weir_err_set(err, parts->trace.code, "cannot write the trace: %s", parts->trace.text);
     if (!result->trace || make_idle(result) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory for the trace; take fewer --profile_steps");
+        return weir_err_set(err, -ENOMEM, "out of memory for the trace; use fewer --profile_steps");
     find_shown(result, weir_scenario_texts[parts->run->kind].cpu_range);
     return 0;
 }

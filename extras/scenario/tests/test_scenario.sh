@@ -35,7 +35,7 @@ PY
 run 0 scenario "${small[@]}"
 count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
-count '^The (data wait|step) is longer than the (step: look at how items are made|data wait: look at the step.s operators)\.$' 1
+count '^The (data wait|step) is longer than the (step: make items faster|data wait: see the step.s operators)\.$' 1
 out "Top CUDA operations, by self CUDA time:"
 count '^ +Name +Self CPU % .* Self CUDA ' 1
 count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
@@ -46,7 +46,7 @@ count '^  How to read it: .*08_wait_for_data' 1
 count '^  Remedy: .*--num_workers.* --fix applies it here: ' 1
 out "trace: results/traces/profiler_demo/dataloader."
 out "figures: results/metrics_demo.json"
-err "dataloader on stand-in: batches of 2 in pageable memory, 2 workers that prefetch 2 batches each; float32; 6 steps, of which 3 are recorded"
+err "dataloader on stand-in: batches of 2 in pageable memory, 2 workers that prefetch 2 batches each; float32; 6 steps, 3 of them recorded"
 one_line
 check "the figures have these members and no others" python3 - <<'PY'
 import json
@@ -95,7 +95,7 @@ assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
     done
     case $scenario in
     dataloader)
-        err "in place of 2, as an item sleeps ten times as long as it computes"
+        err "instead of 2, as an item sleeps ten times as long as it computes"
         check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
         ;;
     sync)
@@ -160,26 +160,26 @@ assert len([a for a in memory if a["Bytes"] >= 1 << 20 and a["Device Type"] == 0
 assert not [a for a in memory if a["Device Type"] == 1]'
 WEIR_CUDA_MODULE=/nowhere run 0 scenario --batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3 --trace_dir "$work/cpu1" --output_json ""
 out "Top operations, by self CPU time:"
-count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms in an iteration, [0-9.]+ % of it\.$' 1
-count '^On the CPU there is no GPU idle time to divide: ' 1
+count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms per iteration, [0-9.]+ % of it\.$' 1
+count '^The CPU has no GPU idle time: ' 1
 count '^  On the CPU: ' 1
 
 # ---- the switches ----
 run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"
-err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and stay from epoch to epoch; float16 (--amp)"
+err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and persist across epochs; float16 (--amp)"
 count '^network: .*, loss scale [0-9]' 1
 trace "$(only "$work/t3" dataloader)" "--with_stack records stacks" 'assert t["with_stack"] == 1 and any("Call stack" in x.get("args", {}) for x in e)'
 check "the figures say so" python3 -c "
 import json; m = json.load(open('$work/m3.json')); assert m['pin_memory'] is True and m['amp'] is True and m['num_workers'] == 1, m"
 run 0 scenario "${small[@]}" --num_workers 0 --persistent_workers --output_json "" --trace_dir "$work/t4"
-err "no workers: the loop's thread makes the items, and --prefetch_factor and --persistent_workers have no effect"
+err "no workers: the loop's thread makes the items; --prefetch_factor and --persistent_workers have no effect"
 no_out "figures:"
 check "an empty --output_json writes none" [ "$(find "$work/t4" -type f | wc -l)" -eq 1 ]
 trace "$(only "$work/t4" dataloader)" "without workers the items are made within the wait" '
 w = named("enumerate(DataLoader)#WeirLoader.__next__")
 assert len(w) == 3 and all(x["dur"] > 2 * 2000 for x in w), w'
 run 0 scenario --batch_size 2 --warmup_steps 0 --profile_steps 2 --output_json "" --trace_dir "$work/t5"
-err "warning: of so few steps (--profile_steps 2)"
+err "warning: with --profile_steps 2, one disturbed step dominates"
 
 # ---- what cannot be ----
 for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
@@ -208,7 +208,7 @@ err "$work/file/traces: the folder of --trace_dir cannot be created: "
 run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file/m.json"
 err "the folder of --output_json cannot be created: "
 run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file.d"
-err "$work/file.d: --output_json needs a file, and this is a folder"
+err "$work/file.d: --output_json must be a file, not a folder"
 if [ "$(id -u)" -ne 0 ]; then
     mkdir -m 500 "$work/locked"
     run 1 scenario "${small[@]}" --trace_dir "$work/locked"

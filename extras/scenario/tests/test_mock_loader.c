@@ -1,7 +1,6 @@
-/* The feed of the scenarios: what it gives depends on the seed only, it begins no more batches than it may, epochs end
- * and begin, and it closes while its threads work. A program of its own, for ThreadSanitizer, too. */
-#include "extras/scenario/cpu_units.h"
-#include "extras/scenario/item_feed.h"
+/* The loader of the scenarios: what it gives depends on the seed only, it begins no more batches than it may, epochs
+ * end and begin, and it closes while its threads work. A program of its own, for ThreadSanitizer, too. */
+#include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"
 #include "weir/recorder.h"
@@ -22,37 +21,37 @@ static void check(bool fine, const char *what, int line)
     if (fine)
         return;
     failed++;
-    fprintf(stderr, "test_item_feed.c:%d: %s\n", line, what);
+    fprintf(stderr, "test_mock_loader.c:%d: %s\n", line, what);
 }
 #define CHECK(what) check(what, #what, __LINE__)
 
-static const struct weir_feed_config plain = {.items = ITEMS,
-                                              .batch_size = BATCH,
-                                              .workers = 2,
-                                              .prefetch = 2,
-                                              .image_floats = IMAGE,
-                                              .target_floats = TARGET,
-                                              .cpu_units = 20,
-                                              .io_ns = 1000,
-                                              .seed = 5};
+static const struct weir_mock_loader_config plain = {.items = ITEMS,
+                                                     .batch_size = BATCH,
+                                                     .workers = 2,
+                                                     .prefetch = 2,
+                                                     .image_floats = IMAGE,
+                                                     .target_floats = TARGET,
+                                                     .cpu_units = 20,
+                                                     .io_ns = 1000,
+                                                     .seed = 5};
 
-static struct weir_feed *opened(const struct weir_feed_config *config)
+static struct weir_mock_loader *opened(const struct weir_mock_loader_config *config)
 {
-    struct weir_feed *feed;
+    struct weir_mock_loader *loader;
     struct weir_err err = WEIR_ERR_NONE;
-    if (weir_feed_open(&feed, config, &err) == 0)
-        return feed;
-    fprintf(stderr, "test_item_feed: %s\n", err.text);
+    if (weir_mock_loader_open(&loader, config, &err) == 0)
+        return loader;
+    fprintf(stderr, "test_mock_loader: %s\n", err.text);
     exit(1);
 }
 
-static const struct weir_feed_batch *next(struct weir_feed *feed)
+static const struct weir_mock_loader_batch *next(struct weir_mock_loader *loader)
 {
-    const struct weir_feed_batch *batch;
+    const struct weir_mock_loader_batch *batch;
     struct weir_err err = WEIR_ERR_NONE;
-    if (weir_feed_next(feed, &batch, &err) == 0)
+    if (weir_mock_loader_next(loader, &batch, &err) == 0)
         return batch;
-    fprintf(stderr, "test_item_feed: %s\n", err.text);
+    fprintf(stderr, "test_mock_loader: %s\n", err.text);
     exit(1);
 }
 
@@ -69,25 +68,25 @@ static uint64_t sum_of(const float *numbers, size_t n)
 }
 
 /* Sums of three epochs' batches. */
-static void sums(const struct weir_feed_config *config, uint64_t to[LINES])
+static void sums(const struct weir_mock_loader_config *config, uint64_t to[LINES])
 {
-    struct weir_feed *feed = opened(config);
-    CHECK(weir_feed_batches(feed) == BATCHES);
+    struct weir_mock_loader *loader = opened(config);
+    CHECK(weir_mock_loader_batches(loader) == BATCHES);
     for (int i = 0; i < LINES; i++) {
-        const struct weir_feed_batch *batch = next(feed);
+        const struct weir_mock_loader_batch *batch = next(loader);
         CHECK(batch->epoch == i / BATCHES && batch->index == i % BATCHES);
         to[i] = sum_of(batch->images, (size_t)BATCH * IMAGE) ^ (sum_of(batch->targets, (size_t)BATCH * TARGET) << 1);
-        weir_feed_release(feed);
+        weir_mock_loader_release(loader);
     }
-    weir_feed_close(&feed);
-    CHECK(feed == NULL);
+    weir_mock_loader_close(&loader);
+    CHECK(loader == NULL);
 }
 
 static void the_same_for_any_number_of_workers(void)
 {
     static const int workers[] = {0, 1, 4};
     uint64_t wanted[LINES], got[LINES];
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     sums(&config, wanted);
     for (int persistent = 0; persistent < 2; persistent++)
         for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
@@ -110,120 +109,120 @@ static int by_bits(const void *a, const void *b)
     return memcmp(a, b, sizeof(float));
 }
 
-static void items_of_an_epoch(struct weir_feed *feed, float firsts[ITEMS])
+static void items_of_an_epoch(struct weir_mock_loader *loader, float firsts[ITEMS])
 {
     for (int i = 0; i < ITEMS / 10; i++) {
-        const struct weir_feed_batch *batch = next(feed);
+        const struct weir_mock_loader_batch *batch = next(loader);
         for (int row = 0; row < 10; row++) {
             const float *image = batch->images + (size_t)row * IMAGE;
             firsts[i * 10 + row] = image[0];
             for (int j = 0; j < IMAGE; j++)
                 CHECK(image[j] >= 0 && image[j] < 1);
         }
-        weir_feed_release(feed);
+        weir_mock_loader_release(loader);
     }
     qsort(firsts, ITEMS, sizeof *firsts, by_bits);
 }
 
 static void every_item_once(void)
 {
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     config.batch_size = 10;
-    struct weir_feed *feed = opened(&config);
+    struct weir_mock_loader *loader = opened(&config);
     float first[ITEMS], second[ITEMS];
-    items_of_an_epoch(feed, first);
-    items_of_an_epoch(feed, second);
+    items_of_an_epoch(loader, first);
+    items_of_an_epoch(loader, second);
     CHECK(memcmp(first, second, sizeof first) == 0);
     for (int i = 1; i < ITEMS; i++)
         CHECK(memcmp(&first[i - 1], &first[i], sizeof *first) != 0);
-    weir_feed_close(&feed);
+    weir_mock_loader_close(&loader);
 }
 
-static void wait_for_items(struct weir_feed *feed, uint64_t n)
+static void wait_for_items(struct weir_mock_loader *loader, uint64_t n)
 {
     struct timespec rest = {.tv_nsec = 1000000};
-    while (weir_feed_items_begun(feed) < n)
+    while (weir_mock_loader_items_begun(loader) < n)
         nanosleep(&rest, NULL);
 }
 
 static void no_more_than_prefetch_is_begun(void)
 {
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     config.prefetch = 1;
-    struct weir_feed *feed = opened(&config);
-    CHECK(weir_feed_ahead(feed) == 2);
+    struct weir_mock_loader *loader = opened(&config);
+    CHECK(weir_mock_loader_ahead(loader) == 2);
     for (uint64_t taken = 0; taken + 2 <= BATCHES; taken++) {
-        wait_for_items(feed, (taken + 2) * BATCH);
-        CHECK(weir_feed_items_begun(feed) == (taken + 2) * BATCH); /* and no later look finds more: */
+        wait_for_items(loader, (taken + 2) * BATCH);
+        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and no later look finds more: */
         const struct timespec rest = {.tv_nsec = 3000000};
         nanosleep(&rest, NULL);
-        CHECK(weir_feed_items_begun(feed) == (taken + 2) * BATCH);
-        next(feed);
-        weir_feed_release(feed);
+        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH);
+        next(loader);
+        weir_mock_loader_release(loader);
     }
-    weir_feed_close(&feed);
+    weir_mock_loader_close(&loader);
     config.prefetch = 100;
-    feed = opened(&config);
-    CHECK(weir_feed_ahead(feed) == BATCHES); /* the epoch's */
-    weir_feed_close(&feed);
+    loader = opened(&config);
+    CHECK(weir_mock_loader_ahead(loader) == BATCHES); /* the epoch's */
+    weir_mock_loader_close(&loader);
     config.workers = 0;
-    feed = opened(&config);
-    CHECK(weir_feed_ahead(feed) == 0 && weir_feed_items_begun(feed) == 0);
-    next(feed);
-    CHECK(weir_feed_items_begun(feed) == BATCH && weir_feed_threads_started(feed) == 0);
-    weir_feed_close(&feed);
+    loader = opened(&config);
+    CHECK(weir_mock_loader_ahead(loader) == 0 && weir_mock_loader_items_begun(loader) == 0);
+    next(loader);
+    CHECK(weir_mock_loader_items_begun(loader) == BATCH && weir_mock_loader_threads_started(loader) == 0);
+    weir_mock_loader_close(&loader);
 }
 
 static void threads_stay_or_go(void)
 {
     for (int persistent = 0; persistent < 2; persistent++) {
-        struct weir_feed_config config = plain;
+        struct weir_mock_loader_config config = plain;
         config.persistent = persistent;
-        struct weir_feed *feed = opened(&config);
+        struct weir_mock_loader *loader = opened(&config);
         for (int i = 0; i < LINES; i++) {
-            next(feed);
-            weir_feed_release(feed);
+            next(loader);
+            weir_mock_loader_release(loader);
         }
-        CHECK(weir_feed_threads_started(feed) == (persistent ? 2u : 6u));
-        weir_feed_close(&feed);
+        CHECK(weir_mock_loader_threads_started(loader) == (persistent ? 2u : 6u));
+        weir_mock_loader_close(&loader);
     }
 }
 
 /* At once, with a batch that is lent, and in the middle of an epoch. */
 static void closes_while_workers_work(void)
 {
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     config.workers = 4;
     config.io_ns = 2000000;
     for (int taken = 0; taken < 4; taken++) {
-        struct weir_feed *feed = opened(&config);
+        struct weir_mock_loader *loader = opened(&config);
         for (int i = 0; i < taken; i++) {
-            next(feed);
+            next(loader);
             if (i + 1 < taken)
-                weir_feed_release(feed);
+                weir_mock_loader_release(loader);
         }
-        weir_feed_close(&feed);
+        weir_mock_loader_close(&loader);
     }
-    struct weir_feed *none = NULL;
-    weir_feed_close(&none);
+    struct weir_mock_loader *none = NULL;
+    weir_mock_loader_close(&none);
 }
 
-static void refused(struct weir_feed_config config)
+static void refused(struct weir_mock_loader_config config)
 {
-    struct weir_feed *feed;
+    struct weir_mock_loader *loader;
     struct weir_err err = WEIR_ERR_NONE;
-    CHECK(weir_feed_open(&feed, &config, &err) == -EINVAL && !feed && err.text[0]);
+    CHECK(weir_mock_loader_open(&loader, &config, &err) == -EINVAL && !loader && err.text[0]);
 }
 
 static void refuses_what_cannot_be(void)
 {
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     config.batch_size = ITEMS + 1;
     refused(config);
     config.batch_size = 0;
     refused(config);
     config = plain;
-    config.workers = WEIR_FEED_WORKERS_MAX + 1;
+    config.workers = WEIR_MOCK_WORKERS_MAX + 1;
     refused(config);
     config.workers = -1;
     refused(config);
@@ -231,8 +230,8 @@ static void refuses_what_cannot_be(void)
     config.prefetch = 0;
     refused(config);
     config.workers = 0; /* it has no meaning then */
-    struct weir_feed *feed = opened(&config);
-    weir_feed_close(&feed);
+    struct weir_mock_loader *loader = opened(&config);
+    weir_mock_loader_close(&loader);
 }
 
 /* The stand-in aborts when memory is unpinned that was not pinned, and when some is left at the close. */
@@ -242,10 +241,10 @@ static void pins_its_batches(void)
     struct weir_err err = WEIR_ERR_NONE;
     void *on_gpu = NULL, *stream = NULL;
     CHECK(weir_device_open(&device, 0, &err) == 0);
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     config.device = device;
-    struct weir_feed *feed = opened(&config);
-    const struct weir_feed_batch *batch = next(feed);
+    struct weir_mock_loader *loader = opened(&config);
+    const struct weir_mock_loader_batch *batch = next(loader);
     size_t bytes = (size_t)BATCH * IMAGE * sizeof(float);
     float *back = malloc(bytes);
     CHECK(weir_device_stream(device, &stream, &err) == 0 && weir_device_alloc(device, bytes, &on_gpu, &err) == 0);
@@ -256,7 +255,7 @@ static void pins_its_batches(void)
     weir_device_free(device, on_gpu);
     weir_device_free(device, NULL);
     weir_device_stream_free(device, stream);
-    weir_feed_close(&feed);
+    weir_mock_loader_close(&loader);
     weir_device_close(&device);
 }
 
@@ -270,16 +269,16 @@ static const struct weir_stage_stats *stage(const struct weir_snapshot *snapshot
 
 static void waits_and_work_are_stages(void)
 {
-    struct weir_feed_config config = plain;
+    struct weir_mock_loader_config config = plain;
     struct weir_snapshot *snapshot;
     CHECK(weir_loader_stages() == 0 && weir_recorder_open(&config.recorder) == 0);
     CHECK(weir_thread_attach(config.recorder, "consumer", WEIR_ROLE_CONSUMER) == 0);
-    struct weir_feed *feed = opened(&config);
+    struct weir_mock_loader *loader = opened(&config);
     for (int i = 0; i < BATCHES; i++) {
-        next(feed);
-        weir_feed_release(feed);
+        next(loader);
+        weir_mock_loader_release(loader);
     }
-    weir_feed_close(&feed);
+    weir_mock_loader_close(&loader);
     weir_thread_detach();
     CHECK(weir_snapshot_take(config.recorder, &snapshot) == 0);
     CHECK(stage(snapshot, "08_wait_for_data")->count == BATCHES);
