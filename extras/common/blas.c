@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Debian's OpenBLAS; whatever its alternatives system has chosen as BLAS; the reference CBLAS of others. */
+/* Debian's OpenBLAS; the distribution's default BLAS; the reference CBLAS. */
 static const char *const libraries[] = {"libopenblas.so.0", "libblas.so.3", "libcblas.so.3"};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
@@ -17,7 +17,7 @@ static const char gemm_name[] = "cblas_dgemm";
 static const char gemm_name[] = "cblas_sgemm";
 #endif
 
-/* Writes the function of this name to where function points, for ISO C has no cast from a data pointer to a function.
+/* Stores the address of the named function in *function: ISO C has no cast from a data pointer to a function pointer.
  */
 static bool find(void *library, const char *name, void *function)
 {
@@ -26,10 +26,9 @@ static bool find(void *library, const char *name, void *function)
     return symbol;
 }
 
-/* How many threads may call OpenBLAS at a time, by the words of its configuration. Its memory is laid out for
- * MAX_THREADS of its own and as many callers, and version 0.3.21 gives wrong products now and then when more call it.
- * So does a build without threads (SINGLE_THREADED) as soon as two do, unless its locks were built in, which it does
- * not tell. */
+/* Maximum number of threads that may call OpenBLAS concurrently, from its configuration string. Its memory is laid out
+ * for MAX_THREADS own threads and as many callers; with more callers version 0.3.21 occasionally returns wrong
+ * products. A single-threaded build allows one caller, as it does not report whether its locks are built in. */
 static int callers_max(const char *config)
 {
     static const char word[] = "MAX_THREADS=";
@@ -38,8 +37,8 @@ static int callers_max(const char *config)
     return strstr(config, "SINGLE_THREADED") ? 1 : threads > 0 ? threads : INT_MAX;
 }
 
-/* What is known of a library that has gemm. openblas_get_config gives "OpenBLAS 0.3.21 DYNAMIC_ARCH ...". False: its
- * integers have 64 bits. */
+/* Reads the properties of a library with gemm. openblas_get_config returns "OpenBLAS 0.3.21 DYNAMIC_ARCH ...". Returns
+ * false if its integers have 64 bits. */
 static bool examine(struct weir_blas *blas, void *library, const char *file)
 {
     const char *(*config)(void) = NULL;
@@ -73,7 +72,7 @@ int weir_blas_open(struct weir_blas *blas, struct weir_err *err)
         libraries[0]);
 }
 
-/* OpenBLAS built with OpenMP has a number of threads for each caller; elsewhere the last call is for all. */
+/* With OpenMP, OpenBLAS keeps a thread count per caller; otherwise the last call applies to all. */
 void weir_blas_use_one_thread(const struct weir_blas *blas)
 {
     if (blas->set_threads)

@@ -14,15 +14,16 @@ typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, 
 
 struct weir_blas {
     weir_blas_gemm *gemm;
-    void (*set_threads)(int threads); /* OpenBLAS's own; NULL of others */
-    int callers_max;                  /* threads that may be within gemm at a time */
+    void (*set_threads)(int threads); /* OpenBLAS only; else NULL */
+    int callers_max;                  /* maximum concurrent callers of gemm */
     char name[64];                    /* "OpenBLAS 0.3.21" */
 };
 
-/* 0; -ENOENT: there is none; err names the package. The library stays open until the process ends: it has threads. */
+/* 0 or -ENOENT (no library; err names the package to install). The library remains open until the process ends, as it
+ * has threads. */
 int weir_blas_open(struct weir_blas *blas, struct weir_err *err);
-/* To be called by each thread that will call gemm: from then on it computes its products itself, without help of the
- * library's threads. */
+/* Makes gemm use only the calling thread, without the library's own threads. Call it in every thread that calls gemm.
+ */
 void weir_blas_use_one_thread(const struct weir_blas *blas);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of backends that compute. */
+/* Selects the backend for networks. */
 #include "extras/common/compute_ops.h"
 #include "prof/gpu/cuda_module.h"
 

@@ -1,5 +1,5 @@
-/* Networks on the CPU: matrix products by a BLAS library, all else by the loops of this file and of
- * compute_cpu_convolve.c, which the compiler vectorises. */
+/* Networks on the CPU: matrix products use a BLAS library; the other loops, here and in compute_cpu_convolve.c, are
+ * vectorised by the compiler. */
 #include "base/resources.h"
 #include "extras/common/compute_cpu_priv.h"
 
@@ -20,7 +20,7 @@
 enum {
     LINE_BYTES = 64,
     AFFINE_PIECE = 2048,
-    GEMM_MIN = 1 << 16, /* products with fewer multiplications stay in one thread, which is sooner done */
+    GEMM_MIN = 1 << 16, /* smaller products use one thread, which is faster */
 };
 
 weir_real *weir_cpu_allocate(size_t numbers)
@@ -143,7 +143,7 @@ static void cpu_weigh(void *self, size_t rows, const uint8_t *is_pad, weir_real 
         weights[i] = !is_pad[i];
 }
 
-/* Pieces that stay in the first cache, however many times. */
+/* Works in pieces that fit the L1 cache, whatever the number of repetitions. */
 static void cpu_affine(void *self, size_t numbers, double scale, double shift, int times, weir_real *x)
 {
     (void)self;
@@ -169,7 +169,7 @@ static void multiply(const struct weir_cpu *cpu, const struct weir_gemm *g)
                    g->ldb, g->beta, g->c, g->ldc);
 }
 
-/* Each thread computes some of the columns of c, or of the rows where there are more of them. */
+/* Each thread computes a range of columns of c, or of rows if there are more rows than columns. */
 static void gemm_part(void *user, int part, int parts)
 {
     const struct gemm_work *work = user;
@@ -205,7 +205,7 @@ static void cpu_bias_relu(void *self, int rows, int columns, const weir_real *bi
     for (int i = 0; i < rows; i++, y += ld)
         for (int j = 0; j < columns; j++) {
             weir_real value = y[j] + bias[j];
-            y[j] = relu && value < 0 ? 0 : value; /* a NaN stays one */
+            y[j] = relu && value < 0 ? 0 : value; /* keeps NaN */
         }
 }
 
@@ -233,7 +233,7 @@ struct pool_work {
     weir_real *y, *dx;
 };
 
-/* Eight sums side by side: one alone would wait for each addition to end. */
+/* Eight partial sums, as a single one would wait for each addition. */
 static weir_real sum_of(const weir_real *x, int n)
 {
     weir_real sums[8] = {0}, sum = 0;
@@ -332,8 +332,7 @@ struct adamw_work {
     weir_real *parameters, *gradients, *mean, *variance;
 };
 
-/* 0 for what is nearer to 0 than normal numbers are: processors multiply such numbers slowly, and a mean that only
- * fades would never leave them. */
+/* Flushes subnormal numbers to 0: they multiply slowly, and a decaying mean would never leave that range. */
 static weir_real without_denormals(weir_real value)
 {
     return value < REAL_MIN && value > -REAL_MIN ? 0 : value;

@@ -1,6 +1,5 @@
-/* Convolutions on the CPU: im2col and a matrix product, a band of rows at a time, so that the columns stay in the
- * core's own cache between the two. Each thread has a range of the rows of all images; nothing that it writes is
- * another's. */
+/* Convolutions on the CPU: im2col and a matrix product per band of rows, so that the columns remain in the core's cache
+ * between the two. Each thread writes its own range of rows of all images. */
 #include "extras/common/compute_cpu_priv.h"
 
 #include <errno.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 
 enum {
-    BAND_BYTES = 256 << 10, /* of columns, at most, unless one row has more */
+    BAND_BYTES = 256 << 10, /* maximum bytes of columns, unless one row needs more */
     TAPS = WEIR_KERNEL * WEIR_KERNEL,
     ALIGN_NUMBERS = 16,
 };
@@ -38,7 +37,7 @@ static int depth_of(const struct weir_convolution *c)
     return c->channels * TAPS;
 }
 
-/* Rows of a band. */
+/* Number of rows per band. */
 static int band_rows(const struct weir_convolution *c)
 {
     size_t row_bytes = (size_t)depth_of(c) * (size_t)c->out_width * sizeof(weir_real);
@@ -51,7 +50,7 @@ static size_t aligned(size_t numbers)
     return (numbers + ALIGN_NUMBERS - 1) / ALIGN_NUMBERS * ALIGN_NUMBERS;
 }
 
-/* What a thread has of its scratch: columns of a band and of one row more, then the gradients of weight and bias. */
+/* Scratch numbers per thread: columns of a band plus one row, then the gradients of weight and bias. */
 static size_t columns_numbers(const struct weir_convolution *c)
 {
     return aligned((size_t)depth_of(c) * (size_t)(band_rows(c) + 1) * (size_t)c->out_width);
@@ -94,7 +93,8 @@ struct rows {
     int image, begin, end;
 };
 
-/* The first rows of a part that are of one image; advances *at, from 0, to the next. False: there are no more. */
+/* Gets the next rows of a part that belong to one image, and advances *at, which starts at 0. Returns false at the end.
+ */
 static bool next_rows(const struct convolve_work *w, int part, int parts, int64_t *at, struct rows *rows)
 {
     int64_t all = (int64_t)w->n * w->c->out_height;
@@ -111,7 +111,7 @@ static bool next_rows(const struct convolve_work *w, int part, int parts, int64_
 
 /* ---- im2col ---- */
 
-/* One row of the image as rows of columns, one for each horizontal tap: x[2i-1], x[2i], x[2i+1], 0 outside. */
+/* Expands one image row into one row of columns per horizontal tap: x[2i-1], x[2i], x[2i+1]; 0 outside. */
 static void spread_row(const weir_real *restrict x, int width, int out_width, weir_real *restrict left,
                        weir_real *restrict middle, weir_real *restrict right)
 {
@@ -191,7 +191,7 @@ void weir_cpu_convolve(void *self, const struct weir_convolution *c, int n, cons
 static void sum_planes(const struct convolve_work *w, const weir_real *dy, size_t pixels, weir_real *sums)
 {
     for (int f = 0; f < w->c->filters; f++, dy += out_plane(w->c)) {
-        weir_real parts[8] = {0}; /* one sum alone would wait for each addition to end */
+        weir_real parts[8] = {0}; /* partial sums: a single one would wait for each addition */
         size_t i = 0;
         for (; i + 8 <= pixels; i += 8)
             for (int j = 0; j < 8; j++)
@@ -203,7 +203,7 @@ static void sum_planes(const struct convolve_work *w, const weir_real *dy, size_
     }
 }
 
-/* The thread's sums for all of its rows: of the weights, then of the biases. */
+/* Sums the gradients of the weights, then of the biases, over all rows of the thread. */
 static void parameters_part(const struct convolve_work *w, int part, int parts)
 {
     const struct weir_convolution *c = w->c;
@@ -225,7 +225,7 @@ static void parameters_part(const struct convolve_work *w, int part, int parts)
 
 /* ---- backward: of the image ---- */
 
-/* Columns of gradients, [channels, 3, 3, rows, out_width]: row "first" of the output is the first one of each tap. */
+/* Columns of gradients, [channels, 3, 3, rows, out_width]; output row "first" is the first one of each tap. */
 struct gradient_columns {
     const weir_real *numbers;
     size_t tap;
@@ -252,11 +252,10 @@ static struct taps taps_of(const struct weir_convolution *c, const struct gradie
                          tap_row(c, columns, channel, ky * WEIR_KERNEL + 2, row)};
 }
 
-/* A row of the image's gradient is the sum of what the taps of one row of the kernel hold for it, or of two rows. It is
- * 0 where x is 0. */
+/* Adds up a row of the image's gradient from the taps of one kernel row, or of two. The gradient is 0 where x is 0. */
 static void gather_one(struct taps a, int width, const weir_real *restrict x, weir_real *restrict dx)
 {
-    int inner = (width - 1) / 2; /* pairs of columns that have a next one */
+    int inner = (width - 1) / 2; /* pairs of columns with a successor */
     for (int i = 0; i < inner; i++) {
         weir_real even = a.middle[i], odd = a.right[i] + a.left[i + 1];
         dx[2 * i] = x[2 * i] > 0 ? even : 0;
@@ -280,9 +279,9 @@ static void gather_two(struct taps a, struct taps b, int width, const weir_real 
         dx[2 * inner + 1] = x[2 * inner + 1] > 0 ? a.right[inner] + b.right[inner] : 0;
 }
 
-/* col2im the other way round: writes rows 2 begin .. 2 end - 1 of the image, each number once. An even row was under
- * the middle row of the kernel only, an odd one under the last row of one output row and the first row of the next one,
- * so that columns have output rows begin .. end, or to the last. */
+/* col2im by gathering: writes rows 2 begin .. 2 end - 1 of the image, each number once. An even row was covered by the
+ * middle kernel row only, an odd one by the last kernel row of one output row and the first kernel row of the next. So
+ * columns must hold output rows begin .. end, if the image has that many. */
 static void gather_rows(const struct convolve_work *w, const struct gradient_columns *columns, int image, int begin,
                         int end)
 {
@@ -304,7 +303,7 @@ static void gather_rows(const struct convolve_work *w, const struct gradient_col
         }
 }
 
-/* Computes columns of gradients of rows begin .. end-1. */
+/* Computes the columns of gradients for rows begin .. end-1. */
 static void columns_of_gradients(const struct convolve_work *w, int image, int begin, int end, weir_real *to,
                                  size_t tap)
 {
@@ -316,8 +315,8 @@ static void columns_of_gradients(const struct convolve_work *w, int image, int b
                       (int)tap);
 }
 
-/* The thread's rows of the image, band by band. A band needs the output row behind it too, which becomes the first row
- * of the next band's columns. */
+/* Computes the thread's image rows band by band. A band also needs the next output row, which becomes the first row of
+ * the next band's columns. */
 static void image_part(const struct convolve_work *w, int part, int parts)
 {
     const struct weir_convolution *c = w->c;
@@ -328,7 +327,7 @@ static void image_part(const struct convolve_work *w, int part, int parts)
         columns_of_gradients(w, rows.image, rows.begin, rows.begin + 1, columns, tap);
         for (int row = rows.begin, end; row < rows.end; row = end) {
             end = row + band_rows(c) < rows.end ? row + band_rows(c) : rows.end;
-            int known = end < c->out_height ? end + 1 : end; /* columns hold rows row .. known-1; the first is there */
+            int known = end < c->out_height ? end + 1 : end; /* columns hold rows row .. known-1 */
             if (row + 1 < known)
                 columns_of_gradients(w, rows.image, row + 1, known, columns + width, tap);
             gather_rows(w, &(struct gradient_columns){columns, tap, row}, rows.image, row, end);

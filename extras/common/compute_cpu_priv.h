@@ -1,4 +1,4 @@
-/* compute_cpu_priv.h: what the two files of the CPU's backend share. */
+/* compute_cpu_priv.h: shared by the two files of the CPU backend. */
 #ifndef WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 #define WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 
@@ -9,7 +9,7 @@
 struct weir_cpu {
     struct weir_blas blas;
     struct weir_team *team;
-    /* Of each thread scratch_numbers numbers, one after the other: columns of a band of rows, gradients of weights. */
+    /* scratch_numbers per thread: columns of a band of rows, gradients of weights. */
     weir_real *scratch;
     size_t scratch_numbers;
     weir_real sent[WEIR_SENT_MAX]; /* by turns */
@@ -17,7 +17,7 @@ struct weir_cpu {
     char description[96];
 };
 
-/* So many zeros, aligned to a cache line; NULL when there is no memory. free gives them back. */
+/* Allocates zeroed numbers, aligned to a cache line; release with free. NULL: out of memory. */
 weir_real *weir_cpu_allocate(size_t numbers);
 
 /* Members of weir_compute_cpu (compute_cpu_convolve.c). */

@@ -1,12 +1,11 @@
-/* compute_ops.h: what a backend computes for the networks of workloads/: matrix products, convolutions, and the few
- * functions between them.
+/* compute_ops.h: the operations of a backend for networks: matrix products, convolutions, and the functions between
+ * them.
  *
- * Memory is the device's: the caller adds to its pointers and reads none of it, unless by copy_out. Calls are done in
- * the order in which they are made, as on a stream, and may return before they are done; copy_out waits. Numbers are
- * weir_real, matrices are stored by rows, ld is the distance from row to row, images are [channels, height, width] and
- * dense. What a convolution gives, and the gradient of it, goes only where another convolution or a pool takes it: a
- * backend may have smaller numbers there. An argument "gradient" is added to where it belongs to parameters, and
- * overwritten elsewhere. One thread uses a context.
+ * Memory belongs to the device: the caller does pointer arithmetic, and reads it through copy_out only. Calls run in
+ * order, as on a stream, and may return early; copy_out waits. Numbers are weir_real, matrices are stored by rows, ld
+ * is the distance between rows, images are dense [channels, height, width]. The output of a convolution, and its
+ * gradient, is read only by another convolution or a pool: a backend may store it in a smaller type. An argument
+ * "gradient" is added to for parameters, and overwritten otherwise. One thread uses a context.
  *
  * A new backend is a file with a struct weir_compute_ops, its extern below, its row in compute.c, a line of CMake and a
  * test. */
@@ -22,17 +21,16 @@
 
 enum { WEIR_SENT_MAX = 64 };
 
-/* A convolution of 3x3 with a stride of 2 and a border of one zero around the image, the only kind that the networks
- * have: it halves both sides, rounded up. */
+/* A 3x3 convolution with stride 2 and padding 1, the only kind in these networks: it halves both sides, rounded up. */
 enum { WEIR_KERNEL = 3 };
 struct weir_convolution {
-    int channels, height, width; /* of what comes in */
-    int filters;                 /* the channels of what comes out */
+    int channels, height, width; /* input */
+    int filters;                 /* output channels */
     int out_height, out_width;   /* (height + 1) / 2, (width + 1) / 2 */
-    int images;                  /* 1: x are images; 0: what a convolution gave */
+    int images;                  /* 1: x are images; 0: x is the output of a convolution */
 };
 
-/* c = a b + beta c, of m rows and n columns; k numbers are summed up for each. */
+/* c = a b + beta c, with m rows and n columns, and k products per sum. */
 struct weir_gemm {
     bool transpose_a, transpose_b; /* a is stored as [k, m], b as [n, k] */
     int m, n, k;
@@ -45,61 +43,60 @@ struct weir_gemm {
 
 struct weir_adamw {
     double learning_rate, weight_decay, beta1, beta2, eps;
-    uint64_t step; /* the number of this step, from 1 */
+    uint64_t step; /* number of this step, from 1 */
 };
 
 struct weir_compute_config {
-    int threads;  /* of the CPU, at least 1; fewer where a library allows no more */
-    int gpu;      /* which one, from 0 */
-    void *stream; /* of that GPU (cudaStream_t): all is queued on it; NULL: one of the backend's own */
-    bool amp; /* products and convolutions of float16, sums of float32, and a dynamic loss scale; the CPU has none */
+    int threads;  /* CPU threads, at least 1; the library may allow fewer */
+    int gpu;      /* index, from 0 */
+    void *stream; /* stream (cudaStream_t) for all work; NULL: the backend's own */
+    bool amp;     /* float16 products and convolutions, float32 sums, dynamic loss scale; not on the CPU */
 };
 
-/* Where the loss scale is: it is halved, and the step is left out, when a gradient is not finite, and doubled after
- * 2000 steps in a row that were none of these (Micikevicius et al. 2018; the numbers are torch.amp.GradScaler's). */
+/* State of the loss scale. A non-finite gradient halves it and skips the step; 2000 finite steps in a row double it
+ * (Micikevicius et al. 2018, with the constants of torch.amp.GradScaler). */
 struct weir_loss_scale {
     double scale;     /* 1 without amp */
-    uint64_t growth;  /* steps since it changed */
-    uint64_t skipped; /* steps that were left out so far */
+    uint64_t growth;  /* steps since the last change */
+    uint64_t skipped; /* skipped steps */
 };
 
 struct weir_compute_ops {
     const char *name, *summary;
-    const char *why_not; /* not built in: the reason; the functions are NULL then */
-    /* Memory is the host's: what it holds can be read, and written, between calls. */
+    const char *why_not; /* reason if not built in; the functions are NULL then */
+    /* Memory is host memory, which the caller may read and write between calls. */
     bool host_memory;
-    /* A group of images goes through all layers of an encoder before the next: as many as have activations of about so
-     * many bytes. */
+    /* Target size of a group's activations: images pass through the encoder in groups of about so many bytes. */
     size_t group_bytes;
 
-    /* 0; -ENOENT (a library is not there), -ENOMEM, -EAGAIN (threads), -ENODEV (the GPU is not there). */
+    /* 0, -ENOENT (missing library), -ENOMEM, -EAGAIN (threads) or -ENODEV (no such GPU). */
     int (*open)(void **self, const struct weir_compute_config *config, struct weir_err *err);
     /* Accepts NULL. */
     void (*close)(void *self);
-    /* "OpenBLAS 0.3.21, 2 threads"; lent until close. */
+    /* Returns a name such as "OpenBLAS 0.3.21, 2 threads", lent until close. */
     const char *(*describe)(const void *self);
-    /* Waits for all calls. 0, or what went wrong in one of them, which have no results of their own: -EIO (the GPU is
-     * lost, a kernel faulted), -ENOMEM. What was computed since is worth nothing then. */
+    /* Waits for all calls. 0, or the error of one of them, as calls return none: -EIO (GPU lost, kernel fault) or
+     * -ENOMEM. Results since that call are invalid. */
     int (*finish)(void *self, struct weir_err *err);
 
     /* ---- memory ---- */
-    /* What is free, for all that is allocated; 0 = not known. */
+    /* Returns the bytes available for allocations; 0 = unknown. */
     uint64_t (*available_bytes)(void *self);
-    /* So many zeros; NULL when there is no memory. release accepts NULL, and waits where memory may be in use. */
+    /* Allocates zeroed numbers; NULL: out of memory. release accepts NULL, and waits for work that uses the memory. */
     weir_real *(*allocate)(void *self, size_t numbers);
     void (*release)(void *self, weir_real *memory);
-    /* from is the host's, and not read any more on return. */
+    /* Copies from host memory, which may be reused on return. */
     void (*copy_in)(void *self, weir_real *to, const float *from, size_t numbers);
-    /* Zeros when something went wrong, which finish tells. */
+    /* Copies to host memory. Writes zeros after an error, which finish returns. */
     void (*copy_out)(void *self, weir_real *to, const weir_real *from, size_t numbers);
-    /* The number there goes to the host behind what was called before; receive gives such numbers in the order in which
-     * they were sent: 1 with the next one, 0 when it is not there yet (or none is sent), or as finish. wait: for it. At
-     * most WEIR_SENT_MAX are under way. */
+    /* send queues a copy of one number to the host, after all earlier calls. receive returns the numbers in order: 1
+     * with the next one, 0 if none has arrived or none was sent, or an error as finish. With wait it waits. At most
+     * WEIR_SENT_MAX may be in flight. */
     void (*send)(void *self, const weir_real *number);
     int (*receive)(void *self, bool wait, weir_real *number, struct weir_err *err);
-    /* weights[i] = is_pad[i] ? 0 : 1; is_pad is the device's. */
+    /* weights[i] = is_pad[i] ? 0 : 1; is_pad is device memory. */
     void (*weigh)(void *self, size_t rows, const uint8_t *is_pad, weir_real *weights);
-    /* x = scale x + shift, so many times over, in one go. */
+    /* Applies x = scale x + shift the given number of times, in one pass. */
     void (*affine)(void *self, size_t numbers, double scale, double shift, int times, weir_real *x);
 
     /* ---- linear layers ---- */
@@ -118,39 +115,39 @@ struct weir_compute_ops {
      */
     void (*convolve)(void *self, const struct weir_convolution *convolution, int n, const weir_real *x, size_t x_stride,
                      const weir_real *weight, const weir_real *bias, weir_real *y);
-    /* dy is the gradient before the ReLU. Adds those of weight and bias. dx, unless NULL, is that of what the ReLU in
-     * front of x was given: 0 where x is 0. */
+    /* dy is the gradient before the ReLU. Adds the gradients of weight and bias. dx, unless NULL, is the gradient
+     * before the preceding ReLU: 0 where x is 0. */
     void (*convolve_backward)(void *self, const struct weir_convolution *convolution, int n, const weir_real *x,
                               size_t x_stride, const weir_real *weight, const weir_real *dy, weir_real *weight_gradient,
                               weir_real *bias_gradient, weir_real *dx);
     /* y[n, channels] = mean over the pixels of x[n, channels, pixels]. */
     void (*average_pool)(void *self, int n, int channels, int pixels, const weir_real *x, weir_real *y, int ld);
-    /* dx is the gradient of what the ReLU in front of x was given. */
+    /* dx is the gradient before the preceding ReLU. */
     void (*average_pool_backward)(void *self, int n, int channels, int pixels, const weir_real *x, const weir_real *dy,
                                   int ld, weir_real *dx);
 
     /* ---- loss and optimiser ---- */
-    /* Mean of |y - wanted| over the rows whose weight is not 0: loss[0]. loss[1] is 1 / the number of its values, which
-     * the backward needs. Both are 0 when there is no such row. */
+    /* loss[0] is the mean of |y - wanted| over rows with a nonzero weight; loss[1] is 1 / the number of these values,
+     * for the backward pass. Both are 0 without such rows. */
     void (*l1)(void *self, int rows, int columns, const weir_real *y, const weir_real *wanted, const weir_real *weights,
                weir_real *loss);
     /* dy = scale * d loss / dy */
     void (*l1_backward)(void *self, int rows, int columns, const weir_real *y, const weir_real *wanted,
                         const weir_real *weights, const weir_real *loss, double scale, weir_real *dy);
-    /* With amp the loss scale multiplies what l1_backward gives, and adamw divides by it. */
+    /* With amp, l1_backward multiplies by the loss scale and adamw divides by it. */
     void (*loss_scale)(void *self, struct weir_loss_scale *now);
     void (*set_loss_scale)(void *self, const struct weir_loss_scale *scale);
-    /* AdamW with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), as torch.optim.AdamW computes it.
-     * Sets the gradients to 0. */
+    /* AdamW with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), as in torch.optim.AdamW. Resets the
+     * gradients to 0. */
     void (*adamw)(void *self, const struct weir_adamw *adamw, size_t numbers, weir_real *parameters,
                   weir_real *gradients, weir_real *mean, weir_real *variance);
 };
 
 extern const struct weir_compute_ops weir_compute_cpu;
 
-/* Row i of the table; NULL past the end. The first one is the default. The CUDA module has one more. */
+/* Returns row i of the table, NULL past the end. Row 0 is the default; the CUDA module adds one. */
 const struct weir_compute_ops *weir_compute_ops_at(int row);
-/* That of the CUDA module. NULL and err: -ENODEV (there is none), -ENOTSUP (it computes no networks). */
+/* Returns the CUDA module's backend. NULL: err has -ENODEV (no module) or -ENOTSUP (module without networks). */
 const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err);
 
 #endif

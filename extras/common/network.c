@@ -124,7 +124,8 @@ static void forward_layer(const struct weir_network *network, const struct weir_
     }
 }
 
-/* What a layer reads and writes for the samples from first on: the arguments of forward and backward at the ends. */
+/* Input and output of a layer for samples from first on, at the ends of the network the arguments of forward and
+ * backward. */
 struct ends {
     const weir_real *x;
     size_t ldx;
@@ -145,7 +146,7 @@ static struct ends ends_of(const struct weir_network *network, int i, int first,
         ends.ldy = layer->numbers;
     }
     ends.x += (size_t)first * ends.ldx;
-    if (ends.y) /* backward has none of the last layer; nothing is added to a null pointer, not even 0 */
+    if (ends.y) /* backward has no y for the last layer, and even adding 0 to a null pointer is undefined */
         ends.y += (size_t)first * ends.ldy;
     return ends;
 }

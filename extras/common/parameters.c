@@ -35,7 +35,7 @@ int weir_parameters_add(struct weir_parameters *parameters, const char *name, in
     struct weir_parameter *weight = add_one(parameters, name, "weight");
     end_one(parameters, weight, ndim, shape);
     double fan_in = (double)(weight->count / (size_t)shape[0]);
-    weight->bound = sqrt(6 / fan_in); /* a uniform distribution from -b to b has the variance b^2 / 3 */
+    weight->bound = sqrt(6 / fan_in); /* a uniform distribution from -b to b has variance b^2 / 3 */
     end_one(parameters, add_one(parameters, name, "bias"), 1, shape);
     return parameters->n - 2;
 }
@@ -67,7 +67,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* From -1 to 1, without 1. */
+/* Returns a number from -1 (inclusive) to 1 (exclusive). */
 static double next_uniform(uint64_t *state)
 {
     return (double)(next_random(state) >> 11) * 0x1p-52 - 1;

@@ -1,5 +1,5 @@
-/* real.h: the number that the engine computes with. It is float; tests compile the engine once more for double, so that
- * gradients can be compared with finite differences. */
+/* real.h: the engine's number type, float. Tests also compile the engine for double, to compare gradients with finite
+ * differences. */
 #ifndef WEIR_EXTRAS_COMMON_REAL_H
 #define WEIR_EXTRAS_COMMON_REAL_H
 

@@ -15,12 +15,12 @@ struct member {
 };
 
 struct weir_team {
-    int size, started; /* threads, and how many of them beside the caller run */
+    int size, started; /* threads, and those started besides the caller */
     void (*work)(void *user, int part, int parts);
     void *user;
     bool ends;
-    _Atomic uint32_t round; /* pieces of work so far; its store releases the fields above */
-    _Atomic int left;       /* members that have not finished this round */
+    _Atomic uint32_t round; /* tasks so far; its store releases the fields above */
+    _Atomic int left;       /* members still busy in this round */
     struct weir_eventcount begun, finished;
     struct member members[];
 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The encoder's convolutions, and what they give to the head; what the state becomes there. */
+/* Filters of the encoder's convolutions; features per camera and of the state. */
 static const int encoder_filters[] = {16, 32, 64, 64};
 enum {
     ENCODER_LAYERS = sizeof encoder_filters / sizeof *encoder_filters,
@@ -20,7 +20,7 @@ enum {
     BATCH_MAX = 1 << 14,
 };
 
-/* An array of the policy, and how many numbers it has. */
+/* A device array of the policy. */
 struct array {
     weir_real **numbers;
     size_t count;
@@ -29,26 +29,26 @@ struct array {
 enum { FIXED_ARRAYS = 10, ARRAYS = FIXED_ARRAYS + WEIR_POLICY_CAMERAS_MAX };
 
 struct weir_policy {
-    struct weir_policy_config config; /* without the cameras' names */
+    struct weir_policy_config config; /* camera names are not kept */
     const struct weir_compute_ops *ops;
     void *self;
     struct weir_parameters parameters;
     struct weir_network encoders[WEIR_POLICY_CAMERAS_MAX], state, head;
-    int features, outputs;       /* numbers of a sample that go into the head and come out of it */
+    int features, outputs;       /* inputs and outputs of the head, per sample */
     struct array arrays[ARRAYS]; /* those below */
-    weir_real *gradients[2];     /* that the networks share */
+    weir_real *gradients[2];     /* shared by the networks */
     /* of batch_max samples */
-    weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL when they are read where they are */
+    weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL if inputs are read in place */
     weir_real *states, *actions;                /* likewise */
     weir_real *joined, *joined_gradients, *predicted, *predicted_gradients, *weights;
     weir_real *loss;
-    weir_real *mirror; /* on a GPU: what weir_policy_arrays lends */
-    /* of the last forward */
+    weir_real *mirror; /* GPU only: host memory lent by weir_policy_arrays */
+    /* samples of the last forward */
     int n;
     const weir_real *x[WEIR_POLICY_CAMERAS_MAX];
     size_t x_stride[WEIR_POLICY_CAMERAS_MAX];
     const weir_real *state_x, *wanted;
-    int accumulated; /* backwards since the last change */
+    int accumulated; /* backward passes since the last update */
     uint64_t steps;
 };
 
@@ -133,7 +133,7 @@ static void build(struct weir_policy *policy, const struct weir_policy_config *c
     weir_network_add_linear(&policy->head, "head.4", config->feedforward_dim, policy->outputs, false);
 }
 
-/* Inputs are read where they are. */
+/* Whether inputs are read in place. */
 static bool in_place(void)
 {
     return sizeof(weir_real) == sizeof(float);
@@ -145,7 +145,7 @@ static size_t image_numbers(const struct weir_policy *policy, int camera)
     return 3 * (size_t)of->height * (size_t)of->width;
 }
 
-/* Chooses the networks' groups of samples. Returns how many numbers each of their gradients takes. */
+/* Chooses the networks' group sizes. Returns the numbers that each gradient buffer must hold. */
 static size_t plan_networks(struct weir_policy *policy)
 {
     int batch = policy->config.batch_max;
@@ -180,7 +180,7 @@ static void list_arrays(struct weir_policy *policy)
             (struct array){&policy->images[i], in_place() ? 0 : batch * image_numbers(policy, i)};
 }
 
-/* Refuses what is more than the machine has free. The ranges of check_config keep all products far below 2^63. */
+/* Refuses a policy larger than the available memory. The ranges of check_config keep all products far below 2^63. */
 static int check_memory(const struct weir_policy *policy, struct weir_err *err)
 {
     size_t batch = (size_t)policy->config.batch_max;
@@ -278,7 +278,7 @@ static const weir_real *as_real(const float *data)
     return (const weir_real *)(const void *)data;
 }
 
-/* Where the backend finds a camera's images. */
+/* Makes a camera's images available to the backend. */
 static void take_images(struct weir_policy *policy, const struct weir_policy_images *images, int camera)
 {
     size_t numbers = image_numbers(policy, camera);
@@ -294,7 +294,7 @@ static void take_images(struct weir_policy *policy, const struct weir_policy_ima
     policy->x_stride[camera] = numbers;
 }
 
-/* Where it finds what is dense. copy: memory for it, where it has to be converted. */
+/* Makes dense numbers available to the backend; copy is memory for their conversion, if needed. */
 static const weir_real *take_numbers(struct weir_policy *policy, const float *data, size_t numbers, weir_real *copy)
 {
     if (in_place())
@@ -415,7 +415,7 @@ const char *weir_policy_engine(const struct weir_policy *policy)
 /* Parameters, means and variances. */
 enum { KINDS = 3 };
 
-/* Where each kind can be read; on a GPU, copies of them in the mirror. False: out of memory. */
+/* Gets host pointers to each kind; on a GPU, to copies in the mirror. Returns false when out of memory. */
 static bool host_numbers(struct weir_policy *policy, weir_real *numbers[KINDS])
 {
     const struct weir_parameters *parameters = &policy->parameters;

@@ -42,7 +42,7 @@ static bool is_utf8(const char *text)
     return left == 0 && n > 0;
 }
 
-/* What is read again is what was written: no name stands for two arrays, and none changes as it becomes JSON. */
+/* Checks that names are unique and survive JSON unchanged. */
 static int check_names(const char *path, const struct weir_safetensor *tensors, int n,
                        const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err)
 {
@@ -91,11 +91,11 @@ static void put_header(FILE *out, const struct weir_safetensor *tensors, int n,
         weir_json_end(&json, '}');
     }
     weir_json_end(&json, '}');
-    for (long bytes = ftell(out); bytes % LENGTH_BYTES != 0; bytes++) /* so that the arrays are aligned */
+    for (long bytes = ftell(out); bytes % LENGTH_BYTES != 0; bytes++) /* pads, so that the arrays are aligned */
         putc(' ', out);
 }
 
-/* The header in memory, which the caller frees. */
+/* Builds the header; the caller frees it. */
 static int make_header(char **header, size_t *bytes, const struct weir_safetensor *tensors, int n,
                        const struct weir_safetensors_meta *meta, int n_meta)
 {
@@ -120,12 +120,12 @@ static int put_file(int fd, const char *header, size_t header_bytes, const struc
         rc = weir_write_at(fd, at, tensors[i].data, bytes);
         at += bytes;
     }
-    if (rc == 0 && fsync(fd) != 0 && errno != EINVAL) /* EINVAL: a file system that keeps nothing */
+    if (rc == 0 && fsync(fd) != 0 && errno != EINVAL) /* EINVAL: this file system cannot sync */
         rc = -errno;
     return rc;
 }
 
-/* The file as it will be, under this name. */
+/* Writes the complete file under the name "partial". */
 static int write_partial(const char *partial, const struct weir_safetensor *tensors, int n,
                          const struct weir_safetensors_meta *meta, int n_meta)
 {
@@ -165,7 +165,7 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
     rc = weir_safetensors_check(path, err);
     if (rc < 0)
         return rc;
-    char *target = weir_output_resolve(path); /* of a link: the link stays */
+    char *target = weir_output_resolve(path); /* resolves a link, so that the link remains */
     rc = target ? 0 : -errno;
     if (rc == 0 && asprintf(&partial, "%s.partial", target) < 0)
         rc = -ENOMEM;
@@ -185,7 +185,7 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
 
 /* ---- reading ---- */
 
-/* Where an array lies, from the end of the header. */
+/* Range of an array, counted from the end of the header. */
 struct place {
     const char *name;
     uint64_t begin, end;
@@ -195,9 +195,9 @@ struct reading {
     const char *path;
     struct weir_err *err;
     int fd;
-    uint64_t header_bytes, data_bytes; /* of the file */
+    uint64_t header_bytes, data_bytes; /* sizes in the file */
     json_t *root;
-    struct place *places; /* of each tensor */
+    struct place *places; /* one per tensor */
 };
 
 static int refuse(const struct reading *r, const char *name, const char *what)
@@ -222,7 +222,7 @@ static int open_file(struct reading *r)
 {
     struct stat st;
     uint8_t length[LENGTH_BYTES];
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* no wait for the writer of a pipe */
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a pipe */
     if (r->fd < 0)
         return weir_err_set(r->err, -errno, "%s: cannot be opened: %s; %s", r->path, strerror(errno),
                             weir_open_advice(-errno));
@@ -296,7 +296,7 @@ static int check_tensor(const struct reading *r, const struct weir_safetensor *t
     return 0;
 }
 
-/* The file has no arrays but these. */
+/* Checks that the file has no other arrays. */
 static int check_others(const struct reading *r, const struct weir_safetensor *tensors, int n)
 {
     bool has_metadata = json_object_get(r->root, METADATA);
@@ -312,7 +312,7 @@ static int check_others(const struct reading *r, const struct weir_safetensor *t
         if (!known)
             return refuse(r, key, "is none of this model's; is the file another model's?");
     }
-    return 0; /* a name that was asked for twice: these overlap */
+    return 0; /* a name given twice: these overlap */
 }
 
 static int by_place(const void *a, const void *b)
@@ -321,7 +321,8 @@ static int by_place(const void *a, const void *b)
     return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin) : (x->end > y->end) - (x->end < y->end);
 }
 
-/* Arrays follow each other and fill the file: the format has no gaps, so that a file hides nothing. Sorts a copy. */
+/* Checks that arrays are contiguous and fill the file, as the format requires, so that a file hides nothing. Sorts a
+ * copy. */
 static int check_order(const struct reading *r, int n)
 {
     uint64_t at = 0;

@@ -1,9 +1,9 @@
-/* safetensors.h: named arrays of float32 in one file, in the format of https://github.com/huggingface/safetensors (the
- * section "Format" of its README): the length of a JSON header in 8 bytes (little-endian), the header, the arrays. The
- * header gives for each name the type of the elements, the shape and where the array lies; arrays follow each other
- * without gaps, in C order. The header's "__metadata__" has texts by key.
+/* safetensors.h: named float32 arrays in one file, in the format of https://github.com/huggingface/safetensors (section
+ * "Format" of its README): the length of a JSON header in 8 bytes (little-endian), the header, the arrays. For each
+ * name the header has the element type, the shape and the position of the array. Arrays are contiguous, in C order.
+ * "__metadata__" in the header maps keys to texts.
  *
- * Any thread; one at a time writes a path. */
+ * Any thread; one writer per path. */
 #ifndef WEIR_EXTRAS_TRAIN_SAFETENSORS_H
 #define WEIR_EXTRAS_TRAIN_SAFETENSORS_H
 
@@ -13,12 +13,12 @@
 
 enum { WEIR_SAFETENSOR_DIMS = 4, WEIR_SAFETENSORS_TEXT = 128 };
 
-/* Everything is borrowed for the call. */
+/* All pointers are borrowed for the call. */
 struct weir_safetensor {
     const char *name;                    /* UTF-8 */
     int ndim;                            /* 0 (one value) .. WEIR_SAFETENSOR_DIMS */
-    int64_t shape[WEIR_SAFETENSOR_DIMS]; /* from 0 */
-    float *data; /* of shape. Writing does not change it; reading puts the values there. NULL: shape has a 0 */
+    int64_t shape[WEIR_SAFETENSOR_DIMS]; /* each at least 0 */
+    float *data;                         /* values; input of a write, output of a read. NULL if shape has a 0 */
 };
 
 struct weir_safetensors_meta { /* an entry of "__metadata__" */
@@ -26,22 +26,21 @@ struct weir_safetensors_meta { /* an entry of "__metadata__" */
     char value[WEIR_SAFETENSORS_TEXT];
 };
 
-/* -EINVAL with a line when something stands at path that weir_safetensors_write would not replace. */
+/* -EINVAL if path exists and weir_safetensors_write would refuse to replace it. */
 int weir_safetensors_check(const char *path, struct weir_err *err);
-/* Writes the arrays in their order and the metadata into PATH.partial, which replaces path once it is on the storage.
- * So path is the old file or the new one, whatever happens; after an error PATH.partial is removed (a process that is
- * killed leaves it, and the next call overwrites it). 0; -EINVAL when a name is empty, not UTF-8, given twice or
- * "__metadata__", or path is there and is not a file; or what the system reports. err names path and what to do. */
+/* Writes the arrays in order, and the metadata, to PATH.partial, which replaces path once it is on the storage. So path
+ * is always the old file or the new one. After an error PATH.partial is removed; a killed process leaves it, and the
+ * next call overwrites it. 0, -EINVAL (a name is empty, not UTF-8, given twice or "__metadata__"; path exists and is
+ * not a regular file) or a system error. err names path and what to do. */
 int weir_safetensors_write(const char *path, const struct weir_safetensor *tensors, int n,
                            const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 
-/* Fills the arrays, and the values of the metadata whose keys are given (empty where the file has none). The file must
- * hold exactly these arrays, in any order; tensors NULL: the metadata alone is read, whatever the arrays. Every byte of
- * it is taken for hostile: lengths are bounded before anything is allocated, and all is checked before the first value
- * is stored, so that after -EINVAL nothing is changed. 0; -EINVAL, naming path and array, when one is missing or was
- * not asked for, is not of float32, has another shape, lies outside the file or overlaps another, when a wanted
- * metadata value is no text that fits, or when path is no such file; -ENOMEM; or what the system reports of opening and
- * reading it: a read that fails may leave arrays partly filled. */
+/* Reads the arrays, and the metadata values of the given keys (empty if missing). The file must hold exactly these
+ * arrays, in any order; with tensors NULL only the metadata is read. The file is not trusted: lengths are bounded
+ * before any allocation, and everything is checked before the first value is stored, so -EINVAL changes nothing. 0,
+ * -EINVAL (err names path and array: missing, unexpected, not float32, wrong shape, out of bounds, overlapping; a
+ * metadata value that is not a text or too long; not such a file), -ENOMEM or a system error; a failed read may leave
+ * arrays partly filled. */
 int weir_safetensors_read(const char *path, const struct weir_safetensor *tensors, int n,
                           struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 

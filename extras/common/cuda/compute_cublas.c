@@ -26,11 +26,11 @@ struct weir_cublas {
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from a data pointer to a function */
+    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from a data pointer to a function pointer */
     return symbol;
 }
 
-/* The library stays open until the process ends, as its own threads and contexts may. */
+/* The library remains open until the process ends, as its threads and contexts may. */
 static int load(struct weir_cublas *blas, struct weir_err *err)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -85,7 +85,7 @@ int weir_cublas_version(const struct weir_cublas *blas)
     return version;
 }
 
-/* cuBLAS has matrices by columns: to it ours are transposed, and c' = b' a'. */
+/* cuBLAS stores matrices by columns, so ours are transposed, and c' = b' a'. */
 void weir_cublas_gemm(struct weir_cuda_compute *self, const struct weir_gemm *g, const struct weir_cublas_batch *batch)
 {
     const float one = 1, beta = g->beta;

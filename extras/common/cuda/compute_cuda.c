@@ -1,5 +1,5 @@
-/* Networks on a GPU: the functions of extras/common/compute_ops.h. Products are cuBLAS's, convolutions cuDNN's where it
- * is there, all else kernels of ours. Nothing waits for the GPU but what has to give the host a number. */
+/* Networks on a GPU: implements extras/common/compute_ops.h. Products use cuBLAS, convolutions cuDNN if available,
+ * everything else our own kernels. Only calls that return a number wait for the GPU. */
 #include "cuda/cuda_context.h"
 #include "extras/common/cuda/compute_cuda_priv.h"
 
@@ -13,7 +13,7 @@
 
 extern const struct weir_compute_ops weir_compute_cuda;
 
-static const float SCALE_FIRST = 65536; /* torch.amp.GradScaler's */
+static const float SCALE_FIRST = 65536; /* as in torch.amp.GradScaler */
 
 /* ---- errors ---- */
 
@@ -39,7 +39,7 @@ static cudaStream_t stream_of(const struct weir_cuda_compute *self)
 void *weir_cuda_compute_scratch(struct weir_cuda_compute *self, size_t bytes)
 {
     if (bytes > self->scratch_bytes && self->err.code >= 0) {
-        cudaError_t error = cudaFree(self->scratch); /* waits for what uses it */
+        cudaError_t error = cudaFree(self->scratch); /* waits for its users */
         self->scratch = NULL;
         self->scratch_bytes = 0;
         if (error == cudaSuccess)
@@ -155,7 +155,7 @@ static const char *cuda_describe(const void *self)
 
 /* ---- the host's side ---- */
 
-/* Sleeps: the cores belong to the workers. */
+/* Sleeps instead of spinning, as workers need the cores. */
 static cudaError_t wait_for(struct weir_cuda_compute *self)
 {
     cudaError_t error = cudaEventRecord(self->done, stream_of(self));
@@ -307,7 +307,7 @@ static void cuda_relu_backward(void *user, int rows, int columns, const float *y
                                "a ReLU's gradient");
 }
 
-/* What a convolution needs is taken at its first use. */
+/* Resources of a convolution are allocated at first use. */
 static int cuda_reserve(void *self, const struct weir_convolution *convolution)
 {
     (void)self;
@@ -397,7 +397,7 @@ static void cuda_loss_scale(void *user, struct weir_loss_scale *now)
     *now = (struct weir_loss_scale){scale.scale, scale.growth, scale.skipped};
 }
 
-/* A training that had no mixed precision so far has no scale to go on from. */
+/* Training without mixed precision has no scale to resume from. */
 static void cuda_set_loss_scale(void *user, const struct weir_loss_scale *given)
 {
     struct weir_cuda_compute *self = user;

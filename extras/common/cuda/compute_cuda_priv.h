@@ -1,7 +1,7 @@
-/* compute_cuda_priv.h: what the files of the CUDA backend of networks share (compute_cuda.c has its table).
+/* compute_cuda_priv.h: shared by the files of the CUDA backend for networks (table in compute_cuda.c).
  *
- * The results of convolutions, and their gradients, are read by this backend alone: with mixed precision and cuDNN they
- * are float16 where the table says weir_real, in the first half of the memory. All else is float32. */
+ * Only this backend reads the outputs of convolutions and their gradients: with mixed precision and cuDNN they are
+ * float16 in the first half of the weir_real memory. Everything else is float32. */
 #ifndef WEIR_EXTRAS_COMMON_CUDA_COMPUTE_CUDA_PRIV_H
 #define WEIR_EXTRAS_COMMON_CUDA_COMPUTE_CUDA_PRIV_H
 
@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* The loss scale as the GPU keeps it, so that no step has to wait for the host. */
+/* The loss scale in GPU memory, so that no step waits for the host. */
 struct weir_cuda_scale {
     float scale;
     uint32_t growth;
     uint64_t skipped;
-    uint32_t not_finite; /* gradients were, in this step */
+    uint32_t not_finite; /* this step had a non-finite gradient */
 };
 
 struct weir_cublas; /* compute_cublas.c */
@@ -25,36 +25,37 @@ struct weir_cudnn;  /* compute_cudnn.c */
 struct weir_cuda_compute {
     void *stream; /* cudaStream_t */
     bool own_stream, amp;
-    void *context_before; /* what the thread had current */
+    void *context_before; /* the thread's previous context */
     char gpu[160];        /* "GPU 0 (NVIDIA H200)" */
     char description[320];
-    struct weir_err err; /* the first one; nothing more is queued after it */
+    struct weir_err err; /* the first error; nothing is queued after it */
     struct weir_cublas *blas;
-    struct weir_cudnn *dnn; /* NULL: convolutions are matrix products */
-    bool half;              /* results of convolutions are float16 */
+    struct weir_cudnn *dnn; /* NULL: convolutions use matrix products */
+    bool half;              /* outputs of convolutions are float16 */
     struct weir_cuda_scale *scale;
-    void *scratch; /* for one call */
+    void *scratch; /* for a single call */
     size_t scratch_bytes;
-    float *sent; /* pinned, WEIR_SENT_MAX of them, by turns */
+    float *sent; /* pinned ring of WEIR_SENT_MAX numbers */
     void *sent_events[WEIR_SENT_MAX];
     unsigned sent_count, received_count;
     void *done; /* event */
 };
 
-/* Notes the first error; error is a cudaError_t, doing "a product". False: there is one, this or an earlier one. */
+/* Records the first error; error is a cudaError_t, doing e.g. "a product". Returns false after this or an earlier
+ * error. */
 bool weir_cuda_compute_fine(struct weir_cuda_compute *self, int error, const char *doing);
-/* The same of a library's status, of which 0 is fine. */
+/* The same for a library status, where 0 is success. */
 bool weir_cuda_compute_library(struct weir_cuda_compute *self, int status, const char *library, const char *doing);
-/* So many bytes until the next call, NULL after an error. */
+/* Returns scratch memory until the next call; NULL after an error. */
 void *weir_cuda_compute_scratch(struct weir_cuda_compute *self, size_t bytes);
 
 /* ---- compute_cublas.c ---- */
 
-/* 0; -ENOENT: libcublas is not there, -ENODEV: it cannot be used. */
+/* 0, -ENOENT (no libcublas) or -ENODEV (unusable). */
 int weir_cublas_open(struct weir_cublas **out, void *stream, bool amp, struct weir_err *err);
 void weir_cublas_close(struct weir_cublas *blas);
 int weir_cublas_version(const struct weir_cublas *blas);
-/* A product as weir_compute_ops.gemm has it, and so many of them: matrices of the i-th are i strides further on. */
+/* A batch of products as in weir_compute_ops.gemm; matrix i is offset by i strides. */
 struct weir_cublas_batch {
     int count;
     int64_t stride_a, stride_b, stride_c;
@@ -64,13 +65,13 @@ void weir_cublas_gemm(struct weir_cuda_compute *self, const struct weir_gemm *ge
 
 /* ---- compute_cudnn.c ---- */
 
-/* 0; -ENOENT: libcudnn is not there; err says where it was looked for. */
+/* 0 or -ENOENT (no libcudnn; err lists the places searched). */
 int weir_cudnn_open(struct weir_cudnn **out, void *stream, bool half, struct weir_err *err);
 void weir_cudnn_close(struct weir_cudnn *dnn);
 int weir_cudnn_version(const struct weir_cudnn *dnn);
 void weir_cudnn_convolve(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,
                          size_t x_stride, const float *weight, const float *bias, float *y);
-/* Adds the gradient of weight; dx, unless NULL, is without regard of the ReLU. */
+/* Adds the gradient of weight. dx, unless NULL, ignores the ReLU. */
 void weir_cudnn_convolve_backward(struct weir_cuda_compute *self, const struct weir_convolution *c, int n,
                                   const float *x, size_t x_stride, const float *weight, const float *dy,
                                   float *weight_gradient, float *dx);
@@ -89,9 +90,9 @@ void weir_im2col_convolve_backward(struct weir_cuda_compute *self, const struct 
 int weir_kernel_bias_relu(int rows, int columns, const float *bias, bool relu, float *y, int ld, void *stream);
 int weir_kernel_bias_gradient(int rows, int columns, const float *dy, int ld, float *gradient, void *stream);
 int weir_kernel_relu_backward(int rows, int columns, const float *y, float *dy, int ld, void *stream);
-/* Of images of channels planes: y = relu(y + bias). */
+/* y = relu(y + bias) for images of channels planes. */
 int weir_kernel_plane_bias_relu(int n, int channels, int pixels, const float *bias, void *y, bool half, void *stream);
-/* Adds the sum of each channel. partial: room for channels * WEIR_PLANE_PARTS floats. */
+/* Adds the sum of each channel. partial has room for channels * WEIR_PLANE_PARTS floats. */
 enum { WEIR_PLANE_PARTS = 64 };
 int weir_kernel_plane_sums(int n, int channels, int pixels, const void *dy, bool half, float *partial, float *gradient,
                            void *stream);
@@ -101,18 +102,18 @@ int weir_kernel_average_pool(int planes, int channels, int pixels, const void *x
                              void *stream);
 int weir_kernel_average_pool_backward(int planes, int channels, int pixels, const void *x, const float *dy, int ld,
                                       void *dx, bool half, void *stream);
-/* rows of float, stride apart, become dense float16. */
+/* Converts float rows, stride apart, to dense float16. */
 int weir_kernel_to_half(int rows, size_t columns, const float *from, size_t stride, void *to, void *stream);
 /* to += from, float16. */
 int weir_kernel_add_half(size_t numbers, const void *from, float *to, void *stream);
-/* columns[(channel, tap), pixel] of each of n images, for 3x3 kernels of stride 2 and a border of one; and back, summed
- * up. */
+/* columns[(channel, tap), pixel] for each of n images, for 3x3 kernels with stride 2 and padding 1; col2im is the
+ * reverse, with sums. */
 int weir_kernel_im2col(const struct weir_convolution *c, int n, const float *x, size_t x_stride, float *columns,
                        void *stream);
 int weir_kernel_col2im(const struct weir_convolution *c, int n, const float *columns, float *dx, void *stream);
 int weir_kernel_weigh(size_t rows, const uint8_t *is_pad, float *weights, void *stream);
 int weir_kernel_affine(size_t numbers, float scale, float shift, int times, float *x, void *stream);
-/* partial: room for 2 * WEIR_L1_PARTS doubles. */
+/* partial has room for 2 * WEIR_L1_PARTS doubles. */
 enum { WEIR_L1_PARTS = 256 };
 int weir_kernel_l1(int rows, int columns, const float *y, const float *wanted, const float *weights, double *partial,
                    float *loss, void *stream);

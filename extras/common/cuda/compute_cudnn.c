@@ -1,6 +1,5 @@
-/* Convolutions by cuDNN, which is opened when a network is first computed on a GPU and never linked. float32 is
- * computed as TF32 where the GPU has it, as PyTorch does by default. Among cuDNN's algorithms those are taken that give
- * the same bits each time. */
+/* Convolutions by cuDNN, which is opened at first use and never linked. float32 is computed as TF32 where the GPU
+ * supports it, as in PyTorch. Only deterministic algorithms are used. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <dlfcn.h>
@@ -41,7 +40,7 @@ struct functions {
     __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
 };
 
-/* How a convolution of so many images is computed. */
+/* How to compute a convolution of a given number of images. */
 struct plan {
     struct weir_convolution shape;
     int n;
@@ -52,8 +51,8 @@ struct plan {
     cudnnConvolutionFwdAlgo_t forward;
     cudnnConvolutionBwdDataAlgo_t data;
     cudnnConvolutionBwdFilterAlgo_t filter;
-    size_t forward_bytes, data_bytes, filter_bytes; /* of workspace */
-    bool refused;                                   /* cuDNN has no way for so many images */
+    size_t forward_bytes, data_bytes, filter_bytes; /* workspace sizes */
+    bool refused;                                   /* cuDNN cannot handle so many images */
 };
 
 struct weir_cudnn {
@@ -61,7 +60,7 @@ struct weir_cudnn {
     cudnnHandle_t handle;
     bool half;
     struct plan plans[PLANS];
-    int n_plans, next; /* the one that is replaced next, when all are in use */
+    int n_plans, next; /* next plan to replace when all are in use */
 };
 
 /* ---- the library ---- */
@@ -97,12 +96,12 @@ static bool find_functions(void *library, struct functions *call)
         void *symbol = dlsym(library, names[i].name);
         if (!symbol)
             return false;
-        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C has no cast from a data pointer to a function */
+        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C has no cast for this */
     }
     return true;
 }
 
-/* WEIR_CUDNN=0: for whoever wants to see what it brings, or has one that fails. */
+/* WEIR_CUDNN=0 disables cuDNN, to measure its gain or to avoid a broken one. */
 static void *open_library(struct weir_err *err)
 {
     const char *wanted = getenv("WEIR_CUDNN");
@@ -110,7 +109,7 @@ static void *open_library(struct weir_err *err)
         weir_err_set(err, -ENOENT, "WEIR_CUDNN is 0");
         return NULL;
     }
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* stays open until the process ends */
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* remains open until the process ends */
     if (!library)
         weir_err_set(err, -ENOENT, "%s cannot be opened", file);
     return library;
@@ -207,7 +206,7 @@ static int describe(const struct weir_cudnn *dnn, struct plan *p)
     return status;
 }
 
-/* The three lists have elements of three types, with the same members. */
+/* The three lists have different element types with the same members. */
 #define CHOOSE(list, n, algorithm, bytes)                                                                              \
     do {                                                                                                               \
         for (int i_ = 0; i_ < (n); i_++) {                                                                             \
@@ -263,7 +262,7 @@ static struct plan *room_for_plan(struct weir_cudnn *dnn)
     return p;
 }
 
-/* NULL after an error. */
+/* Returns NULL after an error. */
 static struct plan *plan_of(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, size_t x_stride)
 {
     struct weir_cudnn *dnn = self->dnn;
@@ -303,14 +302,14 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* What a call reads besides: with float16, weights and images are converted into the scratch memory. */
+/* Further inputs of a call: with float16, weights and images are converted into scratch memory. */
 struct operands {
     const void *x, *weight;
-    void *gradient; /* of the weights */
+    void *gradient; /* gradient of the weights */
     void *workspace;
 };
 
-/* False after an error. */
+/* Returns false after an error. */
 static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, const float *x, size_t x_stride,
                           const float *weight, size_t workspace, struct operands *o)
 {
@@ -324,7 +323,7 @@ static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, 
     char *scratch = weir_cuda_compute_scratch(self, workspace + 2 * rounded(weights * 2) + image_bytes);
     if (!scratch)
         return false;
-    o->workspace = scratch + 2 * rounded(weights * 2) + image_bytes; /* first what is aligned */
+    o->workspace = scratch + 2 * rounded(weights * 2) + image_bytes; /* after the aligned parts */
     o->weight = scratch;
     o->gradient = scratch + rounded(weights * 2);
     if (!weir_cuda_compute_fine(self, weir_kernel_to_half(1, weights, weight, weights, scratch, self->stream),
@@ -344,7 +343,7 @@ static size_t stride_of(const struct weir_cuda_compute *self, const struct weir_
     return self->half && c->images ? input_of(c) : x_stride;
 }
 
-/* Of at most n images: of fewer when cuDNN refuses so many, whose workspace would be too large. */
+/* Returns a plan for at most n images; for fewer if cuDNN refuses n, whose workspace would be too large. */
 static const struct plan *plan_of_some(struct weir_cuda_compute *self, const struct weir_convolution *c, int n,
                                        size_t x_stride)
 {
@@ -356,7 +355,7 @@ static const struct plan *plan_of_some(struct weir_cuda_compute *self, const str
     return p;
 }
 
-/* Image i of what a convolution gave. */
+/* Image i of a convolution's output. */
 static const float *image_at(const struct weir_cuda_compute *self, const float *images, int i, size_t numbers)
 {
     size_t bytes = (size_t)i * numbers * (self->half ? sizeof(uint16_t) : sizeof(float));
@@ -369,7 +368,7 @@ static const float *input_at(const struct weir_cuda_compute *self, const struct 
     return c->images ? x + (size_t)i * x_stride : image_at(self, x, i, x_stride);
 }
 
-/* Returns how many images were done; 0 after an error. */
+/* Returns the number of images computed; 0 after an error. */
 static int convolve_some(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,
                          size_t x_stride, const float *weight, const float *y)
 {

@@ -1,5 +1,5 @@
-/* Convolutions without cuDNN: what each pixel of the result sees becomes a column, and a product of matrices does the
- * rest. Memory for the columns bounds how many images go at a time. */
+/* Convolutions without cuDNN: the inputs of each output pixel form a column, and a matrix product does the rest. The
+ * memory for columns limits the images per call. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 static const size_t COLUMNS_MAX_BYTES = (size_t)256 << 20;
@@ -14,7 +14,7 @@ static int depth_of(const struct weir_convolution *c)
     return c->channels * WEIR_KERNEL * WEIR_KERNEL;
 }
 
-/* So many images at a time, and the memory for their columns; NULL after an error. */
+/* Chooses the number of images per call and returns memory for their columns; NULL after an error. */
 static float *columns_of(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, int *count)
 {
     size_t bytes = (size_t)depth_of(c) * pixels_of(c) * sizeof(float), most = COLUMNS_MAX_BYTES / bytes;
@@ -56,7 +56,7 @@ void weir_im2col_convolve(struct weir_cuda_compute *self, const struct weir_conv
                                "a convolution's bias");
 }
 
-/* One image after the other: all add to the same gradient. */
+/* One image at a time, as all add to the same gradient. */
 static void weight_gradients(struct weir_cuda_compute *self, const struct weir_convolution *c, int images,
                              const float *columns, const float *dy, float *weight_gradient)
 {

@@ -1,5 +1,5 @@
-/* The kernels of networks that no library has. Sums are in an order that depends on sizes alone, so that the same
- * training gives the same bits again. */
+/* Kernels for networks that no library provides. The order of sums depends on sizes alone, so training is reproducible
+ * bit by bit. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <cuda_fp16.h>
@@ -9,7 +9,7 @@ namespace
 {
 
 constexpr int threads = 256;
-constexpr int most_blocks = 4096; /* kernels go on in steps of the grid */
+constexpr int most_blocks = 4096; /* kernels use grid-stride loops */
 
 int blocks_for(size_t numbers)
 {
@@ -17,7 +17,7 @@ int blocks_for(size_t numbers)
     return blocks < 1 ? 1 : blocks < most_blocks ? static_cast<int>(blocks) : most_blocks;
 }
 
-/* Blocks for so many planes; each thread has four pixels or more. */
+/* Returns the grid for these planes, with at least four pixels per thread. */
 dim3 plane_grid(int planes, int pixels)
 {
     int parts = (pixels + 4 * threads - 1) / (4 * threads);
@@ -54,7 +54,7 @@ __device__ void put(__half *to, float x)
     *to = __float2half(x);
 }
 
-/* Of the block's threads; all of them get it. T is float or double. */
+/* Sums over the threads of the block; all threads get the result. T is float or double. */
 template <typename T> __device__ T block_sum(T value)
 {
     __shared__ T sums[32];
@@ -83,7 +83,7 @@ __global__ void bias_relu(int rows, int columns, const float *bias, bool relu, f
     for (size_t i = first(); i < numbers; i += step()) {
         size_t at = i / columns * ld + i % columns;
         float value = y[at] + bias[i % columns];
-        y[at] = relu && value < 0 ? 0 : value; /* a NaN stays one */
+        y[at] = relu && value < 0 ? 0 : value; /* keeps NaN */
     }
 }
 
@@ -108,7 +108,7 @@ __global__ void relu_backward(int rows, int columns, const float *y, float *dy, 
 
 /* ---- images ---- */
 
-/* A block has some pixels of one plane, so that none has to be divided for its channel. */
+/* A block handles pixels of a single plane, so the channel needs no division per pixel. */
 template <typename T> __global__ void plane_bias_relu(int channels, int pixels, const float *bias, T *y)
 {
     size_t plane = blockIdx.x;
@@ -119,7 +119,7 @@ template <typename T> __global__ void plane_bias_relu(int channels, int pixels, 
     }
 }
 
-/* A block sums a part of a channel: the pixels of all its images, in steps. */
+/* A block sums part of a channel: the pixels of all its images, with a grid stride. */
 template <typename T>
 __global__ void plane_part_sums(size_t pixels_of_all, int channels, int pixels, const T *dy, float *partial)
 {
@@ -205,7 +205,7 @@ __global__ void im2col(shape s, size_t numbers, const float *x, size_t x_stride,
     }
 }
 
-/* Each pixel gathers from the taps that saw it. */
+/* Each pixel gathers from the taps that covered it. */
 __global__ void col2im(shape s, size_t numbers, const float *columns, float *dx)
 {
     size_t plane = static_cast<size_t>(s.height) * s.width, pixels = static_cast<size_t>(s.out_height) * s.out_width;
@@ -288,7 +288,7 @@ __global__ void find_not_finite(size_t numbers, const float *gradients, weir_cud
     for (size_t i = first(); i < numbers; i += step())
         found = found || !isfinite(gradients[i]);
     if (found)
-        scale->not_finite = 1; /* whoever writes it writes the same */
+        scale->not_finite = 1; /* all writers store the same value */
 }
 
 struct adamw_numbers {
@@ -317,7 +317,7 @@ __global__ void adamw_step(adamw_numbers a, size_t numbers, float *parameters, f
     }
 }
 
-/* torch.amp.GradScaler's numbers. */
+/* The constants are those of torch.amp.GradScaler. */
 __global__ void update_scale(weir_cuda_scale *scale)
 {
     const uint32_t growth_interval = 2000;

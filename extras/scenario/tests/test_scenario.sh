@@ -228,7 +228,7 @@ done
 rm -f "$work/err" # what it has is of the run before
 "$weir" scenario --batch_size 2 --profile_steps 10000 --warmup_steps 100000 --trace_dir "$work/t7" --output_json "$work/t7/m.json" >"$work/out" 2>"$work/err" &
 pid=$!
-until grep -q 'steps, of which' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+until grep -q 'steps, .* recorded' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As a shell takes it. */
+/* Prints a word quoted for the shell. */
 static void print_word(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
@@ -21,7 +21,7 @@ static void print_word(const char *word)
     fputc('\'', stderr);
 }
 
-/* ACT is trained in PyTorch, with the same options. */
+/* Prints the command that trains ACT in PyTorch, with the same options. */
 static int print_act(const struct weir_command *command, int argc, char **argv)
 {
     fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the command with what you typed:\n",

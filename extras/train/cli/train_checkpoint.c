@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the results depend on. num-epochs may grow. */
+/* Options that the results depend on. num-epochs may grow. */
 static const char *const kept_options[] = {
     "policy-class", "hidden-dim", "dim-feedforward", "lr",        "weight-decay",  "grad-accumulation", "batch-size",
     "max-batches",  "sampling",   "chunk-size",      "pad",       "action-offset", "train-split",       "seed",
@@ -17,7 +17,7 @@ static const char *const kept_options[] = {
 };
 enum { KEPT = sizeof kept_options / sizeof kept_options[0] };
 
-/* The metadata, in this order; the options follow, by their names. */
+/* Metadata keys, in order; the options follow, by name. */
 enum {
     VERSION,
     EPOCH,
@@ -65,7 +65,7 @@ enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
 static const char version[] = "2";
 static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* AdamW's bias correction is computed in double */
 
-/* The value as typed, or the default; a hash of long texts. */
+/* Writes the option's value or its default; a hash for long texts. */
 static void option_text(const struct train_options *options, const char *name, char *text, size_t size)
 {
     char buffer[WEIR_OPTION_TEXT];
@@ -127,7 +127,7 @@ static void make_meta(struct weir_safetensors_meta meta[META], const struct trai
         option_text(options, kept_options[i], meta[OPTIONS + i].value, sizeof meta->value);
 }
 
-/* The policy's arrays as the file has them; owned. */
+/* Lists the policy's arrays as tensors of the file; owned by the caller. */
 static int tensors_of(struct weir_policy *policy, struct weir_policy_array **arrays, struct weir_safetensor **tensors,
                       int *n, struct weir_err *err)
 {

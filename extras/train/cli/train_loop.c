@@ -34,14 +34,14 @@ static int find_checkpoint(struct train *t, struct weir_err *err)
 static int set_config(void *user, struct weir_loader_config *config, struct weir_err *err)
 {
     struct train *t = user;
-    if (config->num_workers == WEIR_WORKERS_AUTO && t->options->gpu < 0) /* the cores are the loader's beside a GPU */
+    if (config->num_workers == WEIR_WORKERS_AUTO && t->options->gpu < 0) /* with a GPU the loader gets all cores */
         config->num_workers = MAX(weir_cores_usable() / 4, 1);
     int rc = find_checkpoint(t, err);
     config->resume = t->now.data;
     return rc;
 }
 
-/* Depth is no picture of three channels. */
+/* Skips depth cameras, which do not have three channels. */
 static int add_cameras(const struct weir_loader *loader, struct weir_policy_config *config, struct weir_err *err)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
@@ -61,7 +61,7 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
     return 0;
 }
 
-/* Steps are queued on a stream of their own, on the loader's GPU. */
+/* Queues steps on their own stream, on the loader's GPU. */
 static int use_gpu(struct train *t, struct weir_policy_config *config, struct weir_err *err)
 {
     struct weir_device *device = weir_device_of(t->loader);
