@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thread's view of both. */
+/* Per-thread state. */
 struct comparer {
     struct weir_transcoder source;
     struct weir_fetcher copy;
@@ -19,7 +19,7 @@ struct comparer {
     size_t pixels_bytes;
 };
 
-/* Of the frames of a unit that became JPEGs. */
+/* Loss of the frames of a unit that became JPEGs. */
 struct loss {
     double sum, worst; /* dB */
     int lossy, worst_camera, worst_t;
@@ -33,7 +33,7 @@ struct comparison {
     struct weir_file_set *source_files, *copy_files;
     struct comparer *comparers;
     struct weir_units units;
-    struct loss *losses; /* a slot each */
+    struct loss *losses; /* one per slot */
     uint64_t done, total, lossy;
     double sum;
 };
@@ -46,7 +46,7 @@ static int differs(const struct comparison *c, struct weir_err *err, int episode
                         c->plan->config->target);
 }
 
-/* ---- all but frames ---- */
+/* ---- everything except frames ---- */
 
 static const char *text_of(const struct weir_dataset *dataset, int episode, const char *key)
 {
@@ -118,7 +118,7 @@ static int fail_frame(const struct comparison *c, int episode, int camera, int t
     return weir_err_set(err, code, "%s: %s", name, reason);
 }
 
-/* The frame that the copy is to have at t: the source's, or what took its place. */
+/* Makes the frame that the copy should have at t. */
 static int make(const struct comparison *c, struct comparer *comparer, int episode, int camera, int t,
                 const uint8_t **made, size_t *length, struct weir_err *err)
 {
@@ -151,7 +151,7 @@ static int decode_copy(const struct comparison *c, struct comparer *comparer, in
     return rc;
 }
 
-/* dB; infinite for equal pixels. */
+/* Returns dB; infinite for equal pixels. */
 static double psnr(const uint8_t *a, const uint8_t *b, size_t n)
 {
     uint64_t sum = 0;

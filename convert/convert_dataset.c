@@ -14,10 +14,10 @@
 
 enum { WORKERS_MAX = 256, STATE_VERSION = 1 };
 
-/* The latest good frame of a camera in the episode: what takes the place of a bad one. */
+/* The latest good frame of a camera in the episode, which replaces a bad one. */
 struct latest {
     uint8_t *bytes;
-    size_t length, capacity; /* length 0: there is none */
+    size_t length, capacity; /* length 0: none yet */
 };
 
 struct conversion {
@@ -27,17 +27,17 @@ struct conversion {
     struct weir_partial partial;
     int workers;
     struct weir_file_set *files;
-    struct weir_transcoder *transcoders; /* one a worker */
+    struct weir_transcoder *transcoders; /* one per worker */
     struct weir_units units;
     struct weir_unit_slot *slots;
     void *writer;
-    int episode; /* that the writer has begun; -1 = none */
+    int episode; /* the episode being written; -1 = none */
     struct weir_copy_episode begun;
-    char name[512]; /* of that episode, as are the following */
+    char name[512]; /* of that episode, like the next members */
     void *qpos, *actions;
     struct weir_copy_text texts[WEIR_TEXTS_MAX];
     struct latest latest[WEIR_CAMERAS_MAX];
-    bool *is_bad; /* of each episode, while they are looked at */
+    bool *is_bad; /* per episode, for --on-error skip */
     const char *doing;
     uint64_t done, total;
 };
@@ -63,7 +63,7 @@ static int work(void *user, int worker, uint64_t unit, int slot, struct weir_err
     return weir_unit_make(&c->transcoders[worker], &c->units.units[unit], &c->slots[slot], err);
 }
 
-/* Runs over all episodes from the first one on. */
+/* Processes all episodes from the first one on. */
 static int run(struct conversion *c, bool by_step, int first, int (*deliver)(void *, uint64_t, int, struct weir_err *),
                struct weir_err *err)
 {
@@ -88,7 +88,7 @@ static const struct weir_unit_frame *frame_at(const struct conversion *c, const 
     return &c->slots[slot].frames[i];
 }
 
-/* ---- --on-error skip: episodes are looked at before the first is written ---- */
+/* ---- --on-error skip: all episodes are checked before the first is written ---- */
 
 static int look(void *user, uint64_t number, int slot, struct weir_err *err)
 {
@@ -248,7 +248,7 @@ static int write_copy(struct conversion *c, struct weir_err *err)
     return rc;
 }
 
-/* ---- what an equal call has too ---- */
+/* ---- identity of a copy, for resuming ---- */
 
 static uint64_t hash_files(const struct weir_convert_plan *plan)
 {
@@ -327,7 +327,7 @@ static int check_space(const struct conversion *c, struct weir_err *err)
         c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
 }
 
-/* ---- the whole ---- */
+/* ---- the conversion ---- */
 
 static int open_transcoders(struct conversion *c, struct weir_err *err)
 {
@@ -361,7 +361,7 @@ static void drop(struct conversion *c)
     free(c->is_bad);
 }
 
-/* Files of the source that have an episode in the copy. */
+/* Returns the bytes of the source's files that have an episode in the copy. */
 static uint64_t source_bytes(const struct weir_convert_plan *plan)
 {
     uint64_t bytes = 0;

@@ -1,5 +1,5 @@
-/* ordered.h: units of work done by several threads and delivered by one, in their order. No more than `window` of them
- * are under way or wait to be delivered, each in a slot of its own. */
+/* ordered.h: runs units of work on several threads and delivers their results from one, in order. At most `window`
+ * units are in progress or waiting for delivery, each in its own slot. */
 #ifndef WEIR_CONVERT_ORDERED_H
 #define WEIR_CONVERT_ORDERED_H
 
@@ -10,16 +10,16 @@
 struct weir_ordered {
     uint64_t n;          /* units, from 0 */
     int workers, window; /* at least 1 */
-    /* From thread `worker`: slot is the unit's until it was delivered. Negative ends the run. */
+    /* Called from thread `worker`, which owns the slot until its delivery. A negative result ends the run. */
     int (*work)(void *user, int worker, uint64_t unit, int slot, struct weir_err *err);
-    /* From the calling thread. Negative ends the run. */
+    /* Called from the calling thread. A negative result ends the run. */
     int (*deliver)(void *user, uint64_t unit, int slot, struct weir_err *err);
-    /* From the calling thread, every 100 ms or so; may be NULL. */
+    /* Called from the calling thread about every 100 ms; may be NULL. */
     void (*tick)(void *user);
     void *user;
 };
 
-/* 0, or the first error of them all. With fewer threads than asked for when there are no more. */
+/* Returns 0 or the first error. Runs with fewer threads when not all can be started. */
 int weir_ordered_run(const struct weir_ordered *run, struct weir_err *err);
 
 #endif

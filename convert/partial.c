@@ -98,7 +98,7 @@ static int put_text(const struct weir_partial *partial, const char *text, struct
     return weir_err_set(err, -code, "%s: cannot be written: %s", partial->state, strerror(code));
 }
 
-/* 1: another process removed the folder meanwhile. */
+/* Returns 1 when another process removed the folder meanwhile. */
 static int make_folder(const struct weir_partial *partial, struct weir_err *err)
 {
     if (mkdir(partial->folder, 0777) != 0 && errno != EEXIST)
@@ -127,7 +127,7 @@ static int make_folder(const struct weir_partial *partial, struct weir_err *err)
                                                  partial->folder);
 }
 
-/* 1: the process that had the lock has finished or failed meanwhile. */
+/* Returns 1 when the process that held the lock has finished or failed meanwhile. */
 static int try_lock(struct weir_partial *partial, struct weir_err *err)
 {
     struct stat mine, there;
@@ -165,7 +165,7 @@ static int lock_state(struct weir_partial *partial, struct weir_err *err)
                   : rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the partial copy ---- */
 
 static bool make_paths(struct weir_partial *partial)
 {
@@ -191,7 +191,7 @@ int weir_partial_open(struct weir_partial *partial, const char *target, struct w
     if (rc == 0)
         rc = lock_state(partial, err);
     if (rc == 0)
-        rc = check_target(partial, err); /* the process that had the lock may have finished it */
+        rc = check_target(partial, err); /* the previous holder of the lock may have finished it */
     if (rc == 0)
         partial->is_there = exists(partial->copy);
     if (rc == 0 && partial->is_there)

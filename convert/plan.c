@@ -42,7 +42,7 @@ static int check_name(const struct weir_convert_plan *plan, struct weir_err *err
 
 /* ---- cameras ---- */
 
-/* The codec of depth beside JPEGs, which cannot hold it: as it is, or else one that loses nothing. */
+/* JPEG cannot hold depth: keeps the source's kind if possible, else chooses a lossless one. */
 static enum weir_frame_kind depth_beside_jpeg(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
     if (weir_writer_holds(plan->ops, kind))
@@ -50,7 +50,7 @@ static enum weir_frame_kind depth_beside_jpeg(const struct weir_convert_plan *pl
     return weir_writer_holds(plan->ops, WEIR_FRAME_PNG16) ? WEIR_FRAME_PNG16 : WEIR_FRAME_RAW16;
 }
 
-/* The kind of a copy's frames, by the kind of the source's. */
+/* Returns the kind of the copy's frames for a kind of the source. */
 static enum weir_frame_kind kind_of_copy(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
     bool depth = weir_frame_is_depth(kind);
@@ -91,7 +91,7 @@ static int cannot_hold(const struct weir_convert_plan *plan, const struct weir_c
                         camera->name, weir_frame_kind_name(camera->kind), plan->ops->name, kinds, choices);
 }
 
-/* A folder may mix raw and encoded episodes, a copy does not. */
+/* A folder may mix raw and encoded episodes; a copy may not. */
 static int check_kinds(const struct weir_convert_plan *plan, int camera, struct weir_err *err)
 {
     enum weir_frame_kind kind = weir_dataset_kind(plan->dataset, plan->episodes[0], camera);
@@ -150,7 +150,7 @@ static const void *own(const struct weir_convert_plan *plan, int episode, bool a
     return actions ? weir_own_actions(plan->dataset, of, type) : weir_own_qpos(plan->dataset, of, type);
 }
 
-/* A type that the format holds and that holds all numbers of `type`, the smallest; else a narrower one. */
+/* Returns the smallest type that the format can hold and that holds every value of `type`; else a narrower one. */
 static enum weir_number_type held_type(const struct weir_convert_plan *plan, enum weir_number_type type, bool *narrows)
 {
     uint32_t held = plan->ops->number_types;
@@ -158,7 +158,7 @@ static enum weir_number_type held_type(const struct weir_convert_plan *plan, enu
     for (int t = 0; t < WEIR_NUMBER_TYPES; t++) {
         enum weir_number_type other = (enum weir_number_type)t;
         bool fits = held >> t & 1 && weir_number_common(type, other) == other;
-        /* float64 is what there is when nothing holds both */
+        /* float64 is the fallback for pairs that no type holds */
         fits = fits && (other != WEIR_F64 || type == WEIR_F64 || type == WEIR_F32 || weir_number_bytes(type) < 8);
         if (fits && (best < 0 || weir_number_bytes(other) < weir_number_bytes((enum weir_number_type)best)))
             best = t;
@@ -219,7 +219,7 @@ int weir_plan_numbers(const struct weir_convert_plan *plan, int episode, bool ac
                         actions ? "actions" : "states", weir_number_name(from), weir_number_name(to));
 }
 
-/* ---- the whole ---- */
+/* ---- the plan ---- */
 
 static int plan_episodes(struct weir_convert_plan *plan, struct weir_err *err)
 {
@@ -276,9 +276,9 @@ uint64_t weir_plan_frames(const struct weir_convert_plan *plan)
     return steps * (uint64_t)plan->copy.n_cameras;
 }
 
-/* ---- how much the copy takes ---- */
+/* ---- size of the copy ---- */
 
-/* Of encoded frames what is known without reading them. */
+/* For encoded frames, counts those whose size is known without reading them. */
 static uint64_t known_bytes(const struct weir_convert_plan *plan, int episode, int camera)
 {
     uint64_t bytes = 0;

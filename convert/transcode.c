@@ -49,7 +49,7 @@ static int fail(struct weir_transcoder *t, int code, const char *reason)
     return code;
 }
 
-/* Copies too are decoded: a frame that is not whole is to be found now, and not in a training. Their pixels have the
+/* Decodes copied frames, too, so that damaged frames are found now rather than during training. Their pixels have the
  * source's size. */
 static int decode(struct weir_transcoder *t, enum weir_frame_kind kind, int camera, const uint8_t *bytes, size_t length)
 {

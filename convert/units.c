@@ -9,7 +9,7 @@
 enum { UNIT_STEPS = 16, UNIT_FRAMES_MAX = 64, UNITS_A_WORKER = 3 };
 static const size_t UNIT_BYTES = (size_t)64 << 20, WINDOW_BYTES = (size_t)512 << 20;
 
-/* ---- which ---- */
+/* ---- planning units ---- */
 
 static size_t pixels_of(const struct weir_convert_plan *plan, int camera)
 {
@@ -18,7 +18,7 @@ static size_t pixels_of(const struct weir_convert_plan *plan, int camera)
     return source > copy ? source : copy;
 }
 
-/* Steps of a unit: whole chunks, so that no two threads unpack the same one, as far as memory allows. */
+/* Chooses the steps of a unit: whole chunks, so that no two threads unpack the same chunk, within the memory limit. */
 static int unit_steps(const struct weir_convert_plan *plan, int episode, int camera, int n_cameras, size_t *bytes)
 {
     int steps = UNIT_STEPS;
@@ -133,7 +133,7 @@ static int keep(struct weir_unit_slot *slot, struct weir_unit_frame *frame, cons
     return 0;
 }
 
-/* ---- making them ---- */
+/* ---- making frames ---- */
 
 int weir_unit_bad(const struct weir_convert_plan *plan, int episode, int camera, int t, int code, const char *reason,
                   struct weir_err *err)
@@ -151,7 +151,7 @@ struct task {
     struct weir_err *err;
 };
 
-/* What came of a frame; bytes NULL: nothing, as code and reason say. */
+/* Stores a frame, or with bytes NULL the failure in code and reason. */
 static int take(const struct task *task, int camera, int t, int code, const char *reason, const uint8_t *bytes,
                 size_t length)
 {
@@ -176,7 +176,7 @@ static int take(const struct task *task, int camera, int t, int code, const char
     return 0;
 }
 
-/* Frames of one block, which is unpacked once for as many of them as fit. */
+/* Makes the frames of one block, which is unpacked once. */
 static int make_block(const struct task *task, int camera, int first, int n, size_t row_bytes)
 {
     int ts[UNIT_FRAMES_MAX] = {0}, rc = 0;
@@ -196,7 +196,7 @@ static int make_block(const struct task *task, int camera, int first, int n, siz
     return rc;
 }
 
-/* How many frames from t on are fetched together, at most n; 1: none. */
+/* Returns how many frames from t on, at most n, can be fetched together; 1: only this one. */
 static int together(const struct task *task, int camera, int t, int n, size_t *row_bytes)
 {
     int rows, episode = task->t->plan->episodes[task->unit->episode];

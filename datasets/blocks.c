@@ -5,7 +5,8 @@
 
 enum { CHUNK_BYTES_MAX = 1 << 30, RGB = 3 };
 
-/* Frames are RGB, whatever the rows are. A plane is whole runs of the innermost dimension: see put_pixels. */
+/* Frames become RGB for any number of channels. A plane consists of whole runs of the innermost dimension: see
+ * put_pixels. */
 static bool take_channels(struct weir_blocks *blocks)
 {
     bool known = blocks->channels == 1 || blocks->channels == 3 || blocks->channels == 4;
@@ -63,7 +64,7 @@ uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks)
     return max;
 }
 
-/* A part of a row: what is copied where. */
+/* Describes the copy of a part of a row. */
 struct part {
     uint64_t at[3], size[3];
 };
@@ -80,8 +81,8 @@ static struct part part_of(const struct weir_blocks *blocks, uint32_t i)
     return part;
 }
 
-/* n runs of so many bytes. Chunks that cut the channels of pixels make runs of one or two bytes: a call for each would
- * cost more than unpacking them. */
+/* Copies n runs of so many bytes. Chunks that cut the channels of pixels produce runs of one or two bytes, for which
+ * calls of memcpy would cost more than unpacking. */
 static void copy_runs(uint8_t *restrict to, size_t to_step, const uint8_t *restrict from, size_t from_step,
                       size_t bytes, size_t n)
 {
@@ -111,7 +112,7 @@ static void fill_run(const struct weir_blocks *blocks, uint8_t *to, size_t bytes
         memcpy(to + i, blocks->fill, element);
 }
 
-/* n values of pixels, the first of which is value number at of the row. from NULL: each is the fill value. */
+/* Puts n values of pixels, starting with value number at of the row. from NULL: the fill value. */
 static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_t at, const uint8_t *from, size_t n)
 {
     uint64_t channels = blocks->channels, pixels = blocks->row_bytes / RGB;
@@ -137,7 +138,7 @@ static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_
     }
 }
 
-/* Of a chunk that has all planes of its part: three at once, which is four times as fast as one after the other. */
+/* For chunks with all planes: copies three at once, which is four times as fast as one after the other. */
 static void put_planes(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
 {
     size_t plane = blocks->box[1] * blocks->box[2];
@@ -153,7 +154,7 @@ static void put_planes(const struct weir_blocks *blocks, const struct part *part
     }
 }
 
-/* Of a chunk that has whole pixels. */
+/* For chunks with whole pixels. */
 static void put_without_alpha(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from,
                               uint8_t *frame)
 {
@@ -165,7 +166,7 @@ static void put_without_alpha(const struct weir_blocks *blocks, const struct par
     }
 }
 
-/* Runs of a chunk's innermost dimension: none of them is of two channels of planar rows. */
+/* Copies runs of the chunk's innermost dimension; in planar rows no run spans two channels. */
 static void put_pixels(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
 {
     if (from && blocks->is_planar && blocks->row[0] == blocks->channels && part->at[0] == 0 && part->size[0] >= RGB) {

@@ -1,5 +1,5 @@
-/* blocks_priv.h: frames in chunks that are filtered or that cut frames. All chunks over the same rows are a block,
- * whose frames are unpacked together; rows of any rank are treated as boxes of (outer, middle, inner bytes). */
+/* blocks_priv.h: frames in chunks that are filtered or that cut frames. All chunks over the same rows form a block,
+ * whose frames are unpacked together. Rows of any rank are treated as boxes of (outer, middle, inner bytes). */
 #ifndef WEIR_DATASETS_BLOCKS_PRIV_H
 #define WEIR_DATASETS_BLOCKS_PRIV_H
 
@@ -10,17 +10,17 @@ struct weir_blocks {
     /* as stored */
     struct weir_chunk_grid grid;
     struct weir_filters filters;
-    uint8_t fill[16]; /* one element of what was never written; zeros for larger ones */
-    uint32_t before;  /* rows of the first block that lie before the episode */
-    /* Rows are pixels of 1 (gray), 3 or 4 (the last is alpha) values of one byte: frames become interleaved RGB. 0:
-     * frames are the rows as they are. */
+    uint8_t fill[16]; /* fill value of one element; zeros for larger elements */
+    uint32_t before;  /* rows of the first block that precede the episode */
+    /* Values per pixel, one byte each: 1 (gray), 3 or 4 (the last is alpha); frames become interleaved RGB. 0: rows are
+     * delivered as stored. */
     uint32_t channels;
-    bool is_planar; /* all values of one channel, of the next, ...; else those of one pixel */
+    bool is_planar; /* channel by channel; else interleaved */
     /* Each chunk is a file of its own: chunk i is part first_part + i of the episode's file (parts.h). */
     bool in_parts;
     uint32_t first_part;
     struct weir_chunk *chunks;
-    /* worked out of the grid by weir_blocks_init */
+    /* derived from the grid by weir_blocks_init */
     uint32_t n_chunks;
     uint32_t chunk_bytes;              /* of one chunk, unpacked */
     uint32_t per_block;                /* chunks */
@@ -29,17 +29,16 @@ struct weir_blocks {
     uint64_t row[3], box[3], count[3]; /* a row's extent, a chunk's part of it, chunks along each */
 };
 
-/* Works out the derived fields of blocks->grid; false when the shape is one that is not handled here: rank over 4,
- * chunks or frames of 1 GiB and more, rows that are not pixels of so many channels. chunks is allocated by the caller,
- * n_chunks of them. */
+/* Derives the fields above from blocks->grid. Returns false for unsupported shapes: rank over 4, chunks or frames of 1
+ * GiB or more, rows that are not pixels of `channels` values. The caller allocates chunks, n_chunks of them. */
 bool weir_blocks_init(struct weir_blocks *blocks);
 void weir_blocks_close(struct weir_blocks *blocks);
 
-/* Largest chunk as stored. */
+/* Returns the size of the largest stored chunk. */
 uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks);
 
-/* Copies what row t (from the first one of the first block) has in piece i of its block (an unpacked chunk; NULL = the
- * fill value) to its place in frame. */
+/* Copies the part of row t (counted from the first block's first row) that lies in piece i of its block to its place in
+ * frame. chunk: the unpacked piece; NULL = the fill value. */
 void weir_blocks_clip(const struct weir_blocks *blocks, uint32_t i, const uint8_t *chunk, uint64_t t, uint8_t *frame);
 
 #endif

@@ -31,7 +31,7 @@ void weir_builder_full_key(const struct weir_episode_builder *builder, const cha
     snprintf(text, WEIR_STORE_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
 }
 
-/* ---- the same length everywhere ---- */
+/* ---- length ---- */
 
 struct length {
     const char *what, *unit;
@@ -122,7 +122,7 @@ static bool is_asked_for(const char *list, const char *name)
     }
 }
 
-/* True when the camera was not asked for: it is not described, but an error about a missing camera can name it. */
+/* Returns true for a camera that was not requested, and lists it for errors about missing cameras. */
 static bool pass_over(struct weir_episode_builder *builder, const char *name, bool depth)
 {
     const struct weir_dataset_config *config = builder->config;
@@ -296,7 +296,7 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
         return rc < 0 ? rc : no_memory(err);
     }
     snprintf(e->names[e->n_maps], WEIR_NAME_MAX, "%s", name);
-    weir_text_printable(e->names[e->n_maps]); /* it will be shown; the key stays as it is */
+    weir_text_printable(e->names[e->n_maps]); /* for display; the key stays unchanged */
     builder->last = e->n_maps;
     e->maps[e->n_maps++] = map;
     return 0;

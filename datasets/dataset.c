@@ -17,7 +17,6 @@
 
 /* ---- opening ---- */
 
-/* Checks the whole dataset, once all files were opened. */
 static int check_whole(const struct weir_dataset *dataset, const char *path, int n_files, struct weir_err *err)
 {
     if (dataset->n_episodes == 0 && n_files == 1 && dataset->n_bad == 1)
@@ -35,7 +34,7 @@ static int check_whole(const struct weir_dataset *dataset, const char *path, int
     return 0;
 }
 
-/* What the search could not reach: episodes may be missing there. */
+/* Records what the search could not read: episodes may be missing. */
 static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset_config *config,
                          const struct weir_path_list *left_out, struct weir_err *err)
 {
@@ -104,7 +103,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     return rc;
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 int weir_dataset_episodes(const struct weir_dataset *dataset)
 {
@@ -195,10 +194,10 @@ int weir_dataset_read_files(const struct weir_dataset *dataset)
     return dataset->n_files + dataset->n_parts;
 }
 
-/* The folder whose part it is. */
+/* Returns the folder that a part belongs to. */
 static const struct weir_file_index *whole_of(const struct weir_dataset *dataset, int part)
 {
-    int low = 0, high = dataset->n_files; /* the first file whose parts begin behind it */
+    int low = 0, high = dataset->n_files; /* search for the first file whose parts begin after it */
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (dataset->files[middle].first_part <= part)
@@ -206,7 +205,7 @@ static const struct weir_file_index *whole_of(const struct weir_dataset *dataset
         else
             high = middle;
     }
-    return &dataset->files[low - 1]; /* of those that begin at one number the last one has parts */
+    return &dataset->files[low - 1]; /* of files that begin at the same number, only the last has parts */
 }
 
 void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
@@ -228,7 +227,7 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
         there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode, looked->mtime_ns, false};
 }
 
-/* A name that a scan of the dataset's folder takes for an episode: files that were left out count too. */
+/* Returns true for names that a scan of the dataset's folder accepts, including files that were left out. */
 static bool has_episode_name(const struct weir_dataset *dataset, const char *path)
 {
     struct stat root;
@@ -367,7 +366,7 @@ int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
     return n;
 }
 
-/* One line for all files that something is to be said of: the first. */
+/* Writes one line for all files with a note: the first file's note. */
 static bool file_notes(const struct weir_dataset *dataset, char *text, size_t size)
 {
     const struct weir_file_index *first = NULL;
@@ -386,7 +385,7 @@ static bool file_notes(const struct weir_dataset *dataset, char *text, size_t si
     return true;
 }
 
-/* Cameras that the first episode lacks, where the user named none. */
+/* Names cameras that the first episode lacks, when the user named none. */
 static bool camera_note(const struct weir_dataset *dataset, char *text, size_t size)
 {
     int n = 0, first = 0;
@@ -413,7 +412,7 @@ struct left_out {
     int episodes, first;
 };
 
-/* Counts line number n of the list, or one that is new. */
+/* Counts line number n of the list, or appends a new line. */
 static int count_left_out(struct left_out *list, int n, const char *line, size_t length, int episode)
 {
     for (int i = 0; i < n; i++)
@@ -488,7 +487,7 @@ static void lock_timed(struct weir_dataset *dataset)
     pthread_mutex_lock(&dataset->helper_lock);
 }
 
-/* Under the lock, so that there is one writer. */
+/* Called under the lock: there is one writer. */
 static void add(_Atomic uint64_t *counter, uint64_t more)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);

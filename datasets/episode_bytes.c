@@ -1,4 +1,4 @@
-/* Episodes as bytes, and back. Every count that is read is checked against the bytes that are there. */
+/* Serialises episodes and parses them again. Every count is checked against the remaining bytes. */
 #include "datasets/episode_bytes.h"
 #include "datasets/episode_texts_priv.h"
 #include "decoders/frame_kind.h"
@@ -126,7 +126,7 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
 
 /* ---- reading ---- */
 
-/* n bytes, padded to 8; NULL and bad when they are not there. */
+/* n bytes, padded to 8; sets bad and returns NULL when fewer remain. */
 void *weir_bytes_get(struct weir_bytes_reader *c, uint64_t n)
 {
     uint64_t padded = n + (-n & 7);
@@ -148,7 +148,7 @@ static void *get_array(struct weir_bytes_reader *c, uint64_t count, size_t eleme
     return c->bad ? NULL : weir_bytes_get(c, bytes);
 }
 
-/* Memory for what an episode has beside the bytes. */
+/* Allocates arrays that an episode owns. */
 static void *allocate(struct weir_bytes_reader *c, size_t n, size_t bytes)
 {
     void *memory = calloc(n, bytes);
@@ -157,7 +157,6 @@ static void *allocate(struct weir_bytes_reader *c, size_t n, size_t bytes)
     return memory;
 }
 
-/* NULL for none as well. */
 char *weir_bytes_get_text(struct weir_bytes_reader *c)
 {
     const uint64_t *n = weir_bytes_get(c, sizeof *n);
@@ -185,7 +184,7 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
         c->bad = true;
         return;
     }
-    unsigned char filtered; /* read as a byte: any other value than 0 and 1 is undefined in a bool */
+    unsigned char filtered; /* a byte: a bool with another value than 0 and 1 is undefined */
     memcpy(&filtered, &fields->grid.filtered, 1);
     if (filtered > 1) {
         c->bad = true;
@@ -205,7 +204,7 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
     blocks->chunks = get_array(c, blocks->n_chunks, sizeof *blocks->chunks);
 }
 
-/* A length that was read is a hint: only this process knows what it has read itself. */
+/* Parsed lengths are hints: only lengths that this process has seen are trusted. */
 static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
 {
     uint64_t frames = (uint64_t)map->frames;
@@ -213,7 +212,7 @@ static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
     bool padded = map->rows == WEIR_ROWS_PADDED || map->rows == WEIR_ROWS_STRINGS;
     for (uint64_t t = 0; t < frames && map->ends; t++)
         if (!padded || atomic_load_explicit(&map->ends[t].bytes, memory_order_relaxed) > map->row_bytes)
-            c->bad = true; /* this refuses WEIR_END_KNOWN as well */
+            c->bad = true; /* also refuses WEIR_END_KNOWN */
 }
 
 static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, char name[WEIR_NAME_MAX], int steps)
@@ -272,7 +271,7 @@ static bool is_below(int32_t value, int32_t end)
     return value >= 0 && value < end;
 }
 
-/* State and actions, and the same in their own types where those were kept. */
+/* Parses state and actions, and the same in their own types if they were kept. */
 static void get_numbers(struct weir_bytes_reader *c, const struct episode_fields *fields, struct weir_episode *e)
 {
     uint64_t qpos = (uint64_t)e->steps * (uint64_t)e->qpos_dim, actions = (uint64_t)e->steps * (uint64_t)e->action_dim;

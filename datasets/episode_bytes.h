@@ -1,14 +1,14 @@
-/* episode_bytes.h: serialises episodes, for the index file and for what an HDF5 helper process sends. What is read
- * back is checked as hostile input.
+/* episode_bytes.h: serialises episodes, for the index file and for replies of the HDF5 helper process. The reader
+ * treats its input as hostile.
  *
- * Byte order and sizes are native; every field begins at a multiple of 8; a text is its length (with the final zero)
- * and the bytes. docs/storage.md has the fields. */
+ * Byte order and sizes are native. Every field begins at a multiple of 8. A text is its length, including the final
+ * zero, and its bytes. docs/storage.md lists the fields. */
 #ifndef WEIR_DATASETS_EPISODE_BYTES_H
 #define WEIR_DATASETS_EPISODE_BYTES_H
 
 #include "datasets/index.h"
 
-/* Grows as it is written to; free(bytes). */
+/* A buffer that grows; free(bytes). */
 struct weir_bytes_writer {
     uint8_t *bytes;
     size_t n, capacity;
@@ -16,24 +16,24 @@ struct weir_bytes_writer {
 };
 
 void weir_bytes_put(struct weir_bytes_writer *w, const void *data, size_t n);
-void weir_bytes_put_text(struct weir_bytes_writer *w, const char *text); /* NULL as "none" */
+void weir_bytes_put_text(struct weir_bytes_writer *w, const char *text); /* NULL is stored as such */
 void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episode *episode);
 
-/* Reads what a writer wrote; bad once anything failed a check. */
+/* Reads a writer's bytes; bad after the first failed check. */
 struct weir_bytes_reader {
     uint8_t *at;
     size_t left;
-    bool bad, no_memory; /* no_memory: that is why it is bad */
+    bool bad, no_memory; /* no_memory: the reason for bad */
 };
 
-/* n bytes, lent; NULL when they are not there. */
+/* Returns n bytes, lent; NULL when fewer remain. */
 void *weir_bytes_get(struct weir_bytes_reader *c, uint64_t n);
-/* NULL for none as well. */
+/* Returns NULL for a stored NULL, too. */
 char *weir_bytes_get_text(struct weir_bytes_reader *c);
-/* The episode's texts and arrays are lent; what else it takes is freed by weir_episode_close, also when it was bad. */
+/* Texts and arrays of the episode are lent. weir_episode_close frees the rest, also after an error. */
 void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *episode);
-/* Gives such an episode copies of what was lent to it, before its frames are located. 0 or -ENOMEM; it is closed either
- * way. */
+/* Replaces lent texts and arrays by copies, before frames are located. 0 or -ENOMEM; the caller closes the episode
+ * either way. */
 int weir_episode_copy_lent(struct weir_episode *episode);
 
 #endif

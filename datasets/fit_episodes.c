@@ -1,5 +1,5 @@
-/* Fits episodes together into one dataset: they must agree in cameras, frame kinds, sizes and dimensions. The first one
- * decides; one that does not agree is an error, or is left out. */
+/* Fits episodes together into one dataset: cameras, frame kinds, sizes and dimensions must agree with the first
+ * episode. One that disagrees is an error, or is left out. */
 #include "datasets/index.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of a file, its path apart */
+enum { FILE_SET_ENTRY = 96 }; /* memory of an io file set per file, without its path */
 
 /* ---- cameras of the dataset ---- */
 
@@ -72,7 +72,8 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
 
 /* ---- fitting episodes together ---- */
 
-/* -ENOKEY: an episode that lacks a camera; -EBADMSG: one of another dataset, which has none of its cameras. */
+/* -ENOKEY: an episode that lacks a camera; -EBADMSG: one that has none of the cameras, and so belongs to another
+ * dataset. */
 static int lack_code(const struct weir_dataset *dataset, const struct weir_episode *episode)
 {
     for (int c = 0; c < dataset->n_cameras; c++)
@@ -81,7 +82,7 @@ static int lack_code(const struct weir_dataset *dataset, const struct weir_episo
     return -EBADMSG;
 }
 
-/* Puts the maps of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
+/* Moves the maps of the chosen cameras to the front, in the dataset's order; the others are freed with the episode. */
 static int order_maps(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
                       struct weir_err *err)
 {
@@ -149,7 +150,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
     return rc;
 }
 
-/* ---- taking episodes over ---- */
+/* ---- taking episodes ---- */
 
 int weir_leave_out(struct weir_dataset *dataset, const char *text)
 {
@@ -161,7 +162,7 @@ int weir_leave_out(struct weir_dataset *dataset, const char *text)
     return bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
 }
 
-/* Takes an episode over from its file's index; one that does not fit is freed. */
+/* Moves an episode from its file's index to the dataset, or frees one that does not fit. */
 static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_config *config, int file,
                         struct weir_episode *from, struct weir_err *err)
 {
@@ -175,7 +176,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     }
     weir_episode_close(from);
     dataset->n_misfits++;
-    /* -EINVAL: the command line asks for what is not there: no episode's fault */
+    /* -EINVAL: the command line names something that does not exist, which is not the episode's fault */
     bool alone = strcmp(config->path, dataset->files[file].file.path) == 0;
     if (rc == -EINVAL || (alone && !config->tolerant))
         return weir_err_set(err, rc, "%s", why.text);

@@ -67,7 +67,7 @@ static bool is_split(const char *path, const char *split, size_t length)
     return found && n == length && memcmp(found, split, n) == 0;
 }
 
-/* The splits that there are, "train, val", as far as they fit; how many. */
+/* Writes the splits of the files, "train, val", as far as they fit; returns their number. */
 static int list_splits(const struct weir_path_list *files, char *text, size_t size)
 {
     int found = 0;

@@ -1,4 +1,4 @@
-/* Finds a frame by how it is stored: an extent, an object in a heap, a block of chunks, or through the library. */
+/* Locates a frame by its storage: an extent, an object in a heap, a block of chunks, or through the library. */
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/inflate.h"
@@ -25,7 +25,7 @@ static size_t min_size(uint64_t a, uint64_t b)
     return (size_t)(a < b ? a : b);
 }
 
-/* The next extent of a walk: a window, or enough for the object if it is the frame's. */
+/* Sets the next extent of a walk: a window, or enough for the frame's object. */
 static void heap_extent(struct weir_location *location, uint64_t file_bytes, uint64_t headers, uint32_t length)
 {
     uint64_t want = headers + length < WEIR_HEAP_WINDOW ? WEIR_HEAP_WINDOW : headers + length;
@@ -33,7 +33,7 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
-/* False when a reference leads nowhere, so that its heap collection need not be read. */
+/* Returns false for references outside the file, whose heap collection need not be read. */
 static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
 {
     return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&
@@ -45,7 +45,8 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
     struct weir_heap_slot *slot = &map->slots[t];
     if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
-    uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a number, nothing behind it */
+    uint64_t payload =
+        atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a lone number: nothing is published with it */
     if (payload) {
         location->offset = payload;
         location->length = slot->ref.length;
@@ -57,10 +58,11 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
     return WEIR_HOW_EXTENT;
 }
 
-/* Of a padded row: as much as holds the image, as far as that is known. */
+/* Limits the extent of a padded row to the image, as far as its end is known. */
 static void locate_end(struct weir_frame_end *end, struct weir_location *location)
 {
-    uint32_t bytes = atomic_load_explicit(&end->bytes, memory_order_relaxed); /* a number, nothing behind it */
+    uint32_t bytes =
+        atomic_load_explicit(&end->bytes, memory_order_relaxed); /* a lone number: nothing is published with it */
     location->row_bytes = location->length;
     location->end = bytes & WEIR_END_KNOWN ? NULL : end;
     bytes &= ~WEIR_END_KNOWN;
@@ -73,15 +75,14 @@ int weir_note_end(struct weir_location *location, size_t bytes)
         location->length = location->row_bytes;
         return 1;
     }
-    location->payload_length =
-        bytes ? bytes : location->length; /* no end was found: the row is read whole every time */
+    location->payload_length = bytes ? bytes : location->length; /* without an end, the whole row is read every time */
     atomic_store_explicit(&location->end->bytes, (uint32_t)location->payload_length | WEIR_END_KNOWN,
-                          memory_order_relaxed); /* any thread finds the same */
+                          memory_order_relaxed); /* every thread finds the same value */
     location->end = NULL;
     return 0;
 }
 
-/* The number of a part of the episode's file, behind all files. */
+/* Returns the number of a part of the episode's file; parts follow all files. */
 static int part_of(const struct weir_dataset *dataset, int episode, uint32_t part)
 {
     return dataset->n_files + dataset->files[dataset->episodes[episode].file].first_part + (int)part;
@@ -242,7 +243,7 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
         heap_extent(location, file_bytes, WEIR_HEAP_OBJECT_HEADER, slot->ref.length);
         return 1;
     }
-    atomic_store_explicit(&slot->payload, payload, memory_order_relaxed); /* any thread finds the same */
+    atomic_store_explicit(&slot->payload, payload, memory_order_relaxed); /* every thread finds the same value */
     location->heap_slot = NULL;
     location->payload_length = slot->ref.length;
     uint64_t skip = payload - location->offset;
@@ -296,7 +297,7 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
         return map->slots[t].ref.length;
     if (map->storage == WEIR_STORED_EXTENTS)
         return (size_t)map->extents[t].length;
-    return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes; /* else a row is but a reference */
+    return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes; /* a row of references does not tell */
 }
 
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)

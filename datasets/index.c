@@ -32,7 +32,7 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
     return 0;
 }
 
-/* Hash of the start of a file: superblock and root group. 0 when the file cannot be opened: the library then reports
+/* Hashes the start of a file: superblock and root group. 0 when the file cannot be opened; the library then reports
  * why. */
 static uint64_t hash_header(const char *path)
 {
@@ -198,7 +198,7 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
             continue;
         }
         if (episode->root && *episode->root && !weir_is_shortage(rc) && !strstr(why.text, episode->root))
-            weir_err_prefix(&why, "%s", episode->root); /* stores report the array alone */
+            weir_err_prefix(&why, "%s", episode->root); /* stores name only the array */
         weir_episode_close(episode);
         rc = weir_file_leave_out(result, config, rc, &why);
     }

@@ -20,7 +20,7 @@ static const char MAGIC[8] = "WEIRIDX";
 struct head {
     char magic[8];
     uint32_t version, byte_order;
-    uint64_t bytes, hash; /* of all that follows */
+    uint64_t bytes, hash; /* of the rest of the file */
 };
 
 struct file_fields {
@@ -31,7 +31,7 @@ struct file_fields {
 
 /* ---- writing ---- */
 
-/* n episodes, all of one file. */
+/* n: episodes of one file. */
 static bool may_be_kept(const struct weir_file_index *file, int n)
 {
     const struct weir_format_ops *format = weir_format_of(file->file.path);
@@ -53,7 +53,7 @@ static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *
         memcpy(w->bytes + at, &entry, sizeof entry);
 }
 
-/* What shapes an index besides the files. */
+/* Writes the options that shape an index. */
 static char *recipe_of(const struct weir_dataset_config *config)
 {
     char *text;
@@ -126,7 +126,7 @@ struct entry {
 
 struct weir_index_file {
     uint8_t *bytes;
-    struct entry *entries; /* by path */
+    struct entry *entries; /* sorted by path */
     int n;
 };
 
@@ -135,7 +135,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
-/* False when the contents make no sense, or the recipe is another one. */
+/* Returns false for malformed contents or another recipe. */
 static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader c, const char *recipe)
 {
     const char *made_by = weir_bytes_get_text(&c);
@@ -162,7 +162,7 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
     return !c.bad;
 }
 
-/* The file's bytes when they are an index of this version and whole; NULL with rc 0 when they are not. */
+/* Reads a whole index of this version; *bytes is NULL, with 0, for another file. */
 static int read_whole(const char *path, uint8_t **bytes, size_t *n)
 {
     *bytes = NULL;
@@ -253,7 +253,7 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
     const struct file_fields *head = entry->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&
                 head->header_hash == file->header_hash && head->n_episodes > 0 && head->n_episodes <= INT_MAX / 2 &&
-                head->n_episodes <= head->bytes / 24 /* an episode takes more */;
+                head->n_episodes <= head->bytes / 24 /* an episode takes more bytes */;
     struct weir_bytes_reader c = {.at = entry->episodes, .left = head->bytes, .bad = !fine};
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)

@@ -1,12 +1,12 @@
-/* Checks whether an episode from an index file, or from the HDF5 helper process, is plausible: against its own numbers
- * and the file's size. The hash of an index file proves that it is whole, not who wrote it. */
+/* Checks whether an episode from an index file or the HDF5 helper process is plausible, by its own numbers and the
+ * file's size. The hash of an index file proves integrity, not origin. */
 #include "datasets/blocks_priv.h"
 #include "datasets/index_file.h"
 #include "decoders/frame_kind.h"
 
 #include <string.h>
 
-enum { DIM_MAX = 65536, SIDE_MAX = 65500 }; /* as for recordings: builder.c */
+enum { DIM_MAX = 65536, SIDE_MAX = 65500 }; /* same limits as builder.c */
 
 static bool inside(uint64_t offset, uint64_t length, uint64_t file_bytes)
 {
@@ -93,7 +93,7 @@ bool weir_index_shapes_fit(const struct weir_episode *episode)
     return sane;
 }
 
-/* ---- all ---- */
+/* ---- index files ---- */
 
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "." for a name alone, "/" for what lies there. */
+/* Splits off the last component: "." for a bare name, "/" for one in the root. */
 static void folder_of(const char *path, char folder[WEIR_INSIDE_PATH_MAX], const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -52,7 +52,7 @@ static bool is_below(const char *path, const char *folder)
     return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* Where a descriptor leads. Without /proc the path is resolved again. */
+/* Returns the real path of a descriptor. Without /proc, resolves the path again. */
 static bool real_path(int fd, const char *path, char real[PATH_MAX])
 {
     char link[64];
@@ -71,7 +71,7 @@ static int refuse(struct weir_inside *inside, const char *path, const char *why)
     return -EPERM;
 }
 
-/* file and folder are descriptors that cannot be read from. */
+/* file and folder: descriptors without read access. */
 static int check(struct weir_inside *inside, const char *path, int folder, const char *name, int file)
 {
     char real[PATH_MAX], above[PATH_MAX], why[512];
@@ -93,7 +93,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     bool known = real_path(file, path, real), in_folder = real_path(folder, *parent ? parent : ".", above);
     free(parent);
     size_t length = in_folder ? strlen(above) : 0;
-    if (in_folder && length + 1 < sizeof above) { /* the folder itself is below itself here */
+    if (in_folder && length + 1 < sizeof above) { /* a folder counts as inside itself */
         above[length] = '/';
         above[length + 1] = '\0';
     }
@@ -106,7 +106,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     return refuse(inside, path, why);
 }
 
-/* The same file that was checked. */
+/* Opens the checked file itself. */
 static int reopen(int file, int folder, const char *name)
 {
     char link[64];
@@ -134,7 +134,7 @@ int weir_inside_open(struct weir_inside *inside, const char *path)
     int folder = open(text, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    int file = openat(folder, *name ? name : ".", O_PATH | O_CLOEXEC); /* opens nothing yet: devices may act on that */
+    int file = openat(folder, *name ? name : ".", O_PATH | O_CLOEXEC); /* without opening: a device might react */
     int rc = file < 0 ? -errno : check(inside, path, folder, name, file);
     if (rc == 0)
         rc = reopen(file, folder, name);

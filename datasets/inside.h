@@ -1,8 +1,9 @@
-/* inside.h: which files an episode's HDF5 objects may lead to: external links, external storage, virtual sources.
+/* inside.h: decides which files an episode's HDF5 objects may refer to: external links, external storage, virtual
+ * sources.
  *
- * The paths come out of the file, which is taken to be hostile: a recording must not be able to name the password file
- * and have it trained on. What the file system itself links to is trusted: an episode, or a folder of them, may be a
- * symbolic link (as in a Hugging Face cache), and so may a file beside it. One thread. */
+ * Paths from the file are hostile: a recording must not be able to have the password file trained on. Links in the file
+ * system are trusted: an episode, a folder of episodes, or a file beside one may be a symbolic link (as in a Hugging
+ * Face cache). One thread. */
 #ifndef WEIR_DATASETS_INSIDE_H
 #define WEIR_DATASETS_INSIDE_H
 
@@ -12,24 +13,24 @@
 enum { WEIR_INSIDE_PATH_MAX = 4096 };
 
 struct weir_inside {
-    char episode[WEIR_INSIDE_PATH_MAX];     /* path of the episode's file; it may lie anywhere */
+    char episode[WEIR_INSIDE_PATH_MAX];     /* path of the episode's file, anywhere */
     char root[WEIR_INSIDE_PATH_MAX];        /* real path of the dataset's folder */
-    char folder[WEIR_INSIDE_PATH_MAX];      /* real path of the episode's own folder, which a link may have led to */
+    char folder[WEIR_INSIDE_PATH_MAX];      /* real path of the episode's own folder, possibly reached by a link */
     bool all;                               /* --allow-external */
-    char refusal[2 * WEIR_INSIDE_PATH_MAX]; /* the first file that was refused, and why; "" = none */
+    char refusal[2 * WEIR_INSIDE_PATH_MAX]; /* the first refused file, with the reason; "" = none */
 };
 
-/* root: as weir_inside_root gave it; NULL = the episode's folder alone. Forgets a refusal. */
+/* root: from weir_inside_root; NULL = only the episode's folder. Clears the refusal. */
 void weir_inside_set(struct weir_inside *inside, const char *root, const char *episode, bool all);
 
-/* The real path of a dataset's folder: of path, or of the folder that it is in. free; NULL when there is none, or no
- * memory. */
+/* Returns the real path of a dataset's folder: path, or the folder that contains it. free; NULL when it does not exist,
+ * or without memory. */
 char *weir_inside_root(const char *path);
 
-/* Opens a regular file for reading, without waiting (a FIFO). The descriptor, or -errno; -EPERM when the file may not
- * be read: then inside->refusal says why. A path is inside when its last name lies in one of the two folders, wherever
- * that name, as a link, leads; or when what it leads to lies there. What was checked is what is opened: a path that is
- * exchanged meanwhile makes no difference. */
+/* Opens a regular file for reading without waiting (for a FIFO). Returns the descriptor or -errno; -EPERM with
+ * inside->refusal for a file that may not be read. A path is inside when its last component lies in one of the two
+ * folders, wherever it leads as a link, or when its target lies there. The checked file is the one opened, even if the
+ * path is replaced meanwhile. */
 int weir_inside_open(struct weir_inside *inside, const char *path);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-/* Without memory jansson reports a syntax error, or loses a character of a text and goes on. malloc leaves ENOMEM in
- * errno, but numbers that follow reset it; so a text is parsed twice, and the same shortage does not come twice in the
- * same place without an error. */
+/* Without memory jansson reports a syntax error, or silently drops a character of a text. malloc sets errno to ENOMEM,
+ * but later numbers reset it. So a text is parsed twice: the same shortage does not strike twice in the same place
+ * unnoticed. */
 int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err)
 {
     json_error_t why;

@@ -1,4 +1,4 @@
-/* json_object.h: JSON of data sets, which is an object or wrong. */
+/* json_object.h: parses the JSON objects of datasets. */
 #ifndef WEIR_DATASETS_JSON_OBJECT_H
 #define WEIR_DATASETS_JSON_OBJECT_H
 

@@ -1,5 +1,5 @@
-/* Opens many files on several threads, by their formats, unless the index file has them. Results are taken in the order
- * of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
+/* Opens many files on several threads, by their formats, unless the index file has them. Results are taken in file
+ * order, so that the dataset and its first error do not depend on threads. */
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
@@ -23,19 +23,19 @@ struct opener {
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
-    uint64_t ask_ns; /* when interrupted is asked next */
+    uint64_t ask_ns; /* next call of interrupted */
     struct weir_file_result *results;
     /* under the lock */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool *done;
     int next;
-    int taken; /* files that the consumer is done with */
+    int taken; /* files that the consumer has finished */
     bool stop;
-    struct weir_opening opening; /* without threads */
+    struct weir_opening opening; /* for opening without threads */
 };
 
-/* The next file, once it is not too far ahead of the consumer; n when there is none, or all was stopped. */
+/* Returns the next file, once it is close enough to the consumer; n at the end or after stop. */
 static int take_number(struct opener *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -47,7 +47,7 @@ static int take_number(struct opener *o)
     return i;
 }
 
-/* Of a folder by what is in it, whatever it is called. */
+/* Folders are recognised by their contents, whatever their name. */
 static const struct weir_format_ops *format_of(const char *path)
 {
     const struct weir_format_ops *format = NULL;
@@ -87,7 +87,7 @@ static void *open_some(void *user)
     return NULL;
 }
 
-/* Asked now and then only: who is asked may have to wait for a lock before it answers. */
+/* Asks only now and then: the callback may have to wait for a lock. */
 static bool is_interrupted(struct opener *o)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
@@ -107,7 +107,7 @@ static void wait_a_while(struct opener *o)
     pthread_cond_timedwait(&o->changed, &o->lock, &until);
 }
 
-/* The result of file i, or NULL when interrupted; with no threads, it is opened here. */
+/* Returns the result of file i, or NULL when interrupted; without threads, opens it here. */
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
     if (threads == 0) {
@@ -168,7 +168,7 @@ static int thread_count(const struct weir_dataset_config *config, int files)
     return threads < useful ? threads : useful;
 }
 
-/* The number of threads that started. With none the caller's thread opens the files. */
+/* Returns the number of threads started. With none, the caller's thread opens the files. */
 static int start(struct opener *o, pthread_t *threads, int wanted)
 {
     int started = 0;

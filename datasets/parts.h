@@ -1,5 +1,5 @@
-/* parts.h: the chunks of a folder of arrays, each a file of its own. Their names follow from their numbers, so
- * that what is kept of one is what it looked like: 32 bytes. */
+/* parts.h: the chunks of a folder of arrays, each a file. Their names follow from their numbers, so a part needs only
+ * its identity: 32 bytes. */
 #ifndef WEIR_DATASETS_PARTS_H
 #define WEIR_DATASETS_PARTS_H
 
@@ -10,7 +10,7 @@
 enum { WEIR_PART_RANK_MAX = 8 };
 
 struct weir_part {
-    uint64_t size_bytes, device, inode; /* all 0: it was never written */
+    uint64_t size_bytes, device, inode; /* all 0: never written */
     int64_t mtime_ns;
 };
 
@@ -28,16 +28,15 @@ struct weir_parts {
     uint32_t n;
     struct weir_part_folder *folders;
     int n_folders;
-    char *stand_in; /* path of a file that is there whatever arrays there are: it stands for the folder; owned */
-    struct weir_part looked; /* what it looked like */
+    char *stand_in;          /* path of a file that exists in every store and represents the folder; owned */
+    struct weir_part looked; /* its identity when indexed */
 };
 
-/* Room for n more parts, all zero, of a folder (whose path is copied). The number of the first one, or -ENOMEM, -EFBIG.
- */
+/* Adds n zeroed parts of a folder (whose path is copied). Returns the number of the first part, -ENOMEM or -EFBIG. */
 int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct weir_part_folder *folder);
-/* "12.0.0.0", "12/0/0/0". text has room for it; size as of snprintf. */
+/* Writes "12.0.0.0" or "12/0/0/0"; size as for snprintf. */
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size);
-/* The path of part i. */
+/* Writes the path of part i. */
 void weir_part_path(const struct weir_parts *parts, uint32_t i, char *text, size_t size);
 size_t weir_parts_bytes(const struct weir_parts *parts);
 void weir_parts_close(struct weir_parts **parts);

@@ -1,5 +1,5 @@
-/* Finds the episodes below a folder. fts(3) would not do: it takes a readdir that fails for the end of the folder, so a
- * part of a dataset would be missing and no error. */
+/* Searches a folder for episodes. fts(3) is unsuitable: it takes a failing readdir for the end of the folder, and part
+ * of a dataset would be missing without an error. */
 #include "datasets/format_ops.h"
 
 #include <dirent.h>
@@ -14,18 +14,18 @@
 
 enum { DEPTH_MAX = 16 /* a message names it */, FILES_MAX = 10 * 1000 * 1000 };
 
-/* Files that datasets of other tools consist of, LeRobot's of both: named where no episode is found. */
+/* Files of other tools' datasets (LeRobot has both kinds), named in errors where no episode is found. */
 enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
 struct walk {
     struct weir_path_list files, left_out;
     char *partial; /* first folder of an unfinished copy, which is skipped; owned, NULL without one */
     struct weir_err *err;
-    bool foreign[FOREIGN]; /* such files were met */
+    bool foreign[FOREIGN]; /* kinds of such files found */
     struct {
         dev_t device;
         ino_t inode;
-    } above[DEPTH_MAX + 1]; /* the folders that are open, from the first one down */
+    } above[DEPTH_MAX + 1]; /* open folders, from the first one down */
 };
 
 static bool is_episode(const char *name)
@@ -57,7 +57,7 @@ int weir_path_list_add(struct weir_path_list *list, char *text)
     return rc;
 }
 
-/* Lack of memory or of descriptors is not the dataset's fault: it ends the search, under any --on-error. */
+/* Lack of memory or descriptors is not the dataset's fault: it ends the search, under any --on-error. */
 static bool is_ours(int code)
 {
     return code == ENOMEM || code == EMFILE || code == ENFILE;
@@ -86,7 +86,7 @@ static const char *kind_of(mode_t mode)
 
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth);
 
-/* A path that is no folder; what is left out is freed. */
+/* Takes a path that is not a folder, or frees it. */
 static int take_file(struct walk *walk, char *path, const char *name, mode_t mode)
 {
     if (is_episode(name) && S_ISREG(mode))
@@ -96,8 +96,8 @@ static int take_file(struct walk *walk, char *path, const char *name, mode_t mod
     return rc;
 }
 
-/* An entry that stat fails on. A link that leads nowhere may have been one to a folder of episodes; a file with an
- * episode's name is listed, and refused when it is opened. */
+/* Takes an entry that stat fails on. A dangling link may have led to a folder of episodes; a file with an episode's
+ * name is listed, and refused when opened. */
 static int take_unknown(struct walk *walk, char *path, const char *name, int code)
 {
     if (is_episode(name) && !is_ours(code))
@@ -143,7 +143,7 @@ static int walk_entries(struct walk *walk, DIR *folder, const char *path, int de
     }
 }
 
-/* True for a link back to a folder that is being searched: its episodes are found there. */
+/* Returns true for a link back to a folder that is being searched, where its episodes are found. */
 static bool is_above(struct walk *walk, const struct stat *st, int depth)
 {
     for (int i = 0; i < depth; i++)
@@ -152,7 +152,7 @@ static bool is_above(struct walk *walk, const struct stat *st, int depth)
     return false;
 }
 
-/* True for NAME.partial with a state.json: a copy that weir convert is writing, or that was interrupted. */
+/* Returns true for NAME.partial with a state.json: a copy that weir convert is writing, or that was interrupted. */
 static bool is_partial(int folder, const char *name)
 {
     const char *end = strrchr(name, '.');
@@ -175,7 +175,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
             walk->partial = strdup(path);
         enter = false;
     }
-    if (enter && weir_format_of_folder(fd, path)) { /* what is in it is its own business */
+    if (enter && weir_format_of_folder(fd, path)) { /* a dataset as a whole: not searched */
         close(fd);
         return weir_path_list_add(&walk->files, strdup(path));
     }
@@ -186,14 +186,14 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
         walk->above[depth].device = st.st_dev;
         walk->above[depth].inode = st.st_ino;
         rc = walk_entries(walk, folder, path, depth);
-        closedir(folder); /* and fd with it */
+        closedir(folder); /* also closes fd */
     } else if (fd >= 0) {
         close(fd);
     }
     return rc;
 }
 
-/* Digits by value, so that episode_10 follows episode_9. */
+/* Compares digits by value: episode_10 follows episode_9. */
 static int by_version(const void *a, const void *b)
 {
     const char *left = *(char *const *)a, *right = *(char *const *)b;

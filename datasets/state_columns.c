@@ -1,4 +1,4 @@
-/* State and actions: columns of one dataset or of several side by side. */
+/* State and actions: columns of one or several datasets. */
 #include "datasets/state_columns_priv.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int check_finite(const char *key, const struct weir_state_part *part, str
 static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
                              const struct weir_array_shape *shape, struct weir_err *err)
 {
-    bool flat = shape->rank == 1 && builder->by_keys; /* a single number a step: only when it is meant */
+    bool flat = shape->rank == 1 && builder->by_keys; /* a single number per step: only on request */
     if (shape->rank != 2 && !flat)
         return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape->rank);
     if (shape->dims[0] == 0)
@@ -112,7 +112,7 @@ int weir_builder_actions_next(struct weir_episode_builder *builder, const char *
     return add_columns(builder, &builder->actions, key, true, err);
 }
 
-/* Rows of all parts side by side, steps of them, numbers of so many bytes; part i's are sources[i]. */
+/* Concatenates the rows of all parts; sources[i] has part i's numbers of so many bytes. */
 static void join_rows(const struct weir_state_columns *columns, const void *const *sources, int steps, size_t bytes,
                       void *rows)
 {
@@ -148,7 +148,7 @@ int weir_columns_join(const struct weir_state_columns *columns, int steps, float
     return 0;
 }
 
-/* The numbers of a part as the type that all of them become: its own, or a copy in *made. */
+/* Returns a part's numbers in the common type: its own array, or a copy in *made. */
 static const void *as_common(const struct weir_state_columns *columns, int i, enum weir_number_type type, void **made,
                              struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* Mean and standard deviation of state and actions, in double and in a fixed order, so that every machine and every
- * number of threads gets the same. Unbiased like torch.std. */
+/* Mean and standard deviation of state and actions, in double and in a fixed order, so that results do not depend on
+ * the machine or the number of threads. Unbiased, like torch.std. */
 #include "datasets/index.h"
 
 #include <errno.h>

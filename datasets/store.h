@@ -1,18 +1,17 @@
-/* store.h: one episode as layouts see it, in any file format: arrays by path, with shapes, numbers and the places of
- * image rows. Each format implements struct weir_store_ops in its folder; layouts call the functions below and know no
- * format.
+/* store.h: one episode as layouts see it, in any file format: arrays by path, their shapes and numbers, and the places
+ * of image rows. Each format implements struct weir_store_ops in its folder. Layouts call the functions below and
+ * depend on no format.
  *
- * Frames are located, not read: rows() fills a struct weir_frame_map with the extents (source, offset, length) of all
- * frames. Later reads go through io/ and never through a store.
- * - A source is a number, not an open file: it counts the dataset's files, followed by the parts of those files that
- *   are folders (weir_dataset_read_file gives its name). An object behind HTTP or S3 is one more source with a name of
- *   its own kind.
- * - A frame map may locate frames in any unit: bytes of a row, a chunk, or a row of a column chunk (Parquet). Numbers
- *   always arrive as whole arrays, so columns of rows need no other call.
- * - A frame that is a video sample depends on the sync sample before it. The number of that sample belongs in
- *   struct weir_frame_extent, beside offset and length: rows() fills extents, and only fetching and decoding read them.
+ * Stores locate frames and do not read them: rows() fills a struct weir_frame_map, usually with one extent per frame.
+ * Later reads use io/ and no store.
+ * - An extent lies in a source, which is a number: that of one of the dataset's files, or, for a folder, of one of its
+ *   parts (weir_dataset_read_file). Nothing here opens a path, so an object behind HTTP or S3 is another kind of
+ * source.
+ * - Numbers are read as whole arrays. Columns of a table (Parquet) need no other call.
+ * - A video sample depends on the sync sample before it. Its number belongs in struct weir_frame_extent, beside offset
+ * and length: stores fill extents, and only fetching and decoding use them.
  *
- * One thread at a time uses a store. Paths start at the episode's root. */
+ * A store is used by one thread at a time. Paths start at the episode's root. */
 #ifndef WEIR_DATASETS_STORE_H
 #define WEIR_DATASETS_STORE_H
 
@@ -63,17 +62,17 @@ struct weir_store_ops {
      * become float64. free(*values). */
     int (*read_numbers)(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
                         struct weir_array_shape *shape, struct weir_err *err);
-    /* Locates the rows of images in map. On success without a location (HDF5), the format locates them after the
-     * layout is done. A shape that holds no images is the caller's to refuse. */
+    /* Locates the rows of images and fills map. HDF5 leaves map empty and locates rows after the layout is done. The
+     * caller refuses shapes that are not images. */
     int (*rows)(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *shape,
                 struct weir_err *err);
     /* Returns true when the object at path has this attribute. NULL: the format has no attributes. */
     bool (*has_attribute)(struct weir_store *store, const char *path, const char *name);
     /* Returns true when the root's attribute is a boolean and false. NULL: the format has no attributes. */
     bool (*is_false)(struct weir_store *store, const char *name);
-    /* Adds the episode's texts (weir_episode_add_text), and its colour order where the texts record it. */
+    /* Adds the episode's texts (weir_episode_add_text), and sets its colour order if the texts record it. */
     int (*texts)(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
-    const char *images; /* for messages: the arrays that the format reads images from */
+    const char *images; /* for messages: the arrays that can be images */
     const char *lister; /* for messages: how to list the paths of a file, "`h5ls -r` lists those of a file" */
 };
 
@@ -115,21 +114,21 @@ int weir_store_read_floats(struct weir_store *store, const char *path, float **v
 
 /* ---- shapes of images ---- */
 
-/* The image that a row of an array is by its shape. */
+/* The image in one row of an array. */
 struct weir_image_shape {
     uint64_t height, width;
-    uint32_t channels; /* 1, 3 or 4; 0: rows are no images */
-    bool is_planar;    /* channels come first */
+    uint32_t channels; /* 1, 3 or 4; 0: not an image */
+    bool is_planar;    /* channels are the first dimension */
 };
-/* (steps, height, width, channels), (steps, channels, height, width) or (steps, height, width), the first of these that
- * it may be. Arrays of less than 8 x 8, or of floats and less than 32 x 32 in one channel, are numbers
- * (transformations, keypoints), unless they end in three channels. */
+/* Interprets a shape as (steps, height, width, channels), (steps, channels, height, width) or (steps, height, width),
+ * in this order. Arrays under 8 x 8, and one-channel floats under 32 x 32, are numbers (transformations, keypoints),
+ * unless they end in three channels. */
 struct weir_image_shape weir_image_shape(int rank, const uint64_t *dims, bool is_float);
 
-/* The dataset has the shape of images of some type, which need not be one that is read. */
+/* Returns true for the shape of images of any type, including types that are not read. */
 bool weir_looks_like_pixels(const struct weir_array_shape *shape);
 
-/* The dataset looks like images to weir_builder_camera (or weir_builder_depth). */
+/* Return true for arrays that weir_builder_camera and weir_builder_depth accept. */
 bool weir_looks_like_images(const struct weir_array_shape *shape);
 bool weir_looks_like_depth(const struct weir_array_shape *shape);
 

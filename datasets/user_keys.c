@@ -1,4 +1,4 @@
-/* --qpos-keys, --action-keys and --image-keys: the user names the datasets of state, actions and cameras. */
+/* --qpos-keys, --action-keys and --image-keys: datasets that the user names. */
 #include "datasets/builder.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next key of "a,b" into text; NULL past the last or when it is empty or too long. */
+/* Copies the next key of "a,b" to text; NULL at the end, or for an empty or too long key. */
 static const char *next_key(const char *list, char text[WEIR_STORE_PATH_MAX])
 {
     size_t n = strcspn(list, ",");
@@ -46,7 +46,7 @@ static int missing(const struct weir_episode_builder *builder, const char *optio
                         builder->store->ops->lister);
 }
 
-/* A camera is called after its dataset; after the group when all of them are called "rgb" or "image". */
+/* Names a camera after its dataset, or after the group of a dataset called "rgb", "image" or "depth". */
 static const char *camera_name(char *key, char name[WEIR_NAME_MAX])
 {
     char *equals = strchr(key, '=');

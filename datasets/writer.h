@@ -1,6 +1,6 @@
-/* writer.h: what writes a copy of a dataset in one format implements. weir_convert (convert_dataset.h) reads, decodes
- * and encodes in many threads, and calls a writer from one: open, then for each episode begin, every frame once, end;
- * then finish. Every call returns 0 or a negative errno with err naming file and episode. */
+/* writer.h: the interface for writing a copy of a dataset in one format. weir_convert (convert_dataset.h) reads,
+ * decodes and encodes on many threads, and calls a writer from one: open; for each episode begin, every frame once,
+ * end; then finish. Every call returns 0 or a negative errno, with err naming file and episode. */
 #ifndef WEIR_DATASETS_WRITER_H
 #define WEIR_DATASETS_WRITER_H
 
@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What all episodes of a copy have in common. */
+/* Properties that all episodes of a copy share. */
 struct weir_copy_camera {
     char name[WEIR_NAME_MAX];
-    enum weir_frame_kind kind; /* WEIR_FRAME_PNG when its colour images are PNGs */
+    enum weir_frame_kind kind; /* WEIR_FRAME_PNG when all its colour images are PNGs */
     int width, height;         /* of every frame */
 };
 
@@ -25,18 +25,18 @@ struct weir_copy {
     struct weir_copy_camera cameras[WEIR_CAMERAS_MAX];
     enum weir_number_type qpos_type, action_type;
     int qpos_dim, action_dim;
-    int chunk_frames; /* frames of a chunk, where the format has chunks; 0 = the format's own choice */
-    bool is_bgr;      /* red and blue of the frames are swapped: to be recorded, frames are copied as they are */
+    int chunk_frames; /* frames per chunk, for formats with chunks; 0 = the format's choice */
+    bool is_bgr;      /* red and blue are swapped: the copy records this, frames are copied unchanged */
 };
 
-/* One text of an episode, such as its instruction. */
+/* A text of an episode, such as its instruction. */
 struct weir_copy_text {
     const char *key, *value;
 };
 
 struct weir_copy_episode {
-    int number;          /* from 0, in the order of the source */
-    const char *name;    /* where it comes from, for messages and as metadata */
+    int number;          /* from 0, in source order */
+    const char *name;    /* its origin, for messages and as metadata */
     int steps;           /* frames of every camera, rows of state and actions; at least 1 */
     const void *qpos;    /* steps x qpos_dim numbers of the copy's type */
     const void *actions; /* steps x action_dim */
@@ -45,30 +45,30 @@ struct weir_copy_episode {
 };
 
 struct weir_writer_ops {
-    const char *name; /* of --to */
+    const char *name; /* for --to */
     const char *summary;
-    const char *why_not;   /* not NULL: not built */
-    const char *suffix;    /* that a copy's name usually ends with: ".zarr"; "" = a folder */
-    unsigned holds;        /* WEIR_FRAMES_RAW | .. that it can hold */
-    bool compresses;       /* raw frames */
+    const char *why_not;   /* NULL when built in */
+    const char *suffix;    /* usual suffix of a copy: ".zarr"; "" = a folder */
+    unsigned holds;        /* groups of frame kinds: WEIR_FRAMES_RAW | .. */
+    bool compresses;       /* compresses raw frames */
     int read_rank;         /* 1: its copies are read fastest (docs/bench.md), 2: next; 0: no faster than others */
-    uint32_t number_types; /* bit WEIR_F32 and so on: what it can hold */
-    bool by_step;          /* frames come step by step, all cameras of a step together; else camera by camera */
-    /* An interrupted copy goes on behind its last complete episode; else it begins from the start. */
+    uint32_t number_types; /* supported types: bit WEIR_F32 and so on */
+    bool by_step;          /* takes all cameras of a step together; else camera by camera */
+    /* An interrupted copy resumes after its last complete episode; else it starts over. */
     bool resumes;
-    /* path: nothing is there, or (resumes) what a writer of an equal copy left when it was interrupted: *complete is
-     * then how many episodes it had ended; what is behind them is removed. */
+    /* path: does not exist, or (resumes) has an interrupted equal copy. *complete becomes its number of complete
+     * episodes; data after them is removed. */
     int (*open)(void **writer, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err);
-    /* episode, and all that it points to, is lent until end. */
+    /* episode, with everything it points to, is lent until end. */
     int (*begin)(void *writer, const struct weir_copy_episode *episode, struct weir_err *err);
-    /* A frame as the copy stores it: an encoded image, or the pixels of a raw one. bytes are lent for the call. */
+    /* A frame in its stored form: an encoded image, or raw pixels. bytes are lent for the call. */
     int (*frame)(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err);
-    /* The episode is on the storage (fsync or the like) when this returns. */
+    /* On return the episode is on the storage (fsync or the like). */
     int (*end)(void *writer, struct weir_err *err);
-    /* Everything is written and closed; *writer is NULL afterwards, also after a failure. What is at path is what a
-     * reader opens: weir_convert gives it its final name. */
+    /* Completes and closes the copy at path, ready to be opened; weir_convert then renames it. *writer is NULL
+     * afterwards, also after a failure. */
     int (*finish)(void **writer, struct weir_err *err);
-    /* Closes and leaves at path what is there; *writer may be NULL. */
+    /* Closes the writer and keeps the partial copy; *writer may be NULL. */
     void (*abandon)(void **writer);
 };
 

@@ -1,11 +1,12 @@
-/* Blosc's containers by libblosc, which has the codecs (lz4, zstd, zlib, blosclz) and both shuffles in itself. */
+/* Blosc containers by libblosc, which includes the codecs (lz4, zstd, zlib, blosclz) and both shuffles. */
 #include "datasets/chunks/filter_blosc.h"
 
 #include <blosc.h>
 #include <errno.h>
 
 #if WEIR_NO_SNAPPY
-/* What libblosc.a wants of Snappy, which is C++ and would bring a library of its own with it: all of it fails. */
+/* Stubs for the Snappy functions that libblosc.a references; Snappy is C++ and would need a runtime library. All fail.
+ */
 enum { SNAPPY_INVALID_INPUT = 1 };
 int snappy_compress(const char *in, size_t n, char *out, size_t *made);
 int snappy_uncompress(const char *in, size_t n, char *out, size_t *made);
@@ -34,10 +35,10 @@ int weir_blosc_bytes(const uint8_t *in, size_t n, size_t *bytes)
     return n >= BLOSC_MIN_HEADER_LENGTH && blosc_cbuffer_validate(in, n, bytes) == 0 ? 0 : -EBADMSG;
 }
 
-/* The call without a context takes the library's one lock. */
+/* The call without a context takes the library's global lock. */
 int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes)
 {
-    (void)n; /* is in the header, and was compared with it */
+    (void)n; /* the header has it, and was compared */
     return blosc_decompress_ctx(in, out, bytes, 1) == (int)bytes ? 0 : -EBADMSG;
 }
 

@@ -50,14 +50,14 @@ double weir_float_at(uint32_t kind, const uint8_t *in)
 static uint8_t pixel(float value, float scale)
 {
     float scaled = value * scale + 0.5f;
-    return scaled >= 255 ? 255 : scaled > 0 ? (uint8_t)scaled : 0; /* NaN is not over 0 */
+    return scaled >= 255 ? 255 : scaled > 0 ? (uint8_t)scaled : 0; /* NaN becomes 0 */
 }
 
 void weir_floats_to_pixels(uint32_t kind, const uint8_t *in, size_t n, uint8_t *out)
 {
     float scale = kind & WEIR_FLOATS_TO_ONE ? 255 : 1;
     size_t width = kind & WEIR_FLOATS_WIDTH;
-    if (width == sizeof(float) && !(kind & WEIR_FLOATS_BIG_ENDIAN)) /* what there mostly is, for vector code */
+    if (width == sizeof(float) && !(kind & WEIR_FLOATS_BIG_ENDIAN)) /* the common case, for vector code */
         for (size_t i = 0; i < n; i++) {
             float value;
             memcpy(&value, in + i * sizeof value, sizeof value);

@@ -4,7 +4,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* The library's own type, under our name. */
+/* Casts to the library's type. */
 static ZSTD_DCtx *library_type(struct weir_zstd *zstd)
 {
     return (ZSTD_DCtx *)zstd;

@@ -10,28 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most that one byte of a stream can become: a repetition is at most 258 bytes from 2 bits, 264 from 3 bytes. */
+/* Maximum expansion of one byte: a repetition yields up to 258 bytes from 2 bits, 264 from 3 bytes. */
 enum { DEFLATE_GROWS = 1032, LZF_GROWS = 88 };
 
 enum { CHECKSUM_BYTES = 4 };
 
 struct weir_unfilter_context {
     struct weir_inflater *inflater;
-    struct weir_zstd *zstd; /* NULL until a frame of it was met */
+    struct weir_zstd *zstd; /* NULL until first used */
     struct {
         uint8_t *bytes;
         size_t capacity;
-    } buffer[2]; /* a filter is undone from one into the other */
+    } buffer[2]; /* each filter is undone from one into the other */
 };
 
 /* A chunk between two filters. */
 struct work {
     struct weir_unfilter_context *context;
-    int spare; /* the buffer that does not hold it */
+    int spare; /* the unused buffer */
     const uint8_t *bytes;
     size_t n;
     const char **reason;
-    uint8_t *to; /* where the next step puts it instead of the spare buffer; NULL but in the last step */
+    uint8_t *to; /* output of the last step in place of the spare buffer; NULL in other steps */
     size_t to_bytes;
 };
 
@@ -86,7 +86,7 @@ static int too_long(const struct work *work)
     return bad(work, "its chunk holds more bytes than a chunk of its dataset has");
 }
 
-/* Room for the step's result: where the caller wants it, or the spare buffer; what that held is not kept. */
+/* Reserves space for the step's result: the caller's, or the spare buffer, whose contents are lost. */
 static uint8_t *reserve(struct work *work, size_t n)
 {
     if (work->to && n <= work->to_bytes)
@@ -104,7 +104,7 @@ static uint8_t *reserve(struct work *work, size_t n)
     return context->buffer[i].bytes;
 }
 
-/* What was reserved now holds the chunk. */
+/* Makes the reserved space the chunk. */
 static int made(struct work *work, size_t n)
 {
     work->bytes = work->to ? work->to : work->context->buffer[work->spare].bytes;
@@ -113,8 +113,8 @@ static int made(struct work *work, size_t n)
     return 0;
 }
 
-/* Capacity for a chunk once it is unpacked: the size that it should have, or less when so few compressed bytes cannot
- * become that much. So a small file cannot make us allocate a lot. */
+/* Returns the capacity for an unpacked chunk: the expected size, or less when so few compressed bytes cannot expand to
+ * it. So small files cannot cause large allocations. */
 static size_t capacity_for(const struct work *work, size_t most, size_t grows)
 {
     return most / grows < work->n ? most : work->n * grows;
@@ -188,7 +188,7 @@ static int undo_zstd(struct work *work, size_t most, uint32_t element_bytes)
 }
 #endif
 
-/* Not a filter of the writer's: what makes pixels of the floats that some datasets have in their place. */
+/* Not a filter of the file: converts pixels that are stored as floats. */
 static int undo_floats(struct work *work, size_t most, uint32_t kind)
 {
     (void)most;
@@ -223,7 +223,7 @@ static inline void unshuffle(const uint8_t *restrict in, uint8_t *restrict out, 
             out[i * width + b] = in[b * n + i];
 }
 
-/* Part by part, so that what is written with strides stays in the cache. */
+/* In parts, so that strided writes stay in the cache. */
 static void unshuffle_any(const uint8_t *restrict in, uint8_t *restrict out, size_t n, size_t width)
 {
     size_t part = 8192 / width + 1;
@@ -259,16 +259,16 @@ static int undo_shuffle(struct work *work, size_t most, uint32_t element_bytes)
     return made(work, work->n);
 }
 
-/* To 16 bits in arithmetic of ones' complement: 0 stays 0, other multiples of 65535 become 65535. */
+/* Reduces to 16 bits in ones' complement: 0 stays 0, other multiples of 65535 become 65535. */
 static uint64_t fold(uint64_t sum)
 {
     return sum == 0 ? 0 : (sum - 1) % 65535 + 1;
 }
 
-/* Fletcher's checksum over big-endian words of 16 bits; an odd byte at the end is the upper half of one. */
+/* Computes Fletcher's checksum over big-endian 16-bit words; an odd last byte is the upper half of a word. */
 static uint32_t fletcher32(const uint8_t *bytes, size_t n)
 {
-    enum { WORDS = 1 << 20 }; /* after so many both sums still fit 64 bits */
+    enum { WORDS = 1 << 20 }; /* both sums fit 64 bits for so many words */
     uint64_t sum = 0, sums = 0;
     size_t words = n / 2;
     for (size_t from = 0; from < words; from += WORDS) {
@@ -287,7 +287,7 @@ static uint32_t fletcher32(const uint8_t *bytes, size_t n)
     return (uint32_t)(sums << 16 | sum);
 }
 
-/* Before 1.6.3 the library stored both halves with their bytes exchanged on little-endian machines; it reads either. */
+/* Before 1.6.3 the library stored both halves with swapped bytes on little-endian machines; both forms are accepted. */
 static int undo_fletcher32(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)most, (void)element_bytes;
@@ -300,12 +300,12 @@ static int undo_fletcher32(struct work *work, size_t most, uint32_t element_byte
     return stored == sum || stored == exchanged ? 0 : bad(work, "the checksum of its chunk is wrong");
 }
 
-/* ---- what there is ---- */
+/* ---- table ---- */
 
 static const struct known {
     int id;
     const char *name;
-    /* most: bytes that it can have been given when the chunk was written. NULL = by name only. */
+    /* most: maximum size of its input when the chunk was written. NULL = known by name only. */
     int (*undo)(struct work *work, size_t most, uint32_t element_bytes);
 } known[] = {
     {WEIR_FILTER_DEFLATE, "deflate", undo_deflate},
@@ -368,8 +368,8 @@ static bool applied(uint32_t mask, int i)
     return (mask >> i & 1) == 0;
 }
 
-/* The most that the filter at this place can have been given; exact unless a compressor came before it. A chunk that
- * one would make longer is stored without it, and there is some slack for writers that are less strict. */
+/* Returns the maximum input size of the filter at this place; exact unless a compressor precedes it. Chunks that would
+ * grow are stored uncompressed; some slack allows for less strict writers. */
 static size_t most_before(const struct weir_filters *filters, uint32_t mask, int place, size_t out_bytes)
 {
     size_t most = out_bytes;
@@ -387,7 +387,7 @@ static size_t most_before(const struct weir_filters *filters, uint32_t mask, int
     return most;
 }
 
-/* Before anything is undone: so the answer depends on the pipeline only, not on the bytes. */
+/* Checks all filters first, so that the result depends on the pipeline and not on the bytes. */
 static int check_known(const struct weir_filters *filters, uint32_t mask, const char **reason)
 {
     for (int i = 0; i < filters->n; i++)
@@ -398,7 +398,7 @@ static int check_known(const struct weir_filters *filters, uint32_t mask, const 
     return 0;
 }
 
-/* The filter that is undone last; filters->n when none was applied. */
+/* Returns the filter that is undone last; filters->n when none was applied. */
 static int lowest_applied(const struct weir_filters *filters, uint32_t mask)
 {
     int i = 0;
@@ -424,7 +424,7 @@ int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_fi
     int rc = check_known(filters, mask, reason);
     if (rc < 0)
         return rc;
-    if (out_bytes > SIZE_MAX / 16) /* so that no length overflows */
+    if (out_bytes > SIZE_MAX / 16) /* no length can overflow */
         return too_short(&work);
     for (int i = filters->n - 1; i >= 0; i--) {
         if (!applied(mask, i))

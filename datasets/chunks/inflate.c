@@ -5,7 +5,7 @@
 #include <libdeflate.h>
 #include <stdio.h>
 
-/* The library's own type, under our name. */
+/* Casts to the library's type. */
 static struct libdeflate_decompressor *library_type(struct weir_inflater *inflater)
 {
     return (struct libdeflate_decompressor *)inflater;

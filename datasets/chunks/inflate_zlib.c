@@ -1,11 +1,11 @@
-/* zlib streams by zlib, where libdeflate is not built in. */
+/* zlib streams by zlib, in builds without libdeflate. */
 #include "datasets/chunks/inflate.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#define ZLIB_CONST /* zlib does not write to what it reads */
+#define ZLIB_CONST /* const input pointers */
 #include <zlib.h>
 
 struct weir_inflater {
@@ -35,7 +35,7 @@ static uInt part(size_t n)
     return n < UINT_MAX ? (uInt)n : UINT_MAX;
 }
 
-/* One byte beyond capacity is unpacked elsewhere, to distinguish a stream that is too long from one that is cut off. */
+/* Unpacks one byte beyond capacity elsewhere, to distinguish a stream that is too long from a truncated one. */
 static int unpack(struct weir_inflater *inflater, int window_bits, const uint8_t *in, size_t n, uint8_t *out,
                   size_t capacity, size_t *made)
 {
@@ -68,7 +68,7 @@ int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, ui
 int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
                       size_t *made)
 {
-    return unpack(inflater, MAX_WBITS + 16, in, n, out, capacity, made); /* zlib.h: 16 more, and it is gzip */
+    return unpack(inflater, MAX_WBITS + 16, in, n, out, capacity, made); /* 16 more selects gzip (zlib.h) */
 }
 
 void weir_inflate_library(char *text, size_t size)

@@ -114,7 +114,7 @@ static int await_spawner(const char *path, int fd, pid_t started, struct weir_er
     bool fine = came && memcmp(&hello, &wanted, sizeof hello) == 0;
     int status = 0;
     if (!fine)
-        kill(started, SIGKILL); /* it is another program, which may run on */
+        kill(started, SIGKILL); /* it is another program and may keep running */
     while (waitpid(started, &status, 0) < 0 && errno == EINTR)
         continue;
     return fine ? 0 : report_no_hello(path, came ? 0 : status, err);
@@ -169,13 +169,13 @@ static int receive_result(struct weir_helper_result *result, int *fd)
 static int have_spawner_locked(struct weir_err *err)
 {
     if (spawner.fd >= 0 && spawner.owner != getpid()) {
-        close(spawner.fd); /* it belongs to our parent */
+        close(spawner.fd); /* it belongs to the parent process */
         spawner.fd = -1;
     }
     return spawner.fd < 0 ? start_spawner(err) : 0;
 }
 
-/* One command, one result. A spawner that is gone is started once more. */
+/* Sends one command and receives its result. Restarts a spawner that is gone, once. */
 static int send_command_locked(const struct weir_helper_command *command, struct weir_helper_result *result, int *fd,
                                struct weir_err *err)
 {

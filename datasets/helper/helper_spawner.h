@@ -1,11 +1,11 @@
-/* helper_spawner.h: the helper program, weir-hdf5, and the processes that it consists of: HDF5 helper processes,
- * holds of LMDB files, and the spawner, which forks them.
+/* helper_spawner.h: starts processes of the helper program, weir-hdf5: HDF5 helpers, holders of LMDB read transactions,
+ * and the spawner, which forks them.
  *
- * The program is started by posix_spawn, because a process that has threads or uses CUDA cannot be forked safely. It
- * has one thread, so its children start without a lock held, and it alone is linked with the HDF5 library. It forks the
- * spawner and ends, so the spawner belongs to init: programs that wait for their children do not see it. The spawner
- * stays for all datasets, and ends with the process that started it; a process that was itself forked gets a spawner of
- * its own. Any thread may call these. */
+ * posix_spawn starts the program, because a process that has threads or uses CUDA cannot be forked safely. The program
+ * is single-threaded, so its children start without locks held, and only it is linked with the HDF5 library. It forks
+ * the spawner and exits; init adopts the spawner, so programs that wait for their children do not see it. The spawner
+ * serves all datasets and ends with the process that started it; a forked process gets a new one. Any thread may call
+ * these. */
 #ifndef WEIR_DATASETS_HELPER_HELPER_SPAWNER_H
 #define WEIR_DATASETS_HELPER_HELPER_SPAWNER_H
 
@@ -14,34 +14,35 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a helper process is for: the place of its function in the program's table. */
+/* Purpose of a helper process: index of its function in the program's table. */
 enum weir_helper_kind { WEIR_HELPER_HDF5, WEIR_HELPER_LMDB, WEIR_HELPER_KINDS };
 
-/* Forks a process of this kind. It has no other descriptors but /dev/null and its socket. *fd is the other end of
- * that, for the caller to close. It is killed when the spawner ends, and so with the caller's process. The program is
- * the file that the environment variable WEIR_HDF5_HELPER names, or weir-hdf5 beside the program or library that this
- * is in, or in ../bin or ../../bin from there, or on the PATH. */
+/* Forks a process of this kind, whose only descriptors are /dev/null and its socket. *fd is the other end, for the
+ * caller to close. The process is killed when the spawner ends, and so with the caller's process. The program is the
+ * file in the environment variable WEIR_HDF5_HELPER, else weir-hdf5 beside the program or library that contains this
+ * code, in
+ * ../bin or ../../bin from there, or on the PATH. */
 int weir_helper_spawn(enum weir_helper_kind kind, pid_t *pid, int *fd, struct weir_err *err);
 
-/* Kills such a process if it still runs, and returns its wait status; 0 when the spawner is gone. */
+/* Kills the process if it is running, and returns its wait status; 0 when the spawner is gone. */
 int weir_helper_reap(pid_t pid);
 
 /* ---- in the helper program ---- */
 
-/* Serves the loader over its end of a socket until the loader is gone; the process then ends. */
+/* Serves the loader over a socket until the loader closes it; the process then exits. */
 typedef void weir_helper_serve_fn(int fd);
 
-/* All that main has to do, and its exit status. serve: n functions, a kind each. */
+/* The program's main; returns its exit status. serve: n functions, one per kind. */
 int weir_helper_program(int argc, weir_helper_serve_fn *const *serve, int n);
 
-/* ---- what the two send each other ---- */
+/* ---- messages ---- */
 
 enum { WEIR_HELPER_FD = 3 /* the spawner's end of the socket */ };
 
-/* First from the spawner: it is of the same build. Then a result for each command. */
+/* The spawner's first message, which proves that both sides are of one build. One result per command follows. */
 struct weir_helper_hello {
     char name[16];
-    uint32_t abi, bytes[4]; /* of what is sent */
+    uint32_t abi, bytes[4]; /* sizes of the messages */
 };
 /* Defined beside the structs that it measures. */
 struct weir_helper_hello weir_helper_hello(void);
@@ -53,10 +54,10 @@ struct weir_helper_command {
 
 struct weir_helper_result {
     int rc, status;
-    pid_t pid; /* the descriptor of its socket comes along */
+    pid_t pid; /* sent with the descriptor of its socket */
 };
 
-/* False when the other side is gone. timeout_s: of silence; negative = none. */
+/* Return false when the other side is gone. timeout_s: maximum silence; negative = unlimited. */
 bool weir_helper_send(int fd, const void *data, size_t n);
 bool weir_helper_receive(int fd, void *data, size_t n, int timeout_s);
 

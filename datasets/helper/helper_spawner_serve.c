@@ -31,7 +31,7 @@ static bool send_result(int to, const struct weir_helper_result *result, int fd)
     return sendmsg(to, &message, MSG_NOSIGNAL) == sizeof *result;
 }
 
-/* In the new process. It has no other descriptor than its own. */
+/* Runs in the new process, which keeps only its own descriptor. */
 static void serve_and_exit(weir_helper_serve_fn *serve, int fd, pid_t spawner)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* even a hanging helper ends with the program that could use it */
@@ -79,7 +79,7 @@ static void run_spawner(int fd, weir_helper_serve_fn *const *serve, int n)
     struct weir_helper_hello hello = weir_helper_hello();
     struct weir_helper_command command;
     bool fine = weir_helper_send(fd, &hello, sizeof hello);
-    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the loader's process decides what it means */
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; the loader's process handles it */
     signal(SIGQUIT, SIG_IGN);
     while (fine && recv(fd, &command, sizeof command, MSG_WAITALL) == sizeof command) {
         if (command.end)

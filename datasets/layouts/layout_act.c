@@ -1,6 +1,6 @@
 /* ACT / ALOHA recorders (act record_sim_episodes.py, aloha record_episodes.py): /observations/images/{camera} uint8
- * (T, H, W, 3), /observations/qpos and /action (T, D) float. Files of the same keys whose images are encoded one by one
- * (RDT-1B reads such) are read as well. */
+ * (T, H, W, 3), /observations/qpos and /action (T, D) float. Also files with the same keys and one encoded image per
+ * row, as RDT-1B reads. */
 #include "datasets/dataset_ops.h"
 
 #define IMAGES "/observations/images"

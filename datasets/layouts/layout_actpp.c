@@ -1,8 +1,7 @@
-/* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with zeros;
- * /compress_len (cameras, T), mostly float32, is how much of each row is used. Its rows are in the order of the
- * recorder's list of cameras, which is nowhere in the file, or of the cameras' names where compress_data.py wrote it.
- * So it is a hint only: at step t no image is longer than the largest of the column. The JPEG itself decides where it
- * ends. */
+/* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with zeros.
+ * /compress_len (cameras, T), mostly float32, holds the used length of each row, in the order of the recorder's camera
+ * list, which the file lacks, or of the camera names if compress_data.py wrote it. So it is only a hint: at step t no
+ * image is longer than the column's maximum. The JPEG itself decides where it ends. */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #define IMAGES  "/observations/images"
 #define LENGTHS "/compress_len"
 
-/* Rows of bytes instead of images: any camera of rank 2 makes the file one of these. */
+/* Rows of bytes instead of images: one camera of rank 2 is enough. */
 static bool detect(struct weir_store *store)
 {
     if (weir_store_has(store, LENGTHS))
@@ -36,7 +35,7 @@ static bool detect(struct weir_store *store)
     return found;
 }
 
-/* Cameras with images of colour, all cameras, their steps, and the longest of their rows. */
+/* Colour cameras, all cameras, their steps, and their longest row. */
 struct images {
     uint64_t colour, all, steps, row_bytes;
 };
@@ -59,14 +58,14 @@ static struct images look_at(struct weir_store *store, char (*names)[64], int n)
     return images;
 }
 
-/* What all cameras have at step t, at most: of the values that are lengths of a row. */
+/* Sets *hint to the maximum of step t's plausible lengths. Returns false when a value is not a length. */
 static bool take_column(const float *values, uint64_t rows, const struct images *images, uint64_t t, uint32_t *hint)
 {
     bool fine = true;
     for (uint64_t row = 0; row < rows; row++) {
         float bytes = values[row * images->steps + t];
-        bool sane = bytes >= 0 && bytes < 0x1p31f &&
-                    (double)bytes < (double)images->row_bytes + 1; /* 0: of a camera of depth */
+        bool sane =
+            bytes >= 0 && bytes < 0x1p31f && (double)bytes < (double)images->row_bytes + 1; /* 0: a depth camera */
         uint32_t length = sane ? (uint32_t)ceilf(bytes) : 0;
         *hint = length > *hint ? length : *hint;
         fine &= sane;
@@ -74,7 +73,7 @@ static bool take_column(const float *values, uint64_t rows, const struct images 
     return fine;
 }
 
-/* The hints of compress_len, one a step; NULL (0) when there are none. What is odd about it is noted. */
+/* Reads compress_len: one hint per step; NULL, with 0, without it. Oddities are recorded in a note. */
 static int read_hints(struct weir_store *store, struct weir_episode_builder *builder, const struct images *images,
                       uint32_t **hints, struct weir_err *err)
 {

@@ -1,7 +1,7 @@
 /* Files of many episodes: /data/demo_k with `actions` and `obs`. robomimic (docs/datasets/overview), LIBERO
- * (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) write them alike; they differ in attributes and in
- * Isaac Lab's groups within groups. Cameras are what looks like images below obs; the state is all that has a row of
- * numbers a step there, in the order of the names. */
+ * (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) differ in attributes and in Isaac Lab's nested
+ * groups. Arrays below obs that look like images are cameras; those with a row of numbers per step form the state, in
+ * the order of their names. */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* narrower rows of bytes hold numbers, not images */
+enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* narrower rows of bytes are numbers, not images */
 
 /* ---- episodes ---- */
 
@@ -81,7 +81,7 @@ static bool detect_isaaclab(struct weir_store *store)
     return found;
 }
 
-/* ---- what lies below obs ---- */
+/* ---- observations ---- */
 
 static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
                             int depth, struct weir_err *err);
@@ -156,7 +156,7 @@ const struct weir_layout_ops weir_layout_isaaclab = {
     .index = index_demo,
 };
 
-/* ---- files of no layout ---- */
+/* ---- unknown layouts ---- */
 
 const struct weir_layout_ops weir_layout_custom = {
     .name = "custom",

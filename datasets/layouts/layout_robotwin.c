@@ -1,5 +1,5 @@
-/* RoboTwin 2 (envs/utils/pkl2hdf5.py): /observation/{camera}/rgb (T,) fixed strings that hold JPEGs, zeros in and
- * behind them; /joint_action/vector (T, D) float64 is the state, and its next row the action. */
+/* RoboTwin 2 (envs/utils/pkl2hdf5.py): /observation/{camera}/rgb (T,) fixed strings that hold JPEGs, with zeros in and
+ * after them; /joint_action/vector (T, D) float64 is the state, and its next row the action. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Copies that `weir convert` writes to LMDB and packed files, and LMDB files by the same keys: state in /qpos, actions
- * in /action. Packed files list cameras in /images and /depth; LMDB lists all of them at the root, and again in /depth
- * those of depth. */
+/* Copies that `weir convert` writes to LMDB and packed files, and LMDB files with the same keys: state in /qpos,
+ * actions in /action. Packed files list cameras in /images and /depth. LMDB files list all cameras at the root, and
+ * depth cameras again in /depth. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Packed files: one index at the end, a record an episode, frames as extents (docs/packed.md). Checksums of header,
- * index and records are checked here, those of frames only when somebody asks for it. */
+/* Packed files: one index at the end, one record per episode, frames as extents (docs/packed.md). Opening verifies the
+ * checksums of header, index and records; only `weir verify` verifies those of frames. */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
@@ -28,7 +28,7 @@ static int no_memory(struct weir_err *err)
 
 /* ---- an episode as a store ---- */
 
-/* "/images/top": the camera's number; -1 = there is no such path. */
+/* Returns the number of the camera at "/images/top"; -1 for other paths. */
 static int camera_at(const struct episode_store *s, const char *path)
 {
     path += *path == '/';
@@ -149,7 +149,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     const struct episode_store *s = (const struct episode_store *)store;
     int camera = camera_at(s, path), rc = shape(store, path, found, err);
     if (rc < 0 || camera < 0)
-        return rc; /* whoever asked refuses the shape */
+        return rc; /* the caller refuses the shape */
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)s->record->steps, sizeof *map->extents);
     if (!map->extents)
@@ -221,7 +221,7 @@ static int open_packed(struct weir_file_result *result, const char *path, struct
 
 /* ---- checksums of frames ---- */
 
-/* 1: it is as it was written, 0: it is not. */
+/* Returns 1 when the frame's checksum matches, 0 when it does not. */
 static int is_whole(const struct weir_packed_index *file, const struct weir_packed_frame *frame, uint8_t *buffer,
                     struct weir_err *err)
 {

@@ -1,4 +1,4 @@
-/* The bytes of a packed file's header, index and records: docs/packed.md. */
+/* Serialises the header, index and records of packed files: docs/packed.md. */
 #include "datasets/packed/packed_file.h"
 #include "base/hash.h"
 #include "decoders/frame_kind.h"
@@ -42,7 +42,8 @@ enum {
     AT_TEXTS_BEGIN = 40
 };
 enum { DIM_MAX = 65536, SIDE_MAX = 65500, STEPS_MAX = 100 * 1000 * 1000, TEXTS_MAX = 1000 };
-/* Of a record's state, actions, list of frames and texts each: what is read before a checksum can be compared. */
+/* Limit for each of a record's parts (state, actions, frames, texts), which are read before a checksum can be verified.
+ */
 enum { ARRAY_BYTES_MAX = 1 << 30 };
 
 static const char *const types[WEIR_NUMBER_TYPES] = {
@@ -76,7 +77,7 @@ void weir_packed_put64(uint8_t *bytes, uint64_t value)
     memcpy(bytes, &value, sizeof value);
 }
 
-/* Of all but the four bytes at `at`, which count as zeros. */
+/* Checksums n bytes, with the four bytes at `at` taken as zeros. */
 static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
 {
     static const uint8_t zeros[4];
@@ -85,7 +86,7 @@ static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
     return weir_crc32c(crc, bytes + at + 4, n - at - 4);
 }
 
-/* Kinds of a newer Weir are recognised by their first bytes, or are depth by their name. */
+/* Frames of unknown codecs, from a newer Weir, are recognised by their first bytes, or as depth by the codec's name. */
 static enum weir_frame_kind kind_of(const char *codec)
 {
     size_t n = strlen(codec);
@@ -199,7 +200,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
 
 /* ---- a record ---- */
 
-/* *at behind so many elements of so many bytes, padded to 8; false when that is too large. */
+/* Advances *at past n elements of so many bytes, padded to 8; false on overflow. */
 static bool go_on(uint64_t *at, uint64_t n, uint64_t bytes)
 {
     uint64_t all;

@@ -1,6 +1,5 @@
-/* packed_file.h: the parts of a packed file, as bytes and as structs: header, index, record of an episode.
- * docs/packed.md has every field. What is read is checked against the sizes around it, and nothing is allocated here.
- * Any thread. */
+/* packed_file.h: the parts of a packed file, serialised and parsed: header, index, record of an episode. docs/packed.md
+ * lists the fields. Parsed sizes are checked against the sizes around them; nothing is allocated here. Any thread. */
 #ifndef WEIR_DATASETS_PACKED_PACKED_FILE_H
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 
@@ -13,10 +12,10 @@
 
 enum {
     WEIR_PACKED_VERSION = 1,
-    WEIR_PACKED_HEADER = 4096,    /* bytes, the first of the file */
-    WEIR_PACKED_INDEX_ENTRY = 16, /* bytes of an episode in the index */
+    WEIR_PACKED_HEADER = 4096,    /* bytes, at the start of the file */
+    WEIR_PACKED_INDEX_ENTRY = 16, /* bytes per episode */
     WEIR_PACKED_RECORD_MIN = 48,  /* bytes of a record before its arrays */
-    WEIR_PACKED_FRAME = 16,       /* bytes of a frame in its record */
+    WEIR_PACKED_FRAME = 16,       /* bytes per frame in its record */
     WEIR_PACKED_STEP_ALIGN = 4096,
     WEIR_PACKED_FRAME_ALIGN = 512,
 };
@@ -24,14 +23,14 @@ enum {
 struct weir_packed_camera {
     char name[WEIR_NAME_MAX];
     enum weir_frame_kind kind;
-    int width, height; /* of every frame; 0 = each one's header tells */
+    int width, height; /* of every frame; 0 = each frame's header has them */
 };
 
 struct weir_packed_header {
     bool is_bgr;
     uint64_t index_offset; /* 0: the file was never finished */
-    uint64_t file_bytes;   /* with the index; 0 before */
-    uint64_t last_record;  /* offset of the record of the episode written last; 0 = none */
+    uint64_t file_bytes;   /* including the index; 0 until finished */
+    uint64_t last_record;  /* offset of the last record written; 0 = none */
     uint32_t n_episodes;
     uint32_t index_crc;
     enum weir_number_type qpos_type, action_type;
@@ -45,29 +44,28 @@ void weir_packed_put_header(const struct weir_packed_header *header, uint8_t byt
 int weir_packed_get_header(struct weir_packed_header *header, const uint8_t bytes[WEIR_PACKED_HEADER],
                            struct weir_err *err);
 
-/* Where the parts of a record begin, from its start. */
+/* Offsets of the parts of a record, from its start. */
 struct weir_packed_record {
     uint32_t number;   /* of the episode, from 0 */
-    uint64_t bytes;    /* all of it */
-    uint64_t previous; /* offset in the file of the record before; 0 = it is the first */
+    uint64_t bytes;    /* total */
+    uint64_t previous; /* file offset of the previous record; 0 = none */
     int steps;
     uint32_t n_texts;
     uint64_t qpos, actions, frames, texts;
 };
 
-/* Fills the places of a record's parts; text_bytes: of all texts. False when one of them would be over 1 GiB. */
+/* Computes the offsets of a record's parts; text_bytes: of all texts. False when a part would exceed 1 GiB. */
 bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_packed_header *header,
                          uint64_t text_bytes);
-/* Writes the record's head, and the checksum over all of it. */
+/* Writes the record's head and checksum. */
 void weir_packed_seal(const struct weir_packed_record *record, uint8_t *bytes);
-/* The length of a record that says so in its first WEIR_PACKED_RECORD_MIN bytes, whatever these are. */
+/* Returns the record length stored in its first WEIR_PACKED_RECORD_MIN bytes, unchecked. */
 uint64_t weir_packed_record_bytes(const uint8_t *bytes);
-/* Checks the first bytes of a record of n bytes, so that no other file is read as one, and fills *record. */
+/* Parses the first bytes of a record of n bytes into *record, and checks that it belongs to this file. */
 int weir_packed_get_head(struct weir_packed_record *record, const struct weir_packed_header *header,
                          const uint8_t bytes[WEIR_PACKED_RECORD_MIN], uint64_t n, uint64_t offset,
                          struct weir_err *err);
-/* Reads and checks a record whose bytes are all there. frames: that every frame lies before it and raw ones have their
- * size. */
+/* Parses and checks a whole record: all frames must precede it, and raw frames must have their size. */
 int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
                            const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err);
 
@@ -77,17 +75,17 @@ struct weir_packed_frame {
     uint32_t length, crc;
 };
 void weir_packed_put_frame(const struct weir_packed_frame *frame, uint8_t bytes[WEIR_PACKED_FRAME]);
-/* Of camera c at step t of a record that was read. */
+/* Returns the frame of camera c at step t of a parsed record. */
 struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *record,
                                               const struct weir_packed_header *header, const uint8_t *bytes, int t,
                                               int camera);
 
-/* A text of an episode: its key and value, which have no zero at their end. */
+/* Key and value of a text, without final zeros. */
 struct weir_packed_text {
     const uint8_t *key, *value;
     uint32_t key_bytes, value_bytes;
 };
-/* The text at *at, which goes on to the next; false when what is there is none. */
+/* Parses the text at *at and advances *at; false for malformed bytes. */
 bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct weir_packed_text *text);
 
 uint32_t weir_packed_get32(const uint8_t *bytes);
@@ -95,8 +93,8 @@ uint64_t weir_packed_get64(const uint8_t *bytes);
 void weir_packed_put32(uint8_t *bytes, uint32_t value);
 void weir_packed_put64(uint8_t *bytes, uint64_t value);
 
-/* Pixels of depth: "raw16", "png16". */
-/* What a raw frame takes; 0 for encoded ones. */
+/* Depth pixels: "raw16", "png16". */
+/* Returns the size of a raw frame; 0 for encoded frames. */
 uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
 
 #endif

@@ -61,7 +61,8 @@ static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *of
     *bytes = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8);
 }
 
-/* Records follow each other, so that reading all of them is no more than reading the file. end: of the last one. */
+/* Checks that records follow each other, so that reading all of them reads no more than the file. end: of the last one.
+ */
 static int check_entries(const struct weir_packed_index *file, uint32_t first, uint32_t n, uint64_t *end,
                          struct weir_err *err)
 {
@@ -76,7 +77,7 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
     return 0;
 }
 
-/* In pieces that are checked, so that memory grows with the entries that are there. */
+/* Reads the index in checked pieces, so that memory grows only with entries that exist. */
 static int read_index(struct weir_packed_index *file, struct weir_err *err)
 {
     uint64_t end = WEIR_PACKED_HEADER;
@@ -103,7 +104,7 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
     return rc;
 }
 
-/* Storage that is far away reads several records at once. */
+/* Lets remote storage read several records at once. */
 static void announce(const struct weir_packed_index *file, uint32_t i)
 {
     uint64_t offset, bytes;

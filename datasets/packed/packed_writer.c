@@ -1,5 +1,5 @@
-/* Writes packed files (docs/packed.md): frames as they come, behind them the record of their episode; the index at the
- * end. The header, written anew after each episode is on the storage, says how far that is. */
+/* Writes packed files (docs/packed.md): frames in call order, the record of their episode after them, the index at the
+ * end. The header, rewritten after each episode reaches the storage, records the progress. */
 #include "base/files.h"
 #include "base/hash.h"
 #include "datasets/packed/packed_file.h"
@@ -19,17 +19,17 @@ struct packed_writer {
     int fd;
     char *path;
     struct weir_packed_header header;
-    uint8_t *index; /* an entry an episode that is complete */
+    uint8_t *index; /* one entry per complete episode */
     uint32_t n_wanted;
-    uint8_t *buffer; /* the end of the file, not written yet */
+    uint8_t *buffer; /* unwritten end of the file */
     size_t buffered;
-    uint64_t at; /* in the file, behind what is buffered */
-    /* of the episode that is being written */
+    uint64_t at; /* file offset after the buffered bytes */
+    /* the episode being written */
     const struct weir_copy_episode *episode;
     struct weir_packed_record record;
     uint8_t *record_bytes;
-    size_t given; /* frames */
-    int step;     /* of the frame before; -1 = none */
+    size_t given; /* number of frames */
+    int step;     /* of the previous frame; -1 = none */
 };
 
 static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
@@ -94,7 +94,7 @@ static int sync_file(struct packed_writer *w, struct weir_err *err)
     return fdatasync(w->fd) == 0 ? 0 : failed(w, -errno, err);
 }
 
-/* Says on the storage what is complete, once that is there. */
+/* Records the complete episodes in the header, once they are on the storage. */
 static int commit(struct packed_writer *w, struct weir_err *err)
 {
     int rc = sync_file(w, err);
@@ -102,7 +102,7 @@ static int commit(struct packed_writer *w, struct weir_err *err)
     return rc < 0 ? rc : sync_file(w, err);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint64_t bytes)
 {
@@ -110,7 +110,8 @@ static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint
     weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes);
 }
 
-/* The record of episode i at offset, with those before it linked; its end, or 0 when it is not what it should be. */
+/* Checks the record of episode i at offset, and its link to the previous one. Returns its end, or 0 if it is invalid.
+ */
 static uint64_t take_record(struct packed_writer *w, const struct weir_packed_header *old, uint32_t i, uint64_t offset,
                             uint64_t file_bytes, uint64_t *previous)
 {
@@ -132,7 +133,7 @@ static uint64_t take_record(struct packed_writer *w, const struct weir_packed_he
     return offset + n;
 }
 
-/* What a writer of an equal copy left: its complete episodes, from the last one back to the first. */
+/* Takes over the complete episodes of an interrupted copy, from the last one back to the first. */
 static int resume(struct packed_writer *w)
 {
     uint8_t bytes[WEIR_PACKED_HEADER], equal[WEIR_PACKED_HEADER];
@@ -207,7 +208,7 @@ static int open_file(struct packed_writer *w, int *complete, struct weir_err *er
     *complete = resume(w);
     if (*complete == 0)
         w->at = WEIR_PACKED_HEADER;
-    /* The header goes first: what it says holds for the file as it is and as it will be. */
+    /* The header goes first: it is valid for the file before and after. */
     int rc = write_header(w, err);
     if (rc == 0 && ftruncate(w->fd, (off_t)w->at) != 0)
         rc = failed(w, -errno, err);
