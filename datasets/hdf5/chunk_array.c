@@ -1,14 +1,14 @@
-/* Chunk indexes that are arrays: fixed (VII.C) and extensible (VII.D). An element is a chunk's address, and with
- * filters its size as stored and its mask. Chunks are numbered over the grid that the dataset may grow to. */
+/* Chunk indexes that are arrays: fixed (VII.C) and extensible (VII.D). An element is a chunk's address; with filters,
+ * also its stored size and mask. Chunks are numbered over the grid that the dataset may grow to. */
 #include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 14, CHECKSUM = 4, CLIENT_FILTERED = 1 }; /* prefix: signature, version, client, the header's address */
+enum { PREFIX = 14, CHECKSUM = 4, CLIENT_FILTERED = 1 }; /* signature, version, client, header address */
 
-/* Elements that were read together; those numbered first .. first + n - 1. */
+/* Elements first .. first + n - 1, read together. */
 struct run {
     uint8_t *bytes;
     const uint8_t *elements;
@@ -34,8 +34,8 @@ static bool is_element(const struct weir_walk *walk, uint64_t client, uint64_t b
     return client == CLIENT_FILTERED && bytes > 12 && bytes <= 20;
 }
 
-/* Reads one run of elements that ends in a checksum. Steps go by its size, for a file may name a large one many times;
- * the library's, of up to 1,024 elements, take 5 of the 8 that weir_chunk_index grants a chunk. */
+/* Reads one run of elements that ends in a checksum. Counts steps by its size, because a file may name a large run many
+ * times. The library's runs, of up to 1,024 elements, take 5 of the 8 steps that weir_chunk_index grants per chunk. */
 static int read_run(struct weir_walk *walk, uint64_t address, uint64_t before, uint64_t element_bytes, uint64_t first,
                     uint64_t n, const char *signature, struct run *run)
 {
@@ -74,18 +74,18 @@ static bool bit(const uint8_t *bits, uint64_t i)
     return bits[i / 8] >> (7 - i % 8) & 1;
 }
 
-/* ---- the grid's numbers ---- */
+/* ---- numbers of chunks ---- */
 
 struct array {
     struct weir_walk *walk;
     uint64_t element_bytes;
     int slowest; /* dimension */
     struct run run;
-    int (*load)(struct array *array, uint64_t number); /* makes run hold it; run.n = 0: not there */
+    int (*load)(struct array *array, uint64_t number); /* loads run with the number; run.n = 0: not stored */
     void *user;
 };
 
-/* The number of a chunk; false when it overflows. */
+/* Computes the number of a chunk; false on overflow. */
 static bool number_of(const struct array *array, const uint64_t *scaled, uint64_t *number)
 {
     const struct weir_walk *walk = array->walk;
@@ -97,8 +97,8 @@ static bool number_of(const struct array *array, const uint64_t *scaled, uint64_
     return true;
 }
 
-/* The place of a chunk, counted in the order of the numbers: the dataset's own order would go from block to block and
- * back when the first dimension is not the slowest. */
+/* Computes the place of chunk i in numerical order. The dataset's own order would alternate between blocks when the
+ * first dimension is not the slowest. */
 static void place_of(const struct array *array, uint64_t i, uint64_t *scaled)
 {
     const struct weir_walk *walk = array->walk;
@@ -130,7 +130,7 @@ static int walk_array(struct array *array)
     return rc;
 }
 
-/* Nothing was ever written there: remembered as a run without elements. */
+/* Remembers a range that was never written, as a run without elements. */
 static int no_elements(struct array *array, uint64_t first, uint64_t n)
 {
     free(array->run.bytes);
@@ -141,8 +141,8 @@ static int no_elements(struct array *array, uint64_t first, uint64_t n)
 /* ---- fixed arrays ---- */
 
 struct fixed {
-    uint64_t n, page, pages, address; /* page: elements of one; 0 = the block is not in pages */
-    uint8_t *prefix;                  /* of a block in pages, with its bits */
+    uint64_t n, page, pages, address; /* page: elements per page; 0 = no pages */
+    uint8_t *prefix;                  /* of a paged block, with its bits */
     uint64_t prefix_bytes;
 };
 
@@ -190,8 +190,8 @@ int weir_walk_fixed(struct weir_walk *walk, uint64_t address)
 
 /* ---- extensible arrays ---- */
 
-/* After the elements of the index block come super blocks 0, 1, 2, ...: number u has 2^(u/2) data blocks of
- * 2^((u+1)/2) x min_elements elements. The index block itself holds the addresses of the data blocks of the first
+/* The elements of the index block are followed by super blocks 0, 1, 2, ...: number u has 2^(u/2) data blocks of
+ * 2^((u+1)/2) x min_elements elements. The index block holds the addresses of the data blocks of the first
  * direct_supers, and of the other super blocks. */
 enum { SUPERS_MAX = 64 };
 
@@ -199,10 +199,10 @@ struct extensible {
     uint64_t max_bits, in_index, min_elements, min_pointers, page; /* page: elements */
     int supers, direct_supers;
     uint64_t start[SUPERS_MAX], start_block[SUPERS_MAX]; /* elements and data blocks before super block u */
-    uint64_t offset_bytes;                               /* of a block's own place, kept in it */
+    uint64_t offset_bytes;                               /* width of a block's offset, stored in it */
     uint8_t *index;                                      /* the index block */
     const uint8_t *block_addresses, *super_addresses;
-    int super_read; /* which super block is in memory; -1 = none */
+    int super_read; /* super block in memory; -1 = none */
     uint8_t *super;
 };
 
@@ -221,7 +221,7 @@ static int log2_of(uint64_t n)
     return 63 - __builtin_clzll(n);
 }
 
-/* Pages of a data block of super block u; 0 = it is in one piece. */
+/* Returns the pages of a data block of super block u; 0 = one piece. */
 static uint64_t pages_of(const struct extensible *e, int u)
 {
     return elements_of(e, u) > e->page ? elements_of(e, u) / e->page : 0;
@@ -249,7 +249,7 @@ static int load_super(struct array *array, int u, bool *there)
     return rc;
 }
 
-/* The data block that holds element at of super block u. */
+/* Loads the data block that holds element `at` of super block u. */
 static int load_block(struct array *array, int u, uint64_t at)
 {
     struct extensible *e = array->user;
@@ -295,7 +295,7 @@ static int load_extensible(struct array *array, uint64_t number)
     return load_block(array, u, at - e->start[u]);
 }
 
-/* False when the parameters are none that a file can have. */
+/* Returns false for parameters that no file can have. */
 static bool lay_out(struct extensible *e, const uint8_t *head)
 {
     uint64_t page_bits = head[11];

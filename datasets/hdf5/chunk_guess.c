@@ -5,7 +5,7 @@
 
 static const double base_bytes = 16 * 1024, least_bytes = 8 * 1024, most_bytes = 1024 * 1024;
 
-/* A dataset of 1 MiB gets chunks of 16 KiB, and twice that for every factor of ten. */
+/* 16 KiB for a dataset of 1 MiB, doubled for every factor of ten. */
 static double target_bytes(double dataset_bytes)
 {
     double target = base_bytes * pow(2, log10(dataset_bytes / (1024 * 1024)));
@@ -20,7 +20,7 @@ static double product(const uint64_t *sizes, int rank)
     return all;
 }
 
-/* h5py's rule, in floating point as there so that ties fall alike: the dimensions are halved in turn until the chunk is
+/* h5py's rule, in floating point like h5py's so that ties break alike: halves the dimensions in turn until the chunk is
  * near the target. */
 void weir_chunk_guess(const uint64_t *dims, int rank, size_t element_bytes, uint64_t *chunk)
 {

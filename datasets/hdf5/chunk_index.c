@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what the walks share ---- */
+/* ---- common to all walks ---- */
 
 int weir_walk_bad(struct weir_walk *walk, const char *text)
 {
@@ -56,7 +56,7 @@ static bool is_edge(const struct weir_walk *walk, const uint64_t *scaled)
     return false;
 }
 
-/* A wrong address loses its own chunk, and not the other frames. */
+/* A wrong address loses its own chunk, not the other frames. */
 static int note_bad(struct weir_walk *walk, struct weir_chunk *chunk, const char *why)
 {
     *chunk = (struct weir_chunk){.offset = WEIR_CHUNK_BAD};
@@ -101,7 +101,7 @@ static int walk_single(struct weir_walk *walk)
     return weir_walk_note(walk, scaled, walk->layout->address, bytes, walk->layout->single_mask);
 }
 
-/* Chunks one after the other, in the order of the grid that the dataset may grow to. */
+/* Chunks are contiguous, in the order of the grid that the dataset may grow to. */
 static int walk_implicit(struct weir_walk *walk)
 {
     int rank = walk->grid->rank, rc = 0;

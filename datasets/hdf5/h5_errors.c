@@ -26,21 +26,20 @@ const char *weir_h5_library_message(char text[256])
     return text;
 }
 
-/* Of the calls since a file was opened, the first failure that was not the file's. The library keeps its errors by
- * thread as well. */
+/* The first failure since a file was opened that was not the file's fault. The library's errors are per thread, too. */
 static _Thread_local int machine_code;
 static _Thread_local bool malloc_failed;
-static _Thread_local char machine_file[512]; /* that it happened to, when it is not the one that is read */
+static _Thread_local char machine_file[512]; /* the affected file, if it is not the one being read */
 
-/* EAGAIN is a lock that a writer holds: the library starts no threads. */
+/* EAGAIN is a lock held by a writer: the library starts no threads. */
 static bool is_machines(int number)
 {
     return number != EAGAIN &&
            (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM);
 }
 
-/* The library writes the number of a system call's error into the text, and has these for malloc's; its lists of
- * properties come from no file, and only a lack of memory spoils them. */
+/* The library puts the errno of a failed system call into its text, and uses these codes for failed allocations. Its
+ * property lists come from no file: only a lack of memory breaks them. */
 static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
 {
     (void)n;
@@ -55,7 +54,7 @@ static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *co
     return 0;
 }
 
-/* malloc leaves ENOMEM in errno; the library may have had no memory for saying so. */
+/* malloc sets errno to ENOMEM; the library may lack memory for reporting it. */
 static void find_no_memory(void)
 {
     malloc_failed |= errno == ENOMEM;
@@ -63,7 +62,7 @@ static void find_no_memory(void)
         machine_code = -ENOMEM;
 }
 
-/* Called by the library for each of its calls that fails, also those whose failure we take for a "no". */
+/* The library calls this for each failed call, including those whose failure means "no" here. */
 static herr_t on_library_error(hid_t stack, void *user)
 {
     (void)user;
@@ -79,7 +78,7 @@ void weir_h5_watch_errors(void)
     malloc_failed = false;
     machine_file[0] = '\0';
     errno = 0;
-    H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; nothing is printed: errors are reported by us */
+    H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; the library prints nothing */
 }
 
 void weir_h5_note_error(int number, const char *file)

@@ -1,5 +1,5 @@
-/* Reading external raw files. The library opens any path that they name, and returns zeros behind their end. So they
- * are opened and measured here, and the library reads through the descriptors. */
+/* Reads external raw files. The library opens any path that they name, and returns zeros past their end. So this code
+ * opens and measures them, and the library reads through the descriptors. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -20,14 +20,14 @@ static int fail(const struct weir_h5_read *read, struct weir_err *err, const cha
 }
 
 struct external {
-    hid_t dataset, plist; /* and how it was made */
-    hsize_t first, last;  /* bytes of the array that are needed */
-    hsize_t before;       /* bytes in the files that were taken */
-    hid_t copy;           /* names the same files by descriptors that are open here */
+    hid_t dataset, plist; /* and its creation properties */
+    hsize_t first, last;  /* needed bytes of the array */
+    hsize_t before;       /* bytes in the files before */
+    hid_t copy;           /* names the same files by open descriptors */
     int n, fds[EXTERNAL_MAX];
 };
 
-/* As the library looks for it: by the current folder, or a prefix. */
+/* Uses the library's search: relative to the current folder, or a prefix. */
 static void external_path(hid_t dataset, const char *name, char path[WEIR_INSIDE_PATH_MAX])
 {
     char from[WEIR_INSIDE_PATH_MAX];
@@ -44,7 +44,7 @@ static bool get_external(hid_t plist, int i, char name[WEIR_INSIDE_PATH_MAX], of
     return H5Pget_external(plist, (unsigned)i, WEIR_INSIDE_PATH_MAX - 1, name, offset, size) >= 0 && *offset >= 0;
 }
 
-/* Opens file i, which has to hold n bytes from offset on. */
+/* Opens file i, which must hold n bytes from offset on. */
 static int open_external(const struct weir_h5_read *read, struct external *e, const char *name, hsize_t offset,
                          hsize_t n, struct weir_err *err)
 {
@@ -65,7 +65,7 @@ static int open_external(const struct weir_h5_read *read, struct external *e, co
 
 static int take_external(const struct weir_h5_read *read, struct external *e, int i, struct weir_err *err)
 {
-    char name[WEIR_INSIDE_PATH_MAX], link[64] = "/nowhere"; /* what is not needed is not opened */
+    char name[WEIR_INSIDE_PATH_MAX], link[64] = "/nowhere"; /* for files that are not needed */
     off_t offset;
     hsize_t size;
     if (!get_external(e->plist, i, name, &offset, &size))
@@ -82,7 +82,7 @@ static int take_external(const struct weir_h5_read *read, struct external *e, in
                                                              : fail(read, err, "its external files cannot be opened");
 }
 
-/* The bytes of the array that a selection lies in: those of its rows. */
+/* Computes the byte range of the selected rows. */
 static bool bytes_of(hid_t dataset, hid_t space, hsize_t *first, hsize_t *last)
 {
     hsize_t dims[RANK_MAX], from[RANK_MAX], to[RANK_MAX];
@@ -98,7 +98,7 @@ static bool bytes_of(hid_t dataset, hid_t space, hsize_t *first, hsize_t *last)
     return fine && !__builtin_mul_overflow(bytes, from[0], first) && !__builtin_mul_overflow(bytes, to[0] + 1, last);
 }
 
-/* The same array, in a file in memory, over the descriptors: the library opens no path that the file names. */
+/* Reads the same array from a file in memory that names the descriptors: the library opens no path from the file. */
 static int read_through(const struct weir_h5_read *read, const struct external *e, hid_t space, hid_t memory,
                         void *buffer, struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* A file driver of the HDF5 library that opens regular files only, and only where weir_h5_inside lets it. Reads as the
- * library's own default driver does. */
+/* A file driver of the HDF5 library that opens only regular files, and only those that weir_h5_inside permits. It reads
+ * like the library's default driver. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -19,16 +19,16 @@
 struct weir_inside weir_h5_inside;
 
 struct guarded {
-    H5FD_t library; /* first: the library's part */
+    H5FD_t library; /* must be first: the library's part */
     int fd;
     haddr_t end_of_allocation, end_of_file;
     dev_t device;
     ino_t inode;
-    char name[]; /* "" for the file that is read */
+    char name[]; /* "" for the file being read */
 };
 
-/* As the library's own driver words it. The error is noted as well: where the library looks for virtual sources, it
- * takes a failure for the end of a series and forgets the reason. What was refused is no system's error. */
+/* Words errors like the library's own driver, and records them: when it looks for virtual sources, the library takes a
+ * failure for the end of a series and drops the reason. A refusal is not an error of the system. */
 static void say(const char *what, int code, const char *name)
 {
     if (code != EPERM)
@@ -81,10 +81,10 @@ static int guard_compare(const H5FD_t *a, const H5FD_t *b)
 
 static herr_t guard_query(const H5FD_t *library, unsigned long *flags)
 {
-    (void)library; /* NULL asks for the driver's, which are the same */
+    (void)library; /* NULL requests the driver's flags, which are the same */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE |
-             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* without it what is beside a link's target is not found */
+             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* needed to find files beside the target of a link */
     return 0;
 }
 
@@ -129,7 +129,7 @@ static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr
             say("file read failed", errno, file->name);
             return -1;
         }
-        if (got == 0) { /* the library asks for a little more than there is */
+        if (got == 0) { /* the library reads a little past the end */
             memset((char *)buffer + done, 0, n - done);
             break;
         }
@@ -149,7 +149,7 @@ static herr_t guard_write(H5FD_t *library, H5FD_mem_t type, hid_t transfer, hadd
     return -1;
 }
 
-/* A file that is being written holds an exclusive lock. File systems without locks cannot say. */
+/* A file being written holds an exclusive lock. Some file systems have no locks. */
 static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
 {
     const struct guarded *file = (const struct guarded *)library;
@@ -168,7 +168,7 @@ static herr_t guard_unlock(H5FD_t *library)
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 13, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = 471, /* of those that are for private use */
+    .value = 471, /* from the range for private use */
 #endif
     .name = "weir",
     .maxaddr = (haddr_t)INT64_MAX,

@@ -1,4 +1,4 @@
-/* Datasets of numbers, read whole through the HDF5 library. */
+/* Reads whole numeric datasets through the HDF5 library. */
 #include "datasets/hdf5/h5_guard_priv.h"
 #include "datasets/hdf5/h5_read_priv.h"
 
@@ -10,7 +10,7 @@
 
 static const uint64_t NUMBERS_MAX_BYTES = 1ull << 30;
 
-/* The type to read numbers of this one as. */
+/* Returns the type for reading. */
 static enum weir_number_type number_type(const struct weir_h5_dataset *d)
 {
     static const enum weir_number_type integers[2][4] = {{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64},
@@ -65,7 +65,7 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     return rc;
 }
 
-/* Of a filtered dataset the library's own space status compares compressed bytes with unpacked ones. */
+/* The library's own space status compares compressed with unpacked bytes for filtered datasets. */
 static bool has_fill(const struct weir_h5_dataset *d)
 {
     hsize_t chunk[WEIR_GRID_RANK_MAX], written = 0;
@@ -76,7 +76,7 @@ static bool has_fill(const struct weir_h5_dataset *d)
     if (layout != H5D_CHUNKED || H5Pget_chunk(d->plist, WEIR_GRID_RANK_MAX, chunk) < 0)
         return false;
     for (int i = 0; i < d->shape.rank; i++)
-        chunks *= (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* no more than the numbers that were read */
+        chunks *= (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* bounded by the numbers that were read */
     return H5Dget_num_chunks(d->id, d->space, &written) >= 0 && written < chunks;
 }
 

@@ -8,13 +8,13 @@ struct weir_h5 {
     int64_t file;
     uint64_t user_block;
     bool plain_sizes;     /* addresses and lengths of 8 bytes */
-    unsigned long fileno; /* tells objects of this file from those behind external links */
+    unsigned long fileno; /* distinguishes objects of this file from those behind external links */
     bool chunks_probed;
-    char unreadable[64];            /* weir_h5_unreadable's attribute; "" = none */
-    char root[WEIR_STORE_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
+    char unreadable[64];            /* attribute for weir_h5_unreadable; "" = none */
+    char root[WEIR_STORE_PATH_MAX]; /* prefix of paths: "" or "/data/demo_0" */
 };
 
-/* An open dataset, with the properties that are needed for every row. */
+/* An open dataset, with properties that every row needs. */
 struct weir_h5_dataset {
     int64_t id, type, space, plist;
     struct weir_array_shape shape;

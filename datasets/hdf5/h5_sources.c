@@ -1,5 +1,5 @@
-/* Reading virtual datasets. The library takes a source that is missing, cut, damaged or not to be read for one that was
- * never written, and gives fill values. So mappings are followed here, one by one. */
+/* Reads virtual datasets. The library takes a missing, truncated, damaged or unreadable source for one that was never
+ * written, and returns fill values. So this code follows each mapping itself. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -40,8 +40,8 @@ static void close_space(hid_t space)
 
 /* ---- opening a source ---- */
 
-/* Where the library would look for a virtual source, in its order: candidate i, or false past the last. from: the file
- * that names it. */
+/* Writes candidate i of the library's search for a virtual source, in its order; false past the last. from: the file
+ * that names the source. */
 static bool candidate(const char *from, const char *name, int i, char path[WEIR_INSIDE_PATH_MAX])
 {
     char real[PATH_MAX];
@@ -83,7 +83,7 @@ static int no_source(const struct weir_h5_read *read, const struct source *sourc
 
 static const char is_missing[] = "is missing: there is no such file";
 
-/* The file of a mapping; negative with why. */
+/* Opens the file of a mapping; negative with why. */
 static hid_t open_file(hid_t dataset, const char *name, char why[512])
 {
     char from[WEIR_INSIDE_PATH_MAX], path[WEIR_INSIDE_PATH_MAX], text[256];
@@ -116,13 +116,13 @@ static int open_source(const struct weir_h5_read *read, hid_t dataset, const str
     if (file < 0)
         return no_source(read, source, why, err);
     *opened = H5Dopen2(file, source->dataset, H5P_DEFAULT);
-    H5Fclose(file); /* it stays open while its dataset is */
+    H5Fclose(file); /* the dataset keeps it open */
     return *opened < 0 ? no_source(read, source, "is missing: its file has no such dataset", err) : 0;
 }
 
 /* ---- mappings ---- */
 
-/* Selections are combined as hyperslabs; what selects all becomes one. */
+/* Selections are combined as hyperslabs: converts a selection of everything. */
 static hid_t as_hyperslab(hid_t space)
 {
     hsize_t dims[RANK_MAX], zero[RANK_MAX] = {0};
@@ -142,7 +142,7 @@ static bool is_hyperslab(hid_t space)
     return space >= 0 && H5Sget_select_type(space) == H5S_SEL_HYPERSLABS;
 }
 
-/* The dimension along which a mapping is unlimited, -1 when it is not; the selection as numbers then. */
+/* Returns the unlimited dimension of a mapping, with its selection as numbers; -1 for a limited one. */
 static int unlimited(hid_t space, struct extent *extent)
 {
     extent->rank = H5Sget_simple_extent_ndims(space);
@@ -155,7 +155,7 @@ static int unlimited(hid_t space, struct extent *extent)
     return -1;
 }
 
-/* A copy of space with the selection of extent, as large as that needs. */
+/* Returns a copy of space with the selection of extent, enlarged to hold it. */
 static hid_t select_extent(const struct extent *extent)
 {
     hsize_t dims[RANK_MAX];
@@ -176,21 +176,21 @@ static hid_t select_extent(const struct extent *extent)
     return space;
 }
 
-/* A virtual dataset that is being read. */
+/* Progress of reading a virtual dataset. */
 struct reading {
     const struct weir_h5_read *read;
     hid_t dataset, plist;
-    hid_t space, memory;                  /* what is wanted, as hyperslabs */
-    hid_t provided;                       /* what of space sources have provided so far; negative = nothing */
+    hid_t space, memory;                  /* the selection, as hyperslabs */
+    hid_t provided;                       /* the part provided so far; negative = nothing */
     hsize_t from[RANK_MAX], to[RANK_MAX]; /* bounds of space */
     void *buffer;
     int depth;
-    struct weir_err lacking; /* a source that may provide something, and cannot be opened */
+    struct weir_err lacking; /* for a source that cannot be opened and may be needed */
     struct weir_err *err;
 };
 
-/* Reads the part of the selection that the source provides. The source's shape may have changed since it was mapped, so
- * the selection is anchored in its present shape; a source that is mapped whole gives no shape. */
+/* Reads the source's part of the selection. Its shape may have changed since it was mapped, so the selection is
+ * anchored in the current shape; a fully mapped source has no shape. */
 static int read_source(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to, hssize_t n)
 {
     hid_t space = H5Dget_space(opened), memory = H5Sselect_project_intersection(r->space, r->memory, from);
@@ -212,11 +212,11 @@ static int read_source(struct reading *r, const struct source *source, hid_t ope
     return rc;
 }
 
-/* Reads what a part of a mapping has of the selection: from (in the virtual dataset) comes from to (in the source).
- * opened: the source, when it is open; it is opened only for a part that has something. */
+/* Reads a mapping's part of the selection: from (in the virtual dataset) comes from to (in the source). opened: the
+ * source, if it is open; it is opened only for a non-empty part. */
 static int read_part(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to)
 {
-    /* H5Scombine_select crashes on empty selections (1.10.8), so it is used for unions only. */
+    /* H5Scombine_select crashes on empty selections (1.10.8), so only unions use it. */
     hid_t both = H5Sselect_project_intersection(r->space, r->space, from);
     hssize_t n = both < 0 ? -1 : H5Sget_select_npoints(both);
     hid_t provided = n <= 0 || r->provided < 0 ? both : H5Scombine_select(r->provided, H5S_SELECT_OR, both);
@@ -238,7 +238,7 @@ static int read_part(struct reading *r, const struct source *source, hid_t opene
     return rc;
 }
 
-/* "name_%b": b stands for the number of the block, "%%" for a percent sign. */
+/* Expands "name_%b": %b is the number of the block, "%%" a percent sign. */
 static bool numbered(const char *name, hsize_t block, char text[WEIR_INSIDE_PATH_MAX])
 {
     size_t n = 0;
@@ -252,7 +252,7 @@ static bool numbered(const char *name, hsize_t block, char text[WEIR_INSIDE_PATH
     return n < WEIR_INSIDE_PATH_MAX;
 }
 
-/* A block of the virtual dataset for each file or dataset whose name has its number in it. */
+/* Reads a series of sources with numbers in their names, one block of the virtual dataset each. */
 static int read_numbered(struct reading *r, const struct source *source, struct extent extent, int along, hid_t to)
 {
     hsize_t start = extent.start[along], stride = extent.stride[along], block = extent.block[along];
@@ -277,7 +277,7 @@ static int read_numbered(struct reading *r, const struct source *source, struct 
     return rc;
 }
 
-/* Makes an unlimited selection end after n elements along its dimension; false when it cannot end there. */
+/* Limits an unlimited selection to n elements along its dimension; false when it cannot end there. */
 static bool end_after(struct extent *extent, int along, hsize_t n)
 {
     if (extent->block[along] == H5S_UNLIMITED) {
@@ -288,14 +288,14 @@ static bool end_after(struct extent *extent, int along, hsize_t n)
     return n % extent->block[along] == 0;
 }
 
-/* A source that may grow, mapped as far as it goes. */
+/* Reads a growing source up to its current end. */
 static int read_growing(struct reading *r, const struct source *source, struct extent from, int along, hid_t to)
 {
     struct extent part;
     hsize_t dims[RANK_MAX];
     hid_t opened;
     int of_source = unlimited(to, &part), rc = open_source(r->read, r->dataset, source, &opened, &r->lacking);
-    if (rc < 0) /* what it would have provided is found missing in the end */
+    if (rc < 0) /* the missing part is detected at the end */
         return 0;
     hid_t space = H5Dget_space(opened), clipped = H5I_INVALID_HID, selected = H5I_INVALID_HID;
     hsize_t n = 0, unit = from.block[along] == H5S_UNLIMITED ? 1 : from.block[along];
@@ -402,7 +402,7 @@ static int read_virtual(const struct weir_h5_read *read, hid_t dataset, hid_t pl
     return rc;
 }
 
-/* ---- all ---- */
+/* ---- a virtual dataset ---- */
 
 static int read_at_depth(const struct weir_h5_read *read, hid_t dataset, hid_t space, hid_t memory, void *buffer,
                          int depth, struct weir_err *err)
@@ -436,9 +436,9 @@ int weir_h5_read_selected(const struct weir_h5_read *read, int64_t dataset, int6
     return read_at_depth(read, (hid_t)dataset, (hid_t)space, (hid_t)memory, buffer, 0, err);
 }
 
-/* ---- what the library would not miss ---- */
+/* ---- extents of virtual datasets ---- */
 
-/* The file and the dataset of the first part that the extent has not whole: absent, or else to be opened. */
+/* Checks the first part that the extent does not include whole: its file and dataset must be absent or open. */
 static int check_next(const struct weir_h5_read *read, hid_t dataset, const struct source *source,
                       const struct extent *extent, int along, hsize_t end, struct weir_err *err)
 {
@@ -530,7 +530,7 @@ static void look_at_sources(hid_t dataset, hid_t plist)
         return;
     for (size_t m = 0; m < n && !weir_h5_inside.refusal[0]; m++) {
         if (!get_names(plist, m, &source) || strcmp(source.file, before) == 0 || strchr(source.file, '%'))
-            continue; /* those with numbers in their names are opened when they are read */
+            continue; /* sources with numbers in their names are opened for reading */
         memcpy(before, source.file, sizeof before);
         bool found = strcmp(source.file, ".") == 0;
         for (int i = 0; !found && candidate(from, source.file, i, path); i++) {

@@ -71,7 +71,7 @@ static bool is_false(struct weir_store *store, const char *name)
 
 struct taking {
     struct weir_episode *episode;
-    bool all; /* else instructions only: groups of simulators have models and settings of any length as well */
+    bool all; /* false: instructions only, because simulators' groups have models and settings of any length */
     struct weir_err *err;
 };
 
@@ -84,7 +84,7 @@ static bool is_instruction(const char *name)
     return found;
 }
 
-/* LIBERO's: JSON, whose language_instruction is a text or a list of them. */
+/* LIBERO's JSON attribute: language_instruction is a text or a list of texts. */
 static int take_problem_info(const struct taking *taking, const char *value)
 {
     char all[WEIR_TEXT_MAX] = "";
@@ -121,7 +121,7 @@ static int take_text(void *user, const char *name, const char *value)
                       : weir_episode_add_text(taking->episode, name, value, strlen(value), taking->err);
 }
 
-/* Datasets of one text, where RoboMIND has its instruction. */
+/* Datasets of one text: RoboMIND's instruction. */
 static int take_datasets(struct taking *taking, struct weir_h5 *h5)
 {
     static const char *const names[] = {"language_instruction", "language_raw", "instruction", "task"};
@@ -136,7 +136,8 @@ static int take_datasets(struct taking *taking, struct weir_h5 *h5)
     return rc;
 }
 
-/* Attributes of the episode's group, then of the file: all of its root, where Weir's own copies have theirs. */
+/* Adds attributes of the episode's group and of the file. Weir's own copies use those of the root, which are all added.
+ */
 static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     static const char *const others[] = {"/data", "/metadata"};

@@ -6,8 +6,8 @@
 
 struct weir_h5_store {
     struct weir_store store;
-    struct weir_h5 *h5; /* borrowed; its paths start where weir_h5_enter was last told */
-    /* Of the arrays that rows() was called for, in that order; owned by the caller after a layout is done. */
+    struct weir_h5 *h5; /* borrowed; its paths start at the group of weir_h5_enter */
+    /* Of the arrays passed to rows(), in call order; owned by the caller after the layout is done. */
     struct weir_h5_description *descriptions;
     int n_descriptions;
 };

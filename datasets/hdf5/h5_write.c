@@ -16,12 +16,12 @@
 
 enum { SETS_MAX = 64, GZIP_LEVEL = 4, CACHE_MAX_BYTES = 1 << 30, CACHE_MAX_SLOTS = 1 << 20 };
 
-/* A dataset that has not got all of its frames yet. */
+/* A dataset with missing frames. */
 struct set {
     bool open;
     hid_t id, memory; /* type of an element in memory */
     struct weir_h5w_shape shape;
-    uint64_t bytes; /* of one frame; 0 = any */
+    uint64_t bytes; /* per frame; 0 = any */
     uint64_t written;
     char name[128];
 };
@@ -33,7 +33,7 @@ struct weir_h5w {
     struct set set[SETS_MAX];
 };
 
-/* HDF5 leaves the system's errno behind when a read or write failed. */
+/* HDF5 leaves the system's errno after a failed read or write. */
 static int fail(const struct weir_h5w *file, const char *name, const char *what, struct weir_err *err)
 {
     int known = errno ? errno : -weir_h5_machine_error(NULL);
@@ -69,7 +69,7 @@ static hid_t plist(hid_t class)
 int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *err)
 {
     *out = NULL;
-    H5dont_atexit(); /* its clean-up at exit crashes after a file that could not be closed */
+    H5dont_atexit(); /* its exit handler crashes after a file that could not be closed */
     struct weir_h5w *file = weir_h5_start() < 0 ? NULL : calloc(1, sizeof *file);
     if (!file)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
@@ -81,7 +81,7 @@ int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *er
     }
     weir_h5_watch_errors();
     hid_t creation = plist(H5P_FILE_CREATE);
-    unlink(file->temporary); /* of an interrupted call; a link would be followed */
+    unlink(file->temporary); /* left by an interrupted call; a link would be followed */
     file->id = H5Fcreate(file->temporary, H5F_ACC_EXCL, creation, H5P_DEFAULT);
     int rc = file->id < 0 ? fail(file, "", "cannot be created", err) : 0;
     H5Pclose(creation);
@@ -110,8 +110,8 @@ static int close_all(struct weir_h5w *file)
     return rc < 0 ? -1 : 0;
 }
 
-/* H5Fclose flushes, and when that fails (disk full) HDF5 1.10 leaves its lists broken. So a file that is given up gets
- * memory to flush into. */
+/* H5Fclose flushes, and if that fails (disk full) HDF5 1.10 leaves its lists broken. So an abandoned file flushes into
+ * memory. */
 static void flush_nowhere(struct weir_h5w *file)
 {
     int *fd = NULL, memory = memfd_create("weir-synth", MFD_CLOEXEC);
@@ -230,7 +230,7 @@ static hid_t memory_type(enum weir_number_type type)
     return types[type];
 }
 
-/* How a dataset is stored, and the library's cache of its chunks while it is written. */
+/* Storage of a dataset, and the library's chunk cache while it is written. */
 struct plists {
     hid_t creation, access;
 };
@@ -241,9 +241,8 @@ static void close_plists(struct plists *plists)
     H5Pclose(plists->access);
 }
 
-/* The chunks that a row touches stay in the cache until they are full, so that each is compressed once. The library
- * keeps a chunk in the slot that the low bits of its coordinates say, side by side: with so many slots no two chunks of
- * a row want the same. */
+/* Keeps the chunks of a row in the cache until they are full, so that each is compressed once. The library places a
+ * chunk by the low bits of its coordinates; with this many slots no two chunks of a row collide. */
 static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const uint64_t *chunk, size_t element_bytes)
 {
     uint64_t bytes = element_bytes * chunk[0], slots = 1;
@@ -257,7 +256,7 @@ static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const ui
     H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
 }
 
-/* rows: of a chunk, 0 = what the storage says */
+/* rows: per chunk; 0 = the storage's choice */
 static struct plists open_plists(const struct weir_h5w_shape *shape, size_t element_bytes,
                                  enum weir_h5w_storage storage, uint64_t rows)
 {
@@ -329,7 +328,7 @@ void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows)
     file->chunk_rows = rows;
 }
 
-/* Takes memory. */
+/* Takes ownership of memory. */
 static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t memory,
                     const struct weir_h5w_shape *shape, const struct plists *plists, struct weir_err *err)
 {
@@ -371,7 +370,7 @@ static int open_elements(struct weir_h5w *file, const char *name, hid_t type, ui
 {
     const struct weir_h5w_shape shape = {1, {steps}};
     struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS, 0);
-    if (H5Tget_class(type) == H5T_VLEN) /* bytes where a reference comes would be taken for a reference */
+    if (H5Tget_class(type) == H5T_VLEN) /* the bytes would be taken for a reference */
         H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
     int id = open_set(file, name, type, type, &shape, &plists, err);
     close_plists(&plists);
@@ -420,7 +419,7 @@ int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *dat
         return fail(file, set->name, "frame cannot be written", err);
     if (++set->written < set->shape.dims[0])
         return 0;
-    /* Flushed first: a dataset that could not be closed would keep the file from being given up. */
+    /* Flushed first: a dataset that fails to close would keep the file from being abandoned. */
     bool fine = H5Dflush(set->id) >= 0 && close_set(set) >= 0;
     return fine ? 0 : fail(file, set->name, "frames cannot be written", err);
 }

@@ -1,8 +1,7 @@
-/* h5_write.h: writes one HDF5 file the way h5py does, reproducibly: no object times, so equal contents are equal bytes.
- *
- * The file grows under a hidden temporary name beside its own and gets its own at commit, so an interrupted run leaves
- * no half file behind a good name. One thread at a time for the whole process (the HDF5 library here may lack locks).
- * Every call returns 0 (or an id) or a negative errno with err naming file and dataset. */
+/* h5_write.h: writes one HDF5 file the way h5py does, reproducibly: without object times, so equal contents give equal
+ * bytes. The file grows under a hidden temporary name and is renamed at commit, so an interrupted run leaves no partial
+ * file under its final name. One thread at a time for the whole process (the HDF5 library here may lack locks). Every
+ * call returns 0 (or an id) or a negative errno with err naming file and dataset. */
 #ifndef WEIR_DATASETS_HDF5_H5_WRITE_H
 #define WEIR_DATASETS_HDF5_H5_WRITE_H
 
@@ -17,7 +16,7 @@ struct weir_h5w;
 
 enum { WEIR_H5W_RANK = 4 };
 
-/* Slowest first; rank 0 is a single value. */
+/* Slowest dimension first; rank 0 is a single value. */
 struct weir_h5w_shape {
     int rank;
     uint64_t dims[WEIR_H5W_RANK];
@@ -25,42 +24,42 @@ struct weir_h5w_shape {
 
 enum weir_h5w_storage {
     WEIR_H5W_CONTIGUOUS,
-    WEIR_H5W_ROW_CHUNKS, /* a row (a whole frame) a chunk, no filter */
-    WEIR_H5W_GZIP,       /* deflate level 4 in the chunks that h5py chooses; not for single values */
+    WEIR_H5W_ROW_CHUNKS, /* one row (a whole frame) per chunk, no filter */
+    WEIR_H5W_GZIP,       /* deflate level 4 in h5py's default chunks; not for single values */
 };
 
-/* Creates PATH's folder entry ".NAME.part"; the folder exists. *file is owned by the caller until commit or abandon. */
+/* Creates ".NAME.part" in path's folder, which must exist. The caller owns *file until commit or abandon. */
 int weir_h5w_create(struct weir_h5w **file, const char *path, struct weir_err *err);
-/* Closes and renames; bytes (may be NULL) gets the file's size. *file is NULL afterwards, also after a failure, which
+/* Closes and renames the file; bytes (may be NULL) gets its size. *file is NULL afterwards, also after a failure, which
  * removes the temporary file. */
 int weir_h5w_commit(struct weir_h5w **file, uint64_t *bytes, struct weir_err *err);
-/* Closes and removes; *file may be NULL. */
+/* Closes and removes the file; *file may be NULL. */
 void weir_h5w_abandon(struct weir_h5w **file);
 
-/* Names are absolute ("/observations/images"); parents exist. */
+/* Names are absolute ("/observations/images"); parents must exist. */
 int weir_h5w_group(struct weir_h5w *file, const char *name, struct weir_err *err);
 
-/* Attributes of a group, with the types that h5py gives to bool, int and str. */
+/* Attributes of a group, in h5py's types for bool, int and str. */
 int weir_h5w_attr_bool(struct weir_h5w *file, const char *group, const char *name, bool value, struct weir_err *err);
 int weir_h5w_attr_int(struct weir_h5w *file, const char *group, const char *name, int64_t value, struct weir_err *err);
 int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *name, const char *value,
                        struct weir_err *err);
 
-/* A whole array; the values are converted to type. */
+/* Writes a whole array, converting the values to type. */
 int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_number_type type,
                    const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, const double *values,
                    struct weir_err *err);
-/* The same of values that are of this type already, contiguous. */
+/* The same for contiguous values of this type. */
 int weir_h5w_numbers(struct weir_h5w *file, const char *name, enum weir_number_type type,
                      const struct weir_h5w_shape *shape, const void *values, struct weir_err *err);
 
-/* Datasets in chunks, from now on, have so many whole rows a chunk; 0 = as enum weir_h5w_storage says. */
+/* Sets the rows per chunk of subsequent chunked datasets; 0 = the default of enum weir_h5w_storage. */
 void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows);
 
-/* Datasets written frame by frame; each call returns an id for weir_h5w_frame. A dataset is complete, and its id free
- * for another, when it has all of its frames. */
+/* Datasets written frame by frame; each call returns an id for weir_h5w_frame. A dataset is complete, and its id
+ * reusable, after its last frame. */
 
-/* Frames are the rows of shape, of native elements of type. */
+/* A frame is one row of shape, in native elements of type. */
 int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_number_type type,
                     const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err);
 /* (steps,) of strings of fixed size, padded with zeros (h5py's S{bytes}), contiguous */
@@ -68,11 +67,11 @@ int weir_h5w_string_frames(struct weir_h5w *file, const char *name, uint64_t ste
 /* (steps,) of variable-length uint8, contiguous */
 int weir_h5w_vlen_frames(struct weir_h5w *file, const char *name, uint64_t steps, struct weir_err *err);
 
-/* bytes: exactly a row, exactly a string, or any number for variable length. Frames are written once each, in any
- * order; equal files need an equal order, and a compressed dataset wants them one after the other. */
+/* bytes: one row, one string, or any number for variable length. Each frame is written once, in any order. Equal files
+ * need an equal order; compressed datasets need the frames in sequence. */
 int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *data, size_t bytes, struct weir_err *err);
-/* Writes all that the spool holds as the frames of a dataset whose rows or strings have the longest's bytes, zeros
- * behind the others. id: or the error that is returned. */
+/* Writes all frames of the spool as rows or strings of the longest frame's size, padded with zeros. id: may be the
+ * error to return. */
 int weir_h5w_spooled(struct weir_h5w *file, int id, const struct weir_spool *spool, struct weir_err *err);
 
 #endif

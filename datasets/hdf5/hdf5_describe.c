@@ -1,4 +1,4 @@
-/* What the HDF5 library knows of a file: its episodes, their state, and how their frames are stored. */
+/* Describes a file through the HDF5 library: its episodes, their state, and the storage of their frames. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_store.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -13,7 +13,7 @@ struct description {
     struct weir_hdf5_described *described;
     struct weir_h5_store *store;
     const struct weir_layout_ops *layout;
-    char (*groups)[64]; /* of a file of many episodes; else NULL */
+    char (*groups)[64]; /* for a file of many episodes; else NULL */
 };
 
 static int describe_opened(struct weir_h5_store *store, struct weir_episode *episode,
@@ -28,7 +28,7 @@ static int describe_opened(struct weir_h5_store *store, struct weir_episode *epi
     if (rc == 0)
         rc = weir_episode_describe(&store->store, episode, config, err);
     weir_h5_enter(h5, "");
-    int refused = weir_h5_refused(err); /* it is the cause of whatever rc is */
+    int refused = weir_h5_refused(err); /* the cause of rc, if any */
     return refused < 0 ? refused : rc;
 }
 

@@ -15,7 +15,7 @@
 
 /* ---- descriptions ---- */
 
-/* A bool of another value must not be read as one. */
+/* A bool with another byte must not be read as one. */
 static bool is_bool(const bool *value)
 {
     unsigned char byte;
@@ -30,7 +30,7 @@ static bool bools_fit(const struct weir_h5_description *d)
            is_bool(&d->shape.is_big_endian) && is_bool(&d->shape.is_signed) && is_bool(&d->grid.filtered);
 }
 
-/* What is no grid of blocks is left to the library; one that is has the rows that were announced. */
+/* Shapes that are not blocks are left to the library; blocks must have the announced rows. */
 static bool grid_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
 {
     enum { REF_BYTES = 16 };
@@ -51,7 +51,7 @@ static bool description_fits(const struct weir_frame_map *map, const struct weir
 
 bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras)
 {
-    /* An episode without any of the cameras that were asked for has no map; dataset.c reports that. */
+    /* An episode without any requested camera has no map; dataset.c reports that. */
     bool sane = weir_index_shapes_fit(episode);
     for (int i = 0; i < episode->n_maps && sane; i++)
         sane = description_fits(&episode->maps[i], &cameras[i]);
@@ -109,7 +109,7 @@ static int locate_file(struct weir_file_result *r, const struct weir_hdf5_descri
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
         return weir_err_set(&r->err, -ENOMEM, "out of memory");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when described */
     struct stat st = {0};
     struct weir_raw_file raw = {weir_raw_read, &fd, described->base, r->file.file.size_bytes};
     uint64_t held_bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
@@ -150,7 +150,7 @@ static int open_hdf5(struct weir_file_result *result, const char *path, struct w
     if (!helper)
         return -ENOMEM;
     struct weir_hdf5_described described = {0};
-    weir_file_index_close(&result->file); /* the helper identifies the file that it describes */
+    weir_file_index_close(&result->file); /* the helper identifies the file itself */
     weir_hdf5_helper_describe(helper, path, result, &described);
     int rc = result->rc < 0 ? result->rc : locate_file(result, &described, path, opening->config);
     weir_hdf5_described_free(&described);

@@ -1,10 +1,10 @@
-/* hdf5_helper_protocol_priv.h: what the loader and an HDF5 helper process send each other over their socket. Both are
- * of one build (weir_helper_hello) on the same machine, so structs travel as they lie in memory; the loader still
- * checks every reply, because the HDF5 library may have overwritten the helper's memory.
+/* hdf5_helper_protocol_priv.h: messages between the loader and an HDF5 helper process. Both are of one build
+ * (weir_helper_hello) on the same machine, so structs are sent as in memory. The loader checks every reply
+ * nevertheless, because the HDF5 library may have overwritten the helper's memory.
  *
- * A request is followed by its texts. A reply is followed by `bytes` bytes: a row; or a weir_helper_described and
- * the file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a weir_helper_array and its
- * numbers or texts; or the members of a group, a weir_hdf5_member each. */
+ * A request is followed by its texts. A reply is followed by `bytes` bytes: a row; or a weir_helper_described and the
+ * file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a weir_helper_array and its numbers
+ * or texts; or the members of a group, as weir_hdf5_member. */
 #ifndef WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 #define WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 
@@ -18,7 +18,7 @@
 
 enum weir_helper_request_kind { WEIR_HELPER_DESCRIBE, WEIR_HELPER_READ_ROW, WEIR_HELPER_READ_ARRAY, WEIR_HELPER_LIST };
 
-/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; the others have nothing behind it. */
+/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; the others end with it. */
 enum {
     WEIR_HELPER_PATH,
     WEIR_HELPER_ROOT,
@@ -33,15 +33,15 @@ enum {
 /* Exit statuses of the helper process. */
 enum {
     WEIR_HELPER_LACKED_MEMORY = 77,   /* an allocation failed */
-    WEIR_HELPER_CRASHED_LACKING = 78, /* it crashed after an allocation had failed */
+    WEIR_HELPER_CRASHED_LACKING = 78, /* it crashed after a failed allocation */
 };
 
 struct weir_helper_request {
-    uint32_t kind, text_bytes[WEIR_HELPER_TEXTS]; /* with the final zero; 0: the text is NULL */
+    uint32_t kind, text_bytes[WEIR_HELPER_TEXTS]; /* including the final zero; 0: the text is NULL */
     uint64_t t, capacity;                         /* of a row */
     bool depth, own_types, allow_ragged, tolerant, allow_external;
-    bool again;                    /* the helper before this one lacked memory: check first that there is some */
-    struct weir_dataset_file file; /* but for WEIR_HELPER_DESCRIBE; its path is sent as a text */
+    bool again;                    /* the previous helper lacked memory: check first that some is available */
+    struct weir_dataset_file file; /* not for WEIR_HELPER_DESCRIBE; its path is sent as a text */
 };
 
 struct weir_helper_reply {
@@ -51,20 +51,20 @@ struct weir_helper_reply {
     uint64_t bytes;  /* that follow */
 };
 
-/* What the description of a file begins with. */
+/* Head of the description of a file. */
 struct weir_helper_described {
     struct weir_dataset_file file; /* path is NULL */
     uint64_t header_hash, base;
     int32_t n_wanted, n_episodes, n_bad, reserved;
 };
 
-/* What an array begins with. */
+/* Head of an array. */
 struct weir_helper_array {
     uint64_t dims[WEIR_FILE_ARRAY_RANK];
     int32_t rank, type; /* type: enum weir_number_type; -1: texts of WEIR_FILE_ARRAY_TEXT bytes */
 };
 
-/* CPU time that the HDF5 library may take over a file, seconds. */
+/* Returns the CPU time limit of the HDF5 library for a file, seconds. */
 uint64_t weir_helper_cpu_limit_s(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* The HDF5 helper process itself: serves requests with the HDF5 library. It expects the library to crash, to hang and
- * to run out of memory, and reports what it can by its exit status. */
+/* The HDF5 helper process: serves requests with the HDF5 library. It expects the library to crash, to hang and to run
+ * out of memory, and reports this by its exit status as far as possible. */
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/h5_errors.h"
@@ -26,7 +26,7 @@ struct child {
     char *path;
 };
 
-/* On some damaged files the library runs without end. */
+/* On some damaged files the library never returns. */
 static void limit_time(const char *path)
 {
     struct rusage used;
@@ -39,19 +39,19 @@ static void limit_time(const char *path)
     setrlimit(RLIMIT_CPU, &limit);
 }
 
-/* After an allocation that failed the library may follow the null pointer, or use a structure that is half built. errno
- * is 0 when a request begins, and malloc leaves ENOMEM in it. */
-static volatile sig_atomic_t has_begun; /* the library started, and a request that was repeated found memory */
+/* After a failed allocation the library may follow the null pointer, or use a half-built structure. errno is 0 when a
+ * request begins, and malloc sets it to ENOMEM. */
+static volatile sig_atomic_t has_begun; /* the library started, and a repeated request found memory */
 
 static void on_crash(int number)
 {
     if (errno == ENOMEM)
         _exit(has_begun ? WEIR_HELPER_CRASHED_LACKING : WEIR_HELPER_LACKED_MEMORY);
     signal(number, SIG_DFL);
-    raise(number); /* once more, when this handler is left */
+    raise(number); /* raised again when this handler returns */
 }
 
-/* The handler has its own stack, because some crashes are stack overflows. */
+/* The handler needs its own stack: some crashes are stack overflows. */
 static void watch_for_crashes(void)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -89,8 +89,8 @@ static bool send_reply(const struct child *child, struct weir_helper_reply *repl
     return weir_helper_send(child->fd, reply, sizeof *reply) && weir_helper_send(child->fd, bytes, reply->bytes);
 }
 
-/* True when the request lacked memory and there is memory for a file of this size. If the second attempt fails as well,
- * the damaged file makes the library allocate too much; a shortage that was over by then was the machine's. */
+/* Returns true when the request lacked memory that is available now for a file of this size. If the second attempt
+ * fails too, the damaged file makes the library allocate too much; otherwise the shortage was the machine's. */
 static bool retry_is_worthwhile(int code, const char *path)
 {
     struct stat st;
@@ -183,7 +183,7 @@ static int read_row(struct child *child, const struct weir_helper_request *reque
         rc = machine < 0 ? machine : rc;
     }
     if (weir_is_shortage(rc))
-        weir_h5_close(&child->h5); /* its state after a failed allocation is not reliable */
+        weir_h5_close(&child->h5); /* unreliable after a failed allocation */
     return rc;
 }
 
@@ -241,7 +241,7 @@ static int put_array(struct child *child, const char *key, struct weir_bytes_wri
         }
         weir_bytes_put(w, &head, sizeof head);
         weir_bytes_put(w, texts ? (void *)names : values, bytes);
-        w->n = sizeof head + bytes; /* without what pads it */
+        w->n = sizeof head + bytes; /* without padding */
     }
     free(names);
     free(values);
@@ -278,7 +278,7 @@ static int put_bytes(struct child *child, const struct weir_helper_request *requ
         rc = machine < 0 ? machine : rc;
     }
     if (weir_is_shortage(rc))
-        weir_h5_close(&child->h5); /* its state after a failed allocation is not reliable */
+        weir_h5_close(&child->h5); /* unreliable after a failed allocation */
     return rc;
 }
 
@@ -306,8 +306,8 @@ static bool reply_bytes(struct child *child, const struct weir_helper_request *r
     return fine;
 }
 
-/* Memory for a file of this size, in one piece and in many small ones. With it, a second shortage is the file's fault.
- */
+/* Checks for memory for a file of this size, in one large piece and many small ones. After that, a second shortage is
+ * the file's fault. */
 static bool has_memory_for(const char *path)
 {
     void **first = NULL, **piece;

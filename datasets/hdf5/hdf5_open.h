@@ -6,9 +6,9 @@
 #include "datasets/hdf5/h5_read.h"
 #include "datasets/index.h"
 
-/* What the first step gives to the second one. */
+/* Result of the first step. */
 struct weir_hdf5_described {
-    struct weir_h5_description **cameras; /* of each episode: one for each of its maps */
+    struct weir_h5_description **cameras; /* per episode: one description per map */
     int n;
     uint64_t base; /* size of the user block */
 };
@@ -17,8 +17,8 @@ struct weir_hdf5_described {
 void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
                         const struct weir_dataset_config *config);
 void weir_hdf5_described_free(struct weir_hdf5_described *described);
-/* Returns true when an episode and its n_maps descriptions, which come from the helper process and may be any bytes,
- * can be a recording's. */
+/* Returns true when an episode and its n_maps descriptions from the helper process, which may be any bytes, are
+ * plausible. */
 bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras);
 
 /* The second step, for one camera. held_bytes: allocated bytes of the file, without holes; 0 = unknown. */

@@ -1,5 +1,5 @@
-/* Finds where each frame of a camera lies, from the description of its dataset. It reads the file, but never through
- * the HDF5 library. */
+/* Locates each frame of a camera from the description of its dataset. Reads the file, but never through the HDF5
+ * library. */
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -46,7 +46,7 @@ static bool inside(const struct weir_raw_file *raw, uint64_t offset, uint64_t le
 
 /* ---- references ---- */
 
-/* Addresses count from the base, which is after the user block. */
+/* Addresses count from the base, after the user block. */
 static void take_refs(struct locating *p, const uint8_t *raw, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++, raw += REF_BYTES) {
@@ -79,14 +79,14 @@ static int read_refs(struct locating *p)
     return rc;
 }
 
-/* The frames whose references lie in a chunk that is damaged. */
+/* Loses the frames whose references lie in a damaged chunk. */
 static void lose_refs(struct locating *p, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++)
         p->map->slots[first + i].ref = (struct weir_heap_ref){WEIR_CHUNK_BAD, 1, 0};
 }
 
-/* References in chunks, filtered ones too. */
+/* Unpacks references from chunks, filtered or not. */
 static int unpack_refs(struct locating *p)
 {
     struct weir_blocks *blocks = p->map->blocks;
@@ -125,7 +125,7 @@ static int unpack_refs(struct locating *p)
 
 /* ---- chunks ---- */
 
-/* False when the library reports another offset for the chunk that was compared: then the library is right. */
+/* Returns false when the library reports another place for the compared chunk: the library is right then. */
 static bool agrees(const struct weir_h5_description *description, const struct weir_blocks *blocks)
 {
     if (!description->has_probe)
@@ -139,7 +139,7 @@ static bool agrees(const struct weir_h5_description *description, const struct w
     return found && found->offset == description->probe.offset && found->bytes == description->probe.bytes;
 }
 
-/* Whole frames without filters: each is an extent. */
+/* Unfiltered chunks of whole frames: each frame is an extent. */
 static int whole_frames(struct locating *p)
 {
     struct weir_blocks *blocks = p->map->blocks;
@@ -187,7 +187,7 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
         return "a fill value of its own";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of a size that makes no sense";
-    /* Of chunks that exist, each takes some bytes of an index, and none of them is in a hole. */
+    /* Chunks that exist take some bytes of an index, and none of these lies in a hole. */
     uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
     return blocks->n_chunks / 64 > 65536 + bytes / 64 ? "more chunks than the file can hold" : NULL;
 }
@@ -196,7 +196,7 @@ static int locate_chunked(struct locating *p)
 {
     const struct weir_h5_description *d = p->description;
     struct weir_frame_map *map = p->map;
-    for (int i = 0; i < d->filters.n; i++) /* lzf is h5py's own: the library need not have it */
+    for (int i = 0; i < d->filters.n; i++) /* lzf is h5py's own: the library may lack it */
         if (d->filter_missing == d->filters.filter[i].id && !weir_filters_can_undo(&d->filters))
             return missing_filter(p, d->filter_missing);
     struct weir_blocks *blocks = map->blocks = calloc(1, sizeof *blocks);
@@ -231,7 +231,7 @@ static int locate_chunked(struct locating *p)
     return 0;
 }
 
-/* ---- all ---- */
+/* ---- all storage ---- */
 
 static int locate_contiguous(struct locating *p)
 {
@@ -273,7 +273,7 @@ static int place(struct locating *p)
     }
 }
 
-/* Where images end is kept for rows that are extents. Rows that are read otherwise come whole. */
+/* Image ends are kept for rows that are extents. Other rows are read whole. */
 static int keep_ends(struct locating *p)
 {
     struct weir_frame_map *map = p->map;

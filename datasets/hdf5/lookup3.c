@@ -1,5 +1,5 @@
-/* lookup3, by Bob Jenkins (public domain, burtleburtle.net/bob/c/lookup3.c): three words stirred twelve bytes at a
- * time. HDF5 guards its metadata with it. */
+/* lookup3 by Bob Jenkins (public domain, burtleburtle.net/bob/c/lookup3.c), the checksum of HDF5's metadata: mixes
+ * three words, twelve bytes at a time. */
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/object_header_priv.h"
 
