@@ -162,7 +162,7 @@ usage() {
     err "$words"
 }
 usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
-usage "a schedule has active=N" --profile "$work/x" --schedule wait=1
+usage "a schedule needs active=N" --profile "$work/x" --schedule wait=1
 usage "'speed' is not a sort key; use one of self_cpu_time_total" --profile "$work/x" --sort-by speed
 usage "add --profile DIR" --with-stack
 usage "--no-timing" --profile "$work/x" --no-timing
@@ -177,7 +177,7 @@ out 'not written'
 out 'whole run: epoch 1 of 1'
 
 run 2 report "$work"/a/*.gz --sort-by speed
-err "nothing to sort by"
+err "is not a sort key"
 run 2 report "$work/log" --export-stacks "$work/y"
 err "is a log"
 run 2 report "$work"/a/*.gz "$work/log"
