@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains ACT (Action Chunking with Transformers) in PyTorch on the batches of weir.Loader, and says where the time goes.
+"""Trains ACT (Action Chunking with Transformers) in PyTorch on batches of weir.Loader, and reports where the time goes.
 
     examples/imitate_episodes.py --task_name astrobench_dual_arm --ckpt_dir ./ckpt_profile --policy_class ACT \\
         --kl_weight 10 --chunk_size 20 --hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 \\
@@ -34,7 +34,7 @@ from torch.nn import functional as F
 # ---- the policy ----
 
 class Block(nn.Module):
-    """A basic block of ResNet. GroupNorm, as batches are small."""
+    """A basic block of ResNet, with GroupNorm because batches are small."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -63,7 +63,7 @@ def sines(n, dim):
 
 
 def sines_2d(height, width, dim):
-    """Of the cells of a feature map: (height * width, dim), half of it the row, half of it the column."""
+    """Embedding of a feature map's cells: (height * width, dim), half for the row, half for the column."""
     rows = sines(height, dim // 2)[:, None].expand(-1, width, -1)
     columns = sines(width, dim // 2)[None].expand(height, -1, -1)
     return torch.cat([rows, columns], 2).flatten(0, 1)
@@ -119,13 +119,13 @@ class ACT(nn.Module):
         return self.action(self.decoder(self.queries.expand(len(qpos), -1, -1), memory)), kl
 
     def loss(self, batch, kl_weight):
-        """The mean of |predicted - action| over what is no padding, and the weighted KL."""
+        """The mean of |predicted - action| without padding, and the weighted KL."""
         predicted, kl = self(*batch)
         real = ~batch.is_pad.unsqueeze(-1).expand_as(predicted)
         return ((predicted - batch.action).abs() * real).sum() / real.sum().clamp(min=1) + kl_weight * kl
 
 
-# ---- batches by Weir ----
+# ---- batches from Weir ----
 
 def open_weir(o, split):
     return weir.Loader(
@@ -134,9 +134,9 @@ def open_weir(o, split):
         max_batches=o.max_batches, rank=0, world_size=1, keys="act", device=o.device if o.weir_cuda else "cpu")
 
 
-# ---- batches by h5py, OpenCV and DataLoader, the classic way ----
+# ---- batches from h5py, OpenCV and DataLoader, the classic way ----
 
-# Where files of a layout have the state, the actions, and the cameras.
+# Paths of state, actions and cameras in each layout.
 LAYOUTS = [("observations/qpos", "action", "observations/images", ""),  # act, act-jpeg
            ("observations/joint_pos", "action/joint_positions", "observations", "rgb_")]  # astrobench
 
@@ -148,8 +148,8 @@ def open_file(path):
 
 
 class Episodes(torch.utils.data.Dataset):
-    """Every step of every episode is a sample: (image, qpos, action, is_pad), and the seconds of its stages, as a
-    worker's timers are not those of the process that prints the table."""
+    """One sample per step of every episode: (image, qpos, action, is_pad), with the seconds of its stages, as the process
+    that prints the table does not see a worker's timers."""
 
     def __init__(self, paths, o, statistics=None):
         self.paths, self.chunk, self.image_size = paths, o.chunk_size, o.image_size
@@ -228,7 +228,7 @@ def collate(samples):
 
 
 class H5pyLoader:
-    """The DataLoader with what the training asks of weir.Loader."""
+    """The DataLoader with the attributes of weir.Loader that the training uses."""
     table = staticmethod(weir.table)
 
     def __init__(self, o, split, statistics):
@@ -262,7 +262,7 @@ class H5pyLoader:
 # ---- training ----
 
 def on_device(batch, o):
-    """The batch there. A copy from pinned memory runs beside the step before it."""
+    """The batch on the device. A copy from pinned memory overlaps with the previous step."""
     if batch.image.device.type == o.device.type:
         return batch
     with weir.stage("07_h2d_copy", cuda=o.weir_cuda):
@@ -270,7 +270,7 @@ def on_device(batch, o):
 
 
 class Part:
-    """What training or validation did in an epoch: steps, and what they come to."""
+    """Totals of training or validation in an epoch."""
 
     def __init__(self):
         self.samples = self.images = self.loss = self.waited = self.seconds = 0
@@ -304,7 +304,7 @@ def epoch_line(o, epoch, train, val):
 
 
 def save(value, folder, name):
-    """Written aside and renamed, so that a file is whole whatever happens."""
+    """Writes a temporary file and renames it, so that the file is never partial."""
     path = os.path.join(folder, name)
     with open(path + ".part", "wb") as file:
         (pickle.dump if name.endswith(".pkl") else torch.save)(value, file)
@@ -328,7 +328,7 @@ class Training:
             save(statistics, o.ckpt_dir, "dataset_stats.pkl")
 
     def stage(self, name):
-        """A stage of the table, timed by the GPU, too, where there is one."""
+        """A stage of the table, also timed on the GPU if there is one."""
         return weir.stage(name, cuda=self.o.weir_cuda)
 
     def train_step(self, batch):
@@ -363,7 +363,7 @@ class Training:
             self.checkpoint(epoch, loss)
 
     def checkpoint(self, epoch, loss):
-        """policy_best.ckpt and policy_last.ckpt are state_dicts, as ACT's; resume.ckpt is what --resume goes on from."""
+        """policy_best.ckpt and policy_last.ckpt are state_dicts like ACT's; --resume reads resume.ckpt."""
         folder, policy = self.o.ckpt_dir, self.policy.state_dict()
         best, self.best = loss < self.best, min(loss, self.best)
         if not folder:
@@ -404,7 +404,7 @@ def open_profiler(o):
 
 
 def has_weir_cuda(device):
-    """Whether weir makes batches on this device, and times what it does. Training goes on without."""
+    """Whether weir can make batches on this device and time it. Training works without."""
     if device.type == "cpu":
         return False
     try:
@@ -455,7 +455,7 @@ def options():
     p.add_argument("--profile", metavar="DIR", help="write a trace of steps 2 to 4 there, for TensorBoard and Perfetto")
     for name in UNUSED:
         p.add_argument("--" + name, action="store_true", help="accepted, not used")
-    # --batch-size is --batch_size
+    # --batch-size equals --batch_size
     return p, p.parse_args([re.sub(r"^--[^=]+", lambda name: "--" + name[0][2:].replace("-", "_"), word)
                             for word in sys.argv[1:]])
 
@@ -486,7 +486,7 @@ def main():
     if o.amp and on_cpu:
         print("--amp is ignored: the CPU computes in float32", file=sys.stderr)
         o.amp = False
-    # On a GPU not the legacy default stream, which holds its JPEG engines back.
+    # On a GPU avoid the legacy default stream, which slows down the JPEG engines.
     with contextlib.nullcontext() if on_cpu else torch.cuda.stream(torch.cuda.Stream()):
         training = Training(o)
         if o.resume:

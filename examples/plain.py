@@ -1,4 +1,4 @@
-"""A training loop on weir.Loader: examples/plain.py DATA [EPOCHS]. Needs torch."""
+"""A training loop with weir.Loader: examples/plain.py DATA [EPOCHS]. Needs torch."""
 import sys
 
 import torch

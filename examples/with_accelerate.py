@@ -1,4 +1,4 @@
-"""A training loop by Accelerate on weir.Loader: accelerate launch --num_processes 2
+"""A training loop with Accelerate and weir.Loader: accelerate launch --num_processes 2
 examples/with_accelerate.py DATA [EPOCHS]. Needs torch, accelerate."""
 import sys
 
@@ -19,8 +19,8 @@ class Policy(torch.nn.Module):
         return self.act(torch.cat([seen, qpos], 1)).reshape(len(qpos), self.chunk, -1)
 
 
-# The loader takes its rank from torch.distributed, which Accelerator() initialises: so it is opened after it. It is not
-# prepared: prepare() divides a DataLoader among the processes, and this one is divided already.
+# Open the loader after Accelerator(), which initialises torch.distributed, where the loader gets its rank. Do not prepare
+# it: prepare() would divide it among the processes again.
 accelerator = Accelerator(cpu=not torch.cuda.is_available())
 with weir.Loader(sys.argv[1], batch_size=8) as loader:
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]

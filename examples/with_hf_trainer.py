@@ -1,4 +1,4 @@
-"""A training run by the Trainer of transformers on weir.Loader: torchrun --nproc_per_node 2
+"""A training run with the Trainer of transformers and weir.Loader: torchrun --nproc_per_node 2
 examples/with_hf_trainer.py DATA [EPOCHS]. Needs torch, transformers, accelerate."""
 import sys
 
@@ -22,7 +22,7 @@ class Policy(torch.nn.Module):
 
 
 class WeirTrainer(Trainer):
-    """Takes the loader as it is; prepared by Accelerate it would be divided among the ranks again."""
+    """Uses the loader unprepared: Accelerate would divide it among the ranks again."""
 
     def __init__(self, loader, **options):
         super().__init__(**options)
@@ -32,7 +32,7 @@ class WeirTrainer(Trainer):
         return self.loader
 
 
-# The arguments initialise torch.distributed, from which the loader takes its rank: so they come first.
+# Create the arguments first: they initialise torch.distributed, where the loader gets its rank.
 arguments = TrainingArguments("build/hf_trainer", num_train_epochs=int((sys.argv + ["1"])[2]), learning_rate=1e-4,
                               per_device_train_batch_size=8, use_cpu=not torch.cuda.is_available(), save_strategy="no",
                               report_to="none")

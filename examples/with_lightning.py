@@ -1,4 +1,4 @@
-"""A training run by Lightning on weir.Loader: examples/with_lightning.py DATA [DEVICES [EPOCHS]]. Needs torch and lightning.
+"""A training run with Lightning and weir.Loader: examples/with_lightning.py DATA [DEVICES [EPOCHS]]. Needs torch and lightning.
 Lightning starts the processes."""
 import os
 import sys
@@ -25,7 +25,7 @@ class Policy(pl.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-4)
 
 
-# The loader takes this process's part of the data by rank and world size: no sampler of Lightning's may divide it again.
+# The loader divides the data by rank and world size; a sampler of Lightning's must not divide it again.
 trainer = pl.Trainer(max_epochs=int((sys.argv + ["1"] * 3)[3]), devices=int((sys.argv + ["1"] * 2)[2]), strategy="ddp",
                      use_distributed_sampler=False, logger=False, enable_checkpointing=False)
 with weir.Loader(sys.argv[1], batch_size=8, rank=trainer.global_rank, world_size=trainer.world_size,

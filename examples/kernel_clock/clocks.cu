@@ -1,4 +1,4 @@
-// How long the stages of a kernel take, by clocks inside it (docs/kernel_clock.md):
+// Times the stages of a kernel with clocks inside it (docs/kernel_clock.md):
 //     nvcc -std=c++17 clocks.cu $(pkg-config --cflags --libs weir_prof) -o clocks && ./clocks
 #include <vector>
 #include <weir/kernel_clock.cuh>
@@ -21,7 +21,7 @@ __global__ void polynomial(const float *in, float *out, weir_kernel_clock_table 
             y = y * x + 1;
         clock.warp_lap(COMPUTE, y);
         out[i] = y;
-        clock.block_lap_with_barrier(STORE); // all threads of the block are here
+        clock.block_lap_with_barrier(STORE); // all threads of the block have arrived
     }
     clock.store();
 }

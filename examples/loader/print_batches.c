@@ -1,9 +1,6 @@
-/* Goes through a folder of episodes once and prints every batch, its tensors' shapes, and at the end the report that
- * weir run prints.
+/* Prints every batch of one epoch with its tensors' shapes, then the report of weir run. C and C++.
  *
- *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA
- *
- * It is C++ as well. */
+ *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA */
 #include <weir/loader.h>
 #include <weir/report.h>
 
@@ -22,14 +19,14 @@ static void print_batch(const struct weir_batch *batch)
     putchar('\n');
 }
 
-/* What weir run prints at its end: the stage table, threads, queue, reads, cameras and files, errors. */
+/* The final report of weir run: the stage table, threads, queue, reads, cameras and files, errors. */
 static int print_report(struct weir_loader_reports *reports, struct weir_loader *loader)
 {
     struct weir_loader_report_options options;
     weir_loader_report_options_default(&options);
     options.final = true;
     options.epochs_done = 1;
-    weir_loader_finish(loader); /* the workers' figures are final now */
+    weir_loader_finish(loader); /* makes the workers' figures final */
     return weir_loader_report(reports, &options, stdout);
 }
 
@@ -56,7 +53,7 @@ int main(int argc, char **argv)
         rc = weir_loader_reports_begin(&reports, loader, &reported);
     while (rc >= 0 && (rc = weir_loader_next(loader, &batch, &err)) > 0) {
         WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
-        print_batch(batch); /* a model's step would stand here; the table has a line for it */
+        print_batch(batch); /* a model's step would go here; the table has a row for it */
         weir_loader_release(loader, batch);
     }
     if (rc == 0)

@@ -1,5 +1,5 @@
-/* A loop of its own kind - a thread that produces, one that consumes - under the profiler alone: three of its steps
- * become a trace for TensorBoard, Perfetto and HolisticTraceAnalysis, and a table of averages.
+/* A loop with a producer thread and a consumer, under the profiler alone: three of its steps become a trace for
+ * TensorBoard, Perfetto and HolisticTraceAnalysis, and a table of averages.
  *
  *     cc profile_loop.c $(pkg-config --cflags --libs weir_prof) -o profile_loop && ./profile_loop TRACES */
 #define _GNU_SOURCE /* pthread_setname_np */
@@ -13,11 +13,11 @@
 
 enum { STEPS = 8, BLOCK = 1 << 20 };
 
-/* One block at a time goes from the producer to the consumer. */
+/* Passes one block at a time from the producer to the consumer. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned char *ready;
-static struct weir_async on_its_way; /* from the end of producing to the beginning of consuming */
+static struct weir_async on_its_way; /* from the end of production to the start of consumption */
 
 static unsigned char *produce(int step)
 {
@@ -52,7 +52,7 @@ static void *producer(void *unused)
 
 static unsigned char *next_block(int step)
 {
-    WEIR_OPERATOR("enumerate(DataLoader)#Blocks.__next__"); /* what TensorBoard shows as the loader's time */
+    WEIR_OPERATOR("enumerate(DataLoader)#Blocks.__next__"); /* TensorBoard shows it as the loader's time */
     pthread_mutex_lock(&lock);
     while (!ready)
         pthread_cond_wait(&changed, &lock);
@@ -76,7 +76,7 @@ static unsigned long consume(unsigned char *block)
     return sum;
 }
 
-/* Called from a thread of the profiler, once per window. */
+/* Called on a thread of the profiler, once per window. */
 static void on_window(void *user, const struct weir_profiler_window *window)
 {
     (void)user;

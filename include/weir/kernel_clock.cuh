@@ -1,6 +1,5 @@
-/* kernel_clock.cuh: clocks inside a kernel: how long each of its stages takes, iteration by iteration. For the CUDA
- * C++17 of your own .cu files; what it writes is read by weir/kernel_clock.h. docs/kernel_clock.md says what is
- * measured.
+/* kernel_clock.cuh: clocks inside a kernel, for CUDA C++17: times each stage of each iteration. weir/kernel_clock.h
+ * evaluates the results; docs/kernel_clock.md explains them.
  *
  *     enum { LOAD, COMPUTE, STORE, STAGES };
  *
@@ -19,15 +18,14 @@
  *         clock.store();
  *     }
  *
- * Thread 0 of block 0 writes, or of as many blocks as the table has room for; the others go past each call by one
- * branch. A lap is what clock64 counted on the block's own SM since the lap before or since begin_iteration; a stage
- * that is lapped several times in an iteration has their sum. Laps are kept in the block's shared memory, 4 bytes for
- * each of ITERATIONS x (1 + STAGES), and stored in one go at the end. Iterations past ITERATIONS are counted and not
- * written.
+ * Thread 0 of block 0 writes, or of each block that the table has room for; other threads skip each call with one
+ * branch. A lap is the difference of clock64 on the block's own SM since the last lap or begin_iteration; laps of the
+ * same stage in one iteration add up. Laps are kept in the block's shared memory, 4 bytes for each of ITERATIONS x (1 +
+ * STAGES), and stored together at the end. Iterations past ITERATIONS are counted, not written.
  *
- * Switched off by the third argument, kernel_clock<STAGES, ITERATIONS, false>, all of it is empty: the kernel is the
- * one without clocks, instruction by instruction, and without the barriers of block_lap_with_barrier. A kernel that is
- * instantiated twice has both. One clock of a type per kernel. */
+ * kernel_clock<STAGES, ITERATIONS, false> is empty: the kernel is the same, instruction by instruction, as without
+ * clocks, and has no barriers of block_lap_with_barrier. A kernel may be instantiated with both. One clock of a type
+ * per kernel. */
 #ifndef WEIR_KERNEL_CLOCK_CUH
 #define WEIR_KERNEL_CLOCK_CUH
 
@@ -42,8 +40,8 @@ namespace weir
 namespace kernel_clock_parts
 {
 
-/* volatile: in order with each other, with barriers and with memory, and none is left out. All 64 bits are used: for
- * the lower half alone the compiler takes a slower instruction at times. */
+/* volatile keeps the readings in order with each other, with barriers and with memory, and prevents their removal. All
+ * 64 bits are used: for the lower half alone the compiler sometimes chooses a slower instruction. */
 __device__ __forceinline__ uint64_t ticks()
 {
     uint64_t now;
@@ -65,13 +63,13 @@ __device__ __forceinline__ uint32_t sm()
     return number;
 }
 
-/* So many ticks as 32 bits hold. */
+/* Saturates at 32 bits. */
 __device__ __forceinline__ uint32_t short_ticks(uint64_t ticks)
 {
     return ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
 }
 
-/* clock64 and %globaltimer of one moment, and how long that moment was. */
+/* clock64 and %globaltimer at one moment, and the moment's length. */
 struct moment {
     uint64_t ticks, ns;
     uint32_t gap_ticks;
@@ -83,7 +81,7 @@ __device__ __forceinline__ moment now()
     return moment{before + (after - before) / 2, ns, short_ticks(after - before)};
 }
 
-/* The value's words, all in one: whoever has that has waited for each. */
+/* All words of the value combined, which makes the result depend on each. */
 template <typename T> __device__ __forceinline__ uint32_t folded(const T &value)
 {
     uint32_t words[(sizeof(T) + 3) / 4] = {}, all = 0;
@@ -94,9 +92,9 @@ template <typename T> __device__ __forceinline__ uint32_t folded(const T &value)
     return all;
 }
 
-/* Neither the compiler nor the SM goes on to the next reading of a clock before the values are there: one instruction
- * compares them, and another, which stays in order with clocks, would count an event for profilers if they were equal
- * to a number. No branch, and nothing that the kernel can see. */
+/* Delays the next clock reading until the values are available: one instruction compares them, and another, which stays
+ * in order with clocks, would count a profiler event if they equalled a constant. No branch, and no effect on the
+ * kernel. */
 template <typename... T> __device__ __forceinline__ void await(const T &...values)
 {
     if constexpr (sizeof...(T) > 0) {
@@ -114,7 +112,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     static_assert(ITERATIONS >= 1 && ITERATIONS <= WEIR_KERNEL_CLOCK_ROWS_MAX, "1 to 4096 iterations");
 
   public:
-    /* Called by all threads of the block at once. */
+    /* Called by all threads of the block together. */
     __device__ __forceinline__ explicit kernel_clock(const weir_kernel_clock_table &table) : table_(table)
     {
         writes_ = table.memory != nullptr && block() < table.blocks;
@@ -123,7 +121,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
             open_record();
     }
 
-    /* Laps are counted from here on. */
+    /* Starts the first lap of an iteration. */
     __device__ __forceinline__ void begin_iteration()
     {
         if (!first_warp_)
@@ -134,17 +132,17 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         began_ = (uint32_t)(last_ >> 16);
     }
 
-    /* Goes on when the values are there, and ends no stage: for what a lap should wait for and cannot name, as it is
-     * there under a condition. */
+    /* Waits for values without ending a stage: for values that the next lap should wait for but cannot name, because
+     * they exist under a condition only. */
     template <typename... T> __device__ __forceinline__ void wait_for(const T &...values)
     {
         if (first_warp_)
             kernel_clock_parts::await(values...);
     }
 
-    /* Ends a stage, as the warp of thread 0 sees it: it waits for no other warp, and for memory only where a value is
-     * used or named here. values: what the stage has computed or loaded, which is there then; else what follows is
-     * billed for it, at its first use. stage: a constant, so that laps are in registers. */
+    /* Ends a stage as seen by the warp of thread 0: it waits for no other warp, and for memory only where a value is
+     * used, or named here. values: results of the stage, which are waited for; otherwise the wait is charged to the
+     * stage of their first use. stage: a constant, so that laps are kept in registers. */
     template <typename... T> __device__ __forceinline__ void warp_lap(int stage, const T &...values)
     {
         if (!first_warp_)
@@ -153,23 +151,23 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         note(stage);
     }
 
-    /* Ends a stage when all threads of the block have come here: a __syncthreads_count(), which all of them call. The
-     * kernel must do without it: it is there in blocks that write, where the clock is switched on, and nowhere else. A
-     * loop around it must have as many turns for all threads of the block. */
+    /* Ends a stage when all threads of the block have arrived, by a __syncthreads_count() that all of them call. The
+     * kernel must be correct without this barrier: it exists only in blocks that write, and only with the clock
+     * switched on. A loop around it must have the same number of iterations for all threads of the block. */
     template <typename... T> __device__ __forceinline__ void block_lap_with_barrier(int stage, const T &...values)
     {
         if (!writes_)
             return;
         kernel_clock_parts::await(values...);
-        /* Behind __syncthreads() the clock is read before the others are there: on an H200 24 ticks were counted while
-         * another warp was 20,000 late. A barrier that counts has a result to wait for. */
+        /* After __syncthreads() the clock is read before the other threads have arrived: on an H200 24 ticks were
+         * counted while another warp was 20,000 late. A counting barrier has a result to wait for. */
         int here = __syncthreads_count(1);
         kernel_clock_parts::await(here);
         if (first_warp_)
             note(stage);
     }
 
-    /* Writes the laps; called once, by thread 0 at least. What follows is not measured. */
+    /* Writes the laps. Called once, at least by thread 0. Later work is not measured. */
     __device__ __forceinline__ void store()
     {
         if (!first_warp_)
@@ -188,16 +186,16 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     }
 
   private:
-    static constexpr uint32_t WORDS = 1 + STAGES; /* of a row */
+    static constexpr uint32_t WORDS = 1 + STAGES; /* per row */
     static constexpr int CALIBRATIONS = 4;
 
     weir_kernel_clock_table table_;
     bool writes_, first_warp_;
-    uint32_t iterations_ = 0, ended_ = 0;   /* laps, in all of them */
-    uint32_t laps_[STAGES] = {}, long_ = 0; /* of the iteration; not 0: one does not fit in 32 bits */
-    uint64_t last_ = 0;                     /* when the last lap ended */
-    uint32_t began_ = 0;                    /* when the iteration did, in units of 65,536 ticks */
-    uint32_t first_ticks_ = 0;              /* lower half of when the clock began */
+    uint32_t iterations_ = 0, ended_ = 0;   /* laps of all iterations */
+    uint32_t laps_[STAGES] = {}, long_ = 0; /* of the iteration; long_ is nonzero if a lap exceeds 32 bits */
+    uint64_t last_ = 0;                     /* end of the last lap */
+    uint32_t began_ = 0;                    /* start of the iteration, in units of 65,536 ticks */
+    uint32_t first_ticks_ = 0;              /* lower half of the clock's start */
 
     static __device__ __forceinline__ uint32_t thread()
     {
@@ -209,7 +207,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         return blockIdx.x + (uint64_t)gridDim.x * (blockIdx.y + (uint64_t)gridDim.y * blockIdx.z);
     }
 
-    /* Thread 0's own; whole numbers of 16 bytes. */
+    /* Thread 0's rows, in multiples of 16 bytes. */
     static __device__ __forceinline__ uint32_t *rows()
     {
         __shared__ __align__(16) uint32_t words[(ITERATIONS * WORDS + 3) / 4 * 4];
@@ -231,15 +229,15 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         last_ = now;
     }
 
-    /* The iteration's laps go to shared memory, if there is room. */
+    /* Moves the iteration's laps to shared memory, if there is room. */
     __device__ __forceinline__ void keep_row()
     {
-        if (iterations_ - 1 < ITERATIONS && thread() == 0) { /* unsigned: none of iteration 0 */
+        if (iterations_ - 1 < ITERATIONS && thread() == 0) { /* unsigned: excludes iteration 0 */
             uint32_t *row = rows() + (iterations_ - 1) * WORDS;
-            bool too_long = long_ != 0 || (uint32_t)(last_ >> 16) - began_ >= UINT16_MAX; /* a sum of laps */
+            bool too_long = long_ != 0 || (uint32_t)(last_ >> 16) - began_ >= UINT16_MAX; /* also for sums of laps */
             uint32_t began = (uint32_t)last_;
             for (int stage = 0; stage < STAGES; stage++) {
-                began -= laps_[stage]; /* there is nothing between laps */
+                began -= laps_[stage]; /* laps are contiguous */
                 row[1 + stage] = too_long ? UINT32_MAX : laps_[stage];
             }
             row[0] = began - first_ticks_;
@@ -249,7 +247,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         long_ = 0;
     }
 
-    /* What an empty lap measures: of several, the least; the same instructions as of others. */
+    /* Duration of an empty lap, the minimum of several; the same instructions as in other laps. */
     template <bool BARRIER> __device__ __forceinline__ uint32_t empty_lap()
     {
         uint32_t least = UINT32_MAX;
@@ -268,7 +266,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         return least;
     }
 
-    /* All that is known at the beginning. */
+    /* Everything known at the start. */
     __device__ __forceinline__ void open_record()
     {
         uint32_t warp_lap_ticks = empty_lap<false>(), block_lap_ticks = empty_lap<true>();
@@ -331,8 +329,8 @@ template <int STAGES, int ITERATIONS> class kernel_clock<STAGES, ITERATIONS, fal
     }
 };
 
-/* n readings of %globaltimer, one after the other, by one thread: kernel_clock_samples<<<1, 1>>>(to, n), to with room
- * for n. weir_kernel_clock_step finds the step in them. */
+/* n consecutive readings of %globaltimer by one thread: kernel_clock_samples<<<1, 1>>>(to, n). weir_kernel_clock_step
+ * derives the step from them. */
 template <typename T> __global__ void kernel_clock_samples(T *to, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
