@@ -43,7 +43,7 @@ static void choose_decoder(struct weir_shared *s)
     struct weir_decoder_choice *choice = &s->setup.decoder;
     if (strcmp(s->setup.config.decoder, "auto") != 0) {
         if (weir_decoder_on_gpu(s->setup.config.decoder) && !weir_has_jpegs(s))
-            snprintf(choice->why, sizeof choice->why, "there are no JPEGs: nothing for the GPU to decode");
+            snprintf(choice->why, sizeof choice->why, "the dataset has no JPEGs for the GPU to decode");
         return;
     }
     weir_choose_decoder(choice, s, s->setup.placement.gpu);
@@ -196,9 +196,10 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     weir_clock_init();
     int rc = weir_loader_stages();
     if (rc < 0)
-        return weir_err_set(err, rc,
-                            "the program has registered a table of stages of its own, so the loader's have no numbers; "
-                            "weir_stage_register takes stages one by one");
+        return weir_err_set(
+            err, rc,
+            "the program registered a table of its own stages, which leaves no numbers for the loader's; "
+            "register stages one by one with weir_stage_register");
     loader->shared.completion.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.setup.config.no_timing)
         return 0;
@@ -442,11 +443,11 @@ static int check_lent(const struct weir_loader *loader, struct weir_err *err)
     int lendable = s->upload ? s->upload->n_batches : s->slots.n;
     uint64_t sequence = loader->next;
     if (loader->lent == lendable)
-        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", lendable);
+        return weir_err_set(err, -EBUSY, "the caller holds all %d batches; release one first", lendable);
     bool lent = s->upload ? s->upload->batches[sequence % (uint64_t)lendable].lent
                           : s->slots.slot[sequence % (uint64_t)lendable].lent;
     if (lent)
-        return weir_err_set(err, -EBUSY, "batch %llu is still lent out; its slot is the next one",
+        return weir_err_set(err, -EBUSY, "the caller holds batch %llu, whose slot is next; release it first",
                             (unsigned long long)(sequence - (uint64_t)lendable));
     return 0;
 }
@@ -504,7 +505,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     note_depth(loader);
     rc = obtain(loader, &got);
     if (rc < 0)
-        return weir_err_set(err, rc, "interrupted while waiting for a batch; ask for it again");
+        return weir_err_set(err, rc, "interrupted while waiting for a batch; call again to resume");
     if (rc == 0)
         return s->upload ? weir_upload_error(s->upload, err) : 0;
     if (got.err) {

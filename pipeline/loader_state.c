@@ -50,8 +50,7 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
     int rc = weir_state_check(&s->setup.config.resume, fields, err);
     if (rc == 0 && s->setup.config.resume.next > s->setup.total)
         rc = weir_err_set(err, -EINVAL,
-                          "the run that left its state was %llu batches long already, this one has %llu; give "
-                          "a larger --num-epochs",
+                          "the saved run is at batch %llu, this one has only %llu; use a larger --num-epochs",
                           (unsigned long long)s->setup.config.resume.next, (unsigned long long)s->setup.total);
     loader->next = s->setup.config.resume.next;
     return rc;

@@ -36,8 +36,7 @@ int weir_state_write(const char *path, uint64_t next, const struct weir_state_fi
         n += snprintf(text + n, sizeof text - (size_t)n, "%s %" PRIu64 "\n", fields[i].name, fields[i].value);
     n += snprintf(text + n, sizeof text - (size_t)n, "xxh3 %016" PRIx64 "\n", weir_hash64(text, (size_t)n));
     int rc = write_file(path, text, (size_t)n);
-    return rc < 0 ? weir_err_set(err, rc, "%s: the state cannot be written: %s; name another file", path, strerror(-rc))
-                  : 0;
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot write the state: %s; use another path", path, strerror(-rc)) : 0;
 }
 
 /* Parses one line "NAME VALUE\n" at *at and moves *at past it. name NULL: any name. */
@@ -74,11 +73,11 @@ static int parse(const char *text, size_t n, struct weir_state *state)
 static const char *refusal(int code)
 {
     if (code == -ENOTSUP)
-        return "was written by an older Weir, without a checksum: finish that run with it, or remove the file to begin "
-               "anew";
+        return "was written by an older Weir, without a checksum; finish that run with it, or remove the file to start "
+               "over";
     if (code == -EEXIST)
-        return "is no state of a run; name another file";
-    return "is damaged: its lines do not fit its checksum; take a copy that is whole, or remove it to begin anew";
+        return "is not a saved state; use another file";
+    return "is damaged: its checksum does not match; restore a copy, or remove it to start over";
 }
 
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err)
@@ -114,8 +113,7 @@ int weir_state_check(const struct weir_state *state, const struct weir_state_fie
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         if (state->values[i] != fields[i].value)
             return weir_err_set(err, -EINVAL,
-                                "the run that left its state had another %s: its remaining batches are not to be had; "
-                                "give the same, or remove the state to begin anew",
+                                "the saved run had a different %s; use the same one, or remove the state to start over",
                                 fields[i].name);
     return 0;
 }

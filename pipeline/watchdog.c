@@ -90,9 +90,9 @@ static void describe_queue(struct weir_watchdog *dog, char *text)
 /* Describes the threads between the slots and the GPU. */
 static void describe_upload(const struct weir_upload *upload, char *text)
 {
-    static const char *const uploading[] = {"has ended", "waits for the GPU, or the consumer, to be through with batch",
+    static const char *const uploading[] = {"has ended", "waits for the GPU or the consumer to finish batch",
                                             "waits for the workers' batch", "queues batch"};
-    static const char *const reaping[] = {"has ended", "waits for the copy to be queued of batch",
+    static const char *const reaping[] = {"has ended", "waits until the copy is queued of batch",
                                           "waits for the copy of batch"};
     uint64_t queued = atomic_load_explicit(&upload->queued, memory_order_relaxed);
     uint64_t reaped = atomic_load_explicit(&upload->reaped, memory_order_relaxed);
@@ -112,10 +112,10 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
     for (int i = 0; i < decode->n_engines; i++) {
         const struct weir_decode_engine *engine = &decode->engines[i];
         char line[256];
-        snprintf(line, sizeof line, "  weir-jpeg%d%s: %d frames are being decoded by the GPU's %s, %zu wait for it\n",
+        snprintf(line, sizeof line, "  weir-jpeg%d%s: the GPU's %s decode %d frames, %zu are waiting\n",
                  WEIR_DECODE_THREADS * i, engine->n_batches > 1 ? " and the one after it" : "",
+                 engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "SMs",
                  atomic_load_explicit(&engine->decoding, memory_order_relaxed),
-                 engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "multiprocessors",
                  atomic_load_explicit(&engine->waiting, memory_order_relaxed));
         append(text, line);
     }
@@ -132,7 +132,7 @@ static void report(struct weir_watchdog *dog, double stalled_s)
     struct weir_snapshot *snapshot = NULL;
     if (dog->shared->recorder)
         weir_snapshot_take(dog->shared->recorder, &snapshot);
-    snprintf(text, TEXT_MAX, "stalled: no task was finished for %.1f s\n", stalled_s);
+    snprintf(text, TEXT_MAX, "stalled: no task finished for %.1f s\n", stalled_s);
     for (int i = 0; i < dog->n_workers; i++)
         describe_worker(dog, i, snapshot, text);
     describe_queue(dog, text);

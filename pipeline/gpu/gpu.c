@@ -18,8 +18,7 @@ int weir_device_parse(const char *text, int *number, struct weir_err *err)
     char *end = NULL;
     long k = rest[0] == ':' && rest[1] >= '0' && rest[1] <= '9' ? strtol(rest + 1, &end, 10) : 0;
     if (!cuda || (*rest && (!end || *end || k > GPU_NUMBER_MAX)))
-        return weir_err_set(err, -EINVAL, "no device is named \"%.100s\"; there are cpu, cuda and cuda:K, K a number",
-                            text);
+        return weir_err_set(err, -EINVAL, "unknown device \"%.100s\"; use cpu, cuda or cuda:K (K a GPU number)", text);
     *number = (int)k;
     return 0;
 }
@@ -30,7 +29,7 @@ static int open_ops(const struct weir_gpu_ops **ops, struct weir_err *err)
     int rc = weir_cuda_module_open(&module, err);
     *ops = rc == 0 ? module->gpu : NULL;
     if (rc == 0 && !*ops)
-        rc = weir_err_set(err, -ENODEV, "%s has no functions for GPUs; build it with this program",
+        rc = weir_err_set(err, -ENODEV, "%s contains no GPU functions; build it together with this program",
                           weir_cuda_module_path());
     return rc;
 }

@@ -90,10 +90,10 @@ static int check_memory(struct weir_gpu_blocks *blocks, struct weir_err *err)
     uint64_t available = 0, all;
     int rc = device->ops->memory(device->gpu, &available, &all, err);
     if (rc == 0 && blocks->bytes > available / 2)
-        rc = weir_err_set(err, -ENOMEM,
-                          "GPU %d has no memory to make further batches while others are kept: one is %.1f MB, %.1f MB "
-                          "are free",
-                          device->number, (double)blocks->bytes / 1e6, (double)available / 1e6);
+        rc = weir_err_set(
+            err, -ENOMEM,
+            "GPU %d: too little memory for another batch while some are kept: it needs %.1f MB, %.1f MB are free",
+            device->number, (double)blocks->bytes / 1e6, (double)available / 1e6);
     return rc;
 }
 

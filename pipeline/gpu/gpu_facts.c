@@ -34,7 +34,7 @@ static int prepare_memory(struct copying *c, struct weir_err *err)
     struct weir_err why = WEIR_ERR_NONE;
     c->host = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (c->host == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "no %zu MiB of memory to copy from", c->bytes >> 20);
+        return weir_err_set(err, -ENOMEM, "cannot allocate %zu MiB of host memory", c->bytes >> 20);
     int rc = c->ops->pin(c->gpu, c->host, c->bytes, &why);
     if (rc == -ENOMEM)
         return weir_err_set(err, rc, "%zu MiB of memory cannot be pinned; raise ulimit -l", c->bytes >> 20);
@@ -42,7 +42,7 @@ static int prepare_memory(struct copying *c, struct weir_err *err)
     if (rc == 0)
         rc = c->ops->alloc(c->gpu, c->bytes, &c->there, &why);
     if (rc == -ENOMEM)
-        return weir_err_set(err, rc, "it has no %zu MiB of memory left", c->bytes >> 20);
+        return weir_err_set(err, rc, "cannot allocate %zu MiB of GPU memory", c->bytes >> 20);
     return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
 }
 
@@ -114,7 +114,7 @@ static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *
     if (rc == 0 && least_ns < INT64_MAX)
         fact->copy_in_bytes_per_s = (double)copying.bytes / ((double)least_ns / 1e9);
     else if (rc == 0)
-        weir_err_set(&why, -ENODATA, "the copies took no time by its clock");
+        weir_err_set(&why, -ENODATA, "its clock measured no time for the copies");
     set_part(&fact->copying, why.code, "", &why);
     return rc == -ENOMEM || rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
 }
@@ -167,8 +167,8 @@ static void find_libraries(struct weir_gpu_facts *facts)
     weir_gpu_jpeg_library(text, sizeof text);
     if (facts->n == 0 || facts->nvjpeg.present)
         snprintf(facts->nvjpeg.text, sizeof facts->nvjpeg.text, "%s%s", text,
-                 facts->n == 0                      ? "; there is no GPU"
-                 : facts->gpus[0].jpeg_engines == 0 ? "; without JPEG engines: the multiprocessors decode"
+                 facts->n == 0                      ? "; no GPU"
+                 : facts->gpus[0].jpeg_engines == 0 ? "; no JPEG engines: the SMs decode"
                                                     : "");
 }
 

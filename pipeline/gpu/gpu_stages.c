@@ -103,7 +103,7 @@ static int take_call(struct weir_gpu_stages *stages, struct weir_err *err)
         return stages->unused[--stages->n_unused];
     if (stages->n < CALLS_MAX)
         return new_call(stages, err);
-    return weir_err_set(err, -EAGAIN, "%d stages are not through yet on GPU %d", CALLS_MAX, stages->device->number);
+    return weir_err_set(err, -EAGAIN, "%d stages have not finished on GPU %d", CALLS_MAX, stages->device->number);
 }
 
 /* ---- calls ---- */

@@ -321,7 +321,7 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
     char count[32] = "";
     if (engines > 0)
         snprintf(count, sizeof count, "%d ", engines);
-    snprintf(choice->why, sizeof choice->why, "of these frames the CPU decodes %.0f a second, %s%s %.0f",
+    snprintf(choice->why, sizeof choice->why, "the CPU decodes %.0f of these frames per second, %s%s %.0f",
              choice->cpu_rate, count, engine, choice->gpu_rate);
 }
 
@@ -345,10 +345,10 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     }
     open_samples(&samples, s, engine);
     if (samples.n + samples.refused == 0) {
-        snprintf(choice->why, sizeof choice->why, "none of the frames looked at could be read");
+        snprintf(choice->why, sizeof choice->why, "none of the sampled frames could be read");
     } else if (samples.n <= samples.refused) {
-        snprintf(choice->why, sizeof choice->why, "%d of %d frames looked at are none for the GPU (%s)",
-                 samples.refused, samples.n + samples.refused, weir_jpeg_refusal_name(samples.refusal));
+        snprintf(choice->why, sizeof choice->why, "the GPU cannot decode %d of %d sampled frames (%s)", samples.refused,
+                 samples.n + samples.refused, weir_jpeg_refusal_name(samples.refusal));
     } else if (gpu_rate(&samples, gpu, engine, &choice->gpu_rate, &err) < 0) {
         snprintf(choice->why, sizeof choice->why, "%.500s", err.text);
     } else {
@@ -370,14 +370,14 @@ void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_s
     *choice =
         (struct weir_decoder_choice){.requested = choice->requested, .decoder = weir_decoder_at(WEIR_DECODE_ON_CPU)};
     if (gpu < 0)
-        snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
+        snprintf(choice->why, sizeof choice->why, "batches stay in host memory");
     else if (!weir_has_jpegs(shared))
-        snprintf(choice->why, sizeof choice->why, "there are no JPEGs");
+        snprintf(choice->why, sizeof choice->why, "the dataset has no JPEGs");
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,
-                 "images become half as large or less: the CPU decodes them at a scale");
+                 "images shrink to half their size or less, and the CPU decodes at a scale");
     else if (shared->setup.config.decode_cache_bytes > 0)
-        snprintf(choice->why, sizeof choice->why, "the decode cache keeps what the CPU decodes");
+        snprintf(choice->why, sizeof choice->why, "the decode cache holds images decoded by the CPU");
     else
         try_both(choice, shared, gpu);
 }

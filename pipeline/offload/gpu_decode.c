@@ -178,7 +178,7 @@ int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *d
             struct weir_decode_batch *batch = &decode->engines[i].batches[k];
             batch->started = weir_thread_start(&batch->thread, weir_gpu_decode_main, batch) == 0;
             if (!batch->started)
-                return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started; %s",
+                return weir_err_set(err, -EAGAIN, "a thread that submits JPEGs to the GPU cannot be started; %s",
                                     weir_machine_advice(-EAGAIN));
         }
     return 0;
@@ -326,8 +326,8 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
         *kind = WEIR_GPU_JPEG_SM;
         if (decode->shared->setup.config.deterministic)
             return weir_err_set(err, -EINVAL,
-                                "--deterministic: GPU %d has no JPEG engines, and what its SMs decode may "
-                                "differ from run to run; take --decoder turbo",
+                                "--deterministic: GPU %d has no JPEG engines, and images decoded by its SMs may differ "
+                                "between runs; use --decoder turbo",
                                 gpu);
         return weir_gpu_jpeg_check(gpu, *kind, NULL, err);
     }

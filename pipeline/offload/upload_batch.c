@@ -328,7 +328,8 @@ int weir_upload_mark(struct weir_upload *upload, struct weir_upload_batch *batch
                      struct weir_err *err)
 {
     if (batch->n_marks == WEIR_GPU_MARKED_MAX || !batch->waited)
-        return weir_err_set(err, -EINVAL, "a step has %d parts at most, after weir_loader_wait", WEIR_GPU_MARKED_MAX);
+        return weir_err_set(err, -EINVAL, "mark at most %d stages per step, after weir_loader_wait",
+                            WEIR_GPU_MARKED_MAX);
     int rc = upload->device->ops->record(upload->device->gpu, batch->marks[batch->n_marks], stream, err);
     if (rc == 0)
         batch->mark_stages[batch->n_marks++] = stage;

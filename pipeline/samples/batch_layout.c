@@ -139,7 +139,7 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
     if (rc >= 0)
         rc = layout->is_pad = add(layout, SMALL_ALIGNMENT, "is_pad", WEIR_DTYPE_U8, actions, 1);
     if (rc < 0)
-        return weir_err_set(err, rc, "a batch would be larger than any memory; use a smaller --batch-size");
+        return weir_err_set(err, rc, "a batch would exceed the address space; use a smaller --batch-size");
     layout->packed_bytes = layout->slot_bytes - layout->offsets[layout->qpos];
     layout->slot_bytes = rounded_up(layout->slot_bytes, ALIGNMENT);
     return 0;

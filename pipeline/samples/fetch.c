@@ -30,7 +30,7 @@ static int grow(struct weir_fetcher *fetcher, uint8_t **buffer, size_t *capacity
     if (bytes <= *capacity)
         return 0;
     if (bytes > FRAME_MAX_BYTES) {
-        snprintf(fetcher->reason, sizeof fetcher->reason, "a frame of %zu bytes makes no sense", bytes);
+        snprintf(fetcher->reason, sizeof fetcher->reason, "a frame of %zu bytes exceeds the limit of 2 GiB", bytes);
         return -EBADMSG;
     }
     uint8_t *more = realloc(*buffer, bytes);

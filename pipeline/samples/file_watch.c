@@ -27,9 +27,9 @@ static void check(struct weir_file_watch *watch, int file)
         return;
     pthread_mutex_lock(&watch->lock);
     weir_err_set(&watch->err, rc < 0 ? rc : -ESTALE, "%s; %s%s%s", text,
-                 rc < 0 ? "" : "what was read of it since may be of either version: ",
-                 advice ? advice : "run again on files that nobody writes to",
-                 weir_is_shortage(rc) ? "" : ", or go on with --on-error skip or substitute");
+                 rc < 0 ? "" : "data read since then may be of either version; ",
+                 advice ? advice : "rerun on files that no process writes to",
+                 weir_is_shortage(rc) ? "" : ", or use --on-error skip or substitute");
     pthread_mutex_unlock(&watch->lock);
     atomic_store_explicit(&watch->has_err, true, memory_order_release);
 }

@@ -42,7 +42,7 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     const char *advice = weir_machine_advice(rc);
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
     return weir_err_set(err, rc, "%s: %s; %s%s", name, reason, advice ? advice : "repair or remove the frame",
-                        weir_is_shortage(rc) ? "" : ", or pass over bad ones with `weir run --on-error skip`");
+                        weir_is_shortage(rc) ? "" : ", or skip bad ones with `weir run --on-error skip`");
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,
@@ -64,7 +64,7 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                 return weir_err_set(err, rc, "%s", why.text);
             weir_err_set(&first, rc, "%s", why.text);
         }
-    return weir_err_set(err, rc, "camera %s: none of its first %d frames can be read; the first: %s", info->name, tries,
+    return weir_err_set(err, rc, "camera %s: cannot read any of its first %d frames; the first: %s", info->name, tries,
                         first.text);
 }
 

@@ -89,7 +89,7 @@ static int count_batches(struct weir_sampler *s, struct part *part, bool drop_la
     uint64_t size = (uint64_t)s->config.batch_size;
     uint64_t batches = drop_last ? part->samples / size : (part->samples + size - 1) / size;
     if (batches > INT32_MAX)
-        return weir_err_set(err, -EOVERFLOW, "more than 2^31 batches an epoch; use a larger --batch-size");
+        return weir_err_set(err, -EOVERFLOW, "more than 2^31 batches per epoch; use a larger --batch-size");
     uint64_t ranks = (uint64_t)s->config.world_size;
     part->all_batches = (int)batches;
     part->batches = (int)(s->config.wrap ? (batches + ranks - 1) / ranks : batches / ranks);
@@ -114,7 +114,7 @@ static int check_config(const struct weir_sampler_config *c, int episodes, struc
     if (c->max_batches < 0)
         return weir_err_set(err, -EINVAL, "max_batches must be at least 0, not %d", c->max_batches);
     if (c->world_size < 1 || c->rank < 0 || c->rank >= c->world_size)
-        return weir_err_set(err, -EINVAL, "rank %d of %d: ranks are numbered from 0 and fewer than the world size",
+        return weir_err_set(err, -EINVAL, "rank %d of %d: rank must be at least 0 and less than the world size",
                             c->rank, c->world_size);
     if (!(c->train_split >= 0 && c->train_split <= 1))
         return weir_err_set(err, -EINVAL, "train_split must be between 0 and 1, not %g", c->train_split);
@@ -138,10 +138,10 @@ static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
     if (s->config.splits == WEIR_SPLITS_VAL)
         s->parts[WEIR_SPLIT_TRAIN].batches = 0;
     if (s->config.splits == WEIR_SPLITS_VAL && s->parts[WEIR_SPLIT_VAL].batches == 0)
-        return weir_err_set(err, -EINVAL,
-                            "there is no validation batch: %d of %d episodes are for training; use a smaller "
-                            "train_split, or a smaller batch_size",
-                            n_train, episodes);
+        return weir_err_set(
+            err, -EINVAL,
+            "no validation batch: %d of %d episodes are for training; use a smaller train_split or batch_size", n_train,
+            episodes);
     return 0;
 }
 

@@ -25,7 +25,8 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
                             (double)available / 1e9, processes > 1 ? " for each local rank" : "");
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "no memory for %d batches of %.1f MB", n, (double)layout->slot_bytes / 1e6);
+        return weir_err_set(err, -ENOMEM, "out of memory for %d batches of %.1f MB", n,
+                            (double)layout->slot_bytes / 1e6);
     madvise(memory, bytes, MADV_HUGEPAGE);
     memset(memory, 0, bytes); /* causes page faults here instead of in a stage */
     slots->memory = memory;
@@ -219,12 +220,12 @@ int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool anothe
     size_t bytes = slots->slot_bytes;
     uint64_t available = another ? weir_memory_available_bytes() : 0;
     if (available && bytes > available / 2) /* leave half of the free memory to the machine */
-        return weir_err_set(err, -ENOMEM,
-                            "no memory to make further batches while others are kept: one is %.1f MB, %.1f MB are free",
-                            (double)bytes / 1e6, (double)available / 1e6);
+        return weir_err_set(
+            err, -ENOMEM, "too little memory for another batch while some are kept: it needs %.1f MB, %.1f MB are free",
+            (double)bytes / 1e6, (double)available / 1e6);
     void *fresh = another ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
     if (fresh == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "no memory for a batch of %.1f MB while others are kept",
+        return weir_err_set(err, -ENOMEM, "out of memory for a batch of %.1f MB while others are kept",
                             (double)bytes / 1e6);
     if (fresh)
         madvise(fresh, bytes, MADV_HUGEPAGE);

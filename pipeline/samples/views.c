@@ -59,7 +59,7 @@ static int apply(const struct crop *crop, const char *camera, const struct weir_
                  struct weir_view *view, struct weir_err *err)
 {
     if (crop->x + crop->width > probe->width || crop->y + crop->height > probe->height)
-        return weir_err_set(err, -EINVAL, "--crop: %dx%d+%d+%d is not inside the %dx%d images of camera %s",
+        return weir_err_set(err, -EINVAL, "--crop: %dx%d+%d+%d does not fit in the %dx%d images of camera %s",
                             crop->width, crop->height, crop->x, crop->y, probe->width, probe->height, camera);
     *view = (struct weir_view){crop->x, crop->y, crop->width, crop->height, 0, 0};
     return 0;

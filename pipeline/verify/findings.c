@@ -108,7 +108,7 @@ int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dat
     for (int t = 0; t < weir_dataset_steps(dataset, episode) && rc == 0; t++)
         if (weir_frame_has_fill(dataset, episode, camera, t))
             rc = weir_found_add(list, t, WEIR_FOUND_FILL,
-                                "a chunk was never written, or is lost; the fill value takes its place");
+                                "a chunk was never written or is lost; it reads as the fill value");
     return rc;
 }
 

@@ -147,14 +147,14 @@ static const char *advice(int code)
     const char *machine = weir_machine_advice(code);
     if (machine)
         return machine;
-    return code == -ESTALE ? "run again on files that nobody writes to" : "repair or remove it";
+    return code == -ESTALE ? "rerun on files that no process writes to" : "repair or remove it";
 }
 
 static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)
 {
     struct weir_err err = WEIR_ERR_NONE;
     weir_err_set(&err, code, "%s; %s%s", text, advice(code),
-                 weir_is_shortage(code) ? "" : ", or go on with --on-error skip or substitute");
+                 weir_is_shortage(code) ? "" : ", or use --on-error skip or substitute");
     weir_slot_fail(&worker->shared->slots, slot, number, &err);
 }
 

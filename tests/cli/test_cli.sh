@@ -108,7 +108,7 @@ PY
     count '^  gpu 0 +yes +stand-in, .* GB/s from pinned memory$' 1
     for fake in memory_bytes=1000000 memory_bytes=30000000,fail=oom:2000000; do
         WEIR_FAKE_CUDA=$fake run 0 doctor
-        count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: it has no [17] MiB of memory left$' 1
+        count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: cannot allocate [17] MiB of GPU memory$' 1
     done
     WEIR_FAKE_CUDA=fail=pin run 0 doctor
     count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: 256 MiB of memory cannot be pinned; raise ulimit -l$' 1
@@ -118,7 +118,7 @@ import json, sys
 found = json.load(open(sys.argv[1]))
 (gpu,) = found["gpus"]
 assert gpu["pinned_copy_bytes_per_s"] is None and gpu["why_not"] is None, gpu
-assert gpu["why_not_measured"] == "it has no 256 MiB of memory left", gpu
+assert gpu["why_not_measured"] == "cannot allocate 256 MiB of GPU memory", gpu
 assert [f["present"] for f in found["found"] if f["name"] == "gpu 0"] == [True], found
 PY
     WEIR_FAKE_CUDA=fail=lost:3 run 0 doctor
@@ -126,9 +126,9 @@ PY
     WEIR_FAKE_JPEG=engines=1 run 0 doctor
     count '^  gpu 0 +yes .*, 1 JPEG engine at ' 1
     WEIR_FAKE_JPEG=engines=0 run 0 doctor
-    count '^  nvjpeg +yes .*; without JPEG engines: the multiprocessors decode$' 1
+    count '^  nvjpeg +yes .*; no JPEG engines: the SMs decode$' 1
     WEIR_FAKE_CUDA=none run 0 doctor
-    count '^  nvjpeg +no .*; there is no GPU$' 1
+    count '^  nvjpeg +no .*; no GPU$' 1
     count '^  cuda +no +no NVIDIA driver is loaded' 1
     count '^  gpu ' 0
     unset WEIR_CUDA_MODULE

@@ -598,15 +598,15 @@ check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourt
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
 err "resuming at batch"
 run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
-err "another --batch-size"
+err "a different --batch-size"
 one_line
 run 1 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state"
-err "give a larger --num-epochs"
+err "use a larger --num-epochs"
 echo rubbish >"$work/state"
 run 1 run "$data" --state "$work/state"
-err "is no state of a run"
+err "is not a saved state"
 run 1 run "$data" --state "$work/no/folder"
-err "the state cannot be written"
+err "cannot write the state"
 
 # ---- parts and sizes of images; floats ----
 run 0 run "$data" --checksums "$work/whole" --num-workers 2
@@ -652,7 +652,7 @@ no_out "epoch 1/3"
 
 # ---- a GPU: the stand-in for the CUDA module ----
 run 2 run "$data" --device gpu
-err "there are cpu, cuda and cuda:K"
+err "use cpu, cuda or cuda:K"
 run 2 run "$data" --dtype f16
 err "add --device cuda"
 run 2 run "$data" --sync-steps
@@ -717,7 +717,7 @@ assert [s["kind"] for s in tables[-1]["gpu"]["stages"] if s["name"] == "03i_gpu_
     run 2 run "$data" --decoder nvjpeg
     err "add --device cuda"
     run 0 run "$work/raw" --device cuda --decoder nvjpeg --train-split 1
-    err "decodes: nvjpeg (there are no JPEGs: nothing for the GPU to decode)"
+    err "decodes: nvjpeg (the dataset has no JPEGs for the GPU to decode)"
     WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
     err "weir run: in a decode batch of "
     err ": GPU 0: decoding faulted"

@@ -56,13 +56,13 @@ Test(choose_decoder, a_first_episode_that_is_raw_does_not_hide_jpegs)
 {
     struct weir_loader_config config = config_for(with_one_raw_episode(0, 4));
     struct weir_decoder_choice choice = choice_for(&config);
-    cr_assert_not_null(strstr(choice.why, "of these frames the CPU decodes "), "%s", choice.why);
+    cr_assert_not_null(strstr(choice.why, " of these frames per second, "), "%s", choice.why);
     cr_assert(choice.cpu_rate > 0 && choice.gpu_rate > 0, "%g %g", choice.cpu_rate, choice.gpu_rate);
     config.image_width = WIDTH / 2;
     config.image_height = HEIGHT / 2;
     choice = choice_for(&config);
     cr_assert_str_eq(choice.decoder, "turbo");
-    cr_assert_not_null(strstr(choice.why, "half as large"), "%s", choice.why);
+    cr_assert_not_null(strstr(choice.why, "half their size"), "%s", choice.why);
 }
 
 Test(choose_decoder, a_first_episode_that_is_raw_leaves_batches_as_they_are)
@@ -79,7 +79,7 @@ Test(choose_decoder, raw_frames_of_later_episodes_are_not_tried)
 {
     struct weir_loader_config config = config_for(with_one_raw_episode(1, 2));
     struct weir_decoder_choice choice = choice_for(&config);
-    cr_assert_not_null(strstr(choice.why, "of these frames the CPU decodes "), "%s", choice.why);
+    cr_assert_not_null(strstr(choice.why, " of these frames per second, "), "%s", choice.why);
 }
 
 Test(choose_decoder, nothing_but_raw_frames)
@@ -87,7 +87,7 @@ Test(choose_decoder, nothing_but_raw_frames)
     struct weir_loader_config config = config_for(fixture_synth("raw", "act", 2, 3, WIDTH, HEIGHT, NULL));
     struct weir_decoder_choice choice = choice_for(&config);
     cr_assert_str_eq(choice.decoder, "turbo");
-    cr_assert_str_eq(choice.why, "there are no JPEGs");
+    cr_assert_str_eq(choice.why, "the dataset has no JPEGs");
 }
 
 static void refuses_all(const char *name, int episodes, int steps, const char *cameras, int n_cameras, int looked_at)
@@ -100,7 +100,7 @@ static void refuses_all(const char *name, int episodes, int steps, const char *c
                 fixture_damage(data, e, c, t, FIXTURE_ZEROED);
     struct weir_loader_config config = config_for(data);
     struct weir_decoder_choice choice = choice_for(&config);
-    snprintf(part, sizeof part, "%d of %d frames looked at are none for the GPU (", looked_at, looked_at);
+    snprintf(part, sizeof part, "the GPU cannot decode %d of %d sampled frames (", looked_at, looked_at);
     cr_assert_str_eq(choice.decoder, "turbo");
     cr_assert_eq(strncmp(choice.why, part, strlen(part)), 0, "not '%s': %s", part, choice.why);
 }
@@ -121,5 +121,5 @@ Test(choose_decoder, all_of_few_frames_are_looked_at)
             fixture_damage(data, i / 5, 0, i % 5, FIXTURE_ZEROED);
     struct weir_loader_config config = config_for(data);
     struct weir_decoder_choice choice = choice_for(&config);
-    cr_assert_not_null(strstr(choice.why, "9 of 10 frames looked at "), "%s", choice.why);
+    cr_assert_not_null(strstr(choice.why, "the GPU cannot decode 9 of 10 sampled frames "), "%s", choice.why);
 }

@@ -222,7 +222,7 @@ Test(gpu_keep, without_memory_the_batch_is_still_lent)
     struct weir_loader *loader = fixture_loader(&config);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 1, "%s", err.text);
     cr_assert_eq(weir_loader_keep(loader, batch, &kept, &err), -ENOMEM);
-    cr_assert(strstr(err.text, "while others are kept"), "%s", err.text);
+    cr_assert(strstr(err.text, "while some are kept"), "%s", err.text);
     weir_loader_release(loader, batch);
     weir_loader_close(&loader);
 }

@@ -158,11 +158,11 @@ Test(loader, batches_may_be_kept_and_released_in_any_order)
             cr_assert_eq(weir_loader_next(loader, &kept[i], &err), 1);
         float first = ((float *)kept[0]->tensors[1].data)[0];
         cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY);
-        cr_assert_not_null(strstr(err.text, "all 4 batches are lent out"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "the caller holds all 4 batches"), "%s", err.text);
         err = WEIR_ERR_NONE;
         weir_loader_release(loader, kept[2]);
         cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY); /* batch 4 needs the place of batch 0 */
-        cr_assert_not_null(strstr(err.text, "batch 0 is still lent out"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "the caller holds batch 0, "), "%s", err.text);
         err = WEIR_ERR_NONE;
         cr_assert_eq(((float *)kept[0]->tensors[1].data)[0], first);
         weir_loader_release(loader, kept[3]);

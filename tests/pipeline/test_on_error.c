@@ -507,7 +507,7 @@ Test(on_error, a_file_that_changes_before_the_last_batch_is_found_after_it)
             cr_assert_eq(d->rc, -ESTALE, "%d: %s", d->rc, d->err.text);
             cr_assert_eq(d->n_batches, 20);
             cr_assert_not_null(strstr(d->err.text, cases[c].says), "%s", d->err.text);
-            cr_assert_not_null(strstr(d->err.text, "run again on files that nobody writes to"), "%s", d->err.text);
+            cr_assert_not_null(strstr(d->err.text, "rerun on files that no process writes to"), "%s", d->err.text);
             free_delivery(d);
             snprintf(name, sizeof name, "e%d%d", c, workers);
             config.data = make(name, "act-jpeg");

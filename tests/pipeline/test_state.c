@@ -106,5 +106,5 @@ Test(state, what_has_no_checksum_is_refused)
     cr_assert_not_null(strstr(err.text, "older Weir, without a checksum"), "%s", err.text);
     put(path, "\x89HDF\r\n\x1a\n", 8);
     cr_assert_eq(read_back(path, &state, &err), -EEXIST);
-    cr_assert_not_null(strstr(err.text, "is no state of a run; name another file"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "is not a saved state; use another file"), "%s", err.text);
 }

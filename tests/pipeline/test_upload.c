@@ -221,7 +221,7 @@ Test(upload, who_releases_nothing_is_told)
     for (int i = 0; i < WEIR_UPLOAD_BATCHES; i++)
         cr_assert_eq(weir_loader_next(loader, &batches[i], &err), 1, "%s", err.text);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY);
-    cr_assert_str_eq(err.text, "all 3 batches are lent out; release one first");
+    cr_assert_str_eq(err.text, "the caller holds all 3 batches; release one first");
     weir_loader_release(loader, batches[1]);
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY, "batch 0 is in its place");
@@ -299,7 +299,7 @@ Test(upload, names_that_are_none)
     const char *data = make();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct weir_loader_config config = config_for(data, names[i], 1);
-        expect_refusal(&config, -EINVAL, "there are cpu, cuda and cuda:K");
+        expect_refusal(&config, -EINVAL, "use cpu, cuda or cuda:K");
     }
     struct weir_loader_config config = config_for(data, "cpu", 1);
     config.format.dtype = WEIR_DTYPE_F16;
@@ -497,9 +497,9 @@ Test(upload, a_stall_names_the_threads)
     }
     upload_reader_close(&reader);
     weir_loader_finish(loader);
-    cr_assert_not_null(strstr(text, "  weir-upload: waits for the GPU, or the consumer, to be through with batch 0\n"),
-                       "%s", text);
-    cr_assert_not_null(strstr(text, "  weir-reap: waits for the copy to be queued of batch 3\n"), "%s", text);
+    cr_assert_not_null(strstr(text, "  weir-upload: waits for the GPU or the consumer to finish batch 0\n"), "%s",
+                       text);
+    cr_assert_not_null(strstr(text, "  weir-reap: waits until the copy is queued of batch 3\n"), "%s", text);
     weir_loader_close(&loader);
 }
 

@@ -274,14 +274,14 @@ PY
 for how in "" --fast; do
     # shellcheck disable=SC2086
     run 0 verify "$data" $how --cameras agentview_image
-    count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written or is lost; it reads as the fill value$" 1
     count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows are the fill value$" 1
 done
 if built_in zarr; then
     run 0 convert "$work/act" "$work/lost.zarr" --to zarr
     rm "$work/lost.zarr/data/top/"{5,6,45}.0.0.0 "$work/lost.zarr/data/action/0.0"
     run 0 verify "$work/lost.zarr" --cameras top
-    count "^note: $work/lost.zarr: episode 0/data/top\\[5\\.\\.6\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: $work/lost.zarr: episode 0/data/top\\[5\\.\\.6\\]: a chunk was never written or is lost; it reads as the fill value$" 1
     count "^note: $work/lost.zarr: episode 1/data/top\\[5\\]: a chunk was never written" 1
     count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first $work/lost.zarr: episode 0; " 1
 fi

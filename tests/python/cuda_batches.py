@@ -133,7 +133,7 @@ class Values(Cuda):
 
     def test_refused(self):
         for options, error, words in [({"device": "cuda:7"}, weir.Error, '^device="cuda:7": .*no GPU 7'),
-                                      ({"device": "tpu"}, ValueError, "no device is named"),
+                                      ({"device": "tpu"}, ValueError, "unknown device"),
                                       ({"device": "cpu", "dtype": "float16"}, ValueError, "dtype"),
                                       ({"device": "cpu", "decoder": "nvjpeg"}, ValueError,
                                        '^decoder="nvjpeg" .*: add device="cuda", or take decoder="turbo"$')]:
