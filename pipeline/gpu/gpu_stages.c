@@ -35,21 +35,6 @@ int weir_gpu_stages_open(struct weir_gpu_stages **out, struct weir_device *devic
     return 0;
 }
 
-void weir_gpu_stages_close(struct weir_gpu_stages **pointer)
-{
-    struct weir_gpu_stages *stages = *pointer;
-    if (!stages)
-        return;
-    for (int i = 0; i < stages->n; i++) {
-        stages->device->ops->event_free(stages->device->gpu, stages->calls[i].begin);
-        stages->device->ops->event_free(stages->device->gpu, stages->calls[i].end);
-    }
-    weir_device_close(&stages->device);
-    pthread_mutex_destroy(&stages->lock);
-    free(stages);
-    *pointer = NULL;
-}
-
 /* ---- with the lock held ---- */
 
 /* Reads the time of the call that ended first. Returns 1, or 0 when the GPU has finished no call. */

@@ -8,10 +8,8 @@
 
 struct weir_gpu_stages;
 
-/* Adds a reference to the device: the caller may close its own. */
+/* Adds a reference to the device: the caller may close its own. Stages live as long as the process. */
 int weir_gpu_stages_open(struct weir_gpu_stages **out, struct weir_device *device, struct weir_err *err);
-/* Accepts NULL. */
-void weir_gpu_stages_close(struct weir_gpu_stages **stages);
 
 /* stage: a registered stage's number. Returns a call number, at least 0, for weir_gpu_stages_end, which any thread may
  * call; -EAGAIN when the GPU is so far behind that no events are left: this call is not timed; or -EIO. */

@@ -755,6 +755,47 @@ Test(stages, zones_of_nobodys_stages_are_counted_and_not_shown)
     close_recorder();
 }
 
+/* A report of a program that uses the profiler alone, as text and as JSON. */
+Test(recorder, a_whole_report_is_printed)
+{
+    static struct weir_report report;
+    static const char *const wanted[] = {
+        "30_mine ",
+        "tester ",
+        "profiler",
+        "\"stages\":[{\"name\":\"30_mine\",\"kind\":\"work\",\"side\":\"worker\",\"count\":1,",
+        "\"workers\":[{\"name\":\"tester\",",
+        "\"profiler\":{\"zones\":1,",
+        "\"row\":[{\"name\":\"30_mine\",",
+    };
+    attach();
+    weir_zone_begin(weir_stage_register("30_mine", WEIR_KIND_WORK, false));
+    spin_ns(1000000);
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(weir_report_from_snapshot(&report, s), 0);
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    weir_report_print(out, &report);
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_report_json(&json, &report);
+    weir_report_cost_json(&json, &report);
+    weir_json_array(&json, "row");
+    weir_report_row_json(&json, &report.rows[report.n_rows - 1]);
+    weir_json_end(&json, ']');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fclose(out);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        cr_assert_not_null(strstr(text, wanted[i]), "no %s in %s", wanted[i], text);
+    free(text);
+    weir_report_free(&report);
+    weir_snapshot_free(&s);
+}
+
 Test(recorder, stages_can_be_added_and_are_found_again)
 {
     attach();
