@@ -1,4 +1,4 @@
-/* threads.h: starting threads, conditions, and locks that survive fork(). */
+/* threads.h: starting threads, conditions, counters, and locks that survive fork(). */
 #ifndef WEIR_BASE_THREADS_H
 #define WEIR_BASE_THREADS_H
 
@@ -28,6 +28,12 @@ static inline uint32_t weir_eventcount_prepare(struct weir_eventcount *eventcoun
 void weir_eventcount_wait(struct weir_eventcount *eventcount, uint32_t key, uint64_t ns);
 /* Wakes all waiters. */
 void weir_eventcount_notify(struct weir_eventcount *eventcount);
+
+/* Adds to a counter that one thread writes and any may read. */
+static inline void weir_counter_add(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
 
 /* Makes fork() hold the lock, so that no child inherits it locked by a thread that does not exist there. For
  * constructors: calls for the same lock must not overlap. Holders of the lock take no other lock and do not fork. */

@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/option.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/inside.h"
@@ -488,16 +489,11 @@ static void lock_timed(struct weir_dataset *dataset)
 }
 
 /* Called under the lock: there is one writer. */
-static void add(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
-}
-
 static void count_helper(struct weir_dataset *dataset, uint64_t asked_ns, uint64_t begun_ns)
 {
-    add(&dataset->helper_calls, 1);
-    add(&dataset->helper_wait_ns, begun_ns - asked_ns);
-    add(&dataset->helper_busy_ns, weir_clock_monotonic_ns() - begun_ns);
+    weir_counter_add(&dataset->helper_calls, 1);
+    weir_counter_add(&dataset->helper_wait_ns, begun_ns - asked_ns);
+    weir_counter_add(&dataset->helper_busy_ns, weir_clock_monotonic_ns() - begun_ns);
 }
 
 void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts)

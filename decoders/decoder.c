@@ -1,4 +1,5 @@
 #include "weir/decoder.h"
+#include "base/threads.h"
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 #include "decoders/view_priv.h"
@@ -80,7 +81,8 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
     if (rc < 0)
         return rc;
     if (format->dtype != WEIR_DTYPE_U8 && format->dtype != WEIR_DTYPE_F32)
-        return weir_err_set(err, -EINVAL, "colour images become u8 or f32; u16 is for depth, f16 and bf16 want a GPU");
+        return weir_err_set(err, -EINVAL,
+                            "colour images decode to u8 or f32; u16 is for depth, f16 and bf16 need a GPU");
     size_t rows = 0;
     while (weir_decoder_ops_at((int)rows))
         rows++;
@@ -185,9 +187,9 @@ static void count(struct weir_decoder *decoder, const struct weir_frame *frame, 
 {
     uint64_t stored = (uint64_t)frame->width * (uint64_t)frame->height;
     uint64_t decoded = (uint64_t)(rows->end_row - rows->first_row) * (uint64_t)(rows->end_column - rows->first_column);
-    atomic_store_explicit(&decoder->frames, decoder->frames + 1, memory_order_relaxed);
-    atomic_store_explicit(&decoder->stored_pixels, decoder->stored_pixels + stored, memory_order_relaxed);
-    atomic_store_explicit(&decoder->decoded_pixels, decoder->decoded_pixels + decoded, memory_order_relaxed);
+    weir_counter_add(&decoder->frames, 1);
+    weir_counter_add(&decoder->stored_pixels, stored);
+    weir_counter_add(&decoder->decoded_pixels, decoded);
 }
 
 void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts)
@@ -257,7 +259,7 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
         weir_zone_shapes(shapes_of(decoder, frame));
     decoder->reason[0] = '\0';
     if (frame->width > decoder->width_max) {
-        snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);
+        snprintf(decoder->reason, sizeof decoder->reason, "wider than the maximum of %d pixels", decoder->width_max);
         return -EBADMSG;
     }
     return weir_frame_is_depth(frame->kind) ? decode_depth(decoder, frame, image) : decode_color(decoder, frame, image);
@@ -289,7 +291,7 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, co
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_frame_is_depth(kind) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;
-    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, a picture of over 2 GiB",
+    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, an image of over 2 GiB",
              info->width, info->height);
     return -EBADMSG;
 }

@@ -101,11 +101,11 @@ int weir_decoder_check(const char *engine, struct weir_err *err)
     char names[NAMES];
     int row = weir_decoder_find(engine);
     if (row >= 0 && rows[row]->why_not)
-        return weir_err_set(err, -ENOTSUP, "decoder %s is not there: %s", engine, rows[row]->why_not);
+        return weir_err_set(err, -ENOTSUP, "decoder %s is not available: %s", engine, rows[row]->why_not);
     if (row >= 0)
         return 0;
     list_names(names);
-    return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%.100s\"; there are %s", engine, names);
+    return weir_err_set(err, -EINVAL, "unknown JPEG decoder \"%.100s\"; choose one of %s", engine, names);
 }
 
 enum weir_decode_where weir_decoder_where(const char *engine)
@@ -134,14 +134,13 @@ int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err
     if (weir_decoder_find(engine) < 0) {
         char names[NAMES];
         list_names(names);
-        return weir_err_set(err, -EINVAL, "--decoder: no JPEG decoder is named \"%.100s\"; there are auto, %s", engine,
+        return weir_err_set(err, -EINVAL, "--decoder: unknown JPEG decoder \"%.100s\"; choose one of auto, %s", engine,
                             names);
     }
     int rc = weir_decoder_check(engine, err);
     if (rc < 0 || gpu || !weir_decoder_on_gpu(engine))
         return rc;
-    return weir_err_set(err, -EINVAL,
-                        "--decoder %s leaves its pictures in a GPU's memory: add --device cuda, or take --decoder %s",
+    return weir_err_set(err, -EINVAL, "--decoder %s decodes into a GPU's memory; add --device cuda or use --decoder %s",
                         engine, weir_decoder_at(WEIR_DECODE_ON_CPU));
 }
 

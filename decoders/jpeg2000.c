@@ -67,9 +67,9 @@ static int check_components(const uint8_t *at, uint32_t n, char *reason)
     for (uint32_t i = 0; i < n; i++, at += COMPONENT_BYTES)
         if (at[0] != 7 || at[1] != 1 || at[2] != 1) {
             snprintf(reason, WEIR_REASON_MAX,
-                     "a JPEG 2000 image whose component %u has %d bits%s, every %dth column and %dth row of it: 8 bits "
-                     "without a sign are read, of every pixel",
-                     i, (at[0] & 0x7F) + 1, at[0] & 0x80 ? " with a sign" : "", at[1], at[2]);
+                     "component %u of the JPEG 2000 image has %d bits%s, sampled %dx%d; only unsigned 8 bits without "
+                     "subsampling are supported",
+                     i, (at[0] & 0x7F) + 1, at[0] & 0x80 ? ", signed" : "", at[1], at[2]);
             return -EBADMSG;
         }
     return 0;
@@ -81,18 +81,18 @@ static int read_header(const uint8_t *bytes, size_t length, struct weir_image_in
         return refuse(reason, "Not a JPEG 2000 image");
     size_t from = find_codestream(bytes, length);
     if (length - from < SIZ_BYTES)
-        return refuse(reason, "the JPEG 2000 image ends before its header does, or has none");
+        return refuse(reason, "the JPEG 2000 header is truncated or missing");
     const uint8_t *siz = bytes + from;
     uint32_t width = big(siz + 8, 4), height = big(siz + 12, 4), n = big(siz + 40, 2);
     uint32_t tile_width = big(siz + 24, 4), tile_height = big(siz + 28, 4);
     if (memcmp(siz, codestream_begins, sizeof codestream_begins) != 0 || n == 0 || n > COMPONENTS_MAX ||
         big(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
-        return refuse(reason, "the JPEG 2000 image's header makes no sense, or it has more than 4 components");
+        return refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
     for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* offsets of image and tiles */
         if (big(siz + i, 4) != 0)
-            return refuse(reason, "a JPEG 2000 image that does not begin at 0,0");
+            return refuse(reason, "the JPEG 2000 image has an offset; only 0,0 is supported");
     if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {
-        snprintf(reason, WEIR_REASON_MAX, "a JPEG 2000 image of %ux%u pixels makes no sense", width, height);
+        snprintf(reason, WEIR_REASON_MAX, "the JPEG 2000 image has an invalid size of %ux%u pixels", width, height);
         return -EBADMSG;
     }
     *info = (struct weir_image_info){

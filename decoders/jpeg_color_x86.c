@@ -1,6 +1,6 @@
-/* AVX2 version of jpeg_color_priv.h: 32 pixels at a time. Even and odd columns stay separate until they are bytes,
+/* weir_jpeg_color_row with AVX2: 32 pixels at a time. Even and odd columns stay separate until they are bytes,
  * because a chroma sample lies between the two. */
-#include "decoders/jpeg_color_priv.h"
+#include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
 

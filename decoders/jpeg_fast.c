@@ -1,6 +1,5 @@
 #include "decoders/jpeg_fast.h"
-#include "decoders/jpeg_color_priv.h"
-#include "decoders/jpeg_scan_priv.h"
+#include "decoders/jpeg_fast_priv.h"
 #include "decoders/jpeg_walk_priv.h"
 
 #include <stdio.h>

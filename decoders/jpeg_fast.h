@@ -1,5 +1,5 @@
 /* jpeg_fast.h: replaces the expensive parts of libjpeg-turbo for baseline JPEGs with one scan: Huffman decoding
- * (jpeg_huffman.h, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 chroma
+ * (jpeg_huffman.c, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 chroma
  * interpolation and colour conversion (jpeg_color_x86.c). Pixels are equal bit for bit.
  *
  * libjpeg-turbo calls its modules through structs of functions (jpegint.h). Between jpeg_start_decompress and the first

@@ -1,4 +1,4 @@
-#include "decoders/jpeg_huffman.h"
+#include "decoders/jpeg_fast_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* The inverse DCT of jpeg_scan_priv.h: the slow integer DCT of libjpeg-turbo's AVX2 code
+/* weir_jpeg_idct: the slow integer DCT of libjpeg-turbo's AVX2 code
  * (simd/x86_64/jidctint-avx2.asm), bit for bit even for values that no encoder writes. Columns come first, then rows.
  * Products with the quantisation table, and sums of two of them, are 16-bit and wrap; products with constants are
  * 32-bit, and their sums wrap; between the passes values are 16-bit and saturate.
  *
  * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3), so coefficients are stored in such pairs of
  * rows, with the columns ordered so that the first pass outputs such pairs of columns: see weir_jpeg_idct_order. */
-#include "decoders/jpeg_scan_priv.h"
+#include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
 

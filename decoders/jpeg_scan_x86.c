@@ -1,9 +1,9 @@
-/* AVX2 and BMI2 version of jpeg_scan_priv.h.
+/* Decodes the entropy-coded data with AVX2 and BMI2.
  *
  * Huffman decoding is one long dependency chain: the start of a code is known only after the previous look-up. The
  * chain is kept short (a shift, a look-up and a shift for up to two coefficients), the code beside it has no branches,
  * and zeros that are not coefficients are written to slack memory instead of being skipped. */
-#include "decoders/jpeg_scan_priv.h"
+#include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
 

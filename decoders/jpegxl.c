@@ -95,9 +95,10 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
     JxlBasicInfo basic;
     JxlDecoderStatus status = JxlDecoderProcessInput(j->decoder);
     if (status != JXL_DEC_BASIC_INFO || JxlDecoderGetBasicInfo(j->decoder, &basic) != JXL_DEC_SUCCESS)
-        return refuse(reason, "the JPEG XL image's header is damaged, or ends too early");
+        return refuse(reason, "the JPEG XL header is damaged or truncated");
     if (basic.xsize - 1 >= SIDE_MAX || basic.ysize - 1 >= SIDE_MAX) {
-        snprintf(reason, WEIR_REASON_MAX, "a JPEG XL image of %ux%u pixels makes no sense", basic.xsize, basic.ysize);
+        snprintf(reason, WEIR_REASON_MAX, "the JPEG XL image has an invalid size of %ux%u pixels", basic.xsize,
+                 basic.ysize);
         return -EBADMSG;
     }
     *info = (struct weir_image_info){.width = (int)basic.xsize,
@@ -109,7 +110,8 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
         return weir_probe_refuses(info, length, reason);
     if (basic.bits_per_sample <= 8 && basic.exponent_bits_per_sample == 0 && basic.have_animation == JXL_FALSE)
         return 0;
-    snprintf(reason, WEIR_REASON_MAX, "a JPEG XL image of %u bits a value%s: single images of 8 bits are read",
+    snprintf(reason, WEIR_REASON_MAX,
+             "the JPEG XL image has %u bits per value%s; only single images of 8 bits are supported",
              basic.bits_per_sample, basic.have_animation ? ", an animation" : "");
     return -EBADMSG;
 }
@@ -152,17 +154,17 @@ static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
         case JXL_DEC_NEED_IMAGE_OUT_BUFFER:
             if (JxlDecoderImageOutBufferSize(j->decoder, &rgb, &wanted) != JXL_DEC_SUCCESS || wanted != bytes ||
                 JxlDecoderSetImageOutBuffer(j->decoder, &rgb, j->pixels, bytes) != JXL_DEC_SUCCESS)
-                return refuse(reason, "the JPEG XL image is of another size than its header says");
+                return refuse(reason, "the JPEG XL image differs in size from its header");
             break;
         case JXL_DEC_FULL_IMAGE:
             full = true;
             break;
         case JXL_DEC_SUCCESS:
-            return full ? 0 : refuse(reason, "the JPEG XL image ends before its pixels do");
+            return full ? 0 : refuse(reason, "the JPEG XL image has too few pixels");
         case JXL_DEC_NEED_MORE_INPUT:
-            return refuse(reason, "the JPEG XL image is cut off");
+            return refuse(reason, "the JPEG XL image is truncated");
         default:
-            return refuse(reason, j->ran_out ? "the JPEG XL image wants more memory than its size explains"
+            return refuse(reason, j->ran_out ? "the JPEG XL image needs more memory than its size explains"
                                              : "the JPEG XL image is damaged");
         }
     }

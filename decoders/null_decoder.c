@@ -12,7 +12,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 
 const struct weir_decoder_ops weir_decoder_null = {
     .name = "null",
-    .summary = "decodes nothing, to measure what is around it",
+    .summary = "no decoding, to measure the rest of the pipeline",
     .selectable = true,
     .no_pixels = true,
     .decode = decode,

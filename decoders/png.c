@@ -90,19 +90,19 @@ static int read_header(const uint8_t *bytes, size_t length, struct header *heade
     if (length < HEADER_BYTES)
         return refuse(reason, "Premature end of PNG file");
     if (memcmp(bytes + SIGNATURE_BYTES, start, sizeof start) != 0)
-        return refuse(reason, "the PNG does not begin with its header");
+        return refuse(reason, "the PNG does not start with a header");
     const uint8_t *ihdr = bytes + SIGNATURE_BYTES + sizeof start;
     if (crc32_of(ihdr - 4, 4 + IHDR_BYTES) != png_get_uint_32(ihdr + IHDR_BYTES))
         return refuse(reason, "IHDR: CRC error");
     *header = (struct header){png_get_uint_32(ihdr), png_get_uint_32(ihdr + 4), ihdr[8], ihdr[9], ihdr[12] == 1};
     if (header->color_type >= KINDS || header->bit_depth > 16 ||
         !(kinds[header->color_type].bit_depths >> header->bit_depth & 1))
-        return refuse(reason, "the PNG's header names no kind of pixels");
+        return refuse(reason, "the PNG header has an invalid colour type or bit depth");
     if (ihdr[10] != 0 || ihdr[11] != 0 || ihdr[12] > 1)
-        return refuse(reason, "the PNG's header names an unknown compression, filter or interlacing");
+        return refuse(reason, "the PNG header has an unknown compression, filter or interlacing");
     if (header->width - 1 < SIDE_MAX && header->height - 1 < SIDE_MAX)
         return 0;
-    snprintf(reason, WEIR_REASON_MAX, "a PNG of %ux%u pixels makes no sense", header->width, header->height);
+    snprintf(reason, WEIR_REASON_MAX, "the PNG has an invalid size of %ux%u pixels", header->width, header->height);
     return -EBADMSG;
 }
 
@@ -111,9 +111,8 @@ static int check_kind(const struct header *header, enum weir_frame_kind kind, ch
     bool depth = weir_frame_is_depth(kind);
     if (depth ? header->color_type == PNG_COLOR_TYPE_GRAY && header->bit_depth >= 8 : header->bit_depth <= 8)
         return 0;
-    snprintf(reason, WEIR_REASON_MAX, "a PNG of %s pixels, %d bits a value: %s", kinds[header->color_type].name,
-             header->bit_depth,
-             depth ? "depth is grayscale of 16 bits, or of 8" : "colour is of 8 bits a value, at most");
+    snprintf(reason, WEIR_REASON_MAX, "the PNG has %s pixels of %d bits per value; %s", kinds[header->color_type].name,
+             header->bit_depth, depth ? "depth must be grayscale of 16 or 8 bits" : "colour may have at most 8");
     return -EBADMSG;
 }
 
@@ -183,7 +182,7 @@ static void png_close(void *self)
 static int fail(struct png *png, char *reason)
 {
     png_destroy_read_struct(&png->read, &png->info, NULL);
-    snprintf(reason, WEIR_REASON_MAX, "%s", png->code == -ENOMEM ? "out of memory while it was decoded" : png->message);
+    snprintf(reason, WEIR_REASON_MAX, "%s", png->code == -ENOMEM ? "out of memory during decoding" : png->message);
     return png->code;
 }
 
@@ -288,7 +287,7 @@ static void read_image(struct png *png, const struct header *header, bool depth,
     int passes = png_set_interlace_handling(png->read);
     png_read_update_info(png->read, png->info);
     if (png_get_rowbytes(png->read, png->info) != width * (depth ? (size_t)header->bit_depth / 8 : 3))
-        png_error(png->read, "rows of another length than the header tells");
+        png_error(png->read, "the row length differs from the header");
     if (rows->image)
         read_passes(png, rows, passes, rows->image);
     else

@@ -1,4 +1,4 @@
-#include "decoders/resample_priv.h"
+#include "decoders/view_priv.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Shared by codecs: destinations of rows, and messages about frames of an unexpected size. */
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
-#include "decoders/resample_priv.h"
+#include "decoders/view_priv.h"
 #include "weir/recorder.h"
 
 #include <errno.h>

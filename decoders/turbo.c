@@ -122,7 +122,7 @@ static int fail(struct turbo *turbo, char *reason)
 {
     jpeg_abort_decompress(&turbo->jpeg);
     if (lacks_memory(turbo)) {
-        snprintf(reason, WEIR_REASON_MAX, "out of memory while it was decoded");
+        snprintf(reason, WEIR_REASON_MAX, "out of memory during decoding");
         return -ENOMEM;
     }
     snprintf(reason, WEIR_REASON_MAX, "%s", turbo->message);
@@ -346,7 +346,7 @@ static void turbo_library(char *text, size_t size)
 
 const struct weir_decoder_ops weir_decoder_turbo_original = {
     .name = "turbo-original",
-    .summary = "JPEG on the CPU by libjpeg-turbo alone, to compare with",
+    .summary = "JPEG on the CPU by libjpeg-turbo alone, for comparison",
     .selectable = true,
     .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
     .scales = true,
@@ -359,7 +359,7 @@ const struct weir_decoder_ops weir_decoder_turbo_original = {
 
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
-    .summary = "JPEG on the CPU, by libjpeg-turbo and faster code in places of it",
+    .summary = "JPEG on the CPU by libjpeg-turbo, parts of it replaced by faster code",
     .selectable = true,
     .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
     .scales = true,

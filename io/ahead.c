@@ -132,7 +132,7 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
         free_entry(a, entry);
         return;
     }
-    weir_ahead_add(&a->extents, 1);
+    weir_counter_add(&a->extents, 1);
     a->last = *x;
     a->last_task = a->pending_task;
 }
@@ -227,7 +227,7 @@ static void start_planned(struct weir_ahead *a)
         set_state(b, WEIR_AHEAD_FLYING);
         a->planned--;
         a->flying++;
-        weir_ahead_add(&a->reads, 1);
+        weir_counter_add(&a->reads, 1);
         start(a, b);
     }
 }

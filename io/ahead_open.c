@@ -78,7 +78,7 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
 static int start_thread(struct weir_ahead *a, struct weir_err *err)
 {
     if (weir_thread_start(&a->thread, weir_ahead_main, a) < 0)
-        return weir_err_set(err, -EAGAIN, "the thread of read-ahead cannot be started");
+        return weir_err_set(err, -EAGAIN, "cannot start the read-ahead thread");
     a->started = true;
     pthread_mutex_lock(&a->lock);
     while (!a->is_open)

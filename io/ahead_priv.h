@@ -91,12 +91,6 @@ static inline int weir_ahead_head_of(uint64_t word)
     return (int)(word & ((1u << WEIR_AHEAD_HEAD_BITS) - 1)) - 1;
 }
 
-/* Single writer. */
-static inline void weir_ahead_add(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
-}
-
 /* Thread function: opens the ring, reads ahead until a->stop, closes the ring. */
 void *weir_ahead_main(void *ahead);
 

@@ -1,10 +1,9 @@
-#include "io/choose.h"
 #include "base/resources.h"
 #include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
-#include "io/page_cache.h"
+#include "io/storage.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -149,7 +148,7 @@ static void add_words(char *text, size_t size, const char *engine, double rate, 
 {
     size_t used = strlen(text);
     if (!there)
-        snprintf(text + used, size - used, "%s%s is not there", used ? ", " : "", engine);
+        snprintf(text + used, size - used, "%s%s is not available", used ? ", " : "", engine);
     else if (rate < 0)
         snprintf(text + used, size - used, "%s%s cannot be used", used ? ", " : "", engine);
     else
@@ -186,7 +185,7 @@ static void time_all(struct weir_choice *choice, const struct weir_choice_config
         }
         add_words(words, sizeof words, ops->name, rate, there);
     }
-    snprintf(choice->why, sizeof choice->why, "fastest on frames that are %s: %s",
+    snprintf(choice->why, sizeof choice->why, "fastest on frames %s: %s",
              direct ? "read directly" : "not in the page cache", words);
 }
 
@@ -209,7 +208,7 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
         if (samples == 0)
             snprintf(choice->why, sizeof choice->why, "no frame is a plain extent of a file");
         else if (cached < 0)
-            snprintf(choice->why, sizeof choice->why, "the kernel does not say what is in the page cache");
+            snprintf(choice->why, sizeof choice->why, "the kernel does not report what is in the page cache");
         else
             snprintf(choice->why, sizeof choice->why, "%.0f %% of %d sampled frames are in the page cache",
                      100 * cached, samples);
@@ -217,11 +216,9 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     }
     uint64_t bytes = total_bytes(config->set), available = weir_memory_available_bytes();
     if (!direct && bytes < available / 4 * 3) {
-        snprintf(
-            choice->why, sizeof choice->why,
-            "the files, %.1f GB, fit into the %.1f GB of memory that are free: after an epoch they are in the page "
-            "cache",
-            (double)bytes / 1e9, (double)available / 1e9);
+        snprintf(choice->why, sizeof choice->why,
+                 "the files (%.1f GB) fit into free memory (%.1f GB) and are cached after one epoch",
+                 (double)bytes / 1e9, (double)available / 1e9);
         return;
     }
     struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);
@@ -229,6 +226,6 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     if (n >= candidates() * TRIES_MIN)
         time_all(choice, config, cold, n);
     else
-        snprintf(choice->why, sizeof choice->why, "too few frames to try the engines on");
+        snprintf(choice->why, sizeof choice->why, "too few frames to time the engines");
     free(cold);
 }

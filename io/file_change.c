@@ -31,7 +31,7 @@ static void describe(char text[WEIR_FILE_CHANGE], const struct weir_file_id *the
     char part[128], new_time[40], old_time[40];
     const char *between = ": ";
     if (now->inode != then->inode || now->device != then->device) {
-        snprintf(part, sizeof part, "another file took its place (inode %" PRIu64 ", indexed: %" PRIu64 ")", now->inode,
+        snprintf(part, sizeof part, "replaced by another file (inode %" PRIu64 ", indexed: %" PRIu64 ")", now->inode,
                  then->inode);
         append(text, between, part);
         between = ", ";
@@ -69,7 +69,7 @@ int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool
     if (rc == 0 && weir_file_id_same(&now, then))
         return 0;
     if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
-        snprintf(text, WEIR_FILE_CHANGE, "cannot be compared with what was read: %s", strerror(-rc));
+        snprintf(text, WEIR_FILE_CHANGE, "cannot be compared with the index: %s", strerror(-rc));
         return rc;
     }
     append(text, "", rc < 0 ? "removed while it was read" : "changed while it was read");

@@ -175,8 +175,8 @@ int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
         int rc = direct_align(set->files[i].path, &align);
         if (rc == -EINVAL || rc == -EOPNOTSUPP)
             return weir_err_set(err, -ENOTSUP,
-                                "%s: its file system has no direct reads (O_DIRECT); leave out --direct, or move the "
-                                "data to a disk",
+                                "%s: its file system does not support direct reads (O_DIRECT); omit --direct, or move "
+                                "the data to a local disk",
                                 set->files[i].path);
         if (rc < 0)
             return weir_err_set(err, rc, "%s: %s", set->files[i].path, strerror(-rc));

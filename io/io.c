@@ -1,4 +1,5 @@
 #include "io/io.h"
+#include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -91,12 +92,6 @@ static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_
     return rc;
 }
 
-/* Single writer. */
-static void add(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
-}
-
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data)
 {
     const struct weir_extent extent = {file, offset, length};
@@ -110,9 +105,9 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
     }
     if (rc < 0)
         return rc;
-    add(&reader->reads, 1);
-    add(&reader->bytes, length);
-    add(&reader->staged, entry >= 0);
+    weir_counter_add(&reader->reads, 1);
+    weir_counter_add(&reader->bytes, length);
+    weir_counter_add(&reader->staged, entry >= 0);
     return 0;
 }
 
@@ -140,7 +135,7 @@ const char *weir_read_reason(int code)
     case -ENODATA:
         return "the file is shorter than its index says (truncated?)";
     case -ESTALE:
-        return "the file changed since it was opened; run again to index it anew";
+        return "the file changed since it was opened; rerun to index it again";
     case -EIO:
         return "the storage failed to read it (Input/output error)";
     default:

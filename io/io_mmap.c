@@ -115,7 +115,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_mmap = {
     .name = "mmap",
-    .summary = "copied out of mapped files, through the page cache",
+    .summary = "copies from mapped files, through the page cache",
     .auto_tries = true,
     .maps = true,
     .shared_open = shared_open,

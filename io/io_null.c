@@ -90,7 +90,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_null = {
     .name = "null",
-    .summary = "bytes come from memory (files are kept whole after the first touch)",
+    .summary = "serves files from memory, each read once",
     .from_memory = true,
     .shared_open = shared_open,
     .shared_close = shared_close,

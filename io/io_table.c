@@ -37,13 +37,13 @@ int weir_io_check(const char *engine, struct weir_err *err)
 {
     const struct weir_io_ops *ops = weir_io_find(engine);
     if (ops && ops->why_not)
-        return weir_err_set(err, -ENOTSUP, "io engine %s is not there: %s", engine, ops->why_not);
+        return weir_err_set(err, -ENOTSUP, "io engine %s is not available: %s", engine, ops->why_not);
     if (ops)
         return 0;
     char names[128] = "auto";
     for (int i = 0; i < ROWS; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rows[i]->name);
-    return weir_err_set(err, -EINVAL, "no io engine is named \"%s\"; there are %s", engine, names);
+    return weir_err_set(err, -EINVAL, "unknown io engine \"%s\"; choose one of %s", engine, names);
 }
 
 int weir_io_check_direct(const char *engine, struct weir_err *err)
@@ -56,7 +56,7 @@ int weir_io_check_direct(const char *engine, struct weir_err *err)
         if (rows[i]->can_direct)
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " or " : "",
                      rows[i]->name);
-    return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; use --io %s", engine, names);
+    return weir_err_set(err, -EINVAL, "io engine %s does not support direct reads; use --io %s", engine, names);
 }
 
 const char *weir_io_default(void)

@@ -98,8 +98,8 @@ static int setup_error(struct weir_err *err, int rc)
                             "io engine uring: no memory for a ring; raise the limit of locked memory (ulimit -l), or "
                             "use --io pread");
     return weir_err_set(err, rc,
-                        "io engine uring: the kernel does not let this process use io_uring (%s): old, or forbidden "
-                        "by sysctl kernel.io_uring_disabled or a seccomp filter; use --io pread",
+                        "io engine uring: the kernel refuses io_uring (%s): it is too old, or sysctl "
+                        "kernel.io_uring_disabled or a seccomp filter forbids it; use --io pread",
                         strerror(-rc));
 }
 
@@ -223,7 +223,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_uring = {
     .name = "uring",
-    .summary = "read ahead of the workers through io_uring, many reads in flight",
+    .summary = "read-ahead through io_uring, many reads in flight",
     .read = read_extent,
     .can_direct = true,
     .auto_tries = true,
@@ -240,7 +240,7 @@ bool weir_uring_describe(char *text, size_t size)
 
 const struct weir_io_ops weir_io_uring = {
     .name = "uring",
-    .summary = "read ahead of the workers through io_uring, many reads in flight",
+    .summary = "read-ahead through io_uring, many reads in flight",
     .why_not = "built without liburing",
     .auto_tries = true,
 };

@@ -1,5 +1,5 @@
-#include "io/page_cache.h"
 #include "io/file_set_priv.h"
+#include "io/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-#include "io/storage_probe.h"
 #include "base/threads.h"
+#include "io/storage.h"
 #include "weir/base.h"
 
 #include <fcntl.h>

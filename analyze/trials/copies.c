@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "base/resources.h"
 #include "decoders/frame_kind.h"
-#include "io/page_cache.h"
+#include "io/storage.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 #include "decoders/gpu/gpu_jpeg.h"
+#include "base/threads.h"
 #include "decoders/decoder_ops.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 #include "prof/gpu/cuda_module.h"
@@ -87,11 +88,6 @@ void weir_gpu_jpeg_close(struct weir_gpu_jpeg **decoder)
     *decoder = NULL;
 }
 
-static void add(_Atomic uint64_t *count, int n)
-{
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint64_t)n, memory_order_relaxed);
-}
-
 /* Halves a refused batch until the offending frames are alone, so that the others decode in batches as large as
  * possible. */
 static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
@@ -101,14 +97,14 @@ static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_fram
     if (rc == 0) {
         for (int i = 0; i < n; i++)
             results[i] = WEIR_JPEG_TAKEN;
-        add(&decoder->frames, n);
-        add(&decoder->batches, 1);
+        weir_counter_add(&decoder->frames, (uint64_t)n);
+        weir_counter_add(&decoder->batches, 1);
     }
     if (rc != -EBADMSG)
         return rc;
     if (n == 1) {
         results[0] = WEIR_JPEG_ENGINE_REFUSED;
-        add(&decoder->refused, 1);
+        weir_counter_add(&decoder->refused, 1);
         return 0;
     }
     int half = n / 2;
@@ -139,7 +135,7 @@ static int ready(int gpu, struct weir_err *err)
 
 const struct weir_decoder_ops weir_decoder_nvjpeg = {
     .name = "nvjpeg",
-    .summary = "JPEG by nvJPEG on a GPU's JPEG engines, on the CPU what these do not take; with --device cuda",
+    .summary = "JPEG by nvJPEG on a GPU's JPEG engines, the rest on the CPU; with --device cuda",
     .selectable = true,
     .where = WEIR_DECODE_ON_GPU,
     .ready = ready,

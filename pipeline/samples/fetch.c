@@ -1,4 +1,5 @@
 #include "pipeline/samples/fetch.h"
+#include "base/threads.h"
 #include "decoders/frame_kind.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -85,12 +86,6 @@ void weir_fetcher_end(struct weir_fetcher *fetcher)
     weir_reader_end(fetcher->reader);
 }
 
-/* One writer. */
-static void count(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
-}
-
 static int through_library(struct weir_fetcher *fetcher, int episode, int camera, int t, const uint8_t **bytes,
                            size_t *length)
 {
@@ -116,8 +111,8 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
         snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
         return rc;
     }
-    count(&fetcher->fallbacks, 1);
-    count(&fetcher->fallback_bytes, *length);
+    weir_counter_add(&fetcher->fallbacks, 1);
+    weir_counter_add(&fetcher->fallback_bytes, *length);
     *bytes = fetcher->buffer;
     return 0;
 }
@@ -168,8 +163,8 @@ static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, 
         return rc;
     }
     if (unpacked) {
-        count(&fetcher->chunks.chunks, 1);
-        count(&fetcher->chunks.unpacked_bytes, block->piece_bytes);
+        weir_counter_add(&fetcher->chunks.chunks, 1);
+        weir_counter_add(&fetcher->chunks.unpacked_bytes, block->piece_bytes);
     }
     for (int i = 0; i < n; i++)
         weir_block_clip(block, piece, unpacked, ts[i], rows[i]);
@@ -191,7 +186,7 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
         else
-            count(&fetcher->chunks.read_bytes, length);
+            weir_counter_add(&fetcher->chunks.read_bytes, length);
     }
     return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
 }
@@ -200,10 +195,10 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
  * rows that are not frames. */
 static void count_block(struct weir_fetcher *fetcher, const struct weir_block *block, uint64_t read, int n)
 {
-    count(&fetcher->chunks.frames, (uint64_t)n);
-    count(&fetcher->chunks.blocks, 1);
-    count(&fetcher->chunks.frame_bytes, (uint64_t)n * block->row_bytes);
-    count(&fetcher->chunks.stored_bytes, read * (uint64_t)n / (uint64_t)block->rows);
+    weir_counter_add(&fetcher->chunks.frames, (uint64_t)n);
+    weir_counter_add(&fetcher->chunks.blocks, 1);
+    weir_counter_add(&fetcher->chunks.frame_bytes, (uint64_t)n * block->row_bytes);
+    weir_counter_add(&fetcher->chunks.stored_bytes, read * (uint64_t)n / (uint64_t)block->rows);
 }
 
 void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts)

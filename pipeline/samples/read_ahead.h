@@ -4,9 +4,7 @@
 #define WEIR_PIPELINE_SAMPLES_READ_AHEAD_H
 
 #include "io/ahead.h"
-#include "io/choose.h"
-#include "io/page_cache.h"
-#include "io/storage_probe.h"
+#include "io/storage.h"
 
 struct weir_loader_facts;
 struct weir_shared;
@@ -36,7 +34,7 @@ void weir_reading_close(struct weir_shared *shared);
 
 void weir_reading_facts(const struct weir_shared *shared, struct weir_loader_facts *facts);
 double weir_reading_cached(struct weir_shared *shared);
-/* Measures the storage for this number of workers (io/storage_probe.h). */
+/* Measures the storage for this number of workers (io/storage.h). */
 void weir_reading_probe(const struct weir_shared *shared, int workers, struct weir_storage_probe *probe);
 
 #endif

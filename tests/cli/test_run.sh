@@ -123,7 +123,7 @@ usage --num-workers -2 "--num-workers"
 usage --num-epochs 0 "--num-epochs"
 usage --train-split 1.5 "--train-split"
 usage --io telepathy "telepathy"
-usage --decoder abacus "--decoder: no JPEG decoder is named \"abacus\"; there are auto, turbo, nvjpeg, hybrid, null"
+usage --decoder abacus "--decoder: unknown JPEG decoder \"abacus\"; choose one of auto, turbo, nvjpeg, hybrid, null"
 usage --step-ms never "--step-ms"
 run 2 run
 run 2 run "$data" "$data"

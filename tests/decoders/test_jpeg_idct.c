@@ -1,7 +1,7 @@
 /* The inverse DCT beside the library's own, block by block: any coefficients and quantisation tables, and those at the
  * borders where sums of 16 bits wrap or saturate, which no encoder writes. */
 #include "decoders/jpeg_fast.h"
-#include "decoders/jpeg_scan_priv.h"
+#include "decoders/jpeg_fast_priv.h"
 #include "tests/fixtures/jpeg_choices.h"
 #include "tests/fixtures/jpeg_encode.h"
 

@@ -248,12 +248,12 @@ Test(png, kinds_that_a_codec_does_not_read)
         size_t length;
         uint8_t *bytes = pngfx_write(&image, &length);
         if (pngfx_bits(image.kind) == 16) {
-            refused(WEIR_FRAME_IMAGE, bytes, length, 16, 8, "16 bits a value: colour is of 8 bits a value, at most");
-            probe_refuses(WEIR_FRAME_IMAGE, bytes, length, "16 bits a value: colour is of 8 bits a value, at most");
+            refused(WEIR_FRAME_IMAGE, bytes, length, 16, 8, "pixels of 16 bits per value; colour may have at most 8");
+            probe_refuses(WEIR_FRAME_IMAGE, bytes, length, "pixels of 16 bits per value; colour may have at most 8");
         }
         if (!is_gray(image.kind) || pngfx_bits(image.kind) < 8) {
-            refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "depth is grayscale of 16 bits, or of 8");
-            probe_refuses(WEIR_FRAME_PNG16, bytes, length, "depth is grayscale of 16 bits, or of 8");
+            refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "depth must be grayscale of 16 or 8 bits");
+            probe_refuses(WEIR_FRAME_PNG16, bytes, length, "depth must be grayscale of 16 or 8 bits");
         }
         free(bytes);
     }
@@ -278,8 +278,8 @@ Test(png, images_wider_than_planned)
     struct pngfx_image image = {.kind = PNGFX_GRAY8, .width = WIDTH_MAX + 1, .height = 2};
     size_t length;
     uint8_t *bytes = pngfx_write(&image, &length);
-    refused(WEIR_FRAME_IMAGE, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
-    refused(WEIR_FRAME_PNG16, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
+    refused(WEIR_FRAME_IMAGE, bytes, length, WIDTH_MAX + 1, 2, "wider than the maximum of 256 pixels");
+    refused(WEIR_FRAME_PNG16, bytes, length, WIDTH_MAX + 1, 2, "wider than the maximum of 256 pixels");
     free(bytes);
 }
 
@@ -298,18 +298,18 @@ Test(png, headers_that_make_no_sense)
         uint32_t value;
         const char *reason;
     } rows[] = {
-        {IHDR, 4, 0, "a PNG of 0x8 pixels makes no sense"},
-        {IHDR, 4, 0x7fffffff, "a PNG of 2147483647x8 pixels makes no sense"},
-        {IHDR, 4, 0xffffffff, "a PNG of 4294967295x8 pixels makes no sense"},
-        {IHDR, 4, 65536, "a PNG of 65536x8 pixels makes no sense"},
-        {IHDR + 4, 4, 0, "a PNG of 16x0 pixels makes no sense"},
-        {IHDR + 4, 4, 0x80000000, "a PNG of 16x2147483648 pixels makes no sense"},
-        {IHDR + 8, 1, 3, "names no kind of pixels"},
-        {IHDR + 8, 1, 0, "names no kind of pixels"},
-        {IHDR + 8, 1, 255, "names no kind of pixels"},
-        {IHDR + 9, 1, 1, "names no kind of pixels"},
-        {IHDR + 9, 1, 7, "names no kind of pixels"},
-        {IHDR + 9, 1, 255, "names no kind of pixels"},
+        {IHDR, 4, 0, "the PNG has an invalid size of 0x8 pixels"},
+        {IHDR, 4, 0x7fffffff, "the PNG has an invalid size of 2147483647x8 pixels"},
+        {IHDR, 4, 0xffffffff, "the PNG has an invalid size of 4294967295x8 pixels"},
+        {IHDR, 4, 65536, "the PNG has an invalid size of 65536x8 pixels"},
+        {IHDR + 4, 4, 0, "the PNG has an invalid size of 16x0 pixels"},
+        {IHDR + 4, 4, 0x80000000, "the PNG has an invalid size of 16x2147483648 pixels"},
+        {IHDR + 8, 1, 3, "has an invalid colour type or bit depth"},
+        {IHDR + 8, 1, 0, "has an invalid colour type or bit depth"},
+        {IHDR + 8, 1, 255, "has an invalid colour type or bit depth"},
+        {IHDR + 9, 1, 1, "has an invalid colour type or bit depth"},
+        {IHDR + 9, 1, 7, "has an invalid colour type or bit depth"},
+        {IHDR + 9, 1, 255, "has an invalid colour type or bit depth"},
         {IHDR + 10, 1, 1, "unknown compression, filter or interlacing"},
         {IHDR + 11, 1, 64, "unknown compression, filter or interlacing"},
         {IHDR + 12, 1, 2, "unknown compression, filter or interlacing"},
@@ -343,7 +343,7 @@ Test(png, what_is_no_png)
     refused(WEIR_FRAME_IMAGE, bytes, 8, 16, 8, "Premature end of PNG file");
     probe_refuses(WEIR_FRAME_IMAGE, bytes, 32, "Premature end of PNG file");
     memcpy(bytes + 12, "IDAT", 4);
-    refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "does not begin with its header");
+    refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "does not start with a header");
     free(bytes);
 }
 

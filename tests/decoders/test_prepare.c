@@ -1,6 +1,6 @@
 /* What a GPU must make of planes and pixels (tests/fixtures/prepare_reference.c) is, bit for bit, what the CPU makes of
  * the same JPEGs and frames: every sampling, every small size, crops, other sizes, every output format. */
-#include "decoders/resample_priv.h"
+#include "decoders/view_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_planes.h"
 #include "tests/fixtures/loader_fixture.h"

@@ -1,6 +1,6 @@
 /* The GPU's operations on a real GPU: the prepare kernel against tests/fixtures/prepare_reference.c bit for bit,
  * streams, events, copies, running out of memory. Prints rates as well, and judges none. */
-#include "decoders/resample_priv.h"
+#include "decoders/view_priv.h"
 #include "tests/fixtures/prepare_reference.h"
 #include "tests/gpu/gpu_fixture.h"
 

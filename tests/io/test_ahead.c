@@ -1,7 +1,6 @@
 /* Read-ahead, the page cache, and the choice of an engine. */
 #include "io/ahead.h"
-#include "io/choose.h"
-#include "io/page_cache.h"
+#include "io/storage.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/base.h"
 

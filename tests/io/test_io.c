@@ -361,7 +361,7 @@ Test(io, who_has_no_direct_reads_is_named)
         struct weir_reader *reader;
         err = WEIR_ERR_NONE;
         cr_assert_eq(weir_reader_open(&reader, "mmap", set, &err), -EINVAL);
-        cr_assert_not_null(strstr(err.text, "mmap has no direct reads"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "mmap does not support direct reads"), "%s", err.text);
     }
     weir_file_set_close(&set);
 }

@@ -343,6 +343,6 @@ Test(gpu_decode, names_that_need_a_gpu)
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_decoder_check_device("hibrid", true, &err), -EINVAL);
     cr_assert_not_null(
-        strstr(err.text, "--decoder: no JPEG decoder is named \"hibrid\"; there are auto, turbo, nvjpeg"), "%s",
+        strstr(err.text, "--decoder: unknown JPEG decoder \"hibrid\"; choose one of auto, turbo, nvjpeg"), "%s",
         err.text);
 }

@@ -494,7 +494,7 @@ Test(on_error, a_file_that_changes_before_the_last_batch_is_found_after_it)
         void (*change)(const char *path);
         const char *says;
     } cases[] = {{overwrite, "episode_1.hdf5: changed while it was read: written at "},
-                 {replace, "episode_1.hdf5: changed while it was read: another file took its place (inode "},
+                 {replace, "episode_1.hdf5: changed while it was read: replaced by another file (inode "},
                  {cut, " bytes (indexed: "},
                  {take_away, "episode_1.hdf5: removed while it was read"}};
     for (int c = 0; c < 4; c++)
