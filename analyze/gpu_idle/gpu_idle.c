@@ -1,4 +1,4 @@
-/* The gaps of each device, and who they belong to. */
+/* Finds the gaps of each device and their causes. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "analyze/gpu_idle/gpu_idle_priv.h"
 
@@ -20,7 +20,7 @@ struct sweep {
     int64_t *delays; /* of one device's launches */
     int64_t steps_begin_ns, steps_end_ns;
     bool steps;
-    struct weir_idle_device *device; /* the one at hand */
+    struct weir_idle_device *device; /* the current one */
 };
 
 /* ---- one gap ---- */
@@ -28,12 +28,12 @@ struct sweep {
 struct gap {
     int64_t begin_ns, end_ns;
     const struct weir_host_call *launch; /* of the activity that ends it; NULL: unknown */
-    uint32_t thread, beside;             /* tracks: who launches it, and who else may be asked */
+    uint32_t thread, beside;             /* tracks: the launching thread, and an alternative */
     bool last;                           /* no activity follows */
 };
 
-/* launch: the thread is in the call that launches the next activity. beside is asked where the launching thread itself
- * has nothing recorded: PyTorch's backward pass launches from a thread of its own, while the loop's thread waits. */
+/* launch: the thread is in the call that launches the next activity. beside is used where the launching thread has
+ * nothing recorded: PyTorch's backward pass launches from its own thread while the loop's thread waits. */
 static enum weir_idle_cause cause_of(enum weir_host_state thread, enum weir_host_state beside, bool launch, int64_t ns)
 {
     enum weir_host_state state = thread != WEIR_HOST_NONE ? thread : beside;
@@ -46,7 +46,7 @@ static enum weir_idle_cause cause_of(enum weir_host_state thread, enum weir_host
         return WEIR_IDLE_SYNC;
     case WEIR_HOST_ALLOCATION:
         return WEIR_IDLE_ALLOCATING;
-    case WEIR_HOST_COPY: /* one that is still in the call after its copy has ended waited for it */
+    case WEIR_HOST_COPY: /* a thread still in the call after the copy's end waited for it */
         return launch ? WEIR_IDLE_LAUNCHING : WEIR_IDLE_SYNC;
     case WEIR_HOST_CALL:
         return WEIR_IDLE_LAUNCHING;
@@ -65,8 +65,8 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Where the gap began in a synchronising call, that call had drained the queue: without it the launches that follow
- * would have been made while the device was busy. */
+/* A gap that begins in a synchronising call is due to that call, which drained the queue: otherwise the following
+ * launches would have happened while the device was busy. */
 static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_cause cause, const struct gap *gap)
 {
     if (cause != WEIR_IDLE_LAUNCHING)
@@ -76,7 +76,7 @@ static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_c
     return gap->last ? WEIR_IDLE_OTHER : cause;
 }
 
-/* What the threads did until the launch call returned; then the device takes its time. */
+/* Divides the gap by the threads' states up to the end of the launch call; the rest is launch latency. */
 static void divide_host(const struct weir_host *host, const struct gap *gap, int64_t parts[WEIR_IDLE_CAUSES])
 {
     struct weir_host_cursor thread = weir_host_seek(host, gap->thread, gap->begin_ns);
@@ -99,7 +99,7 @@ static void divide_host(const struct weir_host *host, const struct gap *gap, int
         weir_host_move(&thread, at_ns);
         weir_host_move(&beside, at_ns);
     }
-    bool within = cause == WEIR_IDLE_DATA || cause == WEIR_IDLE_MEASUREMENT; /* launched inside of it */
+    bool within = cause == WEIR_IDLE_DATA || cause == WEIR_IDLE_MEASUREMENT; /* the launch is inside */
     parts[within ? cause : carried(first, WEIR_IDLE_LAUNCHING, gap)] += gap->end_ns - returned_ns;
 }
 
@@ -132,7 +132,7 @@ static const struct weir_host_call *launch_of(const struct sweep *s, const struc
     return weir_host_launch(&s->host, activity->correlation, activity->start_ns);
 }
 
-/* Of the activities that begin together with a[0] the one that was launched first. */
+/* Of the activities that begin together with a[0], the launch of the first one launched. */
 static const struct weir_host_call *first_launch(const struct sweep *s, const struct activity *a, size_t n)
 {
     const struct weir_host_call *first = NULL;
@@ -144,7 +144,7 @@ static const struct weir_host_call *first_launch(const struct sweep *s, const st
     return first;
 }
 
-/* before: the launch of the activity that ended last. */
+/* before: launch of the activity that ended last. */
 static void find_threads(const struct sweep *s, struct gap *gap, const struct weir_host_call *before)
 {
     uint32_t previous = before ? before->track : WEIR_HOST_NO_TRACK;
@@ -162,7 +162,7 @@ static int by_value(const void *a, const void *b)
 
 static int64_t quantile(const int64_t *sorted, uint64_t n, uint64_t percent)
 {
-    uint64_t rank = n / 100 * percent + (n % 100 * percent + 99) / 100; /* the nearest rank, from 1 */
+    uint64_t rank = n / 100 * percent + (n % 100 * percent + 99) / 100; /* nearest rank, from 1 */
     return n ? sorted[rank ? rank - 1 : 0] : 0;
 }
 
@@ -177,7 +177,7 @@ static void count_activity(struct sweep *s, const struct activity *activity)
     s->device->step_kernels += s->steps && at_ns >= s->steps_begin_ns && at_ns < s->steps_end_ns;
 }
 
-/* The time from the end of what covers so far to the activity's end, which then covers, too. */
+/* Extends the covered time to the activity's end; returns the extension. */
 static int64_t cover(int64_t *end_ns, const struct activity *activity)
 {
     int64_t from_ns = activity->start_ns > *end_ns ? activity->start_ns : *end_ns;

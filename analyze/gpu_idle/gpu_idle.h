@@ -1,4 +1,4 @@
-/* gpu_idle.h: what a GPU waited for while it was idle, from a trace.
+/* gpu_idle.h: causes of a GPU's idle time, from a trace.
  *
  *     struct weir_gpu_idle idle;
  *     weir_steps_split(trace, &steps);
@@ -6,8 +6,8 @@
  *     weir_gpu_idle_print(stdout, &idle);
  *     weir_gpu_idle_clear(&idle);
  *
- * The activities of a device (kernels, copies, memsets) are merged over its streams. Each gap between them is divided
- * by what the thread that launched the next activity did from the gap's beginning to that launch;
+ * Activities of a device (kernels, copies, memsets) are merged over its streams. Each gap between them is divided by
+ * the states of the thread that launched the next activity, from the start of the gap to that launch;
  * docs/trace-averages.md has the rules. Times are ns. Nothing here reads a clock or a file. One thread at a time per
  * trace. */
 #ifndef WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_H
@@ -20,16 +20,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Host code of a gap that runs longer than this without an operator or a CUDA call that begins or ends is not launching
- * anything. Python and the autograd engine between two operators take less (0.34 ms in a trace of PyTorch 2.11). */
+/* Host code in a gap that runs longer than this without the start or end of an operator or CUDA call counts as other
+ * host code. Python and the autograd engine take less between two operators (0.34 ms in a trace of PyTorch 2.11). */
 #define WEIR_IDLE_HOST_CODE_NS 1000000
 
 enum weir_idle_cause {
-    WEIR_IDLE_LAUNCHING,   /* operators and launch calls; from the end of the launch to the activity's beginning */
-    WEIR_IDLE_SYNC,        /* in a synchronising call, and what such a call that drained the queue exposed */
+    WEIR_IDLE_LAUNCHING,   /* operators and launch calls, and latency from the launch to the activity's start */
+    WEIR_IDLE_SYNC,        /* in a synchronising call, and after one that drained the queue */
     WEIR_IDLE_DATA,        /* waits for data */
     WEIR_IDLE_ALLOCATING,  /* allocates or frees device or pinned memory */
-    WEIR_IDLE_QUEUED,      /* the next activity had been launched before the gap began */
+    WEIR_IDLE_QUEUED,      /* the next activity was launched before the gap */
     WEIR_IDLE_OTHER,       /* other host code, or unknown */
     WEIR_IDLE_MEASUREMENT, /* in a range named "measurement": a harness's own synchronisation, never the first cause */
     WEIR_IDLE_CAUSES,
@@ -40,17 +40,16 @@ enum weir_idle_cause {
 /* One device. idle_ns is the sum of cause_ns; busy_ns + idle_ns is end_ns - begin_ns. */
 struct weir_idle_device {
     int64_t device;
-    /* From the first step's beginning or the first activity's, whichever is earlier, to the last step's end or the last
-     * activity's, whichever is later. */
+    /* From the start of the first step or activity to the end of the last one. */
     int64_t begin_ns, end_ns;
     int64_t busy_ns, idle_ns;
     int64_t copies_alone_ns;               /* of busy_ns: copies run, and no kernel or memset */
     int64_t before_ns, after_ns;           /* of idle_ns: before the first activity, after the last */
     int64_t cause_ns[WEIR_IDLE_CAUSES];    /* of idle_ns */
-    uint64_t cause_gaps[WEIR_IDLE_CAUSES]; /* gaps that this was the largest part of */
+    uint64_t cause_gaps[WEIR_IDLE_CAUSES]; /* gaps of which this was the largest part */
     uint64_t kernels, copies;              /* in the span; memsets are neither */
     uint64_t step_kernels;                 /* launched within the steps */
-    /* Launches into an empty queue: the activity's beginning less the end of the launch call, at least 0. */
+    /* Launches into an empty queue: latency from the end of the launch call to the activity's start, at least 0. */
     uint64_t launches;
     int64_t delay_p50_ns, delay_p99_ns;
 };
@@ -64,24 +63,24 @@ struct weir_gpu_idle {
 
 enum { WEIR_IDLE_DEVICES_MOST = 64 };
 
-/* steps: of weir_steps_split, which may be none. The events may be in any order. 0 or -ENOMEM, then idle is empty. */
+/* steps: of weir_steps_split; may be empty. Events may be in any order. 0 or -ENOMEM; then idle is empty. */
 int weir_gpu_idle_make(struct weir_gpu_idle *idle, const struct weir_trace *trace, const struct weir_step *steps,
                        int64_t n_steps);
 void weir_gpu_idle_clear(struct weir_gpu_idle *idle);
 
-/* The largest of the causes and of copies alone, if it is at least 5 % of the time; WEIR_IDLE_NONE: none is. */
+/* The largest of the causes and copies alone, if it is at least 5 % of the time; else WEIR_IDLE_NONE. */
 enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device);
 
-/* The largest cause of idle time alone, however small, measurement apart; WEIR_IDLE_NONE: the device was never idle. */
+/* The largest cause of idle time, without measurement; WEIR_IDLE_NONE: the device was never idle. */
 enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device);
-/* "waiting for data"; "none" of WEIR_IDLE_NONE. */
+/* "waiting for data"; "none" for WEIR_IDLE_NONE. */
 const char *weir_idle_cause_name(enum weir_idle_cause cause);
 
-/* A block for each device, or a line that there is none. */
+/* Prints a block per device, or a line that there is none. */
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle);
-/* What a report says of it: GPU number's, traced_s 0 when the trace does not have it. */
+/* Fills in a report's figures of one GPU; traced_s is 0 when the trace does not have it. */
 void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number);
-/* The member "gpu_idle" of an object that is open in json. */
+/* Writes the member "gpu_idle" to the open object. */
 void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle);
 
 #endif

@@ -1,14 +1,14 @@
-/* gpu_idle_priv.h: what the threads of a trace did, for gpu_idle.c. */
+/* gpu_idle_priv.h: states of the threads of a trace over time. */
 #ifndef WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_PRIV_H
 #define WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_PRIV_H
 
 #include "weir/trace.h"
 
-/* What a thread is in at an instant: the last of these that one of its open ranges is. */
+/* State of a thread: the highest one among its open ranges. */
 enum weir_host_state {
-    WEIR_HOST_NONE, /* nothing recorded, steps and annotations apart */
+    WEIR_HOST_NONE, /* nothing recorded except steps and annotations */
     WEIR_HOST_OPERATOR,
-    WEIR_HOST_CALL, /* of CUDA, none of those below */
+    WEIR_HOST_CALL, /* another CUDA call */
     WEIR_HOST_COPY, /* an asynchronous copy's call */
     WEIR_HOST_ALLOCATION,
     WEIR_HOST_SYNC,
@@ -17,7 +17,7 @@ enum weir_host_state {
     WEIR_HOST_STATES
 };
 
-/* From at_ns to the next point of its track the thread is in state; before that, a change of an open range's count. */
+/* The thread's state from at_ns to the next point of its track; while building, a change of an open range's count. */
 struct weir_host_point {
     int64_t at_ns;
     uint32_t track;
@@ -31,16 +31,16 @@ struct weir_host_call {
 };
 
 struct weir_host {
-    struct weir_host_point *points; /* by track and time, one for each instant at which a range begins or ends */
-    size_t *first;                  /* of each track, and one more: points first[t] to first[t + 1] */
+    struct weir_host_point *points; /* by track and time, one per start or end of ranges */
+    size_t *first;                  /* per track t: points first[t] to first[t + 1] */
     struct weir_host_call *calls;   /* by correlation and start */
     size_t n_calls;
-    uint32_t step_track; /* where the steps are; UINT32_MAX: nowhere */
+    uint32_t step_track; /* track of the steps; UINT32_MAX: none */
 };
 
 #define WEIR_HOST_NO_TRACK UINT32_MAX
 
-/* Times beyond 126 years are cut there, so that their differences do not overflow. */
+/* Clamps times to 126 years so that their differences do not overflow. */
 int64_t weir_host_clamp(int64_t ns);
 int64_t weir_host_end(const struct weir_event *event);
 
@@ -48,23 +48,23 @@ int64_t weir_host_end(const struct weir_event *event);
 int weir_host_make(struct weir_host *host, const struct weir_trace *trace);
 void weir_host_clear(struct weir_host *host);
 
-/* The call that launched an activity that begins at at_ns: of those with this correlation the last that began by then,
- * else the first. NULL: the trace has none. */
+/* The call that launched an activity starting at at_ns: of those with this correlation, the last that began by then,
+ * else the first; NULL: none. */
 const struct weir_host_call *weir_host_launch(const struct weir_host *host, uint32_t correlation, int64_t at_ns);
 
-/* A walk along a thread's points. */
+/* Iterates over a thread's points. */
 struct weir_host_cursor {
     const struct weir_host_point *points;
-    size_t n, next; /* next: the first point behind where it is */
+    size_t n, next; /* next: first point after the current position */
 };
 
-/* At at_ns; of WEIR_HOST_NO_TRACK nothing is ever recorded. */
+/* Starts at at_ns. WEIR_HOST_NO_TRACK has no points. */
 struct weir_host_cursor weir_host_seek(const struct weir_host *host, uint32_t track, int64_t at_ns);
 static inline enum weir_host_state weir_host_state(const struct weir_host_cursor *cursor)
 {
     return cursor->next ? (enum weir_host_state)cursor->points[cursor->next - 1].state : WEIR_HOST_NONE;
 }
-/* The next point's time, INT64_MAX behind the last. */
+/* Time of the next point; INT64_MAX after the last. */
 static inline int64_t weir_host_until(const struct weir_host_cursor *cursor)
 {
     return cursor->next < cursor->n ? cursor->points[cursor->next].at_ns : INT64_MAX;

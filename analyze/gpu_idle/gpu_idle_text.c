@@ -37,7 +37,7 @@ static double part(int64_t ns, int64_t of_ns)
     return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;
 }
 
-/* gaps < 0: it has none. */
+/* gaps < 0: not applicable. */
 static void print_row(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
                       const char *name, int64_t ns, int64_t gaps)
 {

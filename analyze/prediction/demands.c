@@ -60,11 +60,11 @@ static void add_workers(struct sums *sums, const struct weir_report *prof)
         sums->core_wait_s += fmax(worker->core_wait_s, 0);
         sums->blocked_s += fmax(worker->blocked_s, 0);
     }
-    if (!sums->delay_known) /* all that is not on a core is asleep, for all we know */
+    if (!sums->delay_known) /* everything off a core counts as asleep */
         sums->blocked_s = fmax(sums->wall_s - sums->cpu_s, 0);
 }
 
-/* Waits sleep, but for the CPU time that they take. */
+/* Time asleep in waits: their time without their CPU time. */
 static double waits_asleep(const struct weir_loader_report *report)
 {
     double sum_s = 0;
@@ -92,7 +92,7 @@ static void fill_worker_time(struct weir_demands *d, const struct weir_loader_re
     of->blocked = fmax(sums->blocked_s - waits_asleep(report), 0) / sums->wall_s;
 }
 
-/* Without workers the consumer's line has its step in it, so only stages say what loading took. */
+/* Without workers the consumer's thread also runs the step, so only stages show the cost of loading. */
 static void fill_inline_time(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double wall_s = 0, cpu_s = 0, off_s = 0;
@@ -134,8 +134,8 @@ static bool is_work(const struct weir_report_row *row)
            (row->side == WEIR_SIDE_WORKER || row->side == WEIR_SIDE_HELPER);
 }
 
-/* A stage without enough readings of the CPU clock counts as on a core when threads had the cores that they wanted;
- * else nobody knows. */
+/* A stage with too few readings of the CPU clock counts as on a core if threads got all the cores they were ready for;
+ * otherwise its CPU time is unknown. */
 static void fill_cpu(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double sum_s = 0, self_s = 0, decode_s = 0, unknown_s = 0;
@@ -158,7 +158,7 @@ static void fill_cpu(struct weir_demands *d, const struct weir_loader_report *re
     d->decode_share = self_s > 0 ? decode_s / self_s : 0;
 }
 
-/* Of the time that the workers were asleep at work, that in reads and that in decoding. */
+/* Fractions of the workers' time asleep at work that were spent in reads and in decoding. */
 static void fill_blocked(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double read_s = 0, decode_s = 0, all_s = 0;
@@ -228,7 +228,7 @@ static void fill_demands(struct weir_demands *d, const struct weir_loader_report
     double images = d->images, step_s = steps->train_s + steps->val_s;
     double wait_s = steps->train_wait_s + steps->val_wait_s;
     double occupied = d->of.cpu + d->of.blocked + d->of.library + d->of.other_waits;
-    double span_s = images / d->rate; /* demands are of the time in which the images were made */
+    double span_s = images / d->rate; /* duration in which the images were made */
     d->each_s[WEIR_RESOURCE_CORES] = d->own_cores * span_s / images;
     d->each_s[WEIR_RESOURCE_WORKERS] = fmin(occupied, 1) * (d->workers > 0 ? d->workers : 1) * span_s / images;
     d->each_s[WEIR_RESOURCE_LIBRARY] = report->fallbacks.busy * span_s / images;
@@ -237,14 +237,14 @@ static void fill_demands(struct weir_demands *d, const struct weir_loader_report
     d->each_s[WEIR_RESOURCE_CONSUMER] = fmax(step_s - wait_s, 0) / images;
     if (d->workers > 0)
         d->load_s = d->each_s[WEIR_RESOURCE_WORKERS];
-    if (d->workers == 0) /* one thread does both, in turns */
+    if (d->workers == 0) /* one thread alternates between both */
         d->each_s[WEIR_RESOURCE_WORKERS] = span_s / images;
     d->bound_rate = fill_bounds(d, d->bound);
     d->gap = d->bound_rate > 0 ? fmax(1 - d->rate / d->bound_rate, 0) : 0;
 }
 
-/* Where others take cores, a thread that is ready gets one for this part of its time; so many workers get that many
- * times as much, or what the process had in all. */
+/* Cores that this number of workers can get. Where others take cores, each ready thread gets one for a fraction of its
+ * time; the process gets at least what it had. */
 static double reachable(const struct weir_demands *d, int workers)
 {
     double ready = d->of.cpu + d->of.core_wait + d->of.throttled;

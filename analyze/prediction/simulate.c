@@ -7,22 +7,22 @@
 #include <stdlib.h>
 
 enum {
-    SLOTS_MAX = 64,     /* further ones change nothing that a few hundred batches would show */
-    TASKS_MAX = 256,    /* of a batch: of larger ones several are one */
-    TASKS_ALL = 2048,   /* that are simulated, about */
-    BATCHES_LEAST = 16, /* and batches, after those that fill the slots */
+    SLOTS_MAX = 64,     /* more make no difference within a few hundred batches */
+    TASKS_MAX = 256,    /* per batch; tasks of larger batches are merged */
+    TASKS_ALL = 2048,   /* approximate number of simulated tasks */
+    BATCHES_LEAST = 16, /* min simulated batches, after those that fill the slots */
     BATCHES_MAX = 256,
     WORKERS_MAX = 4096,
 };
 
-/* What a thread is doing. */
+/* State of a thread. */
 enum doing { TAKES, WAITS_FOR_SLOT, SLEEPS, QUEUES, SERVED, RUNS, WAITS, WAKES };
 
 struct thread {
     enum doing doing;
     double until_s;                    /* SLEEPS, SERVED */
-    double left_s;                     /* RUNS: CPU time, as if alone */
-    double asleep_s, library_s, cpu_s; /* of its task, what is still to come */
+    double left_s;                     /* RUNS: remaining CPU time without contention */
+    double asleep_s, library_s, cpu_s; /* remaining parts of its task */
     double since_s;                    /* WAITS_FOR_SLOT, WAITS */
     long long task, turn;
 };
@@ -32,12 +32,12 @@ struct machine {
     struct thread *threads; /* workers, then the consumer, then the feed */
     struct thread *consumer, *feed;
     int n;
-    int left[SLOTS_MAX]; /* tasks of a slot's batch */
+    int left[SLOTS_MAX]; /* remaining tasks of a slot's batch */
     long long next_task, turns;
-    long long freed, delivered, released; /* batches: whose slot is free again, the consumer may have, it gave back */
+    long long freed, delivered, released; /* batches: slot is free again, ready for the consumer, returned by it */
     long long feeding;
     bool library_busy;
-    bool look; /* a worker wants a task, or there is a slot that it may wait for */
+    bool look; /* a worker needs a task, or a slot became available */
     double now_s, busy_s[WEIR_RESOURCES], wait_s;
     uint64_t random;
 };
@@ -81,7 +81,7 @@ static bool makes_sense(const struct weir_simulation *in)
     return true;
 }
 
-/* Of many tasks several become one, of many slots a few. */
+/* Merges tasks and slots beyond the limits. */
 static void coarsen(struct weir_simulation *in)
 {
     int most = in->workers > TASKS_MAX / 4 ? 4 * in->workers : TASKS_MAX;
@@ -96,7 +96,7 @@ static void coarsen(struct weir_simulation *in)
     in->slots = in->slots < SLOTS_MAX ? in->slots : SLOTS_MAX;
 }
 
-/* 0..1, evenly. */
+/* Uniform random number, 0..1. */
 static double draw(struct machine *m)
 {
     m->random ^= m->random << 13;
@@ -125,7 +125,7 @@ static void complete_task(struct machine *m, struct thread *t)
     m->look = true;
 }
 
-/* The next part of its task; TAKES when there is none. */
+/* Starts the next part of the thread's task, or TAKES when it is done. */
 static void next_part(struct machine *m, struct thread *t)
 {
     if (t->asleep_s > 0) {
@@ -157,7 +157,7 @@ static void free_slot(struct machine *m)
     m->look = true;
 }
 
-/* All that can go on without time going by. Returns whether anything did. */
+/* Applies a worker's transitions that take no time. Returns whether there were any. */
 static bool move_worker(struct machine *m, struct thread *t)
 {
     if (t->doing == TAKES) {
@@ -243,7 +243,7 @@ static void end_step(struct machine *m)
     m->consumer->since_s = m->now_s;
 }
 
-/* What it was doing has ended. */
+/* Ends the current part of a thread. */
 static void end_part(struct machine *m, struct thread *t)
 {
     if (t == m->consumer && t->doing == WAKES) {
@@ -281,11 +281,11 @@ static bool sleeps(const struct thread *t)
     return t->doing == SLEEPS || t->doing == SERVED || t->doing == WAKES;
 }
 
-/* To the next moment at which something ends. False: nothing ever will. */
+/* Advances to the next end of a part. False: there is none. */
 static bool advance(struct machine *m)
 {
     int running = 0, working = 0;
-    double least_s = INFINITY, until_s = INFINITY; /* CPU time to the end of one that runs; when a sleep ends */
+    double least_s = INFINITY, until_s = INFINITY; /* min remaining CPU time; earliest end of a sleep */
     for (int i = 0; i < m->n; i++) {
         const struct thread *t = &m->threads[i];
         bool runs = t->doing == RUNS, asleep = sleeps(t);
@@ -312,7 +312,7 @@ static bool advance(struct machine *m)
     return true;
 }
 
-/* Until the consumer has given so many batches back. */
+/* Advances until the consumer has returned this many batches. */
 static bool advance_to(struct machine *m, long long batches)
 {
     while (m->released < batches) {
@@ -335,14 +335,14 @@ static void finish(struct weir_simulated *result, const struct machine *m, doubl
     result->wait = fmin(m->wait_s / seconds, 1);
     for (int i = 0; i < WEIR_RESOURCES; i++) {
         result->busy[i] = fmin(m->busy_s[i] / seconds, 1);
-        if (result->busy[i] <= most + SAME) /* cores that are all busy before the workers on them */
+        if (result->busy[i] <= most + SAME) /* fully busy cores precede the workers on them */
             continue;
         most = result->busy[i];
         result->busiest = (enum weir_resource)i;
     }
 }
 
-/* One thread does both, in turns. */
+/* One thread alternates between loading and the step. */
 static void in_turns(struct weir_simulated *result, const struct weir_simulation *in)
 {
     struct machine m = {.in = *in};

@@ -66,7 +66,7 @@ void weir_whatif_errors(const struct weir_whatif *found, struct weir_whatif_erro
         return;
     qsort(values, (size_t)n, sizeof values[0], by_value);
     errors->median = (values[(n - 1) / 2] + values[n / 2]) / 2;
-    errors->p90 = values[(int)ceil(0.9 * n) - 1]; /* the least that nine of ten do not pass */
+    errors->p90 = values[(int)ceil(0.9 * n) - 1]; /* nearest rank */
 }
 
 /* ---- the tables ---- */
@@ -89,7 +89,7 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
     }
 }
 
-/* As the verdict calls it; logs have its name. */
+/* Name of the resource in sentences; logs have its short name. */
 static const char *limit_text(const char *name)
 {
     for (int i = 0; i < WEIR_RESOURCES; i++)
@@ -216,7 +216,7 @@ static void errors_json(struct weir_json *json, const struct weir_whatif *found)
     weir_json_end(json, '}');
 }
 
-/* An element a line. */
+/* One element per line. */
 static void verdict_json(struct weir_json *json, const char *text)
 {
     char line[1024];
