@@ -163,7 +163,7 @@ def options():
     p.add_argument("--hidden-dim", type=int, default=512)
     p.add_argument("--dim-feedforward", type=int, default=3200)
     p.add_argument("--amp", action="store_true", help="bfloat16")
-    p.add_argument("--rounds", type=int, default=5, help="turns of each side")
+    p.add_argument("--rounds", type=int, default=5, help="trials of each side")
     p.add_argument("--seconds", type=float, default=8, help="of a turn")
     p.add_argument("--warm-up", type=int, default=10, help="steps of a turn that do not count")
     p.add_argument("--limit", type=float, default=480, help="seconds after which no round begins")

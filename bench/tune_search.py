@@ -9,7 +9,7 @@ in rounds: `ratio` is the median, over rounds, of a tuned setting's images/s to 
 repeats; `least` and `most` are its rounds'. `time` is the longest of the repeats over what the exhaustive search took. The decode cache is
 left out on both sides. Targets: a ratio of 0.97, 15 % of the time, repeats that agree or tie (within 3 %, or 1 between least and most).
 
---quick: four cases, two rounds, three repeats, turns of 0.25 s: under 9 minutes on 16 cores."""
+--quick: four cases, two rounds, three repeats, trials of 0.25 s: under 9 minutes on 16 cores."""
 import argparse
 import itertools
 import json
@@ -164,7 +164,7 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))
     work = args.work or tempfile.mkdtemp(prefix="tune_search_")
     rows = []
-    print(f"{len(cpus)} cores, turns of {args.seconds} s, {args.rounds} rounds, {args.repeats} repeats")
+    print(f"{len(cpus)} cores, trials of {args.seconds} s, {args.rounds} rounds, {args.repeats} repeats")
     print("| case | cores | best of the exhaustive search, images/s | ratio, worst repeat (least - most) | exhaustive search | weir tune "
           "| longest, of that | settings taken | agree |\n|---|---|---|---|---|---|---|---|---|", flush=True)
     for name in names:

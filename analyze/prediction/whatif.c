@@ -73,7 +73,7 @@ void weir_whatif_errors(const struct weir_whatif *found, struct weir_whatif_erro
 
 static void print_ladder(FILE *out, const struct weir_whatif *found)
 {
-    fprintf(out, "%-46s %9s %7s %-15s %9s %5s\n", "ladder", "images/s", "ratio", "  interval", "data wait", "turns");
+    fprintf(out, "%-46s %9s %7s %-15s %9s %5s\n", "ladder", "images/s", "ratio", "  interval", "data wait", "trials");
     for (int i = 0; i < found->n_rungs; i++) {
         const struct weir_whatif_rung *rung = &found->rungs[i];
         if (*rung->why) {
@@ -130,7 +130,7 @@ static void print_errors(FILE *out, const struct weir_whatif *found)
         fprintf(out, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
                 100 * errors.p90);
     if (errors.noisy > 0)
-        fprintf(out, "; %d more are noisy: two identical runs beside them differ by over 5 %%", errors.noisy);
+        fprintf(out, "; %d more are noisy: two identical runs alongside differ by over 5 %%", errors.noisy);
     fputc('\n', out);
 }
 

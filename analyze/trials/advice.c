@@ -209,7 +209,7 @@ static void nearest(struct text *text, const struct field *field, const struct r
     if (best)
         say(text, "every other format is slower, %s the least (%.1f x)", best->format->name, 1 / most);
     else
-        say(text, "nothing else was measured beside it");
+        say(text, "no other format was measured");
 }
 
 static double width(const struct weir_candidate *candidate)
@@ -257,10 +257,11 @@ static void by_cpu(struct text *text, const struct field *field)
     if (!least)
         return;
     if (of_source <= lowest * (1 + WEIR_CLOSE))
-        say(text, " By CPU time an image none is more than 3 %% cheaper than %s either.", field->source->format->name);
+        say(text, " In CPU time per image, none is more than 3 %% cheaper than %s either.",
+            field->source->format->name);
     else
-        say(text, " By CPU time an image %s is the cheapest: %.2f s for 1,000, %s %.2f s.", least->format->name, lowest,
-            field->source->format->name, of_source);
+        say(text, " In CPU time per image, %s is the cheapest: %.2f s for 1,000, %s %.2f s.", least->format->name,
+            lowest, field->source->format->name, of_source);
 }
 
 static void advise_format(struct text *text, const struct field *field, const struct rival *chosen)
@@ -268,7 +269,8 @@ static void advise_format(struct text *text, const struct field *field, const st
     double widest;
     if (only_noise(field, &widest)) {
         say(text,
-            "No format can be told from another here: equal turns differ by up to %.0f %%; stop what else runs on the "
+            "No format is distinguishable from another here: equal trials differ by up to %.0f %%; stop what else runs "
+            "on the "
             "machine, or give it more time with --max-minutes.",
             100 * widest);
         by_cpu(text, field);
@@ -292,7 +294,7 @@ static void advise_format(struct text *text, const struct field *field, const st
         say(text, ", ");
     n = list(text, field, chosen, WEIR_UNSURE);
     if (n > 0)
-        say(text, " cannot be told from it");
+        say(text, " shows no clear difference");
     else
         text->used = before;
     objections(text, field, chosen, text->used > begin ? ", " : "");

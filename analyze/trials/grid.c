@@ -154,7 +154,7 @@ static struct weir_candidate *add_candidate(struct weir_grid *grid, const struct
                                             const struct weir_grid_config *config, struct weir_err *err)
 {
     if (grid->n == WEIR_GRID_CANDIDATES) {
-        weir_err_set(err, -EINVAL, "the grid has more than %d cells; give the options fewer values",
+        weir_err_set(err, -EINVAL, "the grid has more than %d candidates; give the options fewer values",
                      WEIR_GRID_CANDIDATES);
         return NULL;
     }

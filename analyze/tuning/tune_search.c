@@ -75,7 +75,7 @@ static int look(struct weir_tune *tune)
     int i, rc;
     if (tune->space.memory_max > 0) {
         struct weir_tune_setting least = {.workers = 1, .prefetch = 1, .engine = 0, .decoder = WEIR_TUNE_AUTO};
-        rc = weir_tune_try(tune, &least, "the least memory", &i);
+        rc = weir_tune_try(tune, &least, "the min memory", &i);
         if (rc < 0 || *tune->candidates[0].measured.why)
             return rc;
         name_choices(tune);

@@ -83,7 +83,7 @@ static void lengthen(struct weir_tune_trials *trials, const struct weir_loader_r
         return;
     trials->seconds =
         fmin(fmax(trials->seconds, report->wall_s) * BATCHES / batches, fmax(SECONDS_MAX, trials->seconds));
-    snprintf(line, sizeof line, "turns take %.1f s: %.0f batches were all in the first", trials->seconds, batches);
+    snprintf(line, sizeof line, "trials take %.1f s, as the first had only %.0f batches", trials->seconds, batches);
     if (trials->config->note)
         trials->config->note(trials->config->user, line);
 }

@@ -140,7 +140,7 @@ static void done(void *user, const struct weir_candidate *candidate, int round, 
         clear_progress(b);
         fprintf(stderr, "%s %s failed: %s\n", name, state, candidate->why);
     } else if (b->terminal || weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
-        fprintf(stderr, "%sround %d, turn %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
+        fprintf(stderr, "%sround %d, trial %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
                 trial + 1, trials, name, state, candidate->trials[candidate->n_trials - 1].measured.images_per_s,
                 b->terminal ? "" : "\n");
         b->line_ns = weir_clock_monotonic_ns();
@@ -174,7 +174,7 @@ static void announce(const struct bench *b)
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
         limits += b->grid.candidates[i].limit;
-    fprintf(stderr, "%d formats, %d cells, %d more without reading; at least %.0f turns, about %.1f minutes\n",
+    fprintf(stderr, "%d formats, %d candidates, %d more without reading; at least %.0f trials, about %.1f minutes\n",
             b->grid.n_formats, b->grid.n - limits, limits, trials, minutes);
     if (minutes > left)
         fprintf(stderr, "%.1f minutes are left: give fewer --formats or settings, or more --max-minutes\n",
@@ -272,9 +272,9 @@ const struct weir_command weir_cmd_bench = {
         "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tOnly settings, and no copies.\n"
         "weir bench episodes/ --formats as-is,hdf5:raw,packed:jpeg --sample 20 --json\tThree formats, copies of 20 "
         "episodes.\n",
-    .notes = "Copies are made by weir convert, cells are measured by weir run, one process a turn, in rounds. A ratio "
-             "is of\n"
-             "turns of one round; cells are a tie when the interval of their ratio holds 1. Ctrl-C ends with the table "
-             "so far.",
+    .notes =
+        "weir convert makes the copies; weir run measures the candidates in rounds, one process per trial. A ratio\n"
+        "compares trials of the same round; two candidates tie when the interval of their ratio contains 1.\n"
+        "Ctrl-C ends with the table so far.",
     .run = bench_main,
 };

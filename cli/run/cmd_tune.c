@@ -190,10 +190,9 @@ const struct weir_command weir_cmd_tune = {
         "weir tune episodes/ --step-ms 20\tThe cheapest settings that keep up with a training step of 20 ms.\n"
         "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tWithin limits, and written for --config.\n"
         "weir run episodes/ --config node.conf\tA run with what was found.\n",
-    .notes = "Settings are measured by weir run, one process a turn. What the bounds of the first one rule out is not "
-             "tried;\n"
-             "the finalists take turns in rounds, and the cheapest within 3 % of the fastest is taken: fewest workers, "
-             "then\n"
-             "least memory, then the simplest engine. Ctrl-C ends with the best so far.",
+    .notes =
+        "weir run measures the settings, one process per trial. Settings that cannot help by the bounds of the first\n"
+        "trial are skipped. Finalists are measured in rounds, and the cheapest within 3 % of the fastest is chosen:\n"
+        "fewest workers, then least memory, then the simplest engine. Ctrl-C ends with the best so far.",
     .run = tune_main,
 };

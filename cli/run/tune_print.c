@@ -29,7 +29,7 @@ void tune_print_head(const struct tune_session *s, FILE *out)
     fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->trials.cores);
     for (int i = 0; i < space->n_engines; i++)
         fprintf(out, " %s", space->engines[i]);
-    fprintf(out, "; turns of %.2g s\n", s->trials.seconds);
+    fprintf(out, "; trials of %.2g s\n", s->trials.seconds);
     fflush(out);
 }
 
@@ -128,9 +128,9 @@ static double took_s(const struct tune_session *s)
 static void print_end(const struct tune_session *s, FILE *out)
 {
     const struct weir_tune *tune = &s->trials.tune;
-    fprintf(out, "\n%d settings, %d turns, %.1f s", tune->n, tune->trials, took_s(s));
+    fprintf(out, "\n%d settings, %d trials, %.1f s", tune->n, tune->trials, took_s(s));
     if (tune->noise > 0)
-        fprintf(out, "; noise: turns of one setting differ by up to %.1f %%", 100 * tune->noise);
+        fprintf(out, "; noise: trials of one setting differ by up to %.1f %%", 100 * tune->noise);
     fputc('\n', out);
     if (tune->end == WEIR_TUNE_INTERRUPTED)
         fputs("interrupted: this is the best so far\n", out);

@@ -305,7 +305,7 @@ Test(grid, lists_that_are_wrong)
                                     .batch_size = "1,2,3,4,5,6,7,8"};
     struct weir_grid grid;
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert(weir_grid_open(&grid, &many, &err) == -EINVAL && strstr(err.text, "more than 512 cells"), "%s", err.text);
+    cr_assert(weir_grid_open(&grid, &many, &err) == -EINVAL && strstr(err.text, "more than 512 candidates"), "%s", err.text);
     weir_grid_close(&grid);
 }
 
@@ -543,7 +543,7 @@ Test(advice, all_slower_and_one_cell)
     begin();
     steady(0, true, 1000);
     advise(&advice, 0);
-    EXPECT(advice.format, "Keep the data as it is (jpeg, act): nothing else was measured beside it.");
+    EXPECT(advice.format, "Keep the data as it is (jpeg, act): no other format was measured.");
     cr_expect(advice.cold_best);
     begin(); /* without the source */
     steady(1, false, 1000);
@@ -580,8 +580,8 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
         cheap->trials[i].cpu_s = (double)cheap->trials[i].measured.images / 2000;
     }
     advise(&advice, 0);
-    BEGINS(advice.format, "No format can be told from another here: equal turns differ by up to 3");
-    cr_expect(strstr(advice.format, " By CPU time an image lmdb:jpeg is the cheapest: 0.50 s for 1,000, as-is 1.00 s."),
+    BEGINS(advice.format, "No format is distinguishable from another here: equal trials differ by up to 3");
+    cr_expect(strstr(advice.format, " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s for 1,000, as-is 1.00 s."),
               "%s", advice.format);
     begin(); /* the machine was slow in some rounds, for both: their ratio is steady */
     give(0, false, "03b_image_decode", noisy, 5);
@@ -601,7 +601,7 @@ Test(advice, unsure)
     steady(2, false, 1000);
     advise(&advice, 0);
     EXPECT(advice.format,
-           "Keep the data as it is (jpeg, act): packed:jpeg is within 3 %, lmdb:jpeg cannot be told from it.");
+           "Keep the data as it is (jpeg, act): packed:jpeg is within 3 %, lmdb:jpeg shows no clear difference.");
 }
 
 Test(advice, what_bounds_it)

@@ -120,7 +120,7 @@ if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
     in_memory 32k --formats as-is,hdf5:jpeg --cache warm
     check "what has no room is left out (was $?)" [ $? -eq 0 ]
     out "left out: hdf5:jpeg: $work/memory/copies has 0 MB free, copies need up to 0 MB; "
-    out "nothing else was measured beside it."
+    out "no other format was measured."
     in_memory 10m --formats hdf5:jpeg --cache cold
     check "and measured where it has (was $?)" [ $? -eq 0 ]
     out "not cold: hdf5:jpeg: 100 % remains in the page cache: its file system is in memory"

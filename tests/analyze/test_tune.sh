@@ -63,7 +63,7 @@ count '^ +1  workers [0-9]+, prefetch auto, auto: [0-9]+ images/s ' 1
 count '^ +2  limits in images/s: the cores [0-9]+, the workers [0-9]+, the step [0-9]+$' 1
 count '^workers  images/s$' 1
 count ' <- taken$' 1
-count '; noise: turns of one setting differ by up to [0-9.]+ %$' 1
+count '; noise: trials of one setting differ by up to [0-9.]+ %$' 1
 command=$(tail -n 1 "$work/out")
 check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; $command --max-batches 1 --every 0" >/dev/null
 
