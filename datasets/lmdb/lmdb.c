@@ -1,4 +1,4 @@
-/* LMDB files: all episodes of a dataset in one. */
+/* LMDB files: one file with all episodes of a dataset. */
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
@@ -40,10 +40,10 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     return rc;
 }
 
-/* ---- the state that is read ---- */
+/* ---- the transaction to read ---- */
 
-/* The state after the transaction that is held. A transaction writes the meta page of the one before the last: while
- * the other page is older, the page of this one is not being written. */
+/* Reads the state after the held transaction. A transaction writes the meta page of the one before the last: while the
+ * other page is older, this page is not being written. */
 static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const struct weir_raw_file *raw,
                       struct weir_lmdb_state *state, struct weir_err *err)
 {
@@ -62,7 +62,7 @@ static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const s
     return weir_err_set(err, -EBUSY, "it is written to without a pause; open it when the writer is done");
 }
 
-/* Without a transaction that holds it, the state is the newest one, and good as long as nobody writes. */
+/* Chooses the newest state; without a held transaction it is valid as long as nobody writes. */
 static int choose_state(struct weir_file_result *result, const char *path, struct weir_raw_file *raw,
                         struct weir_lmdb_state *state)
 {
@@ -85,7 +85,7 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     file->release = weir_lmdb_hold_release;
     file->file.may_be_written = true;
     rc = held_state(file->held, transaction, raw, state, &result->err);
-    struct stat st; /* it may have grown until that transaction was committed */
+    struct stat st; /* the file may have grown until the commit */
     if (rc == 0 && fstat(*(const int *)raw->user, &st) == 0 && (uint64_t)st.st_size > raw->size_bytes)
         file->file.size_bytes = raw->size_bytes = (uint64_t)st.st_size;
     return rc;
@@ -109,7 +109,7 @@ static int open_lmdb(struct weir_file_result *result, const char *path, struct w
     return rc;
 }
 
-/* "data.mdb" in a folder, which has a lock.mdb beside it; or a file alone (MDB_NOSUBDIR). */
+/* "data.mdb" in a folder, beside lock.mdb; or a lone file (MDB_NOSUBDIR). */
 static bool is_lmdb(const char *name)
 {
     const char *dot = strrchr(name, '.');

@@ -1,5 +1,5 @@
-/* Gathers the episodes of a file from its keys, which come in ascending order: "dataset" first, then episode by episode
- * the frames, step by step, and "action", "episode" and "qpos" behind them. */
+/* Collects the episodes of a file from its keys, in ascending order: "dataset" first, then per episode its frames, step
+ * by step, followed by "action", "episode" and "qpos". */
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@ static int no_memory(struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-/* As Python's pickle writes it, protocol 2 and later: executing it is not reading. */
+/* Refuses Python's pickle format, protocol 2 and later: loading it would execute code. */
 static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint64_t length, struct weir_err *err)
 {
     uint8_t head[2] = {0}, last = 0;
     if (length < 3 || file->read(file->user, offset, head, sizeof head) < 0 ||
         file->read(file->user, offset + length - 1, &last, 1) < 0)
-        return 0; /* whoever reads the value says so */
+        return 0; /* the reader of the value reports the error */
     if (head[0] != 0x80 || head[1] < 2 || head[1] > 5 || last != '.')
         return 0;
     return weir_err_set(err, -ENOTSUP,

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLDS_MAX = 64 /* processes */, TIMEOUT_S = 60 /* file systems may be slow */ };
+enum { HOLDS_MAX = 64 /* processes */, TIMEOUT_S = 60 /* storage may be slow */ };
 
 struct weir_lmdb_hold {
     pid_t owner, pid;
@@ -35,7 +35,7 @@ static bool send_request(const struct weir_lmdb_hold *hold, const char *path)
     request.is_file = strcmp(name, "data.mdb") != 0;
     if (slash && (size_t)(slash - path) + 1 < sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
-    char *real = realpath(folder, NULL); /* the process has a folder of its own */
+    char *real = realpath(folder, NULL); /* the process has another current folder */
     bool fine = real && asprintf(&whole, "%s/%s", real, name) >= 0;
     free(real);
     if (!fine)
@@ -56,7 +56,7 @@ static void free_hold(struct weir_lmdb_hold *hold)
     atomic_fetch_sub(&holds, 1);
 }
 
-/* A hold whose process is there. */
+/* Starts the process of a hold. */
 static struct weir_lmdb_hold *start(char why[WEIR_LMDB_HOLD_WHY])
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -121,6 +121,6 @@ void weir_lmdb_hold_release(void *of)
         return;
     }
     if (weir_helper_send(hold->fd, &order, 1))
-        receive_reply(hold, &reply); /* its transaction is over: it may be killed */
+        receive_reply(hold, &reply); /* the transaction has ended: the process may be killed */
     free_hold(hold);
 }

@@ -1,7 +1,7 @@
-/* lmdb_hold.h: holds a read transaction of an LMDB file while a dataset is open, so that a writer reuses no page of
- * what is read: liblmdb does so in a process of its own, as the HDF5 library (helper_spawner.h). Nothing is read
- * through it. The process ends its transaction, and gives back its place in the table of readers, when this one ends in
- * whatever way. */
+/* lmdb_hold.h: holds a read transaction of an LMDB file while a dataset is open, so that a writer does not reuse pages
+ * that are read. liblmdb does this in its own process, like the HDF5 library (helper_spawner.h); nothing is read
+ * through it. The process ends its transaction, and frees its slot in the reader table, when this process ends in any
+ * way. */
 #ifndef WEIR_DATASETS_LMDB_LMDB_HOLD_H
 #define WEIR_DATASETS_LMDB_LMDB_HOLD_H
 
@@ -12,16 +12,16 @@ struct weir_lmdb_hold;
 
 enum { WEIR_LMDB_HOLD_WHY = 256 };
 
-/* path: of a file whose meta pages are in order, for liblmdb trusts them. NULL: no transaction can be held, and why
- * says the reason. *transaction is the last one that was committed, whose pages stay as they are from now on. Any
- * thread. */
+/* path: of a file with valid meta pages, which liblmdb trusts. *transaction is the last committed one, whose pages stay
+ * unchanged from now on. NULL, with why, when no transaction can be held. Any thread. */
 struct weir_lmdb_hold *weir_lmdb_hold(const char *path, uint64_t *transaction, char why[WEIR_LMDB_HOLD_WHY]);
-/* Holds what was committed last in its place. False: nothing is held any more. */
+/* Holds the last committed transaction instead. False: nothing is held any more. */
 bool weir_lmdb_hold_renew(struct weir_lmdb_hold *hold, uint64_t *transaction);
-/* A process that was forked while it was held only forgets it. hold is a struct weir_lmdb_hold, or NULL. */
+/* In a process forked since, only frees the memory. hold is a struct weir_lmdb_hold, or NULL. */
 void weir_lmdb_hold_release(void *hold);
 
-/* The process that holds the transaction: until the other side says so or is gone. Without liblmdb it ends at once. */
+/* Main loop of the process that holds the transaction, until the loader ends it or is gone. Returns at once without
+ * liblmdb. */
 void weir_lmdb_hold_serve(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-/* The process that holds a read transaction by liblmdb, which opens the file and looks at its meta pages only. */
+/* The process that holds a read transaction through liblmdb, which opens the file and reads only its meta pages. */
 #include "base/files.h"
 #include "datasets/helper/helper_spawner.h"
 #include "datasets/lmdb/lmdb_hold_priv.h"
@@ -18,15 +18,14 @@
 static int begin(MDB_env *env, MDB_txn **txn)
 {
     int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
-    if (rc == MDB_MAP_RESIZED) { /* a writer made the file larger meanwhile */
+    if (rc == MDB_MAP_RESIZED) { /* a writer enlarged the file meanwhile */
         rc = mdb_env_set_mapsize(env, 0);
         rc = rc ? rc : mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
     }
     return rc;
 }
 
-/* The lock file is opened here, and stays open: POSIX locks of a process end with the first descriptor that is closed.
- */
+/* Opens the lock file and keeps it open: POSIX locks of a process end when any descriptor of the file is closed. */
 static int open_lock(const struct weir_lmdb_request *request, const char *path, struct weir_err *err)
 {
     char lock[PATH_MAX];
@@ -38,8 +37,8 @@ static int open_lock(const struct weir_lmdb_request *request, const char *path, 
     return weir_output_private(lock, O_RDWR | O_CREAT, (mode_t)request->mode, err);
 }
 
-/* liblmdb opens PATH and PATH-lock by name, follows links and overwrites what it finds at the second. So it gets a
- * folder of its own, where these names lead to the file and to the descriptor that was checked. */
+/* liblmdb opens PATH and PATH-lock by name, follows links and overwrites the contents of the second. So it gets its own
+ * folder, where these names lead to the file and to the checked descriptor. */
 static int open_through(MDB_env *env, const char *path, int lock)
 {
     char folder[PATH_MAX], data[PATH_MAX + 8], beside[PATH_MAX + 8], to[32];
@@ -81,7 +80,7 @@ static struct weir_lmdb_reply describe(int rc, MDB_env *env, MDB_txn *txn, const
         return reply;
     }
     mdb_env_info(env, &info);
-    reply.is_locked = info.me_numreaders > 0; /* on a read-only file system liblmdb does without */
+    reply.is_locked = info.me_numreaders > 0; /* liblmdb works without a lock on a read-only file system */
     reply.transaction = mdb_txn_id(txn);
     return reply;
 }
@@ -94,8 +93,8 @@ static void serve(int fd, const struct weir_lmdb_request *request, const char *p
     struct weir_err err = WEIR_ERR_NONE;
     int rc = open_and_begin(request, path, &env, &txn, &err);
     struct weir_lmdb_reply reply = describe(rc, env, txn, &err);
-    /* Killed it would leave its entry in the table of readers, which keeps writers from reusing pages. From here on it
-     * only waits for its socket, whose end it notices. */
+    /* Killed, it would leave its entry in the reader table, which keeps writers from reusing pages. From here on it
+     * only waits for its socket, and notices its end. */
     prctl(PR_SET_PDEATHSIG, 0);
     while (weir_helper_send(fd, &reply, sizeof reply) && weir_helper_receive(fd, &order, 1, -1) &&
            order == WEIR_LMDB_RENEW) {

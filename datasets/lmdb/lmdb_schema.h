@@ -1,4 +1,4 @@
-/* lmdb_schema.h: the keys of a dataset in LMDB (docs/formats.md, "LMDB"), and the two of them that are JSON. */
+/* lmdb_schema.h: the keys of a dataset in LMDB (docs/formats.md, "LMDB"), and its two JSON values. */
 #ifndef WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 #define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum { WEIR_LMDB_JSON_MAX = 1 << 20 };
-/* Kinds of frames that the schema has. */
+/* Supported frame kinds. */
 enum { WEIR_LMDB_HOLDS = WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH };
 
 struct weir_lmdb_camera {
@@ -32,12 +32,12 @@ struct weir_lmdb_schema {
     struct weir_lmdb_camera cameras[WEIR_CAMERAS_MAX];
     struct weir_lmdb_numbers qpos, action;
     bool is_bgr;
-    int64_t episodes; /* that it should have; negative = it does not say */
+    int64_t episodes; /* expected number; negative = unknown */
 };
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
-/* Of the key "e00000007/episode": the number of steps; negative = it does not say. add (may be NULL) is called for
- * every text: those of "texts", and "weir_source" for the name. */
+/* Parses the key "e00000007/episode". *steps is negative when unknown. Calls add (may be NULL) for every text in
+ * "texts", and with "weir_source" for the name. */
 struct weir_lmdb_texts {
     int (*add)(void *user, const char *key, const char *value, size_t length, struct weir_err *err);
     void *user;
@@ -56,11 +56,11 @@ enum weir_lmdb_key_kind {
 struct weir_lmdb_key {
     enum weir_lmdb_key_kind kind;
     uint32_t episode, t;
-    const uint8_t *camera; /* its name, not terminated */
+    const uint8_t *camera; /* not zero-terminated */
     size_t camera_length;
 };
 
-/* key is lent, and with it camera. */
+/* The result's camera points into key. */
 struct weir_lmdb_key weir_lmdb_key_parse(const uint8_t *key, size_t length);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "/NAME" of a camera; "/depth/NAME" is there for those of depth, too. */
+/* Finds the camera of "/NAME", or, for depth cameras, of "/depth/NAME". */
 static int find_camera(const struct weir_lmdb_store *store, const char *path)
 {
     path += *path == '/';
@@ -17,7 +17,7 @@ static int find_camera(const struct weir_lmdb_store *store, const char *path)
     return -1;
 }
 
-/* Where the numbers of "/qpos" and "/action" are; NULL for other paths. */
+/* Locates the numbers of "/qpos" and "/action"; NULL for other paths. */
 static const struct weir_frame_extent *find_numbers(const struct weir_lmdb_store *store, const char *path,
                                                     const struct weir_lmdb_numbers **numbers)
 {
@@ -46,7 +46,7 @@ static bool is_group(struct weir_store *opened, const char *path)
     return strcmp(path, "/") == 0;
 }
 
-/* The cameras, in the order of the dataset that they came from. */
+/* Lists the cameras in the order of the converted dataset. */
 static int list(struct weir_store *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct weir_lmdb_store *store = lmdb_of(opened);
@@ -131,7 +131,7 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     const struct weir_lmdb_store *store = lmdb_of(opened);
     int c = find_camera(store, path);
     if (c < 0)
-        return shape(opened, path, found, err); /* whoever asked refuses the shape of numbers */
+        return shape(opened, path, found, err); /* the caller refuses the shape of numbers */
     const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
     uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);

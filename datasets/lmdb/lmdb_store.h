@@ -1,4 +1,4 @@
-/* lmdb_store.h: the episodes of an LMDB file, gathered from its keys, and one of them as a store (store.h). */
+/* lmdb_store.h: the episodes of an LMDB file, collected from its keys, and one episode as a store. */
 #ifndef WEIR_DATASETS_LMDB_LMDB_STORE_H
 #define WEIR_DATASETS_LMDB_LMDB_STORE_H
 
@@ -14,10 +14,10 @@ struct weir_lmdb_frames {
 
 struct weir_lmdb_episode {
     uint32_t number;
-    struct weir_lmdb_frames *cameras;            /* of each camera of the schema */
-    struct weir_frame_extent qpos, action, json; /* length 0: not there */
-    struct weir_err why;                         /* set: what is wrong with its keys */
-    char unlisted[WEIR_NAME_MAX];                /* the first camera that has frames and is not in the schema; or "" */
+    struct weir_lmdb_frames *cameras;            /* per camera of the schema */
+    struct weir_frame_extent qpos, action, json; /* length 0: missing */
+    struct weir_err why;                         /* error in its keys, if any */
+    char unlisted[WEIR_NAME_MAX];                /* the first camera with frames that the schema lacks; or "" */
 };
 
 struct weir_lmdb_episodes {
@@ -26,7 +26,7 @@ struct weir_lmdb_episodes {
     int n, capacity;
 };
 
-/* Walks over all keys. 0, or a negative code with err. weir_lmdb_episodes_free in either case. */
+/* Walks all keys. 0, or a negative code with err; call weir_lmdb_episodes_free in either case. */
 int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct weir_lmdb_state *state,
                             const struct weir_raw_file *file, struct weir_err *err);
 void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes);
@@ -38,11 +38,10 @@ struct weir_lmdb_store {
     const struct weir_raw_file *file;
 };
 
-/* weir_lmdb_episode_parse of its key "episode"; without one there are neither steps nor texts. */
+/* Parses the episode's key "episode"; without it, there are no steps and no texts. */
 int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
                            struct weir_err *err);
-/* Checks what is not looked at while keys are gathered: the steps that the episode should have, values that are
- * pickles. */
+/* Checks what collecting the keys does not: the expected number of steps, and values that are pickles. */
 int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err);
 
 extern const struct weir_store_ops weir_store_lmdb;

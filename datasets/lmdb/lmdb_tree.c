@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Offsets in a page, and in the meta page behind its header (MDB_page, MDB_meta, MDB_db, MDB_node). */
+/* Offsets in a page, and in a meta page after its header (MDB_page, MDB_meta, MDB_db, MDB_node). */
 enum {
     PAGE_FLAGS = 10,
     PAGE_LOWER = 12,
@@ -26,7 +26,7 @@ enum {
     NODE_FLAGS = 4,
     NODE_KEY_BYTES = 6,
     NODE_HEADER = 8,
-    NODE_PAGE_BYTES = 6, /* of a branch: the number of its page is where a leaf has length and flags */
+    NODE_PAGE_BYTES = 6, /* in a branch node the page number takes the place of length and flags */
 };
 enum { P_BRANCH = 1, P_LEAF = 2, P_META = 8, P_LEAF2 = 0x20 };
 enum { F_BIGDATA = 1, F_SUBDATA = 2, F_DUPDATA = 4, MDB_DUPSORT = 4 };
@@ -110,7 +110,7 @@ const struct weir_lmdb_state *weir_lmdb_newest(const struct weir_lmdb_state stat
 
 /* ---- the tree ---- */
 
-/* A page on the way from the root to where the walk is. */
+/* A page on the path from the root to the current node. */
 struct level {
     uint64_t number;
     unsigned node, nodes;
@@ -120,16 +120,16 @@ struct level {
 struct walk {
     const struct weir_lmdb_state *state;
     const struct weir_raw_file *file;
-    uint64_t pages; /* that the file has, as far as the database uses them */
-    uint8_t *used;  /* a bit a page */
+    uint64_t pages; /* in the file, as far as the database uses them */
+    uint8_t *used;  /* one bit per page */
     struct level levels[WEIR_LMDB_DEPTH_MAX];
-    uint8_t *buffer; /* of the levels */
+    uint8_t *buffer; /* pages of all levels */
     uint8_t last_key[WEIR_LMDB_KEY_MAX];
     size_t last_length;
     uint64_t entries;
 };
 
-/* False when one of them was used already, or is not there. */
+/* Marks pages as used; false if one is missing or already used. */
 static bool use_pages(struct walk *w, uint64_t first, uint64_t n)
 {
     if (first < 2 || first >= w->pages || n > w->pages - first)
@@ -143,7 +143,7 @@ static bool use_pages(struct walk *w, uint64_t first, uint64_t n)
     return true;
 }
 
-/* Node i of a page, within it with its key; NULL when it is not. */
+/* Returns node i of a page; NULL if the node or its key exceeds the page. */
 static const uint8_t *node_at(const struct walk *w, const struct level *level, unsigned i)
 {
     unsigned at = little16(level->page + PAGE_HEADER + 2 * (size_t)i), upper = little16(level->page + PAGE_UPPER);
@@ -186,7 +186,7 @@ static bool is_next_key(struct walk *w, const uint8_t *key, size_t length)
     return fine;
 }
 
-/* The value of a leaf's node: behind its key, or in overflow pages. */
+/* Locates the value of a leaf node: after its key, or in overflow pages. */
 static int find_value(struct walk *w, const struct level *level, const uint8_t *node, struct weir_lmdb_entry *entry,
                       struct weir_err *err)
 {
@@ -282,7 +282,7 @@ int weir_lmdb_walk(const struct weir_lmdb_state *state, const struct weir_raw_fi
         return weir_err_set(err, -ENOMEM, "out of memory");
     w->state = state;
     w->file = file;
-    w->pages = file->size_bytes / state->page_bytes; /* the file may lack free pages at its end */
+    w->pages = file->size_bytes / state->page_bytes; /* free pages at the end may be missing */
     if (state->last_page < w->pages)
         w->pages = state->last_page + 1;
     w->used = calloc((size_t)(w->pages / 8 + 1), 1);

@@ -1,6 +1,6 @@
-/* LMDB by the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps what a transaction has written in
- * memory, so an episode takes several; its key "episode" comes with the last of them, and an episode without it is not
- * complete. */
+/* LMDB with the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps a transaction's data in memory,
+ * so an episode takes several transactions. The key "episode" is in the last of them; an episode without it is
+ * incomplete. */
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/writer.h"
 
@@ -19,20 +19,20 @@
 #include <unistd.h>
 
 enum { KEY_ROOM = 128 };
-/* Values take up to twice their size in pages, and the tree some more. */
+/* Values take up to twice their size in pages, plus the tree. */
 static const size_t TRANSACTION_BYTES = (size_t)32 << 20, MAP_SPARE_BYTES = (size_t)256 << 20;
 
 struct writer {
     struct weir_copy copy;
     char *folder;
     MDB_env *env;
-    MDB_txn *txn; /* NULL = none is open */
+    MDB_txn *txn; /* NULL = none open */
     MDB_dbi dbi;
-    size_t pending; /* bytes that it holds */
+    size_t pending; /* bytes in the transaction */
     struct weir_copy_episode episode;
 };
 
-/* rc is liblmdb's: an errno, or a negative number of its own. */
+/* rc: an errno, or a negative code of liblmdb. */
 static int failed(const struct writer *w, int rc, struct weir_err *err)
 {
     char at[64] = "";
@@ -63,7 +63,7 @@ static int begin_transaction(struct writer *w, struct weir_err *err)
     return rc ? failed(w, rc, err) : 0;
 }
 
-/* What was put is on the storage afterwards. */
+/* On return the data is on the storage. */
 static int commit(struct writer *w, struct weir_err *err)
 {
     int rc = w->txn ? mdb_txn_commit(w->txn) : 0;
@@ -77,14 +77,14 @@ static int put(struct writer *w, const char *key, const void *bytes, size_t leng
     int rc = begin_transaction(w, err);
     if (rc < 0)
         return rc;
-    int put = mdb_put(w->txn, w->dbi, &name, &value, MDB_APPEND); /* fills pages; works behind the last key only */
+    int put = mdb_put(w->txn, w->dbi, &name, &value, MDB_APPEND); /* fills pages; requires ascending keys */
     if (put == MDB_KEYEXIST)
         put = mdb_put(w->txn, w->dbi, &name, &value, 0);
     w->pending += length;
     return put ? failed(w, put, err) : 0;
 }
 
-/* The map is an upper bound of the file's size, and can only grow between transactions. */
+/* The map limits the file's size, and can only grow between transactions. */
 static int grow_map(struct writer *w, size_t more, struct weir_err *err)
 {
     MDB_envinfo info;
@@ -138,7 +138,7 @@ static void put_episode(const struct writer *w, struct weir_json *json)
     weir_json_text(json, "name", w->episode.name);
     weir_json_object(json, "texts");
     for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* of the copy that was copied */
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* from an earlier copy */
             weir_json_text(json, w->episode.texts[i].key, w->episode.texts[i].value);
     weir_json_end(json, '}');
     weir_json_end(json, '}');
@@ -157,7 +157,7 @@ static int json_of(const struct writer *w, void (*write)(const struct writer *w,
     return fclose(out) == 0 ? 0 : weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
 }
 
-/* ---- what an interrupted copy left ---- */
+/* ---- resuming ---- */
 
 static int ignore(void *user, const struct weir_lmdb_entry *entry, struct weir_err *err)
 {
@@ -167,7 +167,7 @@ static int ignore(void *user, const struct weir_lmdb_entry *entry, struct weir_e
     return 0;
 }
 
-/* liblmdb trusts a file that is there: one that was cut off by a power failure is begun anew. */
+/* liblmdb trusts an existing file: one that a power failure truncated is started over. */
 static void remove_damaged(const char *path)
 {
     struct weir_err ignored = WEIR_ERR_NONE;
@@ -191,7 +191,7 @@ static bool is_there(struct writer *w, const char *key, MDB_val *value)
     return mdb_get(w->txn, w->dbi, &name, value) == 0;
 }
 
-/* Removes all keys from this one on: those of an episode that was not written to its end. */
+/* Removes all keys from this one on: those of an incomplete episode. */
 static int remove_from(struct writer *w, const char *key, struct weir_err *err)
 {
     MDB_cursor *cursor;
@@ -308,7 +308,7 @@ static void abandon(void **writer)
     drop((struct writer **)writer);
 }
 
-/* lock.mdb is of those who have the file open. */
+/* lock.mdb belongs to processes that have the file open. */
 static int finish(void **writer, struct weir_err *err)
 {
     struct writer *w = *writer;
@@ -336,7 +336,7 @@ static int begin(void *writer, const struct weir_copy_episode *episode, struct w
     return 0;
 }
 
-/* Ends the transaction when it would hold too much with so many bytes more. */
+/* Ends the transaction if so many bytes more would exceed its limit. */
 static int make_room(struct writer *w, size_t bytes, struct weir_err *err)
 {
     int rc = w->txn && w->pending + bytes > TRANSACTION_BYTES ? commit(w, err) : 0;

@@ -11,8 +11,8 @@ struct walk {
     const struct weir_byte_source *source;
     struct weir_example *example;
     uint64_t end;                   /* of the record */
-    uint64_t window_at, window_end; /* of the file */
-    uint64_t integers;              /* of packed lists so far: each of their bytes is looked at */
+    uint64_t window_at, window_end; /* range of the file */
+    uint64_t integers;              /* of packed lists so far, each byte of which is examined */
     const char *reason;
     uint8_t window[WINDOW];
 };
@@ -23,7 +23,7 @@ static int bad(struct walk *walk, const char *reason)
     return -EBADMSG;
 }
 
-/* A byte of the record. */
+/* Reads one byte of the record. */
 static int byte_at(struct walk *walk, uint64_t at, uint8_t *byte)
 {
     if (at < walk->window_at || at >= walk->window_end) {
@@ -57,10 +57,10 @@ static int varint(struct walk *walk, uint64_t *at, uint64_t end, uint64_t *value
 
 struct field {
     unsigned number, wire;
-    uint64_t begin, end; /* of its content */
+    uint64_t begin, end; /* of its contents */
 };
 
-/* The next field before end; 1, 0 when there is none, or negative. */
+/* Parses the next field before end. 1; 0 at the end; or negative. */
 static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct field *field)
 {
     uint64_t key, length = 0;
@@ -70,7 +70,7 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
     if (rc < 0)
         return rc;
     *field = (struct field){.number = (unsigned)(key >> 3 & 0x1FFFFFFF), .wire = key & 7, .begin = *at};
-    if (field->number == 0) /* a hole of the file, or zeros: nothing behind it can be right */
+    if (field->number == 0) /* a hole in the file, or zeros: the rest is invalid */
         return bad(walk, "it is no message of protocol buffers");
     switch (field->wire) {
     case WIRE_VARINT:
@@ -230,7 +230,7 @@ static int walk_entry(struct walk *walk, uint64_t at, uint64_t end)
     return rc;
 }
 
-/* Fields 1 of a message, each walked over by inner. */
+/* Walks all fields 1 of a message by inner. */
 static int walk_message(struct walk *walk, uint64_t at, uint64_t end,
                         int (*inner)(struct walk *walk, uint64_t at, uint64_t end))
 {
@@ -287,7 +287,7 @@ void weir_example_free(struct weir_example *example)
     *example = (struct weir_example){0};
 }
 
-/* The last one of a name counts, as in a map. */
+/* The last feature of a name counts, as in a map. */
 const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name)
 {
     for (int i = example->n - 1; i >= 0; i--)

@@ -1,11 +1,11 @@
-/* example.h: walks over a tf.train.Example where it lies in a file, without reading the bytes of its images.
+/* example.h: walks a tf.train.Example in a file without reading the bytes of its images.
  *
- * The message (tensorflow/core/example/example.proto, feature.proto), in protocol buffers' wire format: Example has one
- * Features (field 1); Features is a map, an entry of which has a name (1) and a Feature (2); that is a BytesList (1), a
- * FloatList (2) or an Int64List (3), whose values are its field 1: bytes one by one, numbers packed or one by one. A
- * message may come in pieces, which are put together; unknown fields are passed over.
+ * The message (tensorflow/core/example/example.proto, feature.proto) in protocol buffers' wire format: Example has one
+ * Features (field 1). Features is a map, whose entries have a name (1) and a Feature (2). A Feature is a BytesList (1),
+ * a FloatList (2) or an Int64List (3), with its values in field 1: bytes one by one, numbers packed or one by one. A
+ * message may come in pieces, which are merged; unknown fields are ignored.
  *
- * All of it is hostile: nothing outside [begin, end) is read, and what is allocated is bounded by the bytes there. */
+ * Every byte is hostile: nothing outside [begin, end) is read, and the bytes there bound allocations. */
 #ifndef WEIR_DATASETS_TFRECORD_EXAMPLE_H
 #define WEIR_DATASETS_TFRECORD_EXAMPLE_H
 
@@ -22,10 +22,10 @@ struct weir_byte_range {
 };
 
 struct weir_feature {
-    char name[WEIR_FEATURE_NAME_MAX]; /* cut when it is longer */
+    char name[WEIR_FEATURE_NAME_MAX]; /* truncated if longer */
     enum weir_feature_kind kind;
-    uint64_t n;                     /* values */
-    struct weir_byte_range *ranges; /* bytes: of each value; numbers: of each run of them, packed or a single one */
+    uint64_t n;                     /* number of values */
+    struct weir_byte_range *ranges; /* bytes: one range per value; numbers: one per run, packed or single */
     size_t n_ranges, capacity;
 };
 
@@ -40,15 +40,15 @@ struct weir_byte_source {
     void *user;
 };
 
-/* 0; -EBADMSG with *reason (static text) for what is no Example; -ENOMEM; or what read returned. */
+/* 0; -EBADMSG with *reason (static text) for another message; -ENOMEM; or an error of reading. */
 int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
                       const char **reason);
 void weir_example_free(struct weir_example *example);
 const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name);
 
-/* All values of a FloatList, feature->n of them. 0, or a negative code. */
+/* Reads all feature->n values of a FloatList. 0, or a negative code. */
 int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values);
-/* The same of an Int64List. */
+/* The same for an Int64List. */
 int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { BYTES_MAX = 4 << 20, DEPTH_MAX = 32, RANK_MAX = 16 };
 
-/* What is said about a feature more than WEIR_FEATURES_MAX is not kept: no record that is read has so many. */
+/* Features over WEIR_FEATURES_MAX are dropped: no readable record has so many. */
 static struct weir_stated_feature *add(struct weir_stated_features *stated, const char *name)
 {
     if (stated->n == WEIR_FEATURES_MAX || !stated->features)
@@ -28,7 +28,7 @@ static struct weir_stated_feature *add(struct weir_stated_features *stated, cons
     return feature;
 }
 
-/* "7" as protocol buffers' JSON has 64-bit numbers, or 7; 0 where it is not known: "-1", or nonsense. */
+/* Parses "7", as protocol buffers write 64-bit numbers in JSON, or 7; 0 when unknown: "-1", or malformed. */
 static uint64_t dimension(const json_t *value)
 {
     long long n = json_is_string(value) ? strtoll(json_string_value(value), NULL, 10) : json_integer_value(value);
@@ -38,7 +38,7 @@ static uint64_t dimension(const json_t *value)
 static uint64_t product(const json_t *tensor)
 {
     const json_t *dimensions = json_object_get(json_object_get(tensor, "shape"), "dimensions");
-    size_t rank = json_array_size(dimensions); /* 0 where there are none: a scalar */
+    size_t rank = json_array_size(dimensions); /* 0: a scalar */
     uint64_t values = rank <= RANK_MAX;
     for (size_t i = 0; i < rank && values > 0; i++)
         if (__builtin_mul_overflow(values, dimension(json_array_get(dimensions, i)), &values))
@@ -85,11 +85,11 @@ static int take_members(struct weir_stated_features *stated, const char *name, c
     return rc;
 }
 
-/* Features nest: a dictionary puts names together, a sequence or data set has the steps of what is below it. */
+/* Features nest: a dictionary joins names; a sequence or data set contributes steps. */
 static int take_node(struct weir_stated_features *stated, const char *name, const json_t *node, int depth)
 {
     if (depth > DEPTH_MAX || strlen(name) >= WEIR_FEATURE_NAME_MAX)
-        return 0; /* no record's feature is called so */
+        return 0; /* no record has this name */
     const json_t *members = json_object_get(json_object_get(node, "featuresDict"), "features");
     const json_t *inner = json_object_get(json_object_get(node, "sequence"), "feature");
     if (json_is_object(members))

@@ -1,5 +1,5 @@
-/* features.h: what features.json, which tensorflow_datasets writes beside the TFRecord files of a dataset, says about
- * their features: a record has values without a shape. */
+/* features.h: reads features.json, which tensorflow_datasets writes beside TFRecord files: the shapes of features,
+ * which records lack. */
 #ifndef WEIR_DATASETS_TFRECORD_FEATURES_H
 #define WEIR_DATASETS_TFRECORD_FEATURES_H
 
@@ -8,11 +8,11 @@
 
 enum weir_stated_kind { WEIR_STATED_NUMBERS, WEIR_STATED_IMAGE, WEIR_STATED_TEXT, WEIR_STATED_OTHER };
 
-/* One feature as features.json has it. */
+/* A feature of features.json. */
 struct weir_stated_feature {
     char name[WEIR_FEATURE_NAME_MAX]; /* as in a record: "steps/observation/state" */
     enum weir_stated_kind kind;
-    uint64_t values; /* numbers: of one step, the product of its shape; 0 = not known */
+    uint64_t values; /* numbers per step, the product of the shape; 0 = unknown */
 };
 
 struct weir_stated_features {
@@ -20,13 +20,13 @@ struct weir_stated_features {
     int n;
 };
 
-/* Parses the text of a features.json (n bytes, hostile). -EBADMSG with err, which begins with the file's name: it is no
- * JSON, or of another structure. */
+/* Parses the text of a features.json (n bytes, hostile). -EBADMSG, with err beginning with the file's name, for
+ * malformed JSON or another structure. */
 int weir_stated_parse(struct weir_stated_features *stated, const char *text, size_t n, struct weir_err *err);
-/* Of the file features.json in the folder of this path; without one there are none, and that is fine. */
+/* Reads features.json in the folder of this path; a missing file gives no features and no error. */
 int weir_stated_read(struct weir_stated_features *stated, const char *beside, struct weir_err *err);
 void weir_stated_free(struct weir_stated_features *stated);
-/* NULL: it says nothing about it. */
+/* Returns NULL for unlisted features. */
 const struct weir_stated_feature *weir_stated_find(const struct weir_stated_features *stated, const char *name);
 
 #endif

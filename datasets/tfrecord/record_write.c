@@ -32,7 +32,7 @@ static uint64_t varint_bytes(uint64_t value)
     return n;
 }
 
-/* A field of wire type 2, with what is in front of it; its number is below 16. */
+/* Size of a field of wire type 2 with its head; field numbers are below 16. */
 static uint64_t field_bytes(uint64_t content)
 {
     return 1 + varint_bytes(content) + content;
@@ -106,7 +106,7 @@ static int put_varint(struct weir_record_writer *w, uint64_t value)
     return put(w, bytes, n);
 }
 
-/* What is in front of so many bytes of a field of wire type 2. */
+/* Writes the head of a field of wire type 2. */
 static int put_head(struct weir_record_writer *w, unsigned number, uint64_t content)
 {
     int rc = put_varint(w, (uint64_t)number << 3 | 2);

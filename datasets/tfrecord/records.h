@@ -1,5 +1,5 @@
-/* records.h: the records of a TFRecord file. One is its length (8 bytes, little-endian), the masked CRC-32C of these,
- * so many bytes, and the masked CRC-32C of those (tensorflow/core/lib/io/record_writer.h). */
+/* records.h: the records of a TFRecord file: length (8 bytes, little-endian), its masked CRC-32C, data, the data's
+ * masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
 #ifndef WEIR_DATASETS_TFRECORD_RECORDS_H
 #define WEIR_DATASETS_TFRECORD_RECORDS_H
 
@@ -10,18 +10,18 @@ enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
 
 /* free(at), free(bytes). */
 struct weir_records {
-    uint64_t *at; /* of their data in the file */
+    uint64_t *at; /* file offsets of the data */
     uint64_t *bytes;
     int n, capacity;
 };
 
-/* Finds all of a file's records, and checks the checksums of their lengths: a few bytes of each are read. After an
- * error records has those before it. */
+/* Locates all records of a file and verifies the checksums of their lengths, reading a few bytes of each. After an
+ * error, records has those before it. */
 int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
                       struct weir_err *err);
 void weir_records_free(struct weir_records *records);
 
-/* Reads the data of record i and compares its checksum. 1: it is right, 0: it is not; or what read returned. buffer: of
+/* Reads the data of record i and compares its checksum. 1: equal, 0: different; or an error of reading. buffer:
  * WEIR_RECORD_BUFFER bytes, overwritten. */
 enum { WEIR_RECORD_BUFFER = 1 << 20 };
 int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,

@@ -17,22 +17,22 @@ static const struct weir_feature *find(struct weir_store *store, const char *pat
     return weir_example_find(&s->example, path + (*path == '/'));
 }
 
-/* A record does not say which of its bytes are texts. No image begins as one: the first byte of a JPEG or PNG is not
- * UTF-8, and those of a damaged one, zeros or the like, are no text either. */
+/* Records do not mark texts. No image begins like one: the first byte of a JPEG or PNG is not UTF-8, and damaged
+ * images, zeros or the like, are not texts either. */
 static bool looks_like_text(const uint8_t *bytes, size_t n, bool whole)
 {
     uint32_t code;
     for (size_t at = 0, length; at < n; at += length) {
         length = weir_utf8_next((const char *)bytes + at, n - at, &code);
         if (length == 0)
-            return !whole && n - at < 4 && at > 0; /* a character may be cut off */
+            return !whole && n - at < 4 && at > 0; /* a character may be truncated */
         if (code < ' ' && code != '\n' && code != '\t' && code != '\r')
             return false;
     }
     return true;
 }
 
-/* As features.json has it; else by the first value that has any bytes. */
+/* Decides by features.json, or else by the first non-empty value. */
 static bool is_text(const struct weir_rlds_store *s, const struct weir_feature *feature)
 {
     uint8_t bytes[64];
@@ -54,7 +54,7 @@ static bool has(struct weir_store *store, const char *path)
     return find(store, path) != NULL;
 }
 
-/* Whether the feature lies below the group, and the part of its name that follows. */
+/* Returns the rest of the feature's name if it lies below the group; else NULL. */
 static const char *below(const struct weir_feature *feature, const char *group)
 {
     group += *group == '/';
@@ -106,8 +106,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     return 0;
 }
 
-/* A disagreement of features.json with what is there: either may be wrong, and rows would be cut in the wrong places.
- */
+/* Refuses features whose values disagree with features.json: rows might be cut in the wrong places. */
 static int check_stated(const struct weir_rlds_store *s, const struct weir_feature *feature, const char *path,
                         struct weir_err *err)
 {
@@ -122,7 +121,7 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
         path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
 }
 
-/* Images are one a step, or one more or fewer, which is for the builder to refuse; or several a step. */
+/* One image per step, or several per step. The builder refuses other numbers. */
 static void bytes_shape(const struct weir_rlds_store *s, const struct weir_feature *feature,
                         struct weir_array_shape *found)
 {
@@ -134,7 +133,7 @@ static void bytes_shape(const struct weir_rlds_store *s, const struct weir_featu
     found->type_bytes = sizeof(struct weir_byte_range);
 }
 
-/* Numbers are flat in the file: rows of equal length, one a step. */
+/* Numbers are flat in the file: rows of equal length, one per step. */
 static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
@@ -205,7 +204,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     const struct weir_feature *feature = find(store, path);
     int rc = shape(store, path, found, err);
     if (rc < 0 || found->element != WEIR_ELEMENT_VLEN_BYTES || found->rank != 1)
-        return rc; /* whoever asked refuses the shape */
+        return rc; /* the caller refuses the shape */
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)feature->n + 1, sizeof *map->extents);
     if (!map->extents)
@@ -244,11 +243,11 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     return weir_episode_add_text(episode, key ? key : feature->name, value, n, err);
 }
 
-/* Not by way of the texts: what is no text, and of any length, is an error here. */
+/* Separate from the texts: here another type, or any other value, is an error. */
 static int read_color(const struct weir_rlds_store *s, struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_feature *feature = weir_example_find(&s->example, COLOR);
-    char value[17] = ""; /* longer than what is known */
+    char value[17] = ""; /* longer than valid values */
     if (!feature)
         return 0;
     bool texts = feature->kind == WEIR_FEATURE_BYTES && feature->n > 0;
@@ -261,7 +260,7 @@ static int read_color(const struct weir_rlds_store *s, struct weir_episode *epis
     return weir_color_parse(COLOR, texts ? value : NULL, &episode->is_bgr, err);
 }
 
-/* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
+/* Adds texts in name order, because the file's order is arbitrary. For a text in every step, adds the first step's. */
 static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;

@@ -16,7 +16,7 @@ struct weir_rlds_store {
 
 extern const struct weir_store_ops weir_store_rlds;
 
-/* Every step has an is_first; where a dataset does without, its images tell. 0: neither is there. */
+/* Returns the number of steps, by is_first or, without it, by the images. 0: neither exists. */
 uint64_t weir_rlds_steps(const struct weir_example *example);
 
 #endif

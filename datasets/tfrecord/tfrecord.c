@@ -1,5 +1,5 @@
-/* TFRecord files of tf.train.Example, one episode a record. Checksums of lengths are checked when a file is opened,
- * those of data by `weir verify`. */
+/* TFRecord files of tf.train.Example, one episode per record. Opening verifies the checksums of lengths; `weir verify`
+ * verifies those of data. */
 #include "base/shortage.h"
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/dataset_ops.h"
@@ -16,7 +16,7 @@
 
 /* ---- episodes ---- */
 
-/* What the records of one file are read with. */
+/* State for reading the records of one file. */
 struct reading {
     struct weir_records records;
     struct weir_byte_source source;
@@ -111,14 +111,14 @@ static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged,
     return rc;
 }
 
-/* "NAME.tfrecord", and shards of it: "NAME-train.tfrecord-00000-of-00001". */
+/* "NAME.tfrecord", or shards: "NAME-train.tfrecord-00000-of-00001". */
 static bool is_tfrecord(const char *name)
 {
     const char *at = strstr(name, ".tfrecord");
     return at && (at[9] == '\0' || at[9] == '-' || strcmp(at + 9, ".gz") == 0);
 }
 
-/* As tensorflow_datasets names shards: NAME-SPLIT.tfrecord-00000-of-00001. */
+/* tensorflow_datasets names shards NAME-SPLIT.tfrecord-00000-of-00001. */
 static const char *split_of(const char *name, size_t *length)
 {
     const char *end = strstr(name, ".tfrecord"), *dash = NULL;

@@ -1,4 +1,4 @@
-/* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
+/* Writes the JSON files that tensorflow_datasets keeps beside TFRecord files. */
 #include "base/files.h"
 #include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"
@@ -54,7 +54,7 @@ static int out_of_memory(const char *folder, struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "%s: out of memory", folder);
 }
 
-/* Complete and on the storage, in place of one that may be there. */
+/* Replaces a file by a complete one that is on the storage. */
 static int replace_file(const char *folder, const char *name, const char *text, size_t n, struct weir_err *err)
 {
     char *path = NULL, *aside = NULL;
@@ -62,7 +62,7 @@ static int replace_file(const char *folder, const char *name, const char *text, 
     if (asprintf(&path, "%s/%s", folder, name) < 0 || asprintf(&aside, "%s/.%s", folder, name) < 0)
         rc = out_of_memory(folder, err);
     if (rc == 0)
-        unlink(aside); /* of an interrupted call; a link would be followed */
+        unlink(aside); /* left by an interrupted call; a link would be followed */
     FILE *file = rc == 0 ? fopen(aside, "wxe") : NULL;
     bool fine = file && fwrite(text, 1, n, file) == n;
     fine = (!file || fclose(file) == 0) && fine;
@@ -77,7 +77,6 @@ static int replace_file(const char *folder, const char *name, const char *text, 
     return rc;
 }
 
-/* A document in memory. */
 struct document {
     struct weir_json json;
     FILE *file;
@@ -115,7 +114,7 @@ static void put_class(struct weir_json *json, const char *name)
     weir_json_text(json, "pythonClassName", text);
 }
 
-/* 64-bit numbers are texts, as protocol buffers' JSON has them. */
+/* Protocol buffers' JSON has 64-bit numbers as texts. */
 static void put_shape(struct weir_json *json, const int *dimensions, int rank)
 {
     weir_json_object(json, "shape");
@@ -175,7 +174,7 @@ static void end_dictionary(struct weir_json *json, const char *name)
         weir_json_end(json, '}');
 }
 
-/* Those of this group, one level deep: "steps/observation/note" stays out of "steps/". */
+/* Writes the texts of this group, one level deep: "steps/observation/note" is not in "steps/". */
 static void put_texts(struct weir_json *json, const char *group, const struct weir_tfw_texts *texts)
 {
     size_t n = strlen(group);

@@ -1,5 +1,5 @@
-/* TFRecord of tf.train.Example, as RLDS stores episodes: a folder with one file, a record an episode, and
- * features.json. */
+/* TFRecord of tf.train.Example in RLDS's structure: a folder with one file, one record per episode, and features.json.
+ */
 #include "base/files.h"
 #include "base/spool.h"
 #include "datasets/chunks/chunk_grid.h"
@@ -16,31 +16,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DATASET "episodes" /* as tensorflow_datasets calls it */
+#define DATASET "episodes" /* tensorflow_datasets' name of the dataset */
 #define SPLIT   "train"
 #define SOURCE  "episode_metadata/weir_source" /* the episode's file */
-#define COLOR   "episode_metadata/weir_color"  /* "bgr": red and blue of the frames are swapped */
+#define COLOR   "episode_metadata/weir_color"  /* "bgr": red and blue are swapped */
 
 enum { LISTS_MAX = 512 };
-static const uint64_t RECORD_MAX = INT32_MAX; /* protocol buffers take no larger message */
+static const uint64_t RECORD_MAX = INT32_MAX; /* limit of protocol buffers */
 
 struct writer {
     struct weir_copy copy;
     char *folder, *path;
     int fd;
     uint64_t file_bytes; /* up to the end of the last complete record */
-    int episodes;        /* complete ones */
+    int episodes;        /* complete */
     struct weir_tfw_texts texts;
-    /* the episode */
+    /* being written */
     struct weir_copy_episode episode;
     struct weir_spool spool; /* its frames, camera by camera */
-    int64_t *flags;          /* steps each of is_first and is_last */
-    struct weir_list *lists; /* of its features */
+    int64_t *flags;          /* is_first and is_last, steps each */
+    struct weir_list *lists; /* one per feature */
     int n;
     struct weir_record_writer record;
 };
 
-/* ---- which features ---- */
+/* ---- features ---- */
 
 static struct weir_list *add(struct writer *w, enum weir_list_kind kind, uint64_t n, const char *name)
 {
@@ -70,7 +70,7 @@ static void add_text(struct writer *w, const char *name, const char *value)
     add(w, WEIR_LIST_TEXTS, each ? (uint64_t)w->episode.steps : 1, name)->text = value;
 }
 
-/* A feature that other episodes have is there with an empty text: readers of tensorflow_datasets want all of them. */
+/* Returns an empty text for features of other episodes: readers of tensorflow_datasets require all features. */
 static const char *text_of(const struct writer *w, const char *feature)
 {
     char name[WEIR_TFW_NAME_MAX];
@@ -126,7 +126,7 @@ static void drop(struct writer **writer)
     *writer = NULL;
 }
 
-/* Only the last record can be half of one: those before it were on the storage before it was begun. */
+/* Only the last record can be partial: those before it were on the storage when it was begun. */
 static int find_complete(struct writer *w, int *complete, struct weir_err *err)
 {
     struct stat st;
@@ -150,7 +150,7 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
     return rc;
 }
 
-/* What an interrupted writer had not given its name. */
+/* Removes files that an interrupted writer had not renamed. */
 static int remove_hidden(const char *path, struct weir_err *err)
 {
     DIR *folder = opendir(path);
@@ -165,7 +165,7 @@ static int remove_hidden(const char *path, struct weir_err *err)
     return rc;
 }
 
-/* The only camera that could not be told from something else. */
+/* Refuses the only camera name that would be ambiguous. */
 static int check_names(const struct weir_copy *copy, struct weir_err *err)
 {
     for (int c = 0; c < copy->n_cameras; c++)
@@ -219,7 +219,7 @@ static int open_tfrecord(void **out, const struct weir_copy *copy, const char *p
 
 /* ---- an episode ---- */
 
-/* features.json has the features before a record does. */
+/* features.json lists a feature before any record has it. */
 static int note_texts(struct writer *w, struct weir_err *err)
 {
     int more = weir_tfw_add_text(&w->texts, SOURCE);

@@ -1,5 +1,5 @@
-/* Replay buffers in Zarr v2, as diffusion_policy and UMI have them: all episodes one after the other in the arrays of
- * data/, and where each ends in meta/episode_ends; a folder, or one zip archive. */
+/* Replay buffers of diffusion_policy and UMI in Zarr v2: all episodes one after the other in the arrays of data/, with
+ * their ends in meta/episode_ends; a folder, or one zip archive. */
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
@@ -24,7 +24,7 @@ static bool is_zarr(const char *name)
     return ends_with(name, ".zarr") || ends_with(name, ".zarr.zip");
 }
 
-/* By its name too: one that lacks its .zgroup is to be refused, and not searched for what lies in it. */
+/* Also by name: a store without .zgroup is refused rather than searched. */
 static bool is_store(int folder, const char *name)
 {
     struct stat st;
@@ -33,7 +33,7 @@ static bool is_store(int folder, const char *name)
 
 /* ---- episodes ---- */
 
-/* Where the episodes end; free(*ends). */
+/* Reads the ends of the episodes; free(*ends). */
 static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct weir_err *err)
 {
     enum { EPISODES_MAX = 10 * 1000 * 1000 };
@@ -62,7 +62,7 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
             free(numbers);
             return rc;
         }
-    *ends = (uint64_t *)numbers; /* all of them are positive */
+    *ends = (uint64_t *)numbers; /* all are positive */
     *n = (int)count;
     return 0;
 }
@@ -73,7 +73,8 @@ struct reading {
     int n;
 };
 
-/* Rows after the last episode, of the first array that has some: all have as many, or their writer stopped halfway. */
+/* Reports rows after the last episode, of the first array with some: either all arrays have them, or their writer was
+ * interrupted. */
 static int leave_out_rest(const struct weir_zarr *zarr, uint64_t end, struct weir_episode *last, struct weir_err *err)
 {
     for (int i = 0; i < zarr->n; i++) {
@@ -107,7 +108,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     return rc;
 }
 
-/* The folder's chunks belong to its index from now on; its size is theirs. */
+/* Moves the folder's chunks to the file's index; the file's size is theirs. */
 static void take_parts(struct weir_file_index *file, struct weir_zarr_files *files)
 {
     file->parts = files->parts;

@@ -87,7 +87,7 @@ static void chunk_key(const struct weir_zarr_writing *array, uint64_t number, ch
     snprintf(key, 192, "%s/%llu%s", array->name, (unsigned long long)number, ends[array->rank]);
 }
 
-/* The chunk as it is, whose rows behind the last one are zero. */
+/* Writes the whole chunk; rows after the last one are zero. */
 static int write_chunk(struct weir_zarr_writing *array, uint64_t number, struct weir_err *err)
 {
     char key[192];
@@ -132,7 +132,7 @@ int weir_zarr_write_flush(struct weir_zarr_writing *array, struct weir_err *err)
     return is_part ? write_chunk(array, array->at / array->chunk_rows, err) : 0;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static int read_key(const char *root, const char *key, uint8_t *bytes, size_t most, size_t *n)
 {

@@ -14,7 +14,7 @@ static int no_memory(struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-/* ---- looking at one ---- */
+/* ---- metadata ---- */
 
 static int read_about(struct weir_zarr *zarr, const char *path, struct weir_zarray *about, struct weir_err *err)
 {
@@ -92,7 +92,7 @@ bool weir_zarr_blocks(const struct weir_zarr_array *array, uint64_t rows, struct
 
 /* ---- chunks, unpacked ---- */
 
-/* *buffer, which grows, holds it as stored; *unpacked lies there or in the context. */
+/* Reads the chunk into *buffer, which grows; *unpacked points into it or into the context. */
 static int unpack(struct weir_zarr *zarr, const struct weir_zarr_array *array, const struct weir_blocks *blocks,
                   uint32_t i, uint8_t **buffer, const uint8_t **unpacked, struct weir_err *err)
 {
@@ -138,7 +138,7 @@ static void swap_bytes(uint8_t *values, size_t n, size_t width)
         }
 }
 
-/* From what was stored to the machine's own; half precision becomes single. */
+/* Converts stored elements to native ones; half precision becomes single. */
 static int make_native(struct weir_zarr_array *array, size_t n)
 {
     size_t width = array->about.grid.element_bytes;

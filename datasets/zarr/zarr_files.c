@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { KEY_MAX = 1024, NAMES_MAX = 4096, CHECK_BUFFER = 1 << 20 };
-/* Chunks that an array may have for each that is there: others were never written. */
+/* Limits the chunks that an array may have per existing file; the others were never written. */
 enum { CHUNKS_FREE = 1000 * 1000, CHUNKS_PER_FILE = 16 };
 
 static bool is_folder(const struct weir_zarr_files *files)
@@ -89,7 +89,7 @@ bool weir_zarr_has(struct weir_zarr_files *files, const char *key)
     return fstatat(files->fd, key, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
-/* All of a stored member, whose data begins at at. -EBADMSG: its checksum is wrong. */
+/* Reads a stored member, whose data begins at `at`. -EBADMSG for a wrong checksum. */
 static int read_member(struct weir_zarr_files *files, const struct weir_zip_member *member, uint64_t at, void *bytes,
                        struct weir_err *err)
 {
@@ -262,8 +262,7 @@ static struct weir_part_folder folder_of(const struct weir_zarray *about, uint32
     return folder;
 }
 
-/* Counts chunk files below an open folder until there are most of them, levels of folders deep. The folder is closed.
- */
+/* Counts chunk files below an open folder, up to `most`, `levels` of folders deep. Closes the folder. */
 static int count_files(int fd, int levels, uint64_t most, uint64_t *n)
 {
     DIR *folder = fdopendir(fd);
@@ -286,7 +285,7 @@ static int count_files(int fd, int levels, uint64_t most, uint64_t *n)
     return rc;
 }
 
-/* Whether a shape fits what is there, before anything is allocated for its chunks. */
+/* Checks that the shape is plausible for the existing files, before allocating its chunks. */
 static int check_count(struct weir_zarr_files *files, int fd, const char *array, const struct weir_part_folder *folder,
                        struct weir_err *err)
 {
@@ -340,7 +339,7 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
     return rc;
 }
 
-/* The member of chunk i, whose name is written; NULL when there is none. */
+/* Returns the member of chunk i, and writes its name; NULL when it does not exist. */
 static const struct weir_zip_member *find_member(struct weir_zarr_files *files, const char *array,
                                                  const struct weir_part_folder *folder, uint32_t i, char name[KEY_MAX])
 {

@@ -1,4 +1,4 @@
-/* Rows of arrays as an episode: numbers are copied, and of images it is found where they lie. */
+/* One episode of a Zarr store: rows of its arrays. */
 #include "datasets/chunks/filter_floats.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an array is to a layout. Of pixels it sees uint8 (steps, height, width, 3), of encoded images one element of
- * bytes a frame, and of numbers rows of them, whatever the rank; other arrays of the shape of images it sees as they
- * are. */
+/* How layouts see an array. Pixels appear as uint8 (steps, height, width, 3), encoded images as one element of bytes
+ * per frame, numbers as rows of any rank. Other arrays with the shape of images appear unchanged. */
 enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED, LOOK_OTHER };
 
 static int no_memory(struct weir_err *err)
@@ -35,11 +34,11 @@ static enum look look_of(const struct weir_zarray *about)
         return LOOK_DEPTH;
     if (image.channels == 0)
         return LOOK_NUMBERS;
-    /* floats of one channel may be depth in metres, as well as gray */
+    /* one-channel floats may be depth in metres as well as gray */
     return is_bytes || (is_float && image.channels > 1) ? LOOK_PIXELS : LOOK_OTHER;
 }
 
-/* The array, once it is known to have the episode's rows. */
+/* Finds an array and checks that it has the episode's rows. */
 static int find(struct weir_store *store, const char *path, struct weir_zarr_array **array, struct weir_err *err)
 {
     const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
@@ -93,13 +92,13 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
         *shape = (struct weir_array_shape){.rank = 4, .element = WEIR_ELEMENT_INTEGER, .type_bytes = 1};
         memcpy(shape->dims, (uint64_t[]){steps, image.height, image.width, 3}, 4 * sizeof *shape->dims);
     } else if (look == LOOK_DEPTH && grid->rank == 4) {
-        shape->rank = 3; /* without the one channel, which may be in front */
+        shape->rank = 3; /* without the single channel, which may be first */
         shape->dims[1] = grid->dims[1] == 1 ? grid->dims[2] : grid->dims[1];
         shape->dims[2] = grid->dims[1] == 1 ? grid->dims[3] : grid->dims[2];
     } else if (look == LOOK_ENCODED) {
         shape->rank = 1;
         shape->element = WEIR_ELEMENT_VLEN_BYTES;
-        shape->type_bytes = grid->element_bytes; /* of a pixel of them */
+        shape->type_bytes = grid->element_bytes; /* of a pixel */
     } else if (look == LOOK_NUMBERS && grid->rank > 1) {
         shape->rank = 2;
         for (int d = 2; d < grid->rank; d++)
@@ -118,7 +117,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     return rc < 0 ? rc : shape_of(array, e->steps, found, err);
 }
 
-/* Whether a chunk of these rows was never written. Chunks are row-major. */
+/* Returns true when a chunk of these rows was never written. Chunks are row-major. */
 static bool has_fill(const struct weir_zarr_array *array, uint64_t begin, uint64_t steps)
 {
     const struct weir_chunk_grid *grid = &array->about.grid;
@@ -144,7 +143,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
         return rc;
     size_t row_bytes = weir_number_bytes(array->type);
     for (int d = 1; d < array->about.grid.rank; d++)
-        row_bytes *= (size_t)array->about.grid.dims[d]; /* all rows together are at most 2 GiB */
+        row_bytes *= (size_t)array->about.grid.dims[d]; /* all rows together have at most 2 GiB */
     *type = array->type;
     *values = malloc((size_t)e->steps * row_bytes + 1);
     if (!*values)
@@ -154,9 +153,9 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     return 0;
 }
 
-/* ---- where images lie ---- */
+/* ---- places of images ---- */
 
-/* Every chunk is one frame, all of it. */
+/* Returns true when every chunk is exactly one frame. */
 static bool one_frame_each(const struct weir_chunk_grid *grid)
 {
     bool whole = grid->chunk[0] == 1;
@@ -191,7 +190,7 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
     return 0;
 }
 
-/* A grid of the episode's rows only; the first block may begin before them. */
+/* Makes a grid of the episode's rows; the first block may begin before them. */
 static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_array *array, struct weir_blocks **out,
                    struct weir_err *err)
 {
@@ -233,7 +232,7 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
     return 0;
 }
 
-/* Frames lie as they are, one after the other, in chunks of whole ones. */
+/* Returns true for unfiltered chunks of whole frames. */
 static bool are_plain(const struct weir_blocks *blocks)
 {
     bool plain =
@@ -279,10 +278,10 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     if (rc < 0)
         return rc;
     enum look look = look_of(&array->about);
-    if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, as padded JPEGs */
+    if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, like padded JPEGs */
         return weir_err_set(err, -EBADMSG, "%s: holds numbers; images are read from %s", path, weir_store_zarr.images);
     if (look == LOOK_NUMBERS || look == LOOK_OTHER || e->steps > INT32_MAX / 2)
-        return 0; /* whoever asked refuses the shape */
+        return 0; /* the caller refuses the shape */
     if (look == LOOK_DEPTH && array->about.big_endian)
         return weir_err_set(err, -ENOTSUP, "%s: depth in big-endian numbers; store it as '<u2'", array->path);
     rc = weir_zarr_locate(e->zarr, array, err);

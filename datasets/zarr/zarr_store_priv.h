@@ -1,4 +1,4 @@
-/* zarr_store_priv.h: one episode of a Zarr store as layouts see it. */
+/* zarr_store_priv.h: one episode of a Zarr store. */
 #ifndef WEIR_DATASETS_ZARR_ZARR_STORE_PRIV_H
 #define WEIR_DATASETS_ZARR_ZARR_STORE_PRIV_H
 
@@ -15,7 +15,7 @@ struct weir_zarr_episode {
 
 extern const struct weir_store_ops weir_store_zarr;
 
-/* Whether the store is a copy of Weir's own, and what it says of red and blue. */
+/* Sets is_ours, and is_bgr as recorded in the store. */
 int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err);
 /* weir_store_ops.texts */
 int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);

@@ -1,4 +1,4 @@
-/* What a store of Weir's own says beside its arrays: .zattrs of the root, and of episodes/N. */
+/* Metadata of Weir's own stores: .zattrs of the root, and of episodes/N. */
 #include "datasets/index.h"
 #include "datasets/json_object.h"
 #include "datasets/zarr/zarr_store_priv.h"
@@ -11,7 +11,7 @@
 
 enum { TEXTS_BYTES_MAX = 1 << 20 };
 
-/* Reads the JSON object of a key, NULL where the store has no such key. -EBADMSG: the value is not a JSON object. */
+/* Reads the JSON object of a key; NULL when the key does not exist. -EBADMSG: the value is not a JSON object. */
 static int read_object(struct weir_zarr *zarr, const char *key, json_t **object, struct weir_err *err)
 {
     uint8_t *text;
@@ -48,7 +48,7 @@ static int add(struct weir_episode *episode, const char *key, const json_t *valu
                : 0;
 }
 
-/* Names that only Weir gives are passed over. */
+/* Ignores names reserved for Weir. */
 static int add_all(struct weir_episode *episode, json_t *texts, struct weir_err *err)
 {
     int rc = 0;

@@ -1,6 +1,6 @@
-/* Zarr v2 as diffusion_policy reads it: data/{camera}, data/state, data/action, one row a step over all episodes, and
- * meta/episode_ends. Every key is written aside and renamed; an episode is complete when meta/episode_ends has its end,
- * which comes last, behind everything of it on the storage. */
+/* Zarr v2 in diffusion_policy's layout: data/{camera}, data/state, data/action, one row per step over all episodes, and
+ * meta/episode_ends. Keys are written under temporary names and renamed. meta/episode_ends is written last, once the
+ * whole episode is on the storage: an episode in it is complete. */
 #include "base/files.h"
 #include "datasets/writer.h"
 #include "datasets/zarr/zarr_array_write_priv.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Rows of numbers and ends in a chunk: a chunk is rewritten at the end of each episode. */
+/* Rows per chunk of numbers and ends: a chunk is rewritten at the end of each episode. */
 enum { STATE_ROWS = 1024, END_ROWS = 1024 };
 
 enum { STATE = WEIR_CAMERAS_MAX, ACTION, ENDS, ARRAYS };
@@ -33,7 +33,7 @@ static int no_memory(const char *path, struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
 }
 
-/* ---- what arrays there are ---- */
+/* ---- arrays ---- */
 
 static int check_names(const struct weir_copy *copy, const char *path, struct weir_err *err)
 {
@@ -105,9 +105,9 @@ static int open_arrays(struct zarr_writer *w, struct weir_err *err)
     return rc;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
-/* The episodes whose ends are there, and the rows that they have. */
+/* Returns the number of episodes with ends, and their rows. */
 static int count_complete(struct zarr_writer *w, uint64_t *rows)
 {
     int64_t ends[END_ROWS];
@@ -141,7 +141,7 @@ static int resume(struct zarr_writer *w, int *complete)
     return rc;
 }
 
-/* From the start, when what is there cannot be gone on with. */
+/* Starts over when the partial copy cannot be resumed. */
 static int begin_anew(struct zarr_writer *w, int *complete, struct weir_err *err)
 {
     char path[4096];
@@ -208,7 +208,7 @@ static void abandon(void **writer)
 static int sync_all(struct zarr_writer *w, struct weir_err *err)
 {
     int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* a file a frame: one call for all */
+    int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* one call for all files */
     if (fd >= 0)
         close(fd);
     return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", w->path, strerror(-rc)) : 0;
@@ -271,7 +271,7 @@ static int write_texts(struct zarr_writer *w, struct weir_err *err)
     weir_json_text(&json, "name", w->episode.name);
     weir_json_object(&json, "texts");
     for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* of the copy that was copied */
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* from an earlier copy */
             weir_json_text(&json, w->episode.texts[i].key, w->episode.texts[i].value);
     weir_json_end(&json, '}');
     weir_json_end(&json, '}');

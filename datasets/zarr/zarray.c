@@ -75,7 +75,7 @@ static void put_number(struct weir_zarray *array, uint64_t bits)
 
 static uint64_t half_bits(double value)
 {
-    for (uint32_t bits = 0; bits < 65536; bits++) { /* once an array, and few have them */
+    for (uint32_t bits = 0; bits < 65536; bits++) { /* once per array, and few have such values */
         int exponent = bits >> 10 & 31;
         double magnitude = exponent ? ldexp((bits & 1023) + 1024.0, exponent - 25) : ldexp(bits & 1023, -24);
         if (exponent < 31 && (bits & 0x8000 ? -magnitude : magnitude) == value)
@@ -187,7 +187,7 @@ static int parse_compressor(const json_t *json, struct weir_zarray *array, struc
                         images);
 }
 
-/* ---- all ---- */
+/* ---- the metadata ---- */
 
 static int parse_rest(const json_t *root, struct weir_zarray *array, struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* zarray.h: the metadata of an array of Zarr v2: .zarray, JSON of at most 1 MiB. Everything that cannot be read is
- * refused by its name. */
+/* zarray.h: the metadata of a Zarr v2 array: .zarray, JSON of at most 1 MiB. Unsupported metadata is refused by name.
+ */
 #ifndef WEIR_DATASETS_ZARR_ZARRAY_H
 #define WEIR_DATASETS_ZARR_ZARRAY_H
 
@@ -15,14 +15,14 @@
 enum { WEIR_ZARRAY_BYTES_MAX = 1 << 20 };
 
 struct weir_zarray {
-    struct weir_chunk_grid grid; /* rank 1..8, chunks that have no zero in them; elements as stored */
-    char kind;                   /* of numpy: 'f', 'i', 'u', 'b' */
+    struct weir_chunk_grid grid; /* rank 1..8, no zero in chunk; elements as stored */
+    char kind;                   /* numpy's: 'f', 'i', 'u', 'b' */
     bool big_endian;
-    uint8_t fill[8];             /* one element, as stored; zero for null */
-    char separator;              /* between the numbers in a chunk's name */
-    struct weir_filters filters; /* one or none */
-    bool is_image;               /* a chunk is an encoded image */
-    enum weir_frame_kind image;  /* its kind; WEIR_FRAME_IMAGE: by its first bytes, depth too */
+    uint8_t fill[8];             /* one stored element; zero for null */
+    char separator;              /* between numbers in the name of a chunk */
+    struct weir_filters filters; /* at most one */
+    bool is_image;               /* chunks are encoded images */
+    enum weir_frame_kind image;  /* their kind; WEIR_FRAME_IMAGE: by the first bytes, including depth */
 };
 
 /* 0; or -EBADMSG, -ENOTSUP, -EFBIG, -ENOMEM with err, which does not name the array. */

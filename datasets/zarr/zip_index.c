@@ -12,15 +12,15 @@ enum {
     ENTRY_BYTES = 46,
     HEADER_BYTES = 30,
     COMMENT_MAX = 65535,
-    ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* name, extra field and comment */
+    ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* with name, extra field and comment */
     WINDOW_BYTES = 1 << 20,
-    NAME_MAX_BYTES = 1024, /* of a member that is located: no key is longer */
+    NAME_MAX_BYTES = 1024, /* for members that are located: no key is longer */
 };
 enum { END_MARK = 0x06054b50, LOCATOR_MARK = 0x07064b50, END64_MARK = 0x06064b50 };
 enum { ENTRY_MARK = 0x02014b50, HEADER_MARK = 0x04034b50 };
 static const uint64_t DIRECTORY_MAX = (uint64_t)4 << 30;
 
-/* The central directory: where it lies, what its offsets count from, and what it claims to have. */
+/* The central directory: its place, the base of its offsets, and its claimed contents. */
 struct directory {
     uint64_t at, bytes, entries, shift;
 };
@@ -47,7 +47,7 @@ static uint32_t u32(const uint8_t *at)
 
 /* ---- the end of the archive ---- */
 
-/* ZIP64's own end record, which the locator before the common one leads to. */
+/* Finds ZIP64's end record, by the locator before the common end record. */
 static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct directory *directory, struct weir_err *err)
 {
     uint8_t locator[LOCATOR_BYTES], end64[END64_BYTES];
@@ -60,7 +60,7 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
         return 0;
     if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
         return weir_err_set(err, -ENOTSUP, "a part of a zip archive of several; join them with `zip -s 0`");
-    /* As zipfile does: what it says of its own place is of no use where something was put before the archive. */
+    /* Like zipfile: the record's own offset is useless if data precedes the archive. */
     uint64_t at = end - LOCATOR_BYTES - END64_BYTES;
     rc = raw->read(raw->user, at, end64, sizeof end64);
     if (rc < 0)
@@ -72,7 +72,7 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     return 1;
 }
 
-/* Of the last end record whose comment ends with the file. */
+/* Finds the last end record whose comment ends with the file. */
 static int find_end(const struct weir_raw_file *raw, struct directory *directory, struct weir_err *err)
 {
     uint64_t most = END_BYTES + COMMENT_MAX, n = raw->size_bytes < most ? raw->size_bytes : most;
@@ -93,8 +93,8 @@ static int find_end(const struct weir_raw_file *raw, struct directory *directory
     free(tail);
     if (rc < 0)
         return rc;
-    /* The directory ends where the end record begins; where its offset says otherwise, something lies before the
-     * archive, and all offsets count from behind that. */
+    /* The directory ends where the end record begins. If its offset differs, other data precedes the archive, and all
+     * offsets count from its end. */
     if (directory->bytes > directory->at || directory->shift > directory->at - directory->bytes)
         return damaged(err, "its directory lies outside the file");
     directory->at -= directory->bytes;
@@ -104,7 +104,7 @@ static int find_end(const struct weir_raw_file *raw, struct directory *directory
 
 /* ---- the directory ---- */
 
-/* Numbers that did not fit the entry, in the order in which they did not (APPNOTE.TXT 4.5.3). */
+/* Parses numbers that did not fit the entry, in entry order (APPNOTE.TXT 4.5.3). */
 static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t *unpacked, uint64_t *header)
 {
     uint64_t *const wide[] = {*unpacked == UINT32_MAX ? unpacked : NULL, *bytes == UINT32_MAX ? bytes : NULL,
@@ -130,7 +130,7 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
     return false;
 }
 
-/* The entry at at: its length, 0 when it is not an entry. The name is lent. */
+/* Parses the entry at `at`; returns its length, 0 for a malformed entry. The name is lent. */
 static size_t read_entry(struct weir_zip_member *member, const uint8_t *at, uint64_t left,
                          const struct directory *directory, uint64_t file_bytes)
 {
@@ -172,7 +172,7 @@ static void keep_last_of_each(struct weir_zip *zip)
     zip->n = kept;
 }
 
-/* Room for n elements of a list that grows with what was read, not with what the archive claims. */
+/* Reserves space for n elements; the list grows with the data read, not with the archive's claims. */
 static bool reserve(void **list, uint64_t *capacity, uint64_t n, size_t bytes)
 {
     if (n <= *capacity)
@@ -184,16 +184,16 @@ static bool reserve(void **list, uint64_t *capacity, uint64_t n, size_t bytes)
     return grown != NULL;
 }
 
-/* What the directory is read through. */
+/* State for reading the directory. */
 struct listing {
     struct weir_zip *zip;
     const struct weir_raw_file *raw;
     const struct directory *directory;
     uint8_t *window;
-    size_t begin, end; /* of the bytes of the window that are not parsed yet */
+    size_t begin, end; /* unparsed bytes of the window */
     uint64_t read;     /* bytes of the directory so far */
     uint64_t names;    /* bytes of all names so far */
-    uint64_t room[2];  /* of members and of names */
+    uint64_t room[2];  /* capacity for members and names */
 };
 
 static int fill_window(struct listing *l)
@@ -211,7 +211,7 @@ static int fill_window(struct listing *l)
     return rc;
 }
 
-/* The next entry becomes the last member, whose name is its offset among the names: these may still move. */
+/* Adds the next entry as the last member. Its name is an offset for now: the names may still move. */
 static int add_entry(struct listing *l, struct weir_err *err)
 {
     struct weir_zip *zip = l->zip;

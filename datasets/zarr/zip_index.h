@@ -1,6 +1,6 @@
-/* zip_index.h: where the members of a zip archive lie, by its central directory (APPNOTE.TXT 4.3, ZIP64 included), as
- * Python's zipfile reads it: the last member of a name counts, and bytes before the archive are passed over. Every byte
- * is taken to be hostile: nothing outside the file is read, and memory grows with the entries that were read. */
+/* zip_index.h: locates the members of a zip archive by its central directory (APPNOTE.TXT 4.3, including ZIP64), like
+ * Python's zipfile: the last member of a name counts, and data before the archive is ignored. Every byte is hostile:
+ * nothing outside the file is read, and memory grows only with entries read. */
 #ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
 #define WEIR_DATASETS_ZARR_ZIP_INDEX_H
 
@@ -12,34 +12,34 @@
 #include <stdint.h>
 
 struct weir_zip_member {
-    const char *name;       /* lent by the index; ends with a zero */
-    uint64_t header, bytes; /* of its local header; of its data as stored */
-    uint64_t unpacked;      /* bytes that come of it */
+    const char *name;       /* lent by the index; zero-terminated */
+    uint64_t header, bytes; /* offset of its local header; size of its stored data */
+    uint64_t unpacked;      /* unpacked size */
     uint32_t number;        /* in the central directory */
-    uint32_t crc;           /* CRC-32 of what comes of it */
-    uint16_t method, flags; /* 0 = stored */
+    uint32_t crc;           /* CRC-32 of the unpacked data */
+    uint16_t method, flags; /* method 0 = stored */
 };
 
 struct weir_zip {
-    struct weir_zip_member *members; /* by name */
+    struct weir_zip_member *members; /* sorted by name */
     uint32_t n;
-    uint32_t repeated;  /* members that are left out because a later one has their name */
-    uint64_t directory; /* where the central directory begins */
+    uint32_t repeated;  /* members replaced by later ones of the same name */
+    uint64_t directory; /* offset of the central directory */
     char *names;
 };
 
 /* 0 or a negative code with err, which does not name the file. raw: base is 0. */
 int weir_zip_open(struct weir_zip *zip, const struct weir_raw_file *raw, struct weir_err *err);
 void weir_zip_close(struct weir_zip *zip);
-/* The first member whose name is not below this one; zip->n when all are. */
+/* Returns the first member whose name is not below this one; zip->n if there is none. */
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
-/* NULL when there is none. */
+/* Returns NULL if it does not exist. */
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);
-/* Where its data, as stored, begins: one read. -ENOTSUP for a member that is encrypted, -EBADMSG when its header is not
- * there or has another name, -ENAMETOOLONG past 1,024 bytes; with err. */
+/* Locates the stored data of a member, with one read. -ENOTSUP for an encrypted member, -EBADMSG for a missing header
+ * or one with another name, -ENAMETOOLONG over 1,024 bytes; with err. */
 int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                     struct weir_err *err);
-/* The same of a member that is stored as it is: -ENOTSUP for one that is compressed as well. */
+/* The same for uncompressed members: -ENOTSUP for compressed ones, too. */
 int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err);
 

@@ -3,21 +3,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#define ZLIB_CONST /* zlib does not write to what it reads */
+#define ZLIB_CONST /* const input pointers */
 #include <zlib.h>
 
 enum { STORED = 0, DEFLATE = 8 };
-enum { BUFFER_BYTES = 1 << 16, PART_BYTES = 1 << 30 /* of what is asked for, at a time: zlib counts in 32 bits */ };
-/* Deflate makes at most 258 bytes of 2 bits; the few bytes of its headers are more than that rounds off. */
+enum { BUFFER_BYTES = 1 << 16, PART_BYTES = 1 << 30 /* per call: zlib counts in 32 bits */ };
+/* Deflate makes at most 258 bytes of 2 bits; the headers' bytes exceed the rounding error. */
 enum { DEFLATE_RATIO_MAX = 1032 };
 
 struct weir_zip_unpack {
     const struct weir_raw_file *raw;
     const struct weir_zip_member *member;
-    uint64_t at, left; /* in the file: of what is stored */
-    uint64_t made;     /* bytes that came of it */
+    uint64_t at, left; /* stored data: file offset, remaining bytes */
+    uint64_t made;     /* unpacked so far */
     uint32_t crc;
-    bool started, ended; /* the stream of deflate */
+    bool started, ended; /* state of the deflate stream */
     z_stream stream;
     uint8_t buffer[BUFFER_BYTES];
 };
@@ -90,8 +90,8 @@ static int fill_buffer(struct weir_zip_unpack *u, struct weir_err *err)
     return rc;
 }
 
-/* Makes up to n bytes; *made is how many, fewer only where the stream ends. Without more input zlib may still have
- * output. */
+/* Unpacks up to n bytes; *made is fewer only at the end of the stream. Without more input zlib may still have output.
+ */
 static int inflate_some(struct weir_zip_unpack *u, void *bytes, size_t n, size_t *made, struct weir_err *err)
 {
     int rc = 0;
