@@ -36,12 +36,12 @@ struct weir_lmdb_schema {
 };
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
-/* Parses the key "e00000007/episode". *steps is negative when unknown. Calls add (may be NULL) for every text in
- * "texts", and with "weir_source" for the name. */
 struct weir_lmdb_texts {
     int (*add)(void *user, const char *key, const char *value, size_t length, struct weir_err *err);
     void *user;
 };
+/* Parses the key "e00000007/episode". *steps is negative when unknown. Calls texts->add for every text in "texts", and
+ * with "weir_source" for the name; texts may be NULL. */
 int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
                             struct weir_err *err);
 
