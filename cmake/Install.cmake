@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The public headers, closed under #include. A new function needs a line in cmake/weir.map.
+# The public headers, closed under #include. The shared libraries export what these declare, and nothing else.
 set(prof_public_headers
   include/weir/base.h
   include/weir/kernel_clock.h
@@ -52,19 +52,37 @@ if(WEIR_STATIC_DEPS)
   return()
 endif()
 
+# weir_write_map(FILE HEADER...): a linker's version script with all names that the headers declare.
+function(weir_write_map map)
+  set(names "")
+  foreach(header ${ARGN})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${header})
+    file(READ ${CMAKE_SOURCE_DIR}/${header} text)
+    string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
+    string(REGEX MATCHALL "weir_[a-z0-9_]+\\(" functions "${text}")
+    string(REGEX MATCHALL "extern [^;(\n]*[ *]weir_[a-z0-9_]+" variables "${text}")
+    list(TRANSFORM functions REPLACE "\\($" "")
+    list(TRANSFORM variables REPLACE ".*[ *]" "")
+    list(APPEND names ${functions} ${variables})
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+  list(SORT names)
+  list(JOIN names ";\n" names)
+  file(CONFIGURE OUTPUT ${map} CONTENT "{\nglobal:\n${names};\nlocal:\n*;\n};\n")
+endfunction()
+set(weir_map ${CMAKE_BINARY_DIR}/weir.map)
+weir_write_map(${weir_map} ${weir_public_headers})
+weir_write_map(${CMAKE_BINARY_DIR}/weir_prof.map ${prof_public_headers})
+
 add_library(libweir_shared SHARED $<TARGET_OBJECTS:weir_prof_objects> $<TARGET_OBJECTS:weir_objects>)
 set_target_properties(libweir_shared PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/weir.map)
-target_link_options(libweir_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/weir.map)
+  LINK_DEPENDS ${weir_map})
+target_link_options(libweir_shared PRIVATE LINKER:--version-script=${weir_map})
 target_link_libraries(libweir_shared PRIVATE ${lib_libraries} Threads::Threads m)
 set_target_properties(libweir PROPERTIES EXPORT_NAME weir_static)
 
 # The profiler alone. libweir contains it too: a program links one of the two.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/weir.map)
-file(READ ${CMAKE_SOURCE_DIR}/cmake/weir.map map)
-string(REGEX REPLACE "/\\* decoders/ \\*/.*local:" "local:" map "${map}")
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weir_prof.map CONTENT "${map}")
 add_library(libweir_prof STATIC $<TARGET_OBJECTS:weir_prof_objects>)
 set_target_properties(libweir_prof PROPERTIES OUTPUT_NAME weir_prof EXPORT_NAME prof_static)
 target_link_libraries(libweir_prof PUBLIC Threads::Threads m PRIVATE $<BUILD_INTERFACE:weir::zlib>)

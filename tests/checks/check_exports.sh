@@ -22,7 +22,7 @@ nm -D --defined-only "$library" | awk '{print $3}' | sort -u >"$work/exported"
 
 status=0
 missing=$(comm -23 "$work/declared" "$work/exported")
-[ -z "$missing" ] || { echo "declared but not exported (cmake/weir.map wants them):" "$missing" && status=1; }
+[ -z "$missing" ] || { echo "declared but not exported (weir_write_map in cmake/Install.cmake):" "$missing" && status=1; }
 extra=$(comm -13 "$work/declared" "$work/exported")
 [ -z "$extra" ] || { echo "exported but not declared in an installed header:" "$extra" && status=1; }
 echo "$(wc -l <"$work/declared") declared, $(wc -l <"$work/exported") exported"
