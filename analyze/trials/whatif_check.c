@@ -1,4 +1,4 @@
-/* Trials in rounds: the ladder, and changes alongside the base run. */
+/* The experiment: the base run and probes, then trials in rounds: the ladder, and changes alongside the base run. */
 #include "analyze/trials/rounds.h"
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
@@ -166,7 +166,7 @@ static void keep_rung(struct weir_whatif_rung *rung, const struct weir_candidate
                  *candidate->why ? whatif_error_of(candidate->why) : "there was no time for it");
 }
 
-int whatif_ladder(struct whatif *w)
+static int ladder(struct whatif *w)
 {
     static const double MOST_S = 60, OF_TIME = 0.25, TRIAL_S = 0.5;
     struct ladder *ladder = calloc(1, sizeof *ladder);
@@ -264,7 +264,7 @@ static int with_time(const struct whatif *w, int n)
     return !w->slow_start || fitting >= n ? n : fitting > 0 ? fitting : 0;
 }
 
-int whatif_check(struct whatif *w)
+static int check(struct whatif *w)
 {
     static const double PAIR_S = 10;
     struct weir_whatif_change *changes[WEIR_WHATIF_CHANGES];
@@ -287,5 +287,41 @@ int whatif_check(struct whatif *w)
         double pair_s = fmax(PAIR_S, 4 * w->now.start_s);
         rc = check_group(w, changes + i, some, some * fmin(pair_s, whatif_seconds_left(w) / (n - i)));
     }
+    return rc;
+}
+
+/* ---- the experiment ---- */
+
+static int experiment(struct whatif *w, struct weir_err *err)
+{
+    int rc = whatif_measure_now(w, err);
+    if (rc == 0)
+        rc = ladder(w);
+    if (rc == 0)
+        rc = whatif_predict(w);
+    if (rc == 0 && w->config->check)
+        rc = check(w);
+    if (rc == -ENOMEM)
+        weir_err_set(err, rc, "out of memory");
+    w->found->interrupted = rc == -EINTR;
+    w->found->seconds = whatif_seconds(w);
+    return rc == -EINTR && w->now.known ? 0 : rc;
+}
+
+int weir_whatif_run(struct weir_whatif *found, const struct weir_whatif_config *config, struct weir_err *err)
+{
+    struct whatif *w = calloc(1, sizeof *w);
+    memset(found, 0, sizeof *found);
+    if (!w)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    w->config = config;
+    w->found = found;
+    w->program = config->program ? config->program : "/proc/self/exe";
+    w->begin_ns = weir_clock_monotonic_ns();
+    w->end_ns = w->begin_ns + (uint64_t)(config->max_minutes * 60e9);
+    w->base = (struct whatif_plan){.run = config->run, .data = config->data};
+    int rc = experiment(w, err);
+    whatif_remove_copies(w);
+    free(w);
     return rc;
 }

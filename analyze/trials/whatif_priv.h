@@ -68,10 +68,8 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *plan, double *bytes, char *why,
                        size_t size);
 
-/* Each returns 0, -EINTR or -ENOMEM. */
-int whatif_ladder(struct whatif *w);
+/* Measures what changes cost and predicts their gains. 0, -EINTR or -ENOMEM. */
 int whatif_predict(struct whatif *w);
-int whatif_check(struct whatif *w);
 
 /* Restricts this process and its future children to so many of its CPUs, one of each core first; 0: restores the
  * affinity. */
@@ -85,6 +83,8 @@ int whatif_copy(struct whatif *w, const struct weir_copy_spec *spec, const char 
                 size_t size);
 void whatif_remove_copies(struct whatif *w);
 
+/* Time since the beginning, and left. */
+double whatif_seconds(const struct whatif *w);
 double whatif_seconds_left(const struct whatif *w);
 void whatif_progress(const struct whatif *w, const char *what);
 

@@ -1,10 +1,9 @@
+/* Child processes of the experiment: their CPUs, command lines, time and errors. */
 #include "analyze/trials/whatif_run.h"
 #include "analyze/trials/whatif_priv.h"
 #include "pipeline/loader_options.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- CPUs of children ---- */
@@ -99,7 +98,7 @@ void weir_run_words(struct weir_words *words, const struct weir_run_options *run
 
 /* ---- time ---- */
 
-static double elapsed_s(const struct whatif *w)
+double whatif_seconds(const struct whatif *w)
 {
     return (double)(weir_clock_monotonic_ns() - w->begin_ns) / 1e9;
 }
@@ -112,7 +111,7 @@ double whatif_seconds_left(const struct whatif *w)
 void whatif_progress(const struct whatif *w, const char *what)
 {
     if (w->config->progress)
-        w->config->progress(elapsed_s(w), what);
+        w->config->progress(whatif_seconds(w), what);
 }
 
 /* ---- errors ---- */
@@ -124,40 +123,4 @@ const char *whatif_error_of(const char *line)
         if (strncmp(line, prefixes[i], strlen(prefixes[i])) == 0)
             return line + strlen(prefixes[i]);
     return line;
-}
-
-/* ---- all of it ---- */
-
-static int experiment(struct whatif *w, struct weir_err *err)
-{
-    int rc = whatif_measure_now(w, err);
-    if (rc == 0)
-        rc = whatif_ladder(w);
-    if (rc == 0)
-        rc = whatif_predict(w);
-    if (rc == 0 && w->config->check)
-        rc = whatif_check(w);
-    if (rc == -ENOMEM)
-        weir_err_set(err, rc, "out of memory");
-    w->found->interrupted = rc == -EINTR;
-    w->found->seconds = elapsed_s(w);
-    return rc == -EINTR && w->now.known ? 0 : rc;
-}
-
-int weir_whatif_run(struct weir_whatif *found, const struct weir_whatif_config *config, struct weir_err *err)
-{
-    struct whatif *w = calloc(1, sizeof *w);
-    memset(found, 0, sizeof *found);
-    if (!w)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    w->config = config;
-    w->found = found;
-    w->program = config->program ? config->program : "/proc/self/exe";
-    w->begin_ns = weir_clock_monotonic_ns();
-    w->end_ns = w->begin_ns + (uint64_t)(config->max_minutes * 60e9);
-    w->base = (struct whatif_plan){.run = config->run, .data = config->data};
-    int rc = experiment(w, err);
-    whatif_remove_copies(w);
-    free(w);
-    return rc;
 }

@@ -216,7 +216,7 @@ static void load_frames(struct weir_worker *worker, int from, int n, size_t row_
     struct weir_source_mark mark = weir_sources_mark(&worker->fetcher);
     if (rc == 0)
         rc = weir_fetch_block(&worker->fetcher, first->episode, first->camera, gather->ts, gather->rows, n);
-    weir_worker_fetched(worker, first, n, &mark);
+    weir_image_fetched(worker, first, n, &mark);
     char why[WEIR_FETCH_REASON]; /* the substitute's fetch overwrites the fetcher's reason */
     snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {

@@ -77,6 +77,13 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
     return code;
 }
 
+void weir_image_fetched(struct weir_worker *worker, const struct weir_image *first, int frames,
+                        const struct weir_source_mark *mark)
+{
+    worker->clock.read_ticks +=
+        weir_sources_fetched(&worker->shared->sources, worker->id, &worker->fetcher, first, frames, mark);
+}
+
 struct fetched {
     const uint8_t *bytes;
     size_t length;
@@ -89,7 +96,7 @@ static int fetch(struct weir_worker *worker, const struct weir_image *image, str
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
                          worker->shared->setup.layout.image_bytes[image->camera], &to->bytes, &to->length);
-    weir_worker_fetched(worker, image, 1, &mark);
+    weir_image_fetched(worker, image, 1, &mark);
     return rc < 0 ? weir_image_fault(worker, image, rc, worker->fetcher.reason, text) : 0;
 }
 

@@ -8,6 +8,7 @@
 
 struct weir_shared;
 struct weir_worker;
+struct weir_source_mark;
 
 /* Returns the frame's destination if its bytes need no decoding; NULL otherwise. */
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
@@ -25,5 +26,9 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
 /* Applies --on-error to a bad frame. number: its image index in the batch. Returns false when the frame is lost. */
 bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
                         const struct weir_image *image, int code, const char *text);
+
+/* Counts a fetch since the mark in the sources and the task's clock; see weir_sources_fetched. */
+void weir_image_fetched(struct weir_worker *worker, const struct weir_image *first, int frames,
+                        const struct weir_source_mark *mark);
 
 #endif

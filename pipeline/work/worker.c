@@ -143,10 +143,3 @@ void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
     }
     note_doing(worker, WEIR_DOING_NOTHING, 0, 0);
 }
-
-void weir_worker_fetched(struct weir_worker *worker, const struct weir_image *first, int frames,
-                         const struct weir_source_mark *mark)
-{
-    worker->clock.read_ticks +=
-        weir_sources_fetched(&worker->shared->sources, worker->id, &worker->fetcher, first, frames, mark);
-}

@@ -39,9 +39,6 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
 void weir_worker_close(struct weir_worker *worker);
 /* Starts a thread that runs tasks until the slots are stopped. */
 int weir_worker_start(struct weir_worker *worker);
-/* Counts a fetch since the mark in the sources and the task's clock; see weir_sources_fetched. */
-void weir_worker_fetched(struct weir_worker *worker, const struct weir_image *first, int frames,
-                         const struct weir_source_mark *mark);
 /* Runs all tasks of one batch on the calling thread (no workers). */
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
 
