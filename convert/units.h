@@ -2,7 +2,7 @@
 #ifndef WEIR_CONVERT_UNITS_H
 #define WEIR_CONVERT_UNITS_H
 
-#include "convert/ordered.h"
+#include "base/ordered.h"
 #include "convert/transcode.h"
 
 /* Steps first .. first + n - 1 of cameras camera .. camera + n_cameras - 1. */

@@ -146,6 +146,14 @@ void weir_finding_report(struct weir_finding *finding, const struct weir_verify_
     finding->text = NULL;
 }
 
+void weir_finding_of_file(enum weir_finding_kind kind, const char *file, const char *dataset, const char *why,
+                          const struct weir_verify_config *config, struct weir_verify_totals *totals)
+{
+    struct weir_finding finding = {
+        .kind = kind, .file = file, .dataset = dataset, .t = -1, .dimension = -1, .why = why};
+    weir_finding_report(&finding, config, totals);
+}
+
 void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
                        const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {

@@ -37,6 +37,15 @@ void weir_found_report(struct weir_found_list *list, const struct weir_dataset *
 void weir_finding_report(struct weir_finding *finding, const struct weir_verify_config *config,
                          struct weir_verify_totals *totals);
 
+/* Reports a finding about a file, or one dataset in it (NULL: the file as a whole). */
+void weir_finding_of_file(enum weir_finding_kind kind, const char *file, const char *dataset, const char *why,
+                          const struct weir_verify_config *config, struct weir_verify_totals *totals);
+
+/* Checks every file of a dataset with weir_dataset_check_file, several at a time, and reports damage in file order.
+ * Returns 0 regardless of findings; negative on a resource shortage (check_files.c). */
+int weir_check_files(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                     struct weir_verify_totals *totals, struct weir_err *err);
+
 /* Reports dimensions with only one value. Returns 0 or -ENOMEM. */
 int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                           struct weir_verify_totals *totals);

@@ -1,7 +1,7 @@
 /* ordered.h: runs units of work on several threads and delivers their results from one, in order. At most `window`
  * units are in progress or waiting for delivery, each in its own slot. */
-#ifndef WEIR_CONVERT_ORDERED_H
-#define WEIR_CONVERT_ORDERED_H
+#ifndef WEIR_BASE_ORDERED_H
+#define WEIR_BASE_ORDERED_H
 
 #include "weir/base.h"
 

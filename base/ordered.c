@@ -1,4 +1,4 @@
-#include "convert/ordered.h"
+#include "base/ordered.h"
 #include "base/shortage.h"
 #include "base/threads.h"
 
