@@ -108,6 +108,15 @@ int weir_decoder_find(const char *name);
 
 /* Outputs the wanted rows from a whole image of interleaved RGB with rows row_bytes apart. */
 void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_bytes);
+/* For decode and probe: sets the reason. Returns -EBADMSG. */
+int weir_frame_refuse(char *reason, const char *why);
+/* A whole image in a codec's context; start from {0}, free pixels. */
+struct weir_whole_image {
+    uint8_t *pixels;
+    size_t capacity;
+};
+/* Makes room for an image of this many bytes; its contents are lost. Returns 0, or -ENOMEM with the reason. */
+int weir_whole_image_grow(struct weir_whole_image *image, size_t bytes, char *reason);
 /* For probe: limit on pixels for codecs whose size in bytes does not bound them. */
 enum { WEIR_CODEC_PIXELS_MAX = 1 << 26 };
 

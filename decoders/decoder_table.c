@@ -88,15 +88,8 @@ void weir_decoder_library(char *text, size_t size)
     snprintf(text + length, size - length, "rows converted by %s", weir_convert_name());
 }
 
-static void list_names(char names[NAMES])
-{
-    names[0] = '\0';
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i]->selectable)
-            snprintf(names + strlen(names), NAMES - strlen(names), "%s%s", names[0] ? ", " : "", rows[i]->name);
-}
-
-int weir_decoder_check(const char *engine, struct weir_err *err)
+/* option: how the error begins. other: a valid name that is not in the table; "": none. */
+static int check_name(const char *engine, const char *option, const char *other, struct weir_err *err)
 {
     char names[NAMES];
     int row = weir_decoder_find(engine);
@@ -104,8 +97,16 @@ int weir_decoder_check(const char *engine, struct weir_err *err)
         return weir_err_set(err, -ENOTSUP, "decoder %s is not available: %s", engine, rows[row]->why_not);
     if (row >= 0)
         return 0;
-    list_names(names);
-    return weir_err_set(err, -EINVAL, "unknown JPEG decoder \"%.100s\"; choose one of %s", engine, names);
+    snprintf(names, sizeof names, "%s", other);
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->selectable)
+            snprintf(names + strlen(names), NAMES - strlen(names), "%s%s", names[0] ? ", " : "", rows[i]->name);
+    return weir_err_set(err, -EINVAL, "%sunknown JPEG decoder \"%.100s\"; choose one of %s", option, engine, names);
+}
+
+int weir_decoder_check(const char *engine, struct weir_err *err)
+{
+    return check_name(engine, "", "", err);
 }
 
 enum weir_decode_where weir_decoder_where(const char *engine)
@@ -131,13 +132,7 @@ int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err
 {
     if (strcmp(engine, "auto") == 0)
         return 0;
-    if (weir_decoder_find(engine) < 0) {
-        char names[NAMES];
-        list_names(names);
-        return weir_err_set(err, -EINVAL, "--decoder: unknown JPEG decoder \"%.100s\"; choose one of auto, %s", engine,
-                            names);
-    }
-    int rc = weir_decoder_check(engine, err);
+    int rc = check_name(engine, "--decoder: ", "auto", err);
     if (rc < 0 || gpu || !weir_decoder_on_gpu(engine))
         return rc;
     return weir_err_set(err, -EINVAL, "--decoder %s decodes into a GPU's memory; add --device cuda or use --decoder %s",

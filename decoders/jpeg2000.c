@@ -15,8 +15,7 @@ static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
 enum { SIZ_BYTES = 42, COMPONENT_BYTES = 3, SIDE_MAX = 65535, TILES_MAX = 4096, COMPONENTS_MAX = 4 };
 
 struct jpeg2000 {
-    uint8_t *pixels; /* the whole image, interleaved */
-    size_t capacity;
+    struct weir_whole_image whole; /* interleaved */
     char message[WEIR_REASON_MAX]; /* the library's first message; "" = none */
 };
 
@@ -33,12 +32,6 @@ static uint32_t big(const uint8_t *bytes, int n)
     for (int i = 0; i < n; i++)
         value = value << 8 | bytes[i];
     return value;
-}
-
-static int refuse(char *reason, const char *text)
-{
-    snprintf(reason, WEIR_REASON_MAX, "%s", text);
-    return -EBADMSG;
 }
 
 /* Returns the offset of the codestream, after the boxes of a JP2 file; length if there is none. */
@@ -78,19 +71,19 @@ static int check_components(const uint8_t *at, uint32_t n, char *reason)
 static int read_header(const uint8_t *bytes, size_t length, struct weir_image_info *info, char *reason)
 {
     if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_JPEG2000)
-        return refuse(reason, "Not a JPEG 2000 image");
+        return weir_frame_refuse(reason, "Not a JPEG 2000 image");
     size_t from = find_codestream(bytes, length);
     if (length - from < SIZ_BYTES)
-        return refuse(reason, "the JPEG 2000 header is truncated or missing");
+        return weir_frame_refuse(reason, "the JPEG 2000 header is truncated or missing");
     const uint8_t *siz = bytes + from;
     uint32_t width = big(siz + 8, 4), height = big(siz + 12, 4), n = big(siz + 40, 2);
     uint32_t tile_width = big(siz + 24, 4), tile_height = big(siz + 28, 4);
     if (memcmp(siz, codestream_begins, sizeof codestream_begins) != 0 || n == 0 || n > COMPONENTS_MAX ||
         big(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
-        return refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
+        return weir_frame_refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
     for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* offsets of image and tiles */
         if (big(siz + i, 4) != 0)
-            return refuse(reason, "the JPEG 2000 image has an offset; only 0,0 is supported");
+            return weir_frame_refuse(reason, "the JPEG 2000 image has an offset; only 0,0 is supported");
     if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {
         snprintf(reason, WEIR_REASON_MAX, "the JPEG 2000 image has an invalid size of %ux%u pixels", width, height);
         return -EBADMSG;
@@ -163,7 +156,7 @@ static int jpeg2000_open(void **self)
 static void jpeg2000_close(void *self)
 {
     struct jpeg2000 *j = self;
-    free(j->pixels);
+    free(j->whole.pixels);
     free(j);
 }
 
@@ -240,18 +233,12 @@ static int take_image(struct jpeg2000 *j, const opj_image_t *image, const struct
     size_t pixels = (size_t)frame->width * (size_t)frame->height;
     if (!is_as_planned(image, frame) || image->color_space == OPJ_CLRSPC_SYCC ||
         image->color_space == OPJ_CLRSPC_EYCC || image->color_space == OPJ_CLRSPC_CMYK)
-        return refuse(reason, "the JPEG 2000 image is not RGB or gray of 8 bits");
-    if (pixels * 3 > j->capacity) {
-        free(j->pixels);
-        j->pixels = malloc(pixels * 3);
-        j->capacity = j->pixels ? pixels * 3 : 0;
-    }
-    if (!j->pixels) {
-        snprintf(reason, WEIR_REASON_MAX, "out of memory for an image of %zu bytes", pixels * 3);
-        return -ENOMEM;
-    }
-    interleave(image, pixels, j->pixels);
-    weir_rows_put(rows, j->pixels, (size_t)frame->width * 3);
+        return weir_frame_refuse(reason, "the JPEG 2000 image is not RGB or gray of 8 bits");
+    int rc = weir_whole_image_grow(&j->whole, pixels * 3, reason);
+    if (rc < 0)
+        return rc;
+    interleave(image, pixels, j->whole.pixels);
+    weir_rows_put(rows, j->whole.pixels, (size_t)frame->width * 3);
     return 0;
 }
 
@@ -266,7 +253,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
         return rc;
     opj_image_t *image = open_image(j, frame);
     if (!image)
-        return refuse(reason, j->message[0] ? j->message : "the JPEG 2000 image is damaged");
+        return weir_frame_refuse(reason, j->message[0] ? j->message : "the JPEG 2000 image is damaged");
     rc = take_image(j, image, frame, rows, reason);
     opj_image_destroy(image);
     return rc;

@@ -23,8 +23,7 @@ struct jpegxl {
     JxlDecoder *decoder;
     size_t used, limit; /* bytes allocated by the library */
     bool ran_out;
-    uint8_t *pixels; /* the whole image */
-    size_t capacity;
+    struct weir_whole_image whole;
 };
 
 static void *on_alloc(void *user, size_t n)
@@ -50,12 +49,6 @@ static void on_free(void *user, void *memory)
     free(block);
 }
 
-static int refuse(char *reason, const char *text)
-{
-    snprintf(reason, WEIR_REASON_MAX, "%s", text);
-    return -EBADMSG;
-}
-
 static int jpegxl_open(void **self)
 {
     *self = calloc(1, sizeof(struct jpegxl));
@@ -67,7 +60,7 @@ static void jpegxl_close(void *self)
     struct jpegxl *j = self;
     if (j->decoder)
         JxlDecoderDestroy(j->decoder);
-    free(j->pixels);
+    free(j->whole.pixels);
     free(j);
 }
 
@@ -95,7 +88,7 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
     JxlBasicInfo basic;
     JxlDecoderStatus status = JxlDecoderProcessInput(j->decoder);
     if (status != JXL_DEC_BASIC_INFO || JxlDecoderGetBasicInfo(j->decoder, &basic) != JXL_DEC_SUCCESS)
-        return refuse(reason, "the JPEG XL header is damaged or truncated");
+        return weir_frame_refuse(reason, "the JPEG XL header is damaged or truncated");
     if (basic.xsize - 1 >= SIDE_MAX || basic.ysize - 1 >= SIDE_MAX) {
         snprintf(reason, WEIR_REASON_MAX, "the JPEG XL image has an invalid size of %ux%u pixels", basic.xsize,
                  basic.ysize);
@@ -122,7 +115,7 @@ static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, si
     struct jpegxl *j = self;
     (void)kind;
     if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_JPEGXL)
-        return refuse(reason, "Not a JPEG XL image");
+        return weir_frame_refuse(reason, "Not a JPEG XL image");
     int rc = start(j, bytes, length, JXL_DEC_BASIC_INFO, 0, reason);
     rc = rc < 0 ? rc : read_size(j, info, length, reason);
     if (j->decoder)
@@ -130,20 +123,7 @@ static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, si
     return rc;
 }
 
-static int grow(struct jpegxl *j, size_t bytes, char *reason)
-{
-    if (bytes <= j->capacity)
-        return 0;
-    free(j->pixels);
-    j->pixels = malloc(bytes);
-    j->capacity = j->pixels ? bytes : 0;
-    if (j->pixels)
-        return 0;
-    snprintf(reason, WEIR_REASON_MAX, "out of memory for an image of %zu bytes", bytes);
-    return -ENOMEM;
-}
-
-/* Decodes the whole image to j->pixels, gray as RGB and without alpha. */
+/* Decodes the whole image to j->whole.pixels, gray as RGB and without alpha. */
 static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
 {
     static const JxlPixelFormat rgb = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
@@ -153,19 +133,19 @@ static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
         switch (JxlDecoderProcessInput(j->decoder)) {
         case JXL_DEC_NEED_IMAGE_OUT_BUFFER:
             if (JxlDecoderImageOutBufferSize(j->decoder, &rgb, &wanted) != JXL_DEC_SUCCESS || wanted != bytes ||
-                JxlDecoderSetImageOutBuffer(j->decoder, &rgb, j->pixels, bytes) != JXL_DEC_SUCCESS)
-                return refuse(reason, "the JPEG XL image differs in size from its header");
+                JxlDecoderSetImageOutBuffer(j->decoder, &rgb, j->whole.pixels, bytes) != JXL_DEC_SUCCESS)
+                return weir_frame_refuse(reason, "the JPEG XL image differs in size from its header");
             break;
         case JXL_DEC_FULL_IMAGE:
             full = true;
             break;
         case JXL_DEC_SUCCESS:
-            return full ? 0 : refuse(reason, "the JPEG XL image has too few pixels");
+            return full ? 0 : weir_frame_refuse(reason, "the JPEG XL image has too few pixels");
         case JXL_DEC_NEED_MORE_INPUT:
-            return refuse(reason, "the JPEG XL image is truncated");
+            return weir_frame_refuse(reason, "the JPEG XL image is truncated");
         default:
-            return refuse(reason, j->ran_out ? "the JPEG XL image needs more memory than its size explains"
-                                             : "the JPEG XL image is damaged");
+            return weir_frame_refuse(reason, j->ran_out ? "the JPEG XL image needs more memory than its size explains"
+                                                        : "the JPEG XL image is damaged");
         }
     }
 }
@@ -176,8 +156,8 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     struct weir_image_info info;
     uint64_t pixels = (uint64_t)frame->width * (uint64_t)frame->height;
     if (weir_frame_kind_of(frame->bytes, frame->length) != WEIR_FRAME_JPEGXL)
-        return refuse(reason, "Not a JPEG XL image");
-    int rc = grow(j, (size_t)pixels * 3, reason);
+        return weir_frame_refuse(reason, "Not a JPEG XL image");
+    int rc = weir_whole_image_grow(&j->whole, (size_t)pixels * 3, reason);
     if (rc == 0)
         rc = start(j, frame->bytes, frame->length, JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE, pixels, reason);
     if (rc == 0)
@@ -189,7 +169,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (j->decoder)
         JxlDecoderReset(j->decoder); /* drops the frame's bytes and memory */
     if (rc == 0)
-        weir_rows_put(rows, j->pixels, (size_t)frame->width * 3);
+        weir_rows_put(rows, j->whole.pixels, (size_t)frame->width * 3);
     return rc;
 }
 

@@ -28,9 +28,8 @@ struct png {
     jmp_buf escape;
     const uint8_t *bytes;
     size_t length, at;
-    uint8_t *whole; /* an interlaced image before conversion */
-    size_t whole_bytes;
-    int code; /* error code of a failure: -EBADMSG, or -ENOMEM after a failed allocation */
+    struct weir_whole_image whole; /* an interlaced image before conversion */
+    int code;                      /* error code of a failure: -EBADMSG, or -ENOMEM after a failed allocation */
     char message[WEIR_REASON_MAX];
 };
 
@@ -76,30 +75,24 @@ static uint32_t crc32_of(const uint8_t *bytes, size_t length)
     return ~crc;
 }
 
-static int refuse(char *reason, const char *text)
-{
-    snprintf(reason, WEIR_REASON_MAX, "%s", text);
-    return -EBADMSG;
-}
-
 static int read_header(const uint8_t *bytes, size_t length, struct header *header, char *reason)
 {
     static const uint8_t start[] = {0, 0, 0, IHDR_BYTES, 'I', 'H', 'D', 'R'};
     if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_PNG)
-        return refuse(reason, "Not a PNG file");
+        return weir_frame_refuse(reason, "Not a PNG file");
     if (length < HEADER_BYTES)
-        return refuse(reason, "Premature end of PNG file");
+        return weir_frame_refuse(reason, "Premature end of PNG file");
     if (memcmp(bytes + SIGNATURE_BYTES, start, sizeof start) != 0)
-        return refuse(reason, "the PNG does not start with a header");
+        return weir_frame_refuse(reason, "the PNG does not start with a header");
     const uint8_t *ihdr = bytes + SIGNATURE_BYTES + sizeof start;
     if (crc32_of(ihdr - 4, 4 + IHDR_BYTES) != png_get_uint_32(ihdr + IHDR_BYTES))
-        return refuse(reason, "IHDR: CRC error");
+        return weir_frame_refuse(reason, "IHDR: CRC error");
     *header = (struct header){png_get_uint_32(ihdr), png_get_uint_32(ihdr + 4), ihdr[8], ihdr[9], ihdr[12] == 1};
     if (header->color_type >= KINDS || header->bit_depth > 16 ||
         !(kinds[header->color_type].bit_depths >> header->bit_depth & 1))
-        return refuse(reason, "the PNG header has an invalid colour type or bit depth");
+        return weir_frame_refuse(reason, "the PNG header has an invalid colour type or bit depth");
     if (ihdr[10] != 0 || ihdr[11] != 0 || ihdr[12] > 1)
-        return refuse(reason, "the PNG header has an unknown compression, filter or interlacing");
+        return weir_frame_refuse(reason, "the PNG header has an unknown compression, filter or interlacing");
     if (header->width - 1 < SIDE_MAX && header->height - 1 < SIDE_MAX)
         return 0;
     snprintf(reason, WEIR_REASON_MAX, "the PNG has an invalid size of %ux%u pixels", header->width, header->height);
@@ -175,7 +168,7 @@ static int png_open(void **self)
 static void png_close(void *self)
 {
     struct png *png = self;
-    free(png->whole);
+    free(png->whole.pixels);
     free(png);
 }
 
@@ -184,21 +177,6 @@ static int fail(struct png *png, char *reason)
     png_destroy_read_struct(&png->read, &png->info, NULL);
     snprintf(reason, WEIR_REASON_MAX, "%s", png->code == -ENOMEM ? "out of memory during decoding" : png->message);
     return png->code;
-}
-
-/* Allocates a whole image of three bytes per pixel. */
-static int grow(struct png *png, size_t bytes, char *reason)
-{
-    if (bytes <= png->whole_bytes)
-        return 0;
-    uint8_t *whole = realloc(png->whole, bytes);
-    if (!whole) {
-        snprintf(reason, WEIR_REASON_MAX, "out of memory for an interlaced PNG of %zu bytes", bytes);
-        return -ENOMEM;
-    }
-    png->whole = whole;
-    png->whole_bytes = bytes;
-    return 0;
 }
 
 /* Skips chunks for colour spaces, texts and times, which do not change the stored values. Skipped chunks cost no
@@ -253,13 +231,13 @@ static void read_bands(struct png *png, struct weir_rows *rows, int passes)
     rows->first_column = 0;
     rows->end_column = rows->width;
     if (passes > 1)
-        read_passes(png, rows, passes, png->whole);
+        read_passes(png, rows, passes, png->whole.pixels);
     for (int y = 0; y < rows->first_row && passes == 1; y++)
         read_rows(png, rows->band, rows->stride, 1);
     for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
         int n = weir_rows_in_band(rows, y);
         if (passes > 1)
-            rows->band = png->whole + (size_t)y * rows->stride;
+            rows->band = png->whole.pixels + (size_t)y * rows->stride;
         else
             read_rows(png, rows->band, rows->stride, n);
         weir_rows_done(rows, y, n);
@@ -308,7 +286,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (rc == 0)
         rc = weir_check_frame_size(frame, header.width, header.height, reason);
     if (rc == 0 && header.interlaced && !rows->image)
-        rc = grow(png, rows->stride * (size_t)rows->height, reason);
+        rc = weir_whole_image_grow(&png->whole, rows->stride * (size_t)rows->height, reason);
     if (rc < 0)
         return rc;
     png->code = -EBADMSG;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Outputs the view's rows as they become complete. */
@@ -59,6 +60,25 @@ void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_byt
                      columns, rows->color);
         weir_rows_done(rows, y, n);
     }
+}
+
+int weir_frame_refuse(char *reason, const char *why)
+{
+    snprintf(reason, WEIR_REASON_MAX, "%s", why);
+    return -EBADMSG;
+}
+
+int weir_whole_image_grow(struct weir_whole_image *image, size_t bytes, char *reason)
+{
+    if (bytes <= image->capacity)
+        return 0;
+    free(image->pixels);
+    image->pixels = malloc(bytes);
+    image->capacity = image->pixels ? bytes : 0;
+    if (image->pixels)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "out of memory for an image of %zu bytes", bytes);
+    return -ENOMEM;
 }
 
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
