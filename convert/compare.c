@@ -89,7 +89,7 @@ static int compare_episodes(const struct comparison *c, struct weir_err *err)
 {
     const struct weir_copy *copy = &c->plan->copy;
     if (weir_dataset_episodes(c->copy) != copy->n_episodes)
-        return weir_err_set(err, -EBADMSG, "%s: has %d episodes and not %d", c->path, weir_dataset_episodes(c->copy),
+        return weir_err_set(err, -EBADMSG, "%s: has %d episodes instead of %d", c->path, weir_dataset_episodes(c->copy),
                             copy->n_episodes);
     if (weir_dataset_qpos_dim(c->copy) != copy->qpos_dim || weir_dataset_action_dim(c->copy) != copy->action_dim)
         return differs(c, err, 0, "the number of dimensions");

@@ -226,7 +226,7 @@ static int write_copy(struct conversion *c, struct weir_err *err)
     const struct weir_writer_ops *ops = c->plan.ops;
     int complete = 0, rc = 0;
     if (c->partial.is_there && !ops->resumes) {
-        note(c, false, "an interrupted copy is begun anew: one file of this format holds all episodes");
+        note(c, false, "the interrupted copy starts over: one file of this format holds all episodes");
         rc = weir_partial_clear(&c->partial, err);
     }
     if (rc == 0)
@@ -320,11 +320,10 @@ static int check_space(const struct conversion *c, struct weir_err *err)
     uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (needed <= there || needed - there <= free_bytes)
         return 0;
-    return weir_err_set(
-        err, -ENOSPC,
-        "%s: the copy takes %.1f MB at least, and %.1f MB are free there; choose another disk, or --codec "
-        "jpeg or --sample",
-        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
+    return weir_err_set(err, -ENOSPC,
+                        "%s: the copy needs at least %.1f MB, but %.1f MB are free; choose another disk, or --codec "
+                        "jpeg or --sample",
+                        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
 }
 
 /* ---- the conversion ---- */

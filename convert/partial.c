@@ -122,7 +122,7 @@ static int make_folder(const struct weir_partial *partial, struct weir_err *err)
         close(fd);
     return has_state || !has_more ? 0
                                   : weir_err_set(err, -EINVAL,
-                                                 "%s: exists, and is not what an interrupted weir convert left; "
+                                                 "%s: exists and is not a partial copy of weir convert; "
                                                  "remove it",
                                                  partial->folder);
 }
@@ -208,8 +208,8 @@ int weir_partial_begin(struct weir_partial *partial, const char *state, struct w
     if (has_text(partial->lock, state))
         return 0;
     return weir_err_set(err, -EINVAL,
-                        "%s: is what a copy of another source, or with other options, left when it was interrupted; "
-                        "remove it, or call weir convert as then",
+                        "%s: is a partial copy of another source, or with other options; "
+                        "remove it, or repeat the earlier call",
                         partial->folder);
 }
 

@@ -25,7 +25,7 @@ static int choose_writer(struct weir_convert_plan *plan, struct weir_err *err)
         return 0;
     for (int i = 0; weir_writer_at(i); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", weir_writer_at(i)->name);
-    return weir_err_set(err, -EINVAL, "--to %s: no such format; there are %s", to, names);
+    return weir_err_set(err, -EINVAL, "--to %s: no such format; formats are %s", to, names);
 }
 
 static int check_name(const struct weir_convert_plan *plan, struct weir_err *err)
@@ -87,7 +87,7 @@ static int cannot_hold(const struct weir_convert_plan *plan, const struct weir_c
     if (weir_writer_holds(plan->ops, WEIR_FRAME_JPEG))
         snprintf(choices + strlen(choices), sizeof choices - strlen(choices), "%sjpeg|png", choices[0] ? "|" : "");
     return weir_err_set(err, -EINVAL,
-                        "camera %s would have %s frames, and %s holds %s; choose what they become by --codec %s",
+                        "camera %s would have %s frames, and %s holds %s; choose their codec with --codec %s",
                         camera->name, weir_frame_kind_name(camera->kind), plan->ops->name, kinds, choices);
 }
 
@@ -99,7 +99,7 @@ static int check_kinds(const struct weir_convert_plan *plan, int camera, struct 
         enum weir_frame_kind other = weir_dataset_kind(plan->dataset, plan->episodes[e], camera);
         if (other != kind)
             return weir_err_set(err, -EINVAL,
-                                "camera %s has %s frames in %s and %s frames in %s; choose what they become by --codec "
+                                "camera %s has %s frames in %s and %s frames in %s; choose their codec with --codec "
                                 "raw|jpeg|png",
                                 plan->copy.cameras[camera].name, weir_frame_kind_name(kind),
                                 weir_dataset_episode_path(plan->dataset, plan->episodes[0]),
@@ -128,7 +128,7 @@ static int plan_camera(struct weir_convert_plan *plan, int camera, struct weir_e
     plan->is_resized[camera] = config->width > 0 && (config->width != probe->width || config->height != probe->height);
     if (plan->is_resized[camera] && config->codec == WEIR_CONVERT_KEEP && weir_frame_is_encoded(kind))
         return weir_err_set(err, -EINVAL,
-                            "--image-size makes other frames of camera %s, which are encoded: say what they become by "
+                            "--image-size changes the frames of camera %s, which are encoded; choose their codec with "
                             "--codec raw|jpeg|png",
                             to->name);
     to->kind = kind_of_copy(plan, kind);

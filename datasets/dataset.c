@@ -40,7 +40,7 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
                          const struct weir_path_list *left_out, struct weir_err *err)
 {
     if (left_out->n > 0 && !config->tolerant)
-        return weir_err_set(err, -ENOENT, "%s (--on-error skip goes on without it)", left_out->paths[0]);
+        return weir_err_set(err, -ENOENT, "%s (--on-error skip leaves it out)", left_out->paths[0]);
     for (int i = 0; i < left_out->n; i++)
         if (weir_leave_out(dataset, left_out->paths[i]) < 0)
             return weir_err_set(err, -ENOMEM, "out of memory");
@@ -456,7 +456,7 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
     } notes[WEIR_NOTES] = {
         [WEIR_NOTE_LENGTHS_UNREADABLE] = {"compress_len cannot be read as numbers", hint},
         [WEIR_NOTE_LENGTHS_SHAPE] = {"compress_len is not of shape (cameras, steps)", hint},
-        [WEIR_NOTE_LENGTHS_VALUES] = {"compress_len holds values that are no length of a row", hint},
+        [WEIR_NOTE_LENGTHS_VALUES] = {"compress_len holds values that are not row lengths", hint},
         [WEIR_NOTE_FILL] = {"chunks of state or actions were never written, or are lost,",
                             "their rows are the fill value"},
     };

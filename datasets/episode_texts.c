@@ -75,8 +75,8 @@ int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct 
     if (*is_bgr || (value && strcmp(value, "rgb") == 0))
         return 0;
     return weir_err_set(err, -EBADMSG,
-                        "%s is neither rgb nor bgr%s%.16s%s, so red and blue may be swapped; repair it, or remove it",
-                        where, value ? " but \"" : "", value ? value : "", value ? "\"" : "");
+                        "%s must be rgb or bgr%s%.16s%s: red and blue may be swapped; repair it, or remove it", where,
+                        value ? ", not \"" : "", value ? value : "", value ? "\"" : "");
 }
 
 /* ---- cameras and texts that are not loaded ---- */

@@ -68,7 +68,7 @@ int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err 
     if (now.size_bytes == file->size_bytes && now.device == file->device && now.inode == file->inode &&
         now.mtime_ns == file->mtime_ns)
         return 0;
-    return weir_err_set(err, -ESTALE, "the file changed since it was opened; run again to index it anew");
+    return weir_err_set(err, -ESTALE, "the file changed since it was opened; run again to index it again");
 }
 
 /* ---- an episode ---- */
@@ -104,7 +104,7 @@ static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
     if (episode->left_out)
         return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras that are read: %.*s",
                             episode->layout->name, (int)strcspn(episode->left_out, "\n"), episode->left_out);
-    return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it anew",
+    return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it again",
                         episode->layout->name, episode->passed_over ? " but depth: " : "",
                         episode->passed_over ? episode->passed_over : "");
 }

@@ -12,7 +12,7 @@
 struct weir_index_file;
 
 /* Loads config->index. *out is NULL, with 0, when the file does not exist, is damaged, or is of another version or
- * other options: it is then written anew. Negative with err when the file is something else. */
+ * other options: it is then rewritten. Negative with err when the file is something else. */
 int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset_config *config, struct weir_err *err);
 /* Returns the number of entries (files); 0 for NULL. */
 int weir_index_file_count(const struct weir_index_file *index);
@@ -28,7 +28,7 @@ bool weir_index_shapes_fit(const struct weir_episode *episode);
 uint8_t *weir_index_file_release(struct weir_index_file **index);
 
 /* Writes the dataset's index to a temporary file and renames it. Omits files with episodes that were left out, or with
- * frames marked bad: they are described anew every time. */
+ * frames marked bad: they are described at every open. */
 int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_dataset_config *config,
                          struct weir_err *err);
 

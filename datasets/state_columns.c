@@ -34,7 +34,7 @@ static int check_state_shape(const struct weir_episode_builder *builder, const c
         return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
     uint64_t dim = flat ? 1 : shape->dims[1];
     if (shape->dims[0] > STEPS_MAX || dim == 0 || dim > DIM_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
+        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) is invalid", key,
                             (unsigned long long)shape->dims[0], (unsigned long long)dim);
     return 0;
 }

@@ -155,7 +155,7 @@ static int undo_blosc(struct work *work, size_t most, uint32_t element_bytes)
     (void)element_bytes;
     size_t n = 0;
     if (weir_blosc_bytes(work->bytes, work->n, &n) < 0)
-        return bad(work, "its chunk is no whole container of blosc");
+        return bad(work, "its chunk is not a complete blosc container");
     if (n > most)
         return too_long(work);
     uint8_t *out = reserve(work, n);
@@ -173,7 +173,7 @@ static int undo_zstd(struct work *work, size_t most, uint32_t element_bytes)
     (void)element_bytes;
     size_t n = 0;
     if (weir_zstd_bytes(work->bytes, work->n, &n) < 0)
-        return bad(work, "its chunk is no frame of zstd");
+        return bad(work, "its chunk is not a zstd frame");
     if (n != SIZE_MAX && n > most)
         return too_long(work);
     if (!work->context->zstd)
@@ -194,7 +194,7 @@ static int undo_floats(struct work *work, size_t most, uint32_t kind)
     (void)most;
     size_t width = weir_floats_width(kind);
     if (width == 0 || work->n % width != 0)
-        return bad(work, "its chunk is no row of floats");
+        return bad(work, "its chunk is not a row of floats");
     uint8_t *out = reserve(work, work->n / width);
     if (!out)
         return -ENOMEM;

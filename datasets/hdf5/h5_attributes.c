@@ -20,7 +20,7 @@ static void note_unreadable(struct weir_h5 *h5, const char *name)
 /* If one attribute of the root is damaged, the library finds none of them by name. */
 static int unreadable(const char *name, int rc, struct weir_err *err)
 {
-    return weir_err_set(err, rc, "attribute %s, or another of the file's root, cannot be read; copy the file anew",
+    return weir_err_set(err, rc, "attribute %s, or another of the file's root, cannot be read; copy the file again",
                         name);
 }
 
@@ -110,7 +110,7 @@ int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, 
         H5Aclose(id);
     if (rc < 0)
         return unreadable(name, rc, err);
-    return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is no text; repair it, or remove it", name);
+    return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is not a text; repair it, or remove it", name);
 }
 
 /* ---- all texts of an object ---- */
@@ -252,8 +252,7 @@ int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64],
     else if (!*names)
         rc = weir_err_set(err, -ENOMEM, "%s: out of memory", d.path);
     else if (!take_texts(&d, (size_t)n, take_name, *names))
-        rc = weir_err_set(err, -EBADMSG, "%s: holds no texts of up to 63 bytes that can be read; are they names?",
-                          d.path);
+        rc = weir_err_set(err, -EBADMSG, "%s: holds no texts of up to 63 bytes; are they names?", d.path);
     weir_h5_close_dataset(&d);
     if (rc < 0) {
         free(*names);

@@ -131,7 +131,7 @@ int weir_h5_read_external(const struct weir_h5_read *read, int64_t dataset, int6
     struct external e = {.dataset = dataset, .plist = plist, .copy = H5Pcreate(H5P_DATASET_CREATE)};
     int rc = e.copy >= 0 && n <= EXTERNAL_MAX && bytes_of(dataset, space, &e.first, &e.last)
                  ? 0
-                 : fail(read, err, "its external files make no sense");
+                 : fail(read, err, "its list of external files is invalid");
     for (int i = 0; i < n && rc == 0; i++)
         rc = take_external(read, &e, i, err);
     if (rc == 0)

@@ -352,7 +352,7 @@ static int read_mapping(struct reading *r, size_t i, struct source *source)
     int rc = 0;
     if (!is_hyperslab(from) || to < 0 || !get_names(r->plist, i, source) ||
         H5Sget_simple_extent_ndims(from) != H5Sget_simple_extent_ndims(r->space)) {
-        rc = fail(r->read, r->err, "one of its mappings makes no sense");
+        rc = fail(r->read, r->err, "one of its mappings is invalid");
     } else {
         int along = unlimited(from, &extent);
         rc = along < 0                   ? read_part(r, source, H5I_INVALID_HID, from, to)

@@ -115,7 +115,7 @@ static int take_text(void *user, const char *name, const char *value)
         return 0;
     if (!value)
         return weir_episode_leave_out(taking->episode, taking->err,
-                                      "attribute %s is left out: it cannot be read; repair it, or copy the file anew",
+                                      "attribute %s is left out: it cannot be read; repair it, or copy the file again",
                                       name);
     return is_problem ? take_problem_info(taking, value)
                       : weir_episode_add_text(taking->episode, name, value, strlen(value), taking->err);

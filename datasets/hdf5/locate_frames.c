@@ -186,7 +186,7 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
     if (!vlen && !d->fill_is_zero && !d->fill_is_known)
         return "a fill value of its own";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
-        return "chunks of a size that makes no sense";
+        return "chunks of an invalid size";
     /* Chunks that exist take some bytes of an index, and none of these lies in a hole. */
     uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
     return blocks->n_chunks / 64 > 65536 + bytes / 64 ? "more chunks than the file can hold" : NULL;

@@ -102,8 +102,8 @@ static int report_no_hello(const char *path, int status, struct weir_err *err)
                             path);
     if (WIFEXITED(status) && (WEXITSTATUS(status) == ENOMEM || WEXITSTATUS(status) == EAGAIN))
         return report_not_started(path, -WEXITSTATUS(status), err);
-    return weir_err_set(err, -ENOTSUP, "%s is no HDF5 helper program of this build of weir; build or install both anew",
-                        path);
+    return weir_err_set(err, -ENOTSUP,
+                        "%s is not the HDF5 helper program of this build of weir; build or install both again", path);
 }
 
 /* The process that was started ends as soon as it has forked the spawner. */

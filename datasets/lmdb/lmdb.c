@@ -78,7 +78,7 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     if (!file->held)
         return asprintf(&file->note,
                         "nothing keeps a writer from reusing pages that are read (no read transaction is held: %s); "
-                        "nobody may write to the file meanwhile",
+                        "do not write to the file meanwhile",
                         why) < 0
                    ? weir_err_set(&result->err, -ENOMEM, "out of memory")
                    : 0;

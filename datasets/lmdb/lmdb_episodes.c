@@ -28,7 +28,7 @@ static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint
     if (head[0] != 0x80 || head[1] < 2 || head[1] > 5 || last != '.')
         return 0;
     return weir_err_set(err, -ENOTSUP,
-                        "pickled values cannot be read: unpickling runs whatever program the file holds; write the "
+                        "pickled values are refused, because unpickling runs code from the file; write the "
                         "values as bytes by the keys that docs/formats.md describes");
 }
 
@@ -106,7 +106,7 @@ static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_epi
     struct weir_lmdb_frames *frames = &episode->cameras[camera];
     const char *name = schema->cameras[camera].name;
     if (key->t != frames->n) {
-        weir_err_set(&episode->why, -EBADMSG, "e%08u: %s has no frame %llu, and has frame %u; write it anew",
+        weir_err_set(&episode->why, -EBADMSG, "e%08u: %s lacks frame %llu but has frame %u; write it again",
                      episode->number, name, (unsigned long long)frames->n, key->t);
         return 0;
     }

@@ -87,7 +87,7 @@ static int shape(struct weir_store *opened, const char *path, struct weir_array_
         return weir_err_set(err, -ENOENT, "e%08u: no such key: %s", store->episode->number, path);
     uint64_t row = (uint64_t)numbers->dim * weir_number_bytes(numbers->type);
     if (at->length % row != 0)
-        return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes are no rows of %d numbers of %s",
+        return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes do not divide into rows of %d numbers of %s",
                             store->episode->number, path, (unsigned long long)at->length, numbers->dim,
                             weir_number_name(numbers->type));
     *found = (struct weir_array_shape){

@@ -87,7 +87,7 @@ static int read_state(struct weir_lmdb_state *state, const struct weir_raw_file 
     };
     uint32_t bytes = state->page_bytes;
     if (bytes < PAGE_BYTES_MIN || bytes > PAGE_BYTES_MAX || (bytes & (bytes - 1)))
-        return weir_err_set(err, -EBADMSG, "its pages have %u bytes, which makes no sense; the file is damaged", bytes);
+        return weir_err_set(err, -EBADMSG, "its page size is invalid (%u bytes); the file is damaged", bytes);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int enter(struct walk *w, int depth, uint64_t number, struct weir_err *er
     if (weir_le(level->page, 8) != number || (flags & (P_BRANCH | P_LEAF)) != (is_leaf ? P_LEAF : P_BRANCH))
         return damaged(number, "is not the page of the tree that it should be", err);
     if (lower < PAGE_HEADER || lower > little16(level->page + PAGE_UPPER) || lower > bytes)
-        return damaged(number, "has a header that makes no sense", err);
+        return damaged(number, "has an invalid header", err);
     level->nodes = (lower - PAGE_HEADER) / 2;
     return 0;
 }
@@ -213,7 +213,7 @@ static int visit_node(struct walk *w, const struct level *level, const uint8_t *
     struct weir_lmdb_entry entry = {node + NODE_HEADER, little16(node + NODE_KEY_BYTES), 0, weir_le(node, 4)};
     unsigned flags = little16(node + NODE_FLAGS);
     if (entry.key_length > WEIR_LMDB_KEY_MAX || (flags & ~(unsigned)(F_BIGDATA | F_SUBDATA | F_DUPDATA)))
-        return damaged(level->number, "has a key that makes no sense", err);
+        return damaged(level->number, "has an invalid key", err);
     if (!is_next_key(w, entry.key, entry.key_length))
         return damaged(level->number, "has keys that are not in ascending order", err);
     if (flags & F_DUPDATA)
@@ -265,8 +265,7 @@ static int check_state(const struct weir_lmdb_state *state, struct weir_err *err
                             state->flags);
     bool is_empty = state->root == UINT64_MAX && state->depth == 0;
     if (is_empty ? state->entries > 0 : state->depth == 0 || state->depth > WEIR_LMDB_DEPTH_MAX)
-        return weir_err_set(err, -EBADMSG, "its tree has a depth of %u, which makes no sense; the file is damaged",
-                            state->depth);
+        return weir_err_set(err, -EBADMSG, "the depth of its tree is invalid (%u); the file is damaged", state->depth);
     return 0;
 }
 

@@ -40,12 +40,12 @@ static int failed(const struct writer *w, int rc, struct weir_err *err)
     if (w->episode.name)
         snprintf(at, sizeof at, "episode %d: ", w->episode.number);
     if (rc == ENOSPC || rc == EDQUOT)
-        return weir_err_set(err, code, "%s: %scannot be written: %s; free space, and convert again: it goes on there",
+        return weir_err_set(err, code, "%s: %scannot be written: %s; free space, and convert again to resume",
                             w->folder, at, strerror(rc));
     if (rc == EIO)
         return weir_err_set(err, code,
                             "%s: %scannot be written: the file system is full or the device failed; free space, and "
-                            "convert again: it goes on there",
+                            "convert again to resume",
                             w->folder, at);
     return weir_err_set(err, code, "%s: %scannot be written: %s", w->folder, at, mdb_strerror(rc));
 }

@@ -169,7 +169,7 @@ static int texts(struct weir_store *store, struct weir_episode *episode, struct 
     for (uint32_t i = 0; i < s->record->n_texts && rc == 0; i++) {
         struct weir_packed_text text;
         if (!weir_packed_text_at(s->bytes, s->record->bytes, &at, &text))
-            return weir_err_set(err, -EBADMSG, "its texts make no sense");
+            return weir_err_set(err, -EBADMSG, "its texts are invalid");
         char *key = strndup((const char *)text.key, text.key_bytes);
         rc =
             key ? weir_episode_add_text(episode, key, (const char *)text.value, text.value_bytes, err) : no_memory(err);
@@ -256,7 +256,7 @@ static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *bu
         if (whole < 0)
             rc = damaged(user, part, why.text);
         else if (whole == 0)
-            rc = damaged(user, part, "its checksum is wrong; copy the file anew, or convert the dataset again");
+            rc = damaged(user, part, "its checksum is wrong; copy the file again, or convert the dataset again");
     }
     return rc;
 }

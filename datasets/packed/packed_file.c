@@ -159,7 +159,7 @@ static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, s
     uint32_t qpos_dim = weir_packed_get32(bytes + AT_QPOS_DIM), action_dim = weir_packed_get32(bytes + AT_ACTION_DIM);
     if (qpos < 0 || action < 0 || cameras > WEIR_CAMERAS_MAX || qpos_dim - 1 >= DIM_MAX || action_dim - 1 >= DIM_MAX ||
         flags > FLAG_BGR)
-        return weir_err_set(err, -EBADMSG, "its header makes no sense; convert the dataset again");
+        return weir_err_set(err, -EBADMSG, "its header is invalid; convert the dataset again");
     header->is_bgr = flags & FLAG_BGR;
     header->qpos_type = (enum weir_number_type)qpos;
     header->action_type = (enum weir_number_type)action;
@@ -173,7 +173,7 @@ static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, s
     header->index_crc = weir_packed_get32(bytes + AT_INDEX_CRC);
     for (uint32_t i = 0; i < cameras; i++)
         if (!get_camera(&header->cameras[i], bytes + AT_CAMERA + i * CAMERA))
-            return weir_err_set(err, -EBADMSG, "camera %u of its header makes no sense; convert the dataset again", i);
+            return weir_err_set(err, -EBADMSG, "camera %u in its header is invalid; convert the dataset again", i);
     return 0;
 }
 
@@ -184,7 +184,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
     uint32_t version = weir_packed_get32(bytes + AT_VERSION);
     if (memcmp(bytes, file_magic, sizeof file_magic) != 0)
         return weir_err_set(err, -EBADMSG,
-                            "is no packed file (its first bytes are others); is it a copy of weir "
+                            "is not a packed file (by its first bytes); is it a copy of weir "
                             "convert --to packed?");
     if (version > WEIR_PACKED_VERSION)
         return weir_err_set(err, -ENOTSUP,
@@ -279,7 +279,7 @@ static int check_frames(const struct weir_packed_record *record, const struct we
             bool inside =
                 frame.offset >= WEIR_PACKED_HEADER && frame.offset <= end && frame.length <= end - frame.offset;
             if (!inside || frame.length > INT32_MAX || (raw && frame.length && frame.length != raw))
-                return weir_err_set(err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu are no frame of it",
+                return weir_err_set(err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu are not a frame of it",
                                     record->number, header->cameras[c].name, t, frame.length,
                                     (unsigned long long)frame.offset);
         }
@@ -319,7 +319,7 @@ int weir_packed_get_head(struct weir_packed_record *record, const struct weir_pa
     bool fits = steps - 1 < STEPS_MAX && weir_packed_lay_out(record, header, 0) && record->bytes <= n &&
                 n - record->bytes <= ARRAY_BYTES_MAX;
     if (!fits || weir_packed_record_bytes(bytes) != n || weir_packed_get64(bytes + AT_TEXTS_BEGIN) != record->texts)
-        return weir_err_set(err, -EBADMSG, "the episode at byte %llu makes no sense; %s", (unsigned long long)offset,
+        return weir_err_set(err, -EBADMSG, "the episode at byte %llu is invalid; %s", (unsigned long long)offset,
                             advice);
     record->bytes = n;
     return 0;
@@ -335,6 +335,6 @@ int weir_packed_get_record(struct weir_packed_record *record, const struct weir_
         return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
                             (unsigned long long)offset, advice);
     if (!check_texts(record, bytes))
-        return weir_err_set(err, -EBADMSG, "the texts of episode %u make no sense; %s", record->number, advice);
+        return weir_err_set(err, -EBADMSG, "the texts of episode %u are invalid; %s", record->number, advice);
     return check_frames(record, header, bytes, offset, err);
 }

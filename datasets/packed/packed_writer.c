@@ -36,7 +36,7 @@ static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
 {
     return weir_err_set(err, rc, "%s: %s%s", w->path, strerror(-rc),
                         rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG
-                            ? "; make room, and run weir convert again: it goes on where it "
+                            ? "; free space, and run weir convert again: it resumes where it "
                               "stopped"
                             : "");
 }

@@ -71,7 +71,7 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
         return rc;
     *field = (struct field){.number = (unsigned)(key >> 3 & 0x1FFFFFFF), .wire = key & 7, .begin = *at};
     if (field->number == 0) /* a hole in the file, or zeros: the rest is invalid */
-        return bad(walk, "it is no message of protocol buffers");
+        return bad(walk, "not a protocol buffers message");
     switch (field->wire) {
     case WIRE_VARINT:
         rc = varint(walk, at, end, &length);
@@ -89,10 +89,10 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
             return rc;
         break;
     default:
-        return bad(walk, "it is no message of protocol buffers");
+        return bad(walk, "not a protocol buffers message");
     }
     if (length > end - *at)
-        return bad(walk, "a field of it ends behind it");
+        return bad(walk, "a field ends past its message");
     field->begin = *at;
     field->end = *at += length;
     return 1;

@@ -109,12 +109,11 @@ int weir_stated_parse(struct weir_stated_features *stated, const char *text, siz
     if (rc == -ENOMEM)
         weir_err_set(err, rc, "out of memory");
     else if (rc < 0)
-        weir_err_set(err, rc, FEATURES_JSON " beside it: %s; copy it anew, or move it away", why.text);
+        weir_err_set(err, rc, FEATURES_JSON " beside it: %s; copy it again, or move it away", why.text);
     else if (!json_is_object(json_object_get(json_object_get(root, "featuresDict"), "features")))
-        rc =
-            weir_err_set(err, -EBADMSG,
-                         FEATURES_JSON " beside it has no featuresDict as tensorflow_datasets writes it; copy it anew, "
-                                       "or move it away");
+        rc = weir_err_set(err, -EBADMSG,
+                          FEATURES_JSON " beside it lacks tensorflow_datasets' featuresDict; copy it again, "
+                                        "or move it away");
     else
         rc = take_node(stated, "", root, 0);
     json_decref(root);
@@ -128,7 +127,7 @@ static int read_open(struct weir_stated_features *stated, int fd, struct weir_er
     struct stat st;
     int rc = fstat(fd, &st) == 0 ? 0 : -errno;
     if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX))
-        return weir_err_set(err, -EBADMSG, FEATURES_JSON " beside it is no file of at most 4 MiB; move it away");
+        return weir_err_set(err, -EBADMSG, FEATURES_JSON " beside it is not a file of at most 4 MiB; move it away");
     size_t n = rc == 0 ? (size_t)st.st_size : 0;
     char *text = malloc(n + 1);
     if (rc == 0)

@@ -149,7 +149,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
         return 0;
     }
     if (feature->n == 0 || feature->n % s->steps != 0)
-        return weir_err_set(err, -EBADMSG, "%s: %llu values are no rows of %llu steps", path,
+        return weir_err_set(err, -EBADMSG, "%s: %llu values do not divide into %llu steps", path,
                             (unsigned long long)feature->n, (unsigned long long)s->steps);
     found->rank = 2;
     found->dims[0] = s->steps;

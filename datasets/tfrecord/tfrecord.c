@@ -40,7 +40,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     store.steps = weir_rlds_steps(&store.example);
     if (store.steps == 0)
         rc = weir_err_set(err, -EBADMSG,
-                          "%s: no episode as RLDS has it: there is no steps/is_first and no image in "
+                          "%s: not an RLDS episode: it has neither steps/is_first nor an image in "
                           "steps/observation",
                           episode->root);
     if (rc == 0)
@@ -90,7 +90,7 @@ static int check_records(const struct weir_records *records, const struct weir_b
             rc = damaged(user, part, strerror(-whole));
         else if (whole == 0)
             rc = damaged(user, part,
-                         "the checksum of its data is wrong; copy the file anew, or do without this episode");
+                         "the checksum of its data is wrong; copy the file again, or leave this episode out");
     }
     return rc;
 }

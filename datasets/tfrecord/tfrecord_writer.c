@@ -171,7 +171,7 @@ static int check_names(const struct weir_copy *copy, struct weir_err *err)
     for (int c = 0; c < copy->n_cameras; c++)
         if (strcmp(copy->cameras[c].name, "state") == 0 || strchr(copy->cameras[c].name, '/'))
             return weir_err_set(err, -EINVAL,
-                                "camera %s: RLDS cannot have one of this name; name it anew by --image-keys",
+                                "camera %s: RLDS cannot hold a camera of this name; rename it with --image-keys",
                                 copy->cameras[c].name);
     return 0;
 }

@@ -44,7 +44,7 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
         return weir_err_set(err, rc, "has no array " ENDS " that can be read, which says where episodes end: %.300s",
                             why.text);
     if (array->about.grid.rank != 1 || array->about.kind == 'f' || array->about.grid.dims[0] > EPISODES_MAX)
-        return weir_err_set(err, -EBADMSG, ENDS ": is no list of at most %d integers", EPISODES_MAX);
+        return weir_err_set(err, -EBADMSG, ENDS ": must be a list of at most %d integers", EPISODES_MAX);
     if (array->about.grid.dims[0] == 0)
         return weir_err_set(err, -EBADMSG, ENDS ": has no episodes; remove the dataset");
     rc = weir_zarr_numbers(zarr, array, err);

@@ -18,7 +18,7 @@ enum { PATH_ROOM = 4096, BLOSC_SPARE = 16 };
 static int failed(const char *path, int rc, struct weir_err *err)
 {
     if (rc == -ENOSPC || rc == -EDQUOT)
-        return weir_err_set(err, rc, "%s: cannot be written: %s; free space, and convert again: it goes on there", path,
+        return weir_err_set(err, rc, "%s: cannot be written: %s; free space, and convert again to resume", path,
                             strerror(-rc));
     return weir_err_set(err, rc, "%s: cannot be written: %s", path, strerror(-rc));
 }

@@ -245,7 +245,7 @@ int weir_zarr_float_range(struct weir_zarr *zarr, struct weir_zarr_array *array,
         return rc;
     if (range[0] < 0 || range[1] > 255.5)
         return weir_err_set(err, -ENOTSUP,
-                            "%s: pixels as floats from %g to %g; what is read are those of 0 to 1 and of 0 to 255; "
+                            "%s: float pixels from %g to %g; supported ranges are 0 to 1 and 0 to 255; "
                             "store them as uint8",
                             array->path, range[0], range[1]);
     if (range[1] == 0)

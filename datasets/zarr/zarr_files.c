@@ -45,9 +45,9 @@ static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
     }
     if (fstatat(files->fd, "zarr.json", &st, 0) == 0)
         return weir_err_set(err, -ENOTSUP,
-                            "is Zarr of version 3, and version 2 is what is read; write it with "
+                            "is Zarr of version 3; only version 2 is supported; write it with "
                             "zarr_format=2");
-    return weir_err_set(err, -EBADMSG, "has no .zgroup, so it is no group of Zarr v2; was it copied whole?");
+    return weir_err_set(err, -EBADMSG, "has no .zgroup, so it is not a group of Zarr v2; was it copied completely?");
 }
 
 int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct weir_err *err)
@@ -62,9 +62,10 @@ int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct
     files->raw = (struct weir_raw_file){weir_raw_read, &files->fd, 0, (uint64_t)st.st_size};
     int rc = S_ISDIR(st.st_mode) ? open_folder(files, err) : weir_zip_open(&files->zip, &files->raw, err);
     if (rc == 0 && !is_folder(files) && !weir_zarr_has(files, ".zgroup"))
-        rc = weir_err_set(err, -EBADMSG,
-                          "has no .zgroup at its top, so it is no group of Zarr v2; is it packed with a folder around "
-                          "it?");
+        rc = weir_err_set(
+            err, -EBADMSG,
+            "has no .zgroup at its top, so it is not a group of Zarr v2; is it packed with a folder around "
+            "it?");
     if (rc < 0)
         weir_zarr_files_close(files);
     return rc;
@@ -137,7 +138,7 @@ static int read_in_folder(struct weir_zarr_files *files, const char *key, size_t
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: %s", key, strerror(errno));
     struct weir_err why = WEIR_ERR_NONE;
-    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(&why, -EBADMSG, "is no file");
+    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(&why, -EBADMSG, "is not a file");
     if (rc == 0)
         rc = make_room(bytes, (uint64_t)st.st_size, most, &why);
     *n = (size_t)st.st_size;
@@ -329,8 +330,8 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
         if (!there && errno != ENOENT && errno != ENOTDIR)
             return weir_err_set(err, -errno, "%s/%s: %s", array, name, strerror(errno));
         if (there && !S_ISREG(st.st_mode))
-            return weir_err_set(err, -EBADMSG, "%s/%s: is no file; is the dimension_separator of .zarray right?", array,
-                                name);
+            return weir_err_set(err, -EBADMSG, "%s/%s: is not a file; is the dimension_separator of .zarray right?",
+                                array, name);
         if (!there)
             continue;
         files->parts->parts[first + i] = part_of(&st);

@@ -45,9 +45,9 @@ static int find(struct weir_store *store, const char *path, struct weir_zarr_arr
     int rc = weir_zarr_array(e->zarr, path, array, err);
     if (rc < 0 || (*array)->about.grid.dims[0] >= e->begin + e->steps)
         return rc;
-    return weir_err_set(err, -EBADMSG, "%s: has %llu rows, but meta/episode_ends goes to %llu; was it copied whole?",
-                        path, (unsigned long long)(*array)->about.grid.dims[0],
-                        (unsigned long long)(e->begin + e->steps));
+    return weir_err_set(err, -EBADMSG,
+                        "%s: has %llu rows, but meta/episode_ends ends at %llu; was it copied completely?", path,
+                        (unsigned long long)(*array)->about.grid.dims[0], (unsigned long long)(e->begin + e->steps));
 }
 
 static bool has(struct weir_store *store, const char *path)
@@ -103,7 +103,7 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
         shape->rank = 2;
         for (int d = 2; d < grid->rank; d++)
             if (__builtin_mul_overflow(shape->dims[1], grid->dims[d], &shape->dims[1]))
-                return weir_err_set(err, -EFBIG, "%s: its shape makes no sense", array->path);
+                return weir_err_set(err, -EFBIG, "%s: its shape is too large", array->path);
     }
     return 0;
 }

@@ -142,7 +142,7 @@ static int resume(struct zarr_writer *w, int *complete)
 }
 
 /* Starts over when the partial copy cannot be resumed. */
-static int begin_anew(struct zarr_writer *w, int *complete, struct weir_err *err)
+static int start_over(struct zarr_writer *w, int *complete, struct weir_err *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/meta/episode_ends/0", w->path);
@@ -193,7 +193,7 @@ static int open_writer(void **out, const struct weir_copy *copy, const char *pat
     if (rc == 0)
         rc = open_arrays(w, err);
     if (rc == 0 && resume(w, complete) < 0)
-        rc = begin_anew(w, complete, err);
+        rc = start_over(w, complete, err);
     if (rc < 0)
         drop(&w);
     *out = w;

@@ -39,13 +39,13 @@ static int parse_dims(const json_t *json, const char *what, int rank, uint64_t l
                       struct weir_err *err)
 {
     if (!json_is_array(json) || (int)json_array_size(json) != rank)
-        return weir_err_set(err, -EBADMSG, ".zarray: %s is no list of %d numbers; is it whole?", what, rank);
+        return weir_err_set(err, -EBADMSG, ".zarray: %s must be a list of %d numbers; is the file complete?", what,
+                            rank);
     for (int d = 0; d < rank; d++) {
         const json_t *value = json_array_get(json, (size_t)d);
         json_int_t number = json_integer_value(value);
         if (!json_is_integer(value) || number < (json_int_t)least || number > INT64_MAX / 2)
-            return weir_err_set(err, -EBADMSG, ".zarray: %s has a number in it that makes no sense; is it whole?",
-                                what);
+            return weir_err_set(err, -EBADMSG, ".zarray: %s has an invalid number; is the file complete?", what);
         dims[d] = (uint64_t)number;
     }
     return 0;
@@ -56,7 +56,7 @@ static int parse_shape(const json_t *root, struct weir_zarray *array, struct wei
     const json_t *shape = json_object_get(root, "shape");
     size_t rank = json_array_size(shape);
     if (!json_is_array(shape) || rank < 1 || rank > WEIR_GRID_RANK_MAX)
-        return wrong(err, "shape is no list of 1 to 8 numbers");
+        return wrong(err, "shape must be a list of 1 to 8 numbers");
     array->grid.rank = (int)rank;
     int rc = parse_dims(shape, "shape", (int)rank, 0, array->grid.dims, err);
     if (rc == 0)
@@ -111,7 +111,7 @@ static int parse_fill(const json_t *json, struct weir_zarray *array, struct weir
     else if (json_is_boolean(json))
         put_number(array, (uint64_t)json_is_true(json));
     else
-        return wrong(err, "fill_value is no number of its dtype");
+        return wrong(err, "fill_value does not fit its dtype");
     return 0;
 }
 

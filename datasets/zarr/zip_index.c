@@ -27,7 +27,7 @@ struct directory {
 
 static int damaged(struct weir_err *err, const char *what)
 {
-    return weir_err_set(err, -EBADMSG, "no whole zip archive: %s; was it copied whole?", what);
+    return weir_err_set(err, -EBADMSG, "not a complete zip archive: %s; was it copied completely?", what);
 }
 
 static int unreadable(struct weir_err *err, int rc)
@@ -222,7 +222,7 @@ static int add_entry(struct listing *l, struct weir_err *err)
     const uint8_t *at = l->window + l->begin;
     size_t n = read_entry(&member, at, l->end - l->begin, l->directory, l->raw->size_bytes);
     if (n == 0)
-        return damaged(err, "an entry of its directory makes no sense");
+        return damaged(err, "an entry of its directory is invalid");
     size_t length = u16(at + 28);
     if (memchr(member.name, '\0', length))
         return damaged(err, "the name of a member has a zero byte");
@@ -300,7 +300,8 @@ const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const ch
 
 static int no_header(struct weir_err *err, const struct weir_zip_member *member, const char *what)
 {
-    return weir_err_set(err, -EBADMSG, "%s: its header in the archive %s; was it copied whole?", member->name, what);
+    return weir_err_set(err, -EBADMSG, "%s: its header in the archive %s; was it copied completely?", member->name,
+                        what);
 }
 
 int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
@@ -321,7 +322,7 @@ int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_membe
         return unreadable(err, rc);
     uint64_t at = member->header + HEADER_BYTES + u16(header + 26) + u16(header + 28);
     if (u32(header) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
-        return no_header(err, member, "makes no sense");
+        return no_header(err, member, "is invalid");
     if (u16(header + 26) != name || memcmp(header + HEADER_BYTES, member->name, name) != 0)
         return no_header(err, member, "is that of another name");
     *offset = at;
@@ -335,7 +336,7 @@ int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member 
     if (rc < 0 || member->method == 0)
         return rc;
     return weir_err_set(err, -ENOTSUP,
-                        "%s: is compressed in the archive (method %u%s), and its bytes cannot be read one by one; "
-                        "unpack the archive, or pack it anew with `zip -0`",
+                        "%s: is compressed in the archive (method %u%s), so frames cannot be read from it; "
+                        "unpack the archive, or pack it again with `zip -0`",
                         member->name, member->method, member->method == 8 ? ", deflate" : "");
 }

@@ -24,7 +24,7 @@ struct weir_zip_unpack {
 
 static int damaged(struct weir_err *err, const char *what)
 {
-    return weir_err_set(err, -EBADMSG, "%s; the archive is damaged: write it anew", what);
+    return weir_err_set(err, -EBADMSG, "%s; the archive is damaged: write it again", what);
 }
 
 static int check_sizes(const struct weir_zip_member *member, struct weir_err *err)
@@ -105,7 +105,7 @@ static int inflate_some(struct weir_zip_unpack *u, void *bytes, size_t n, size_t
         if (state == Z_MEM_ERROR)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
         else if (state != Z_OK && state != Z_STREAM_END)
-            rc = damaged(err, state == Z_BUF_ERROR ? "ends too early" : "is no deflate stream");
+            rc = damaged(err, state == Z_BUF_ERROR ? "ends too early" : "is not a deflate stream");
     }
     *made = n - u->stream.avail_out;
     return rc;

@@ -236,7 +236,7 @@ run 2 convert "$work/act"
 run 2 convert "$work/act" "$work/x"
 err "--to FORMAT is missing"
 run 1 convert "$work/act" "$work/x" --to floppy
-err "there are hdf5, hdf5-vlen"
+err "formats are hdf5, hdf5-vlen"
 run 1 convert "$work/act" "$work/x" --to packed
 err "give $work/x."
 run 1 convert "$work/nowhere" "$work/x" --to hdf5

@@ -201,8 +201,8 @@ Test(lmdb, other_keys)
 {
     static const char pickle[] = "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00]\x94.";
     refused_key("0000000001", "abc", 3, -EBADMSG, "has no key \"dataset\": its first one is \"0000000001\"");
-    refused_key("0000000001", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
-    refused_key("dataset", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
+    refused_key("0000000001", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values are refused");
+    refused_key("dataset", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values are refused");
     refused_key("dataset", "{", 1, -EBADMSG, "key \"dataset\": not a JSON object");
     refused_key("dataset", "[1]", 3, -EBADMSG, "key \"dataset\": not a JSON object");
     refused_key("dataset", "{\"version\": 2}", 14, -EBADMSG, "version is not 1");
@@ -253,8 +253,9 @@ static void wrong_episode(const char *key, const void *value, size_t n, const ch
 
 Test(lmdb, wrong_episodes)
 {
-    wrong_episode("e00000000/qpos", "1234567", 7, "e00000000/qpos: its 7 bytes are no rows of 3 numbers of float32");
-    wrong_episode("e00000000/00000011/top", "x", 1, "top has no frame 9, and has frame 11");
+    wrong_episode("e00000000/qpos", "1234567", 7,
+                  "e00000000/qpos: its 7 bytes do not divide into rows of 3 numbers of float32");
+    wrong_episode("e00000000/00000011/top", "x", 1, "top lacks frame 9 but has frame 11");
     wrong_episode("e00000000/00000009/top", "x", 1, "has 10 frames");
     wrong_episode("e00000000/episode", "{\"steps\": 4}", 12, "says 4 steps, and \"qpos\" has 9 rows");
 }

@@ -247,7 +247,7 @@ Test(packed, a_full_disk_is_one_line)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("none"), &had, &err), -EFBIG);
     cr_assert_null(writer);
-    cr_assert_not_null(strstr(err.text, "copy.weir: File too large; make room"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "copy.weir: File too large; free space"), "%s", err.text);
     /* and in the middle of it */
     limit.rlim_cur = limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -375,29 +375,29 @@ Test(packed, numbers_that_make_no_sense)
         const char *what;
     } cases[] = {
         {8, 0, 4, 2, "has version 2 of the format"},
-        {16, 0, 4, 2, "its header makes no sense"},
+        {16, 0, 4, 2, "its header is invalid"},
         {20, 0, 4, 2, "its index does not fit"},
         {20, 0, 4, 0, "its index does not fit"},
         {24, 0, 8, 1, "its index does not fit"},
         {24, 0, 8, UINT64_MAX, "its index does not fit"},
-        {52, 0, 4, 33, "its header makes no sense"},
-        {56, 0, 4, 0, "its header makes no sense"},
-        {64, 0, 4, 0, "its header makes no sense"},
-        {68, 0, 4, UINT32_MAX, "its header makes no sense"},
-        {128, 0, 1, 0, "camera 0 of its header"},
-        {128 + 63, 0, 1, 'a', "camera 0 of its header"},
-        {128 + 80, 0, 4, 0, "camera 0 of its header"},
-        {128 + 80, 0, 4, 17, "are no frame of it"},
+        {52, 0, 4, 33, "its header is invalid"},
+        {56, 0, 4, 0, "its header is invalid"},
+        {64, 0, 4, 0, "its header is invalid"},
+        {68, 0, 4, UINT32_MAX, "its header is invalid"},
+        {128, 0, 1, 0, "camera 0 in its header"},
+        {128 + 63, 0, 1, 'a', "camera 0 in its header"},
+        {128 + 80, 0, 4, 0, "camera 0 in its header"},
+        {128 + 80, 0, 4, 17, "are not a frame of it"},
         {0, 1, 1, 'X', "no episode is at byte"},
         {12, 1, 4, 1, "where 1 is"},
-        {32, 1, 4, 0, "makes no sense"},
-        {32, 1, 4, UINT32_MAX, "makes no sense"},
+        {32, 1, 4, 0, "is invalid"},
+        {32, 1, 4, UINT32_MAX, "is invalid"},
         {36, 1, 4, UINT32_MAX, "the texts of episode 0"},
-        {40, 1, 8, 0, "makes no sense"},
-        {0, 2, 8, 0, "are no frame of it"},
-        {0, 2, 8, UINT64_MAX, "are no frame of it"},
-        {8, 2, 4, UINT32_MAX, "are no frame of it"},
-        {8, 2, 4, 767, "are no frame of it"},
+        {40, 1, 8, 0, "is invalid"},
+        {0, 2, 8, 0, "are not a frame of it"},
+        {0, 2, 8, UINT64_MAX, "are not a frame of it"},
+        {8, 2, 4, UINT32_MAX, "are not a frame of it"},
+        {8, 2, 4, 767, "are not a frame of it"},
         {0, 3, 8, 0, "where it cannot be"},
         {8, 3, 8, UINT64_MAX, "where it cannot be"},
         {8, 3, 8, 47, "no episode is at byte"},

@@ -183,7 +183,7 @@ Test(tfrecord, holes_are_not_walked)
     struct weir_example example;
     const char *reason = NULL;
     cr_assert_eq(weir_example_walk(&example, &source, 0, bytes, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "it is no message of protocol buffers");
+    cr_assert_str_eq(reason, "not a protocol buffers message");
     cr_assert_leq(holes.read, 1 << 16);
     open_field(&holes.begin, 1, bytes);      /* features */
     open_field(&holes.begin, 1, bytes - 10); /* an entry of the map */
@@ -204,11 +204,11 @@ Test(tfrecord, examples_that_are_no_episode)
     int64_t first[STEPS] = {1};
     tffx_floats(&features, "x", values, STEPS, true);
     tffx_record(&file, &features);
-    refused("a.tfrecord", -EBADMSG, "record 0: no episode as RLDS has it");
+    refused("a.tfrecord", -EBADMSG, "record 0: not an RLDS episode");
     tffx_integers(&features, "steps/is_first", first, STEPS, false);
     tffx_floats(&features, "steps/observation/state", values, STEPS * DIM + 1, true);
     tffx_record(&file, &features);
-    refused("a.tfrecord", -EBADMSG, "36 values are no rows of 5 steps");
+    refused("a.tfrecord", -EBADMSG, "36 values do not divide into 5 steps");
 }
 
 static int open_split(struct weir_dataset **dataset, const char *path, const char *split, struct weir_err *err)
@@ -396,10 +396,11 @@ Test(tfrecord, damaged_features_json)
 {
     static const struct {
         const char *text, *what;
-    } wrong[] = {{"", "features.json beside it: not a JSON object"},
-                 {"{\"featuresDict\": ", "features.json beside it: not a JSON object"},
-                 {"[1, 2]", "features.json beside it: not a JSON object"},
-                 {"{\"featuresDict\": {\"features\": 3}}", "features.json beside it has no featuresDict"}};
+    } wrong[] = {
+        {"", "features.json beside it: not a JSON object"},
+        {"{\"featuresDict\": ", "features.json beside it: not a JSON object"},
+        {"[1, 2]", "features.json beside it: not a JSON object"},
+        {"{\"featuresDict\": {\"features\": 3}}", "features.json beside it lacks tensorflow_datasets' featuresDict"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
         features_json = wrong[i].text;
@@ -563,7 +564,7 @@ Test(tfrecord, colours_that_are_neither_rgb_nor_bgr)
         tffx_record(&file, &features);
         int rc = open_it(&dataset, folder("a.tfrecord"), false, &err);
         cr_assert_eq(rc < 0 ? rc : (int)weir_dataset_is_bgr(dataset), colours[i].rc, "%s", colours[i].value);
-        cr_assert(rc == 0 || strstr(err.text, "weir_color is neither rgb nor bgr"), "%s", err.text);
+        cr_assert(rc == 0 || strstr(err.text, "weir_color must be rgb or bgr"), "%s", err.text);
         weir_dataset_close(&dataset);
     }
 }

@@ -340,7 +340,7 @@ Test(zarr, a_directory_is_read_as_far_as_it_is_one)
     struct weir_raw_file raw = {read_holes, &holes, 0, holes.size};
     struct weir_zip zip;
     cr_assert_eq(weir_zip_open(&zip, &raw, &err), -EBADMSG);
-    cr_assert_not_null(strstr(err.text, "an entry of its directory makes no sense"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "an entry of its directory is invalid"), "%s", err.text);
     cr_assert_lt(holes.read, 2 << 20);
 }
 
@@ -364,7 +364,7 @@ Test(zarr, colours_that_are_neither_rgb_nor_bgr)
         zfx_free(&store);
         zfx_replay(&store, SIDE, 1);
         zfx_text(&store, ".zattrs", broken[i]);
-        refused(as_folder(), -EBADMSG, ".zattrs: weir.color is neither rgb nor bgr");
+        refused(as_folder(), -EBADMSG, ".zattrs: weir.color must be rgb or bgr");
     }
 }
 
@@ -378,15 +378,15 @@ Test(zarr, arrays_that_cannot_be_read)
     refused_array("\"compressor\": {\"level\": 1}", -EBADMSG, "its compressor has no id");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpegls\"}", -ENOTSUP, "imagecodecs_jpegls");
     refused_array("\"filters\": [{\"id\": \"delta\"}]", -ENOTSUP, "it has the filter delta");
-    refused_array("\"shape\": [8, -4, 4, 3]", -EBADMSG, "shape has a number in it");
-    refused_array("\"shape\": [8, 4, 4.5, 3]", -EBADMSG, "shape has a number in it");
-    refused_array("\"chunks\": [1, 4, 4]", -EBADMSG, "chunks is no list of 4 numbers");
-    refused_array("\"chunks\": [0, 4, 4, 3]", -EBADMSG, "chunks has a number in it");
+    refused_array("\"shape\": [8, -4, 4, 3]", -EBADMSG, "shape has an invalid number");
+    refused_array("\"shape\": [8, 4, 4.5, 3]", -EBADMSG, "shape has an invalid number");
+    refused_array("\"chunks\": [1, 4, 4]", -EBADMSG, "chunks must be a list of 4 numbers");
+    refused_array("\"chunks\": [0, 4, 4, 3]", -EBADMSG, "chunks has an invalid number");
     refused_array("\"shape\": [4000000000, 4, 4, 3]", -EBADMSG, "more chunks than makes sense");
     refused_array("\"shape\": [90000000, 4, 4, 3]", -EFBIG, "hardly any are there");
     refused_array("\"dimension_separator\": \"-\"", -EBADMSG, "dimension_separator");
     refused_array("\"fill_value\": \"x\"", -EBADMSG, "fill_value");
-    refused_array("\"shape\": [7, 4, 4, 3]", -EBADMSG, "data/img: has 7 rows, but meta/episode_ends goes to 8");
+    refused_array("\"shape\": [7, 4, 4, 3]", -EBADMSG, "data/img: has 7 rows, but meta/episode_ends ends at 8");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpeg\"}, \"chunks\": [2, 4, 4, 3]", -ENOTSUP,
                   "not one frame each");
     zfx_drop(&store, "data/img/.zarray");
@@ -419,7 +419,7 @@ Test(zarr, archives_that_cannot_be_read)
 {
     zfx_replay(&store, SIDE, 1);
     refused(as_zip(&(struct zfx_zip){.method = 8}), -ENOTSUP, "is compressed in the archive (method 8, deflate)");
-    refused(as_zip(&(struct zfx_zip){.no_end = true}), -EBADMSG, "no whole zip archive: it has no end record");
+    refused(as_zip(&(struct zfx_zip){.no_end = true}), -EBADMSG, "not a complete zip archive: it has no end record");
     zfx_drop(&store, ".zgroup");
     refused(as_zip(NULL), -EBADMSG, "has no .zgroup at its top");
     zfx_free(&store);
@@ -484,7 +484,7 @@ Test(zarr, pixels_stored_as_floats)
     put_floats(1);
     check_replay(as_zip(NULL));
     put_floats(-1);
-    refused(as_folder(), -ENOTSUP, "pixels as floats from");
+    refused(as_folder(), -ENOTSUP, "float pixels from");
     put_floats(0);
     refused(as_folder(), -ENOTSUP, "whether white is 1 or 255 cannot be known");
 }

@@ -292,7 +292,7 @@ Test(frame_end, lengths_that_make_no_sense_are_noted_and_passed_over)
             h5fx_put(path, "/compress_len", "f32", 2, dims, lengths);
             free(lengths);
             snprintf(about, sizeof about, "compress_len %g, %s", values[i].value, all ? "everywhere" : "once");
-            assert_reads(about, path, values[i].odd ? "holds values that are no length of a row" : NULL);
+            assert_reads(about, path, values[i].odd ? "holds values that are not row lengths" : NULL);
         }
 }
 

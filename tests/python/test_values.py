@@ -314,7 +314,7 @@ class Errors(common.Data):
         os.symlink("nowhere", f"{data}/folder")
         with self.assertRaises(FileNotFoundError) as raised:
             weir.Loader(data)
-        self.assertIn('(on_error="skip" goes on without it)', str(raised.exception))
+        self.assertIn('(on_error="skip" leaves it out)', str(raised.exception))
 
     def test_decode_cache(self):
         for bytes_ in (64 << 20, "64M", "1g"):

@@ -402,7 +402,7 @@ def wrong_types(folder):
     for name, data in (("empty.npz", b""), ("text.npz", b"a text, no archive\n" * 20), ("zeros.npz", bytes(1000))):
         with open(f"{folder}/{name}", "wb") as file:
             file.write(data)
-        refused(name, f"{folder}/{name}", "no whole zip archive")
+        refused(name, f"{folder}/{name}", "not a complete zip archive")
     os.mkfifo(f"{folder}/fifo.npz")
     refused("a FIFO", f"{folder}/fifo.npz", "is no regular file")
 
@@ -455,7 +455,7 @@ def wrong_archives(folder):
             ("shared bytes", other + 42, whole[entry + 42:entry + 46], "shares bytes of the archive with another"),
             ("inside another", other + 42, (local + 100).to_bytes(4, "little"), ""),
             ("two sizes", entry + 24, (10 ** 6).to_bytes(4, "little"), "is stored with two sizes"),
-            ("outside", entry + 42, (len(whole) - 3).to_bytes(4, "little"), "makes no sense"),
+            ("outside", entry + 42, (len(whole) - 3).to_bytes(4, "little"), "is invalid"),
             ("a longer member", entry + 20, (10 ** 6).to_bytes(4, "little") * 2, ""),
             ("a member over the next", entry + 20, (len(whole) - local - 400).to_bytes(4, "little") * 2, ""),
             ("a local header that is none", local, b"XX", "makes no sense")):

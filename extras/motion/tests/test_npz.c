@@ -268,7 +268,7 @@ Test(npz, streams)
     refused("a", -EBADMSG, "a: is longer than its header says");
     refused("b", -EBADMSG, "b: ends too early");
     refused("c", -EBADMSG, "c: ends too early");
-    refused("d", -EBADMSG, "d: is no deflate stream");
+    refused("d", -EBADMSG, "d: is not a deflate stream");
     refused("e", -EBADMSG, "e: cannot unpack to as many bytes");
 }
 
