@@ -1,4 +1,4 @@
-/* The ranges of a step, and the table of backends of motion. */
+/* Implements the ranges of a step and the table of motion backends. */
 #include "extras/motion/motion.h"
 #include "base/hash.h"
 #include "base/resources.h"
@@ -87,15 +87,15 @@ int weir_motion_set(struct weir_motion *m, const int64_t *clips, const float *ti
     return weir_motion_tables_expand(m, clips, err);
 }
 
-/* From 0 to below 1. */
+/* Returns a number from 0 (inclusive) to 1 (exclusive). */
 static double random_of(uint64_t seed, uint64_t env, uint64_t use)
 {
     const uint64_t key[3] = {seed, env, use};
     return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53;
 }
 
-/* A clip, and a time in it, for each environment: all clips, and all times of a clip, are as likely. (The trainer's
- * reset weighs clips, and ends the times so that all steps lie in the clip.) */
+/* Draws a clip, and a time in it, for each environment, both uniformly. (The trainer's reset weighs clips, and limits
+ * the times so that all steps lie in the clip.) */
 static int set_first(struct weir_motion *m, struct weir_err *err)
 {
     int64_t *clips = calloc(m->config.envs, sizeof *clips);
@@ -226,7 +226,7 @@ const char *weir_motion_engine(const struct weir_motion *m)
 
 /* ---- a step ---- */
 
-/* All at once: none of the parts that the variant ops has is there to be timed. */
+/* Runs the fused pass, which has no parts to time. */
 static int run_pass(struct weir_motion *m, const struct weir_motion_queries *queries, struct weir_err *err)
 {
     struct weir_motion_pass pass = {.envs = queries->envs,
@@ -283,10 +283,10 @@ int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
     int rc = weir_motion_eager_fetch(m);
     if (rc == 0)
         return 0;
-    int why = m->ops->finish(m->self, err); /* a GPU that is lost has no memory */
+    int why = m->ops->finish(m->self, err); /* a lost GPU looks like one without memory */
     return why < 0 ? why
                    : weir_err_set(err, rc,
-                                  "motion: there is no memory for the temporaries of %zu queries; take fewer "
+                                  "motion: there is no memory for the temporaries of %zu queries; use fewer "
                                   "environments",
                                   m->queries);
 }

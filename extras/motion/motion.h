@@ -34,7 +34,7 @@
 
 struct weir_motion_clips; /* extras/motion/clips/motion_clips.h */
 
-/* What a query gives. _w: in the world's frame, _b: in the root's. */
+/* Results of a query. _w: in the world frame, _b: in the root's frame. */
 enum weir_motion_result {
     WEIR_MOTION_ROOT_POS_W,     /* [3] metres */
     WEIR_MOTION_ROOT_QUAT,      /* [4] w x y z */
@@ -47,97 +47,97 @@ enum weir_motion_result {
     WEIR_MOTION_KEY_BODY_POS_B, /* [bodies][3] metres: R(root_quat)^-1 (key_body_pos_w - root_pos_w) */
     WEIR_MOTION_RESULTS
 };
-/* "root_pos_w": as the trainer has it. */
+/* Returns the trainer's name, such as "root_pos_w". */
 const char *weir_motion_result_name(enum weir_motion_result result);
 
 enum weir_motion_variant {
-    WEIR_MOTION_OPS,  /* an operator at a time, each with a result in memory, as an eager framework computes */
-    WEIR_MOTION_FUSED /* all of a query in one pass, the quaternions by the fast slerp */
+    WEIR_MOTION_OPS,  /* one operator at a time, each with its result in memory, as in an eager framework */
+    WEIR_MOTION_FUSED /* one pass per query, with the fast slerp */
 };
 
-/* The usual advice for the trainer's loop; each changes what the variant ops does, and no result beyond rounding. */
+/* The usual advice for the trainer's loop. Each changes the operators of the variant ops, and results only by rounding.
+ */
 struct weir_motion_advice {
-    bool indices;       /* precomputed and contiguous: what a query needs of its clip is gathered when clips are set,
-                         * not in each fetch, all of a frame lies in one row, and environments are not indexed */
-    bool in_place_lerp; /* the first operand is overwritten */
-    bool fast_slerp;    /* one operator with an error bound (motion_ops.h) in place of 19 */
-    bool rotations;     /* one inverse rotation of all vectors of a query in place of three */
-    bool no_copies;     /* repetition (of clips for the steps of an environment, of quaternions for bodies) by
-                         * broadcasting in place of copies */
-    bool preallocated;  /* temporaries are kept from fetch to fetch, and results computed where they belong */
+    bool indices;       /* precompute clip data per query when clips are set instead of in each fetch; keep each frame
+                           contiguous; do not index environments */
+    bool in_place_lerp; /* overwrite the first operand */
+    bool fast_slerp;    /* one operator with an error bound (motion_ops.h) instead of 19 */
+    bool rotations;     /* one inverse rotation for all vectors of a query instead of three */
+    bool no_copies;     /* broadcast repeated clips and quaternions instead of copying them */
+    bool preallocated;  /* keep temporaries across fetches, and compute results in place */
 };
 
 struct weir_motion_config {
-    const struct weir_motion_clips *clips; /* copied; a clip has at most 2^24 frames */
+    const struct weir_motion_clips *clips; /* copied; at most 2^24 frames per clip */
     size_t envs;                           /* environments, at least 1 */
-    int steps;                             /* queries of an environment, dt_s apart: num_steps_to_use; 0 = 1 */
-    double dt_s;                           /* of a simulation step; 0 = 0.02 */
+    int steps;                             /* queries per environment, dt_s apart (num_steps_to_use); 0 = 1 */
+    double dt_s;                           /* seconds per simulation step; 0 = 0.02 */
     enum weir_motion_variant variant;
-    struct weir_motion_advice advice; /* of the variant ops */
-    uint64_t seed;                    /* of the clips and times that environments begin with */
-    int gpu;                          /* its number; -1: the CPU */
-    int threads;                      /* of the CPU, the caller's counted; 0: one per usable core */
-    void *stream;                     /* of the GPU (cudaStream_t), borrowed; NULL: one of the backend's own */
+    struct weir_motion_advice advice; /* for the variant ops */
+    uint64_t seed;                    /* of the initial clips and times */
+    int gpu;                          /* index; -1: the CPU */
+    int threads;                      /* CPU threads, including the caller; 0: one per usable core */
+    void *stream;                     /* GPU stream (cudaStream_t), borrowed; NULL: the backend's own */
 };
 
 /* One query per environment, the CPU, ops, no advice. */
 void weir_motion_config_default(struct weir_motion_config *config);
 
-/* Whether GPU number gpu is there, and motion for it: 0, -ENODEV or -ENOTSUP with a line. Opens the CUDA module. */
+/* Checks that the GPU exists and that the module has motion for it: 0, -ENODEV or -ENOTSUP. Opens the CUDA module. */
 int weir_motion_gpu_check(int gpu, struct weir_err *err);
 
 struct weir_motion;
 
-/* Each environment begins with a clip and a time in it that are drawn from seed. 0; -EINVAL (the configuration: a line
- * says what), -ENOMEM, -EAGAIN (threads), -ENODEV (the GPU is not there), -ENOTSUP (the GPU module has no motion). */
+/* Draws the initial clip and time of each environment from seed. 0, -EINVAL (configuration), -ENOMEM, -EAGAIN
+ * (threads), -ENODEV (no such GPU) or -ENOTSUP (GPU module without motion). */
 int weir_motion_open(struct weir_motion **out, const struct weir_motion_config *config, struct weir_err *err);
 /* Accepts NULL, and sets it to NULL. */
 void weir_motion_close(struct weir_motion **motion);
 
-/* "2 threads, AVX2"; lent until close. */
+/* Returns a name such as "2 threads, AVX2", lent until close. */
 const char *weir_motion_engine(const struct weir_motion *motion);
 
-/* What is asked from now on. clips: [envs]; times: [envs][steps], seconds; copied. 0, or -EINVAL: there is no such
- * clip.
- */
+/* Sets the queries. clips: [envs]; times: [envs][steps], seconds; both are copied. 0 or -EINVAL (no such clip). */
 int weir_motion_set(struct weir_motion *motion, const int64_t *clips, const float *times, struct weir_err *err);
 
-/* clips: [n], of the host. 0, or -EINVAL with a line: there is no such clip. */
+/* Checks n clip numbers in host memory. 0 or -EINVAL (no such clip). */
 int weir_motion_check_clips(const struct weir_motion *motion, const int64_t *clips, size_t n, struct weir_err *err);
 
-/* A step of the simulation: fetch, then all times += dt, as the range AnimationTerm::update. 0; -ENOMEM: there is no
- * memory for temporaries. */
+/* Runs one simulation step, in the range AnimationTerm::update: fetch, then all times += dt. 0 or -ENOMEM
+ * (temporaries). */
 int weir_motion_update(struct weir_motion *motion, struct weir_err *err);
-/* The range AnimationTerm::_fetch_motion_data of it. */
+/* Runs its fetch alone, in the range AnimationTerm::_fetch_motion_data. */
 int weir_motion_fetch(struct weir_motion *motion, struct weir_err *err);
 
-enum { WEIR_MOTION_SPARE = 16 }; /* numbers that a backend may write past the end of a result, and read past frames */
+enum {
+    WEIR_MOTION_SPARE = 16
+}; /* numbers that a backend may write past the end of a result, and read past the frames */
 
-/* Queries of the caller's. Memory is the device's; results[i] has weir_motion_result_width numbers per query and
- * WEIR_MOTION_SPARE more, and begins at a multiple of 64 bytes. */
+/* Queries in the caller's device memory. results[i] has weir_motion_result_width numbers per query plus
+ * WEIR_MOTION_SPARE, and is aligned to 64 bytes. */
 struct weir_motion_queries {
-    size_t envs;                         /* at least 1; need not be those of the configuration */
+    size_t envs;                         /* at least 1; independent of the configuration */
     int steps;                           /* at least 1 */
     const int64_t *clips;                /* [envs] */
     const float *times;                  /* [envs][steps], seconds */
     float *results[WEIR_MOTION_RESULTS]; /* [envs][steps][width] */
 };
-/* Samples them by one pass; the variant must be fused. On a GPU, where clips cannot be checked without a wait, the
- * caller checks them. 0; -EINVAL: no such clip, or more than 2^32 queries. */
+/* Samples them in one pass; the variant must be fused. On a GPU, where checking clips would wait, the caller checks
+ * them. 0 or -EINVAL (no such clip, or more than 2^32 queries). */
 int weir_motion_sample(struct weir_motion *motion, const struct weir_motion_queries *queries, struct weir_err *err);
-/* The stream that calls queue on (cudaStream_t); NULL on the CPU. */
+/* Returns the stream of all calls (cudaStream_t); NULL on the CPU. */
 void *weir_motion_stream(struct weir_motion *motion);
 
-/* Waits. 0, or what went wrong in what was queued: -EIO (the GPU is lost), -ENOMEM. */
+/* Waits for queued work. 0, -EIO (GPU lost) or -ENOMEM. */
 int weir_motion_finish(struct weir_motion *motion, struct weir_err *err);
 
-/* Numbers of one query's result. */
+/* Returns the numbers per query of a result. */
 int weir_motion_result_width(const struct weir_motion *motion, enum weir_motion_result result);
-/* What the last fetch gave: [envs][steps][width]. As finish. */
+/* Copies a result of the last fetch: [envs][steps][width]. Waits and fails as finish. */
 int weir_motion_result(struct weir_motion *motion, enum weir_motion_result result, float *to, struct weir_err *err);
-/* The times: [envs][steps]. As finish. */
+/* Copies the times: [envs][steps]. Waits and fails as finish. */
 int weir_motion_times(struct weir_motion *motion, float *to, struct weir_err *err);
-/* Operators in a fetch: those of the last one, 0 before. */
+/* Returns the operators of the last fetch; 0 before the first. */
 int weir_motion_operators(const struct weir_motion *motion);
 
 #endif

@@ -1,4 +1,4 @@
-/* Clocks inside the kernel of a pass, while a profiler records GPUs: nothing is opened before that. */
+/* Clocks inside the kernel of the pass, used only while a profiler records GPUs. */
 #include "extras/motion/motion_priv.h"
 #include "prof/gpu/clock_sources.h"
 
@@ -13,7 +13,7 @@ static const struct weir_kernel_clock_kernel pass_kernel = {
     .rows_max = WEIR_MOTION_ITERATIONS,
 };
 
-/* Tried once: without them the pass runs all the same, and what is wrong with the GPU it reports itself. */
+/* Tried once. The pass runs without clocks too, and reports GPU errors itself. */
 static void open_clocks(struct weir_motion *m)
 {
     m->clocks_tried = true;

@@ -1,5 +1,5 @@
-/* Motion on the CPU: memory, threads and the table; the operators are in motion_cpu_operators.c, the pass in
- * motion_cpu_pass.c. All calls are done when they return. */
+/* Motion on the CPU: memory, threads and the table. Operators are in motion_cpu_operators.c, the pass in
+ * motion_cpu_pass.c. No call is queued. */
 #include "base/resources.h"
 #include "extras/motion/motion_cpu_priv.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 64, HEAP_BYTES = 31 << 20 /* glibc learns from blocks of up to 32 MiB */ };
+enum { LINE_BYTES = 64, HEAP_BYTES = 31 << 20 /* glibc adapts its threshold to blocks of up to 32 MiB */ };
 
 static bool has_avx2(void)
 {
@@ -19,13 +19,13 @@ static bool has_avx2(void)
 #endif
 }
 
-/* glibc gives the top of the heap back to the kernel when more than twice the largest block that was ever freed is free
- * there, and page faults would then take longer than the operators. A program that trains has freed large blocks
- * before; so has this one from now on. */
+/* Stops glibc from returning the top of the heap to the kernel, as page faults would then take longer than the
+ * operators. glibc trims once more than twice the largest block ever freed is free; freeing a large block raises that
+ * limit, as in any program that trains. */
 static void keep_heap(void)
 {
     void *block = malloc(HEAP_BYTES);
-    __asm__ volatile("" : : "r"(block) : "memory"); /* so that both calls are made */
+    __asm__ volatile("" : : "r"(block) : "memory"); /* keeps the compiler from removing both calls */
     free(block);
 }
 

@@ -1,11 +1,11 @@
-/* motion_cpu_priv.h: what the files of the CPU's backend of motion share (motion_cpu.c has its table). */
+/* motion_cpu_priv.h: shared by the files of the CPU backend of motion (table in motion_cpu.c). */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_CPU_PRIV_H
 #define WEIR_EXTRAS_MOTION_MOTION_CPU_PRIV_H
 
 #include "extras/common/team.h"
 #include "extras/motion/motion_ops.h"
 
-/* Loops are compiled twice where the compiler's target may not have what the processor has. */
+/* Loops are compiled twice if the processor may support more than the compiler's target. */
 #if defined(__x86_64__)
 #define WEIR_MOTION_AVX2 __attribute__((target("avx2")))
 #else

@@ -1,6 +1,6 @@
-/* The variant ops: the trainer's fetch as an eager framework computes it, an operator at a time. Each is recorded under
- * the name that torch has for it, with the shapes of its operands; its result is allocated when it is called, and freed
- * when Python would: an unnamed one behind its use, a variable at the end of its function. */
+/* The variant ops: the trainer's fetch as in an eager framework, one operator at a time. Each is recorded under torch's
+ * name, with the shapes of its operands. Results are allocated by the call and freed when Python would free them:
+ * unnamed ones after their use, variables at the end of their function. */
 #include "extras/motion/motion_priv.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ enum label {
     LABELS
 };
 
-/* As torch.profiler shows them; the last one is no operator of torch. */
+/* Names as in torch.profiler; the last one is not an operator of torch. */
 static const struct {
     enum weir_motion_kind kind;
     const char *name;
@@ -103,7 +103,7 @@ static array array_of(void *data, enum weir_motion_type type, size_t rows, int c
         .data = data, .type = type, .rows = rows, .columns = columns, .stride = (size_t)columns, .repeat = 1};
 }
 
-/* Without memory: a result that is allocated when it is computed. */
+/* A result without memory, which is allocated when it is computed. */
 static array fresh(enum weir_motion_type type, size_t rows, int columns)
 {
     return array_of(NULL, type, rows, columns);
@@ -117,7 +117,7 @@ static array columns_of(array a, int first, int n)
     return a;
 }
 
-/* Each row stands for so many. */
+/* Repeats each row. */
 static array repeated(array a, int times)
 {
     a.rows *= (size_t)times;
@@ -125,7 +125,7 @@ static array repeated(array a, int times)
     return a;
 }
 
-/* The same memory in other rows. */
+/* Reinterprets the rows of the same memory. */
 static array reshaped(array a, size_t rows, int columns)
 {
     assert(a.stride == (size_t)a.columns && a.repeat == 1);
@@ -173,7 +173,7 @@ static void *make(struct weir_motion *m, const array *r)
     return made->address;
 }
 
-/* The result, which is allocated where it has no memory. */
+/* Runs an operator and returns its result, allocated if it has no memory. */
 static array apply(struct weir_motion *m, enum label label, operation o)
 {
     struct weir_motion_eager *e = &m->eager;
@@ -194,7 +194,7 @@ static array apply(struct weir_motion *m, enum label label, operation o)
     return o.r;
 }
 
-/* What an operator made and nobody uses any more. */
+/* Frees a result that is no longer used. */
 static void drop(struct weir_motion *m, array a)
 {
     for (int i = m->eager.count - 1; i >= 0 && !m->config.advice.preallocated; i--)
@@ -204,7 +204,7 @@ static void drop(struct weir_motion *m, array a)
         }
 }
 
-/* Frees what was made since an operator, but for memory that one of n arrays is in. */
+/* Frees the results made since an operator, except the memory of n arrays. */
 static void drop_since(struct weir_motion *m, int first, const array *but, int n)
 {
     for (int i = first; i < m->eager.count && !m->config.advice.preallocated; i++) {
@@ -219,7 +219,7 @@ static void drop_since(struct weir_motion *m, int first, const array *but, int n
     }
 }
 
-/* Operators of one operand and none, or a number, beside; and of two. */
+/* Operators with one operand and an optional scalar; and with two operands. */
 static array apply1(struct weir_motion *m, enum label label, array x, double scalar)
 {
     return apply(m, label, (operation){.r = fresh(x.type, x.rows, x.columns), .x = x, .scalar = scalar});
@@ -238,8 +238,8 @@ static array index_rows(struct weir_motion *m, array x, array at)
 /* ---- prepare_query ---- */
 
 struct query {
-    array envs;         /* their numbers; data is NULL with advice.indices */
-    array clips, times; /* of each query; clips: likewise */
+    array envs;         /* their indices; data is NULL with advice.indices */
+    array clips, times; /* one per query; clips: NULL with advice.indices */
 };
 
 static void prepare_query(struct weir_motion *m, struct query *q)
@@ -262,13 +262,13 @@ static void prepare_query(struct weir_motion *m, struct query *q)
 
 /* ---- calc_frame_blend ---- */
 
-/* Of each query, one column each. */
+/* One row per query, one column each. */
 struct frames {
-    array first, next; /* rows of the tables */
+    array first, next; /* row indices of the tables */
     array blend;
 };
 
-/* What queries need of their clips. */
+/* Clip data per query. */
 struct spans {
     array last, duration, loops, first;
 };
@@ -335,7 +335,7 @@ static void index_data(struct weir_motion *m, const struct frames *f, array at[2
 
 /* ---- interpolation ---- */
 
-/* Where a result is to be computed: in its place, or in memory of its own. */
+/* Returns the destination of a result: its final place, or no memory yet. */
 static array result_array(const struct weir_motion *m, enum weir_motion_result result)
 {
     array r = array_of(m->results[result], WEIR_MOTION_F32, m->queries, weir_motion_result_width(m, result));
@@ -343,8 +343,8 @@ static array result_array(const struct weir_motion *m, enum weir_motion_result r
     return r;
 }
 
-/* q0 and q1 are unit quaternions. Cosines are kept below 1 so that the angle is one that can be divided by: there the
- * weights are those of lerp, whose result is as long as 1 to within rounding. */
+/* q0 and q1 are unit quaternions. Cosines are kept below 1, so that the sine of the angle can be a divisor; the weights
+ * there are those of lerp, whose result has length 1 to within rounding. */
 static array slerp(struct weir_motion *m, array q0, array q1, array blend)
 {
     array r = result_array(m, WEIR_MOTION_ROOT_QUAT);
@@ -380,7 +380,7 @@ static array slerp(struct weir_motion *m, array q0, array q1, array blend)
     return r;
 }
 
-/* What a part becomes; bodies in the world are no result. */
+/* Returns the result of a part; bodies in the world frame are not a result. */
 static enum weir_motion_result result_of_part(enum weir_motion_part part)
 {
     static const enum weir_motion_result results[WEIR_MOTION_PARTS] = {
@@ -396,7 +396,7 @@ static array lerp(struct weir_motion *m, enum weir_motion_part part, array x0, a
     enum label label = LERP;
     if (result != WEIR_MOTION_RESULTS)
         r = result_array(m, result);
-    /* Bodies are looked at one by one later, for which their numbers lie in succession. */
+    /* Bodies are later read one by one, so their numbers must be contiguous. */
     if (!r.data && m->config.advice.in_place_lerp && (result != WEIR_MOTION_RESULTS || !m->rows)) {
         r = x0;
         label = LERP_IN_PLACE;
@@ -419,7 +419,7 @@ static void interpolate(struct weir_motion *m, array at[2][WEIR_MOTION_PARTS], a
 
 /* ---- coordinate_transform ---- */
 
-/* Vectors seen from the frame of quaternions: with t = 2 (q.xyz cross v) it is v - q.w t + q.xyz cross t. */
+/* Rotates vectors into the quaternions' frame: with t = 2 (q.xyz cross v), v - q.w t + q.xyz cross t. */
 static array turn_back(struct weir_motion *m, array quats, array v, array r)
 {
     array axis = columns_of(quats, 1, 3), w = columns_of(quats, 0, 1);
@@ -436,7 +436,7 @@ static array turn_back(struct weir_motion *m, array quats, array v, array r)
     return r;
 }
 
-/* Quaternions of roots for so many vectors each. */
+/* Repeats the root quaternions for the given number of vectors each. */
 static array quats_for(struct weir_motion *m, array quats, int vectors)
 {
     quats = repeated(quats, vectors);

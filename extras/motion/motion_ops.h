@@ -1,14 +1,12 @@
-/* motion_ops.h: what a backend computes for extras/motion/motion.h: operators on arrays, which the variant ops is
- * composed of (motion_eager.c has the order, the temporaries and what is recorded), and the whole of a query in one
- * pass, which is the variant fused.
+/* motion_ops.h: the operations of a motion backend: operators on arrays, of which the variant ops is composed
+ * (motion_eager.c has the order, the temporaries and the recording), and one pass per query for the variant fused.
  *
- * Memory is the device's: who calls adds to its pointers and reads none of it, unless by copy_out. Calls are done in
- * the order in which they are made, as on a stream, and may return before they are done; copy_out and finish wait. What
- * goes wrong in a call that returns nothing is kept, calls behind it do nothing, and finish reports it. Backends record
- * no ranges and no memory events: their callers do. Each operator is one kernel, or one pass over memory. One thread
- * uses a context.
+ * Memory belongs to the device: the caller does pointer arithmetic, and reads it through copy_out only. Calls run in
+ * order, as on a stream, and may return early; copy_out and finish wait. After an error in a call without a result,
+ * later calls do nothing and finish returns the error. Backends record no ranges and no memory events; their callers
+ * do. Each operator is one kernel, or one pass over memory. One thread uses a context.
  *
- * A new backend is a file with a struct weir_motion_ops, its extern below (or a member of the CUDA module), its row in
+ * A new backend is a file with a struct weir_motion_ops, its extern below (or a row of the CUDA module), its row in
  * motion.c, a line of CMake and a test (extras/motion/tests/test_motion.c runs over all rows). */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_OPS_H
 #define WEIR_EXTRAS_MOTION_MOTION_OPS_H
@@ -30,32 +28,30 @@ struct weir_motion_array {
     void *data;
     enum weir_motion_type type;
     size_t rows;
-    int columns;   /* at least 1; where 1, and the result has more, the number stands for all of a row */
-    size_t stride; /* from row to row, in numbers, at least columns */
-    int repeat;    /* so many rows in succession are one row of data; at least 1; of a result 1 */
-    int inner;     /* rows are shown as [columns / inner, inner] in traces; 0: as [columns]. Backends need it not */
+    int columns;   /* at least 1; a single column is broadcast over the row of the result */
+    size_t stride; /* distance between rows in numbers, at least columns */
+    int repeat;    /* this many successive rows share one row of data; at least 1; 1 for results */
+    int inner;     /* traces show rows as [columns / inner, inner]; 0: as [columns]. Ignored by backends */
 };
 
 /* ---- operators ---- */
 
-/* The result has as many rows as x (INDEX: as y), and is of the type of x but for what is noted. "y or scalar": y,
- * where it has data; else scalar stands for each of its numbers. The result overlaps with no operand, or is x itself.
- * Operands may be parts of wider rows (stride > columns) and repeated, results parts of wider rows. Numbers are float32
- * where nothing is noted. */
+/* The result has the rows of x (INDEX: of y) and its type, unless noted. "y or scalar": y if it has data, else scalar
+ * for every element. The result is x itself or overlaps no operand. Operands may be parts of wider rows (stride >
+ * columns) and repeated, results parts of wider rows. Numbers are float32 unless noted. */
 enum weir_motion_kind {
     WEIR_MOTION_ARANGE,    /* r[i] = i, i64; without operands */
-    WEIR_MOTION_INDEX,     /* r[i] = row y[i] of x, which may be of all types; y: i64, one column */
+    WEIR_MOTION_INDEX,     /* r[i] = row y[i] of x, of any type; y: i64, one column */
     WEIR_MOTION_INDEX_PUT, /* row y[i] of r = x[i]; all y[i] differ */
-    WEIR_MOTION_COPY,      /* r = x, of f32 or i64; from f32 to i64: truncated, what is out of range or not a number
-                            * becomes 0 */
+    WEIR_MOTION_COPY,      /* r = x, f32 or i64; f32 to i64 truncates, and gives 0 for NaN and values out of range */
     WEIR_MOTION_ADD,       /* x + (y or scalar), f32 or i64 */
     WEIR_MOTION_SUB,       /* x - (y or scalar), f32 or i64; an f32 x less an i64 y is f32 */
     WEIR_MOTION_RSUB,      /* scalar - x */
     WEIR_MOTION_MUL,       /* x * (y or scalar); y may be i64 */
-    WEIR_MOTION_DIV,       /* x / y, rounded as IEEE 754 has it: the frame depends on it */
+    WEIR_MOTION_DIV,       /* x / y with IEEE 754 rounding, as it decides the frame */
     WEIR_MOTION_MINIMUM,   /* i64: the lesser of x and y */
     WEIR_MOTION_FLOOR,     /* of x */
-    WEIR_MOTION_CLAMP,     /* scalar where x is less or not a number, high where it is greater */
+    WEIR_MOTION_CLAMP,     /* clamps x to scalar .. high; NaN becomes scalar */
     WEIR_MOTION_NEG,       /* -x */
     WEIR_MOTION_ABS,       /* |x| */
     WEIR_MOTION_LT,        /* x < scalar: bool */
@@ -66,20 +62,20 @@ enum weir_motion_kind {
     WEIR_MOTION_LERP,      /* x + z (y - x) */
     WEIR_MOTION_ADDCMUL,   /* x + scalar * y * z */
     WEIR_MOTION_CROSS,     /* x cross y, of three columns each */
-    WEIR_MOTION_CAT,       /* r[i] = the numbers of x[i], y[i] and z[i], one after the other */
+    WEIR_MOTION_CAT,       /* r[i] = x[i], y[i] and z[i], concatenated */
     WEIR_MOTION_SLERP,     /* r = slerp of x and y by z, four columns: the fast one (motion_slerp.h) */
     WEIR_MOTION_KINDS
 };
 
 struct weir_motion_operator {
     enum weir_motion_kind kind;
-    struct weir_motion_array r, x, y, z; /* data is NULL of what it has not */
+    struct weir_motion_array r, x, y, z; /* data is NULL for unused operands */
     double scalar, high;
 };
 
 /* ---- a query in one pass ---- */
 
-/* What a query needs of its clip. */
+/* Clip data of a query. */
 struct weir_motion_span {
     int32_t first;    /* row of its first frame */
     int32_t last;     /* frames - 1: at least 1, at most 2^24 - 1 */
@@ -87,8 +83,8 @@ struct weir_motion_span {
     int32_t loops;    /* 0 or 1 */
 };
 
-/* Where the parts of a frame are in its row, in numbers. Rows are padded to whole cache lines, so that the two frames
- * of a query are one piece of memory, and 16 numbers more can be read behind the last row. */
+/* Offsets of the parts of a frame in its row, in numbers. Rows are padded to whole cache lines, so that the two frames
+ * of a query are contiguous, and 16 numbers past the last row are readable. */
 struct weir_motion_row {
     int quat, pos, vel, ang_vel, dof_pos, dof_vel, bodies;
     int used, stride;
@@ -109,8 +105,8 @@ static inline struct weir_motion_row weir_motion_row_of(int dofs, int bodies)
     return row;
 }
 
-/* Stages of the pass on a GPU, for the clocks inside its kernel (weir/kernel_clock.cuh), and iterations that a table
- * has room for. An iteration is what a warp does at once: 32 queries, or 8. */
+/* Stages of the pass on a GPU, for the clocks inside its kernel (weir/kernel_clock.cuh), and the iterations per table.
+ * An iteration is the work of a warp at once: 32 queries, or 8. */
 enum weir_motion_stage {
     WEIR_MOTION_CALC_FRAME_BLEND,
     WEIR_MOTION_INDEXING_DATA, /* until the rows have arrived */
@@ -123,55 +119,54 @@ enum { WEIR_MOTION_ITERATIONS = 64 };
 
 enum { WEIR_MOTION_OUTPUTS = 9 }; /* WEIR_MOTION_RESULTS of motion.h, in its order */
 
-/* All of it: query i is step i % steps of environment i / steps. Memory is the device's. */
+/* A pass: query i is step i % steps of environment i / steps. All memory is device memory. */
 struct weir_motion_pass {
     size_t envs;
     int steps, dofs, bodies;
     struct weir_motion_row row;
-    const float *frames;                   /* [rows][row.stride], aligned to 64 bytes */
-    const struct weir_motion_span *spans;  /* [clips] */
-    const int64_t *clip_of;                /* [envs] */
-    const float *times;                    /* [envs][steps] */
-    float *results[WEIR_MOTION_OUTPUTS];   /* [envs * steps][width], aligned to 64 bytes; 16 numbers more can be
-                                            * written behind the last one */
-    struct weir_kernel_clock_table clocks; /* memory NULL, and on the CPU: without clocks */
+    const float *frames;                  /* [rows][row.stride], aligned to 64 bytes */
+    const struct weir_motion_span *spans; /* [clips] */
+    const int64_t *clip_of;               /* [envs] */
+    const float *times;                   /* [envs][steps] */
+    float *results[WEIR_MOTION_OUTPUTS]; /* [envs * steps][width], aligned to 64 bytes, with room for 16 more numbers */
+    struct weir_kernel_clock_table clocks; /* no clocks if memory is NULL, or on the CPU */
 };
 
 /* ---- a backend ---- */
 
 struct weir_motion_device {
-    int threads;  /* of the CPU, at least 1 */
-    int gpu;      /* which one, from 0 */
-    void *stream; /* of that GPU: all is queued on it; NULL: one of the backend's own */
+    int threads;  /* CPU threads, at least 1 */
+    int gpu;      /* index, from 0 */
+    void *stream; /* GPU stream for all work; NULL: the backend's own */
 };
 
 struct weir_motion_ops {
     const char *name, *summary;
 
-    /* 0; -ENOMEM, -EAGAIN (threads), -ENODEV (the GPU is not there). */
+    /* 0, -ENOMEM, -EAGAIN (threads) or -ENODEV (no such GPU). */
     int (*open)(void **self, const struct weir_motion_device *device, struct weir_err *err);
-    /* Waits. Accepts NULL. What was allocated has been released. */
+    /* Waits. Accepts NULL. Release all memory first. */
     void (*close)(void *self);
-    /* "2 threads, AVX2"; lent until close. */
+    /* Returns a name such as "2 threads, AVX2", lent until close. */
     const char *(*describe)(const void *self);
-    /* What its calls are queued on, a cudaStream_t; NULL: the CPU. */
+    /* Returns the stream of its calls, a cudaStream_t; NULL on the CPU. */
     void *(*stream)(void *self);
-    /* Waits for all calls. 0, or what went wrong in one of them: -EIO (the GPU is lost, a kernel faulted), -ENOMEM. */
+    /* Waits for all calls. 0, or the error of one of them: -EIO (GPU lost, kernel fault) or -ENOMEM. */
     int (*finish)(void *self, struct weir_err *err);
 
-    /* What of the device's memory is free; 0: not known. */
+    /* Returns the free bytes of the device; 0 = unknown. */
     uint64_t (*available_bytes)(void *self);
-    /* What a temporary of an operator is made of, so often and soon given back: a backend whose own allocator is slow
-     * keeps what is released, by size, and gives it out again in the order of the stream, as torch's caching allocator
-     * does. Aligned to 64 bytes, not zeroed. NULL: there is no memory. */
+    /* Allocates memory for an operator's temporary, which is frequent and short-lived: a backend with a slow allocator
+     * keeps released blocks by size and reuses them in stream order, as torch's caching allocator does. Aligned to 64
+     * bytes, not zeroed. NULL: out of memory. */
     void *(*allocate)(void *self, size_t bytes);
-    /* bytes as allocated. Accepts NULL. What was queued before may still use it: only what is queued later gets it. */
+    /* bytes as allocated. Accepts NULL. Work queued earlier may still use the memory: only later work gets it. */
     void (*release)(void *self, void *memory, size_t bytes);
-    /* Bytes of the device that it holds, given out or kept: "Total Reserved" of traces. 0: it keeps none. */
+    /* Returns the device bytes held, in use or kept ("Total Reserved" in traces); 0: keeps none. */
     uint64_t (*reserved)(void *self);
-    /* from is the host's, and not read any more on return. */
+    /* Copies from host memory, which may be reused on return. */
     void (*copy_in)(void *self, void *to, const void *from, size_t bytes);
-    /* to is the host's; waits. Zeros when something went wrong, which finish reports. */
+    /* Copies to host memory and waits. Writes zeros after an error, which finish returns. */
     void (*copy_out)(void *self, void *to, const void *from, size_t bytes);
 
     void (*operate)(void *self, const struct weir_motion_operator *operation);
@@ -182,9 +177,9 @@ struct weir_motion_ops {
 
 extern const struct weir_motion_ops weir_motion_cpu;
 
-/* Row i of the table; NULL past the end. The first one is the default. The CUDA module has one more. */
+/* Returns row i of the table, NULL past the end. Row 0 is the default; the CUDA module adds one. */
 const struct weir_motion_ops *weir_motion_ops_at(int row);
-/* That of the CUDA module. NULL and err: -ENODEV (there is none), -ENOTSUP (it has no motion). */
+/* Returns the CUDA module's backend. NULL: err has -ENODEV (no module) or -ENOTSUP (module without motion). */
 const struct weir_motion_ops *weir_motion_ops_cuda(struct weir_err *err);
 
 #endif

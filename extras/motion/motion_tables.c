@@ -1,4 +1,4 @@
-/* The device's memory that stays from open to close: clips, what is asked, and results. */
+/* Device memory that lives from open to close: clips, queries and results. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_priv.h"
 
@@ -72,7 +72,7 @@ void weir_motion_tables_close(struct weir_motion *m)
     m->host_spans = NULL;
 }
 
-/* So many numbers of a size, and spare ones; NULL where that is more than there can be. */
+/* Keeps memory for n x width numbers plus spare ones; NULL if too many or out of memory. */
 static void *keep_numbers(struct weir_motion *m, size_t n, size_t width, size_t size)
 {
     size_t numbers, bytes;
@@ -141,7 +141,7 @@ static int bring_rows(struct weir_motion *m, const struct weir_motion_clips *cli
     return m->rows ? 0 : -ENOMEM;
 }
 
-/* An array of the device of one member of all spans. */
+/* Copies one member of all spans to a device array. */
 #define BRING_MEMBER(TO, TYPE, VALUE)                                                                                  \
     do {                                                                                                               \
         TYPE *values = calloc(m->clips, sizeof *values);                                                               \
@@ -205,8 +205,8 @@ static int take_queries(struct weir_motion *m)
     return m->query_last && m->query_first && m->query_duration && m->query_loops ? 0 : -ENOMEM;
 }
 
-/* About what is taken in all: frames, queries and results, and of the variant ops the temporaries of a fetch, of which
- * the two frames, what is blended and the copies for bodies are the largest. */
+/* Estimates the total memory: frames, queries and results; for the variant ops also the largest temporaries of a fetch:
+ * both frames, the blended values, and the copies for bodies. */
 static double bytes_needed(const struct weir_motion *m)
 {
     double row = m->row.stride, query = m->row.used + 12;
@@ -229,13 +229,13 @@ int weir_motion_tables_open(struct weir_motion *m, const struct weir_motion_clip
     if (rc < 0)
         weir_err_set(
             err, rc,
-            "motion: %zu queries of %zu frames need about %.1f GiB of memory, and %.1f GiB are free; take fewer "
+            "motion: %zu queries of %zu frames need about %.1f GiB of memory, and %.1f GiB are free; use fewer "
             "environments",
             m->queries, m->frames, needed / 0x1p30, available / 0x1p30);
     return rc;
 }
 
-/* An array of the device of one member of the spans of all queries. */
+/* Copies one member of the spans of all queries to a device array. */
 #define EXPAND_MEMBER(TO, TYPE, VALUE)                                                                                 \
     do {                                                                                                               \
         TYPE *values = memory;                                                                                         \

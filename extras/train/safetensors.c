@@ -207,7 +207,7 @@ static int refuse(const struct reading *r, const char *name, const char *what)
 
 static int no_tensors(const struct reading *r, const char *why)
 {
-    return weir_err_set(r->err, -EINVAL, "%s: is no safetensors file: %s; is it whole?", r->path, why);
+    return weir_err_set(r->err, -EINVAL, "%s: is not a safetensors file: %s; the file may be incomplete", r->path, why);
 }
 
 static int read_failed(const struct reading *r, int rc)
@@ -229,7 +229,7 @@ static int open_file(struct reading *r)
     if (fstat(r->fd, &st) != 0)
         return read_failed(r, -errno);
     if (!S_ISREG(st.st_mode))
-        return weir_err_set(r->err, -EINVAL, "%s: is no file; name a safetensors file", r->path);
+        return weir_err_set(r->err, -EINVAL, "%s: is not a regular file; name a safetensors file", r->path);
     if (st.st_size < LENGTH_BYTES)
         return no_tensors(r, "it is shorter than 8 bytes");
     int rc = weir_read_at(r->fd, 0, length, sizeof length);
@@ -287,7 +287,7 @@ static int check_tensor(const struct reading *r, const struct weir_safetensor *t
         return refuse(r, tensor->name, "has another shape than this model's; is the file another model's?");
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return refuse(r, tensor->name, "has data_offsets that make no sense; is the file damaged?");
+        return refuse(r, tensor->name, "has invalid data_offsets; the file may be damaged");
     *place = (struct place){tensor->name, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
     if (place->end > r->data_bytes)
         return refuse(r, tensor->name, "lies outside the file; is it whole?");
@@ -310,7 +310,7 @@ static int check_others(const struct reading *r, const struct weir_safetensor *t
         for (int i = 0; i < n && !known; i++)
             known = strcmp(key, tensors[i].name) == 0;
         if (!known)
-            return refuse(r, key, "is none of this model's; is the file another model's?");
+            return refuse(r, key, "is not in this model; the file may belong to another model");
     }
     return 0; /* a name given twice: these overlap */
 }
@@ -345,12 +345,12 @@ static int check_meta(const struct reading *r, const struct weir_safetensors_met
 {
     const json_t *texts = json_object_get(r->root, METADATA);
     if (texts && !json_is_object(texts))
-        return no_tensors(r, "its __metadata__ is no object");
+        return no_tensors(r, "its __metadata__ is not an object");
     for (int i = 0; i < n_meta; i++) {
         const json_t *value = json_object_get(texts, meta[i].key);
         if (value && (!json_is_string(value) || json_string_length(value) >= sizeof meta[i].value))
             return weir_err_set(r->err, -EINVAL,
-                                "%s: the value of \"%s\" in its metadata is no text of at most %zu bytes", r->path,
+                                "%s: the value of \"%s\" in its metadata must be a text of at most %zu bytes", r->path,
                                 meta[i].key, sizeof meta[i].value - 1);
     }
     return 0;

@@ -1,5 +1,4 @@
-/* motion_options.h: the options of weir motion: those of the trainer's profiling script, and what decides the motion.
- */
+/* motion_options.h: the options of weir motion: those of the trainer's profiling script, and the choice of motion. */
 #ifndef WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
 #define WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
 
@@ -28,7 +27,7 @@ struct motion_options {
     bool headless, json, no_shapes, no_memory, no_stack;
     uint64_t seed;
     /* Set by weir_motion_options_check, and for auto by weir_motion_choose_device. */
-    int gpu;         /* its number; -1: the CPU */
+    int gpu;         /* index; -1: the CPU */
     bool any_device; /* --device auto */
 };
 
@@ -36,13 +35,13 @@ enum { MOTION_OPTS = 21, MOTION_ENVS_MAX = 100000000, MOTION_STEPS_MAX = 1000000
 extern const struct weir_opt weir_motion_opts[MOTION_OPTS];
 extern const char weir_motion_examples[];
 
-/* 0, or -EINVAL: what was typed cannot be. */
+/* 0 or -EINVAL (contradictory options). */
 int weir_motion_options_check(struct motion_options *options, struct weir_err *err);
-/* "fast_slerp", as --advice has it. */
+/* Writes the value of --advice, such as "fast_slerp". */
 void weir_motion_advice_name(const struct motion_options *options, char text[WEIR_OPTION_TEXT]);
 struct weir_motion_advice weir_motion_advice_of(const struct motion_options *options);
-/* With --device auto: the first GPU where there is one, and motion kernels for it; else the CPU. A GPU that was named
- * has to be there, with them: 0, -ENODEV, -ENOTSUP. */
+/* With --device auto chooses the first GPU that has motion kernels, else the CPU. A named GPU must have them: 0,
+ * -ENODEV or -ENOTSUP. */
 int weir_motion_choose_device(struct motion_options *options, struct weir_err *err);
 
 #endif

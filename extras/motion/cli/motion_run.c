@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a run has open. */
+/* Resources of a run. */
 struct parts {
     const struct motion_options *options;
     struct weir_motion *motion;
     struct weir_profiler *profiler;
     struct motion_figures *figures;
-    struct weir_err trace; /* why it was not written */
+    struct weir_err trace; /* error of writing it */
     double *ms;            /* of the timed steps */
 };
 
@@ -35,7 +35,7 @@ static void on_window(void *user, const struct weir_profiler_window *window)
         weir_err_set(&parts->trace, -EIO, "%s", window->error);
 }
 
-/* Members of the trace, without the braces around them; NULL: out of memory. The caller frees it. */
+/* Returns members for the trace's JSON, without braces; the caller frees it. NULL: out of memory. */
 static char *metadata_of(const struct motion_options *options)
 {
     struct weir_json json;
@@ -60,7 +60,7 @@ static char *metadata_of(const struct motion_options *options)
     return text;
 }
 
-/* As the trainer's start_profiling has it. */
+/* Configures the profiler as the trainer's start_profiling does. */
 static int open_profiler(struct parts *parts, struct weir_err *err)
 {
     const struct motion_options *o = parts->options;
@@ -91,7 +91,7 @@ static int close_profiler(struct parts *parts, struct weir_err *err)
     if (parts->trace.code < 0)
         return weir_err_set(err, parts->trace.code, "the trace was not written: %s", parts->trace.text);
     if (!parts->figures->trace)
-        return weir_err_set(err, -ENOMEM, "out of memory for the trace; take fewer steps: --active");
+        return weir_err_set(err, -ENOMEM, "out of memory for the trace; use fewer steps: --active");
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What weir_motion_clips lies in. */
+/* Memory of a weir_motion_clips. */
 struct store {
     struct weir_motion_clips clips;
     size_t clip_capacity, frame_capacity;
@@ -14,7 +14,7 @@ struct store {
 
 static int no_memory(struct weir_err *err)
 {
-    return weir_err_set(err, -ENOMEM, "out of memory for the motions; take fewer or shorter ones");
+    return weir_err_set(err, -ENOMEM, "out of memory for the motions; use fewer or shorter ones");
 }
 
 int weir_motion_clips_new(struct weir_motion_clips **clips, size_t dofs, size_t bodies, struct weir_err *err)
@@ -61,7 +61,7 @@ static bool grow_frames(struct weir_motion_clips *c, size_t n)
            grow(&c->key_body_pos_w, n, 3 * c->bodies);
 }
 
-/* At least twice what there was, so that many clips cost no more than a few copies; exact for a single one. */
+/* Doubles the capacity, so that many clips cost only a few copies; exact for a single clip. */
 static bool reserve(struct store *store, size_t clips, size_t frames)
 {
     if (clips > store->clip_capacity) {
@@ -90,7 +90,7 @@ int weir_motion_clips_add(struct weir_motion_clips *clips, size_t frames, double
     if (!(fps > 0) || !((float)(1 / fps) >= FLT_MIN) || !((float)(1 / fps) <= FLT_MAX))
         return weir_err_set(err, -EINVAL, "fps is %g; it must be positive, as many frames a second as there are", fps);
     if (clips->clips >= WEIR_MOTION_CLIPS_MAX || frames > (size_t)INT32_MAX - clips->frames)
-        return weir_err_set(err, -EFBIG, "more than %d clips, or than %d frames in all; take fewer motions",
+        return weir_err_set(err, -EFBIG, "more than %d clips, or than %d frames in all; use fewer motions",
                             WEIR_MOTION_CLIPS_MAX, INT32_MAX);
     if (!reserve((struct store *)clips, clips->clips + 1, clips->frames + frames))
         return no_memory(err);

@@ -25,20 +25,20 @@
 #include <stdint.h>
 
 enum {
-    WEIR_MOTION_NAME = 64,        /* bytes of a name with its final zero */
-    WEIR_MOTION_PARTS_MAX = 4096, /* dofs, and bodies */
+    WEIR_MOTION_NAME = 64,        /* bytes per name, including the final zero */
+    WEIR_MOTION_PARTS_MAX = 4096, /* maximum dofs, and bodies */
     WEIR_MOTION_CLIPS_MAX = 1 << 20,
-    WEIR_MOTION_FRAMES_MAX = 1 << 24, /* of a clip: float32 counts them */
+    WEIR_MOTION_FRAMES_MAX = 1 << 24, /* per clip: float32 can count them */
 };
 
 struct weir_motion_clip {
-    size_t first_frame, frames; /* of the arrays below; frames: 2 to WEIR_MOTION_FRAMES_MAX */
+    size_t first_frame, frames; /* range in the arrays below; frames: 2 to WEIR_MOTION_FRAMES_MAX */
     double fps, duration_s;     /* duration_s = (frames - 1) / fps; both are positive */
-    bool loop;                  /* past its end it begins again; else its last frame stays */
+    bool loop;                  /* repeats after its end; else holds its last frame */
     char name[WEIR_MOTION_NAME];
 };
 
-/* The frames of all clips, one clip behind the other, in arrays of C order. All numbers are finite. */
+/* The frames of all clips, concatenated, in C-order arrays. All numbers are finite. */
 struct weir_motion_clips {
     size_t clips, frames;                 /* frames of all clips: at most INT32_MAX */
     size_t dofs, bodies;                  /* 1..WEIR_MOTION_PARTS_MAX; bodies: the key bodies, without the root */
@@ -59,50 +59,49 @@ void weir_motion_clips_free(struct weir_motion_clips **clips);
 /* ---- motions from files ---- */
 
 enum weir_motion_loop {
-    WEIR_MOTION_LOOP_AS_FILE, /* what the file's loop_mode says; without one clips do not loop */
+    WEIR_MOTION_LOOP_AS_FILE, /* as loop_mode in the file; without one, clips do not loop */
     WEIR_MOTION_LOOP_NEVER,
     WEIR_MOTION_LOOP_ALWAYS,
 };
 
-/* All zero is the default. Texts are lent for the call. A body is given by its name where the file has names, or by its
- * number from 0. */
+/* All zero is the default. Texts are borrowed for the call. A body is given by its name, if the file has names, or by
+ * its index from 0. */
 struct weir_motion_read_options {
-    const char *root_body; /* NULL: body 0 */
-    const char
-        *key_bodies; /* separated by commas, in the order wanted; NULL: all bodies but the root, as in the file */
+    const char *root_body;  /* NULL: body 0 */
+    const char *key_bodies; /* comma-separated, in order; NULL: all bodies but the root, in file order */
     enum weir_motion_loop loop;
 };
 
-/* Reads motions from a file (NPZ or HDF5), or from all such files (*.npz, *.hdf5, *.h5) that lie in a folder itself, by
- * name: each file is a clip, or each group of an HDF5 file. docs/motion.md has the keys. Quaternions become units.
- * Velocities that a file lacks are computed as legged_lab's trainer does (vel_forward_diff and ang_vel_from_quat_diff
- * of its utils/math.py): (next frame - this frame) / dt, of rotations the shorter one as axis times angle in the world;
- * the last frame has those of the frame before it. options may be NULL. Any thread. 0 and the clips, which the caller
- * owns; or -errno with err, which names file, array and frame, and *clips is NULL: -EBADMSG for numbers that are not
- * finite and for whatever is damaged, -ENOENT for what is missing, -ENOTSUP (pickles among others), -EFBIG over 1 GiB
- * an array, -EINVAL for a body that there is not, a single frame, or fps that are not positive. */
+/* Reads motions from a file (NPZ or HDF5), or from all such files (*.npz, *.hdf5, *.h5) directly in a folder, by name.
+ * A clip is a file, or a group of an HDF5 file. docs/motion.md lists the keys. Quaternions are normalised. Missing
+ * velocities are computed as in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff of its
+ * utils/math.py): (next frame - this frame) / dt; for rotations the shorter one, as axis times angle in the world
+ * frame; the last frame repeats the previous value. options may be NULL. Any thread. 0 and the clips, which the caller
+ * owns; or -errno with *clips NULL, and err names file, array and frame: -EBADMSG (damaged, or not finite), -ENOENT
+ * (missing), -ENOTSUP (such as pickles), -EFBIG (over 1 GiB per array), -EINVAL (no such body, a single frame, or fps
+ * not positive). */
 int weir_motion_read(struct weir_motion_clips **clips, const char *path, const struct weir_motion_read_options *options,
                      struct weir_err *err);
-/* The same of n such paths, in this order. All files must have the same dofs and bodies. */
+/* Reads n such paths, in order. All files must have the same dofs and bodies. */
 int weir_motion_read_paths(struct weir_motion_clips **clips, const char *const *paths, size_t n,
                            const struct weir_motion_read_options *options, struct weir_err *err);
 
 /* ---- motions made up ---- */
 
-/* All zero is the default, for each field by itself. */
+/* A zero field selects its default. */
 struct weir_motion_synthetic {
     size_t clips;        /* 8 */
-    size_t dofs, bodies; /* 29 and 13, as a humanoid of Unitree's (G1) is trained with */
+    size_t dofs, bodies; /* 29 and 13, as for Unitree's G1 humanoid */
     double fps;          /* 50 */
-    double duration_s;   /* of the clips on average, 10; each has from half to one and a half of it */
-    bool loop;           /* all of them loop */
+    double duration_s;   /* mean duration of the clips, 10; each is 0.5 to 1.5 times as long */
+    bool loop;           /* all clips loop */
     uint64_t seed;
 };
 
-/* A body that walks in circles with swinging limbs. The velocities are the exact derivatives of the positions, and each
- * motion ends as it began, so that it has no jump where it loops. The same numbers from the same options on one machine
- * (sin and cos are those of its C library). options may be NULL. 0 and the clips, which the caller owns; -EINVAL for
- * options out of range, -ENOMEM. */
+/* Makes clips of a body that walks in circles with swinging limbs. Velocities are the exact derivatives of the
+ * positions, and each motion ends as it began, so looping is smooth. The same options give the same numbers on one
+ * machine (sin and cos come from its C library). options may be NULL. 0 and the clips, which the caller owns; -EINVAL
+ * (options out of range) or -ENOMEM. */
 int weir_motion_synthetic(struct weir_motion_clips **clips, const struct weir_motion_synthetic *options,
                           struct weir_err *err);
 

@@ -1,4 +1,4 @@
-/* Motion files of HDF5: arrays at the root, or in a group for each clip. */
+/* HDF5 motion files: arrays at the root, or in one group per clip. */
 #include "datasets/hdf5/hdf5_helper.h"
 #include "extras/motion/clips/motion_source_priv.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 
 struct file {
-    struct weir_file_index index; /* which file it is: it is the same for all that is read of it */
+    struct weir_file_index index; /* identity of the file, so that all reads see the same one */
     struct weir_hdf5_helper *helper;
-    struct weir_hdf5_member *members; /* of the group that was entered last, or of the root */
+    struct weir_hdf5_member *members; /* of the current group, or of the root */
     size_t n_members;
-    char (*groups)[WEIR_NAME_MAX]; /* of the root, in the order of versions */
+    char (*groups)[WEIR_NAME_MAX]; /* groups of the root, in version order */
     size_t n_groups;
     char group[WEIR_NAME_MAX + 1]; /* "", or "/clip_3" */
 };
@@ -66,7 +66,7 @@ static void close_file(void *user)
 
 static const struct weir_motion_source_ops ops = {.has = has, .read = read_array, .enter = enter, .close = close_file};
 
-/* Digits by value, so that clip_10 follows clip_9. */
+/* Compares digits by value, so that clip_10 follows clip_9. */
 static int by_version(const void *a, const void *b)
 {
     return strverscmp(a, b);

@@ -1,4 +1,4 @@
-/* Motion files of numpy. */
+/* NumPy motion files. */
 #include "extras/motion/clips/motion_source_priv.h"
 #include "extras/motion/clips/npz.h"
 

@@ -1,4 +1,4 @@
-/* One clip of a motion file: which arrays it has, and what becomes of them. */
+/* Reads one clip of a motion file: finds its arrays and converts them. */
 #include "extras/motion/clips/motion_part_priv.h"
 
 #include "base/text.h"
@@ -14,8 +14,8 @@ _Static_assert((int)WEIR_MOTION_NAME == (int)WEIR_FILE_ARRAY_TEXT, "names are co
 
 /* ---- sets of keys ---- */
 
-/* of_bodies: what is the root's is one of the bodies', in arrays (frames, bodies, numbers), and the key bodies are
- * bodies of root_pos. Velocities and names may be missing. */
+/* of_bodies: the root is one of the bodies, in arrays (frames, bodies, numbers), and the key bodies are bodies of
+ * root_pos. Velocities and names may be missing. */
 struct keys {
     const char *name;
     bool of_bodies;
@@ -32,16 +32,16 @@ static const struct keys known[] = {
      "key_body_names"},
 };
 
-/* One clip while it is read. */
+/* State of reading a clip. */
 struct part {
     const struct weir_motion_source *source;
     const struct keys *keys;
     const struct weir_motion_read_options *options;
     struct weir_motion_clips *clips;
     const struct weir_motion_clip *clip;
-    struct weir_motion_rows dofs, places; /* dof_pos and key_bodies: what there is of each decides about all others */
+    struct weir_motion_rows dofs, places; /* dof_pos and key_bodies, which determine the shape of all others */
     struct weir_file_array dof_names, body_names;
-    size_t root, *key_bodies, n_key_bodies; /* numbers in places; root: SIZE_MAX where it is none of them */
+    size_t root, *key_bodies, n_key_bodies; /* indices in places; root: SIZE_MAX if it is not among them */
 };
 
 static bool has(const struct weir_motion_source *source, const char *key)
@@ -69,7 +69,7 @@ static int no_memory(struct weir_err *err)
 
 /* ---- single numbers ---- */
 
-/* () or (1,). */
+/* Reads an array of shape () or (1,). */
 static int read_number(const struct weir_motion_source *source, const char *key, double *number, struct weir_err *err)
 {
     struct weir_file_array array;
@@ -105,7 +105,7 @@ static int read_loop(const struct part *part, bool *loop, struct weir_err *err)
 
 /* ---- names ---- */
 
-/* n of them, or none where the file has none. */
+/* Reads n names, or none if the file has none. */
 static int read_names(const struct part *part, const char *key, size_t n, struct weir_file_array *names,
                       struct weir_err *err)
 {
@@ -134,7 +134,7 @@ static int no_such_body(const struct part *part, const char *text, size_t length
     return weir_err_set(err, -EINVAL, "has no body '%.*s'; its bodies are %s", (int)length, text, all);
 }
 
-/* By its name, or by its number. */
+/* Finds a body by name or by index. */
 static int find_body(const struct part *part, const char *text, size_t length, size_t *body, struct weir_err *err)
 {
     const struct weir_file_array *names = &part->body_names;
@@ -239,7 +239,7 @@ static int check_robot(const struct part *part, const struct weir_motion_clips *
                   : same_names(&part->body_names, part->key_bodies, clips->bodies, clips->body_names, "key body", err);
 }
 
-/* weir_motion_rows_read of an array that must be there. */
+/* weir_motion_rows_read for a required array. */
 static int read_rows(const struct part *part, struct weir_motion_rows *rows, struct weir_err *err)
 {
     if (!has(part->source, rows->key))
@@ -248,7 +248,7 @@ static int read_rows(const struct part *part, struct weir_motion_rows *rows, str
     return weir_motion_rows_read(part->source, rows, err);
 }
 
-/* Reads what decides about the shape of all others: dofs, places and names. */
+/* Reads the arrays that determine the shape of all others: dofs, places and names. */
 static int read_robot(struct part *part, struct weir_err *err)
 {
     const struct keys *keys = part->keys;
@@ -274,7 +274,7 @@ static int read_robot(struct part *part, struct weir_err *err)
 
 /* ---- arrays ---- */
 
-/* out[frames][width]: the root's of an array of all bodies, or all of one that has no bodies. */
+/* Reads out[frames][width]: the root's rows of an array with bodies, or all of one without. */
 static int take(const struct part *part, const char *key, size_t width, bool of_bodies, float *out,
                 struct weir_err *err)
 {
@@ -392,7 +392,7 @@ int weir_motion_part_read(struct weir_motion_clips **clips, const struct weir_mo
                  ? read_part(&part, clips, name, err)
                  : weir_err_set(err, -EBADMSG,
                                 "has none of dof_positions (Isaac Lab), joint_pos (whole_body_tracking) and dof_pos "
-                                "(legged_lab): it is no motion file");
+                                "(legged_lab): it is not a motion file");
     weir_file_array_free(&part.dofs.array);
     weir_file_array_free(&part.places.array);
     weir_file_array_free(&part.dof_names);

@@ -75,7 +75,7 @@ static int read_head(const char *path, uint8_t *head, size_t size, struct weir_e
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
     if (rc == 0 && !S_ISREG(st.st_mode))
-        rc = weir_err_set(err, -EINVAL, "is no regular file; give a motion file or a folder of them");
+        rc = weir_err_set(err, -EINVAL, "is not a regular file; give a motion file or a folder of them");
     else if (rc < 0 || pread(fd, head, size, 0) < 0)
         rc = weir_err_set(err, rc < 0 ? rc : -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     if (fd >= 0)
@@ -101,7 +101,7 @@ static int open_source(struct weir_motion_source *source, const char *path, stru
                             "is a pickle, which is not read because that would run what is in it; write its dictionary "
                             "by np.savez(\"motion.npz\", **joblib.load(...))");
     if (!ends_with(path, ".npz"))
-        return weir_err_set(err, -EBADMSG, "is no motion file; NPZ (np.savez) and HDF5 are read");
+        return weir_err_set(err, -EBADMSG, "is not a motion file; use NPZ (np.savez) or HDF5");
     return weir_motion_npz_open(source, path, err);
 }
 

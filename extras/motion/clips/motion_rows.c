@@ -69,8 +69,8 @@ static int not_finite(const struct weir_motion_rows *rows, size_t frame, size_t 
                          &value);
     if (rows->bodies > 0)
         snprintf(bodies, sizeof bodies, "[%zu]", body);
-    return weir_err_set(err, -EBADMSG, "%s[%zu]%s[%zu]: is %g, which is no finite float32; repair it", rows->key, frame,
-                        bodies, i, value);
+    return weir_err_set(err, -EBADMSG, "%s[%zu]%s[%zu]: is %g, which is not a finite float32; repair it", rows->key,
+                        frame, bodies, i, value);
 }
 
 int weir_motion_rows_copy(const struct weir_motion_rows *rows, const size_t *which, size_t n, float *out,

@@ -18,7 +18,7 @@ static int wrong(struct weir_err *err, const char *what)
 int weir_npy_header_bytes(const uint8_t prefix[WEIR_NPY_PREFIX], struct weir_err *err)
 {
     if (memcmp(prefix, magic, MAGIC_BYTES) != 0)
-        return weir_err_set(err, -EBADMSG, "is no npy array; was it written by numpy?");
+        return weir_err_set(err, -EBADMSG, "is not an npy array; write it with numpy");
     int major = prefix[6], minor = prefix[7];
     if (major < 1 || major > 3 || minor != 0)
         return weir_err_set(err, -ENOTSUP, "is npy of version %d.%d; 1.0, 2.0 and 3.0 are read", major, minor);
@@ -94,17 +94,17 @@ static int take_shape(struct text *text, struct weir_npy *npy, struct weir_err *
 {
     bool more = take(text, '(');
     if (!more)
-        return wrong(err, "has a shape that is no tuple");
+        return wrong(err, "has a shape that is not a tuple");
     for (npy->rank = 0; more && !take(text, ')'); npy->rank++) {
         uint64_t dim;
         if (!take_number(text, &dim))
-            return wrong(err, "has a shape that is no tuple of numbers");
+            return wrong(err, "has a shape that is not a tuple of numbers");
         if (npy->rank == WEIR_FILE_ARRAY_RANK)
             return weir_err_set(err, -ENOTSUP, "has more than %d dimensions", WEIR_FILE_ARRAY_RANK);
         npy->dims[npy->rank] = dim;
         more = take(text, ',');
         if (!more && (npy->rank == 0 || !take(text, ')')))
-            return wrong(err, "has a shape that is no tuple of numbers");
+            return wrong(err, "has a shape that is not a tuple of numbers");
     }
     return 0;
 }
@@ -158,7 +158,7 @@ static int take_entry(struct text *text, struct weir_npy *npy, int *which, struc
               : strcmp(key, "shape") == 0         ? SHAPE
                                                   : 0;
     if (!now || *which & now)
-        return wrong(err, now ? "has a key twice" : "has a key that is none of descr, fortran_order and shape");
+        return wrong(err, now ? "has a key twice" : "has a key other than descr, fortran_order and shape");
     *which |= now;
     if (now == SHAPE)
         return take_shape(text, npy, err);
@@ -166,9 +166,9 @@ static int take_entry(struct text *text, struct weir_npy *npy, int *which, struc
         return no_type(err, "");
     if (now == DESCR)
         return take_string(text, descr, sizeof descr) ? read_descr(descr, npy, err)
-                                                      : wrong(err, "has a descr that is no text");
+                                                      : wrong(err, "has a descr that is not a text");
     npy->fortran = take_word(text, "True");
-    return npy->fortran || take_word(text, "False") ? 0 : wrong(err, "has a fortran_order that is no bool");
+    return npy->fortran || take_word(text, "False") ? 0 : wrong(err, "has a fortran_order that is not a bool");
 }
 
 static int take_entries(struct text *text, struct weir_npy *npy, struct weir_err *err)
@@ -176,10 +176,10 @@ static int take_entries(struct text *text, struct weir_npy *npy, struct weir_err
     int which = 0;
     bool more = take(text, '{');
     if (!more)
-        return wrong(err, "is no dictionary");
+        return wrong(err, "is not a dictionary");
     while (!take(text, '}')) {
         if (!more)
-            return wrong(err, "is no dictionary");
+            return wrong(err, "is not a dictionary");
         int rc = take_entry(text, npy, &which, err);
         if (rc < 0)
             return rc;

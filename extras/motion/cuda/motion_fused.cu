@@ -111,7 +111,7 @@ __device__ __forceinline__ void calc_frame_blend(const job &job, size_t query, i
     float phase = __fdiv_rn(__ldg(job.times + query), __int_as_float(span.z));
     if (span.w != 0)
         phase = __fsub_rn(phase, floorf(phase));
-    phase = phase > 0 ? phase : 0; /* not a number, too */
+    phase = phase > 0 ? phase : 0; /* also for NaN */
     phase = phase < 1 ? phase : 1;
     float place = __fmul_rn(phase, static_cast<float>(span.y));
     int32_t frame = static_cast<int32_t>(place);

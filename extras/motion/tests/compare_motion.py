@@ -348,7 +348,7 @@ def wrong_values(folder):
                                ("dof_velocities", (1, 0), "[1][0]"), ("body_angular_velocities", (2, 0, 0), "[2][0][0]")):
             array = m[key].copy()
             array[index] = value
-            changed(folder, f"{text} in {key}", (f"{key}{at}: is {text}, which is no finite float32",), **{key: array})
+            changed(folder, f"{text} in {key}", (f"{key}{at}: is {text}, which is not a finite float32",), **{key: array})
     large = m["dof_positions"].astype(np.float64)
     large[7, 1] = 1e300
     changed(folder, "1e300", ("dof_positions[7][1]: is 1e+300",), dof_positions=large)
@@ -357,7 +357,7 @@ def wrong_values(folder):
     changed(folder, "a quaternion of zeros", ("body_rotations[6][0]: is a quaternion of zeros",), body_rotations=zero)
     for key in ("body_positions", "body_rotations", "fps"):
         changed(folder, f"no {key}", (f"{key}: is not in the file;",), **{key: None})
-    changed(folder, "no dofs", ("it is no motion file",), dof_positions=None)
+    changed(folder, "no dofs", ("it is not a motion file",), dof_positions=None)
     for fps, words in ((0, "fps is 0;"), (-30, "fps is -30;"), (np.nan, "fps is nan;"), (np.inf, "fps is inf;"), (1e-300, "fps is 1e-300;"),
                        ([30, 30], "fps: is not one number"), ("30", "fps: is not one number")):
         changed(folder, f"fps {fps}", (words,), fps=np.array(fps))
@@ -398,13 +398,13 @@ def wrong_types(folder):
     refused("a pickle", f"{folder}/motion.pkl", "is a pickle, which is not read")
     with open(f"{folder}/motion.csv", "w", encoding="ascii") as file:
         file.write("1,2,3\n")
-    refused("a table", f"{folder}/motion.csv", "is no motion file; NPZ (np.savez) and HDF5 are read")
+    refused("a table", f"{folder}/motion.csv", "is not a motion file; use NPZ (np.savez) or HDF5")
     for name, data in (("empty.npz", b""), ("text.npz", b"a text, no archive\n" * 20), ("zeros.npz", bytes(1000))):
         with open(f"{folder}/{name}", "wb") as file:
             file.write(data)
         refused(name, f"{folder}/{name}", "not a complete zip archive")
     os.mkfifo(f"{folder}/fifo.npz")
-    refused("a FIFO", f"{folder}/fifo.npz", "is no regular file")
+    refused("a FIFO", f"{folder}/fifo.npz", "is not a regular file")
 
 
 def npy(header, data=b""):
@@ -479,19 +479,19 @@ def wrong_headers(folder):
         read(header, archive(folder, [("fps.npy", npy(header, (30).to_bytes(8, "little")))] + rest))
     for header, words in (
             ("", "npy header is empty"), ("{}", "lacks descr"), (good[:-1], "npy header"), (good + "x", "goes on behind"),
-            (good.replace("'shape'", "'form'"), "none of descr, fortran_order and shape"), (good.replace("()", "[]"), "no tuple"),
-            (good.replace("()", "(1)"), "no tuple"), (good.replace("()", "(-1,)"), "no tuple"), (good.replace("()", "(1,,)"), "no tuple"),
-            (good.replace("()", "(1.0,)"), "no tuple"), (good.replace("()", "(1L,)"), "no tuple"), (good.replace("()", "(2,)"), "bytes, but"),
-            (good.replace("()", "(99999999999999999999,)"), "no tuple"), (good.replace("()", "(4611686018427387904, 4)"), "larger than 1 GiB"),
+            (good.replace("'shape'", "'form'"), "other than descr, fortran_order and shape"), (good.replace("()", "[]"), "not a tuple"),
+            (good.replace("()", "(1)"), "not a tuple"), (good.replace("()", "(-1,)"), "not a tuple"), (good.replace("()", "(1,,)"), "not a tuple"),
+            (good.replace("()", "(1.0,)"), "not a tuple"), (good.replace("()", "(1L,)"), "not a tuple"), (good.replace("()", "(2,)"), "bytes, but"),
+            (good.replace("()", "(99999999999999999999,)"), "not a tuple"), (good.replace("()", "(4611686018427387904, 4)"), "larger than 1 GiB"),
             (good.replace("()", "(134217729,)"), "larger than 1 GiB"), (good.replace("()", "(1,1,1,1,1,1,1,1,1)"), "more than 8 dimensions"),
-            (good.replace("False", "0"), "no bool"), (good.replace("'<i8'", "8"), "no text"), (good.replace("'<i8'", "__import__('os')"), "no text"),
-            (good.replace("'<i8'", "'<i8\\x00'"), "no text"), (good.replace("<i8", "i8"), "elements of type i8"), (good.replace("<i8", "<i3"), "elements of type <i3"),
+            (good.replace("False", "0"), "not a bool"), (good.replace("'<i8'", "8"), "not a text"), (good.replace("'<i8'", "__import__('os')"), "not a text"),
+            (good.replace("'<i8'", "'<i8\\x00'"), "not a text"), (good.replace("<i8", "i8"), "elements of type i8"), (good.replace("<i8", "<i3"), "elements of type <i3"),
             (good.replace("<i8", "|i8"), "elements of type"), (good.replace("<i8", "<f16"), "elements of type"), (good.replace("<i8", "<U4294967297"), "elements of type"),
-            (good.replace(", }", ", 'descr': '<i8'}"), "has a key twice"), ("\x00" * 60, "is no dictionary"), ("{" * 5000, "npy header"),
+            (good.replace(", }", ", 'descr': '<i8'}"), "has a key twice"), ("\x00" * 60, "is not a dictionary"), ("{" * 5000, "npy header"),
             (good.replace("<i8", "|O"), "Python objects")):
         path = archive(folder, [("fps.npy", npy(header, (30).to_bytes(8, "little")))] + rest)
         refused(f"header {header[:60]!r}", path, "fps: ", words)
-    for data, words in ((b"\x93NUMPY\x04\x00" + npy(good)[8:], "is npy of version 4.0"), (b"\x93NUMPZ" + npy(good)[6:], "is no npy array"),
+    for data, words in ((b"\x93NUMPY\x04\x00" + npy(good)[8:], "is npy of version 4.0"), (b"\x93NUMPZ" + npy(good)[6:], "is not an npy array"),
                         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(50), "4294967307 bytes; at most 65536"), (b"\x93NUM", "ends too early"), (b"", "ends too early"),
                         (npy(good), "holds 0 bytes, but 8"), (npy(good, bytes(9)), "holds 9 bytes, but 8"), (npy(good + " " * 50)[:40], "ends too early")):
         refused(f"bytes {data[:12]!r}", archive(folder, [("fps.npy", data)] + rest), "fps: ", words)
@@ -608,7 +608,7 @@ def wrong_hdf5(folder):
     written("a shape", ("dof_positions: has shape (105,)",), put("dof_positions", np.ones(105)))
     written("rank 9", ("rank 9",), put("dof_positions", np.ones((1,) * 9)))
     written("long names", ("dof_names",), put("dof_names", ["x" * 64] * 5))
-    written("no dofs", ("it is no motion file",), drop("dof_positions"))
+    written("no dofs", ("it is not a motion file",), drop("dof_positions"))
     written("another file", ("/etc/passwd lies outside",), link("dof_positions", h5py.ExternalLink("/etc/passwd", "/x")))
     with h5py.File(path, "w") as file:
         write_h5(file.create_group("a"), keyed(motion(61)))
@@ -616,7 +616,7 @@ def wrong_hdf5(folder):
     refused("a group without a clip", path, "/b: has none of dof_positions")
     with h5py.File(path, "w") as file:
         pass
-    refused("nothing in it", path, "it is no motion file")
+    refused("nothing in it", path, "it is not a motion file")
     with h5py.File(path, "w") as file:
         write_h5(file, keyed(motion(61)))
         file.create_dataset("huge", (1 << 40,), dtype="f4", chunks=(1 << 20,))

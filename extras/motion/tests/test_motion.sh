@@ -177,7 +177,7 @@ one_line
 check "nor here" [ ! -e gone ]
 run 1 motion --num_envs 100000000 --num_steps_to_use 40 --num_steps 20 --trace_path huge
 err "motion: 4000000000 queries of"
-err "GiB are free; take fewer environments"
+err "GiB are free; use fewer environments"
 : >file
 run 1 motion "${small[@]}" --trace_path file/traces
 err "file/traces: the folder of --trace_path cannot be created: "

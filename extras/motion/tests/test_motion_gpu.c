@@ -188,7 +188,7 @@ Test(motion_gpu, no_memory)
 {
     load("memory_bytes=60000");
     cr_assert_eq(open_motion(WEIR_MOTION_FUSED, 0, 1), -ENOMEM);
-    cr_assert(strstr(err.text, "take fewer environments"), "%s", err.text);
+    cr_assert(strstr(err.text, "use fewer environments"), "%s", err.text);
     cr_assert_null(motion);
 }
 

@@ -73,7 +73,7 @@ run 1 motion --device cuda "${small[@]}" --trace_path lost
 err "is lost"
 export WEIR_FAKE_CUDA=memory_bytes=100000
 run 1 motion --device cuda "${small[@]}" --trace_path small
-err "take fewer environments"
+err "use fewer environments"
 export WEIR_FAKE_CUDA=none
 run 0 motion "${small[@]}" --trace_path cpu
 err "on the CPU"

@@ -205,7 +205,7 @@ Test(motion_read, refused)
 {
     refused(write_npz("a.npz", false, "body_rotations", 50), -ENOENT,
             "body_rotations: is not in the file; Isaac Lab's motion files have it");
-    refused(write_npz("a.npz", true, "joint_pos", 50), -EBADMSG, "it is no motion file");
+    refused(write_npz("a.npz", true, "joint_pos", 50), -EBADMSG, "it is not a motion file");
     refused(write_npz("a.npz", true, NULL, 0), -EINVAL, "fps is 0; it must be positive");
     refused(write_npz("a.npz", true, NULL, -INFINITY), -EINVAL, "fps is -inf");
     refused(write_npz("a.npz", true, NULL, 1e-44f), -EINVAL, "fps is ");
@@ -234,7 +234,7 @@ Test(motion_read, folders_named_as_files)
     cr_assert_eq(mkdir(fixture_path("walk.npz"), 0777), 0);
     const char *folder = fixture_path(".");
     cr_assert_eq(weir_motion_read(&clips, folder, NULL, &err), -EINVAL);
-    cr_assert(strstr(err.text, "walk.npz: is no regular file"), "%s", err.text);
+    cr_assert(strstr(err.text, "walk.npz: is not a regular file"), "%s", err.text);
 }
 
 /* 16 MiB of zeros in 16 KiB; the other arrays are not looked at. */
@@ -333,7 +333,7 @@ Test(motion_read, hdf5_refused)
     const float fps = 30;
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    refused(path, -EBADMSG, "it is no motion file");
+    refused(path, -EBADMSG, "it is not a motion file");
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     put_clip(file, false, fps);
     H5Ldelete(file, "dof_velocities", H5P_DEFAULT);

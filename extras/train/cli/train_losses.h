@@ -21,7 +21,7 @@ struct train_losses {
 void weir_train_losses_send(struct train_losses *losses, struct weir_policy *policy, const struct weir_batch *batch,
                             uint64_t position);
 /* Adds what has come to the sums of now, and to those of safe where it lies before safe's position. wait: for all. 0,
- * -ERANGE (a loss is no finite number; err names the batch and learning_rate), or what ended the GPU's work. */
+ * -ERANGE (a loss is not finite; err names the batch and learning_rate), or what ended the GPU's work. */
 int weir_train_losses_take(struct train_losses *losses, struct weir_policy *policy, bool wait,
                            struct train_progress *now, struct train_progress *safe, double learning_rate,
                            struct weir_err *err);

@@ -198,7 +198,7 @@ import sys
 data = open(sys.argv[1], "rb").read()
 open(sys.argv[2], "wb").write(data.replace(b'"next_batch":"', b'"next_batch":"-', 1).replace(b'"data_0":"0"', b'"data_0":""', 1))
 PY
-refused "is no checkpoint of this weir train"
+refused "is not a checkpoint of this weir train"
 run 0 train "$data" "${options[@]}" --ckpt-dir "$work/parts"
 
 # ---- a disk that is full ----
