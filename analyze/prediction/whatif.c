@@ -27,19 +27,26 @@ struct weir_whatif_change *weir_whatif_add_change(struct weir_whatif *found, con
 
 /* ---- errors ---- */
 
-bool weir_whatif_is_checked(const struct weir_whatif_change *change)
+/* Statistics of the absolute errors of checked changes that are not noisy. */
+struct errors {
+    int pairs, noisy;
+    double median, p90; /* 0 without pairs */
+};
+
+static bool is_checked(const struct weir_whatif_change *change)
 {
     return change->trials > 0 && change->measured > 0 && change->predicted > 0;
 }
 
-bool weir_whatif_is_noisy(const struct weir_whatif_change *change)
+static bool is_noisy(const struct weir_whatif_change *change)
 {
     return fabs(change->noise) > WEIR_WHATIF_NOISY;
 }
 
-double weir_whatif_error(const struct weir_whatif_change *change)
+/* Predicted over measured, less 1; 0 if one is not known. */
+static double error_of(const struct weir_whatif_change *change)
 {
-    return weir_whatif_is_checked(change) ? change->predicted / change->measured - 1 : 0;
+    return is_checked(change) ? change->predicted / change->measured - 1 : 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -48,18 +55,18 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void weir_whatif_errors(const struct weir_whatif *found, struct weir_whatif_errors *errors)
+static void find_errors(const struct weir_whatif *found, struct errors *errors)
 {
     double values[WEIR_WHATIF_CHANGES];
-    *errors = (struct weir_whatif_errors){.pairs = 0};
+    *errors = (struct errors){.pairs = 0};
     for (int i = 0; i < found->n_changes; i++) {
         const struct weir_whatif_change *change = &found->changes[i];
-        if (!weir_whatif_is_checked(change))
+        if (!is_checked(change))
             continue;
-        if (weir_whatif_is_noisy(change))
+        if (is_noisy(change))
             errors->noisy++;
         else
-            values[errors->pairs++] = fabs(weir_whatif_error(change));
+            values[errors->pairs++] = fabs(error_of(change));
     }
     int n = errors->pairs;
     if (n == 0)
@@ -73,7 +80,7 @@ void weir_whatif_errors(const struct weir_whatif *found, struct weir_whatif_erro
 
 static void print_ladder(FILE *out, const struct weir_whatif *found)
 {
-    fprintf(out, "%-46s %9s %7s %-15s %9s %5s\n", "ladder", "images/s", "ratio", "  interval", "data wait", "trials");
+    fprintf(out, "%-46s %9s %7s %-15s %9s %6s\n", "ladder", "images/s", "ratio", "  interval", "data wait", "trials");
     for (int i = 0; i < found->n_rungs; i++) {
         const struct weir_whatif_rung *rung = &found->rungs[i];
         if (*rung->why) {
@@ -84,7 +91,7 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
         snprintf(interval, sizeof interval, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
         if (rung->data_wait >= 0)
             snprintf(wait, sizeof wait, "%.0f %%", 100 * rung->data_wait);
-        fprintf(out, "%-46s %9.0f %6.2fx %-15s %9s %5d\n", rung->name, rung->images_per_s, rung->ratio, interval, wait,
+        fprintf(out, "%-46s %9.0f %6.2fx %-15s %9s %6d\n", rung->name, rung->images_per_s, rung->ratio, interval, wait,
                 rung->trials);
     }
 }
@@ -107,9 +114,8 @@ static void print_change(FILE *out, const struct weir_whatif_change *change, boo
         snprintf(predicted, sizeof predicted, "%.2fx", change->predicted);
     if (change->trials > 0)
         snprintf(measured, sizeof measured, "%.2fx", change->measured);
-    if (weir_whatif_is_checked(change))
-        snprintf(error, sizeof error, "%+.1f %%%s", 100 * weir_whatif_error(change),
-                 weir_whatif_is_noisy(change) ? " noisy" : "");
+    if (is_checked(change))
+        snprintf(error, sizeof error, "%+.1f %%%s", 100 * error_of(change), is_noisy(change) ? " noisy" : "");
     fprintf(out, "%-46s %9s", change->name, predicted);
     if (checked)
         fprintf(out, " %9s %-13s", measured, error);
@@ -121,8 +127,8 @@ static void print_change(FILE *out, const struct weir_whatif_change *change, boo
 
 static void print_errors(FILE *out, const struct weir_whatif *found)
 {
-    struct weir_whatif_errors errors;
-    weir_whatif_errors(found, &errors);
+    struct errors errors;
+    find_errors(found, &errors);
     if (errors.pairs == 0 && errors.noisy == 0)
         return;
     fprintf(out, "\nchecked: %d pairs", errors.pairs);
@@ -160,54 +166,74 @@ void weir_whatif_print(FILE *out, const struct weir_whatif *found)
 
 /* ---- JSON ---- */
 
-static void rung_json(struct weir_json *json, const struct weir_whatif_rung *rung)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", rung->name);
-    if (*rung->why) {
-        weir_json_text(json, "left_out", rung->why);
-    } else {
-        weir_json_double(json, "images_per_s", rung->images_per_s);
-        weir_json_double(json, "ratio", rung->ratio);
-        weir_json_double(json, "ratio_low", rung->ratio_low);
-        weir_json_double(json, "ratio_high", rung->ratio_high);
-        weir_json_known(json, "data_wait_fraction", rung->data_wait);
-        weir_json_int(json, "turns", rung->trials);
-    }
-    weir_json_end(json, '}');
-}
+#define FIELD(s, key, member, flags) WEIR_FIELD(struct s, key, member, flags)
 
-static void known_text(struct weir_json *json, const char *key, const char *text)
-{
-    weir_json_text(json, key, *text ? text : NULL);
-}
+static const struct weir_field rung_numbers[] = {
+    FIELD(weir_whatif_rung, "images_per_s", images_per_s, 0),
+    FIELD(weir_whatif_rung, "ratio", ratio, 0),
+    FIELD(weir_whatif_rung, "ratio_low", ratio_low, 0),
+    FIELD(weir_whatif_rung, "ratio_high", ratio_high, 0),
+    FIELD(weir_whatif_rung, "data_wait_fraction", data_wait, WEIR_FIELD_KNOWN),
+    FIELD(weir_whatif_rung, "turns", trials, 0),
+};
+static WEIR_FIELDS(rung_measured, rung_numbers);
+static const struct weir_field rung_fields[] = {
+    FIELD(weir_whatif_rung, "name", name, 0),
+    {.type = WEIR_FIELD_GROUP, .inner = &rung_measured, WEIR_FIELD_PRESENT(struct weir_whatif_rung, trials)},
+};
+WEIR_FIELDS(weir_whatif_rung_fields, rung_fields);
+
+static const struct weir_field change_numbers[] = {
+    FIELD(weir_whatif_change, "measured", measured, 0),
+    FIELD(weir_whatif_change, "measured_low", measured_low, 0),
+    FIELD(weir_whatif_change, "measured_high", measured_high, 0),
+    FIELD(weir_whatif_change, "noise", noise, 0),
+};
+static WEIR_FIELDS(change_measured, change_numbers);
+static const struct weir_field change_fields[] = {
+    FIELD(weir_whatif_change, "name", name, 0),
+    FIELD(weir_whatif_change, "flag", flag, WEIR_FIELD_OPTIONAL),
+    FIELD(weir_whatif_change, "basis", basis, WEIR_FIELD_OPTIONAL),
+    FIELD(weir_whatif_change, "limit", limit, WEIR_FIELD_OPTIONAL),
+    FIELD(weir_whatif_change, "why", why, WEIR_FIELD_OPTIONAL),
+    FIELD(weir_whatif_change, "turns", trials, 0),
+    {.type = WEIR_FIELD_GROUP, .inner = &change_measured, WEIR_FIELD_PRESENT(struct weir_whatif_change, trials)},
+};
+WEIR_FIELDS(weir_whatif_change_fields, change_fields);
+
+static const struct weir_field whatif_fields[] = {
+    FIELD(weir_whatif, "data", data, 0),
+    FIELD(weir_whatif, "cold", cold, 0),
+    FIELD(weir_whatif, "checked", checked, 0),
+    FIELD(weir_whatif, "interrupted", interrupted, 0),
+    FIELD(weir_whatif, "num_workers", workers, 0),
+    FIELD(weir_whatif, "prefetch", prefetch, 0),
+    FIELD(weir_whatif, "batch_size", batch_size, 0),
+    FIELD(weir_whatif, "cores", cores, 0),
+    FIELD(weir_whatif, "images_per_s", images_per_s, 0),
+    FIELD(weir_whatif, "data_wait_fraction", data_wait, 0),
+    FIELD(weir_whatif, "simulated_images_per_s", simulated, 0),
+    FIELD(weir_whatif, "stretch", stretch, 0),
+    FIELD(weir_whatif, "seconds", seconds, 0),
+};
+WEIR_FIELDS(weir_whatif_fields, whatif_fields);
 
 static void change_json(struct weir_json *json, const struct weir_whatif_change *change)
 {
     weir_json_object(json, NULL);
-    weir_json_text(json, "name", change->name);
-    known_text(json, "flag", change->flag);
-    known_text(json, "basis", change->basis);
+    weir_fields_json(json, &weir_whatif_change_fields, change);
     weir_json_known(json, "predicted", change->predicted > 0 ? change->predicted : -1);
-    known_text(json, "limit", change->limit);
-    known_text(json, "why", change->why);
-    weir_json_int(json, "turns", change->trials);
-    if (change->trials > 0) {
-        weir_json_double(json, "measured", change->measured);
-        weir_json_double(json, "measured_low", change->measured_low);
-        weir_json_double(json, "measured_high", change->measured_high);
-        weir_json_double(json, "noise", change->noise);
-        weir_json_bool(json, "noisy", weir_whatif_is_noisy(change));
-        if (weir_whatif_is_checked(change))
-            weir_json_double(json, "error", weir_whatif_error(change));
-    }
+    if (change->trials > 0)
+        weir_json_bool(json, "noisy", is_noisy(change));
+    if (is_checked(change))
+        weir_json_double(json, "error", error_of(change));
     weir_json_end(json, '}');
 }
 
 static void errors_json(struct weir_json *json, const struct weir_whatif *found)
 {
-    struct weir_whatif_errors errors;
-    weir_whatif_errors(found, &errors);
+    struct errors errors;
+    find_errors(found, &errors);
     weir_json_object(json, "errors");
     weir_json_int(json, "pairs", errors.pairs);
     weir_json_int(json, "noisy", errors.noisy);
@@ -232,23 +258,16 @@ static void verdict_json(struct weir_json *json, const char *text)
 
 void weir_whatif_json(struct weir_json *json, const struct weir_whatif *found)
 {
-    weir_json_text(json, "data", found->data);
-    weir_json_bool(json, "cold", found->cold);
-    weir_json_bool(json, "checked", found->checked);
-    weir_json_bool(json, "interrupted", found->interrupted);
-    weir_json_int(json, "num_workers", found->workers);
-    weir_json_int(json, "prefetch", found->prefetch);
-    weir_json_int(json, "batch_size", found->batch_size);
-    weir_json_int(json, "cores", found->cores);
-    weir_json_double(json, "images_per_s", found->images_per_s);
-    weir_json_double(json, "data_wait_fraction", found->data_wait);
-    weir_json_double(json, "simulated_images_per_s", found->simulated);
-    weir_json_double(json, "stretch", found->stretch);
-    weir_json_double(json, "seconds", found->seconds);
+    weir_fields_json(json, &weir_whatif_fields, found);
     verdict_json(json, found->verdict);
     weir_json_array(json, "ladder");
-    for (int i = 0; i < found->n_rungs; i++)
-        rung_json(json, &found->rungs[i]);
+    for (int i = 0; i < found->n_rungs; i++) {
+        weir_json_object(json, NULL);
+        weir_fields_json(json, &weir_whatif_rung_fields, &found->rungs[i]);
+        if (*found->rungs[i].why)
+            weir_json_text(json, "left_out", found->rungs[i].why);
+        weir_json_end(json, '}');
+    }
     weir_json_end(json, ']');
     weir_json_array(json, "changes");
     for (int i = 0; i < found->n_changes; i++)

@@ -3,6 +3,7 @@
 #ifndef WEIR_ANALYZE_PREDICTION_WHATIF_H
 #define WEIR_ANALYZE_PREDICTION_WHATIF_H
 
+#include "base/fields.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -47,17 +48,8 @@ struct weir_whatif {
     struct weir_whatif_change changes[WEIR_WHATIF_CHANGES];
 };
 
-/* Predicted over measured, less 1; 0 if one is not known. */
-double weir_whatif_error(const struct weir_whatif_change *change);
-bool weir_whatif_is_checked(const struct weir_whatif_change *change);
-bool weir_whatif_is_noisy(const struct weir_whatif_change *change);
-
-/* Statistics of the absolute errors of checked changes that are not noisy. */
-struct weir_whatif_errors {
-    int pairs, noisy;
-    double median, p90; /* 0 without pairs */
-};
-void weir_whatif_errors(const struct weir_whatif *found, struct weir_whatif_errors *errors);
+/* Members in logs, apart from the verdict, the lists, and those made from others. */
+extern const struct weir_fields weir_whatif_fields, weir_whatif_rung_fields, weir_whatif_change_fields;
 
 /* Adds an empty one; NULL: no room. */
 struct weir_whatif_rung *weir_whatif_add_rung(struct weir_whatif *found, const char *name);

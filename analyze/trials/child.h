@@ -1,4 +1,4 @@
-/* child.h: runs a program as a child process and captures its output. */
+/* child.h: runs a program as a child process and captures its output; Ctrl-C in programs that do. */
 #ifndef WEIR_ANALYZE_TRIALS_CHILD_H
 #define WEIR_ANALYZE_TRIALS_CHILD_H
 
@@ -28,5 +28,16 @@ struct weir_child {
  * signal. */
 int weir_child_run(struct weir_child *child, const struct weir_child_config *config, struct weir_err *err);
 void weir_child_free(struct weir_child *child);
+
+/* ---- Ctrl-C ---- */
+
+/* Set by SIGINT, SIGTERM and SIGHUP (a closed terminal; not under nohup) after weir_catch_interrupts. A second signal
+ * of the same kind ends the process unless interrupts are held. */
+extern volatile sig_atomic_t weir_interrupted;
+
+void weir_catch_interrupts(void);
+
+/* Holds interrupts while there are files to remove; the caller then has to end soon once weir_interrupted is set. */
+void weir_hold_interrupts(bool hold);
 
 #endif

@@ -1,6 +1,5 @@
 /* Copies of a sample of DATA in other formats, in a temporary folder. */
 #include "analyze/trials/child.h"
-#include "analyze/trials/interrupt.h"
 #include "analyze/trials/whatif_priv.h"
 #include "pipeline/loader_options.h"
 

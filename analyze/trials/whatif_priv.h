@@ -3,7 +3,7 @@
 #define WEIR_ANALYZE_TRIALS_WHATIF_PRIV_H
 
 #include "analyze/prediction/model.h"
-#include "analyze/trials/measured_run.h"
+#include "analyze/trials/trial.h"
 #include "analyze/trials/whatif_run.h"
 #include "analyze/verdict/verdict.h"
 

@@ -1,6 +1,6 @@
 #include "analyze/tuning/tune_trials.h"
 
-#include "analyze/trials/measured_run.h"
+#include "analyze/trials/trial.h"
 #include "base/ranks.h"
 #include "base/resources.h"
 #include "io/io.h"

@@ -1,4 +1,4 @@
-#include "analyze/verdict/add_verdict.h"
+#include "analyze/verdict/verdict.h"
 
 /* Once a report, which may be written twice: as a table, and as a line of the log. The thread that trains does it. */
 static void begin(void *user, struct weir_loader_report *report)

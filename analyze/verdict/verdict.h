@@ -260,4 +260,23 @@ void weir_cache_bytes_text(char text[24], double bytes);
 /* "decode", "slow-camera": as in logs. */
 const char *weir_cause_name(enum weir_cause cause);
 
+/* ---- verdicts after tables and in logs ---- */
+
+/* For weir_loader_report, which takes the addition in it; it stays where it is until then. */
+struct weir_added_verdict {
+    struct weir_report_addition addition;
+    struct weir_loader *loader_;
+    struct weir_verdict verdict_; /* of the report that is being written */
+};
+
+/* loader (may be NULL) is borrowed, and probed when the last report cannot tell otherwise what storage lacks. */
+void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader);
+
+/* After the report: the verdict is another than "cannot tell". */
+bool weir_added_verdict_tells(const struct weir_added_verdict *added);
+
+/* The same for a report that was read back. */
+void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report);
+void weir_verdict_of_log_json(struct weir_json *json, const struct weir_loader_report *report);
+
 #endif

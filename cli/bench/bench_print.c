@@ -10,21 +10,6 @@ enum { STAGES_SHOWN = 3 };
 
 /* ---- what both tables and files have ---- */
 
-const struct weir_candidate *bench_leader(const struct weir_grid *grid, bool cold)
-{
-    const struct weir_candidate *leader = NULL;
-    double most = -1;
-    for (int f = 0; f < grid->n_formats; f++) {
-        const struct weir_candidate *best = weir_grid_best(grid, f, cold);
-        double median = best ? weir_candidate_median(best, weir_trial_images_per_s) : -1;
-        if (best && median > most) {
-            leader = best;
-            most = median;
-        }
-    }
-    return leader;
-}
-
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold)
 {
     const struct weir_candidate *first = NULL;
@@ -37,7 +22,8 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
     return first;
 }
 
-void bench_command(const struct weir_candidate *candidate, FILE *out)
+/* Quoted for a shell, without --json. */
+static void print_command(const struct weir_candidate *candidate, FILE *out)
 {
     for (char **arg = candidate->argv; *arg; arg++) {
         if (strcmp(*arg, "--json") == 0)
@@ -72,7 +58,7 @@ static double others(const struct weir_grid *grid)
     return most;
 }
 
-void bench_remarks(const struct bench_results *results, FILE *out)
+static void print_remarks(const struct bench_results *results, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
     if (grid->n_warm > 0)
@@ -240,14 +226,14 @@ void bench_print(const struct bench_results *results, FILE *out)
     print_table(results, out);
     print_bounds(results, out);
     fputc('\n', out);
-    bench_remarks(results, out);
+    print_remarks(results, out);
     fputs(results->setup->left_out, out);
     fprintf(out, "%s\n%s\n", advice->format, advice->next);
     const struct weir_candidate *candidate = advice->best;
     for (int i = 0; !candidate && i < results->grid->n; i++)
         candidate = &results->grid->candidates[i];
     if (candidate)
-        bench_command(candidate, out);
+        print_command(candidate, out);
     fputc('\n', out);
 }
 

@@ -19,12 +19,6 @@ struct bench_results {
 
 /* The candidate that others are compared with: the best one of as-is, else of the first format; NULL: none. */
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold);
-/* The fastest candidate in this cache state. */
-const struct weir_candidate *bench_leader(const struct weir_grid *grid, bool cold);
-/* Prints the candidate's command line, quoted for a shell, without --json. */
-void bench_command(const struct weir_candidate *candidate, FILE *out);
-/* Prints one line per cache state whose rounds ended early or scattered. */
-void bench_remarks(const struct bench_results *results, FILE *out);
 
 void bench_print(const struct bench_results *results, FILE *out);
 void bench_print_csv(const struct bench_results *results, FILE *out);

@@ -1,4 +1,4 @@
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"

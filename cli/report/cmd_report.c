@@ -3,7 +3,7 @@
 #include "analyze/logs/log_read.h"
 #include "analyze/logs/log_totals.h"
 #include "analyze/prediction/whatif.h"
-#include "analyze/verdict/add_verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/report/report_trace.h"

@@ -1,5 +1,5 @@
+#include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
-#include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/run/tune_print.h"

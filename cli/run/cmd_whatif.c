@@ -1,4 +1,4 @@
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "analyze/trials/whatif_run.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"

@@ -1,5 +1,5 @@
 #include "cli/run/run_loop.h"
-#include "analyze/verdict/add_verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "base/resources.h"
 #include "cli/run/run_step.h"
 #include "cli/run/run_window.h"

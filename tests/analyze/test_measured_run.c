@@ -1,5 +1,5 @@
 /* A measured run as a process of its own, over real files: its figures and its report. */
-#include "analyze/trials/measured_run.h"
+#include "analyze/trials/trial.h"
 #include "analyze/verdict/verdict.h"
 #include "tests/fixtures/loader_fixture.h"
 

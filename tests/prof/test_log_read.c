@@ -2,7 +2,7 @@
 #include "analyze/logs/log_plain.h"
 #include "analyze/logs/log_read.h"
 #include "analyze/logs/log_words.h"
-#include "analyze/verdict/add_verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "base/text.h"
 #include "tests/fixtures/report_fixture.h"
 #include "weir/stages.h"

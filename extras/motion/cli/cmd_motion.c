@@ -1,4 +1,4 @@
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "extras/motion/cli/motion_print.h"

@@ -1,5 +1,5 @@
 #include "extras/motion/cli/motion_run.h"
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "extras/motion/motion.h"
 #include "weir/base.h"
 #include "weir/profiler.h"

@@ -1,4 +1,4 @@
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "cli/commands.h"
 #include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"

@@ -1,4 +1,4 @@
-#include "analyze/trials/interrupt.h"
+#include "analyze/trials/child.h"
 #include "base/resources.h"
 #include "extras/scenario/cli/scenario_cli.h"
 #include "extras/scenario/mock_loader.h"
