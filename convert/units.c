@@ -147,14 +147,16 @@ int weir_unit_bad(const struct weir_convert_plan *plan, int episode, int camera,
 struct task {
     struct weir_transcoder *t;
     const struct weir_unit *unit;
+    int camera;
     struct weir_unit_slot *slot;
     struct weir_err *err;
 };
 
-/* Stores a frame, or with bytes NULL the failure in code and reason. */
-static int take(const struct task *task, int camera, int t, int code, const char *reason, const uint8_t *bytes,
-                size_t length)
+/* Stores a frame, or its failure. */
+static int take(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length)
 {
+    const struct task *task = user;
+    int camera = task->camera;
     const struct weir_unit *unit = task->unit;
     int episode = task->t->plan->episodes[unit->episode];
     struct weir_unit_frame *frame = &task->slot->frames[(t - unit->first) * unit->n_cameras + (camera - unit->camera)];
@@ -176,63 +178,14 @@ static int take(const struct task *task, int camera, int t, int code, const char
     return 0;
 }
 
-/* Makes the frames of one block, which is unpacked once. */
-static int make_block(const struct task *task, int camera, int first, int n, size_t row_bytes)
-{
-    int ts[UNIT_FRAMES_MAX] = {0}, rc = 0;
-    uint8_t *rows[UNIT_FRAMES_MAX] = {NULL}, *memory = malloc(row_bytes * (size_t)n);
-    int episode = task->t->plan->episodes[task->unit->episode];
-    if (!memory)
-        return weir_unit_bad(task->t->plan, task->unit->episode, camera, first, -ENOMEM, "out of memory for its chunk",
-                             task->err);
-    for (int i = 0; i < n; i++) {
-        ts[i] = first + i;
-        rows[i] = memory + row_bytes * (size_t)i;
-    }
-    int got = weir_fetch_block(&task->t->fetcher, episode, camera, ts, rows, n);
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = take(task, camera, ts[i], got, task->t->fetcher.reason, rows[i], row_bytes);
-    free(memory);
-    return rc;
-}
-
-/* Returns how many frames from t on, at most n, can be fetched together; 1: only this one. */
-static int together(const struct task *task, int camera, int t, int n, size_t *row_bytes)
-{
-    int rows, episode = task->t->plan->episodes[task->unit->episode];
-    const struct weir_dataset *dataset = task->t->plan->dataset;
-    struct weir_block block;
-    if (!weir_shares_blocks(dataset, episode, camera, &rows, NULL))
-        return 1;
-    weir_block_of(dataset, episode, camera, t, &block);
-    *row_bytes = block.row_bytes;
-    int left = block.first + block.rows - t;
-    size_t fit = block.row_bytes ? UNIT_BYTES / block.row_bytes : 1;
-    n = n < left ? n : left;
-    n = n < UNIT_FRAMES_MAX ? n : UNIT_FRAMES_MAX;
-    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
-}
-
-static int make_one(const struct task *task, int camera, int t)
-{
-    const uint8_t *bytes = NULL;
-    size_t length = 0;
-    int episode = task->t->plan->episodes[task->unit->episode];
-    int rc = weir_fetch_frame(&task->t->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
-    return take(task, camera, t, rc, task->t->fetcher.reason, bytes, length);
-}
-
 int weir_unit_make(struct weir_transcoder *t, const struct weir_unit *unit, struct weir_unit_slot *slot,
                    struct weir_err *err)
 {
-    struct task task = {t, unit, slot, err};
     int rc = 0;
     slot->used = 0;
-    for (int c = unit->camera; c < unit->camera + unit->n_cameras; c++)
-        for (int at = unit->first, step; at < unit->first + unit->n && rc == 0; at += step) {
-            size_t row_bytes = 0;
-            step = together(&task, c, at, unit->first + unit->n - at, &row_bytes);
-            rc = step > 1 ? make_block(&task, c, at, step, row_bytes) : make_one(&task, c, at);
-        }
+    for (int c = unit->camera; c < unit->camera + unit->n_cameras && rc == 0; c++) {
+        struct task task = {t, unit, c, slot, err};
+        rc = weir_fetch_frames(&t->fetcher, t->plan->episodes[unit->episode], c, unit->first, unit->n, take, &task);
+    }
     return rc;
 }

@@ -276,3 +276,58 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
     weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);
     return how;
 }
+
+/* ---- several frames ---- */
+
+enum { TOGETHER_FRAMES = 64, TOGETHER_BYTES = 64 << 20 };
+
+/* Returns how many frames from `first` on, at most n, lie in one block; 1 for frames without blocks. */
+static int together(const struct weir_fetcher *fetcher, int episode, int camera, int first, int n, size_t *row_bytes)
+{
+    int rows;
+    struct weir_block block;
+    if (!weir_shares_blocks(fetcher->dataset, episode, camera, &rows, NULL))
+        return 1;
+    weir_block_of(fetcher->dataset, episode, camera, first, &block);
+    *row_bytes = block.row_bytes;
+    size_t fit = block.row_bytes ? TOGETHER_BYTES / block.row_bytes : 1;
+    int left = block.first + block.rows - first;
+    n = n < left ? n : left;
+    n = n < TOGETHER_FRAMES ? n : TOGETHER_FRAMES;
+    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
+}
+
+/* Unpacks the block once for all n frames. */
+static int fetch_together(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, size_t row_bytes,
+                          weir_fetched_fn *fetched, void *user)
+{
+    int ts[TOGETHER_FRAMES], rc = 0, code = grow(fetcher, &fetcher->row, &fetcher->row_capacity, row_bytes * (size_t)n);
+    uint8_t *rows[TOGETHER_FRAMES];
+    for (int i = 0; i < n; i++) {
+        ts[i] = first + i;
+        rows[i] = code == 0 ? fetcher->row + row_bytes * (size_t)i : NULL;
+    }
+    if (code == 0)
+        code = weir_fetch_block(fetcher, episode, camera, ts, rows, n);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = fetched(user, ts[i], code, fetcher->reason, rows[i], row_bytes);
+    return rc;
+}
+
+int weir_fetch_frames(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, weir_fetched_fn *fetched,
+                      void *user)
+{
+    int rc = 0;
+    for (int t = first, step; t < first + n && rc == 0; t += step) {
+        const uint8_t *bytes = NULL;
+        size_t length = 0;
+        step = together(fetcher, episode, camera, t, first + n - t, &length);
+        if (step > 1) {
+            rc = fetch_together(fetcher, episode, camera, t, step, length, fetched, user);
+            continue;
+        }
+        int code = weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+        rc = fetched(user, t, code, fetcher->reason, bytes, length);
+    }
+    return rc;
+}

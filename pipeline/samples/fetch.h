@@ -58,4 +58,13 @@ void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk
  * block's row_bytes. Returns 0, or a negative code with fetcher->reason when none was assembled. */
 int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n);
 
+/* Called for each frame in order: code 0 with its bytes, valid until the next fetch, or negative with the reason.
+ * Returns 0, or another value to end weir_fetch_frames, which returns it. */
+typedef int weir_fetched_fn(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length);
+
+/* Fetches frames first .. first + n - 1. Those of one block are assembled together, up to 64 MiB, so that its chunks
+ * are unpacked once. */
+int weir_fetch_frames(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, weir_fetched_fn *fetched,
+                      void *user);
+
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* PREFIX: bytes of a frame that --fast reads first; enough for the header of nearly every image. */
-enum { PREFIX = 16384, SIDE_MAX = 65535, BLOCK_FRAMES = 64, BLOCK_BYTES = 64 << 20 };
+enum { PREFIX = 16384, SIDE_MAX = 65535 };
 
 static int widest(const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
 {
@@ -40,8 +40,7 @@ void weir_frame_checker_close(struct weir_frame_checker *checker)
     weir_decoder_close(&checker->decoder);
     weir_fetcher_close(&checker->fetcher);
     free(checker->image);
-    free(checker->rows);
-    checker->image = checker->rows = NULL;
+    checker->image = NULL;
 }
 
 static int grow(uint8_t **buffer, size_t *capacity, size_t bytes)
@@ -196,58 +195,34 @@ static struct verdict glance(struct weir_frame_checker *checker, int episode, in
 
 /* ---- several frames ---- */
 
-/* Checks frames of one block, unpacking it once for as many frames as fit. Each frame needs all its chunks. */
-static int check_block(struct weir_frame_checker *checker, int episode, int camera, int first, int n, size_t row_bytes,
-                       weir_frame_checked_fn *checked, void *user)
+struct check {
+    struct weir_frame_checker *checker;
+    int episode, camera;
+    weir_frame_checked_fn *checked;
+    void *user;
+};
+
+static int report(const struct check *check, int t, struct verdict verdict)
 {
-    int ts[BLOCK_FRAMES], rc = 0;
-    uint8_t *rows[BLOCK_FRAMES];
-    if (grow(&checker->rows, &checker->rows_bytes, row_bytes * (size_t)n) < 0)
-        return checked(user, first, -ENOMEM, 0, WEIR_FOUND_FRAME, "out of memory for its chunk");
-    for (int i = 0; i < n; i++) {
-        ts[i] = first + i;
-        rows[i] = checker->rows + row_bytes * (size_t)i;
-    }
-    int got = weir_fetch_block(&checker->fetcher, episode, camera, ts, rows, n);
-    for (int i = 0; i < n && rc == 0; i++) {
-        struct verdict verdict = got < 0 ? bad(got, WEIR_FOUND_FRAME, checker->fetcher.reason)
-                                         : look_at_bytes(checker, episode, camera, rows[i], row_bytes);
-        rc = checked(user, ts[i], verdict.code, verdict.hash, verdict.kind, verdict.reason);
-    }
-    return rc;
+    return check->checked(check->user, t, verdict.code, verdict.hash, verdict.kind, verdict.reason);
 }
 
-/* Returns how many of the n frames starting at `first` are fetched together; 1: none. */
-static int together(const struct weir_frame_checker *checker, int episode, int camera, int first, int n,
-                    size_t *row_bytes)
+static int fetched(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length)
 {
-    int rows;
-    struct weir_block block;
-    if (checker->fast || !weir_shares_blocks(checker->dataset, episode, camera, &rows, NULL))
-        return 1;
-    weir_block_of(checker->dataset, episode, camera, first, &block);
-    *row_bytes = block.row_bytes;
-    size_t fit = block.row_bytes ? BLOCK_BYTES / block.row_bytes : 1;
-    int left = block.first + block.rows - first;
-    n = n < left ? n : left;
-    n = n < BLOCK_FRAMES ? n : BLOCK_FRAMES;
-    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
+    const struct check *check = user;
+    return report(check, t,
+                  code < 0 ? bad(code, WEIR_FOUND_FRAME, reason)
+                           : look_at_bytes(check->checker, check->episode, check->camera, bytes, length));
 }
 
 int weir_check_frames(struct weir_frame_checker *checker, int episode, int camera, int first, int n,
                       weir_frame_checked_fn *checked, void *user)
 {
-    int rc = 0, step;
-    for (int t = first; t < first + n && rc == 0; t += step) {
-        size_t row_bytes = 0;
-        step = together(checker, episode, camera, t, first + n - t, &row_bytes);
-        if (step > 1) {
-            rc = check_block(checker, episode, camera, t, step, row_bytes, checked, user);
-            continue;
-        }
-        struct verdict verdict =
-            checker->fast ? glance(checker, episode, camera, t) : look_at_frame(checker, episode, camera, t);
-        rc = checked(user, t, verdict.code, verdict.hash, verdict.kind, verdict.reason);
-    }
+    struct check check = {checker, episode, camera, checked, user};
+    int rc = 0;
+    if (!checker->fast)
+        return weir_fetch_frames(&checker->fetcher, episode, camera, first, n, fetched, &check);
+    for (int t = first; t < first + n && rc == 0; t++)
+        rc = report(&check, t, glance(checker, episode, camera, t));
     return rc;
 }

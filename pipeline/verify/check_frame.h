@@ -14,8 +14,6 @@ struct weir_frame_checker {
     struct weir_decoder *decoder;
     uint8_t *image; /* pixels; grows */
     size_t image_bytes;
-    uint8_t *rows; /* frames of a block; grows */
-    size_t rows_bytes;
     uint64_t bytes; /* stored bytes of the frames so far */
 };
 

@@ -139,6 +139,33 @@ Test(fetch, a_bad_block_fails_for_all_its_frames)
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, gzip, ROWS + 1, NULL, 0, &bytes, &bytes_before), -EBADMSG);
 }
 
+struct seen {
+    int which, next, last;
+};
+
+static int see(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length)
+{
+    struct seen *seen = user;
+    cr_assert_eq(code, 0, "%s", reason);
+    cr_expect_eq(t, seen->next++, "in order");
+    cr_expect_eq(length, FRAME_BYTES);
+    expect_frame(bytes, seen->which, t);
+    return t == seen->last ? 7 : 0;
+}
+
+Test(fetch, several_frames_unpack_each_chunk_once)
+{
+    struct seen seen = {GZIP, 2, -1};
+    cr_assert_eq(weir_fetch_frames(&fetcher, 0, camera_named(GZIP), 2, 7, see, &seen), 0);
+    cr_expect_eq(seen.next, 9);
+    cr_expect_eq(chunks().chunks, 3, "frames 2 and 3, 4 to 7, and 8");
+    for (int which = GZIP; which <= LIBRARY; which++) {
+        seen = (struct seen){which, 0, 5};
+        cr_assert_eq(weir_fetch_frames(&fetcher, 0, camera_named(which), 0, STEPS, see, &seen), 7, "as it said");
+        cr_expect_eq(seen.next, 6, "and nothing is fetched after that");
+    }
+}
+
 Test(fetch, a_frame_of_the_size_that_is_given_goes_to_its_place)
 {
     static uint8_t place[FRAME_BYTES];
