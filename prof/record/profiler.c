@@ -244,7 +244,7 @@ static void start_gpu(struct weir_profiler *p)
     p->no_gpu = weir_gpu_take_start(p->config.bytes_max, p->config.profile_memory, &err) < 0;
     if (!p->no_gpu)
         return;
-    weir_err_prefix(&err, "what the GPU does is not recorded");
+    weir_err_prefix(&err, "GPU work is not recorded");
     say(p, err.text);
 }
 

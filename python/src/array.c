@@ -157,7 +157,7 @@ static PyObject *not_on_host(PyObject *self, PyObject *unused)
     (void)unused;
     return PyErr_Format(PyExc_TypeError,
                         "the array is on GPU %d: numpy.from_dlpack(array, device='cpu') copies it to the host, "
-                        "torch.from_dlpack(array) takes it as it is",
+                        "torch.from_dlpack(array) shares it",
                         ((struct array *)self)->view.gpu);
 }
 
@@ -186,7 +186,7 @@ static int array_buffer(PyObject *self, Py_buffer *buffer, int flags)
         return -1;
     }
     if ((!dense && (!strided || contiguous)) || (fortran && view->ndim > 1)) {
-        PyErr_SetString(PyExc_BufferError, "the array is not contiguous in the order asked for");
+        PyErr_SetString(PyExc_BufferError, "the array is not contiguous in the requested order");
         return -1;
     }
     buffer->buf = view->data;
@@ -215,13 +215,14 @@ static PyObject *array_item(PyObject *self, Py_ssize_t index)
 {
     struct weir_view_of view = ((struct array *)self)->view;
     if (index < 0 || index >= view.shape[0]) {
-        PyErr_Format(PyExc_IndexError, "index %zd of an array of %lld", index, (long long)view.shape[0]);
+        PyErr_Format(PyExc_IndexError, "index %zd is out of range for an array of %lld", index,
+                     (long long)view.shape[0]);
         return NULL;
     }
     if (view.ndim == 1) {
         if (view.gpu >= 0)
             return not_on_host(self, NULL);
-        PyErr_SetString(PyExc_TypeError, "an array of one dimension gives its items by numpy.asarray or memoryview");
+        PyErr_SetString(PyExc_TypeError, "use numpy.asarray or memoryview to get items of a one-dimensional array");
         return NULL;
     }
     weir_view_pick(&view, 0, index);

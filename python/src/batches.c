@@ -159,7 +159,7 @@ static int check_act(struct weir_loader_object *self)
             continue;
         PyErr_Format(
             weir_py_error,
-            "keys='act' wants colour cameras of one size and no depth (there is %s in place of %s); name cameras=, "
+            "keys='act' requires colour cameras of one size and no depth (found %s instead of %s); name cameras=, "
             "or give image_size=(width, height)",
             key, names[i]);
     }

@@ -210,7 +210,7 @@ static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, b
 static int pair(PyObject *object, const char *name, long *first, long *second)
 {
     if (!PyTuple_Check(object) || PyTuple_Size(object) != 2) {
-        PyErr_Format(PyExc_TypeError, "%s is a tuple of two integers", name);
+        PyErr_Format(PyExc_TypeError, "%s must be a tuple of two integers", name);
         return -1;
     }
     *first = PyLong_AsLong(PyTuple_GetItem(object, 0));
@@ -232,17 +232,18 @@ static int parse_stream(struct request *request, PyObject *stream)
     if (!request->has_stream)
         return 0;
     if (!PyLong_Check(stream)) {
-        PyErr_Format(PyExc_TypeError, "stream is None or an integer, not %R", stream);
+        PyErr_Format(PyExc_TypeError, "stream must be None or an integer, not %R", stream);
         return -1;
     }
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(stream, &overflow);
     request->no_stream = number == -1 && !overflow;
     if (!overflow && (number == 0 || number < -1)) {
-        PyErr_Format(PyExc_ValueError,
-                     "stream is None, 1 (the legacy default stream), 2 (the thread's default stream), -1 (none) or the "
-                     "number of a cudaStream_t, not %lld",
-                     number);
+        PyErr_Format(
+            PyExc_ValueError,
+            "stream must be None, 1 (the legacy default stream), 2 (the thread's default stream), -1 (none) or the "
+            "number of a cudaStream_t, not %lld",
+            number);
         return -1;
     }
     request->stream = request->no_stream ? NULL : PyLong_AsVoidPtr(stream);
@@ -259,7 +260,7 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream, &max_version, &device, &copy))
         return -1;
     if (view->gpu < 0 && stream != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "stream is None for arrays on the CPU");
+        PyErr_SetString(PyExc_ValueError, "stream must be None for arrays on the CPU");
         return -1;
     }
     if (parse_stream(request, stream) < 0 ||
@@ -288,12 +289,11 @@ static int check_device(const struct request *request, const struct weir_view_of
     if (stays || (to_host && !request->no_copy && !request->has_stream))
         return 0;
     if (to_host && request->has_stream)
-        PyErr_SetString(PyExc_ValueError, "stream is None for a copy on the CPU");
+        PyErr_SetString(PyExc_ValueError, "stream must be None for a copy on the CPU");
     else if (to_host)
-        PyErr_Format(PyExc_BufferError, "the array is on GPU %d: to dl_device (1, 0) it goes as a copy only",
-                     view->gpu);
+        PyErr_Format(PyExc_BufferError, "the array is on GPU %d: dl_device (1, 0) requires a copy", view->gpu);
     else
-        PyErr_Format(PyExc_BufferError, "the array is on dl_device (%d, %d); it cannot be handed over on (%d, %d)",
+        PyErr_Format(PyExc_BufferError, "the array is on dl_device (%d, %d) and cannot be exported to (%d, %d)",
                      (int)own.type, (int)own.number, (int)to.type, (int)to.number);
     return -1;
 }

@@ -71,7 +71,7 @@ static int take_names(struct reading *r, PyObject *names)
 {
     Py_ssize_t n = PyTuple_Size(names);
     if (n < 1 || n > WEIR_KERNEL_CLOCK_STAGES_MAX) {
-        PyErr_Format(PyExc_ValueError, "%zd stages are named; 1 to %d are handled", n, WEIR_KERNEL_CLOCK_STAGES_MAX);
+        PyErr_Format(PyExc_ValueError, "stages must have 1 to %d names, not %zd", WEIR_KERNEL_CLOCK_STAGES_MAX, n);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++)
@@ -86,7 +86,7 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
 {
     weir_kernel_clock_init(&r->clock, &r->kernel);
     if (weir_kernel_clock_add_plain(&r->clock, &r->plain) < 0)
-        return PyErr_Format(PyExc_ValueError, "ticks_per_ns is positive, at most 2^32 iterations are handled");
+        return PyErr_Format(PyExc_ValueError, "ticks_per_ns must be positive, and iterations at most 2^32");
     if (as_csv)
         return text_of(r, write_csv);
     PyObject *stages = stages_of(&r->clock), *table = text_of(r, write_table);

@@ -251,7 +251,7 @@ static PyObject *iteration_next(PyObject *object)
         weir_loader_check(loader) < 0) /* before anything that may run Python, and so another thread */
         return NULL;
     if (self->number != loader->iteration)
-        return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");
+        return PyErr_Format(weir_py_error, "this iteration ended when a later one of the same loader began");
     if (loader->unasked)
         loader->resumed = loader->unasked = false;
     uint32_t stack = weir_profile_stack_here();
@@ -295,7 +295,7 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
     if (self->per_epoch == 0)
         return PyErr_Format(weir_py_error, "the loader was never opened");
     if (epoch < 0 || epoch >= INT32_MAX)
-        return PyErr_Format(PyExc_ValueError, "epochs are 0..%d, not %lld", INT32_MAX - 1, epoch);
+        return PyErr_Format(PyExc_ValueError, "epoch must be 0..%d, not %lld", INT32_MAX - 1, epoch);
     self->unasked = false;
     if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
         Py_RETURN_NONE; /* load_state_dict resumed in the middle of an epoch */
@@ -337,7 +337,7 @@ static PyObject *loader_resume(PyObject *object, PyObject *number)
     if (self->per_epoch == 0)
         return PyErr_Format(weir_py_error, "the loader was never opened");
     if (position / self->per_epoch >= INT32_MAX)
-        return PyErr_Format(PyExc_ValueError, "the state is of a run that was longer than any");
+        return PyErr_Format(PyExc_ValueError, "the state's position is too large");
     self->resumed = true;
     self->unasked = false;
     self->position = position;

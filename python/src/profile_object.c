@@ -93,8 +93,9 @@ static void on_window_end(void *user)
 static bool is_free(const struct profiler_object *self)
 {
     if (self->busy)
-        PyErr_SetString(weir_py_error, "start, step and stop of a profile are not called in its on_trace_ready, nor by "
-                                       "two threads at once");
+        PyErr_SetString(weir_py_error,
+                        "start, step and stop of a profile must not be called in its on_trace_ready, or by "
+                        "two threads at once");
     return !self->busy;
 }
 
@@ -131,7 +132,7 @@ static PyObject *profiler_open(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "pppppLi:_open", &gpu, &shapes, &memory, &stack, &steps, &first_step, &action))
         return NULL;
     if (self->profiler)
-        return PyErr_Format(weir_py_error, "the profile is running already; stop it first");
+        return PyErr_Format(weir_py_error, "the profile is already running; stop it first");
     if (!weir_session()) /* times this thread from here on */
         return NULL;
     weir_profiler_config_default(&config);

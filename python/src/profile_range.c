@@ -84,7 +84,7 @@ static PyObject *range_of(PyObject *name)
         return known;
     }
     if (!PyUnicode_Check(name))
-        return PyErr_Format(PyExc_TypeError, "the name of a record_function is a str, not %R", Py_TYPE(name));
+        return PyErr_Format(PyExc_TypeError, "a record_function's name must be a str, not %R", Py_TYPE(name));
     const char *text = weir_py_name(name);
     if (!text)
         return NULL;

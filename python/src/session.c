@@ -109,7 +109,7 @@ int weir_py_lang(PyObject *name)
         return WEIR_LANG_EN;
     if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "zh") == 0)
         return WEIR_LANG_ZH;
-    PyErr_Format(PyExc_ValueError, "lang is 'en' or 'zh', not %.100R", name);
+    PyErr_Format(PyExc_ValueError, "lang must be 'en' or 'zh', not %.100R", name);
     return -1;
 }
 
@@ -176,7 +176,7 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
 {
     PyObject *function;
     if (PyTuple_Size(args) != 1 || (keywords && PyDict_Size(keywords) > 0))
-        return PyErr_Format(PyExc_TypeError, "a %s decorates one function",
+        return PyErr_Format(PyExc_TypeError, "a %s decorates exactly one function",
                             Py_TYPE(self) == (PyTypeObject *)stage_type ? "stage" : "record_function");
     function = PyTuple_GetItem(args, 0);
     return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
@@ -191,7 +191,7 @@ static int number_of(PyObject *name)
     char *kept = strdup(text); /* lent to the profiler for the life of the process */
     int number = kept ? weir_stage_register(kept, WEIR_KIND_WORK, true) : -ENOMEM;
     if (number == -ENOSPC)
-        PyErr_Format(weir_py_error, "stage '%s': there are %d names already, which is the most; use fewer names", text,
+        PyErr_Format(weir_py_error, "stage '%s': there are already %d names, the maximum; use fewer names", text,
                      WEIR_STAGE_MAX);
     else if (number < 0)
         PyErr_NoMemory();
@@ -204,7 +204,7 @@ static int number_of(PyObject *name)
 static PyObject *stage_of(PyObject *name, bool gpu)
 {
     if (!PyUnicode_Check(name))
-        return PyErr_Format(PyExc_TypeError, "a stage's name is a str, not %R", Py_TYPE(name));
+        return PyErr_Format(PyExc_TypeError, "a stage's name must be a str, not %R", Py_TYPE(name));
     PyObject *known = PyDict_GetItemWithError(stages[gpu], name);
     if (known || PyErr_Occurred()) {
         Py_XINCREF(known);
@@ -231,7 +231,7 @@ static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n,
     bool fits = n == 1 && (named == 0 ||
                            (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "cuda") == 0));
     if (!fits) {
-        PyErr_SetString(PyExc_TypeError, "stage takes a name, and cuda=True or False");
+        PyErr_SetString(PyExc_TypeError, "stage takes a name and optionally cuda=True or False");
         return NULL;
     }
     int gpu = named ? PyObject_IsTrue(args[1]) : 0;
@@ -248,7 +248,7 @@ static PyObject *py_log_timing(PyObject *module, PyObject *args, PyObject *names
     if (!PyArg_ParseTupleAndKeywords(args, names, "Od|$p:log_timing", keywords, &name, &seconds, &elsewhere))
         return NULL;
     if (!(seconds >= 0 && seconds < 1e9))
-        return PyErr_Format(PyExc_ValueError, "seconds are at least 0 and a number");
+        return PyErr_Format(PyExc_ValueError, "seconds must be a number of at least 0");
     PyObject *stage = stage_of(name, false);
     if (!stage || !weir_session()) {
         Py_XDECREF(stage);

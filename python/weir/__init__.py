@@ -169,7 +169,7 @@ class Loader(_weir._Loader):
         if given["rank"] is None and given["world_size"] is None:
             given["rank"], given["world_size"] = _ranks.ranks()
         elif given["rank"] is None or given["world_size"] is None:
-            raise ValueError("rank and world_size go together; give both or none")
+            raise ValueError("rank and world_size must be given together")
         if not isinstance(every, int) or every < 0:
             raise ValueError(f"every must be a number of epochs, 0 or more, not {_arguments.shown(every)}")
         self._every, self._epochs, self._prints = every, 0, given["rank"] == 0
@@ -225,7 +225,7 @@ class Loader(_weir._Loader):
         """Resumes after the last batch delivered when the state was taken, in the middle of its epoch."""
         parts = [state.get(name) for name in ("weir", "position", "settings")] if isinstance(state, dict) else []
         if [type(part) for part in parts] != [int, int, dict] or parts[0] != 1 or not 0 <= parts[1] < 2**63:
-            raise ValueError(f"load_state_dict wants what weir.Loader.state_dict has returned, not {_arguments.shown(state)}")
+            raise ValueError(f"load_state_dict needs a result of weir.Loader.state_dict, not {_arguments.shown(state)}")
         _, settings = self._settings()
         for name, now in [("split", self._split), *settings.items()]:
             then = state.get("split") if name == "split" else parts[2].get(name)
@@ -233,7 +233,7 @@ class Loader(_weir._Loader):
                 then = _float_of(then)  # older form of states
             if type(then) is not type(now) or then != now:
                 raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
-                                 f"{_setting(name, now)}, which gives other batches; open the loader as it was")
+                                 f"{_setting(name, now)}, which gives other batches; open the loader with the same settings")
         self._resume(parts[1])
 
     def _settings(self):
@@ -327,7 +327,7 @@ def _close_all():
 
 def _check_lang(lang):
     if lang not in ("en", "zh"):
-        raise ValueError(f"lang is 'en' or 'zh', not {lang!r}")
+        raise ValueError(f"lang must be 'en' or 'zh', not {lang!r}")
 
 
 def _loop_verdict(whole):
@@ -360,7 +360,7 @@ def verdict(lang="en", *, all_loaders=False):
         return _of_loaders(loaders, lambda loader: loader.verdict(lang))
     text = _loop_verdict(True)
     if not text:
-        raise Error("there is no open loader to judge, and no stage was timed")
+        raise Error("no loader is open, and no stage was timed")
     return text
 
 

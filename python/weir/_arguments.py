@@ -22,7 +22,7 @@ def suggesting(function, renamed={}):
         for name in [name for name in keywords if name in renamed]:
             new = renamed[name]
             if new in keywords:
-                raise TypeError(f"{new} and {name}, its old name, are both given; give {new} alone")
+                raise TypeError(f"{new} and its old name, {name}, are both given; give {new} alone")
             warnings.warn(f"{name} is deprecated and will be removed in the next release; use {new}",
                           DeprecationWarning, stacklevel=2)
             keywords[new] = keywords.pop(name)
@@ -31,7 +31,7 @@ def suggesting(function, renamed={}):
                 near = difflib.get_close_matches(name, names, 1)
                 where = function.__qualname__.removesuffix(".__init__")
                 raise TypeError(f"weir.{where} has no argument {name!r}; " +
-                                (f"did you mean {near[0]!r}?" if near else f"help(weir.{where}) lists what it has"))
+                                (f"did you mean {near[0]!r}?" if near else f"help(weir.{where}) lists them"))
         return function(*arguments, **keywords)
     return checked
 
@@ -68,7 +68,7 @@ def path(name, value):
     except (TypeError, UnicodeEncodeError):
         raise TypeError(f"{name} must be a path: str, bytes or os.PathLike, not {shown(value)}") from None
     if b"\0" in there:
-        raise ValueError(f"{name} must be a path, and paths have no zero bytes: {shown(value)}")
+        raise ValueError(f"{name} must be a path without zero bytes, not {shown(value)}")
     return there
 
 

@@ -43,11 +43,11 @@ def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
     """
     names = tuple(str(stage) for stage in stages)
     if ticks_per_ns is not None and not 0 < ticks_per_ns < 1e9:
-        raise ValueError(f"ticks_per_ns is positive, or None, not {ticks_per_ns!r}")
+        raise ValueError(f"ticks_per_ns must be positive or None, not {ticks_per_ns!r}")
     data, shape = _int64(ticks)
     if len(shape) != 2 or shape[0] != len(names):
-        hint = "; hand in ticks.T" if len(shape) == 2 and shape[1] == len(names) else ""
-        raise ValueError(f"ticks are (stages, iterations), {len(names)} stages are named, and the shape is {shape}{hint}")
+        hint = "; pass ticks.T" if len(shape) == 2 and shape[1] == len(names) else ""
+        raise ValueError(f"ticks must be (stages, iterations) with {len(names)} stages, not of shape {shape}{hint}")
     return KernelClocks(data, shape[1], names, str(name), ticks_per_ns or 0.0)
 
 
@@ -55,10 +55,10 @@ def _int64(ticks):
     """A copy as an array of int64, and the shape."""
     if hasattr(ticks, "data_ptr"):
         if str(ticks.dtype) != "torch.int64":
-            raise TypeError(f"ticks are int64, not {ticks.dtype}")
+            raise TypeError(f"ticks must be int64, not {ticks.dtype}")
         shape, ticks = tuple(ticks.shape), ticks.detach().cpu().contiguous()
         return array.array("q", ctypes.string_at(ticks.data_ptr(), 8 * ticks.numel()) if ticks.numel() else b""), shape
     view = memoryview(ticks)
     if view.format not in ("q", "l", "<q", "<l", "@q", "@l"):
-        raise TypeError(f"ticks are int64, not of format {view.format!r}")
+        raise TypeError(f"ticks must be int64, not of format {view.format!r}")
     return array.array("q", view.tobytes()), tuple(view.shape)

@@ -88,9 +88,9 @@ class Averages(list):
         """
         limit = operator.index(row_limit)
         if not -1 <= limit < 2**31:
-            raise ValueError(f"row_limit is a number of rows, or -1 for all, not {row_limit!r}")
+            raise ValueError(f"row_limit must be a number of rows, or -1 for all, not {row_limit!r}")
         if sort_by is not None and not isinstance(sort_by, str):
-            raise ValueError(f"sort_by is a name such as 'self_cpu_time_total', not {sort_by!r}")
+            raise ValueError(f"sort_by must be a name such as 'self_cpu_time_total', not {sort_by!r}")
         return self._made.table(sort_by, limit, header, top_level_events_only) or _NOTHING
 
 
@@ -121,7 +121,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     """
     made = _Schedule(tuple(map(operator.index, (wait, warmup, active, repeat, skip_first, skip_first_wait))))
     if warmup == 0:
-        _warn("weir.schedule(warmup=0): what it costs to begin recording is in the first recorded step; give warmup=1",
+        _warn("weir.schedule(warmup=0): the first recorded step includes the cost of starting to record; give warmup=1",
               UserWarning)
     return made
 
@@ -134,7 +134,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     """
     folder = _arguments.path("dir_name", dir_name)
     if worker_name is not None and not isinstance(worker_name, str):
-        raise ValueError(f"worker_name is a str, not {worker_name!r}")
+        raise ValueError(f"worker_name must be a str, not {worker_name!r}")
 
     def handler(prof):
         prof.export_chrome_trace(_weir._trace_path(folder, worker_name, use_gzip))
@@ -149,14 +149,14 @@ def _activities(activities):
     except TypeError:
         names = {None}
     if not names or not names <= set(known):
-        raise ValueError("activities is a list of weir.ProfilerActivity.CPU and weir.ProfilerActivity.CUDA, not "
+        raise ValueError("activities must be a list of weir.ProfilerActivity.CPU and weir.ProfilerActivity.CUDA, not "
                          f"{activities!r}")
     return names
 
 
 def _function(name, value, example):
     if value is not None and not callable(value):
-        raise ValueError(f"{name} is a function, such as {example}, not {value!r}")
+        raise ValueError(f"{name} must be a function, such as {example}, not {value!r}")
     return value
 
 
@@ -230,7 +230,7 @@ class profile(_weir._Profiler):
         try:
             return ProfilerAction(getattr(action, "value", action))
         except ValueError:
-            raise ValueError(f"schedule({step}) returned {action!r}, which is no ProfilerAction") from None
+            raise ValueError(f"schedule({step}) returned {action!r}, not a ProfilerAction") from None
 
     def _gpu(self):
         """Whether to record GPUs. Another tool that uses CUPTI may end before the first window; otherwise the profiler
@@ -238,12 +238,12 @@ class profile(_weir._Profiler):
         if self.activities is not None and "CUDA" not in self.activities:
             return False
         if _torch_records():
-            _warn("what the GPU does is not recorded: torch.profiler is recording in this process, and CUPTI serves one "
+            _warn("GPU work is not recorded: torch.profiler is recording in this process, and CUPTI has one user "
                   "at a time")
             return False
         why, is_another_tool = _weir._gpu_check() or (None, False)
         if why is not None and not is_another_tool and self.activities is not None:
-            _warn(f"what the GPU does is not recorded: {why}")
+            _warn(f"GPU work is not recorded: {why}")
         return why is None or is_another_tool
 
     def _say(self):
@@ -261,7 +261,7 @@ class profile(_weir._Profiler):
         """Begins step 0 of the schedule (later the step it was stopped in); without a schedule, begins recording."""
         self._check()
         if self._running:
-            raise _weir.Error("the profile is running already; stop it first")
+            raise _weir.Error("the profile is already running; stop it first")
         self._open(self._gpu(), self.record_shapes, self.profile_memory, self.with_stack, self.schedule is not None,
                    self.step_num, self.current_action.value)
         self._running = True
@@ -328,7 +328,7 @@ class profile(_weir._Profiler):
         """
         frames = operator.index(group_by_stack_n)
         if not 0 <= frames < 2**31:
-            raise ValueError(f"group_by_stack_n is a number of frames, not {group_by_stack_n!r}")
+            raise ValueError(f"group_by_stack_n must be a number of frames, not {group_by_stack_n!r}")
         return Averages(self._last().averages(group_by_input_shape, frames))
 
     def export_chrome_trace(self, path, use_python_export=False):
@@ -340,7 +340,7 @@ class profile(_weir._Profiler):
         """Writes one line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
         "self_cuda_time_total"."""
         if not isinstance(metric, str):
-            raise ValueError(f"metric is 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")
+            raise ValueError(f"metric must be 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")
         self._last().stacks(_arguments.path("path", path), metric)
 
 

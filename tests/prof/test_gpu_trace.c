@@ -704,7 +704,7 @@ Test(gpu_trace, without_a_recorder_the_cpu_is_recorded_and_one_line_says_why)
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 3);
     cr_assert_eq(seen.messages, 1);
-    cr_assert_str_eq(seen.message, "what the GPU does is not recorded: another tool has CUPTI");
+    cr_assert_str_eq(seen.message, "GPU work is not recorded: another tool has CUPTI");
     cr_assert_eq(fake->starts(), 1, "it is tried once");
 }
 

@@ -79,5 +79,5 @@ class Fork(cuda_batches.Cuda):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             why = "the process that this one was forked from uses the GPU already"
             recorded, opened = done.stdout.splitlines()
-            self.assertTrue(recorded.startswith(f"what the GPU does is not recorded: {why}"), recorded)
+            self.assertTrue(recorded.startswith(f"GPU work is not recorded: {why}"), recorded)
             self.assertTrue(opened.startswith(f"device='cuda': {why}"), opened)

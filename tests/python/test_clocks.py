@@ -74,9 +74,9 @@ class Clocks(unittest.TestCase):
     def test_refused(self):
         ticks = np.array(TICKS)
         for kind, text, call in (
-                (ValueError, "hand in ticks.T", lambda: weir.kernel_clocks(ticks.T, STAGES)),
-                (ValueError, "2 stages are named, and the shape is \\(3, 4\\)", lambda: weir.kernel_clocks(ticks, STAGES[:2])),
-                (ValueError, "the shape is \\(12,\\)", lambda: weir.kernel_clocks(ticks.ravel(), STAGES)),
+                (ValueError, "pass ticks.T", lambda: weir.kernel_clocks(ticks.T, STAGES)),
+                (ValueError, "with 2 stages, not of shape \\(3, 4\\)", lambda: weir.kernel_clocks(ticks, STAGES[:2])),
+                (ValueError, "of shape \\(12,\\)", lambda: weir.kernel_clocks(ticks.ravel(), STAGES)),
                 (ValueError, "1 to 32", lambda: weir.kernel_clocks(np.zeros((33, 1), np.int64), range(33))),
                 (ValueError, "1 to 32", lambda: weir.kernel_clocks(np.zeros((0, 1), np.int64), [])),
                 (ValueError, "ticks_per_ns", lambda: weir.kernel_clocks(ticks, STAGES, ticks_per_ns=0)),

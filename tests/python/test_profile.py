@@ -140,9 +140,9 @@ class Steps(Profiles):
             prof.key_averages()
         prof.stop()
         prof.start()
-        with self.assertRaisesRegex(weir.Error, "running already"):
+        with self.assertRaisesRegex(weir.Error, "already running"):
             prof.start()
-        with self.assertRaisesRegex(weir.Error, "open in this process"):
+        with self.assertRaisesRegex(weir.Error, "already has an open profiler"):
             weir.profile().start()
         prof.step()
         prof.stop()
@@ -517,7 +517,7 @@ class Recorded(Profiles):
                  ("activities", lambda: weir.profile(activities=["CPU"])),
                  ("activities", lambda: weir.profile(activities=3)),
                  ("schedule", lambda: weir.profile(schedule=3)),
-                 ("no ProfilerAction", lambda: weir.profile(schedule=lambda step: 7)),
+                 ("not a ProfilerAction", lambda: weir.profile(schedule=lambda step: 7)),
                  ("on_trace_ready", lambda: weir.profile(on_trace_ready="runs")),
                  ("schedule", lambda: weir.schedule(wait=-1, warmup=1, active=1)),
                  ("schedule", lambda: weir.schedule(wait=1, warmup=1, active=0)),
@@ -586,7 +586,7 @@ class Gpu(Profiles):
         module = {"WEIR_CUDA_MODULE": os.environ["WEIR_FAKE_CUDA_MODULE"]}
         file, said = self.profile("[weir.ProfilerActivity.CPU, weir.ProfilerActivity.CUDA]", "another tool has CUPTI",
                                   **module)
-        self.assertEqual(said.count("RuntimeWarning: what the GPU does is not recorded: another tool has CUPTI"), 1, said)
+        self.assertEqual(said.count("RuntimeWarning: GPU work is not recorded: another tool has CUPTI"), 1, said)
         self.assertEqual((self.names(file), file["deviceProperties"]), ({"mine", "ProfilerStep#3"}, []))
 
     @unittest.skipUnless(HAS_TORCH, "torch is not installed")
@@ -601,7 +601,7 @@ class Gpu(Profiles):
             with weir.profile(activities=both[:1]):
                 pass
         self.assertEqual([(str(w.message).split(":")[1], w.filename) for w in seen],
-                         [(" torch.profiler is recording in this process, and CUPTI serves one at a time", __file__)])
+                         [(" torch.profiler is recording in this process, and CUPTI has one user at a time", __file__)])
         self.assertEqual(self.names(self.trace(prof)), {"mine"})
 
     def test_without_a_module(self):
@@ -609,7 +609,7 @@ class Gpu(Profiles):
         _, said = self.profile("None", **module)
         self.assertEqual(said, "")
         file, said = self.profile("[weir.ProfilerActivity.CPU, weir.ProfilerActivity.CUDA]", **module)
-        self.assertEqual(len(re.findall("RuntimeWarning: what the GPU does is not recorded: WEIR_CUDA_MODULE=", said)), 1)
+        self.assertEqual(len(re.findall("RuntimeWarning: GPU work is not recorded: WEIR_CUDA_MODULE=", said)), 1)
         self.assertEqual(self.names(file), {"mine", "ProfilerStep#3"})
 
 

@@ -180,7 +180,7 @@ print(weir.table())
 
     def test_nothing(self):
         self.assertIn("no stage was called", self.run_code("print(weir.table())"))
-        self.assertIn("to judge", self.run_code("try: weir.verdict()\nexcept weir.Error as error: print(error)"))
+        self.assertIn("no loader is open", self.run_code("try: weir.verdict()\nexcept weir.Error as error: print(error)"))
         self.assertTrue(self.run_code("weir.print_timing_stats()"))
 
     def test_stages_only(self):

@@ -230,7 +230,7 @@ class Errors(common.Data):
                 (ValueError, "image_size=(17000, 8): must be 1 to 16384 pixels", {"image_size": (17000, 8)}),
                 (ValueError, "sampling must be one of 'timestep', 'episode', not 'frame'", {"sampling": "frame"}),
                 (ValueError, "split must be one of 'train', 'val', not ''", {"split": ""}),
-                (TypeError, "dtype and image_dtype, its old name, are both given",
+                (TypeError, "dtype and its old name, image_dtype, are both given",
                  {"dtype": "uint8", "image_dtype": "uint8"}),
                 (ValueError, "image_size must be (width, height) in pixels, such as (320, 240), not 32", {"image_size": 32}),
                 (ValueError, "image_size", {"image_size": (32,)}),
@@ -253,8 +253,8 @@ class Errors(common.Data):
                 (TypeError, "no argument 'workers'; did you mean 'num_workers'?", {"workers": 4}),
                 (TypeError, "no argument 'pin_memory'; help(weir.Loader)", {"pin_memory": True}),
                 (TypeError, "path must be a path", {"path": 7}),
-                (ValueError, "paths have no zero bytes", {"path": self.data + "\0x"}),
-                (ValueError, "paths have no zero bytes", {"index": b"a\0b"}),
+                (ValueError, "path without zero bytes", {"path": self.data + "\0x"}),
+                (ValueError, "path without zero bytes", {"index": b"a\0b"}),
                 (ValueError, "seed", {"seed": -1})]:
             with self.subTest(options=options), self.assertRaises(error) as raised:
                 weir.Loader(**{"path": self.data, **options})
@@ -347,7 +347,7 @@ class Errors(common.Data):
             next(first)
             second = iter(loader)
             next(second)
-            with self.assertRaisesRegex(weir.Error, "later iteration"):
+            with self.assertRaisesRegex(weir.Error, "when a later one"):
                 next(first)
 
 

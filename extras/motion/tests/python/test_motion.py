@@ -299,7 +299,7 @@ class Refused(Clips):
                 (ValueError, "num_threads", lambda: weir.MotionLibrary(one, num_threads=-1)),
                 (ValueError, "device is", lambda: weir.MotionLibrary(one, device="gpu")),
                 (ValueError, "tensors is", lambda: weir.MotionLibrary(one, tensors="numpy")),
-                (ValueError, "paths have no zero bytes", lambda: weir.MotionLibrary(one + "\0.npz")),
+                (ValueError, "path without zero bytes", lambda: weir.MotionLibrary(one + "\0.npz")),
                 (TypeError, "path must be a path", lambda: weir.MotionLibrary(None)),
                 (TypeError, "path must be a path", lambda: weir.MotionLibrary([one, 7])),
                 (ValueError, "path must be", lambda: weir.MotionLibrary([]))):
