@@ -136,7 +136,7 @@ class Values(Cuda):
                                       ({"device": "tpu"}, ValueError, "unknown device"),
                                       ({"device": "cpu", "dtype": "float16"}, ValueError, "dtype"),
                                       ({"device": "cpu", "decoder": "nvjpeg"}, ValueError,
-                                       '^decoder="nvjpeg" .*: add device="cuda" or use decoder="turbo"$')]:
+                                       '^decoder="nvjpeg" .*; add device="cuda" or use decoder="turbo"$')]:
             with self.subTest(**options), self.assertRaisesRegex(error, words):
                 self.loader(**options)
         torch = Torch()
