@@ -1,38 +1,79 @@
 #include "pipeline/gpu/gpu.h"
 #include "python/src/array.h"
-#include "python/src/dlpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the structures of DLPack: https://dmlc.github.io/dlpack/latest/c_api.html ---- */
+
+enum { DL_CPU = 1, DL_CUDA = 2 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
+enum { DL_FLAG_COPIED = 2 };
+
+struct dl_device {
+    int32_t type, number;
+};
+
+struct dl_type {
+    uint8_t code, bits;
+    uint16_t lanes;
+};
+
+struct dl_tensor {
+    void *data;
+    struct dl_device device;
+    int32_t ndim;
+    struct dl_type dtype;
+    int64_t *shape, *strides; /* in elements */
+    uint64_t byte_offset;
+};
+
+/* Capsule "dltensor", before version 1. */
+struct dl_managed {
+    struct dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_managed *self);
+};
+
+/* Capsule "dltensor_versioned", version 1.x. */
+struct dl_versioned {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct dl_versioned *self);
+    uint64_t flags;
+    struct dl_tensor tensor;
+};
+
+/* ---- capsules ---- */
+
 /* A capsule's memory: the exported structure and everything it points to. */
 struct exported {
     union {
-        struct weir_dl_managed managed;
-        struct weir_dl_versioned versioned;
+        struct dl_managed managed;
+        struct dl_versioned versioned;
     } form;
     int64_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS];
     struct weir_lent *lent;
 };
 
-static struct weir_dl_device device_of(const struct weir_view_of *view)
+static struct dl_device device_of(const struct weir_view_of *view)
 {
-    return view->gpu < 0 ? (struct weir_dl_device){WEIR_DL_CPU, 0} : (struct weir_dl_device){WEIR_DL_CUDA, view->gpu};
+    return view->gpu < 0 ? (struct dl_device){DL_CPU, 0} : (struct dl_device){DL_CUDA, view->gpu};
 }
 
-static void dl_fill(struct weir_dl_tensor *tensor, struct exported *exported, const struct weir_view_of *view,
+static void dl_fill(struct dl_tensor *tensor, struct exported *exported, const struct weir_view_of *view,
                     bool knows_bool)
 {
-    static const uint8_t codes[] = {[WEIR_DTYPE_U8] = WEIR_DL_UINT,
-                                    [WEIR_DTYPE_F32] = WEIR_DL_FLOAT,
-                                    [WEIR_DTYPE_U16] = WEIR_DL_UINT,
-                                    [WEIR_DTYPE_F16] = WEIR_DL_FLOAT,
-                                    [WEIR_DTYPE_BF16] = WEIR_DL_BFLOAT};
-    uint8_t code = knows_bool && view->is_bool ? WEIR_DL_BOOL : codes[view->dtype];
+    static const uint8_t codes[] = {[WEIR_DTYPE_U8] = DL_UINT,
+                                    [WEIR_DTYPE_F32] = DL_FLOAT,
+                                    [WEIR_DTYPE_U16] = DL_UINT,
+                                    [WEIR_DTYPE_F16] = DL_FLOAT,
+                                    [WEIR_DTYPE_BF16] = DL_BFLOAT};
+    uint8_t code = knows_bool && view->is_bool ? DL_BOOL : codes[view->dtype];
     memcpy(exported->shape, view->shape, sizeof exported->shape);
     memcpy(exported->strides, view->strides, sizeof exported->strides);
-    *tensor = (struct weir_dl_tensor){
+    *tensor = (struct dl_tensor){
         .data = view->data,
         .device = device_of(view),
         .ndim = view->ndim,
@@ -49,12 +90,12 @@ static void exported_free(struct exported *exported)
     free(exported);
 }
 
-static void managed_delete(struct weir_dl_managed *self)
+static void managed_delete(struct dl_managed *self)
 {
     exported_free(self->context);
 }
 
-static void versioned_delete(struct weir_dl_versioned *self)
+static void versioned_delete(struct dl_versioned *self)
 {
     exported_free(self->context);
 }
@@ -64,9 +105,9 @@ static void capsule_free(PyObject *capsule)
 {
     struct exported *exported = NULL;
     if (PyCapsule_IsValid(capsule, "dltensor"))
-        exported = ((struct weir_dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context;
+        exported = ((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context;
     else if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
-        exported = ((struct weir_dl_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context;
+        exported = ((struct dl_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context;
     if (exported)
         exported_free(exported);
 }
@@ -80,14 +121,14 @@ static PyObject *export(const struct weir_view_of *view, bool versioned, bool co
     weir_lent_take(view->lent);
     void *pointer = &exported->form;
     if (versioned) {
-        exported->form.versioned = (struct weir_dl_versioned){.major = 1,
-                                                              .minor = 0,
-                                                              .context = exported,
-                                                              .deleter = versioned_delete,
-                                                              .flags = copied ? WEIR_DL_FLAG_COPIED : 0};
+        exported->form.versioned = (struct dl_versioned){.major = 1,
+                                                         .minor = 0,
+                                                         .context = exported,
+                                                         .deleter = versioned_delete,
+                                                         .flags = copied ? DL_FLAG_COPIED : 0};
         dl_fill(&exported->form.versioned.tensor, exported, view, true);
     } else {
-        exported->form.managed = (struct weir_dl_managed){.context = exported, .deleter = managed_delete};
+        exported->form.managed = (struct dl_managed){.context = exported, .deleter = managed_delete};
         dl_fill(&exported->form.managed.tensor, exported, view, false);
     }
     PyObject *capsule = PyCapsule_New(pointer, versioned ? "dltensor_versioned" : "dltensor", capsule_free);
@@ -221,7 +262,7 @@ static int pair(PyObject *object, const char *name, long *first, long *second)
 /* A consumer's request. */
 struct request {
     bool versioned, copy, no_copy;
-    struct weir_dl_device device;
+    struct dl_device device;
     bool has_stream, no_stream; /* it gave a stream; it wants no synchronisation */
     void *stream;
 };
@@ -255,7 +296,7 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
     long major = 0, minor;
-    struct weir_dl_device own = device_of(view);
+    struct dl_device own = device_of(view);
     long type = own.type, number = own.number;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream, &max_version, &device, &copy))
         return -1;
@@ -283,9 +324,9 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
 /* Refuses every device except the array's own and, for an array on a GPU, the host (a copy). */
 static int check_device(const struct request *request, const struct weir_view_of *view)
 {
-    struct weir_dl_device own = device_of(view), to = request->device;
+    struct dl_device own = device_of(view), to = request->device;
     bool stays = to.type == own.type && to.number == own.number;
-    bool to_host = view->gpu >= 0 && to.type == WEIR_DL_CPU && to.number == 0;
+    bool to_host = view->gpu >= 0 && to.type == DL_CPU && to.number == 0;
     if (stays || (to_host && !request->no_copy && !request->has_stream))
         return 0;
     if (to_host && request->has_stream)
@@ -306,7 +347,7 @@ PyObject *weir_array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
     if (parse(&request, view, args, keywords) < 0 || check_device(&request, view) < 0 ||
         (view->gpu >= 0 && weir_array_check_fork(view) < 0))
         return NULL;
-    bool to_gpu = request.device.type == WEIR_DL_CUDA;
+    bool to_gpu = request.device.type == DL_CUDA;
     if (!request.copy && to_gpu == (view->gpu >= 0)) {
         int rc = to_gpu && !request.no_stream ? weir_lent_ready(view->lent, request.stream, true, &err) : 0;
         return rc < 0 ? weir_py_raise(rc, &err) : export(view, request.versioned, false);
@@ -322,6 +363,6 @@ PyObject *weir_array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
 PyObject *weir_array_dlpack_device(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct weir_dl_device device = device_of(weir_array_view(self));
+    struct dl_device device = device_of(weir_array_view(self));
     return Py_BuildValue("(ii)", (int)device.type, (int)device.number);
 }
