@@ -1,5 +1,6 @@
 #include "base/spool.h"
 #include "base/files.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,14 +42,8 @@ int weir_spool_reset(struct weir_spool *spool, struct weir_err *err)
 
 int weir_spool_add(struct weir_spool *spool, const void *data, size_t bytes, struct weir_err *err)
 {
-    if (spool->n == spool->capacity) {
-        int capacity = spool->capacity ? 2 * spool->capacity : 256;
-        void *more = realloc(spool->lengths, (size_t)capacity * sizeof *spool->lengths);
-        if (!more)
-            return weir_err_set(err, -ENOMEM, "%s: out of memory", spool->folder);
-        spool->lengths = more;
-        spool->capacity = capacity;
-    }
+    if (!weir_grow(&spool->lengths, (size_t)spool->n, sizeof *spool->lengths))
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", spool->folder);
     int rc = weir_write_at(spool->fd, spool->bytes, data, bytes);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: frames cannot be written: %s", spool->folder, strerror(-rc));

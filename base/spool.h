@@ -10,7 +10,7 @@
 struct weir_spool {
     int fd;
     const char *folder; /* borrowed, for messages */
-    int n, capacity;
+    int n;
     size_t *lengths; /* of each string */
     size_t longest;
     uint64_t bytes; /* of all strings */

@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -169,9 +170,8 @@ static void drop(struct verification *v)
 static int note_lengths(struct verification *v, const struct weir_dataset *dataset, const char *path,
                         struct weir_err *err)
 {
-    void *more = realloc(v->datasets, sizeof *v->datasets * (size_t)(v->n + 1));
-    v->datasets = more ? more : v->datasets;
-    if (!more || !fill_lengths(dataset, path, &v->datasets[v->n++]))
+    if (!weir_grow(&v->datasets, (size_t)v->n, sizeof *v->datasets) ||
+        !fill_lengths(dataset, path, &v->datasets[v->n++]))
         return weir_err_set(err, -ENOMEM, "out of memory");
     return 0;
 }

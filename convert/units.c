@@ -1,4 +1,5 @@
 #include "convert/units.h"
+#include "base/grow.h"
 #include "base/shortage.h"
 
 #include <errno.h>
@@ -37,15 +38,10 @@ static int unit_steps(const struct weir_convert_plan *plan, int episode, int cam
     return steps;
 }
 
-static int add(struct weir_units *units, uint64_t *capacity, struct weir_unit unit)
+static int add(struct weir_units *units, struct weir_unit unit)
 {
-    if (units->n == *capacity) {
-        *capacity = *capacity ? 2 * *capacity : 1024;
-        void *more = realloc(units->units, *capacity * sizeof *units->units);
-        if (!more)
-            return -ENOMEM;
-        units->units = more;
-    }
+    if (!weir_grow(&units->units, units->n, sizeof *units->units))
+        return -ENOMEM;
     units->units[units->n++] = unit;
     int frames = unit.n * unit.n_cameras;
     units->frames = frames > units->frames ? frames : units->frames;
@@ -55,7 +51,6 @@ static int add(struct weir_units *units, uint64_t *capacity, struct weir_unit un
 int weir_units_make(struct weir_units *units, const struct weir_convert_plan *plan, bool by_step, int first_episode,
                     struct weir_err *err)
 {
-    uint64_t capacity = 0;
     int cameras = plan->copy.n_cameras, together = by_step ? cameras : 1, rc = 0;
     *units = (struct weir_units){0};
     for (int e = first_episode; e < plan->copy.n_episodes && rc == 0; e++) {
@@ -66,8 +61,7 @@ int weir_units_make(struct weir_units *units, const struct weir_convert_plan *pl
             units->bytes = bytes > units->bytes ? bytes : units->bytes;
             for (int t = 0; t < all && rc == 0; t += steps) {
                 int n = steps < all - t ? steps : all - t;
-                rc = add(units, &capacity,
-                         (struct weir_unit){e, c, together, t, n, t + n == all && c + together == cameras});
+                rc = add(units, (struct weir_unit){e, c, together, t, n, t + n == all && c + together == cameras});
             }
         }
     }

@@ -1,5 +1,6 @@
 /* Fits episodes together into one dataset: cameras, frame kinds, sizes and dimensions must agree with the first
  * episode. One that disagrees is an error, or is left out. */
+#include "base/grow.h"
 #include "datasets/index.h"
 
 #include <errno.h>
@@ -154,12 +155,10 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
 
 int weir_leave_out(struct weir_dataset *dataset, const char *text)
 {
-    char **bad = realloc(dataset->bad, sizeof *bad * (size_t)(dataset->n_bad + 1));
-    if (!bad)
+    if (!weir_grow(&dataset->bad, (size_t)dataset->n_bad, sizeof *dataset->bad))
         return -ENOMEM;
-    dataset->bad = bad;
-    bad[dataset->n_bad] = strdup(text);
-    return bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
+    dataset->bad[dataset->n_bad] = strdup(text);
+    return dataset->bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
 }
 
 /* Moves an episode from its file's index to the dataset, or frees one that does not fit. */

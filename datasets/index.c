@@ -1,4 +1,5 @@
 /* Turns one file into episodes, by its format and the layouts of its episodes. */
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
@@ -161,11 +162,9 @@ void weir_episode_close(struct weir_episode *episode)
 
 static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
 {
-    char **bad = realloc(file->bad, sizeof *bad * (size_t)(file->n_bad + 1));
-    if (!bad)
+    if (!weir_grow(&file->bad, (size_t)file->n_bad, sizeof *file->bad))
         return -ENOMEM;
-    file->bad = bad;
-    if (asprintf(&bad[file->n_bad], "%s: %s", file->file.path, why->text) < 0)
+    if (asprintf(&file->bad[file->n_bad], "%s: %s", file->file.path, why->text) < 0)
         return -ENOMEM;
     file->n_bad++;
     return 0;

@@ -1,5 +1,6 @@
 #include "datasets/index_file.h"
 #include "base/files.h"
+#include "base/grow.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
 #include "datasets/episode_bytes.h"
@@ -141,20 +142,14 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
     const char *made_by = weir_bytes_get_text(&c);
     if (!made_by || strcmp(made_by, recipe) != 0)
         return false;
-    int capacity = 0;
     while (c.left > 0 && !c.bad) {
         struct entry entry = {.path = weir_bytes_get_text(&c)};
         entry.head = weir_bytes_get(&c, sizeof *entry.head);
         entry.episodes = entry.head ? weir_bytes_get(&c, entry.head->bytes) : NULL;
         if (c.bad || !entry.path)
             return false;
-        if (index->n == capacity) {
-            capacity = capacity ? 2 * capacity : 256;
-            void *entries = realloc(index->entries, sizeof *index->entries * (size_t)capacity);
-            if (!entries)
-                return false;
-            index->entries = entries;
-        }
+        if (!weir_grow(&index->entries, (size_t)index->n, sizeof *index->entries))
+            return false;
         index->entries[index->n++] = entry;
     }
     if (index->n > 1)

@@ -1,5 +1,6 @@
 /* Searches a folder for episodes. fts(3) is unsuitable: it takes a failing readdir for the end of the folder, and part
  * of a dataset would be missing without an error. */
+#include "base/grow.h"
 #include "datasets/format_ops.h"
 
 #include <dirent.h>
@@ -42,13 +43,7 @@ static void note_foreign(struct walk *walk, const char *name)
 
 int weir_path_list_add(struct weir_path_list *list, char *text)
 {
-    if (text && list->n < FILES_MAX && list->n == list->capacity) {
-        int capacity = list->capacity ? list->capacity * 2 : 256;
-        char **paths = realloc(list->paths, sizeof *paths * (size_t)capacity);
-        list->paths = paths ? paths : list->paths;
-        list->capacity = paths ? capacity : list->capacity;
-    }
-    if (text && list->n < list->capacity && list->n < FILES_MAX) {
+    if (text && list->n < FILES_MAX && weir_grow(&list->paths, (size_t)list->n, sizeof *list->paths)) {
         list->paths[list->n++] = text;
         return 0;
     }

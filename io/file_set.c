@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 
@@ -28,7 +29,7 @@ struct weir_file_set {
     struct file *files;
     int count, capacity;
     /* Indexes of the files that have a handle, in any order: there may be far more files than handles. */
-    int *open, open_count, open_capacity, open_max;
+    int *open, open_count, open_max;
     int hand;                      /* the clock's hand, an index into open: next candidate to close */
     size_t align;                  /* alignment of offsets, lengths and memory for O_DIRECT; 1 without it */
     const struct weir_io_ops *ops; /* the engine that owns the shared state */
@@ -227,15 +228,7 @@ static void evict(struct weir_file_set *set)
 
 static int reserve_open(struct weir_file_set *set)
 {
-    if (set->open_count < set->open_capacity)
-        return 0;
-    int capacity = set->open_capacity ? 2 * set->open_capacity : 64;
-    int *open = realloc(set->open, sizeof *open * (size_t)capacity);
-    if (!open)
-        return -ENOMEM;
-    set->open = open;
-    set->open_capacity = capacity;
-    return 0;
+    return weir_grow(&set->open, (size_t)set->open_count, sizeof *set->open) ? 0 : -ENOMEM;
 }
 
 /* Compares an open file with the indexed one: 0, -ESTALE, or -errno. */

@@ -1,4 +1,5 @@
 #include "pipeline/survey.h"
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "pipeline/samples/probe.h"
 
@@ -39,9 +40,8 @@ static struct weir_survey_group *group_of(struct weir_survey *survey, const char
     for (int i = 0; i < survey->n; i++)
         if (strcmp(survey->groups[i].kind, kind) == 0)
             return &survey->groups[i];
-    void *groups = realloc(survey->groups, sizeof *survey->groups * (size_t)(survey->n + 1));
-    char *copy = groups ? strdup(kind) : NULL;
-    survey->groups = groups ? groups : survey->groups;
+    bool fits = weir_grow(&survey->groups, (size_t)survey->n, sizeof *survey->groups);
+    char *copy = fits ? strdup(kind) : NULL;
     if (!copy)
         return NULL;
     survey->groups[survey->n] = (struct weir_survey_group){.kind = copy};

@@ -2,6 +2,7 @@
 
 #include "analyze/logs/log_clean.h"
 #include "analyze/logs/log_words.h"
+#include "base/grow.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -235,14 +236,8 @@ static int new_epoch(struct weir_plain_log *log, uint64_t number)
         state->epoch_has_row = false;
         return 0;
     }
-    if (log->n_epochs == log->epochs_capacity) {
-        size_t capacity = log->epochs_capacity ? 2 * log->epochs_capacity : 64;
-        void *moved = realloc(log->epochs, capacity * sizeof *log->epochs);
-        if (!moved)
-            return -ENOMEM;
-        log->epochs = moved;
-        log->epochs_capacity = capacity;
-    }
+    if (!weir_grow(&log->epochs, log->n_epochs, sizeof *log->epochs))
+        return -ENOMEM;
     log->epochs[log->n_epochs++] = (struct weir_plain_epoch){state->epoch, state->epoch_count, -1, -1, -1, number};
     state->epoch_has_row = true;
     return 0;

@@ -18,7 +18,7 @@ struct weir_plain_epoch {
 
 struct weir_plain_log {
     struct weir_totals totals; /* one table each */
-    size_t n_epochs, epochs_capacity;
+    size_t n_epochs;
     struct weir_plain_epoch *epochs;
     uint64_t epochs_dropped; /* beyond WEIR_PLAIN_EPOCHS_MAX */
     uint64_t rows_cut;       /* incomplete rows */

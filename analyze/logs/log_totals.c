@@ -1,5 +1,6 @@
 #include "analyze/logs/log_totals.h"
 
+#include "base/grow.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -26,19 +27,6 @@ void weir_totals_free(struct weir_totals *totals)
     *totals = (struct weir_totals){.decimals = totals->decimals};
 }
 
-static int grow(void **items, size_t *capacity, size_t n, size_t size)
-{
-    if (n < *capacity)
-        return 0;
-    size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *moved = realloc(*items, wanted * size);
-    if (!moved)
-        return -ENOMEM;
-    *items = moved;
-    *capacity = wanted;
-    return 0;
-}
-
 int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table *table)
 {
     weir_totals_drop_empty(totals);
@@ -46,11 +34,8 @@ int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table
         totals->full = true;
         return 0;
     }
-    void *items = totals->tables;
-    int code = grow(&items, &totals->tables_capacity, totals->n_tables, sizeof *totals->tables);
-    totals->tables = items;
-    if (code < 0)
-        return code;
+    if (!weir_grow(&totals->tables, totals->n_tables, sizeof *totals->tables))
+        return -ENOMEM;
     totals->tables[totals->n_tables] = *table;
     totals->tables[totals->n_tables].first_cell = totals->n_cells;
     totals->tables[totals->n_tables++].n_cells = 0;
@@ -103,11 +88,10 @@ int weir_totals_add(struct weir_totals *totals, const char *name, double total_s
         totals->dropped_rows++;
         return 0;
     }
-    void *items = totals->cells;
-    int code = stage < 0 ? stage : grow(&items, &totals->cells_capacity, totals->n_cells, sizeof *totals->cells);
-    totals->cells = items;
-    if (code < 0)
-        return code;
+    if (stage < 0)
+        return stage;
+    if (!weir_grow(&totals->cells, totals->n_cells, sizeof *totals->cells))
+        return -ENOMEM;
     totals->cells[totals->n_cells++] =
         (struct weir_totals_cell){.stage = stage, .count = count, .total_s = total_s, .mean_s = mean_s};
     totals->tables[totals->n_tables - 1].n_cells++;

@@ -37,7 +37,7 @@ struct weir_totals {
     int decimals; /* for printed seconds and milliseconds */
     int n_stages;
     char (*names)[WEIR_TOTALS_NAME_SIZE];
-    size_t n_tables, n_cells, tables_capacity, cells_capacity;
+    size_t n_tables, n_cells;
     struct weir_totals_table *tables;
     struct weir_totals_cell *cells;
     bool full;             /* the limit of tables is reached */

@@ -1,4 +1,5 @@
 #include "analyze/trials/candidate.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,11 +10,9 @@ static const double WIDE = 0.10; /* a wider interval does not prove equality */
 
 int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial)
 {
-    struct weir_trial *trials = realloc(candidate->trials, sizeof *trials * (size_t)(candidate->n_trials + 1));
-    if (!trials)
+    if (!weir_grow(&candidate->trials, (size_t)candidate->n_trials, sizeof *candidate->trials))
         return -ENOMEM;
-    candidate->trials = trials;
-    trials[candidate->n_trials++] = *trial;
+    candidate->trials[candidate->n_trials++] = *trial;
     return 0;
 }
 

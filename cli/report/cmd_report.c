@@ -4,6 +4,7 @@
 #include "analyze/logs/log_totals.h"
 #include "analyze/prediction/whatif.h"
 #include "analyze/verdict/verdict.h"
+#include "base/grow.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/report/report_trace.h"
@@ -62,7 +63,7 @@ struct run_part {
     bool open;
     struct weir_totals totals;
     struct weir_start_line start;
-    size_t n_epochs, epochs_capacity;
+    size_t n_epochs;
     struct weir_epoch_line *epochs;
     uint64_t epochs_dropped;
 };
@@ -147,14 +148,8 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
         part->epochs_dropped++;
         return 0;
     }
-    if (part->n_epochs == part->epochs_capacity) {
-        size_t capacity = part->epochs_capacity ? 2 * part->epochs_capacity : 64;
-        void *moved = realloc(part->epochs, capacity * sizeof *part->epochs);
-        if (!moved)
-            return -ENOMEM;
-        part->epochs = moved;
-        part->epochs_capacity = capacity;
-    }
+    if (!weir_grow(&part->epochs, part->n_epochs, sizeof *part->epochs))
+        return -ENOMEM;
     part->epochs[part->n_epochs++] = *epoch;
     return 0;
 }

@@ -1,4 +1,5 @@
 #include "datasets/hdf5/h5_read.h"
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
@@ -67,7 +68,7 @@ bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
 
 struct name_list {
     char (*names)[64];
-    int n, capacity;
+    int n;
     bool too_long;
 };
 
@@ -80,14 +81,8 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
         list->too_long = true;
         return 0;
     }
-    if (list->n == list->capacity) {
-        int capacity = list->capacity ? list->capacity * 2 : 16;
-        void *names = realloc(list->names, sizeof list->names[0] * (size_t)capacity);
-        if (!names)
-            return -1;
-        list->names = names;
-        list->capacity = capacity;
-    }
+    if (!weir_grow(&list->names, (size_t)list->n, sizeof list->names[0]))
+        return -1;
     strcpy(list->names[list->n++], name);
     return 0;
 }

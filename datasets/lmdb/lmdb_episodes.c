@@ -1,5 +1,6 @@
 /* Collects the episodes of a file from its keys, in ascending order: "dataset" first, then per episode its frames, step
  * by step, followed by "action", "episode" and "qpos". */
+#include "base/grow.h"
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>
@@ -69,14 +70,8 @@ static int read_schema(struct gathering *g, const struct weir_lmdb_entry *entry,
 
 static int add_episode(struct weir_lmdb_episodes *all, uint32_t number)
 {
-    if (all->n == all->capacity) {
-        int capacity = all->capacity ? 2 * all->capacity : 16;
-        struct weir_lmdb_episode *more = realloc(all->episodes, sizeof *more * (size_t)capacity);
-        if (!more)
-            return -ENOMEM;
-        all->episodes = more;
-        all->capacity = capacity;
-    }
+    if (!weir_grow(&all->episodes, (size_t)all->n, sizeof *all->episodes))
+        return -ENOMEM;
     struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.n_cameras, sizeof *cameras);
     if (!cameras)
         return -ENOMEM;
@@ -114,14 +109,8 @@ static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_epi
         weir_err_set(&episode->why, -EFBIG, "e%08u/%08u/%s: a frame of over 2 GiB", episode->number, key->t, name);
         return 0;
     }
-    if (frames->n == frames->capacity) {
-        uint64_t capacity = frames->capacity ? 2 * frames->capacity : 64;
-        struct weir_frame_extent *more = realloc(frames->extents, sizeof *more * (size_t)capacity);
-        if (!more)
-            return -ENOMEM;
-        frames->extents = more;
-        frames->capacity = capacity;
-    }
+    if (!weir_grow(&frames->extents, frames->n, sizeof *frames->extents))
+        return -ENOMEM;
     frames->extents[frames->n++] = extent;
     return 0;
 }

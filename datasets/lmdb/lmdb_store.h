@@ -9,7 +9,7 @@
 
 struct weir_lmdb_frames {
     struct weir_frame_extent *extents;
-    uint64_t n, capacity;
+    uint64_t n;
 };
 
 struct weir_lmdb_episode {
@@ -23,7 +23,7 @@ struct weir_lmdb_episode {
 struct weir_lmdb_episodes {
     struct weir_lmdb_schema schema;
     struct weir_lmdb_episode *episodes;
-    int n, capacity;
+    int n;
 };
 
 /* Walks all keys. 0, or a negative code with err; call weir_lmdb_episodes_free in either case. */

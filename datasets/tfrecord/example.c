@@ -1,4 +1,5 @@
 #include "datasets/tfrecord/example.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,14 +103,8 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
 
 static int add_range(struct walk *walk, struct weir_feature *feature, uint64_t begin, uint64_t end, uint64_t values)
 {
-    if (feature->n_ranges == feature->capacity) {
-        size_t capacity = feature->capacity ? 2 * feature->capacity : 8;
-        void *ranges = realloc(feature->ranges, capacity * sizeof *feature->ranges);
-        if (!ranges)
-            return -ENOMEM;
-        feature->ranges = ranges;
-        feature->capacity = capacity;
-    }
+    if (!weir_grow(&feature->ranges, feature->n_ranges, sizeof *feature->ranges))
+        return -ENOMEM;
     (void)walk;
     feature->ranges[feature->n_ranges++] = (struct weir_byte_range){begin, end - begin};
     feature->n += values;
@@ -197,14 +192,8 @@ static int read_name(struct walk *walk, const struct field *field, char name[WEI
 
 static struct weir_feature *add_feature(struct weir_example *example)
 {
-    if (example->n == example->capacity) {
-        int capacity = example->capacity ? 2 * example->capacity : 32;
-        void *features = realloc(example->features, (size_t)capacity * sizeof *example->features);
-        if (!features)
-            return NULL;
-        example->features = features;
-        example->capacity = capacity;
-    }
+    if (!weir_grow(&example->features, (size_t)example->n, sizeof *example->features))
+        return NULL;
     example->features[example->n] = (struct weir_feature){0};
     return &example->features[example->n++];
 }

@@ -26,12 +26,12 @@ struct weir_feature {
     enum weir_feature_kind kind;
     uint64_t n;                     /* number of values */
     struct weir_byte_range *ranges; /* bytes: one range per value; numbers: one per run, packed or single */
-    size_t n_ranges, capacity;
+    size_t n_ranges;
 };
 
 struct weir_example {
     struct weir_feature *features;
-    int n, capacity;
+    int n;
 };
 
 /* Reads [offset, offset + n) of the file; 0 or a negative code. */

@@ -1,5 +1,6 @@
 #include "datasets/tfrecord/records.h"
 #include "base/files.h"
+#include "base/grow.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -10,16 +11,9 @@ enum { RECORDS_MAX = 10 * 1000 * 1000 };
 
 static int add_record(struct weir_records *records, uint64_t at, uint64_t bytes)
 {
-    if (records->n == records->capacity) {
-        int capacity = records->capacity ? 2 * records->capacity : 64;
-        uint64_t *more = realloc(records->at, sizeof *more * (size_t)capacity);
-        records->at = more ? more : records->at;
-        uint64_t *lengths = more ? realloc(records->bytes, sizeof *lengths * (size_t)capacity) : NULL;
-        if (!lengths)
-            return -ENOMEM;
-        records->bytes = lengths;
-        records->capacity = capacity;
-    }
+    if (!weir_grow(&records->at, (size_t)records->n, sizeof *records->at) ||
+        !weir_grow(&records->bytes, (size_t)records->n, sizeof *records->bytes))
+        return -ENOMEM;
     records->at[records->n] = at;
     records->bytes[records->n++] = bytes;
     return 0;

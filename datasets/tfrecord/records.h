@@ -12,7 +12,7 @@ enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
 struct weir_records {
     uint64_t *at; /* file offsets of the data */
     uint64_t *bytes;
-    int n, capacity;
+    int n;
 };
 
 /* Locates all records of a file and verifies the checksums of their lengths, reading a few bytes of each. After an

@@ -1,5 +1,6 @@
 /* Writes the JSON files that tensorflow_datasets keeps beside TFRecord files. */
 #include "base/files.h"
+#include "base/grow.h"
 #include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"
 #include "weir/base.h"
@@ -38,10 +39,8 @@ int weir_tfw_add_text(struct weir_tfw_texts *texts, const char *name)
         at++;
     if (order == 0 || texts->n == TEXT_NAMES_MAX)
         return 0;
-    void *more = realloc(texts->names, sizeof *texts->names * (size_t)(texts->n + 1));
-    if (!more)
+    if (!weir_grow(&texts->names, (size_t)texts->n, sizeof *texts->names))
         return -ENOMEM;
-    texts->names = more;
     memmove(texts->names[at + 1], texts->names[at], sizeof *texts->names * (size_t)(texts->n++ - at));
     snprintf(texts->names[at], WEIR_TFW_NAME_MAX, "%s", name);
     return 1;

@@ -1,4 +1,5 @@
 #include "datasets/zarr/zarr_arrays.h"
+#include "base/grow.h"
 #include "datasets/chunks/filter_floats.h"
 
 #include <endian.h>
@@ -40,14 +41,8 @@ int weir_zarr_array(struct weir_zarr *zarr, const char *path, struct weir_zarr_a
             *found = &zarr->arrays[i];
             return 0;
         }
-    if (zarr->n == zarr->capacity) {
-        int capacity = zarr->capacity ? 2 * zarr->capacity : 16;
-        void *arrays = realloc(zarr->arrays, (size_t)capacity * sizeof *zarr->arrays);
-        if (!arrays)
-            return no_memory(err);
-        zarr->arrays = arrays;
-        zarr->capacity = capacity;
-    }
+    if (!weir_grow(&zarr->arrays, (size_t)zarr->n, sizeof *zarr->arrays))
+        return no_memory(err);
     struct weir_zarr_array array = {0};
     int rc = read_about(zarr, path, &array.about, err);
     if (rc < 0)

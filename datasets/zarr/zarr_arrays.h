@@ -20,7 +20,7 @@ struct weir_zarr_array {
 struct weir_zarr {
     struct weir_zarr_files files;
     struct weir_zarr_array *arrays;
-    int n, capacity;
+    int n;
     struct weir_unfilter_context *unfilter;
     bool is_ours, is_bgr; /* written by Weir; with red and blue swapped */
 };

@@ -1,4 +1,5 @@
 #include "datasets/zarr/zarr_files.h"
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/zarr/zip_unpack.h"
 
@@ -167,7 +168,7 @@ int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, 
 
 struct names {
     char (*text)[64];
-    int n, capacity;
+    int n;
 };
 
 static int add_name(struct names *names, const char *group, const char *name, size_t length, struct weir_err *err)
@@ -177,14 +178,8 @@ static int add_name(struct names *names, const char *group, const char *name, si
                             (int)(length < 128 ? length : 128), name);
     if (names->n == NAMES_MAX)
         return weir_err_set(err, -EFBIG, "%s: more than %d arrays", group, NAMES_MAX);
-    if (names->n == names->capacity) {
-        int capacity = names->capacity ? 2 * names->capacity : 32;
-        void *text = realloc(names->text, (size_t)capacity * sizeof *names->text);
-        if (!text)
-            return no_memory(err);
-        names->text = text;
-        names->capacity = capacity;
-    }
+    if (!weir_grow(&names->text, (size_t)names->n, sizeof *names->text))
+        return no_memory(err);
     memset(names->text[names->n], 0, sizeof *names->text);
     memcpy(names->text[names->n++], name, length);
     return 0;

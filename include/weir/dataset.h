@@ -60,7 +60,7 @@ static inline void weir_dataset_config_default(struct weir_dataset_config *confi
 
 struct weir_path_list {
     char **paths;
-    int n, capacity;
+    int n;
 };
 
 /* Lists the episode files below path, or path itself, sorted; left_out lists what cannot be searched or is not a

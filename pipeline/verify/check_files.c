@@ -1,4 +1,5 @@
 /* Threads check one file each; the calling thread reports their findings in file order. */
+#include "base/grow.h"
 #include "base/ordered.h"
 #include "base/resources.h"
 #include "base/shortage.h"
@@ -45,9 +46,8 @@ static int add(struct file_check *check, const char *part, const char *why)
         check->more++;
         return 0;
     }
-    void *more = realloc(check->damage, sizeof *check->damage * (size_t)(check->n + 1));
-    check->damage = more ? more : check->damage;
-    struct damage damage = {more ? strdup(part) : NULL, more ? strdup(why) : NULL};
+    bool fits = weir_grow(&check->damage, (size_t)check->n, sizeof *check->damage);
+    struct damage damage = {fits ? strdup(part) : NULL, fits ? strdup(why) : NULL};
     if (damage.part && damage.why) {
         check->damage[check->n++] = damage;
         return 0;

@@ -1,4 +1,5 @@
 #include "prof/gpu/clock_sources.h"
+#include "base/grow.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,17 +24,7 @@ uint32_t weir_clock_recording(void)
 
 static bool has_room(struct weir_clock_launches *l, size_t bytes)
 {
-    if (bytes > BYTES_MAX - l->bytes)
-        return false;
-    if (l->n < l->room)
-        return true;
-    size_t room = l->room ? 2 * l->room : 64;
-    struct weir_clock_launch *moved = realloc(l->at, room * sizeof *moved);
-    if (!moved)
-        return false;
-    l->at = moved;
-    l->room = room;
-    return true;
+    return bytes <= BYTES_MAX - l->bytes && weir_grow(&l->at, l->n, sizeof *l->at);
 }
 
 void weir_clock_launches_add(struct weir_clock_launches *l, const struct weir_clock_launch *launch)

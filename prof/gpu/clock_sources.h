@@ -21,7 +21,7 @@ struct weir_clock_launch {
 /* The launches of a recording. */
 struct weir_clock_launches {
     struct weir_clock_launch *at; /* owns their tables */
-    size_t n, room, bytes;
+    size_t n, bytes;
     uint64_t lost; /* dropped: out of memory, or beyond 64 MiB */
 };
 /* Adds a copy. */

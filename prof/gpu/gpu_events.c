@@ -69,7 +69,7 @@ static void note_spans(struct weir_gpu_join *join, const struct weir_event *even
         const struct weir_event *there = &join->trace->events[join->ranges[range].event];
         if (!has_span(join->trace, there))
             continue;
-        if (!weir_gpu_join_room(join, &join->spans, join->n_spans, &join->spans_room, sizeof *join->spans))
+        if (!weir_gpu_join_room(join, &join->spans, join->n_spans, sizeof *join->spans))
             return;
         join->spans[join->n_spans++] =
             (struct weir_gpu_span){event->start_ns, event->start_ns + event->duration_ns, range, event->track};
@@ -225,7 +225,7 @@ static void note_wait(struct weir_gpu_join *join, const struct weir_gpu_record *
     static const char *const names[] = {"", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
     const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation);
     if (!is_in_window(join, record) || !is_explained(join, record) ||
-        !weir_gpu_join_room(join, &join->waits, join->n_waits, &join->waits_room, sizeof *join->waits))
+        !weir_gpu_join_room(join, &join->waits, join->n_waits, sizeof *join->waits))
         return;
     const char *name = names[record->sync];
     int64_t stream = record->stream == UINT32_MAX ? -1 : (int64_t)record->stream;
@@ -268,7 +268,7 @@ struct lane {
 static void add_waits(struct weir_gpu_join *join)
 {
     struct lane *lanes = NULL;
-    size_t n = 0, room = 0;
+    size_t n = 0;
     if (join->n_waits)
         qsort(join->waits, join->n_waits, sizeof *join->waits, by_wait);
     for (size_t w = 0; w < join->n_waits && join->rc == 0; w++) {
@@ -281,7 +281,7 @@ static void add_waits(struct weir_gpu_join *join)
             taken += same;
         }
         if (!lane) {
-            if (!weir_gpu_join_room(join, &lanes, n, &room, sizeof *lanes))
+            if (!weir_gpu_join_room(join, &lanes, n, sizeof *lanes))
                 break;
             lane = &lanes[n++];
             *lane = (struct lane){wait->device, wait->stream, taken, 0};
@@ -300,7 +300,7 @@ static void add_waits(struct weir_gpu_join *join)
 static void note_memory(struct weir_gpu_join *join, const struct weir_gpu_record *record)
 {
     if (!is_in_window(join, record) || record->device >= WEIR_GPU_DEVICES || join->take->own_memory[record->device] ||
-        !weir_gpu_join_room(join, &join->memory, join->n_memory, &join->memory_room, sizeof *join->memory))
+        !weir_gpu_join_room(join, &join->memory, join->n_memory, sizeof *join->memory))
         return;
     const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation); /* has the thread */
     join->memory[join->n_memory++] = (struct weir_gpu_memory){

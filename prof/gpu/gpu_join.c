@@ -1,5 +1,6 @@
 /* Matches CUDA API calls with the ranges of our threads that made them: by thread and by the call's start, both on one
  * clock. Nothing is pushed or popped while recording. */
+#include "base/grow.h"
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <errno.h>
@@ -8,23 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t *room, size_t size)
+bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t size)
 {
-    void *there, *moved;
-    if (join->rc < 0)
-        return false;
-    if (n < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 256;
-    memcpy(&there, array, sizeof there); /* array is the address of a pointer of any type */
-    moved = realloc(there, more * size);
-    if (!moved) {
+    if (join->rc == 0 && !weir_grow(array, n, size))
         join->rc = -ENOMEM;
-        return false;
-    }
-    memcpy(array, &moved, sizeof moved);
-    *room = more;
-    return true;
+    return join->rc == 0;
 }
 
 int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns)
@@ -91,7 +80,7 @@ static void take_call(void *user, const struct weir_gpu_record *record)
         record->start_ns >= join->end_ns || is_dull(record->name) ||
         (driver && strncmp(record->name, "cuLaunchKernel", 14) != 0))
         return;
-    if (!weir_gpu_join_room(join, &join->calls, join->n_calls, &join->calls_room, sizeof *join->calls))
+    if (!weir_gpu_join_room(join, &join->calls, join->n_calls, sizeof *join->calls))
         return;
     uint64_t end_ns = record->end_ns > record->start_ns ? record->end_ns : record->start_ns;
     end_ns =

@@ -62,20 +62,20 @@ struct weir_gpu_join {
     uint64_t begin_ns, end_ns;   /* the window, by the records' clock */
     int rc;                      /* the first failure; later steps do nothing */
     struct weir_gpu_call *calls; /* gpu_join.c: sorted by start, then by correlation */
-    size_t n_calls, calls_room;
+    size_t n_calls;
     struct weir_gpu_range *ranges; /* sorted by start */
     size_t n_ranges;
     struct weir_gpu_span *spans;
-    size_t n_spans, spans_room;
+    size_t n_spans;
     struct weir_gpu_memory *memory;
-    size_t n_memory, memory_room;
+    size_t n_memory;
     struct weir_gpu_wait *waits;
-    size_t n_waits, waits_room;
+    size_t n_waits;
     uint64_t clamped; /* records that, by the clocks, began before the call that launched them */
 };
 
 /* Makes room for one more than n; on failure sets rc and returns false. */
-bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t *room, size_t size);
+bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t size);
 /* Converts a record's time to trace time. */
 int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns);
 /* The row of a thread, with its name; and of a stream. */

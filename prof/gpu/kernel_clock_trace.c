@@ -1,5 +1,6 @@
 #include "prof/gpu/kernel_clock_trace.h"
 #include "base/files.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,10 +56,8 @@ static int clock_named(struct weir_kernel_clocks *clocks, const char *name)
             return i;
     if (clocks->n == WEIR_KERNEL_CLOCKS_MAX)
         return -1;
-    struct weir_kernel_clock *moved = realloc(clocks->at, ((size_t)clocks->n + 1) * sizeof *moved);
-    if (!moved)
+    if (!weir_grow(&clocks->at, (size_t)clocks->n, sizeof *clocks->at))
         return -ENOMEM;
-    clocks->at = moved;
     clocks->at[clocks->n] = fresh;
     return clocks->n++;
 }

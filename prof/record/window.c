@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "prof/record/window_priv.h"
 
 #include <stdlib.h>
@@ -19,14 +20,8 @@ static struct weir_take *take_of(struct weir_store *store, pid_t tid, const char
     for (size_t i = 0; i < store->n_takes; i++)
         if (store->takes[i].tid == tid && strcmp(store->takes[i].name, name) == 0)
             return &store->takes[i];
-    if (store->n_takes == store->takes_room) {
-        size_t room = store->takes_room ? 2 * store->takes_room : 16;
-        struct weir_take *moved = realloc(store->takes, room * sizeof *moved);
-        if (!moved)
-            return NULL;
-        store->takes = moved;
-        store->takes_room = room;
-    }
+    if (!weir_grow(&store->takes, store->n_takes, sizeof *store->takes))
+        return NULL;
     struct weir_take *take = &store->takes[store->n_takes++];
     *take = (struct weir_take){.tid = tid};
     memcpy(take->name, name, sizeof take->name);
@@ -150,14 +145,8 @@ void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_stor
 static void copy_open(void *user, pid_t tid, const char *thread, weir_name name, uint64_t start)
 {
     struct weir_window *window = user;
-    if (window->n_open == window->open_room) {
-        size_t room = window->open_room ? 2 * window->open_room : 64;
-        struct weir_open_copy *moved = realloc(window->open, room * sizeof *moved);
-        if (!moved)
-            return; /* one unfinished range less is shown */
-        window->open = moved;
-        window->open_room = room;
-    }
+    if (!weir_grow(&window->open, window->n_open, sizeof *window->open))
+        return; /* one unfinished range less is shown */
     struct weir_open_copy *copy = &window->open[window->n_open++];
     *copy = (struct weir_open_copy){.tid = tid, .name = name, .start = start};
     strncpy(copy->thread, thread, sizeof copy->thread - 1);

@@ -15,7 +15,7 @@ struct weir_take {
 
 struct weir_store {
     struct weir_take *takes;
-    size_t n_takes, takes_room;
+    size_t n_takes;
     uint64_t bytes, bytes_max;
     uint64_t dropped; /* records that did not fit */
 };
@@ -40,7 +40,7 @@ struct weir_window {
     int64_t first_step, last_step; /* -1: no steps */
     struct weir_store store;
     struct weir_open_copy *open; /* ranges open at its end */
-    size_t n_open, open_room;
+    size_t n_open;
     struct weir_gpu_take *gpu; /* NULL: no GPU was recorded */
     uint64_t dropped;          /* dropped by rings, the store and the GPU recording */
     uint32_t state;            /* bits of weir_recording */

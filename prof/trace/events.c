@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "base/hash.h"
 #include "weir/trace.h"
 
@@ -51,7 +52,7 @@ struct weir_texts {
     char *characters;
     size_t used, room;
     size_t *offsets; /* of each id */
-    uint32_t count, offsets_room;
+    uint32_t count;
     uint32_t *slots; /* ids, 0 = free; open addressing, a power of two */
     uint32_t n_slots;
     bool failed;
@@ -71,15 +72,7 @@ static bool texts_room(struct weir_texts *t, size_t length)
         t->characters = moved;
         t->room = room;
     }
-    if (t->count == t->offsets_room) {
-        uint32_t room = t->offsets_room ? 2 * t->offsets_room : 128;
-        size_t *moved = realloc(t->offsets, room * sizeof *moved);
-        if (!moved)
-            return false;
-        t->offsets = moved;
-        t->offsets_room = room;
-    }
-    return true;
+    return weir_grow(&t->offsets, t->count, sizeof *t->offsets);
 }
 
 static uint32_t *slot_of(const struct weir_texts *t, const char *text, size_t length)

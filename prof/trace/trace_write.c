@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "weir/trace.h"
 
 #include "prof/trace/trace_print.h"
@@ -8,7 +9,7 @@
 
 struct numbers {
     uint32_t *at;
-    size_t n, room;
+    size_t n;
 };
 
 struct writer {
@@ -21,14 +22,8 @@ struct writer {
 
 static int add(struct numbers *numbers, uint32_t value)
 {
-    if (numbers->n == numbers->room) {
-        size_t room = numbers->room ? 2 * numbers->room : 256;
-        uint32_t *moved = realloc(numbers->at, room * sizeof *moved);
-        if (!moved)
-            return -ENOMEM;
-        numbers->at = moved;
-        numbers->room = room;
-    }
+    if (!weir_grow(&numbers->at, numbers->n, sizeof *numbers->at))
+        return -ENOMEM;
     numbers->at[numbers->n++] = value;
     return 0;
 }

@@ -1,4 +1,5 @@
 #include "python/src/lent.h"
+#include "base/grow.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/loader.h"
 
@@ -26,7 +27,7 @@ struct weir_lent {
     struct weir_lender *lender;
     struct weir_batch *batch; /* until it is returned or kept */
     void **streams;           /* that it was delivered on */
-    int n_streams, room;
+    int n_streams;
 };
 
 static _Atomic int depth;
@@ -207,14 +208,8 @@ static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
     for (int i = 0; i < lent->n_streams; i++)
         if (lent->streams[i] == stream)
             return 0;
-    if (lent->n_streams == lent->room) {
-        int room = lent->room ? 2 * lent->room : 2;
-        void **streams = realloc(lent->streams, (size_t)room * sizeof *streams);
-        if (!streams)
-            return weir_err_set(err, -ENOMEM, "out of memory");
-        lent->streams = streams;
-        lent->room = room;
-    }
+    if (!weir_grow(&lent->streams, (size_t)lent->n_streams, sizeof *lent->streams))
+        return weir_err_set(err, -ENOMEM, "out of memory");
     lent->streams[lent->n_streams++] = stream;
     return 0;
 }

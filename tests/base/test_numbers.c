@@ -1,7 +1,9 @@
-/* Numbers of every type, converted. */
+/* Numbers of every type, converted; arrays that grow. */
+#include "base/grow.h"
 #include "base/numbers.h"
 
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,4 +59,25 @@ Test(numbers, conversion)
     int32_t larger[2];
     cr_assert(weir_numbers_convert(WEIR_I8, small, 2, WEIR_I32, larger));
     cr_assert(larger[0] == -128 && larger[1] == 127);
+}
+
+Test(grow, elements_stay_and_there_is_room_for_one_more)
+{
+    uint64_t *at = NULL;
+    size_t n = 0;
+    for (int round = 0; round < 3; round++) {
+        while (n < 1000) {
+            cr_assert(weir_grow(&at, n, sizeof *at));
+            cr_assert_geq(malloc_usable_size(at), (n + 1) * sizeof *at);
+            at[n] = n;
+            n++;
+        }
+        for (size_t i = 0; i < n; i++)
+            cr_assert_eq(at[i], i);
+        n = (size_t[]){16, 0, 700}[round]; /* removed elements */
+    }
+    uint64_t *before = at;
+    cr_assert_not(weir_grow(&at, (size_t)1 << 62, 1), "no such memory");
+    cr_assert(at == before && at[0] == 0, "the array stays");
+    free(at);
 }

@@ -1,5 +1,6 @@
 /* Motion on a GPU: memory, the stream, errors and the table; the operators are in motion_kernels.cu, the pass in
  * motion_fused.cu. Calls are queued on one stream; what waits says so. */
+#include "base/grow.h"
 #include "cuda/cuda_context.h"
 #include "extras/motion/cuda/motion_cuda_priv.h"
 
@@ -29,7 +30,7 @@ struct motion_cuda {
     int sms;
     struct weir_motion_plan plan;
     struct kept *kept;
-    size_t n_kept, room;
+    size_t n_kept;
     uint64_t reserved;
 };
 
@@ -206,15 +207,7 @@ static void *motion_allocate(void *user, size_t bytes)
 
 static bool make_room(struct motion_cuda *self)
 {
-    if (self->n_kept < self->room)
-        return true;
-    size_t room = self->room ? 2 * self->room : 64;
-    struct kept *kept = realloc(self->kept, room * sizeof *kept);
-    if (!kept)
-        return false;
-    self->kept = kept;
-    self->room = room;
-    return true;
+    return weir_grow(&self->kept, self->n_kept, sizeof *self->kept);
 }
 
 static void motion_release(void *user, void *memory, size_t bytes)
