@@ -4,9 +4,7 @@
 #include "pipeline/offload/choose_decoder.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
-#include "pipeline/prefetch.h"
 #include "pipeline/samples/sampler.h"
-#include "pipeline/work/task.h"
 #include "weir/stages.h"
 
 #include <errno.h>

@@ -51,6 +51,9 @@ int weir_state_read(const char *path, struct weir_state *state, struct weir_err 
 int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
 
+/* Returns the number of batches to prefetch for config.prefetch = 0; the slots' layout is known (prefetch.c). */
+int weir_prefetch_auto(const struct weir_shared *shared);
+
 /* Sets the position where the run starts; the sampler is open. */
 int weir_resume_loader(struct weir_loader *loader, struct weir_err *err);
 

@@ -1,9 +1,8 @@
-#include "pipeline/prefetch.h"
 #include "base/resources.h"
 #include "pipeline/gpu/gpu_device.h"
+#include "pipeline/loader_priv.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/samples/defaults.h"
-#include "pipeline/samples/shared.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

@@ -4,7 +4,7 @@
 #include "cli/run/run_step.h"
 #include "cli/run/run_window.h"
 #include "io/io.h"
-#include "pipeline/checksum.h"
+#include "pipeline/samples/batch_layout.h"
 
 #include <errno.h>
 #include <math.h>

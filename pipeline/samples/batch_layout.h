@@ -3,7 +3,9 @@
 #define WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 
 #include "pipeline/samples/probe.h"
+
 #include "weir/loader.h"
+#include <stdio.h>
 
 struct weir_batch_layout {
     int n_cameras, history, batch_size;
@@ -39,5 +41,10 @@ int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int 
 int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history);
 /* Returns the address of one sample's part of a tensor. */
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);
+
+/* Prints a line for comparing settings, machines and versions: "epoch 1 train 0 samples 3:17,4:2 images
+ * 0123456789abcdef qpos ... actions ... is_pad ..." and a newline. Epochs count from 1; batches, episodes and steps
+ * from 0. */
+void weir_checksum_line(FILE *out, const struct weir_batch *batch);
 
 #endif

@@ -1,6 +1,6 @@
 #include "pipeline/work/coalesce.h"
 #include "pipeline/samples/defaults.h"
-#include "pipeline/work/dedup.h"
+#include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"
 

@@ -1,5 +1,5 @@
-#include "pipeline/work/dedup.h"
 #include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"
 

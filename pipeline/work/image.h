@@ -31,4 +31,25 @@ bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int6
 void weir_image_fetched(struct weir_worker *worker, const struct weir_image *first, int frames,
                         const struct weir_source_mark *mark);
 
+/* ---- dedup.c ----
+ *
+ * A frame that several samples of a batch need (their histories overlap, or they are the same sample), or one sample
+ * several times (the first frame, repeated), is read and decoded once, by the first of them in the slot's order, and
+ * copied to its other rows. So no task of a batch waits for another. */
+
+struct weir_gpu_source;
+
+/* Returns a frame that the sample at this index of the slot's order owns, at its first position in the history. */
+struct weir_image weir_dedup_image(const struct weir_slots *slots, const struct weir_batch_layout *layout,
+                                   const struct weir_slot *slot, int at, int camera, int t);
+/* Completes a frame that was loaded to its first destination (code 0) or failed with its fault named. Applies
+ * --on-error, then copies the frame to its other destinations, or drops the samples that need it. */
+void weir_dedup_complete(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
+                         int code, const char *text);
+/* Marks the frame, loaded first for the sample at this index, as present on the GPU for all its destinations. */
+void weir_dedup_decoded(const struct weir_slots *slots, const struct weir_batch_layout *layout, struct weir_slot *slot,
+                        int at, const struct weir_image *image, const struct weir_gpu_source *source);
+/* Loads the frames of one camera that the sample owns, and completes those in memory. */
+void weir_dedup_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera);
+
 #endif

@@ -1,8 +1,8 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. Frames shared by
  * several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames lie in the
  * same blocks of chunks are loaded together, by the first task to claim them (coalesce.c). */
-#include "pipeline/work/task.h"
-#include "pipeline/work/dedup.h"
+#include "pipeline/offload/gpu_decode.h"
+#include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"
 

@@ -1,7 +1,6 @@
 #include "pipeline/work/worker.h"
 #include "base/threads.h"
 #include "pipeline/samples/sampler.h"
-#include "pipeline/work/task.h"
 #include "weir/stages.h"
 
 #include <errno.h>

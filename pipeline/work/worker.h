@@ -42,4 +42,16 @@ int weir_worker_start(struct weir_worker *worker);
 /* Runs all tasks of one batch on the calling thread (no workers). */
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
 
+/* ---- task.c ---- */
+
+/* Runs a task of the slot's batch: the images of one camera (history included), or the state and actions, of one
+ * sample. The last task of a sample records its spans; the last of the batch completes the slot. */
+void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task);
+
+struct weir_handed;
+struct weir_decoded;
+/* Implements weir_decode_client's complete, for a frame that a task submitted to the GPU. user: a worker context that
+ * no other thread uses. The last arrival ends the task. */
+void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const struct weir_decoded *result);
+
 #endif

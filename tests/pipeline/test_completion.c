@@ -1,6 +1,6 @@
 /* Completion: a batch is complete with the last of its tasks, whatever their order, and skipped samples leave no gap.
  */
-#include "pipeline/work/dedup.h"
+#include "pipeline/work/image.h"
 #include "tests/fixtures/slot_fixture.h"
 
 #include <criterion/criterion.h>

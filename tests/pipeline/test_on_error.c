@@ -1,7 +1,7 @@
 /* Frames damaged on disk, and what each --on-error makes of them. Episode 1 is trained on or validated on as the seed
  * says; no_shuffle keeps everything in the order of the files. */
 #include "io/io.h"
-#include "pipeline/checksum.h"
+#include "pipeline/samples/batch_layout.h"
 #include "tests/fixtures/copy_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
