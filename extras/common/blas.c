@@ -1,4 +1,4 @@
-#include "extras/common/blas.h"
+#include "extras/common/compute_cpu_priv.h"
 
 #include <dlfcn.h>
 #include <errno.h>

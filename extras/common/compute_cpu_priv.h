@@ -1,10 +1,34 @@
-/* compute_cpu_priv.h: shared by the two files of the CPU backend. */
+/* compute_cpu_priv.h: shared by the files of the CPU backend. */
 #ifndef WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 #define WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 
-#include "extras/common/blas.h"
 #include "extras/common/compute_ops.h"
 #include "extras/common/team.h"
+
+/* ---- blas.c: matrix products of a BLAS library, which is opened at first use and never linked ---- */
+
+/* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the arguments of cblas_sgemm and cblas_dgemm, as the reference
+ * CBLAS has them (https://netlib.org/blas/cblas.h): matrices by rows, leading dimensions in numbers. */
+enum { WEIR_BLAS_ROW_MAJOR = 101, WEIR_BLAS_AS_IS = 111, WEIR_BLAS_TRANSPOSED = 112 };
+typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, int n, int k, weir_real alpha,
+                            const weir_real *a, int lda, const weir_real *b, int ldb, weir_real beta, weir_real *c,
+                            int ldc);
+
+struct weir_blas {
+    weir_blas_gemm *gemm;
+    void (*set_threads)(int threads); /* OpenBLAS only; else NULL */
+    int callers_max;                  /* maximum concurrent callers of gemm */
+    char name[64];                    /* "OpenBLAS 0.3.21" */
+};
+
+/* 0 or -ENOENT (no library; err names the package to install). The library remains open until the process ends, as it
+ * has threads. */
+int weir_blas_open(struct weir_blas *blas, struct weir_err *err);
+/* Makes gemm use only the calling thread, without the library's own threads. Call it in every thread that calls gemm.
+ */
+void weir_blas_use_one_thread(const struct weir_blas *blas);
+
+/* ---- compute_cpu.c ---- */
 
 struct weir_cpu {
     struct weir_blas blas;
@@ -12,7 +36,7 @@ struct weir_cpu {
     /* scratch_numbers per thread: columns of a band of rows, gradients of weights. */
     weir_real *scratch;
     size_t scratch_numbers;
-    weir_real sent[WEIR_SENT_MAX]; /* by turns */
+    weir_real sent[WEIR_SENT_MAX]; /* ring of sent numbers */
     unsigned sent_count, received_count;
     char description[96];
 };
@@ -20,7 +44,8 @@ struct weir_cpu {
 /* Allocates zeroed numbers, aligned to a cache line; release with free. NULL: out of memory. */
 weir_real *weir_cpu_allocate(size_t numbers);
 
-/* Members of weir_compute_cpu (compute_cpu_convolve.c). */
+/* ---- compute_cpu_convolve.c: members of weir_compute_cpu ---- */
+
 int weir_cpu_reserve(void *self, const struct weir_convolution *convolution);
 void weir_cpu_convolve(void *self, const struct weir_convolution *convolution, int n, const weir_real *x,
                        size_t x_stride, const weir_real *weight, const weir_real *bias, weir_real *y);

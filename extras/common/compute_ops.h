@@ -7,8 +7,7 @@
  * gradient, is read only by another convolution or a pool: a backend may store it in a smaller type. An argument
  * "gradient" is added to for parameters, and overwritten otherwise. One thread uses a context.
  *
- * A new backend is a file with a struct weir_compute_ops, its extern below, its row in compute.c, a line of CMake and a
- * test. */
+ * A new backend is a file with a struct weir_compute_ops, its extern below, a line of CMake and a test. */
 #ifndef WEIR_EXTRAS_COMMON_COMPUTE_OPS_H
 #define WEIR_EXTRAS_COMMON_COMPUTE_OPS_H
 
@@ -145,8 +144,6 @@ struct weir_compute_ops {
 
 extern const struct weir_compute_ops weir_compute_cpu;
 
-/* Returns row i of the table, NULL past the end. Row 0 is the default; the CUDA module adds one. */
-const struct weir_compute_ops *weir_compute_ops_at(int row);
 /* Returns the CUDA module's backend. NULL: err has -ENODEV (no module) or -ENOTSUP (module without networks). */
 const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err);
 

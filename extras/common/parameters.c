@@ -1,4 +1,4 @@
-#include "extras/common/parameters.h"
+#include "extras/common/network.h"
 
 #include <assert.h>
 #include <errno.h>

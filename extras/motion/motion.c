@@ -1,10 +1,11 @@
-/* Implements the ranges of a step and the table of motion backends. */
+/* Implements the ranges of a step, and the clocks inside the kernel of the pass. */
 #include "extras/motion/motion.h"
 #include "base/hash.h"
 #include "base/resources.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_priv.h"
 #include "pipeline/gpu/gpu.h"
+#include "prof/gpu/clock_sources.h"
 #include "prof/gpu/cuda_module.h"
 
 #include <assert.h>
@@ -17,15 +18,7 @@ static_assert((int)WEIR_MOTION_OUTPUTS == (int)WEIR_MOTION_RESULTS, "the pass gi
 
 static const size_t queries_max = (size_t)1 << 32;
 
-/* ---- the table ---- */
-
-static const struct weir_motion_ops *const rows[] = {&weir_motion_cpu};
-enum { ROWS = sizeof rows / sizeof rows[0] };
-
-const struct weir_motion_ops *weir_motion_ops_at(int row)
-{
-    return row >= 0 && row < ROWS ? rows[row] : NULL;
-}
+/* ---- the backends ---- */
 
 const struct weir_motion_ops *weir_motion_ops_cuda(struct weir_err *err)
 {
@@ -114,6 +107,49 @@ static int set_first(struct weir_motion *m, struct weir_err *err)
     return rc;
 }
 
+/* ---- clocks inside the kernel, while a profiler records GPUs ---- */
+
+static const struct weir_kernel_clock_kernel pass_kernel = {
+    .name = "motion_pass_clocked",
+    .stages = (const char *const[]){[WEIR_MOTION_CALC_FRAME_BLEND] = "calc_frame_blend",
+                                    [WEIR_MOTION_INDEXING_DATA] = "indexing_data",
+                                    [WEIR_MOTION_INTERPOLATION] = "interpolation",
+                                    [WEIR_MOTION_COORDINATE_TRANSFORM] = "coordinate_transform",
+                                    [WEIR_MOTION_STORE_BUFFERS] = "store_buffers"},
+    .n_stages = WEIR_MOTION_STAGES,
+    .rows_max = WEIR_MOTION_ITERATIONS,
+};
+
+/* Tried once. The pass runs without clocks too, and reports GPU errors itself. */
+static void open_clocks(struct weir_motion *m)
+{
+    m->clocks_tried = true;
+    if (weir_device_open(&m->gpu, m->config.gpu, NULL) < 0)
+        return;
+    if (weir_gpu_clocks_open(&m->clocks, m->gpu, &pass_kernel, m->ops->stream(m->self), NULL) < 0)
+        weir_device_close(&m->gpu);
+}
+
+static void begin_clocks(struct weir_motion *m, struct weir_kernel_clock_table *table)
+{
+    if (!m->clocks_tried && m->config.gpu >= 0 && weir_clock_recording() != 0)
+        open_clocks(m);
+    weir_gpu_clocks_begin(m->clocks, table);
+}
+
+static int fetch_clocks(struct weir_motion *m, const struct weir_kernel_clock_table *table, struct weir_err *err)
+{
+    weir_gpu_clocks_launched(m->clocks, table, 0);
+    return weir_gpu_clocks_fetch(m->clocks, err);
+}
+
+static void close_clocks(struct weir_motion *m)
+{
+    if (m->clocks)
+        m->ops->finish(m->self, NULL);
+    weir_gpu_clocks_close(&m->clocks);
+}
+
 /* ---- open ---- */
 
 void weir_motion_config_default(struct weir_motion_config *config)
@@ -154,7 +190,7 @@ static int open_device(struct weir_motion *m, struct weir_err *err)
         .stream = config->stream,
     };
     m->device = config->gpu < 0 ? WEIR_MEMORY_CPU : config->gpu;
-    m->ops = config->gpu < 0 ? weir_motion_ops_at(0) : weir_motion_ops_cuda(err);
+    m->ops = config->gpu < 0 ? &weir_motion_cpu : weir_motion_ops_cuda(err);
     return m->ops ? m->ops->open(&m->self, &device, err) : err->code;
 }
 
@@ -208,7 +244,7 @@ void weir_motion_close(struct weir_motion **motion)
     if (!m)
         return;
     if (m->self) {
-        weir_motion_clocks_close(m);
+        close_clocks(m);
         weir_motion_eager_close(m);
         weir_motion_tables_close(m);
         m->ops->close(m->self);
@@ -243,9 +279,9 @@ static int run_pass(struct weir_motion *m, const struct weir_motion_queries *que
     WEIR_RANGE("get_motion_state");
     struct weir_range range = weir_range_begin(m->pass_name);
     weir_range_shapes(&range, m->pass_shapes);
-    weir_motion_clocks_begin(m, &pass.clocks);
+    begin_clocks(m, &pass.clocks);
     m->ops->pass(m->self, &pass);
-    int rc = weir_motion_clocks_fetch(m, &pass.clocks, err);
+    int rc = fetch_clocks(m, &pass.clocks, err);
     weir_range_end(&range);
     return rc;
 }

@@ -6,8 +6,7 @@
  * later calls do nothing and finish returns the error. Backends record no ranges and no memory events; their callers
  * do. Each operator is one kernel, or one pass over memory. One thread uses a context.
  *
- * A new backend is a file with a struct weir_motion_ops, its extern below (or a row of the CUDA module), its row in
- * motion.c, a line of CMake and a test (extras/motion/tests/test_motion.c runs over all rows). */
+ * A new backend is a file with a struct weir_motion_ops, its extern below, a line of CMake and a test. */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_OPS_H
 #define WEIR_EXTRAS_MOTION_MOTION_OPS_H
 
@@ -177,8 +176,6 @@ struct weir_motion_ops {
 
 extern const struct weir_motion_ops weir_motion_cpu;
 
-/* Returns row i of the table, NULL past the end. Row 0 is the default; the CUDA module adds one. */
-const struct weir_motion_ops *weir_motion_ops_at(int row);
 /* Returns the CUDA module's backend. NULL: err has -ENODEV (no module) or -ENOTSUP (module without motion). */
 const struct weir_motion_ops *weir_motion_ops_cuda(struct weir_err *err);
 

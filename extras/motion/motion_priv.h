@@ -1,5 +1,5 @@
-/* motion_priv.h: shared by motion.c (the ranges of a step), motion_tables.c (device memory), motion_eager.c (the
- * variant ops) and motion_clocks.c (clocks inside the pass). */
+/* motion_priv.h: shared by motion.c (the ranges of a step), motion_tables.c (device memory) and motion_eager.c (the
+ * variant ops). */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_PRIV_H
 #define WEIR_EXTRAS_MOTION_MOTION_PRIV_H
 
@@ -89,16 +89,6 @@ void *weir_motion_keep(struct weir_motion *motion, size_t bytes);
 void weir_motion_tables_close(struct weir_motion *motion);
 /* Computes the clip data per query, for advice.indices. clips: one per environment, in host memory. 0 or -ENOMEM. */
 int weir_motion_tables_expand(struct weir_motion *motion, const int64_t *clips, struct weir_err *err);
-
-/* ---- motion_clocks.c ---- */
-
-/* Sets the clock table of the next pass; memory is NULL if no GPUs are recorded, or without memory for clocks. */
-void weir_motion_clocks_begin(struct weir_motion *motion, struct weir_kernel_clock_table *table);
-/* After the pass, queues the copy of its table. 0 or -errno. */
-int weir_motion_clocks_fetch(struct weir_motion *motion, const struct weir_kernel_clock_table *table,
-                             struct weir_err *err);
-/* Waits. Keeps the GPU open, as motion still has memory there. */
-void weir_motion_clocks_close(struct weir_motion *motion);
 
 /* ---- motion_eager.c ---- */
 

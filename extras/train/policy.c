@@ -239,7 +239,7 @@ int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *
         .stream = config->stream,
         .amp = config->amp,
     };
-    policy->ops = config->on_gpu ? weir_compute_ops_cuda(err) : weir_compute_ops_at(0);
+    policy->ops = config->on_gpu ? weir_compute_ops_cuda(err) : &weir_compute_cpu;
     rc = policy->ops ? policy->ops->open(&policy->self, &compute, err) : -ENODEV;
     if (rc < 0) {
         free(policy);

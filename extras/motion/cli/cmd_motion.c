@@ -1,7 +1,7 @@
 #include "analyze/trials/child.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
-#include "extras/motion/cli/motion_print.h"
+#include "extras/motion/cli/motion_cli.h"
 
 #include <string.h>
 

@@ -1,5 +1,4 @@
-#include "extras/motion/cli/motion_options.h"
-#include "extras/motion/motion.h"
+#include "extras/motion/cli/motion_cli.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-#include "extras/motion/cli/motion_print.h"
-#include "extras/motion/motion.h"
+#include "extras/motion/cli/motion_cli.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "weir/trace.h"
 

@@ -1,6 +1,5 @@
-#include "extras/motion/cli/motion_run.h"
 #include "analyze/trials/child.h"
-#include "extras/motion/motion.h"
+#include "extras/motion/cli/motion_cli.h"
 #include "weir/base.h"
 #include "weir/profiler.h"
 

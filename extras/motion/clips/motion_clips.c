@@ -1,5 +1,5 @@
-#include "extras/motion/clips/motion_clips.h"
-#include "extras/motion/clips/motion_store_priv.h"
+
+#include "extras/motion/clips/clips_priv.h"
 
 #include <errno.h>
 #include <float.h>

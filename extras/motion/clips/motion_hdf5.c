@@ -1,6 +1,6 @@
 /* HDF5 motion files: arrays at the root, or in one group per clip. */
 #include "datasets/hdf5/hdf5_helper.h"
-#include "extras/motion/clips/motion_source_priv.h"
+#include "extras/motion/clips/clips_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* NumPy motion files. */
-#include "extras/motion/clips/motion_source_priv.h"
-#include "extras/motion/clips/npz.h"
-
 #include "base/shortage.h"
+#include "extras/motion/clips/clips_priv.h"
+#include "extras/motion/clips/npz.h"
 
 #include <errno.h>
 #include <fcntl.h>

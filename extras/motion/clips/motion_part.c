@@ -1,8 +1,6 @@
 /* Reads one clip of a motion file: finds its arrays and converts them. */
-#include "extras/motion/clips/motion_part_priv.h"
-
 #include "base/text.h"
-#include "extras/motion/clips/motion_store_priv.h"
+#include "extras/motion/clips/clips_priv.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,5 @@
 /* Motions from files and folders. */
-#include "extras/motion/clips/motion_clips.h"
-#include "extras/motion/clips/motion_part_priv.h"
+#include "extras/motion/clips/clips_priv.h"
 #include "weir/dataset.h"
 
 #include "base/shortage.h"

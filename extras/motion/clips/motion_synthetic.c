@@ -1,8 +1,6 @@
 /* Motions made up: a body on a circle, of which everything is a sum of sines whose derivatives are known. */
-#include "extras/motion/clips/motion_clips.h"
-#include "extras/motion/clips/motion_store_priv.h"
-
 #include "base/hash.h"
+#include "extras/motion/clips/clips_priv.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 /* The header of an .npy array. */
-#include "extras/motion/clips/npy.h"
-
 #include "base/files.h"
+#include "extras/motion/clips/npz.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What an .npy array holds, as numbers and texts of this machine. */
 #include "datasets/chunks/filter_floats.h"
-#include "extras/motion/clips/npy.h"
+#include "extras/motion/clips/npz.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 #include "extras/motion/clips/npz.h"
 
 #include "datasets/zarr/zip_unpack.h"
-#include "extras/motion/clips/npy.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -458,7 +458,7 @@ def wrong_archives(folder):
             ("outside", entry + 42, (len(whole) - 3).to_bytes(4, "little"), "is invalid"),
             ("a longer member", entry + 20, (10 ** 6).to_bytes(4, "little") * 2, ""),
             ("a member over the next", entry + 20, (len(whole) - local - 400).to_bytes(4, "little") * 2, ""),
-            ("a local header that is none", local, b"XX", "makes no sense")):
+            ("a bad local header", local, b"XX", "is invalid")):
         path = archive(folder, members)
         poked(path, at, data)
         refused(what, path, *([words] if words else []))

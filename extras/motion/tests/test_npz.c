@@ -1,5 +1,4 @@
 /* Arrays of numpy in archives: what is read of right ones, and what is said of wrong ones. */
-#include "extras/motion/clips/npy.h"
 #include "extras/motion/clips/npz.h"
 #include "extras/motion/tests/npz_fixture.h"
 #include "tests/fuzz/fuzz_bytes.h"

@@ -1,7 +1,6 @@
 #include "cli/commands.h"
 #include "cli/run/run_session.h"
-#include "extras/train/cli/train_loop.h"
-#include "extras/train/cli/train_options.h"
+#include "extras/train/cli/train_cli.h"
 
 #include <errno.h>
 #include <stdio.h>

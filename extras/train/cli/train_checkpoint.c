@@ -1,5 +1,5 @@
-#include "extras/train/cli/train_checkpoint.h"
 #include "base/hash.h"
+#include "extras/train/cli/train_cli.h"
 #include "extras/train/safetensors.h"
 
 #include <errno.h>

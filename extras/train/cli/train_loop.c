@@ -1,8 +1,8 @@
-#include "extras/train/cli/train_loop.h"
 #include "base/resources.h"
 #include "base/text.h"
 #include "cli/outputs.h"
 #include "cli/run/run_step.h"
+#include "extras/train/cli/train_cli.h"
 #include "extras/train/safetensors.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/stages.h"
@@ -51,13 +51,14 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
         if (weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind))
             continue;
         if (config->n_cameras == WEIR_POLICY_CAMERAS_MAX)
-            return weir_err_set(err, -EINVAL, "the policy takes %d cameras at most; choose some with --cameras",
+            return weir_err_set(err, -EINVAL, "the policy supports at most %d cameras; choose some with --cameras",
                                 WEIR_POLICY_CAMERAS_MAX);
         config->cameras[config->n_cameras++] = (struct weir_policy_camera){weir_dataset_camera(dataset, c)->name,
                                                                            facts.image_height[c], facts.image_width[c]};
     }
     if (config->n_cameras == 0)
-        return weir_err_set(err, -EINVAL, "the policy needs a camera of colour, and the dataset has none that is read");
+        return weir_err_set(err, -EINVAL,
+                            "the policy needs a colour camera, and none is loaded; check --cameras");
     return 0;
 }
 
@@ -178,6 +179,52 @@ static void write_head(void *user, struct weir_json *json)
     weir_json_end(json, '}');
 }
 
+/* ---- losses, which on a GPU arrive later than their batch is queued ---- */
+
+static void send_loss(struct train *t, const struct weir_batch *batch)
+{
+    t->late[t->losses_sent++ % WEIR_POLICY_LOSSES] = (struct train_late_loss){
+        batch->plan.split, batch->n, batch->plan.index, batch->plan.epoch, weir_loader_position(t->loader)};
+    weir_policy_send_loss(t->policy);
+}
+
+static int check_loss(struct train *t, const struct train_late_loss *of, double loss, struct weir_err *err)
+{
+    t->diverged = !isfinite(loss);
+    if (!t->diverged)
+        return 0;
+    return weir_err_set(err, -ERANGE,
+                        "the loss of %s batch %d of epoch %d is %s: the training has diverged; try a smaller --lr (it "
+                        "is %g)",
+                        of->split == WEIR_SPLIT_TRAIN ? "training" : "validation", of->index + 1, of->epoch + 1,
+                        isnan(loss) ? "not a number" : "infinite", t->options->lr);
+}
+
+static void add(struct train_progress *to, const struct train_late_loss *of, double loss)
+{
+    struct train_sum *sum = of->split == WEIR_SPLIT_TRAIN ? &to->train : &to->val;
+    sum->loss += loss * of->n;
+    sum->samples += (uint64_t)of->n;
+}
+
+/* Adds the losses that have arrived to the sums of now, and of safe for batches before its position. With wait, waits
+ * for all. 0, -ERANGE (a loss is not finite), or an error of the queued work. */
+static int take_losses(struct train *t, bool wait, struct weir_err *err)
+{
+    double loss;
+    int rc = 0;
+    while (t->losses_received != t->losses_sent && (rc = weir_policy_receive_loss(t->policy, wait, &loss, err)) > 0) {
+        const struct train_late_loss *of = &t->late[t->losses_received++ % WEIR_POLICY_LOSSES];
+        rc = check_loss(t, of, loss, err);
+        if (rc < 0)
+            return rc;
+        add(&t->now, of, loss);
+        if (of->position <= t->safe.data.next)
+            add(&t->safe, of, loss);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 /* ---- a step ---- */
 
 static const struct weir_tensor *find_tensor(const struct weir_batch *batch, const char *name)
@@ -214,7 +261,7 @@ static void make_inputs(struct weir_policy_inputs *inputs, const struct weir_bat
     find_images(inputs, batch);
 }
 
-/* What was queued since the mark before is the stage's, by the GPU's clock. */
+/* Attributes the GPU time since the previous mark to the stage. */
 static int mark(const struct train *t, const struct weir_batch *batch, int stage, struct weir_err *err)
 {
     return weir_loader_mark(t->loader, batch, stage, t->stream, err);
@@ -227,7 +274,7 @@ static int forward(struct train *t, const struct weir_batch *batch, const struct
     WEIR_ZONE(stage);
     weir_run_step_shapes(batch);
     weir_policy_forward(t->policy, inputs);
-    weir_train_losses_send(&t->losses, t->policy, batch, weir_loader_position(t->loader));
+    send_loss(t, batch);
     return mark(t, batch, stage, err);
 }
 
@@ -245,13 +292,7 @@ static int learn(struct train *t, const struct weir_batch *batch, struct weir_er
     return rc == 0 ? mark(t, batch, WEIR_STAGE_OPTIMIZER, err) : rc;
 }
 
-/* What has come of the losses; wait: all of them. */
-static int take_losses(struct train *t, bool wait, struct weir_err *err)
-{
-    return weir_train_losses_take(&t->losses, t->policy, wait, &t->now, &t->safe, t->options->lr, err);
-}
-
-/* Gradients are in no checkpoint: while some are pending, one that goes on does so from before them. */
+/* Checkpoints hold no gradients: while some are pending, a resumed training repeats their batches. */
 static void note_progress(struct train *t)
 {
     t->now.data.next = weir_loader_position(t->loader);
@@ -266,7 +307,7 @@ static int train_step(void *user, const struct weir_batch *batch, struct weir_er
     struct train *t = user;
     struct weir_policy_inputs inputs;
     int rc = 0;
-    if (batch->n > 0) { /* --on-error skip may leave nothing */
+    if (batch->n > 0) { /* --on-error skip may leave an empty batch */
         make_inputs(&inputs, batch);
         rc = forward(t, batch, &inputs, err);
         if (rc == 0)
@@ -286,7 +327,7 @@ static double mean(const struct train_sum *sum)
     return sum->samples ? sum->loss / (double)sum->samples : NAN;
 }
 
-/* The epoch's last losses may be under way; what is wrong with one is said when the line is printed. */
+/* Waits for the epoch's last losses; end_epoch returns their error after the line is printed. */
 static void fill_line(void *user, struct weir_epoch_line *line)
 {
     struct train *t = user;
@@ -328,8 +369,8 @@ static int end_epoch(void *user, struct weir_err *err)
 static int end_training(void *user, struct weir_err *err)
 {
     struct train *t = user;
-    int rc = t->losses.diverged ? 0 : take_losses(t, true, err);
-    if (rc < 0 || !*t->last || !t->unsaved || t->losses.diverged)
+    int rc = t->diverged ? 0 : take_losses(t, true, err);
+    if (rc < 0 || !*t->last || !t->unsaved || t->diverged)
         return rc;
     t->unsaved = false;
     return save(t, t->last, err);

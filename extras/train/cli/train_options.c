@@ -1,5 +1,5 @@
-#include "extras/train/cli/train_options.h"
 #include "cli/commands.h"
+#include "extras/train/cli/train_cli.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/loader.h"
 

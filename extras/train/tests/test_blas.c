@@ -34,7 +34,7 @@ static int callers_with_many(void *library)
 
 static void open_engine(void **self, int threads, const char *wanted)
 {
-    const struct weir_compute_ops *ops = weir_compute_ops_at(0);
+    const struct weir_compute_ops *ops = &weir_compute_cpu;
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(ops->open(self, &(struct weir_compute_config){.threads = threads}, &err), 0, "%s", err.text);
     cr_assert_str_eq(ops->describe(*self), wanted);
@@ -64,9 +64,9 @@ Test(blas, has_no_more_threads_than_the_library_is_built_for)
     void *self;
     load_fake("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=4");
     open_engine(&self, 5, "OpenBLAS 0.3.21, 4 threads");
-    weir_compute_ops_at(0)->close(self);
+    weir_compute_cpu.close(self);
     open_engine(&self, 2, "OpenBLAS 0.3.21, 2 threads");
-    weir_compute_ops_at(0)->close(self);
+    weir_compute_cpu.close(self);
 }
 
 Test(blas, has_one_thread_where_the_library_has_no_locks)
@@ -74,7 +74,7 @@ Test(blas, has_one_thread_where_the_library_has_no_locks)
     void *self;
     load_fake("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell SINGLE_THREADED");
     open_engine(&self, 5, "OpenBLAS 0.3.21 built for one thread, 1 thread");
-    weir_compute_ops_at(0)->close(self);
+    weir_compute_cpu.close(self);
 }
 
 /* Another library may be there, or none. */
@@ -83,9 +83,9 @@ Test(blas, is_none_of_64_bit_integers)
     void *self;
     struct weir_err err = WEIR_ERR_NONE;
     load_fake("OpenBLAS 9.8.7  USE64BITINT NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64");
-    if (weir_compute_ops_at(0)->open(&self, &(struct weir_compute_config){.threads = 2}, &err) == 0)
-        cr_assert(!strstr(weir_compute_ops_at(0)->describe(self), "9.8.7"));
+    if (weir_compute_cpu.open(&self, &(struct weir_compute_config){.threads = 2}, &err) == 0)
+        cr_assert(!strstr(weir_compute_cpu.describe(self), "9.8.7"));
     else
         cr_assert_eq(err.code, -ENOENT, "%s", err.text);
-    weir_compute_ops_at(0)->close(self);
+    weir_compute_cpu.close(self);
 }

@@ -86,7 +86,7 @@ static double convolve(void *user)
 static void check_convolution(int threads, int n, int channels, int height, int width_, int filters)
 {
     struct convolution_case c = {
-        .ops = weir_compute_ops_at(0),
+        .ops = &weir_compute_cpu,
         .shape = {channels, height, width_, filters, (height + 1) / 2, (width_ + 1) / 2, 1},
         .n = n,
     };
@@ -130,7 +130,7 @@ Test(engine, convolution_has_its_gradients)
 /* What a convolution is, without im2col. */
 Test(engine, convolution_is_the_sum_over_its_kernel)
 {
-    const struct weir_compute_ops *ops = weir_compute_ops_at(0);
+    const struct weir_compute_ops *ops = &weir_compute_cpu;
     struct weir_convolution c = {2, 7, 9, 3, 4, 5, 1};
     void *self;
     cr_assert_eq(ops->open(&self, &(struct weir_compute_config){.threads = 2}, NULL), 0);
@@ -176,7 +176,7 @@ static double pool(void *user)
 
 Test(engine, pooling_has_its_gradient)
 {
-    struct pool_case c = {.ops = weir_compute_ops_at(0)};
+    struct pool_case c = {.ops = &weir_compute_cpu};
     cr_assert_eq(c.ops->open(&c.self, &(struct weir_compute_config){.threads = 2}, NULL), 0);
     c.x = random_array(2 * 3 * 35, 1, 0);
     c.y = random_array(8, 2, -1);
@@ -192,7 +192,7 @@ Test(engine, pooling_has_its_gradient)
 /* Products in one thread and in several, all transposes, rows that are longer than they need be. */
 Test(engine, products_are_the_same_in_any_number_of_threads)
 {
-    const struct weir_compute_ops *ops = weir_compute_ops_at(0);
+    const struct weir_compute_ops *ops = &weir_compute_cpu;
     enum { LD = 80 };
     struct array a = random_array(LD * LD, 1, -1), b = random_array(LD * LD, 2, -1);
     const int sizes[][3] = {{3, 70, 5}, {70, 3, 60}, {60, 77, 40}, {1, 1, 1}};

@@ -131,7 +131,7 @@ err "cameras: wrist 16x16"
 run 0 train "$work/here" "${small[@]}" --cameras rgb_main,depth_main
 err "depth is not used: depth_main"
 run 1 train "$work/here" "${small[@]}" --cameras depth_main
-err "the policy needs a camera of colour"
+err "the policy needs a colour camera"
 one_line
 
 # ---- going on: the same bytes as without the interruption ----

@@ -1,5 +1,5 @@
 /* libFuzzer: the header of a hostile npy array, and the array itself where as many bytes follow as it says. */
-#include "extras/motion/clips/npy.h"
+#include "extras/motion/clips/npz.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
 static void check_array(const struct weir_npy *npy, const uint8_t *data, size_t n)

@@ -1,7 +1,7 @@
 /* libFuzzer: a hostile archive, read as a motion file; and every array of it. Checksums are not compared in this build,
  * so that what is behind them is reached. The first byte chooses options. */
 #include "datasets/zarr/zip_index.h"
-#include "extras/motion/clips/motion_part_priv.h"
+#include "extras/motion/clips/clips_priv.h"
 #include "extras/motion/clips/npz.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

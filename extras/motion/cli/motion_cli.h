@@ -1,10 +1,16 @@
-/* motion_options.h: the options of weir motion: those of the trainer's profiling script, and the choice of motion. */
-#ifndef WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
-#define WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
+/* motion_cli.h: the parts of weir motion: options, the steps, the output. */
+#ifndef WEIR_EXTRAS_MOTION_CLI_MOTION_CLI_H
+#define WEIR_EXTRAS_MOTION_CLI_MOTION_CLI_H
 
 #include "base/option.h"
 #include "cli/options.h"
+#include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion.h"
+#include "weir/trace.h"
+
+#include <stdio.h>
+
+/* ---- motion_options.c: the options of the trainer's profiling script, and the choice of motion ---- */
 
 /* In the order in which --advice names them. */
 enum motion_advice {
@@ -43,5 +49,31 @@ struct weir_motion_advice weir_motion_advice_of(const struct motion_options *opt
 /* With --device auto chooses the first GPU that has motion kernels, else the CPU. A named GPU must have them: 0,
  * -ENODEV or -ENOTSUP. */
 int weir_motion_choose_device(struct motion_options *options, struct weir_err *err);
+
+/* ---- motion_run.c: the steps, first recorded, then timed ---- */
+
+struct motion_figures {
+    int timed; /* steps without a profiler, and ms per step: */
+    double min_ms, median_ms, p99_ms, max_ms;
+    int operators; /* of a fetch */
+    char engine[256];
+    char trace_path[4096];
+    struct weir_trace *trace; /* trace of the recorded steps; owned */
+};
+
+/* 0, 1 (interrupted; no figures unless there is a trace) or -errno. Clear the figures in every case. */
+int weir_motion_run(const struct motion_options *options, const struct weir_motion_clips *clips,
+                    struct motion_figures *figures, struct weir_err *err);
+void weir_motion_figures_clear(struct motion_figures *figures);
+
+/* ---- motion_print.c ---- */
+
+/* Before the run: the configuration. */
+void weir_motion_print_head(FILE *out, const struct motion_options *options, const struct weir_motion_clips *clips);
+/* The trainer's report, then the figures. */
+void weir_motion_print(FILE *out, const struct motion_options *options, const struct motion_figures *figures);
+/* Prints the figures as one line of JSON, with the command's options. */
+void weir_motion_print_json(FILE *out, const struct weir_command *command, const struct motion_options *options,
+                            const struct motion_figures *figures);
 
 #endif
