@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,17 @@ static struct whatif_plan *plan_of(struct whatif *w, const struct weir_whatif_ch
     return &w->plans[change - w->found->changes];
 }
 
-/* Adds a change whose plan is the base run, for the caller to modify. */
-static struct weir_whatif_change *begin(struct whatif *w, const char *name)
+/* Adds a change of this name whose plan is the base run, for the caller to modify; NULL: no room. */
+static struct weir_whatif_change *begin(struct whatif *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static struct weir_whatif_change *begin(struct whatif *w, const char *format, ...)
 {
+    char name[WEIR_WHATIF_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
     struct weir_whatif_change *change = weir_whatif_add_change(w->found, name);
     if (!change)
         return NULL;
@@ -60,9 +69,7 @@ static int prefetch_with(const struct whatif *w, int workers)
 
 static void change_prefetch(struct whatif *w, int prefetch)
 {
-    char name[48];
-    snprintf(name, sizeof name, "%d batch%s ahead", prefetch, prefetch == 1 ? "" : "es");
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "%d batch%s ahead", prefetch, prefetch == 1 ? "" : "es");
     if (!change)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
@@ -75,9 +82,7 @@ static void change_prefetch(struct whatif *w, int prefetch)
 /* Cores beyond the process's affinity: predicted only. */
 static void change_to_more_cores(struct whatif *w, int cores)
 {
-    char name[48];
-    snprintf(name, sizeof name, "%d cores", cores);
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "%d cores", cores);
     if (!change)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
@@ -93,12 +98,10 @@ static void change_to_more_cores(struct whatif *w, int cores)
 
 static void change_step(struct whatif *w, double times)
 {
-    char name[48];
     double step_ms = w->config->run.step_ms * times;
     if (w->config->run.step_ms <= 0)
         return;
-    snprintf(name, sizeof name, times > 0 ? "a step of %.4g ms" : "no step", step_ms);
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = times > 0 ? begin(w, "a step of %.4g ms", step_ms) : begin(w, "no step");
     if (!change)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
@@ -176,7 +179,7 @@ static int change_size(struct whatif *w, const char *name, int part)
     bool whole = setup->out_width == setup->width && setup->out_height == setup->height;
     if (!whole || setup->width / part < 16 || setup->height / part < 16)
         return 0;
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "%s", name);
     if (!change)
         return 0;
     struct weir_run_options *run = &plan_of(w, change)->run;
@@ -250,9 +253,7 @@ static bool measure_with_step(struct whatif *w, struct weir_whatif_change *chang
 
 static int change_workers(struct whatif *w, int workers)
 {
-    char name[32];
-    snprintf(name, sizeof name, "%d worker%s", workers, workers == 1 ? "" : "s");
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "%d worker%s", workers, workers == 1 ? "" : "s");
     if (!change)
         return 0;
     plan_of(w, change)->run.loader.num_workers = workers;
@@ -266,9 +267,8 @@ static int change_workers(struct whatif *w, int workers)
 
 static int change_to_fewer_cores(struct whatif *w, int cores)
 {
-    char name[48], list[sizeof((struct weir_whatif_change *)NULL)->flag - 32];
-    snprintf(name, sizeof name, "%d core%s", cores, cores == 1 ? "" : "s");
-    struct weir_whatif_change *change = begin(w, name);
+    char list[sizeof((struct weir_whatif_change *)NULL)->flag - 32];
+    struct weir_whatif_change *change = begin(w, "%d core%s", cores, cores == 1 ? "" : "s");
     if (!change)
         return 0;
     plan_of(w, change)->cpus = cores;
@@ -353,7 +353,7 @@ static void mix(struct whatif *w, struct weir_whatif_change *change, const struc
 
 static int change_cache(struct whatif *w)
 {
-    char name[64], bytes_flag[24], why[WEIR_WHATIF_WHY] = "";
+    char bytes_flag[24], why[WEIR_WHATIF_WHY] = "";
     struct whatif_probe *cached = calloc(1, sizeof *cached);
     const double parts[] = {1, 0.5};
     int rc = cached ? 0 : -ENOMEM;
@@ -361,8 +361,8 @@ static int change_cache(struct whatif *w)
         struct whatif_plan plan;
         double bytes = 0;
         bool can = whatif_cache_plan(w, parts[i], &plan, &bytes, why, sizeof why);
-        snprintf(name, sizeof name, "decode cache, %s frames, %.2f GB", i ? "half of the" : "all", bytes / 1e9);
-        struct weir_whatif_change *change = begin(w, name);
+        struct weir_whatif_change *change =
+            begin(w, "decode cache, %s frames, %.2f GB", i ? "half of the" : "all", bytes / 1e9);
         if (!change)
             break;
         *plan_of(w, change) = plan;
@@ -388,10 +388,9 @@ static int change_cache(struct whatif *w)
 
 static int change_format(struct whatif *w, const char *format, const char *suffix, const char *codec)
 {
-    char name[64], why[WEIR_WHATIF_WHY] = "";
+    char why[WEIR_WHATIF_WHY] = "";
     const char *path = NULL;
-    snprintf(name, sizeof name, "stored as %s:%s", format, codec);
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "stored as %s:%s", format, codec);
     if (!change)
         return 0;
     struct whatif_plan *plan = plan_of(w, change);
@@ -432,9 +431,7 @@ static int change_formats(struct whatif *w)
 
 static int change_decoder(struct whatif *w, const char *decoder)
 {
-    char name[64];
-    snprintf(name, sizeof name, "JPEGs decoded by %s", decoder);
-    struct weir_whatif_change *change = begin(w, name);
+    struct weir_whatif_change *change = begin(w, "JPEGs decoded by %s", decoder);
     if (!change)
         return 0;
     plan_of(w, change)->run.loader.decoder = decoder;

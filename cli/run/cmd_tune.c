@@ -76,22 +76,14 @@ static void step(void *user, const char *line)
 static int read_source(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
     const struct weir_loader_config *loader = &s->options->run.loader;
-    struct weir_dataset_config config = {.size = sizeof config, .path = s->data};
-    struct weir_dataset *dataset;
     struct weir_path_list files = {0};
     uint64_t bytes = 0;
-    weir_loader_options_dataset(loader, &config);
-    int rc = weir_dataset_open(&dataset, &config, err);
-    if (rc == 0)
-        rc = weir_copy_source_files(dataset, &files, &bytes, err);
-    s->trials.tune.space.file_bytes = (double)bytes;
     s->cached = -1;
-    if (rc == 0)
-        rc = weir_outputs_spare(command, s->options, dataset, err);
+    int rc = weir_run_source(command, s->options, loader, s->data, NULL, &files, &bytes, err);
+    s->trials.tune.space.file_bytes = (double)bytes;
     if (rc == 0 && !loader->direct)
         rc = weir_copy_warm(&files, &s->cached, err);
     weir_path_list_free(&files);
-    weir_dataset_close(&dataset);
     return rc;
 }
 

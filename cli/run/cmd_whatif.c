@@ -82,26 +82,6 @@ static void show_progress(double elapsed_s, const char *what)
     fprintf(stderr, "%5.0f s: %s\n", elapsed_s, what);
 }
 
-static int read_source(struct weir_copy_source *source, struct weir_path_list *files,
-                       const struct weir_command *command, const struct whatif_options *o, const char *data,
-                       struct weir_err *err)
-{
-    struct weir_dataset_config config = {.size = sizeof config, .path = data};
-    struct weir_dataset *dataset;
-    uint64_t bytes;
-    weir_loader_options_dataset(&o->run.loader, &config);
-    int rc = weir_dataset_open(&dataset, &config, err);
-    if (rc < 0)
-        return rc;
-    rc = weir_outputs_spare(command, o, dataset, err);
-    if (rc == 0)
-        rc = weir_copy_source_of(dataset, source, err);
-    if (rc == 0)
-        rc = weir_copy_source_files(dataset, files, &bytes, err);
-    weir_dataset_close(&dataset);
-    return rc < 0 ? rc : 0;
-}
-
 static int whatif(const struct weir_command *command, const struct whatif_options *o, const char *data,
                   struct weir_err *err)
 {
@@ -116,7 +96,7 @@ static int whatif(const struct weir_command *command, const struct whatif_option
                                         .progress = show_progress,
                                         .interrupted = &weir_interrupted};
     weir_run_options_copy(&config.run, &o->run);
-    int rc = read_source(&config.source, &files, command, o, data, err);
+    int rc = weir_run_source(command, o, &o->run.loader, data, &config.source, &files, NULL, err);
     if (rc == 0)
         rc = weir_output_open(&log, o->log, err); /* before anything is measured */
     if (rc == 0)

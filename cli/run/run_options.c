@@ -1,4 +1,5 @@
 #include "cli/run/run_options.h"
+#include "cli/outputs.h"
 
 #define FIELD(field) .offset = offsetof(struct run_options, field)
 
@@ -80,4 +81,24 @@ void weir_run_options_copy(struct weir_run_options *to, const struct run_options
                                     .step_ms = from->step_ms,
                                     .step_spin = from->step_spin,
                                     .sync_steps = from->sync_steps};
+}
+
+int weir_run_source(const struct weir_command *command, const void *values, const struct weir_loader_config *loader,
+                    const char *data, struct weir_copy_source *source, struct weir_path_list *files, uint64_t *bytes,
+                    struct weir_err *err)
+{
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
+    struct weir_dataset *dataset;
+    uint64_t sum;
+    weir_loader_options_dataset(loader, &config);
+    int rc = weir_dataset_open(&dataset, &config, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_outputs_spare(command, values, dataset, err);
+    if (rc == 0 && source)
+        rc = weir_copy_source_of(dataset, source, err);
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, files, bytes ? bytes : &sum, err);
+    weir_dataset_close(&dataset);
+    return rc < 0 ? rc : 0;
 }

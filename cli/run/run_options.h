@@ -25,6 +25,12 @@ extern const char weir_run_examples[];
 /* Copies the options that decide what a run costs; texts stay borrowed. */
 void weir_run_options_copy(struct weir_run_options *to, const struct run_options *from);
 
+/* Opens DATA with the loader's options to check the command's outputs against it, and lists its files, owned by the
+ * caller: weir_path_list_free. values: of the command. source and bytes may be NULL. */
+int weir_run_source(const struct weir_command *command, const void *values, const struct weir_loader_config *loader,
+                    const char *data, struct weir_copy_source *source, struct weir_path_list *files, uint64_t *bytes,
+                    struct weir_err *err);
+
 /* Sets of both tables, for a command whose struct has a struct run_options at this offset. */
 #define WEIR_RUN_SETS(at, users)                                                                                       \
     {                                                                                                                  \
