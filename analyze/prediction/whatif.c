@@ -161,7 +161,7 @@ void weir_whatif_print(FILE *out, const struct weir_whatif *found)
         print_change(out, &found->changes[i], found->checked);
     print_errors(out, found);
     if (found->interrupted)
-        fprintf(out, "interrupted; this is what was known\n");
+        fprintf(out, "interrupted: results so far\n");
 }
 
 /* ---- JSON ---- */

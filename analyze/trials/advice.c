@@ -269,9 +269,8 @@ static void advise_format(struct text *text, const struct field *field, const st
     double widest;
     if (only_noise(field, &widest)) {
         say(text,
-            "No format is distinguishable from another here: equal trials differ by up to %.0f %%; stop what else runs "
-            "on the "
-            "machine, or give it more time with --max-minutes.",
+            "No format is distinguishable from another here: equal trials differ by up to %.0f %%; stop other "
+            "processes, or raise --max-minutes.",
             100 * widest);
         by_cpu(text, field);
         return;
@@ -316,16 +315,15 @@ static const struct {
      "more memory for the page cache, a faster disk, --io uring or a smaller format make "
      "it faster, more workers hardly"},
     {"09e_", "reading ahead bounds it", "a faster disk or a smaller format make it faster"},
-    {"03d_", "unpacking compressed chunks bounds it", "store frames as JPEG, or raw without compression"},
+    {"03d_", "unpacking compressed chunks bounds it", "store frames as JPEG, or uncompressed"},
     {"09c_", "the HDF5 library bounds it, which serves one worker at a time",
-     "convert to a format that it is not "
-     "needed for"},
+     "convert to a format that does not need it"},
     {"05_", "conversion to float bounds it", "take --dtype u8 and normalise on the GPU"},
     {"03h_", "handing frames to the GPU bounds it", "try larger batches"},
     {"09d_", "the GPU's decoder bounds it", "try --decoder hybrid"},
-    {"08b_", "the GPU bounds it", "the data is no limit"},
-    {"20_", "the training step bounds it", "the data is no limit"},
-    {"10_", "the validation step bounds it", "the data is no limit"},
+    {"08b_", "the GPU bounds it", "loading is not the limit"},
+    {"20_", "the training step bounds it", "loading is not the limit"},
+    {"10_", "the validation step bounds it", "loading is not the limit"},
 };
 
 static void advise_next(struct text *text, const struct weir_grid *grid, const struct weir_candidate *candidate,
@@ -339,7 +337,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
     if (step_ms > 0 && wait < STEP_WAIT) {
         say(text,
-            "%s step of %g ms waits for data in %.1f %% of its time: the data is no limit, and no other format or "
+            "%s step of %g ms waits for data in %.1f %% of its time: loading is not the limit, and no other format or "
             "setting makes training faster.",
             *settings ? "a" : "A", step_ms, 100 * wait);
         return;
@@ -378,7 +376,7 @@ void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advic
         for (int i = grid->n - 1; i >= 0; i--)
             why = *grid->candidates[i].why ? grid->candidates[i].why : why;
         say(&format, "Nothing was measured%s%s.", *why ? ": " : "", why);
-        say(&next, "%s", *why ? "Run the command below by itself to see more." : "Give it more time: --max-minutes.");
+        say(&next, "%s", *why ? "Run the command below by itself to see more." : "Raise --max-minutes.");
         return;
     }
     const struct rival *chosen = choose(&field);

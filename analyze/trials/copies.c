@@ -164,7 +164,7 @@ int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_
     if (rc == 0)
         return 0;
     weir_path_list_free(files);
-    return weir_err_set(err, rc, rc == -EFBIG ? "its frames lie in too many files" : "out of memory");
+    return weir_err_set(err, rc, rc == -EFBIG ? "its frames are in too many files" : "out of memory");
 }
 
 static bool file_system_of(const char *path, struct statfs *fs)

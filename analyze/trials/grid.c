@@ -16,7 +16,7 @@ int weir_grid_split(const char *option, const char *list, list_values values, st
     for (const char *at = list; n < WEIR_GRID_LIST; at++) {
         size_t length = strcspn(at, ",");
         if (length == 0 || length >= sizeof values[0])
-            return weir_err_set(err, -EINVAL, "--%s: '%s' is no list of values with commas between them", option, list);
+            return weir_err_set(err, -EINVAL, "--%s: '%s' is not a list of values separated by commas", option, list);
         memcpy(values[n], at, length);
         values[n][length] = '\0';
         for (int i = 0; i < n; i++)
@@ -64,8 +64,8 @@ static int check_value(const struct dimension *d, const char *value, struct weir
     char *end;
     long number = strtol(value, &end, 10);
     if (end == value || *end || strlen(value) >= d->size || number < d->min || number > d->max)
-        return weir_err_set(err, -EINVAL, "--%s: '%s' is no number from %ld to %ld%s", d->name, value, d->min, d->max,
-                            d->allow_auto ? ", or auto" : "");
+        return weir_err_set(err, -EINVAL, "--%s: '%s' must be a number from %ld to %ld%s", d->name, value, d->min,
+                            d->max, d->allow_auto ? ", or auto" : "");
     return 0;
 }
 

@@ -93,7 +93,7 @@ static void change_to_more_cores(struct whatif *w, int cores)
     numbers.workers = automatic ? cores : workers;
     numbers.slots = prefetch_with(w, (int)numbers.workers) + 1;
     simulate(w, change, &numbers);
-    snprintf(change->why, sizeof change->why, "not checked: the process may use %d", w->found->cores);
+    snprintf(change->why, sizeof change->why, "not checked: the process may use only %d", w->found->cores);
 }
 
 static void change_step(struct whatif *w, double times)
@@ -163,7 +163,7 @@ static int measure(struct whatif *w, struct weir_whatif_change *change, struct w
         no_prediction(w, change, *probe->why ? probe->why : w->full.why);
     } else {
         change->predicted = then / before;
-        snprintf(change->basis, sizeof change->basis, "measured for %.2g s, %.3g ms of CPU time an image",
+        snprintf(change->basis, sizeof change->basis, "measured for %.2g s, %.3g ms of CPU time per image",
                  whatif_probe_seconds(w), 1e3 * probe->cpu_s);
         set_limit(change, limit);
     }
@@ -307,7 +307,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
         return false;
     }
     if (*bytes > free_bytes) {
-        snprintf(why, size, "%.1f GB of decoded frames do not fit into the memory that is free, %.1f GB", *bytes / 1e9,
+        snprintf(why, size, "%.1f GB of decoded frames do not fit into the free memory, %.1f GB", *bytes / 1e9,
                  free_bytes / OF_FREE / 1e9);
         return false;
     }
@@ -444,7 +444,7 @@ static int change_to_gpu(struct whatif *w)
     int gpus = 0;
     if (weir_device_count(&gpus, NULL) < 0 || gpus <= 0)
         return 0;
-    struct weir_whatif_change *change = begin(w, "batches made by a GPU");
+    struct weir_whatif_change *change = begin(w, "batches on a GPU");
     if (!change)
         return 0;
     struct weir_run_options *run = &plan_of(w, change)->run;
@@ -499,7 +499,7 @@ int whatif_predict(struct whatif *w)
     static int (*const parts[])(struct whatif * w) = {change_threads, change_warm,    change_frames,
                                                       change_cache,   change_formats, change_gpu};
     int rc = 0;
-    whatif_progress(w, "measuring what changes cost");
+    whatif_progress(w, "measuring the cost of changes");
     change_numbers(w);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && rc == 0; i++)
         rc = parts[i](w);

@@ -163,7 +163,7 @@ static void keep_rung(struct weir_whatif_rung *rung, const struct weir_candidate
     rung->ratio_high = ratio.high;
     if (candidate->n_trials == 0 || ratio.n == 0)
         snprintf(rung->why, sizeof rung->why, "%s",
-                 *candidate->why ? whatif_error_of(candidate->why) : "there was no time for it");
+                 *candidate->why ? whatif_error_of(candidate->why) : "no time was left");
 }
 
 static int ladder(struct whatif *w)
@@ -222,7 +222,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     weir_candidate_ratio(b, a, &noise);
     if (ratio.n < TRIALS_LEAST) { /* too few for a median */
         snprintf(change->why, sizeof change->why, "not checked: %s",
-                 *candidate->why ? whatif_error_of(candidate->why) : "the time was up");
+                 *candidate->why ? whatif_error_of(candidate->why) : "time ran out");
         return;
     }
     change->trials = ratio.n;

@@ -63,8 +63,7 @@ static void learn(struct whatif_probe *probe, const struct weir_measured_run *ru
     probe->others = run->trial.others_cores;
     probe->start_s = fmax(took_s - 1.2 * run->trial.measured.seconds, 0.05);
     if (!probe->known)
-        snprintf(probe->why, sizeof probe->why,
-                 "a run had too few batches to say anything; take a smaller --batch-size, or more data");
+        snprintf(probe->why, sizeof probe->why, "a run had too few batches; use a smaller --batch-size or more data");
 }
 
 /* The caller clears run. */
@@ -301,7 +300,7 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
         double cached;
         if (!w->config->run.loader.cold) /* all measurements have these in the page cache */
             weir_copy_warm(w->config->files, &cached, NULL);
-        whatif_progress(w, "measuring the run as it is, and with other numbers of workers");
+        whatif_progress(w, "measuring the base run, and other numbers of workers");
         rc = measure_all(w, runs, err);
     }
     for (int i = 0; i < NOW_RUNS; i++) {

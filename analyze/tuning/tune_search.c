@@ -91,7 +91,7 @@ static int look(struct weir_tune *tune)
         }
         tune->look.demands.known = false; /* the demands with all cores count */
     }
-    rc = weir_tune_try(tune, &setting, "all cores, and what the program chooses", &i);
+    rc = weir_tune_try(tune, &setting, "all cores, automatic settings", &i);
     if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].measured.why)
         name_choices(tune);
     return rc;
@@ -207,7 +207,7 @@ static int try_half(struct weir_tune *tune)
         setting.workers /= 2;
         if (weir_tune_ceiling(tune, setting.workers) < (1 - WEIR_CLOSE) * weir_tune_rate(tune, weir_tune_fastest(tune)))
             break;
-        rc = weir_tune_try(tune, &setting, "CPU time of an image grows with the workers", &i);
+        rc = weir_tune_try(tune, &setting, "CPU time per image grows with the workers", &i);
         if (rc == 0)
             weir_tune_adopt(tune, i);
         if (rc == 0 && !weir_tune_keeps_up(tune, i))

@@ -37,7 +37,7 @@ static const struct {
     [WEIR_ADVICE_ENGINES] = {"JPEG engines", NULL},
     [WEIR_ADVICE_INDEX] = {"a saved index", NULL},
 };
-_Static_assert(sizeof advice_words / sizeof advice_words[0] == WEIR_ADVICES, "an advice without words");
+_Static_assert(sizeof advice_words / sizeof advice_words[0] == WEIR_ADVICES, "advice without words");
 
 const char *weir_advice_name(enum weir_advice_kind kind)
 {

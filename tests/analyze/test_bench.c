@@ -279,17 +279,17 @@ Test(grid, lists_that_are_wrong)
         struct weir_grid_config config;
         const char *why;
     } cases[] = {
-        {{.num_workers = "1,,2"}, "--num-workers: '1,,2' is no list"},
-        {{.num_workers = "1,2,"}, "no list"},
+        {{.num_workers = "1,,2"}, "--num-workers: '1,,2' is not a list"},
+        {{.num_workers = "1,2,"}, "is not a list"},
         {{.num_workers = "1,1"}, "'1' twice"},
-        {{.num_workers = "513"}, "no number from 0 to 512, or auto"},
-        {{.num_workers = "-1"}, "no number"},
-        {{.num_workers = "2x"}, "'2x' is no number"},
-        {{.batch_size = "auto"}, "--batch-size: 'auto' is no number from 1 to 65536"},
+        {{.num_workers = "513"}, "must be a number from 0 to 512, or auto"},
+        {{.num_workers = "-1"}, "must be a number"},
+        {{.num_workers = "2x"}, "'2x' must be a number"},
+        {{.batch_size = "auto"}, "--batch-size: 'auto' must be a number from 1 to 65536"},
         {{.prefetch = "0"}, "--prefetch"},
         {{.cache = "warm,hot"}, "--cache: 'hot' is neither"},
-        {{.cache = ""}, "no list"},
-        {{.io = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, "no list"},
+        {{.cache = ""}, "is not a list"},
+        {{.io = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, "is not a list"},
         {{.io = "aaaaaaaaaaaaaaaaaaaaa"}, "too long"},
         {{.num_workers = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}, "at most 16 values"},
     };
@@ -564,7 +564,7 @@ Test(advice, nothing_measured)
     begin();
     advise(&advice, 0);
     EXPECT(advice.format, "Nothing was measured.");
-    EXPECT(advice.next, "Give it more time: --max-minutes.");
+    EXPECT(advice.next, "Raise --max-minutes.");
 }
 
 Test(advice, noise_is_said_and_rounds_take_it_out)
@@ -615,7 +615,7 @@ Test(advice, what_bounds_it)
     begin();
     give(0, false, "03c_read_bytes", rates, 5);
     advise(&advice, 20);
-    BEGINS(advice.next, "A step of 20 ms waits for data in 1.0 % of its time: the data is no limit");
+    BEGINS(advice.next, "A step of 20 ms waits for data in 1.0 % of its time: loading is not the limit");
     begin();
     give(0, false, "77_something_else", rates, 5);
     advise(&advice, 0);

@@ -92,7 +92,7 @@ refused() {
     err "$why"
     one_line
 }
-refused "--num-workers: 'two' is no number" "$data" --num-workers two
+refused "--num-workers: 'two' must be a number" "$data" --num-workers two
 refused "--cache: 'hot' is neither" "$data" --cache hot
 refused "unknown format nothing" "$data" --formats nothing:raw
 refused "--formats: 'hdf5:gif' is neither" "$data" --formats hdf5:gif

@@ -16,7 +16,7 @@ left_behind() { check "nothing is left in the temporary folder: $(ls "$TMPDIR")"
 # ---- the table, its JSON, its log, and that again ----
 run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.05 --log "$work/whatif.jsonl"
 out "images/s, data wait "
-no_time='left out: there was no time for it'
+no_time='left out: no time was left'
 count '^as it is +[0-9]+ +1\.00x ' 1
 count "^everything cached +([0-9]+ +[0-9.]+x |$no_time)" 1
 count '^no copy to the GPU +left out: batches stay on the CPU' 1
@@ -36,13 +36,13 @@ assert len(lines) == 1
 found = json.loads(lines[0])
 assert found["type"] == "whatif" and found["data"] == sys.argv[2] and found["checked"] and not found["interrupted"]
 assert found["config"]["num_workers"] == 2 and found["num_workers"] == 2 and found["images_per_s"] > 0
-no_time = "there was no time for it"
+no_time = "no time was left"
 assert found["ladder"][0]["ratio"] == 1 and {r["name"] for r in found["ladder"] if r.get("left_out", no_time) == no_time} == {
     "as it is", "no I/O", "no decoding", "everything cached"}, found["ladder"]
 changes = {c["name"]: c for c in found["changes"]}
 assert all(c["predicted"] is None or 0 < c["predicted"] < math.inf for c in changes.values())
 checked = [c for c in changes.values() if "error" in c]
-assert checked or any("the time was up" in (c["why"] or "") for c in changes.values()), changes
+assert checked or any("time ran out" in (c["why"] or "") for c in changes.values()), changes
 for c in checked:
     assert c["turns"] > 0 and c["measured_low"] <= c["measured"] <= c["measured_high"]
     assert abs(c["error"] - (c["predicted"] / c["measured"] - 1)) < 1e-6 and c["noisy"] == (abs(c["noise"]) > 0.05)
@@ -131,7 +131,7 @@ until grep -q 'measuring the ladder' "$work/err" 2>/dev/null || ! kill -0 $pid 2
 kill -INT $pid
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
-out "interrupted; "
+out "interrupted: "
 left_behind
 
 # ---- a closed terminal, Ctrl-C and Ctrl-C again, while there is a copy: it is removed ----
@@ -141,7 +141,7 @@ until [ -n "$(find "$TMPDIR" -path '*/weir-whatif-*/*')" ] || ! kill -0 $pid 2>/
 for signal in HUP INT INT TERM TERM HUP; do kill -$signal $pid; done
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
-out "interrupted; "
+out "interrupted: "
 left_behind
 
 finish
