@@ -305,7 +305,8 @@ Test(grid, lists_that_are_wrong)
                                     .batch_size = "1,2,3,4,5,6,7,8"};
     struct weir_grid grid;
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert(weir_grid_open(&grid, &many, &err) == -EINVAL && strstr(err.text, "more than 512 candidates"), "%s", err.text);
+    cr_assert(weir_grid_open(&grid, &many, &err) == -EINVAL && strstr(err.text, "more than 512 candidates"), "%s",
+              err.text);
     weir_grid_close(&grid);
 }
 
@@ -581,8 +582,9 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
     }
     advise(&advice, 0);
     BEGINS(advice.format, "No format is distinguishable from another here: equal trials differ by up to 3");
-    cr_expect(strstr(advice.format, " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s for 1,000, as-is 1.00 s."),
-              "%s", advice.format);
+    cr_expect(
+        strstr(advice.format, " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s for 1,000, as-is 1.00 s."),
+        "%s", advice.format);
     begin(); /* the machine was slow in some rounds, for both: their ratio is steady */
     give(0, false, "03b_image_decode", noisy, 5);
     give(1, false, "03b_image_decode", slower, 5);
