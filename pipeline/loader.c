@@ -396,7 +396,7 @@ struct obtained {
     struct weir_batch *batch;
     const struct weir_err *err;        /* error of a failed batch */
     const struct weir_last_task *last; /* the task that completed it; NULL = unknown */
-    struct weir_waited waited;
+    struct weir_wait_times waited;
 };
 
 /* Returns 1, 0 when stopped, or -EINTR, as does obtain_uploaded. */
@@ -423,7 +423,7 @@ static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obt
 static int obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     struct weir_upload *upload = loader->shared.upload;
-    struct weir_waited waited;
+    struct weir_wait_times waited;
     int rc = weir_upload_wait(upload, sequence, &waited);
     if (rc <= 0)
         return rc;

@@ -100,11 +100,11 @@ void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct 
     }
 }
 
-static void enqueue(struct weir_decode_engine *engine, const struct weir_handed *handed)
+static void enqueue(struct weir_decode_engine *engine, const struct weir_decode_job *job)
 {
     pthread_mutex_lock(&engine->lock);
     size_t waiting = atomic_load_explicit(&engine->waiting, memory_order_relaxed);
-    engine->queue[(engine->first + waiting) % engine->decode->capacity] = *handed;
+    engine->queue[(engine->first + waiting) % engine->decode->capacity] = *job;
     atomic_store_explicit(&engine->waiting, waiting + 1, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
     weir_eventcount_notify(&engine->wakeup);
@@ -135,21 +135,21 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
 {
     WEIR_ZONE(WEIR_STAGE_HAND_OVER);
     struct weir_shared *shared = engine->decode->shared;
-    struct weir_handed handed = {.slot = slot, .at = at, .image = *image};
+    struct weir_decode_job job = {.slot = slot, .at = at, .image = *image};
     struct weir_jpeg_header header;
-    enum weir_jpeg_refusal refusal = look(engine, image, bytes, length, &header, &handed.frame);
+    enum weir_jpeg_refusal refusal = look(engine, image, bytes, length, &header, &job.frame);
     weir_gpu_jpeg_note(&engine->decode->tally, refusal);
     if (refusal != WEIR_JPEG_TAKEN)
         return false;
     uint8_t *staging = shared->upload->slots[slot - shared->slots.slot].staging;
-    memcpy(image->destination, bytes, handed.frame.length);
-    handed.frame.bytes = image->destination;
-    handed.task = slot->order[at].sample * shared->slots.tasks_per_sample + image->camera;
-    handed.sampling = header.sampling;
-    handed.kind = header.kind;
-    weir_gpu_decode_set_planes(&handed.frame, &header, staging + ((uint8_t *)image->destination - slot->memory));
-    weir_completion_defer(slot, handed.task);
-    enqueue(engine, &handed);
+    memcpy(image->destination, bytes, job.frame.length);
+    job.frame.bytes = image->destination;
+    job.task = slot->order[at].sample * shared->slots.tasks_per_sample + image->camera;
+    job.sampling = header.sampling;
+    job.kind = header.kind;
+    weir_gpu_decode_set_planes(&job.frame, &header, staging + ((uint8_t *)image->destination - slot->memory));
+    weir_completion_defer(slot, job.task);
+    enqueue(engine, &job);
     return true;
 }
 
@@ -209,10 +209,10 @@ static int open_batch(struct weir_decode_engine *engine, struct weir_decode_batc
     const struct weir_device *device = engine->decode->device;
     const struct weir_gpu_ops *ops = device->ops;
     batch->engine = engine;
-    batch->handed = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->handed);
+    batch->jobs = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->jobs);
     batch->frames = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->frames);
     batch->results = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->results);
-    if (!batch->handed || !batch->frames || !batch->results)
+    if (!batch->jobs || !batch->frames || !batch->results)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = ops->stream_new(device->gpu, false, &batch->stream, err);
     if (rc == 0)
@@ -232,7 +232,7 @@ static void close_batch(struct weir_gpu_decode *decode, struct weir_decode_batch
             ops->event_free(decode->device->gpu, events[i]);
     if (batch->stream)
         ops->stream_free(decode->device->gpu, batch->stream);
-    free(batch->handed);
+    free(batch->jobs);
     free(batch->frames);
     free(batch->results);
 }

@@ -32,7 +32,7 @@
 enum { WEIR_DECODE_THREADS = 2 }; /* of the first engine */
 
 /* A frame submitted to the GPU. */
-struct weir_handed {
+struct weir_decode_job {
     struct weir_slot *slot;
     int at, task; /* index in the slot's order; the task it belongs to */
     struct weir_image image;
@@ -42,7 +42,7 @@ struct weir_handed {
 };
 
 /* Result of a submitted frame: planes on the GPU, an image decoded by the CPU at its destination, or an error. */
-struct weir_decoded {
+struct weir_decode_result {
     const struct weir_gpu_source *planes; /* NULL: see code */
     int code;                             /* 0: the image is at its destination */
     const char *reason;                   /* of a negative code */
@@ -51,7 +51,7 @@ struct weir_decoded {
 /* Receives the results. Called from the decoding threads; from one at a time where result->planes is NULL. */
 struct weir_decode_client {
     void *user;
-    void (*complete)(void *user, const struct weir_handed *frame, const struct weir_decoded *result);
+    void (*complete)(void *user, const struct weir_decode_job *frame, const struct weir_decode_result *result);
 };
 
 struct weir_decode_engine;
@@ -62,7 +62,7 @@ struct weir_decode_batch {
     struct weir_gpu_jpeg *decoder;       /* the second thread's: NULL until needed, or if there is no memory for it */
     struct weir_gpu_jpeg_counts counted; /* decoder counts already added to the engine's */
     int n;
-    struct weir_handed *handed; /* arrays of WEIR_DECODE_BATCH_MAX */
+    struct weir_decode_job *jobs; /* arrays of WEIR_DECODE_BATCH_MAX */
     struct weir_gpu_jpeg_frame *frames;
     enum weir_jpeg_refusal *results;
     void *stream, *begin, *ends[2]; /* timed events; the two ends alternate because the previous one is still needed */
@@ -82,7 +82,7 @@ struct weir_decode_engine {
     _Atomic int decoding;                       /* frames in them */
     pthread_mutex_t lock;                       /* protects the queue */
     struct weir_eventcount wakeup, full_wakeup; /* frames are waiting; a full batch for the second thread is waiting */
-    struct weir_handed *queue;                  /* ring buffer with room for the frames of all slots */
+    struct weir_decode_job *queue;              /* ring buffer with room for the frames of all slots */
     size_t first;
     size_t ahead;           /* hybrid: queue length above which frames go elsewhere */
     size_t full;            /* queue length at which the first thread does not keep up */

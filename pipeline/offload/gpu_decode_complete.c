@@ -22,12 +22,12 @@ static enum weir_gpu_source_kind kind_of(enum weir_jpeg_sampling sampling)
     }
 }
 
-static struct weir_gpu_source source_of(const struct weir_handed *handed)
+static struct weir_gpu_source source_of(const struct weir_decode_job *job)
 {
-    struct weir_gpu_source source = {.kind = kind_of(handed->sampling)};
+    struct weir_gpu_source source = {.kind = kind_of(job->sampling)};
     for (int i = 0; i < 3; i++) {
-        source.plane[i] = handed->frame.plane[i];
-        source.pitch[i] = (uint32_t)handed->frame.pitch[i];
+        source.plane[i] = job->frame.plane[i];
+        source.pitch[i] = (uint32_t)job->frame.pitch[i];
     }
     return source;
 }
@@ -35,40 +35,39 @@ static struct weir_gpu_source source_of(const struct weir_handed *handed)
 /* ---- on the CPU ---- */
 
 /* The frame's bytes lie at the destination of its image. */
-static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed *handed, void *picture)
+static int decode_here(struct weir_gpu_decode *decode, const struct weir_decode_job *job, void *picture)
 {
-    const struct weir_camera_probe *probe = &decode->shared->setup.probes[handed->image.camera];
-    if (handed->frame.length > decode->bytes_capacity) {
-        uint8_t *grown = realloc(decode->bytes, handed->frame.length);
+    const struct weir_camera_probe *probe = &decode->shared->setup.probes[job->image.camera];
+    if (job->frame.length > decode->bytes_capacity) {
+        uint8_t *grown = realloc(decode->bytes, job->frame.length);
         if (!grown)
             return -ENOMEM;
         decode->bytes = grown;
-        decode->bytes_capacity = handed->frame.length;
+        decode->bytes_capacity = job->frame.length;
     }
-    memcpy(decode->bytes, handed->frame.bytes, handed->frame.length);
-    struct weir_frame frame = {WEIR_FRAME_IMAGE, decode->bytes, handed->frame.length,
-                               probe->width,     probe->height, NULL};
+    memcpy(decode->bytes, job->frame.bytes, job->frame.length);
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, decode->bytes, job->frame.length, probe->width, probe->height, NULL};
     return weir_decode(decode->decoder, &frame, picture);
 }
 
 /* Completes a frame with an image decoded by the CPU. */
-static void complete_here(struct weir_gpu_decode *decode, const struct weir_handed *handed, int code)
+static void complete_here(struct weir_gpu_decode *decode, const struct weir_decode_job *job, int code)
 {
-    struct weir_decoded result = {.code = code};
+    struct weir_decode_result result = {.code = code};
     result.reason = code == -ENOMEM ? "out of memory" : code < 0 ? weir_decoder_reason(decode->decoder) : NULL;
-    decode->client.complete(decode->client.user, handed, &result);
+    decode->client.complete(decode->client.user, job, &result);
 }
 
 /* ---- comparing ---- */
 
 /* Copies the GPU's image to the host, in the CPU's format. */
 static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batch *batch,
-                         const struct weir_handed *handed, struct weir_err *err)
+                         const struct weir_decode_job *job, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = decode->device->ops;
     struct weir_gpu *gpu = decode->device->gpu;
-    const struct weir_camera_probe *probe = &decode->shared->setup.probes[handed->image.camera];
-    struct weir_gpu_source source = source_of(handed);
+    const struct weir_camera_probe *probe = &decode->shared->setup.probes[job->image.camera];
+    struct weir_gpu_source source = source_of(job);
     struct weir_gpu_prepare prepare = {
         .sources = decode->gpu_source,
         .n = 1,
@@ -84,58 +83,58 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
         rc = ops->prepare(gpu, &prepare, batch->stream, err);
     if (rc == 0)
         rc = ops->copy_out(gpu, decode->pictures[0], decode->gpu_picture,
-                           decode->shared->setup.layout.image_bytes[handed->image.camera], batch->stream, err);
+                           decode->shared->setup.layout.image_bytes[job->image.camera], batch->stream, err);
     if (rc == 0)
         rc = ops->record(gpu, decode->compared, batch->stream, err);
     return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
 }
 
 /* Returns 1 if the planes may be used; 0 if the CPU's image was used and the frame is complete. */
-static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_handed *handed,
+static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_decode_job *job,
                    struct weir_err *err)
 {
-    size_t bytes = decode->shared->setup.layout.image_bytes[handed->image.camera];
-    int rc = fetch_picture(decode, batch, handed, err);
+    size_t bytes = decode->shared->setup.layout.image_bytes[job->image.camera];
+    int rc = fetch_picture(decode, batch, job, err);
     if (rc < 0)
         return rc;
-    int code = decode_here(decode, handed, decode->pictures[1]);
+    int code = decode_here(decode, job, decode->pictures[1]);
     double db = code < 0 ? 0 : weir_psnr_db(decode->pictures[0], decode->pictures[1], bytes);
     /* A frame that no decoder accepts says nothing about its kind. */
-    if (code == 0 && weir_psnr_check_report(decode->psnr_check, batch->engine->kind, handed->kind, db))
+    if (code == 0 && weir_psnr_check_report(decode->psnr_check, batch->engine->kind, job->kind, db))
         return 1;
     weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_PSNR_REFUSED);
     if (code == 0)
-        memcpy(handed->image.destination, decode->pictures[1], bytes);
-    complete_here(decode, handed, code);
+        memcpy(job->image.destination, decode->pictures[1], bytes);
+    complete_here(decode, job, code);
     return 0;
 }
 
 /* Returns 1 or 0 as compare does, or negative. While one frame of a kind is compared, others of the kind wait; then
  * they need no comparison. */
 static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_batch *batch,
-                        const struct weir_handed *handed, enum weir_jpeg_refusal result, struct weir_err *err)
+                        const struct weir_decode_job *job, enum weir_jpeg_refusal result, struct weir_err *err)
 {
     enum weir_psnr_advice advice = WEIR_PSNR_REFUSE;
     if (result == WEIR_JPEG_TAKEN)
-        advice = weir_psnr_check_advise(decode->psnr_check, batch->engine->kind, handed->kind);
+        advice = weir_psnr_check_advise(decode->psnr_check, batch->engine->kind, job->kind);
     else
-        weir_psnr_check_engine_refused(decode->psnr_check, batch->engine->kind, handed->kind);
+        weir_psnr_check_engine_refused(decode->psnr_check, batch->engine->kind, job->kind);
     if (advice == WEIR_PSNR_USE)
         return 1;
     if (advice == WEIR_PSNR_COMPARE)
-        return compare(decode, batch, handed, err);
+        return compare(decode, batch, job, err);
     if (result == WEIR_JPEG_TAKEN)
-        result = weir_psnr_check_refusal(decode->psnr_check, batch->engine->kind, handed->kind);
+        result = weir_psnr_check_refusal(decode->psnr_check, batch->engine->kind, job->kind);
     weir_gpu_jpeg_note(&decode->tally, result);
-    complete_here(decode, handed, decode_here(decode, handed, handed->image.destination));
+    complete_here(decode, job, decode_here(decode, job, job->image.destination));
     return 0;
 }
 
-static int judge(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_handed *handed,
+static int judge(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_decode_job *job,
                  enum weir_jpeg_refusal result, struct weir_err *err)
 {
     pthread_mutex_lock(&decode->lock);
-    int rc = judge_locked(decode, batch, handed, result, err);
+    int rc = judge_locked(decode, batch, job, result, err);
     pthread_mutex_unlock(&decode->lock);
     return rc;
 }
@@ -144,15 +143,15 @@ int weir_gpu_decode_complete(struct weir_gpu_decode *decode, struct weir_decode_
 {
     const struct weir_shared *shared = decode->shared;
     for (int i = 0; i < batch->n; i++) {
-        const struct weir_handed *handed = &batch->handed[i];
-        weir_item_self = weir_task_id(&shared->slots, handed->slot->plan.sequence, (uint64_t)handed->task);
-        int rc = judge(decode, batch, handed, batch->results[i], err);
+        const struct weir_decode_job *job = &batch->jobs[i];
+        weir_item_self = weir_task_id(&shared->slots, job->slot->plan.sequence, (uint64_t)job->task);
+        int rc = judge(decode, batch, job, batch->results[i], err);
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            struct weir_gpu_source source = source_of(handed);
-            struct weir_decoded result = {.planes = &source};
-            decode->client.complete(decode->client.user, handed, &result);
+            struct weir_gpu_source source = source_of(job);
+            struct weir_decode_result result = {.planes = &source};
+            decode->client.complete(decode->client.user, job, &result);
         }
     }
     weir_item_self = 0;

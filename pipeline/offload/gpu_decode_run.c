@@ -15,7 +15,7 @@ static bool has_ended(const struct weir_gpu_decode *decode)
     return atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed);
 }
 
-static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *handed, int least)
+static int take_waiting(struct weir_decode_engine *engine, struct weir_decode_job *jobs, int least)
 {
     size_t capacity = engine->decode->capacity;
     pthread_mutex_lock(&engine->lock);
@@ -23,7 +23,7 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *h
     int n = waiting < WEIR_DECODE_BATCH_MAX ? (int)waiting : WEIR_DECODE_BATCH_MAX;
     n = n < least ? 0 : n;
     for (int i = 0; i < n; i++)
-        handed[i] = engine->queue[(engine->first + (size_t)i) % capacity];
+        jobs[i] = engine->queue[(engine->first + (size_t)i) % capacity];
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
@@ -92,7 +92,7 @@ static void gather(struct weir_decode_engine *engine, struct weir_decode_batch *
     uint64_t since_ns = 0;
     do {
         uint32_t key = weir_eventcount_prepare(wakeup);
-        batch->n = take_waiting(engine, batch->handed, least_of(batch, &since_ns));
+        batch->n = take_waiting(engine, batch->jobs, least_of(batch, &since_ns));
         if (batch->n == 0 && !has_ended(engine->decode))
             weir_eventcount_wait(wakeup, key, since_ns ? WEIR_DECODE_PATIENCE_NS : POLL_NS);
     } while (batch->n == 0 && !has_ended(engine->decode));
@@ -114,7 +114,7 @@ static void give_back(struct weir_decode_engine *engine, struct weir_decode_batc
     pthread_mutex_lock(&engine->lock);
     engine->first = (engine->first + capacity - n) % capacity;
     for (size_t i = 0; i < n; i++)
-        engine->queue[(engine->first + i) % capacity] = batch->handed[i];
+        engine->queue[(engine->first + i) % capacity] = batch->jobs[i];
     atomic_fetch_add_explicit(&engine->waiting, n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
     end_turn(engine, batch);
@@ -126,7 +126,7 @@ static int submit(struct weir_decode_engine *engine, struct weir_decode_batch *b
     const struct weir_gpu_ops *ops = engine->decode->device->ops;
     struct weir_gpu *gpu = engine->decode->device->gpu;
     for (int i = 0; i < batch->n; i++)
-        batch->frames[i] = batch->handed[i].frame;
+        batch->frames[i] = batch->jobs[i].frame;
     batch->turn = 1 - batch->turn;
     int rc = ops->record(gpu, batch->begin, batch->stream, err);
     if (rc == 0)
@@ -210,7 +210,7 @@ static void name_thread(const struct weir_gpu_decode *decode, const struct weir_
 /* Names all frames of the batch: the engine does not report which one failed. */
 static void name_batch(const struct weir_decode_batch *batch, int n, struct weir_err *err)
 {
-    const struct weir_image *first = &batch->handed[0].image;
+    const struct weir_image *first = &batch->jobs[0].image;
     char name[256];
     weir_frame_name(batch->engine->decode->shared->setup.dataset, first->episode, first->camera, first->t, name,
                     sizeof name);

@@ -153,12 +153,12 @@ void weir_upload_close(struct weir_upload **upload);
 int weir_upload_start(struct weir_upload *upload, const struct weir_batch_maker *maker, struct weir_err *err);
 /* Joins the threads and reads the last times. The slots are stopped. */
 void weir_upload_finish(struct weir_upload *upload);
-struct weir_waited {
+struct weir_wait_times {
     uint64_t data_ns, gpu_ns; /* wait for data, and for the GPU alone, without the time to record the wait */
 };
 /* Blocks until the batch is queued or its slot has failed, timed as waits of the consumer. With a maker, makes it
  * first. Returns 1; 0 when stopped, or when the upload failed; -EINTR as weir_slot_wait_interruptible. */
-int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited);
+int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_wait_times *waited);
 /* Keeps the first error and stops the run. */
 void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err);
 /* Returns the kept error, or 0. Any thread. */

@@ -208,7 +208,7 @@ static bool make(struct weir_upload *upload, uint64_t sequence)
 }
 
 /* As weir_upload_wait; returns 1 with *queued false when the batch lacks an output batch. */
-static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited, bool *queued)
+static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_wait_times *waited, bool *queued)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
     const struct weir_loader_config *config = &upload->shared->setup.config;
@@ -228,10 +228,10 @@ static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_
 }
 
 /* The wait counts as data wait until the slot is complete; then, while no output batch is free, as GPU wait. */
-int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited)
+int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_wait_times *waited)
 {
     bool queued;
-    *waited = (struct weir_waited){0};
+    *waited = (struct weir_wait_times){0};
     int rc = wait_data(upload, sequence, waited, &queued);
     if (rc <= 0 || queued)
         return rc;

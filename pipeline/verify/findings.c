@@ -24,7 +24,7 @@ bool weir_finding_is_remark(enum weir_finding_kind kind)
 
 /* ---- lists ---- */
 
-static int reserve(struct weir_found_list *list, int more)
+static int reserve(struct weir_findings *list, int more)
 {
     if (list->n + more <= list->capacity)
         return 0;
@@ -37,21 +37,21 @@ static int reserve(struct weir_found_list *list, int more)
     return 0;
 }
 
-static bool goes_on(const struct weir_found_run *run, int t, enum weir_finding_kind kind, const char *why)
+static bool goes_on(const struct weir_finding_run *run, int t, enum weir_finding_kind kind, const char *why)
 {
     return run->t + run->frames == t && run->kind == kind && strcmp(run->why, why) == 0;
 }
 
-static int add_run(struct weir_found_list *list, int t, int frames, enum weir_finding_kind kind, const char *why)
+static int add_run(struct weir_findings *list, int t, int frames, enum weir_finding_kind kind, const char *why)
 {
     char *copy = reserve(list, 1) == 0 ? strdup(why) : NULL;
     if (!copy)
         return -ENOMEM;
-    list->runs[list->n++] = (struct weir_found_run){t, frames, kind, copy};
+    list->runs[list->n++] = (struct weir_finding_run){t, frames, kind, copy};
     return 0;
 }
 
-int weir_found_add(struct weir_found_list *list, int t, enum weir_finding_kind kind, const char *why)
+int weir_findings_add(struct weir_findings *list, int t, enum weir_finding_kind kind, const char *why)
 {
     if (list->n > 0 && goes_on(&list->runs[list->n - 1], t, kind, why)) {
         list->runs[list->n - 1].frames++;
@@ -60,7 +60,7 @@ int weir_found_add(struct weir_found_list *list, int t, enum weir_finding_kind k
     return add_run(list, t, 1, kind, why);
 }
 
-int weir_found_move(struct weir_found_list *list, struct weir_found_list *from)
+int weir_findings_move(struct weir_findings *list, struct weir_findings *from)
 {
     if (from->n == 0)
         return 0;
@@ -72,17 +72,17 @@ int weir_found_move(struct weir_found_list *list, struct weir_found_list *from)
     return 0;
 }
 
-void weir_found_free(struct weir_found_list *list)
+void weir_findings_free(struct weir_findings *list)
 {
     for (int i = 0; i < list->n; i++)
         free(list->runs[i].why);
     free(list->runs);
-    *list = (struct weir_found_list){0};
+    *list = (struct weir_findings){0};
 }
 
 /* ---- repeated images ---- */
 
-int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps)
+int weir_findings_repeats(struct weir_findings *list, const uint64_t *hashes, int steps, int repeat_steps)
 {
     char why[128];
     int end, rc = 0;
@@ -102,13 +102,13 @@ int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int
 
 /* ---- frames of the fill value ---- */
 
-int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera)
+int weir_findings_fill(struct weir_findings *list, const struct weir_dataset *dataset, int episode, int camera)
 {
     int rc = 0;
     for (int t = 0; t < weir_dataset_steps(dataset, episode) && rc == 0; t++)
         if (weir_frame_has_fill(dataset, episode, camera, t))
-            rc = weir_found_add(list, t, WEIR_FOUND_FILL,
-                                "a chunk was never written or is lost; it reads as the fill value");
+            rc = weir_findings_add(list, t, WEIR_FOUND_FILL,
+                                   "a chunk was never written or is lost; it reads as the fill value");
     return rc;
 }
 
@@ -116,7 +116,7 @@ int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dat
 
 static int by_t(const void *a, const void *b)
 {
-    const struct weir_found_run *left = a, *right = b;
+    const struct weir_finding_run *left = a, *right = b;
     int order = (left->t > right->t) - (left->t < right->t);
     return order ? order : (left->kind > right->kind) - (left->kind < right->kind);
 }
@@ -154,14 +154,14 @@ void weir_finding_of_file(enum weir_finding_kind kind, const char *file, const c
     weir_finding_report(&finding, config, totals);
 }
 
-void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
-                       const struct weir_verify_config *config, struct weir_verify_totals *totals)
+void weir_findings_report(struct weir_findings *list, const struct weir_dataset *dataset, int episode, int camera,
+                          const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {
     int next;
     if (list->n > 0)
         qsort(list->runs, (size_t)list->n, sizeof *list->runs, by_t);
     for (int i = 0; i < list->n; i = next) {
-        struct weir_found_run run = list->runs[i];
+        struct weir_finding_run run = list->runs[i];
         for (next = i + 1;
              next < list->n && goes_on(&run, list->runs[next].t, list->runs[next].kind, list->runs[next].why); next++)
             run.frames += list->runs[next].frames;
@@ -237,8 +237,8 @@ static int report_constant(const struct weir_dataset *dataset, bool actions, con
     return 0;
 }
 
-int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
-                          struct weir_verify_totals *totals)
+int weir_findings_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                             struct weir_verify_totals *totals)
 {
     int rc = report_constant(dataset, false, config, totals);
     return rc < 0 ? rc : report_constant(dataset, true, config, totals);

@@ -6,32 +6,32 @@
 #include "pipeline/verify/verify.h"
 
 /* Consecutive frames with the same fault. */
-struct weir_found_run {
+struct weir_finding_run {
     int t, frames;
     enum weir_finding_kind kind;
     char *why; /* owned */
 };
 
-struct weir_found_list {
-    struct weir_found_run *runs;
+struct weir_findings {
+    struct weir_finding_run *runs;
     int n, capacity;
 };
 
 /* Adds a finding, or extends the last one if it ends before t and has the same text. Returns 0 or -ENOMEM. */
-int weir_found_add(struct weir_found_list *list, int t, enum weir_finding_kind kind, const char *why);
+int weir_findings_add(struct weir_findings *list, int t, enum weir_finding_kind kind, const char *why);
 /* Moves all of `from` to the end of list. Returns 0, or -ENOMEM and moves nothing. */
-int weir_found_move(struct weir_found_list *list, struct weir_found_list *from);
-void weir_found_free(struct weir_found_list *list);
+int weir_findings_move(struct weir_findings *list, struct weir_findings *from);
+void weir_findings_free(struct weir_findings *list);
 
 /* Adds repeated images, by the hashes of all steps (0 for a bad frame). Returns 0 or -ENOMEM. */
-int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps);
+int weir_findings_repeats(struct weir_findings *list, const uint64_t *hashes, int steps, int repeat_steps);
 
 /* Adds frames whose chunks were never written. Returns 0 or -ENOMEM. */
-int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera);
+int weir_findings_fill(struct weir_findings *list, const struct weir_dataset *dataset, int episode, int camera);
 
 /* Sorts the list by t, merges adjacent runs, and reports it. */
-void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
-                       const struct weir_verify_config *config, struct weir_verify_totals *totals);
+void weir_findings_report(struct weir_findings *list, const struct weir_dataset *dataset, int episode, int camera,
+                          const struct weir_verify_config *config, struct weir_verify_totals *totals);
 
 /* Builds the text "FILE: DATASET[t]: why" of one finding and reports it. */
 void weir_finding_report(struct weir_finding *finding, const struct weir_verify_config *config,
@@ -47,11 +47,11 @@ int weir_check_files(const struct weir_dataset *dataset, const struct weir_verif
                      struct weir_verify_totals *totals, struct weir_err *err);
 
 /* Reports dimensions with only one value. Returns 0 or -ENOMEM. */
-int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
-                          struct weir_verify_totals *totals);
+int weir_findings_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                             struct weir_verify_totals *totals);
 /* Reports state and action values far from all others of their dimension: one line per episode and dimension
  * (outliers.c). Returns 0 or -ENOMEM. */
-int weir_found_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
-                        struct weir_verify_totals *totals);
+int weir_findings_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                           struct weir_verify_totals *totals);
 
 #endif

@@ -85,8 +85,8 @@ static void look_at_dimension(const struct columns *c, int d, const struct sprea
     }
 }
 
-int weir_found_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
-                        struct weir_verify_totals *totals)
+int weir_findings_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                           struct weir_verify_totals *totals)
 {
     struct columns both[] = {{dataset, false, weir_dataset_qpos_dim(dataset)},
                              {dataset, true, weir_dataset_action_dim(dataset)}};

@@ -20,7 +20,7 @@ struct unit {
     int track, first, n;
     uint64_t *hashes; /* one per frame; grows */
     int capacity;
-    struct weir_found_list found;
+    struct weir_findings found;
     uint64_t bytes;
     struct weir_err *err;
 };
@@ -37,7 +37,7 @@ struct verifier {
     struct unit *units;                  /* one per slot */
     uint64_t done, total;                /* frames */
     uint64_t *hashes;                    /* of the track that is being collected */
-    struct weir_found_list found;
+    struct weir_findings found;
 };
 
 static int episode_of(const struct verifier *v, int track)
@@ -105,7 +105,7 @@ static int checked(void *user, int t, int code, uint64_t hash, enum weir_finding
         return 0;
     if (weir_is_shortage(code))
         return lacks(unit, t, code, reason);
-    int rc = weir_found_add(&unit->found, t, kind, reason);
+    int rc = weir_findings_add(&unit->found, t, kind, reason);
     return rc < 0 ? lacks(unit, t, rc, "out of memory") : 0;
 }
 
@@ -140,12 +140,12 @@ static int report_track(struct verifier *v, int track)
 {
     int episode = episode_of(v, track), camera = camera_of(v, track), steps = steps_of(v, track);
     int repeat_steps = v->config->repeat_steps > 0 ? v->config->repeat_steps : WEIR_VERIFY_REPEAT_STEPS;
-    int rc = weir_found_repeats(&v->found, v->hashes, steps, repeat_steps);
+    int rc = weir_findings_repeats(&v->found, v->hashes, steps, repeat_steps);
     if (rc == 0)
-        rc = weir_found_fill(&v->found, v->dataset, episode, camera);
+        rc = weir_findings_fill(&v->found, v->dataset, episode, camera);
     if (rc == 0)
-        weir_found_report(&v->found, v->dataset, episode, camera, v->config, v->totals);
-    weir_found_free(&v->found);
+        weir_findings_report(&v->found, v->dataset, episode, camera, v->config, v->totals);
+    weir_findings_free(&v->found);
     v->totals->frames += rc == 0 ? (uint64_t)steps : 0;
     return rc;
 }
@@ -157,7 +157,7 @@ static int collect(void *user, uint64_t number, int slot, struct weir_err *err)
     memcpy(v->hashes + unit->first, unit->hashes, (size_t)unit->n * sizeof *v->hashes);
     v->done += (uint64_t)unit->n;
     v->totals->bytes += unit->bytes;
-    int rc = weir_found_move(&v->found, &unit->found);
+    int rc = weir_findings_move(&v->found, &unit->found);
     if (rc == 0 && number + 1 == v->first_unit[unit->track + 1])
         rc = report_track(v, unit->track);
     return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
@@ -189,9 +189,9 @@ static int report_dataset(struct verifier *v, struct weir_err *err)
              (unsigned long long)cut);
     if (ragged > 0)
         weir_finding_of_file(WEIR_FOUND_NOTE, v->config->data, NULL, note, v->config, v->totals);
-    int rc = weir_found_outliers(v->dataset, v->config, v->totals);
+    int rc = weir_findings_outliers(v->dataset, v->config, v->totals);
     if (rc == 0)
-        rc = weir_found_dimensions(v->dataset, v->config, v->totals);
+        rc = weir_findings_dimensions(v->dataset, v->config, v->totals);
     return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
 }
 
@@ -234,7 +234,7 @@ static int check_all(struct verifier *v, int workers, struct weir_err *err)
     while (opened > 0)
         weir_frame_checker_close(&v->checkers[--opened]);
     for (int i = 0; i < window && v->units; i++) {
-        weir_found_free(&v->units[i].found);
+        weir_findings_free(&v->units[i].found);
         free(v->units[i].hashes);
     }
     free(v->checkers);
@@ -259,7 +259,7 @@ int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *c
         report_changed_files(&v);
         rc = report_dataset(&v, err);
     }
-    weir_found_free(&v.found);
+    weir_findings_free(&v.found);
     free(v.hashes);
     free(v.first_unit);
     weir_file_set_close(&v.files);

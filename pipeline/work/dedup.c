@@ -90,7 +90,7 @@ void weir_dedup_load(struct weir_worker *worker, struct weir_slot *slot, int at,
     for (int t = weir_order_first_owned(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
         struct weir_image image = weir_dedup_image(&shared->slots, &shared->setup.layout, slot, at, camera, t);
         char text[WEIR_FAULT_TEXT];
-        int rc = weir_image_load_or_hand_over(worker, slot, at, &image, text);
+        int rc = weir_image_load_or_submit(worker, slot, at, &image, text);
         if (rc <= 0)
             weir_dedup_complete(worker, slot, at, &image, rc, text);
     }

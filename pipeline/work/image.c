@@ -118,8 +118,8 @@ static int load(struct weir_worker *worker, const struct weir_image *image, char
     return rc < 0 ? rc : decode(worker, image, &fetched, text);
 }
 
-int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
-                                 const struct weir_image *image, char text[WEIR_FAULT_TEXT])
+int weir_image_load_or_submit(struct weir_worker *worker, struct weir_slot *slot, int at,
+                              const struct weir_image *image, char text[WEIR_FAULT_TEXT])
 {
     struct fetched fetched;
     if (!worker->shared->decode)

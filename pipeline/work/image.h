@@ -18,8 +18,8 @@ bool weir_image_cached(struct weir_worker *worker, const struct weir_image *imag
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length);
 /* Loads the frame that the sample at this index of the slot's order owns. Returns 1 if it was submitted to the GPU and
  * completes later. */
-int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
-                                 const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
+int weir_image_load_or_submit(struct weir_worker *worker, struct weir_slot *slot, int at,
+                              const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
 /* Names and keeps the fault of a failed frame. Returns code, or -ESTALE if its file changed during the read. */
 int weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
                      char text[WEIR_FAULT_TEXT]);

@@ -100,7 +100,8 @@ static void finish_camera(const struct weir_shared *shared, struct weir_slot *sl
 }
 
 /* The image is at its first destination in memory, or failed. */
-static void finish_decoded(struct weir_worker *worker, const struct weir_handed *frame, int code, const char *reason)
+static void finish_decoded(struct weir_worker *worker, const struct weir_decode_job *frame, int code,
+                           const char *reason)
 {
     char text[WEIR_FAULT_TEXT] = "";
     const struct weir_image *image = &frame->image;
@@ -111,7 +112,7 @@ static void finish_decoded(struct weir_worker *worker, const struct weir_handed 
     weir_dedup_complete(worker, frame->slot, frame->at, image, code, text);
 }
 
-void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const struct weir_decoded *result)
+void weir_task_frame_decoded(void *user, const struct weir_decode_job *frame, const struct weir_decode_result *result)
 {
     struct weir_worker *worker = user;
     const struct weir_shared *shared = worker->shared;

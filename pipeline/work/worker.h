@@ -48,10 +48,10 @@ void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
  * sample. The last task of a sample records its spans; the last of the batch completes the slot. */
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task);
 
-struct weir_handed;
-struct weir_decoded;
+struct weir_decode_job;
+struct weir_decode_result;
 /* Implements weir_decode_client's complete, for a frame that a task submitted to the GPU. user: a worker context that
  * no other thread uses. The last arrival ends the task. */
-void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const struct weir_decoded *result);
+void weir_task_frame_decoded(void *user, const struct weir_decode_job *frame, const struct weir_decode_result *result);
 
 #endif

@@ -93,15 +93,15 @@ static void expect_repeats(const char *hashes, const char *expected)
     uint64_t values[32];
     int steps = (int)strlen(hashes);
     char text[256] = "";
-    struct weir_found_list list = {0};
+    struct weir_findings list = {0};
     for (int t = 0; t < steps; t++)
         values[t] = (uint64_t)(hashes[t] - '0');
-    cr_assert_eq(weir_found_repeats(&list, values, steps, 3), 0);
+    cr_assert_eq(weir_findings_repeats(&list, values, steps, 3), 0);
     for (int i = 0; i < list.n; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %d+%d", i ? ", " : "",
                  weir_finding_name(list.runs[i].kind), list.runs[i].t, list.runs[i].frames);
     cr_assert_str_eq(text, expected, "%s: %s", hashes, text);
-    weir_found_free(&list);
+    weir_findings_free(&list);
 }
 
 Test(verify, pictures_that_repeat)
