@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
-
 #if WEIR_HAVE_OPENJPEG
 #include <openjpeg.h>
+
+static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
 
 enum { SIZ_BYTES = 42, COMPONENT_BYTES = 3, SIDE_MAX = 65535, TILES_MAX = 4096, COMPONENTS_MAX = 4 };
 

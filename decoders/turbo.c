@@ -344,29 +344,19 @@ static void turbo_library(char *text, size_t size)
 #endif
 }
 
+#define TURBO(open_it)                                                                                                 \
+    .selectable = true, .kinds = WEIR_KIND(WEIR_FRAME_JPEG), .scales = true, .end = weir_jpeg_end, .open = open_it,    \
+    .close = turbo_close, .decode = turbo_decode, .probe = turbo_probe
+
 const struct weir_decoder_ops weir_decoder_turbo_original = {
     .name = "turbo-original",
     .summary = "JPEG on the CPU by libjpeg-turbo alone, for comparison",
-    .selectable = true,
-    .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
-    .scales = true,
-    .end = weir_jpeg_end,
-    .open = original_open,
-    .close = turbo_close,
-    .decode = turbo_decode,
-    .probe = turbo_probe,
+    TURBO(original_open),
 };
 
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
     .summary = "JPEG on the CPU by libjpeg-turbo, parts of it replaced by faster code",
-    .selectable = true,
-    .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
-    .scales = true,
-    .end = weir_jpeg_end,
     .library = turbo_library,
-    .open = turbo_open,
-    .close = turbo_close,
-    .decode = turbo_decode,
-    .probe = turbo_probe,
+    TURBO(turbo_open),
 };

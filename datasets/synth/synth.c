@@ -41,25 +41,24 @@ static const struct weir_synth_format *find_format(const char *name, struct weir
     return NULL;
 }
 
-static int in_range(const char *what, int value, int least, int most, struct weir_err *err)
-{
-    if (value >= least && value <= most)
-        return 0;
-    return weir_err_set(err, -EINVAL, "%s is %d; it must be %d to %d", what, value, least, most);
-}
-
 static int check_numbers(const struct weir_synth_config *config, struct weir_err *err)
 {
-    int rc = in_range("episodes", config->episodes, 1, COUNT_MAX, err);
-    if (rc == 0)
-        rc = in_range("steps", config->steps, 1, COUNT_MAX, err);
-    if (rc == 0)
-        rc = in_range("width", config->width, SIZE_MIN, SIZE_MAX_PIXELS, err);
-    if (rc == 0)
-        rc = in_range("height", config->height, SIZE_MIN, SIZE_MAX_PIXELS, err);
-    if (rc == 0)
-        rc = in_range("quality", config->quality, 1, 100, err);
-    return rc < 0 ? rc : in_range("threads", config->threads, 0, 1024, err);
+    const struct {
+        const char *what;
+        int value, min, max;
+    } numbers[] = {
+        {"episodes", config->episodes, 1, COUNT_MAX},
+        {"steps", config->steps, 1, COUNT_MAX},
+        {"width", config->width, SIZE_MIN, SIZE_MAX_PIXELS},
+        {"height", config->height, SIZE_MIN, SIZE_MAX_PIXELS},
+        {"quality", config->quality, 1, 100},
+        {"threads", config->threads, 0, 1024},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max)
+            return weir_err_set(err, -EINVAL, "%s is %d; it must be %d to %d", numbers[i].what, numbers[i].value,
+                                numbers[i].min, numbers[i].max);
+    return 0;
 }
 
 /* Removes the prefix and suffix that the format adds to names. */
