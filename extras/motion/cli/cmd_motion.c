@@ -30,7 +30,7 @@ static int run_with(const struct weir_command *command, struct motion_options *o
         weir_motion_print(stdout, options, &figures);
     if (rc > 0)
         fputs(recorded ? "weir motion: interrupted; these are the figures of the steps until then\n"
-                       : "weir motion: interrupted; there are no figures\n",
+                       : "weir motion: interrupted; no figures\n",
               stderr);
     weir_motion_figures_clear(&figures);
     return rc;
@@ -63,16 +63,14 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_motion = {
     .name = "motion",
-    .summary = "sample motion clips for thousands of environments, and say where the time goes",
+    .summary = "sample motion clips for thousands of environments and show where the time goes",
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_motion_opts,
     .n_opts = MOTION_OPTS,
     .examples = weir_motion_examples,
     .notes =
-        "A step is what a whole-body-tracking trainer does with its motion data: for each environment the state of "
-        "the\n"
-        "robot at a time in a clip, blended from two frames and turned into the frame of its root. Shapes, memory "
-        "and\n"
-        "stacks are recorded, and the report is the trainer's.\n",
+        "A step does what a whole-body-tracking trainer does with its motion data: for each environment it samples\n"
+        "the robot's state at a time in a clip, blended from two frames, in the frame of the root. Shapes, memory and\n"
+        "stacks are recorded, and the report has the trainer's format.\n",
     .run = run_motion,
 };

@@ -27,8 +27,8 @@ void weir_motion_print_head(FILE *out, const struct motion_options *o, const str
     if (o->advice != MOTION_ADVICE_NONE)
         fprintf(out, o->advice == MOTION_ADVICE_ALL ? " with %s advice" : " with advice %s", advice);
     fprintf(out, o->gpu < 0 ? " on the CPU" : " on GPU %d", o->gpu);
-    fprintf(out, "; %d step%s, of which %d %s recorded behind %d\n", o->num_steps, o->num_steps == 1 ? "" : "s",
-            o->active, o->active == 1 ? "is" : "are", o->warmup);
+    fprintf(out, "; %d step%s, %d of them recorded after %d\n", o->num_steps, o->num_steps == 1 ? "" : "s", o->active,
+            o->warmup);
 }
 
 static void print_ruler(FILE *out)

@@ -27,7 +27,7 @@ PY
 # ---- what users of the trainer type ----
 run 0 motion --task Isaac-Velocity-Rough-Unitree-G1-v0 "${small[@]}" --trace_path ./profiler_logs --headless
 err "Isaac-Velocity-Rough-Unitree-G1-v0: 64 environments, 8 clips of synthetic"
-err "29 dofs, 13 bodies; variant ops on the CPU; 6 steps, of which 2 are recorded behind 1"
+err "29 dofs, 13 bodies; variant ops on the CPU; 6 steps, 2 of them recorded after 1"
 one_line
 count '^=+$' 2
 count '^={80}$' 2
@@ -195,10 +195,10 @@ check "the steps until then are" grep -qE "^([0-9]+ steps|no step ran) without t
 check "the trace is named" grep -q "^trace: .*stopped/" out
 "$weir" motion --num_envs 64 --warmup 900000 --num_steps 1000000 --trace_path early >out 2>err &
 pid=$!
-until grep -q " are recorded behind 900000" err; do sleep 0.05; done
+until grep -q " recorded after 900000" err; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 check "Ctrl-C before anything is recorded is exit 130 (was $?)" [ $? -eq 130 ]
-err "weir motion: interrupted; there are no figures"
+err "weir motion: interrupted; no figures"
 check "no figures" [ ! -s out ]
 finish

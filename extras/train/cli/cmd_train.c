@@ -23,8 +23,7 @@ static void print_word(const char *word)
 /* Prints the command that trains ACT in PyTorch, with the same options. */
 static int print_act(const struct weir_command *command, int argc, char **argv)
 {
-    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the command with what you typed:\n",
-            command->name);
+    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the equivalent command:\n", command->name);
     fputs("python3 examples/imitate_episodes.py", stderr);
     for (int i = 1; i < argc; i++)
         print_word(argv[i]);
@@ -58,7 +57,7 @@ static int run_train(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_train = {
     .name = "train",
-    .summary = "train a small CNN policy on the data, and say where each step's time goes",
+    .summary = "train a small CNN policy and show where each step's time goes",
     .group = WEIR_GROUP_EXTRAS,
     .args = "[DATA]",
     .min_args = 0,
@@ -69,10 +68,8 @@ const struct weir_command weir_cmd_train = {
     .takes_config = true,
     .sets = weir_train_sets,
     .examples = weir_train_examples,
-    .notes = "The data is DATA, or --dataset-dir, or $WEIR_DATASETS/TASK_NAME. What ACT's imitate_episodes is called "
-             "with\n"
-             "is accepted as it is. Ctrl-C ends the training with the table so far and the last checkpoint (exit "
-             "status\n"
-             "130); a second one kills it.",
+    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. Arguments of ACT's imitate_episodes are\n"
+             "accepted. Ctrl-C prints the table so far, saves a checkpoint and ends with exit status 130; a second\n"
+             "one kills the program.",
     .run = run_train,
 };

@@ -57,8 +57,7 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
                                                                            facts.image_height[c], facts.image_width[c]};
     }
     if (config->n_cameras == 0)
-        return weir_err_set(err, -EINVAL,
-                            "the policy needs a colour camera, and none is loaded; check --cameras");
+        return weir_err_set(err, -EINVAL, "the policy needs a colour camera, and none is loaded; check --cameras");
     return 0;
 }
 
@@ -123,7 +122,7 @@ static int open_training(void *user, struct weir_loader *loader, struct weir_err
 
 static void print_depth(const struct weir_dataset *dataset)
 {
-    const char *before = "depth is not used: ";
+    const char *before = "depth cameras are ignored: ";
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
         if (!weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind))
             continue;
@@ -142,13 +141,13 @@ static void print_checkpoints(const struct train *t)
     snprintf(shown, sizeof shown, "%s", t->last);
     weir_text_printable(shown);
     if (!*t->last)
-        fputs("checkpoints: none; --ckpt-dir DIR keeps the policy\n", stderr);
+        fputs("checkpoints: none; use --ckpt-dir DIR to save the policy\n", stderr);
     else if (t->resumed)
-        fprintf(stderr, "checkpoints: goes on from %s, after %d epochs and %" PRIu64 " steps of the optimiser\n", shown,
-                t->now.epoch, done.steps);
+        fprintf(stderr, "checkpoints: resuming from %s, after %d epochs and %" PRIu64 " steps of the optimiser\n",
+                shown, t->now.epoch, done.steps);
     else
         fprintf(stderr, "checkpoints: %s%s\n", shown,
-                t->options->resume ? ", which is not there yet: the training begins at its beginning" : "");
+                t->options->resume ? "; no checkpoint yet, training starts from scratch" : "");
 }
 
 static void print_head(void *user)
@@ -160,7 +159,7 @@ static void print_head(void *user)
             weir_policy_engine(t->policy));
     weir_train_unused(o, unused, sizeof unused);
     if (*unused)
-        fprintf(stderr, "not used by CNN: %s\n", unused);
+        fprintf(stderr, "ignored by CNN: %s\n", unused);
     if (o->amp && !t->stream)
         fputs("--amp is ignored: the CPU computes in float32\n", stderr);
     print_depth(weir_loader_dataset(t->loader));

@@ -61,7 +61,7 @@ int weir_train_options_check(struct train_options *o, struct weir_err *err)
         return weir_err_set(err, -EINVAL, "--policy-class: there is no \"%.64s\"; there is CNN, and ACT in PyTorch",
                             o->policy_class);
     if (o->resume && !o->ckpt_dir)
-        return weir_err_set(err, -EINVAL, "--resume goes on from a checkpoint; add --ckpt-dir DIR");
+        return weir_err_set(err, -EINVAL, "--resume requires a checkpoint; add --ckpt-dir DIR");
     if (o->ckpt_dir && (!*o->ckpt_dir || strlen(o->ckpt_dir) > TRAIN_PATH / 2))
         return weir_err_set(err, -EINVAL, "--ckpt-dir is %s; give a folder", *o->ckpt_dir ? "too long" : "empty");
     if (weir_device_parse(o->run.loader.device, &o->gpu, err) < 0) {

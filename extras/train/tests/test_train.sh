@@ -45,7 +45,7 @@ count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backwa
 count '^  backward over forward: [0-9.]+ \(1 to 2 is usual\)' 1
 count '^  a longer run +for example  --num-epochs 10$' 1
 err "policy: CNN, "
-err "not used by CNN: --kl-weight"
+err "ignored by CNN: --kl-weight"
 err "checkpoints: $work/ckpt_profile/policy_last.safetensors"
 check "both checkpoints are there, and nothing else" [ "$(find "$work/ckpt_profile" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "policy_best.safetensors policy_last.safetensors " ]
 log "the log has the losses, the policy, and the shares of the step" '
@@ -69,10 +69,10 @@ assert max(v["data_offsets"][1] for v in header.values()) == len(data) - 8 - n
 PY
 WEIR_DATASETS=$work/sets run 0 train "${act[@]}" --amp --grad_accumulation 2 --temporal_agg
 err "--amp is ignored: the CPU computes in float32"
-err "not used by CNN: --kl-weight, --temporal-agg"
+err "ignored by CNN: --kl-weight, --temporal-agg"
 cp -r "$work/sets/astrobench_dual_arm" "$work/here"
 run 0 train --dataset_dir "$work/here" "${small[@]}"
-err "checkpoints: none; --ckpt-dir DIR keeps the policy"
+err "checkpoints: none; use --ckpt-dir DIR to save the policy"
 
 # ---- it learns ----
 synth many act-jpeg 24 12 32x32 --cameras top,wrist
@@ -129,7 +129,7 @@ err "wrist 16x24 (of 16x24+0+0)"
 run 0 train "$data" "${small[@]}" --image-size 16x16 --mean imagenet --std imagenet --cameras wrist
 err "cameras: wrist 16x16"
 run 0 train "$work/here" "${small[@]}" --cameras rgb_main,depth_main
-err "depth is not used: depth_main"
+err "depth cameras are ignored: depth_main"
 run 1 train "$work/here" "${small[@]}" --cameras depth_main
 err "the policy needs a colour camera"
 one_line
@@ -145,9 +145,9 @@ for accumulation in 1 4; do
     options=("${small[@]}" --lr 1e-3 --grad-accumulation "$accumulation")
     run 0 train "$data" "${options[@]}" --num-epochs 4 --ckpt-dir "$work/whole"
     run 0 train "$data" "${options[@]}" --num-epochs 2 --ckpt-dir "$work/parts" --resume
-    err "which is not there yet: the training begins at its beginning"
+    err "no checkpoint yet, training starts from scratch"
     run 0 train "$data" "${options[@]}" --num-epochs 4 --ckpt-dir "$work/parts" --resume
-    err "checkpoints: goes on from $work/parts/policy_last.safetensors"
+    err "checkpoints: resuming from $work/parts/policy_last.safetensors"
     same "accumulation $accumulation"
 done
 run 0 train "$data" "${options[@]}" --num-epochs 4 --ckpt-dir "$work/parts" --resume

@@ -47,7 +47,7 @@ PY
 # ---- going on ----
 run 0 train "$data" "${small[@]}" --device cuda --num-epochs 1 --ckpt-dir "$work/parts"
 run 0 train "$data" "${small[@]}" --device cuda --num-epochs 3 --ckpt-dir "$work/parts" --resume
-err "goes on from"
+err "resuming from"
 for file in policy_last policy_best; do
     check "$file of two parts is that of the whole" cmp "$work/gpu/$file.safetensors" "$work/parts/$file.safetensors"
 done
