@@ -243,17 +243,33 @@ static void read_call(const struct weir_gpu_records *records, const CUpti_Activi
     to->correlation = from->correlationId;
 }
 
+/* The members that records of kernels, copies and memsets have in common; their structs are of different types. */
+#define READ_WORK(from, to, what)                                                                                      \
+    do {                                                                                                               \
+        (to)->kind = (what);                                                                                           \
+        (to)->start_ns = (from)->start;                                                                                \
+        (to)->end_ns = (from)->end;                                                                                    \
+        (to)->correlation = (from)->correlationId;                                                                     \
+        (to)->device = (from)->deviceId;                                                                               \
+        (to)->context = (from)->contextId;                                                                             \
+        (to)->stream = (from)->streamId;                                                                               \
+        (to)->graph = (from)->graphId;                                                                                 \
+        (to)->graph_node = (uint32_t)(from)->graphNodeId;                                                              \
+    } while (0)
+#define READ_COPY(from, to)                                                                                            \
+    do {                                                                                                               \
+        READ_WORK(from, to, WEIR_GPU_RECORD_COPY);                                                                     \
+        (to)->bytes = (from)->bytes;                                                                                   \
+        (to)->copy_kind = copy_kind((from)->copyKind);                                                                 \
+        (to)->from_kind = memory_kind((from)->srcKind);                                                                \
+        (to)->to_kind = memory_kind((from)->dstKind);                                                                  \
+    } while (0)
+
 static void read_kernel(const CUpti_ActivityKernel10 *from, struct weir_gpu_record *to)
 {
     const struct weir_cupti_name *name = (const struct weir_cupti_name *)from->name;
-    to->kind = WEIR_GPU_RECORD_KERNEL;
-    to->start_ns = from->start;
-    to->end_ns = from->end;
+    READ_WORK(from, to, WEIR_GPU_RECORD_KERNEL);
     to->name = name->shown ? name->shown : name->text;
-    to->correlation = from->correlationId;
-    to->device = from->deviceId;
-    to->context = from->contextId;
-    to->stream = from->streamId;
     to->grid[0] = (uint32_t)from->gridX;
     to->grid[1] = (uint32_t)from->gridY;
     to->grid[2] = (uint32_t)from->gridZ;
@@ -263,59 +279,25 @@ static void read_kernel(const CUpti_ActivityKernel10 *from, struct weir_gpu_reco
     to->registers = from->registersPerThread;
     to->static_shared_bytes = (uint32_t)from->staticSharedMemory;
     to->dynamic_shared_bytes = (uint32_t)from->dynamicSharedMemory;
-    to->graph = from->graphId;
-    to->graph_node = (uint32_t)from->graphNodeId;
     to->occupancy = occupancy_of(from);
 }
 
 static void read_copy(const CUpti_ActivityMemcpy6 *from, struct weir_gpu_record *to)
 {
-    to->kind = WEIR_GPU_RECORD_COPY;
-    to->start_ns = from->start;
-    to->end_ns = from->end;
-    to->correlation = from->correlationId;
-    to->device = from->deviceId;
-    to->context = from->contextId;
-    to->stream = from->streamId;
-    to->bytes = from->bytes;
-    to->graph = from->graphId;
-    to->graph_node = (uint32_t)from->graphNodeId;
-    to->copy_kind = copy_kind(from->copyKind);
-    to->from_kind = memory_kind(from->srcKind);
-    to->to_kind = memory_kind(from->dstKind);
+    READ_COPY(from, to);
 }
 
 static void read_peer_copy(const CUpti_ActivityMemcpyPtoP4 *from, struct weir_gpu_record *to)
 {
-    to->kind = WEIR_GPU_RECORD_COPY;
-    to->start_ns = from->start;
-    to->end_ns = from->end;
-    to->correlation = from->correlationId;
-    to->device = from->deviceId;
-    to->context = from->contextId;
-    to->stream = from->streamId;
-    to->bytes = from->bytes;
-    to->graph = from->graphId;
-    to->graph_node = (uint32_t)from->graphNodeId;
-    to->copy_kind = copy_kind(from->copyKind);
-    to->from_kind = memory_kind(from->srcKind);
-    to->to_kind = memory_kind(from->dstKind);
+    READ_COPY(from, to);
     to->from_device = (int32_t)from->srcDeviceId;
     to->to_device = (int32_t)from->dstDeviceId;
 }
 
 static void read_memset(const CUpti_ActivityMemset4 *from, struct weir_gpu_record *to)
 {
-    to->kind = WEIR_GPU_RECORD_MEMSET;
-    to->start_ns = from->start;
-    to->end_ns = from->end;
-    to->correlation = from->correlationId;
-    to->device = from->deviceId;
-    to->context = from->contextId;
-    to->stream = from->streamId;
+    READ_WORK(from, to, WEIR_GPU_RECORD_MEMSET);
     to->bytes = from->bytes;
-    to->graph = from->graphId;
-    to->graph_node = (uint32_t)from->graphNodeId;
     to->to_kind = memory_kind(from->memoryKind);
 }
 

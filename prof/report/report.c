@@ -1,7 +1,7 @@
 #include "base/text.h"
 #include "prof/record/switches.h"
 #include "prof/report/machine.h"
-#include "prof/report/report_priv.h"
+#include "prof/report/report_fields.h"
 #include "weir/profiler.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 #include "prof/report/report_fields.h"
-#include "weir/profiler.h"
 
 #define PLAIN(key, member) WEIR_FIELD(S, key, member, 0)
 #define KNOWN(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)

@@ -1,7 +1,7 @@
 /* The lines of a report that show where the time of the workers and the consumer went. */
 #include "base/resources.h"
 #include "base/text.h"
-#include "prof/report/report_priv.h"
+#include "prof/report/report_fields.h"
 #include "weir/profiler.h"
 
 #include <errno.h>
