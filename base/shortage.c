@@ -49,3 +49,8 @@ const char *weir_write_advice(int code)
         return "start the program that reads this FIFO first";
     return "name a file in a folder that may be written";
 }
+
+int weir_no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}

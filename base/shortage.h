@@ -3,6 +3,8 @@
 #ifndef WEIR_BASE_SHORTAGE_H
 #define WEIR_BASE_SHORTAGE_H
 
+#include "weir/base.h"
+
 #include <stdbool.h>
 
 /* Whether the process ran out of memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN. The
@@ -20,5 +22,8 @@ const char *weir_open_advice(int code);
 
 /* Advice for a file that cannot be written; for other codes "name a file in a folder that may be written". */
 const char *weir_write_advice(int code);
+
+/* Sets "out of memory". Returns -ENOMEM. */
+int weir_no_memory(struct weir_err *err);
 
 #endif

@@ -258,7 +258,7 @@ static int open_copy(struct comparison *c, struct weir_err *err)
     int rc = weir_dataset_open(&c->copy, &config, err);
     if (rc == 0 &&
         (weir_fetch_files(c->plan->dataset, &c->source_files) < 0 || weir_fetch_files(c->copy, &c->copy_files) < 0))
-        rc = weir_err_set(err, -ENOMEM, "out of memory");
+        rc = weir_no_memory(err);
     return rc;
 }
 
@@ -292,7 +292,7 @@ static int compare_frames(struct comparison *c, int workers, struct weir_err *er
     int window = weir_units_window(&c->units, workers), opened = 0;
     c->comparers = calloc((size_t)workers, sizeof *c->comparers);
     c->losses = calloc((size_t)window, sizeof *c->losses);
-    rc = c->comparers && c->losses ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    rc = c->comparers && c->losses ? 0 : weir_no_memory(err);
     while (opened < workers && rc == 0)
         rc = open_comparer(c, &c->comparers[opened++], err);
     const struct weir_ordered run = {c->units.n, workers, window, work, deliver, tick, c};

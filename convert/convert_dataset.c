@@ -1,6 +1,7 @@
 #include "convert/convert_dataset.h"
 #include "base/hash.h"
 #include "base/resources.h"
+#include "base/shortage.h"
 #include "convert/compare.h"
 #include "convert/partial.h"
 #include "convert/units.h"
@@ -134,7 +135,7 @@ static int look_at_all(struct conversion *c, struct weir_err *err)
 {
     c->is_bad = calloc((size_t)c->plan.copy.n_episodes, sizeof *c->is_bad);
     if (!c->is_bad)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     c->doing = "looking";
     c->done = 0;
     c->total = weir_plan_frames(&c->plan);
@@ -177,7 +178,7 @@ static int keep_latest(struct latest *latest, const uint8_t *bytes, size_t lengt
         latest->capacity = latest->bytes ? length : 0;
     }
     if (!latest->bytes)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     memcpy(latest->bytes, bytes, length);
     latest->length = length;
     return 0;
@@ -306,7 +307,7 @@ static char *state_of(const struct weir_convert_plan *plan)
 static int begin_partial(struct conversion *c, struct weir_err *err)
 {
     char *state = state_of(&c->plan);
-    int rc = state ? weir_partial_begin(&c->partial, state, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = state ? weir_partial_begin(&c->partial, state, err) : weir_no_memory(err);
     free(state);
     return rc;
 }
@@ -332,7 +333,7 @@ static int open_transcoders(struct conversion *c, struct weir_err *err)
 {
     c->transcoders = calloc((size_t)c->workers, sizeof *c->transcoders);
     if (!c->transcoders || weir_fetch_files(c->plan.dataset, &c->files) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int rc = 0;
     for (int i = 0; i < c->workers && rc == 0; i++)
         rc = weir_transcoder_open(&c->transcoders[i], &c->plan, c->files, err);

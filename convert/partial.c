@@ -1,5 +1,6 @@
 #include "convert/partial.h"
 #include "base/files.h"
+#include "base/shortage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -187,7 +188,7 @@ int weir_partial_open(struct weir_partial *partial, const char *target, struct w
     *partial = (struct weir_partial){.target = target, .lock = -1};
     int rc = check_target(partial, err);
     if (rc == 0 && !make_paths(partial))
-        rc = weir_err_set(err, -ENOMEM, "out of memory");
+        rc = weir_no_memory(err);
     if (rc == 0)
         rc = lock_state(partial, err);
     if (rc == 0)

@@ -1,4 +1,5 @@
 #include "convert/plan.h"
+#include "base/shortage.h"
 #include "datasets/own_numbers.h"
 
 #include <errno.h>
@@ -202,7 +203,7 @@ int weir_plan_numbers(const struct weir_convert_plan *plan, int episode, bool ac
                (size_t)(actions ? plan->copy.action_dim : plan->copy.qpos_dim);
     *values = malloc(n * weir_number_bytes(to));
     if (!*values)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     bool same = from == to;
     if (same)
         memcpy(*values, read, n * weir_number_bytes(to));
@@ -227,7 +228,7 @@ static int plan_episodes(struct weir_convert_plan *plan, struct weir_err *err)
     plan->copy.n_episodes = sample > 0 && sample < n ? sample : n;
     plan->episodes = malloc((size_t)plan->copy.n_episodes * sizeof *plan->episodes);
     if (!plan->episodes)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (int e = 0; e < plan->copy.n_episodes; e++)
         plan->episodes[e] = e;
     return 0;

@@ -97,7 +97,7 @@ int weir_unit_slots_open(struct weir_unit_slot **slots, int n, const struct weir
     if (fine)
         return 0;
     weir_unit_slots_close(slots, n);
-    return weir_err_set(err, -ENOMEM, "out of memory");
+    return weir_no_memory(err);
 }
 
 void weir_unit_slots_close(struct weir_unit_slot **slots, int n)

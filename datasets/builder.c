@@ -1,7 +1,7 @@
 /* Collects and checks what a layout names in an episode. */
 #include "datasets/builder.h"
+#include "base/shortage.h"
 #include "base/text.h"
-#include "datasets/state_columns_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +10,6 @@
 
 enum { STEPS_MAX = 100 * 1000 * 1000, SIDE_MAX = 65500, SHAPE_TEXT = 256 };
 enum { IMAGE_SIDE_MIN = 8, FLOAT_SIDE_MIN = 32 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 bool weir_append_name(char **list, const char *name, const char *after)
 {
@@ -271,7 +266,7 @@ static int reserve_episodes(struct weir_episode_builder *builder, const char *ke
         e->maps = calloc(WEIR_CAMERAS_MAX, sizeof *e->maps);
     if (!e->names)
         e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
-    return e->maps && e->names ? 0 : no_memory(err);
+    return e->maps && e->names ? 0 : weir_no_memory(err);
 }
 
 static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, bool depth,
@@ -293,7 +288,7 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
     map.key = rc == 0 ? strdup(full) : NULL;
     if (!map.key) {
         weir_frame_map_close(&map);
-        return rc < 0 ? rc : no_memory(err);
+        return rc < 0 ? rc : weir_no_memory(err);
     }
     snprintf(e->names[e->n_maps], WEIR_NAME_MAX, "%s", name);
     weir_text_printable(e->names[e->n_maps]); /* for display; the key stays unchanged */
@@ -354,7 +349,7 @@ int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hin
         return 0;
     map->ends = malloc((size_t)n * sizeof *map->ends);
     if (!map->ends)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (uint64_t t = 0; t < n; t++)
         atomic_init(&map->ends[t].bytes, hints[t] <= map->row_bytes ? hints[t] : 0);
     return 0;

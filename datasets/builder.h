@@ -43,4 +43,15 @@ int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *e
 /* Adds the datasets of --qpos-keys, --action-keys and --image-keys, which replace the layout's. */
 int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err);
 
+/* ---- columns of state and actions ---- */
+
+/* Concatenates the rows of all parts, `steps` rows; free(*out). */
+int weir_columns_join(const struct weir_state_columns *columns, int steps, float **out, int *dim, struct weir_err *err);
+/* The same in the smallest type that holds the types of all parts; -ERANGE when a value does not fit. */
+int weir_columns_join_own(const struct weir_state_columns *columns, int steps, struct weir_own_numbers *own,
+                          struct weir_err *err);
+
+/* Appends to "a, b"; returns false without memory. */
+bool weir_append_name(char **list, const char *name, const char *after);
+
 #endif

@@ -1,6 +1,7 @@
 #include "weir/dataset.h"
 #include "base/files.h"
 #include "base/option.h"
+#include "base/shortage.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "datasets/builder.h"
@@ -43,7 +44,7 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
         return weir_err_set(err, -ENOENT, "%s (--on-error skip leaves it out)", left_out->paths[0]);
     for (int i = 0; i < left_out->n; i++)
         if (weir_leave_out(dataset, left_out->paths[i]) < 0)
-            return weir_err_set(err, -ENOMEM, "out of memory");
+            return weir_no_memory(err);
     return 0;
 }
 
@@ -89,7 +90,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
         dataset->library = (struct weir_opening){.root = dataset->root, .allow_external = config->allow_external};
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
     }
-    rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    rc = dataset && dataset->files ? 0 : weir_no_memory(err);
     if (rc == 0)
         rc = note_left_out(dataset, config, &left_out, err);
     if (rc == 0)

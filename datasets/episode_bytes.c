@@ -1,6 +1,6 @@
 /* Serialises episodes and parses them again. Every count is checked against the remaining bytes. */
 #include "datasets/episode_bytes.h"
-#include "datasets/episode_texts_priv.h"
+#include "datasets/index.h"
 #include "decoders/frame_kind.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
+#include "base/shortage.h"
 #include "base/text.h"
 #include "datasets/builder.h"
-#include "datasets/episode_texts_priv.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ int weir_episode_add_text(struct weir_episode *e, const char *key, const char *v
         return 0;
     char *texts = realloc(e->texts, taken + name + n + 1);
     if (!texts)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     memcpy(texts + taken, key, name);
     memcpy(texts + taken + name, value, n);
     texts[taken + name + n] = '\0';
@@ -94,7 +95,7 @@ int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, c
                             line) >= 0;
     free(line);
     if (!fine)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     free(episode->left_out);
     episode->left_out = all;
     return 0;

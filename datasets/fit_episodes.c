@@ -1,6 +1,7 @@
 /* Fits episodes together into one dataset: cameras, frame kinds, sizes and dimensions must agree with the first
  * episode. One that disagrees is an error, or is left out. */
 #include "base/grow.h"
+#include "base/shortage.h"
 #include "datasets/index.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
                             "%.300s; the folder holds several datasets: `weir info %.200s` lists them; give the folder "
                             "or the file of one",
                             why.text, config->path);
-    return weir_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+    return weir_leave_out(dataset, why.text) < 0 ? weir_no_memory(err) : 0;
 }
 
 static int reserve_episodes(struct weir_dataset *dataset, int more)
@@ -220,11 +221,11 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
         return weir_err_set(err, -EFBIG, "%s: more than a thousand million files of chunks; use fewer", f->file.path);
     dataset->n_parts = (int)parts;
     if (reserve_episodes(dataset, f->n_episodes) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int rc = 0;
     for (int i = 0; i < f->n_bad && rc == 0; i++)
         if (weir_leave_out(dataset, f->bad[i]) < 0)
-            rc = weir_err_set(err, -ENOMEM, "out of memory");
+            rc = weir_no_memory(err);
     int before = dataset->n_episodes;
     for (int i = 0; i < f->n_episodes && rc == 0; i++)
         rc = take_episode(dataset, config, file, &f->episodes[i], err);

@@ -15,11 +15,6 @@
 
 enum { HEADER_BYTES = 4096 };
 
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- files ---- */
 
 static int look_at(struct weir_dataset_file *file, const char *path, struct weir_err *err)
@@ -50,7 +45,7 @@ int weir_file_identify(struct weir_file_index *file, const char *path, struct we
 {
     char *copy = strdup(path);
     if (!copy)
-        return no_memory(err);
+        return weir_no_memory(err);
     int rc = look_at(&file->file, copy, err);
     if (rc < 0) {
         free(copy);
@@ -115,7 +110,7 @@ int weir_episode_describe(struct weir_store *store, struct weir_episode *episode
 {
     struct weir_episode_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
-        return no_memory(err);
+        return weir_no_memory(err);
     builder->store = store;
     builder->episode = episode;
     builder->config = config;
@@ -175,7 +170,7 @@ int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_co
 {
     if (!config->tolerant || r->n_wanted == 1 || weir_is_shortage(rc) || rc == -EINVAL)
         return weir_err_set(&r->err, rc, "%s", why->text);
-    return keep_bad(&r->file, why) < 0 ? no_memory(&r->err) : 0;
+    return keep_bad(&r->file, why) < 0 ? weir_no_memory(&r->err) : 0;
 }
 
 int weir_file_describe_episodes(struct weir_file_result *result, int n, const struct weir_dataset_config *config,
@@ -186,7 +181,7 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
     result->n_wanted = n;
     file->episodes = calloc((size_t)n + 1, sizeof *file->episodes);
     if (!file->episodes)
-        return no_memory(&result->err);
+        return weir_no_memory(&result->err);
     for (int i = 0; i < n && rc == 0; i++) {
         struct weir_episode *episode = &file->episodes[file->n_episodes];
         struct weir_err why = WEIR_ERR_NONE;

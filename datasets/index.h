@@ -94,7 +94,7 @@ struct weir_episode {
     char *left_out;               /* contents that are not loaded, one line each; may be NULL */
     int n_texts;
     size_t texts_bytes;
-    char *texts;  /* see episode_texts_priv.h; may be NULL */
+    char *texts;  /* see weir_texts_count; may be NULL */
     size_t bytes; /* memory taken */
     bool is_lent; /* texts and arrays belong to an index file */
 };
@@ -220,5 +220,11 @@ size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, ui
 
 /* Describes the storage in words: "contiguous", "deflate chunks of 5x32x32x2". */
 void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size);
+
+/* ---- texts, packed as "key\0value\0" one after the other ---- */
+
+/* Returns the number of texts in these bytes; -1 for malformed bytes: an odd number of strings, an empty key, or more
+ * texts than an episode may have. */
+int weir_texts_count(const char *texts, size_t bytes);
 
 #endif

@@ -1,4 +1,5 @@
 #include "datasets/json_object.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -24,6 +25,6 @@ int weir_json_object_parse(const char *text, size_t n, struct json_t **object, s
         return 0;
     json_decref(value);
     if (lacks)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     return weir_err_set(err, -EBADMSG, "not a JSON object (%s)", value ? "another JSON value" : why.text);
 }

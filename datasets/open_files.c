@@ -138,7 +138,7 @@ static int take(struct weir_dataset *dataset, struct opener *o, struct weir_file
     }
     if (!config->tolerant || weir_is_shortage(r->rc) || r->rc == -EINVAL)
         return weir_err_set(err, r->rc, "%s", r->err.text);
-    return weir_leave_out(dataset, r->err.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+    return weir_leave_out(dataset, r->err.text) < 0 ? weir_no_memory(err) : 0;
 }
 
 static int take_all(struct weir_dataset *dataset, struct opener *o, int threads, struct weir_err *err)
@@ -213,7 +213,7 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
     o.done = calloc((size_t)n, sizeof *o.done);
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.changed, NULL);
-    rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_no_memory(err);
     pthread_cond_destroy(&o.changed);
     pthread_mutex_destroy(&o.lock);
     free(o.results);

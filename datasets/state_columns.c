@@ -1,5 +1,6 @@
 /* State and actions: columns of one or several datasets. */
-#include "datasets/state_columns_priv.h"
+#include "base/shortage.h"
+#include "datasets/builder.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,11 +8,6 @@
 #include <string.h>
 
 enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* One NaN would make the mean NaN, and with it every normalised sample. */
 static int check_finite(const char *key, const struct weir_state_part *part, struct weir_err *err)
@@ -60,7 +56,7 @@ static int read_columns(const struct weir_episode_builder *builder, const char *
         part->own = read;
     else
         free(read);
-    return part->values ? 0 : no_memory(err);
+    return part->values ? 0 : weir_no_memory(err);
 }
 
 static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
@@ -87,7 +83,7 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
     part->dim = shape.rank == 1 ? 1 : (int)shape.dims[1];
     part->next_row = next_row;
     if (!weir_append_name(&columns->keys, full, next_row ? " (next row)" : ""))
-        return no_memory(err);
+        return weir_no_memory(err);
     return check_finite(full, part, err);
 }
 
@@ -143,7 +139,7 @@ int weir_columns_join(const struct weir_state_columns *columns, int steps, float
     *dim = dimensions(columns);
     *out = calloc((size_t)steps * (size_t)*dim, sizeof **out);
     if (!*out)
-        return no_memory(err);
+        return weir_no_memory(err);
     join_rows(columns, sources, steps, sizeof **out, *out);
     return 0;
 }
@@ -160,7 +156,7 @@ static const void *as_common(const struct weir_state_columns *columns, int i, en
         return own;
     *made = malloc(n * weir_number_bytes(type));
     if (!*made)
-        no_memory(err);
+        weir_no_memory(err);
     else if (!weir_numbers_convert(part->type, own, n, type, *made))
         weir_err_set(err, -ERANGE, "%s: %s beside other types becomes %s, which cannot hold all of its values",
                      columns->keys, weir_number_name(part->type), weir_number_name(type));
@@ -180,7 +176,7 @@ int weir_columns_join_own(const struct weir_state_columns *columns, int steps, s
         sources[i] = as_common(columns, i, own->type, &made[i], &why);
     size_t bytes = weir_number_bytes(own->type);
     if (why.code == 0 && !(own->values = calloc((size_t)steps * (size_t)dimensions(columns), bytes)))
-        no_memory(&why);
+        weir_no_memory(&why);
     if (why.code == 0)
         join_rows(columns, sources, steps, bytes, own->values);
     for (int i = 0; i < columns->n; i++)
@@ -220,5 +216,5 @@ int weir_store_read_floats(struct weir_store *store, const char *path, float **v
     if (*values)
         weir_numbers_convert(type, read, n, WEIR_F32, *values);
     free(read);
-    return *values ? 0 : no_memory(err);
+    return *values ? 0 : weir_no_memory(err);
 }

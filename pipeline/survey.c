@@ -10,11 +10,6 @@
 
 enum { KIND_MAX = WEIR_CAMERAS_MAX * (WEIR_NAME_MAX + 32) + 128 };
 
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- a file's kind ---- */
 
 static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct weir_err *err)
@@ -64,13 +59,13 @@ static int look_at(struct weir_survey *survey, const struct weir_dataset_config 
     if (weir_is_shortage(rc))
         return weir_err_set(err, rc, "%s", why.text);
     if (rc < 0)
-        return weir_path_list_add(&survey->bad, strdup(why.text)) < 0 ? no_memory(err) : 0;
+        return weir_path_list_add(&survey->bad, strdup(why.text)) < 0 ? weir_no_memory(err) : 0;
     rc = describe(dataset, kind, err);
     weir_dataset_close(&dataset);
     if (rc < 0)
         return rc;
     struct weir_survey_group *group = group_of(survey, kind);
-    return group && weir_path_list_add(&group->files, strdup(path)) == 0 ? 0 : no_memory(err);
+    return group && weir_path_list_add(&group->files, strdup(path)) == 0 ? 0 : weir_no_memory(err);
 }
 
 /* ---- folders of groups ---- */
@@ -127,7 +122,7 @@ int weir_survey_open(struct weir_survey *survey, const struct weir_dataset_confi
     }
     weir_path_list_free(&files);
     for (int i = 0; i < survey->n && rc == 0; i++)
-        rc = find_pattern(survey, &survey->groups[i]) < 0 ? no_memory(err) : 0;
+        rc = find_pattern(survey, &survey->groups[i]) < 0 ? weir_no_memory(err) : 0;
     if (rc < 0)
         weir_survey_close(survey);
     return rc;

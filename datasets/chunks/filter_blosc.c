@@ -1,5 +1,5 @@
 /* Blosc containers by libblosc, which includes the codecs (lz4, zstd, zlib, blosclz) and both shuffles. */
-#include "datasets/chunks/filter_blosc.h"
+#include "datasets/chunks/filters.h"
 
 #include <blosc.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "datasets/chunks/filter_floats.h"
+#include "datasets/chunks/filters.h"
 
 #include <endian.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "datasets/chunks/filter_zstd.h"
+#include "datasets/chunks/filters.h"
 
 #include <errno.h>
 #include <zstd.h>

@@ -1,7 +1,4 @@
 #include "datasets/chunks/filters.h"
-#include "datasets/chunks/filter_blosc.h"
-#include "datasets/chunks/filter_floats.h"
-#include "datasets/chunks/filter_zstd.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/inflate.h"
 

@@ -63,4 +63,38 @@ int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_fi
  * out_bytes. */
 long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_bytes);
 
+/* ---- Blosc 1 containers, by libblosc (filter_blosc.c): any thread, without locks ---- */
+
+/* Returns the unpacked size in *bytes, from a checked header; -EBADMSG for a malformed one. */
+int weir_blosc_bytes(const uint8_t *in, size_t n, size_t *bytes);
+/* Unpacks a container into out, which holds the size from weir_blosc_bytes. 0 or -EBADMSG. */
+int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes);
+
+/* Packs n bytes into out (n + 16 bytes) with zarr's defaults: lz4, level 5, shuffled by elements of so many bytes.
+ * Returns the packed size; 0 on failure. */
+size_t weir_blosc_pack(const uint8_t *in, size_t n, size_t element_bytes, uint8_t *out, size_t capacity);
+
+/* ---- Zstandard frames, by libzstd (filter_zstd.c) ---- */
+
+/* Per-thread state. */
+struct weir_zstd;
+struct weir_zstd *weir_zstd_open(void); /* NULL = out of memory */
+void weir_zstd_close(struct weir_zstd **zstd);
+
+/* Returns the declared size of the first frame in *bytes; SIZE_MAX when undeclared. -EBADMSG for another format. */
+int weir_zstd_bytes(const uint8_t *in, size_t n, size_t *bytes);
+/* Unpacks all frames. 0 with *made bytes in out; -ENOSPC when they exceed capacity; -EBADMSG. */
+int weir_zstd_unpack(struct weir_zstd *zstd, const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *made);
+
+/* ---- pixels stored as floats ---- */
+
+enum { WEIR_FLOATS_WIDTH = 15, WEIR_FLOATS_BIG_ENDIAN = 16, WEIR_FLOATS_TO_ONE = 32 /* white is 1, else 255 */ };
+
+/* Returns 2, 4 or 8; 0 for an unknown kind. */
+size_t weir_floats_width(uint32_t kind);
+/* Rounds to nearest, halves up; values outside the range become 0 or 255, NaN becomes 0. */
+void weir_floats_to_pixels(uint32_t kind, const uint8_t *in, size_t n, uint8_t *out);
+/* Returns one value. */
+double weir_float_at(uint32_t kind, const uint8_t *in);
+
 #endif

@@ -283,7 +283,7 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     weir_h5_watch_errors();
     struct weir_h5 *h5 = calloc(1, sizeof *h5);
     if (!h5)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     h5->file = H5I_INVALID_HID;
     int rc = open_file(h5, path, err);
     if (rc < 0)

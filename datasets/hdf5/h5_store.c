@@ -1,5 +1,6 @@
 /* HDF5 files as stores: the library describes how datasets are stored, and frames are located afterwards. */
-#include "datasets/hdf5/h5_store.h"
+#include "base/shortage.h"
+#include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index.h"
 #include "datasets/json_object.h"
 
@@ -49,7 +50,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     if (!s->descriptions)
         s->descriptions = calloc(WEIR_CAMERAS_MAX, sizeof *s->descriptions);
     if (!s->descriptions)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     struct weir_h5_description *description = &s->descriptions[s->n_descriptions];
     int rc = weir_h5_describe(s->h5, path, description, err);
     *found = description->shape;

@@ -1,6 +1,5 @@
 #include "datasets/hdf5/h5_write.h"
 
-#include "datasets/hdf5/chunk_guess_priv.h"
 #include "datasets/hdf5/h5_errors.h"
 
 #include <errno.h>

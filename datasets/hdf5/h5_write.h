@@ -74,4 +74,9 @@ int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *dat
  * error to return. */
 int weir_h5w_spooled(struct weir_h5w *file, int id, const struct weir_spool *spool, struct weir_err *err);
 
+/* ---- chunks ---- */
+
+/* dims: `rank` (at least 1) sizes, slowest first; 0 = unlimited. chunk gets `rank` sizes. */
+void weir_chunk_guess(const uint64_t *dims, int rank, size_t element_bytes, uint64_t *chunk);
+
 #endif

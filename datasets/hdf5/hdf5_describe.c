@@ -1,6 +1,6 @@
 /* Describes a file through the HDF5 library: its episodes, their state, and the storage of their frames. */
+#include "base/shortage.h"
 #include "datasets/hdf5/h5_errors.h"
-#include "datasets/hdf5/h5_store.h"
 #include "datasets/hdf5/hdf5_open.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static int describe_episode(void *user, int i, const struct weir_dataset_config 
     int rc = asprintf(&episode->root, "%s%s", d->groups ? "/data/" : "", d->groups ? d->groups[i] : "");
     if (rc < 0) {
         episode->root = NULL;
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     }
     rc = describe_opened(store, episode, config, err);
     if (rc == 0)
@@ -63,7 +63,7 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);
     if (!d->described->cameras)
-        return weir_err_set(&r->err, -ENOMEM, "out of memory");
+        return weir_no_memory(&r->err);
     return weir_file_describe_episodes(r, n, config, describe_episode, d);
 }
 

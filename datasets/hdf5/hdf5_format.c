@@ -108,7 +108,7 @@ static int locate_file(struct weir_file_result *r, const struct weir_hdf5_descri
 {
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
-        return weir_err_set(&r->err, -ENOMEM, "out of memory");
+        return weir_no_memory(&r->err);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when described */
     struct stat st = {0};
     struct weir_raw_file raw = {weir_raw_read, &fd, described->base, r->file.file.size_bytes};
@@ -133,7 +133,7 @@ static struct weir_hdf5_helper *helper_of(struct weir_opening *opening, struct w
         opening->kept = weir_hdf5_helper_open(opening->config, opening->root, opening->allow_external);
     opening->release = close_helper;
     if (!opening->kept)
-        weir_err_set(err, -ENOMEM, "out of memory");
+        weir_no_memory(err);
     return opening->kept;
 }
 

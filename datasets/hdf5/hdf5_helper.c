@@ -202,7 +202,7 @@ static int request_bytes(struct weir_hdf5_helper *helper, enum weir_helper_reque
     *bytes = malloc(*n + 1);
     if (!*bytes) {
         end_process(helper);
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     }
     if (weir_helper_receive(helper->fd, *bytes, *n, REPLY_TIMEOUT_S))
         return 0;
@@ -346,7 +346,7 @@ static int take_description(struct weir_hdf5_helper *helper, uint8_t *bytes, siz
     struct weir_bytes_reader c = {.at = bytes, .left = n};
     if (get_described(&c, path, result, described))
         return 0;
-    return c.no_memory ? weir_err_set(&result->err, -ENOMEM, "out of memory") : report_bad_reply(helper, &result->err);
+    return c.no_memory ? weir_no_memory(&result->err) : report_bad_reply(helper, &result->err);
 }
 
 static void request_description(struct weir_hdf5_helper *helper, const char *path, bool again,
@@ -372,7 +372,7 @@ static void request_description(struct weir_hdf5_helper *helper, const char *pat
     uint8_t *bytes = reply.bytes < REPLY_MAX_BYTES ? malloc(reply.bytes + 1) : NULL;
     if (!bytes) {
         end_process(helper);
-        result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
+        result->rc = weir_no_memory(&result->err);
     } else if (!weir_helper_receive(helper->fd, bytes, reply.bytes, REPLY_TIMEOUT_S)) {
         result->rc = report_no_reply(helper, path, &result->err);
     } else {

@@ -162,7 +162,7 @@ static int open_again(struct child *child, const struct weir_dataset_file *file,
     free(child->path);
     child->path = strdup(path);
     if (!child->path)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     child->file = *file;
     child->file.path = child->path;
     int rc = weir_h5_open(&child->h5, path, err);

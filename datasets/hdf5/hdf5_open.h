@@ -25,4 +25,17 @@ bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struc
 int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
                        const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
                        struct weir_err *err);
+
+/* ---- the file as a store ---- */
+
+struct weir_h5_store {
+    struct weir_store store;
+    struct weir_h5 *h5; /* borrowed; its paths start at the group of weir_h5_enter */
+    /* Of the arrays passed to rows(), in call order; owned by the caller after the layout is done. */
+    struct weir_h5_description *descriptions;
+    int n_descriptions;
+};
+
+extern const struct weir_store_ops weir_store_hdf5;
+
 #endif

@@ -1,7 +1,7 @@
 /* lookup3 by Bob Jenkins (public domain, burtleburtle.net/bob/c/lookup3.c), the checksum of HDF5's metadata: mixes
  * three words, twelve bytes at a time. */
 #include "datasets/chunks/heap.h"
-#include "datasets/hdf5/object_header_priv.h"
+#include "datasets/hdf5/chunk_walk_priv.h"
 
 static uint32_t rotate(uint32_t x, int by)
 {

@@ -1,5 +1,5 @@
 #include "datasets/chunks/heap.h"
-#include "datasets/hdf5/object_header_priv.h"
+#include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

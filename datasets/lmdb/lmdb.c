@@ -27,7 +27,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     struct weir_lmdb_store store = {{&weir_store_lmdb}, schema, &reading->found->episodes[i], reading->raw};
     *episode = (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = schema->is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "e%08u", store.episode->number) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int rc = weir_lmdb_episode_check(&store, err);
     if (rc == 0)
         rc = weir_episode_describe(&store.store, episode, config, err);
@@ -80,7 +80,7 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
                         "nothing keeps a writer from reusing pages that are read (no read transaction is held: %s); "
                         "do not write to the file meanwhile",
                         why) < 0
-                   ? weir_err_set(&result->err, -ENOMEM, "out of memory")
+                   ? weir_no_memory(&result->err)
                    : 0;
     file->release = weir_lmdb_hold_release;
     file->file.may_be_written = true;

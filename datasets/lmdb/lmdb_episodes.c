@@ -1,6 +1,7 @@
 /* Collects the episodes of a file from its keys, in ascending order: "dataset" first, then per episode its frames, step
  * by step, followed by "action", "episode" and "qpos". */
 #include "base/grow.h"
+#include "base/shortage.h"
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>
@@ -13,11 +14,6 @@ struct gathering {
     const struct weir_raw_file *file;
     bool has_schema;
 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* Refuses Python's pickle format, protocol 2 and later: loading it would execute code. */
 static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint64_t length, struct weir_err *err)
@@ -57,7 +53,7 @@ static int read_schema(struct gathering *g, const struct weir_lmdb_entry *entry,
         return rc;
     char *json = malloc((size_t)entry->length + 1);
     if (!json)
-        return no_memory(err);
+        return weir_no_memory(err);
     rc = g->file->read(g->file->user, entry->offset, json, (size_t)entry->length);
     rc = rc < 0 ? weir_err_set(err, rc, "key \"dataset\": %s", strerror(-rc))
                 : weir_lmdb_schema_parse(&g->episodes->schema, json, (size_t)entry->length, err);
@@ -126,7 +122,7 @@ static int visit(void *user, const struct weir_lmdb_entry *entry, struct weir_er
         return 0;
     bool is_new = all->n == 0 || all->episodes[all->n - 1].number != key.episode;
     if (is_new && add_episode(all, key.episode) < 0)
-        return no_memory(err);
+        return weir_no_memory(err);
     struct weir_lmdb_episode *episode = &all->episodes[all->n - 1];
     struct weir_frame_extent extent = {entry->offset, entry->length};
     if (key.kind == WEIR_LMDB_QPOS)
@@ -136,7 +132,7 @@ static int visit(void *user, const struct weir_lmdb_entry *entry, struct weir_er
     else if (key.kind == WEIR_LMDB_EPISODE)
         episode->json = extent;
     else if (add_frame(&all->schema, episode, &key, extent) < 0)
-        return no_memory(err);
+        return weir_no_memory(err);
     return 0;
 }
 
@@ -182,7 +178,7 @@ int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, 
         return weir_err_set(err, -EFBIG, "its key \"episode\" holds JSON of over %d bytes", WEIR_LMDB_JSON_MAX);
     char *json = malloc((size_t)at->length + 1);
     if (!json)
-        return no_memory(err);
+        return weir_no_memory(err);
     int rc = store->file->read(store->file->user, at->offset, json, (size_t)at->length);
     rc = rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc))
                 : weir_lmdb_episode_parse(steps, texts, json, (size_t)at->length, err);

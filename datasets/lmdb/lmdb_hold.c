@@ -1,6 +1,5 @@
 #include "datasets/lmdb/lmdb_hold.h"
 #include "datasets/helper/helper_spawner.h"
-#include "datasets/lmdb/lmdb_hold_priv.h"
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -24,4 +24,21 @@ void weir_lmdb_hold_release(void *hold);
  * liblmdb. */
 void weir_lmdb_hold_serve(int fd);
 
+/* ---- messages ---- */
+
+enum { WEIR_LMDB_PATH_MAX = 65536, WEIR_LMDB_RENEW = 'r', WEIR_LMDB_END = 'e' };
+
+struct weir_lmdb_request {
+    uint32_t path_bytes; /* including the final zero */
+    uint32_t mode;       /* of a new lock file */
+    bool is_file;        /* lock file is PATH-lock; else path is FOLDER/data.mdb, and it is FOLDER/lock.mdb */
+};
+
+struct weir_lmdb_reply {
+    int rc;         /* 0, an errno, or a negative code of liblmdb */
+    bool is_locked; /* the transaction is in the reader table */
+    uint64_t transaction;
+    char text[WEIR_LMDB_HOLD_WHY]; /* of rc */
+};
+
 #endif

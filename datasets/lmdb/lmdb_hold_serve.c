@@ -1,7 +1,7 @@
 /* The process that holds a read transaction through liblmdb, which opens the file and reads only its meta pages. */
 #include "base/files.h"
 #include "datasets/helper/helper_spawner.h"
-#include "datasets/lmdb/lmdb_hold_priv.h"
+#include "datasets/lmdb/lmdb_hold.h"
 
 #if WEIR_HAVE_LMDB
 #include <errno.h>

@@ -1,4 +1,5 @@
 #include "datasets/lmdb/lmdb_store.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ static int list(struct weir_store *opened, const char *group, char (**names)[64]
     *n = is_group(opened, group) ? store->schema->n_cameras : 0;
     *names = calloc((size_t)*n + 1, sizeof **names);
     if (!*names)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (int i = 0; i < *n; i++)
         memcpy((*names)[i], store->schema->cameras[i].name, WEIR_NAME_MAX);
     return 0;
@@ -116,7 +117,7 @@ static int read_numbers(struct weir_store *opened, const char *path, enum weir_n
     *type = numbers->type;
     *values = malloc((size_t)at->length);
     if (!*values)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     rc = store->file->read(store->file->user, at->offset, *values, (size_t)at->length);
     if (rc == 0)
         return 0;
@@ -145,7 +146,7 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = malloc((size_t)(frames->n + 1) * sizeof *map->extents);
     if (!map->extents)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     if (frames->n > 0)
         memcpy(map->extents, frames->extents, (size_t)frames->n * sizeof *map->extents);
     return 0;

@@ -1,5 +1,6 @@
 #include "datasets/lmdb/lmdb_tree.h"
 #include "base/files.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -278,7 +279,7 @@ int weir_lmdb_walk(const struct weir_lmdb_state *state, const struct weir_raw_fi
         return rc;
     struct walk *w = calloc(1, sizeof *w);
     if (!w)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     w->state = state;
     w->file = file;
     w->pages = file->size_bytes / state->page_bytes; /* free pages at the end may be missing */
@@ -286,7 +287,7 @@ int weir_lmdb_walk(const struct weir_lmdb_state *state, const struct weir_raw_fi
         w->pages = state->last_page + 1;
     w->used = calloc((size_t)(w->pages / 8 + 1), 1);
     w->buffer = malloc((size_t)state->depth * state->page_bytes);
-    rc = w->used && w->buffer ? walk_tree(w, visit, user, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    rc = w->used && w->buffer ? walk_tree(w, visit, user, err) : weir_no_memory(err);
     free(w->used);
     free(w->buffer);
     free(w);

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
-#include "datasets/packed/packed_index.h"
+#include "datasets/packed/packed_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,11 +20,6 @@ struct episode_store {
     const struct weir_packed_record *record;
     const uint8_t *bytes; /* of the record */
 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* ---- an episode as a store ---- */
 
@@ -74,7 +69,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     *n = 0;
     *names = calloc((size_t)s->header->n_cameras + 1, sizeof **names);
     if (!*names)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (int i = 0; i < s->header->n_cameras; i++)
         if (weir_frame_is_depth(s->header->cameras[i].kind) == depth)
             memcpy((*names)[(*n)++], s->header->cameras[i].name, sizeof **names);
@@ -138,7 +133,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     size_t bytes = (size_t)found->dims[0] * (size_t)found->dims[1] * found->type_bytes;
     *values = malloc(bytes);
     if (!*values)
-        return no_memory(err);
+        return weir_no_memory(err);
     memcpy(*values, s->bytes + (actions ? s->record->actions : s->record->qpos), bytes);
     return 0;
 }
@@ -153,7 +148,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)s->record->steps, sizeof *map->extents);
     if (!map->extents)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (int t = 0; t < s->record->steps; t++) {
         struct weir_packed_frame frame = weir_packed_frame_at(s->record, s->header, s->bytes, t, camera);
         map->extents[t] = (struct weir_frame_extent){frame.offset, frame.length};
@@ -171,8 +166,8 @@ static int texts(struct weir_store *store, struct weir_episode *episode, struct 
         if (!weir_packed_text_at(s->bytes, s->record->bytes, &at, &text))
             return weir_err_set(err, -EBADMSG, "its texts are invalid");
         char *key = strndup((const char *)text.key, text.key_bytes);
-        rc =
-            key ? weir_episode_add_text(episode, key, (const char *)text.value, text.value_bytes, err) : no_memory(err);
+        rc = key ? weir_episode_add_text(episode, key, (const char *)text.value, text.value_bytes, err)
+                 : weir_no_memory(err);
         free(key);
     }
     return rc;
@@ -203,7 +198,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     if (rc < 0)
         return rc;
     if (asprintf(&episode->root, "episode %d", i) < 0)
-        return no_memory(err);
+        return weir_no_memory(err);
     struct episode_store store = {{&packed_store}, &file->header, &record, file->record};
     rc = weir_episode_describe(&store.store, episode, config, err);
     return rc;
@@ -268,7 +263,7 @@ static int check(const struct weir_dataset_file *of, weir_damaged_fn *damaged, v
     if (rc < 0)
         return rc;
     uint8_t *buffer = malloc(CHECK_BUFFER);
-    rc = buffer ? 0 : no_memory(err);
+    rc = buffer ? 0 : weir_no_memory(err);
     for (uint32_t i = 0; i < file.header.n_episodes && rc == 0; i++)
         rc = check_episode(&file, i, buffer, damaged, user, err);
     free(buffer);

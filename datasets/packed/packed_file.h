@@ -97,4 +97,25 @@ void weir_packed_put64(uint8_t *bytes, uint64_t value);
 /* Returns the size of a raw frame; 0 for encoded frames. */
 uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
 
+/* ---- open files ---- */
+
+struct weir_packed_index {
+    int fd;
+    struct weir_packed_header header;
+    uint8_t *index;
+    uint8_t *record; /* bytes of the last record read */
+    uint64_t record_capacity;
+};
+
+/* file_bytes: current size of the file. Errors do not name the path. After an error the file is closed. */
+int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err);
+void weir_packed_close(struct weir_packed_index *file);
+
+/* Reads the record of episode i into file->record and checks it. */
+int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct weir_packed_record *record,
+                            struct weir_err *err);
+/* Reads any range of the file. */
+int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void *buffer, size_t n,
+                     struct weir_err *err);
+
 #endif

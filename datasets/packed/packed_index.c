@@ -1,6 +1,6 @@
-#include "datasets/packed/packed_index.h"
 #include "base/hash.h"
 #include "base/shortage.h"
+#include "datasets/packed/packed_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,11 +9,6 @@
 #include <unistd.h>
 
 enum { READ_AHEAD_RECORDS = 64, AHEAD_MAX = 8 << 20, INDEX_PIECE = 65536 /* entries */ };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void *buffer, size_t n,
                      struct weir_err *err)
@@ -88,7 +83,7 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
         piece = piece < n - first ? piece : n - first;
         uint8_t *more = realloc(file->index, ((size_t)first + piece) * WEIR_PACKED_INDEX_ENTRY);
         if (!more)
-            return no_memory(err);
+            return weir_no_memory(err);
         file->index = more;
         uint8_t *to = more + (size_t)first * WEIR_PACKED_INDEX_ENTRY;
         size_t bytes = (size_t)piece * WEIR_PACKED_INDEX_ENTRY;
@@ -131,7 +126,7 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
         file->record_capacity = file->record ? bytes : 0;
     }
     if (!file->record)
-        return no_memory(err);
+        return weir_no_memory(err);
     rc = weir_packed_read(file, offset, file->record, (size_t)bytes, err);
     rc = rc < 0 ? rc : weir_packed_get_record(record, &file->header, file->record, bytes, offset, err);
     if (rc == 0 && record->number != i)

@@ -2,6 +2,7 @@
  * end. The header, rewritten after each episode reaches the storage, records the progress. */
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/shortage.h"
 #include "datasets/packed/packed_file.h"
 #include "datasets/writer.h"
 
@@ -39,11 +40,6 @@ static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
                             ? "; free space, and run weir convert again: it resumes where it "
                               "stopped"
                             : "");
-}
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
 /* ---- the file ---- */
@@ -222,14 +218,14 @@ static int open_writer(void **writer, const struct weir_copy *copy, const char *
     *writer = NULL;
     *complete = 0;
     if (!w)
-        return no_memory(err);
+        return weir_no_memory(err);
     w->fd = -1;
     w->path = strdup(path);
     w->n_wanted = (uint32_t)copy->n_episodes;
     w->index = calloc((size_t)copy->n_episodes + 1, WEIR_PACKED_INDEX_ENTRY);
     w->buffer = malloc(BUFFER_BYTES);
     describe(&w->header, copy);
-    int rc = w->path && w->index && w->buffer ? open_file(w, complete, err) : no_memory(err);
+    int rc = w->path && w->index && w->buffer ? open_file(w, complete, err) : weir_no_memory(err);
     if (rc < 0)
         close_writer(&w);
     *writer = w;
@@ -270,7 +266,7 @@ static int begin(void *writer, const struct weir_copy_episode *episode, struct w
         return weir_err_set(err, -EFBIG, "%s: %s does not fit into a packed file", w->path, episode->name);
     free(w->record_bytes);
     w->record_bytes = calloc(1, (size_t)w->record.bytes);
-    return w->record_bytes ? 0 : no_memory(err);
+    return w->record_bytes ? 0 : weir_no_memory(err);
 }
 
 static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)

@@ -1,3 +1,4 @@
+#include "base/shortage.h"
 #include "datasets/synth/synth_priv.h"
 
 #include <errno.h>
@@ -137,7 +138,7 @@ int weir_synth_frames_open(struct weir_synth_frames **out, const struct weir_syn
         threads = most < 1 ? 1 : (int)most;
     struct weir_synth_frames *frames = calloc(1, sizeof *frames);
     if (!frames)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     frames->config = *config;
     frames->total = (int64_t)config->episodes * config->cameras * config->steps;
     frames->n_slots = 2 * threads + 1;

@@ -146,7 +146,7 @@ int weir_stated_read(struct weir_stated_features *stated, const char *beside, st
     char *path;
     *stated = (struct weir_stated_features){0};
     if (asprintf(&path, "%.*s" FEATURES_JSON, slash ? (int)(slash - beside + 1) : 0, beside) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 && errno != ENOENT ? -errno : 0;
     free(path);
     if (rc < 0)

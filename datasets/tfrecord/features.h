@@ -3,6 +3,7 @@
 #ifndef WEIR_DATASETS_TFRECORD_FEATURES_H
 #define WEIR_DATASETS_TFRECORD_FEATURES_H
 
+#include "datasets/store.h"
 #include "datasets/tfrecord/example.h"
 #include "weir/base.h"
 
@@ -28,5 +29,20 @@ int weir_stated_read(struct weir_stated_features *stated, const char *beside, st
 void weir_stated_free(struct weir_stated_features *stated);
 /* Returns NULL for unlisted features. */
 const struct weir_stated_feature *weir_stated_find(const struct weir_stated_features *stated, const char *name);
+
+/* ---- an episode as a store ---- */
+
+struct weir_rlds_store {
+    struct weir_store store;
+    struct weir_example example;
+    const struct weir_byte_source *source;
+    const struct weir_stated_features *stated;
+    uint64_t steps; /* weir_rlds_steps of the example */
+};
+
+extern const struct weir_store_ops weir_store_rlds;
+
+/* Returns the number of steps, by is_first or, without it, by the images. 0: neither exists. */
+uint64_t weir_rlds_steps(const struct weir_example *example);
 
 #endif

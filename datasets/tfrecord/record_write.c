@@ -1,6 +1,6 @@
 #include "base/files.h"
 #include "base/hash.h"
-#include "datasets/tfrecord/record_write_priv.h"
+#include "datasets/tfrecord/tfrecord_writer_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

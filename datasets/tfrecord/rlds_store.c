@@ -1,6 +1,7 @@
-#include "datasets/tfrecord/rlds_store.h"
+#include "base/shortage.h"
 #include "base/text.h"
 #include "datasets/index.h"
+#include "datasets/tfrecord/features.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     *n = 0;
     *names = calloc((size_t)s->example.n + 1, sizeof **names);
     if (!*names)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (int i = 0; i < s->example.n; i++) {
         const char *name = below(&s->example.features[i], group);
         size_t length = name ? strcspn(name, "/") : 0;
@@ -188,7 +189,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
         return weir_err_set(err, -EFBIG, "%s: numbers of over 1 GiB", path);
     *values = malloc((size_t)feature->n * weir_number_bytes(*type));
     if (!*values)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     rc = integers ? weir_feature_integers(feature, s->source, *values)
                   : weir_feature_floats(feature, s->source, *values);
     if (rc == 0)
@@ -208,7 +209,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)feature->n + 1, sizeof *map->extents);
     if (!map->extents)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (uint64_t t = 0; t < feature->n; t++) {
         if (feature->ranges[t].length > INT32_MAX)
             return weir_err_set(err, -EFBIG, "%s[%llu]: a frame of over 2 GiB", path, (unsigned long long)t);
@@ -266,7 +267,7 @@ static int texts(struct weir_store *store, struct weir_episode *episode, struct 
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     const struct weir_feature **sorted = calloc((size_t)s->example.n + 1, sizeof *sorted);
     if (!sorted)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (int i = 0; i < s->example.n; i++)
         sorted[i] = &s->example.features[i];
     qsort(sorted, (size_t)s->example.n, sizeof *sorted, by_feature_name);

@@ -4,8 +4,8 @@
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
+#include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/records.h"
-#include "datasets/tfrecord/rlds_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     const struct reading *reading = user;
     *episode = (struct weir_episode){.layout = &weir_layout_rlds, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "record %d", i) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     struct weir_rlds_store store = {
         .store = {&weir_store_rlds}, .source = &reading->source, .stated = &reading->stated};
     uint64_t at = reading->records.at[i];
@@ -99,7 +99,7 @@ static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged,
 {
     struct weir_records records = {0};
     uint8_t *buffer = malloc(WEIR_RECORD_BUFFER);
-    int fd = buffer ? open_file(file->path, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    int fd = buffer ? open_file(file->path, err) : weir_no_memory(err);
     struct weir_byte_source source = {weir_raw_read, &fd};
     int rc = fd < 0 ? fd : weir_records_find(&records, &source, file->size_bytes, err);
     if (rc == 0)

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "base/spool.h"
 #include "datasets/chunks/chunk_grid.h"
-#include "datasets/tfrecord/record_write_priv.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"
 

@@ -1,8 +1,9 @@
 /* Replay buffers of diffusion_policy and UMI in Zarr v2: all episodes one after the other in the arrays of data/, with
  * their ends in meta/episode_ends; a folder, or one zip archive. */
+#include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
-#include "datasets/zarr/zarr_store_priv.h"
+#include "datasets/zarr/zarr_arrays.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
     size_t count = (size_t)array->about.grid.dims[0];
     int64_t *numbers = malloc(count * sizeof *numbers), before = 0;
     if (!numbers)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     weir_numbers_convert(array->type, array->values, count, WEIR_I64, numbers);
     for (size_t i = 0; i < count; before = numbers[i++])
         if (numbers[i] <= before || numbers[i] > INT32_MAX) {
@@ -98,7 +99,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     *episode = (struct weir_episode){
         .layout = &weir_layout_diffusion_policy, .is_bgr = reading->zarr->is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "episode %d", i) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int rc = weir_episode_describe(&of.store, episode, config, err);
     if (rc == 0 && i == reading->n - 1)
         rc = leave_out_rest(reading->zarr, of.begin + of.steps, episode, err);

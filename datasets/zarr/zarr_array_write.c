@@ -1,5 +1,4 @@
 #include "base/files.h"
-#include "datasets/chunks/filter_blosc.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/zarr/zarr_array_write_priv.h"
 

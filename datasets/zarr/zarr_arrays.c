@@ -1,6 +1,7 @@
 #include "datasets/zarr/zarr_arrays.h"
 #include "base/grow.h"
-#include "datasets/chunks/filter_floats.h"
+#include "base/shortage.h"
+#include "datasets/chunks/filters.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -9,11 +10,6 @@
 #include <string.h>
 
 enum { NUMBERS_MAX = 1 << 30 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* ---- metadata ---- */
 
@@ -42,14 +38,14 @@ int weir_zarr_array(struct weir_zarr *zarr, const char *path, struct weir_zarr_a
             return 0;
         }
     if (!weir_grow(&zarr->arrays, (size_t)zarr->n, sizeof *zarr->arrays))
-        return no_memory(err);
+        return weir_no_memory(err);
     struct weir_zarr_array array = {0};
     int rc = read_about(zarr, path, &array.about, err);
     if (rc < 0)
         return rc;
     array.path = strdup(path);
     if (!array.path)
-        return no_memory(err);
+        return weir_no_memory(err);
     *found = &zarr->arrays[zarr->n++];
     **found = array;
     return 0;
@@ -99,7 +95,7 @@ static int unpack(struct weir_zarr *zarr, const struct weir_zarr_array *array, c
     uint8_t *more = realloc(*buffer, chunk->bytes ? chunk->bytes : 1);
     if (!more || (!zarr->unfilter && !(zarr->unfilter = weir_unfilter_open()))) {
         *buffer = more ? more : *buffer;
-        return no_memory(err);
+        return weir_no_memory(err);
     }
     *buffer = more;
     struct weir_err unread = WEIR_ERR_NONE;
@@ -186,9 +182,9 @@ int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, str
         return weir_err_set(err, -EFBIG, "%s: numbers of over 1 GiB, or of more than 4 dimensions", array->path);
     array->type = (enum weir_number_type)type_of(&array->about);
     array->values = calloc(1, (size_t)bytes + 1);
-    rc = array->values ? copy_numbers(zarr, array, &blocks, err) : no_memory(err);
+    rc = array->values ? copy_numbers(zarr, array, &blocks, err) : weir_no_memory(err);
     if (rc == 0 && make_native(array, (size_t)bytes / array->about.grid.element_bytes) < 0)
-        rc = no_memory(err);
+        rc = weir_no_memory(err);
     if (rc < 0) {
         free(array->values);
         array->values = NULL;

@@ -4,6 +4,7 @@
 
 #include "base/numbers.h"
 #include "datasets/index.h"
+#include "datasets/store.h"
 #include "datasets/zarr/zarr_files.h"
 
 struct weir_zarr_array {
@@ -39,5 +40,22 @@ void weir_zarr_arrays_close(struct weir_zarr *zarr);
 
 /* Makes blocks of its rows, without chunks; false for unsupported shapes. */
 bool weir_zarr_blocks(const struct weir_zarr_array *array, uint64_t rows, struct weir_blocks *blocks);
+
+/* ---- an episode ---- */
+
+/* Rows begin .. begin + steps - 1 of every array. */
+struct weir_zarr_episode {
+    struct weir_store store;
+    struct weir_zarr *zarr;
+    uint64_t begin, steps;
+    int number;
+};
+
+extern const struct weir_store_ops weir_store_zarr;
+
+/* Sets is_ours, and is_bgr as recorded in the store. */
+int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err);
+/* weir_store_ops.texts */
+int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
 
 #endif

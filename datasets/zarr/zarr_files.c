@@ -21,11 +21,6 @@ static bool is_folder(const struct weir_zarr_files *files)
     return files->parts != NULL;
 }
 
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
-
 static struct weir_part part_of(const struct stat *st)
 {
     return (struct weir_part){(uint64_t)st->st_size, st->st_dev, st->st_ino,
@@ -39,7 +34,7 @@ static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
     struct stat st;
     files->parts = calloc(1, sizeof *files->parts);
     if (!files->parts || asprintf(&files->parts->stand_in, "%s/.zgroup", files->path) < 0)
-        return no_memory(err);
+        return weir_no_memory(err);
     if (fstatat(files->fd, ".zgroup", &st, 0) == 0 && S_ISREG(st.st_mode)) {
         files->parts->looked = part_of(&st);
         return 0;
@@ -110,7 +105,7 @@ static int make_room(uint8_t **bytes, uint64_t length, size_t most, struct weir_
     if (length > most)
         return weir_err_set(err, -EFBIG, "%llu bytes are more than makes sense", (unsigned long long)length);
     *bytes = malloc((size_t)length + 1);
-    return *bytes ? 0 : no_memory(err);
+    return *bytes ? 0 : weir_no_memory(err);
 }
 
 static int read_in_zip(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
@@ -179,7 +174,7 @@ static int add_name(struct names *names, const char *group, const char *name, si
     if (names->n == NAMES_MAX)
         return weir_err_set(err, -EFBIG, "%s: more than %d arrays", group, NAMES_MAX);
     if (!weir_grow(&names->text, (size_t)names->n, sizeof *names->text))
-        return no_memory(err);
+        return weir_no_memory(err);
     memset(names->text[names->n], 0, sizeof *names->text);
     memcpy(names->text[names->n++], name, length);
     return 0;
@@ -238,7 +233,7 @@ int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**tex
     if (rc == 0 && names.n > 0)
         qsort(names.text, (size_t)names.n, sizeof *names.text, by_text);
     if (rc == 0 && !names.text && !(names.text = calloc(1, sizeof *names.text)))
-        rc = no_memory(err);
+        rc = weir_no_memory(err);
     if (rc < 0) {
         free(names.text);
         return rc;
@@ -377,7 +372,7 @@ int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const str
         return weir_err_set(err, -errno, "%s: %s", array, strerror(errno));
     int rc = check_count(files, fd, array, &folder, err);
     if (rc == 0 && !(*chunks = malloc(*n * sizeof **chunks)))
-        rc = no_memory(err);
+        rc = weir_no_memory(err);
     if (rc == 0)
         rc = is_folder(files) ? stat_chunks(files, fd, array, &folder, *chunks, first_part, err)
                               : find_members(files, array, &folder, *chunks, err);
@@ -439,7 +434,7 @@ static int check_member(struct weir_zarr_files *files, const struct weir_zip_mem
 int weir_zarr_check(struct weir_zarr_files *files, weir_damaged_fn *damaged, void *user, struct weir_err *err)
 {
     uint8_t *buffer = malloc(CHECK_BUFFER);
-    int rc = buffer ? 0 : no_memory(err);
+    int rc = buffer ? 0 : weir_no_memory(err);
     for (uint32_t i = 0; i < files->zip.n && rc == 0; i++) {
         struct weir_err why = WEIR_ERR_NONE;
         const struct weir_zip_member *member = &files->zip.members[i];

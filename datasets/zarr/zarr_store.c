@@ -1,7 +1,8 @@
 /* One episode of a Zarr store: rows of its arrays. */
-#include "datasets/chunks/filter_floats.h"
+#include "base/shortage.h"
+#include "datasets/chunks/filters.h"
 #include "datasets/index.h"
-#include "datasets/zarr/zarr_store_priv.h"
+#include "datasets/zarr/zarr_arrays.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,11 +12,6 @@
 /* How layouts see an array. Pixels appear as uint8 (steps, height, width, 3), encoded images as one element of bytes
  * per frame, numbers as rows of any rank. Other arrays with the shape of images appear unchanged. */
 enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED, LOOK_OTHER };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 static struct weir_image_shape image_of(const struct weir_zarray *about)
 {
@@ -147,7 +143,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     *type = array->type;
     *values = malloc((size_t)e->steps * row_bytes + 1);
     if (!*values)
-        return no_memory(err);
+        return weir_no_memory(err);
     memcpy(*values, (const uint8_t *)array->values + (size_t)e->begin * row_bytes, (size_t)e->steps * row_bytes);
     found->has_fill = has_fill(array, e->begin, e->steps);
     return 0;
@@ -179,7 +175,7 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)e->steps, sizeof *map->extents);
     if (!map->extents)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (uint64_t t = 0; t < e->steps; t++) {
         const struct weir_chunk *chunk = &array->chunks[e->begin + t];
         if (chunk->offset != WEIR_CHUNK_NONE)
@@ -213,8 +209,8 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
         fits = weir_blocks_init(blocks);
     }
     if (!fits) {
-        int rc =
-            !blocks ? no_memory(err) : weir_err_set(err, -EFBIG, "%s: chunks or frames of 1 GiB and more", array->path);
+        int rc = !blocks ? weir_no_memory(err)
+                         : weir_err_set(err, -EFBIG, "%s: chunks or frames of 1 GiB and more", array->path);
         free(blocks);
         return rc;
     }
@@ -225,7 +221,7 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
     blocks->chunks = malloc(blocks->n_chunks * sizeof *blocks->chunks);
     if (!blocks->chunks) {
         free(blocks);
-        return no_memory(err);
+        return weir_no_memory(err);
     }
     memcpy(blocks->chunks, array->chunks + first, blocks->n_chunks * sizeof *blocks->chunks);
     *out = blocks;
@@ -264,7 +260,7 @@ static int place_pixels(const struct weir_zarr_episode *e, const struct weir_zar
     map->part_rows = blocks->in_parts ? blocks->rows : 0;
     weir_blocks_close(blocks);
     map->blocks = NULL;
-    return map->extents ? 0 : no_memory(err);
+    return map->extents ? 0 : weir_no_memory(err);
 }
 
 static int rows(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,

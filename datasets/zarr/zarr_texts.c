@@ -1,7 +1,7 @@
 /* Metadata of Weir's own stores: .zattrs of the root, and of episodes/N. */
 #include "datasets/index.h"
 #include "datasets/json_object.h"
-#include "datasets/zarr/zarr_store_priv.h"
+#include "datasets/zarr/zarr_arrays.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,4 +1,5 @@
 #include "datasets/zarr/zip_index.h"
+#include "base/shortage.h"
 #include "datasets/chunks/heap.h"
 
 #include <errno.h>
@@ -245,7 +246,7 @@ static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw,
     if (directory->bytes > DIRECTORY_MAX || directory->entries > directory->bytes / ENTRY_BYTES)
         return damaged(err, "its directory cannot have as many members as it says");
     struct listing listing = {.zip = zip, .raw = raw, .directory = directory, .window = malloc(WINDOW_BYTES)};
-    int rc = listing.window ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = listing.window ? 0 : weir_no_memory(err);
     while (rc == 0 && zip->n < directory->entries)
         rc = add_entry(&listing, err);
     free(listing.window);

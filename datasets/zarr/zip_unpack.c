@@ -1,4 +1,5 @@
 #include "datasets/zarr/zip_unpack.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,12 +51,12 @@ int weir_zip_unpack_open(struct weir_zip_unpack **unpack, const struct weir_raw_
         return rc;
     struct weir_zip_unpack *u = calloc(1, sizeof *u);
     if (!u)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     *u = (struct weir_zip_unpack){.raw = raw, .member = member, .at = offset, .left = member->bytes};
     u->started = member->method == DEFLATE && inflateInit2(&u->stream, -MAX_WBITS) == Z_OK;
     if (member->method == DEFLATE && !u->started) {
         free(u);
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     }
     *unpack = u;
     return 0;
@@ -103,7 +104,7 @@ static int inflate_some(struct weir_zip_unpack *u, void *bytes, size_t n, size_t
         int state = rc == 0 ? inflate(&u->stream, Z_NO_FLUSH) : Z_OK;
         u->ended = state == Z_STREAM_END;
         if (state == Z_MEM_ERROR)
-            rc = weir_err_set(err, -ENOMEM, "out of memory");
+            rc = weir_no_memory(err);
         else if (state != Z_OK && state != Z_STREAM_END)
             rc = damaged(err, state == Z_BUF_ERROR ? "ends too early" : "is not a deflate stream");
     }

@@ -1,6 +1,6 @@
 /* The arithmetic below chunk indexes: sizes of grids, checksums. */
 #include "datasets/chunks/chunk_grid.h"
-#include "datasets/hdf5/object_header_priv.h"
+#include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* Our walk over HDF5's chunk indexes against the library's answers, for every kind of index. */
 #include "datasets/hdf5/chunk_index.h"
-#include "datasets/hdf5/object_header_priv.h"
+#include "datasets/hdf5/chunk_walk_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "datasets/hdf5/chunk_guess_priv.h"
+#include "datasets/hdf5/h5_write.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"

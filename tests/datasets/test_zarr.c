@@ -1,5 +1,5 @@
 /* Zarr v2 replay buffers: what is read of right ones, in folders and archives, and what is said of wrong ones. */
-#include "datasets/chunks/filter_floats.h"
+#include "datasets/chunks/filters.h"
 #include "datasets/zarr/zip_index.h"
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/loader_fixture.h"

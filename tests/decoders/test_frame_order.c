@@ -5,7 +5,6 @@
  *     build/release/tests/test_frame_order [FRAMES [SEED]]
  *
  * FRAMES (1,000) are decoded by each backend. Real frames come from $WEIR_DATA. */
-#include "datasets/chunks/filter_blosc.h"
 #include "datasets/chunks/filters.h"
 #include "tests/fixtures/codec_encode.h"
 #include "tests/fixtures/frame_pool.h"

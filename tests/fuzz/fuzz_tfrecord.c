@@ -2,8 +2,8 @@
  * episodes that come of them. Checksums of lengths are made right, so that what is behind them is reached. */
 #include "base/hash.h"
 #include "datasets/builder.h"
+#include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/records.h"
-#include "datasets/tfrecord/rlds_store.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
 static void mend_lengths(uint8_t *bytes, size_t n)

@@ -1,4 +1,5 @@
 /* HDF5 motion files: arrays at the root, or in one group per clip. */
+#include "base/shortage.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "extras/motion/clips/clips_priv.h"
 
@@ -76,7 +77,7 @@ static int keep_groups(struct file *file, struct weir_err *err)
 {
     file->groups = calloc(file->n_members + 1, sizeof *file->groups);
     if (!file->groups)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     for (size_t i = 0; i < file->n_members; i++)
         if (file->members[i].is_group)
             memcpy(file->groups[file->n_groups++], file->members[i].name, sizeof *file->groups);
@@ -88,10 +89,10 @@ int weir_motion_hdf5_open(struct weir_motion_source *source, const char *path, s
 {
     struct file *file = calloc(1, sizeof *file);
     if (!file)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+        return weir_no_memory(err);
     int rc = weir_file_identify(&file->index, path, err);
     if (rc == 0 && !(file->helper = weir_hdf5_helper_open(NULL, NULL, false)))
-        rc = weir_err_set(err, -ENOMEM, "out of memory");
+        rc = weir_no_memory(err);
     if (rc == 0)
         rc = list(file, "/", err);
     if (rc == 0)

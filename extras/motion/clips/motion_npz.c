@@ -41,7 +41,7 @@ static struct file *new_file(struct weir_err *err)
 {
     struct file *file = calloc(1, sizeof *file);
     if (!file)
-        weir_err_set(err, -ENOMEM, "out of memory");
+        weir_no_memory(err);
     else
         file->fd = -1;
     return file;

@@ -1,4 +1,5 @@
 /* Reads one clip of a motion file: finds its arrays and converts them. */
+#include "base/shortage.h"
 #include "base/text.h"
 #include "extras/motion/clips/clips_priv.h"
 
@@ -58,11 +59,6 @@ static const struct keys *find_keys(const struct weir_motion_source *source)
 bool weir_motion_part_is_there(const struct weir_motion_source *source)
 {
     return find_keys(source) != NULL;
-}
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
 /* ---- single numbers ---- */
@@ -177,7 +173,7 @@ static int choose_bodies(struct part *part, struct weir_err *err)
         return rc;
     part->key_bodies = malloc((WEIR_MOTION_PARTS_MAX + 1) * sizeof *part->key_bodies);
     if (!part->key_bodies)
-        return no_memory(err);
+        return weir_no_memory(err);
     if (part->options->key_bodies)
         return choose_listed(part, part->options->key_bodies, err);
     for (size_t i = 0; i < part->places.bodies; i++)
@@ -197,7 +193,7 @@ static int copy_names(const struct weir_file_array *names, const size_t *which, 
         return 0;
     *copy = calloc(n, sizeof **copy);
     if (!*copy)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (size_t i = 0; i < n; i++)
         memcpy((*copy)[i], names->texts[which ? which[i] : i], sizeof **copy);
     return 0;

@@ -1,16 +1,12 @@
 /* What an .npy array holds, as numbers and texts of this machine. */
-#include "datasets/chunks/filter_floats.h"
+#include "base/shortage.h"
+#include "datasets/chunks/filters.h"
 #include "extras/motion/clips/npz.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 /* ---- order ---- */
 
@@ -77,7 +73,7 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
         return weir_err_set(err, -EFBIG, "is larger than 1 GiB; is its shape right?");
     uint8_t *to = malloc((size_t)npy->items * wide + 1);
     if (!to)
-        return no_memory(err);
+        return weir_no_memory(err);
     array->values = to;
     start(&order, npy);
     if (!half && !npy->fortran && npy->big_endian == (BYTE_ORDER == BIG_ENDIAN)) { /* what there mostly is */
@@ -141,7 +137,7 @@ static int read_texts(const struct weir_npy *npy, const uint8_t *data, struct we
     struct order order;
     array->texts = calloc((size_t)npy->items + 1, sizeof *array->texts);
     if (!array->texts)
-        return no_memory(err);
+        return weir_no_memory(err);
     start(&order, npy);
     int rc = 0;
     for (uint64_t i = 0; i < npy->items && rc == 0; i++)

@@ -1,4 +1,5 @@
 #include "extras/motion/clips/npz.h"
+#include "base/shortage.h"
 
 #include "datasets/zarr/zip_unpack.h"
 
@@ -11,11 +12,6 @@ struct weir_npz {
     struct weir_zip zip;
     uint64_t *headers; /* of all members, in the order of the file */
 };
-
-static int no_memory(struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "out of memory");
-}
 
 static int by_offset(const void *a, const void *b)
 {
@@ -30,7 +26,7 @@ static int sort_headers(struct weir_npz *npz, struct weir_err *err)
                             npz->zip.repeated);
     npz->headers = malloc((npz->zip.n + 1) * sizeof *npz->headers);
     if (!npz->headers)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (uint32_t i = 0; i < npz->zip.n; i++)
         npz->headers[i] = npz->zip.members[i].header;
     npz->headers[npz->zip.n] = npz->zip.directory;
@@ -42,7 +38,7 @@ int weir_npz_open(struct weir_npz **out, const struct weir_raw_file *raw, struct
 {
     struct weir_npz *npz = *out = calloc(1, sizeof *npz);
     if (!npz)
-        return no_memory(err);
+        return weir_no_memory(err);
     npz->raw = raw;
     int rc = weir_zip_open(&npz->zip, raw, err);
     if (rc == 0)
@@ -100,7 +96,7 @@ static int read_header(struct weir_zip_unpack *unpack, const struct weir_zip_mem
         return n;
     uint8_t *header = malloc((size_t)n);
     if (!header)
-        return no_memory(err);
+        return weir_no_memory(err);
     for (size_t i = 0; i < sizeof prefix; i++)
         header[i] = prefix[i];
     rc = weir_zip_unpack_read(unpack, header + sizeof prefix, (size_t)n - sizeof prefix, err);
@@ -119,7 +115,7 @@ static int read_data(struct weir_zip_unpack *unpack, const struct weir_npy *npy,
     size_t n = (size_t)npy->data_bytes;
     uint8_t *data = malloc(n + 1);
     if (!data)
-        return no_memory(err);
+        return weir_no_memory(err);
     int rc = weir_zip_unpack_read(unpack, data, n, err);
     if (rc == 0)
         rc = weir_zip_unpack_end(unpack, err);
