@@ -67,7 +67,9 @@ SITUATIONS = [
     S("one-core", "decode", "jpegs", "--io pread --num-workers 1 --seconds 1", cores=1),
     # storage
     S("latency", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}),
-    S("latency-steal", "storage-latency", "large", f"{PREAD} --seconds 2", {"WEIR_SLOW_US": 2000}, steal=0.06, also=["host"]),
+    # decoding gains most where other processes leave few cores
+    S("latency-steal", {"storage-latency", "decode"}, "large", f"{PREAD} --seconds 2", {"WEIR_SLOW_US": 2000}, steal=0.06,
+      also=["host", "storage-latency"]),
     S("latency-crowded", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}, loops=1),
     S("decode-steal", "host", "jpegs", MEASURED, steal=0.4),
     S("latency-partly", STORAGE, "small", f"{MEASURED} --step-ms 5", {"WEIR_SLOW_US": 2000}),
