@@ -92,3 +92,14 @@ int weir_text_width(const char *text)
     }
     return width;
 }
+
+void weir_text_csv(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs("\",", out);
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Decodes the UTF-8 character at text, of length bytes. Returns its size, or 0 for invalid UTF-8 (overlong, surrogate,
  * beyond U+10FFFF, cut off) or length 0. */
@@ -18,5 +19,8 @@ void weir_text_printable(char *text);
 
 /* Terminal columns of the text (Chinese characters take two). */
 int weir_text_width(const char *text);
+
+/* Writes the text as a quoted cell of a CSV table, with the comma that ends it. */
+void weir_text_csv(FILE *out, const char *text);
 
 #endif

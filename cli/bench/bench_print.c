@@ -239,17 +239,6 @@ void bench_print(const struct bench_results *results, FILE *out)
 
 /* ---- CSV ---- */
 
-static void csv_text(const char *text, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputs("\",", out);
-}
-
 static void csv_number(double value, FILE *out)
 {
     if (value >= 0)
@@ -283,7 +272,7 @@ static void csv_row(const struct weir_grid *grid, const struct weir_candidate *c
                                  bound ? bound->name : "",
                                  candidate->why};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        csv_text(texts[i], out);
+        weir_text_csv(out, texts[i]);
     const double numbers[] = {images.n,
                               (double)grid->formats[candidate->format].bytes,
                               images.median,

@@ -1,4 +1,5 @@
 /* Clocks inside kernels as text, CSV and JSON. */
+#include "base/text.h"
 #include "weir/kernel_clock.h"
 
 #include <inttypes.h>
@@ -125,17 +126,6 @@ void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock)
 
 /* ---- CSV ---- */
 
-static void csv_text(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputs("\",", out);
-}
-
 /* 0 = unknown. */
 static void csv_ns(FILE *out, double ns)
 {
@@ -157,8 +147,8 @@ static void csv_rows(FILE *out, const struct weir_kernel_clock *clock, const cha
 {
     for (uint32_t i = 0; i < clock->n_stages; i++) {
         const struct weir_kernel_clock_stage *stage = &clock->stages[i];
-        csv_text(out, clock->name);
-        csv_text(out, stage->name);
+        weir_text_csv(out, clock->name);
+        weir_text_csv(out, stage->name);
         fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%.6f,", stage->laps,
                 stage->ticks, stage->last_ticks, mean((double)stage->ticks, stage->laps), stage->min_ticks,
                 stage->max_ticks, weir_kernel_clock_share(clock, i));
