@@ -444,7 +444,7 @@ Test(gpu_batches, multiprocessors_alone_promise_no_repetition)
         cr_assert_eq(run_to_the_end(&config, &err), 0, "%s", err.text);
         config.deterministic = true;
         cr_assert_eq(run_to_the_end(&config, &err), -EINVAL);
-        cr_assert_not_null(strstr(err.text, "take --decoder turbo"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "use --decoder turbo"), "%s", err.text);
     }
 }
 
