@@ -373,8 +373,6 @@ static void cpu_adamw(void *self, const struct weir_adamw *adamw, size_t numbers
 }
 
 const struct weir_compute_ops weir_compute_cpu = {
-    .name = "cpu",
-    .summary = "OpenBLAS, and threads of its own",
     .host_memory = true,
     .group_bytes = 16 << 20,
     .open = cpu_open,

@@ -61,8 +61,6 @@ struct weir_loss_scale {
 };
 
 struct weir_compute_ops {
-    const char *name, *summary;
-    const char *why_not; /* reason if not built in; the functions are NULL then */
     /* Memory is host memory, which the caller may read and write between calls. */
     bool host_memory;
     /* Target size of a group's activations: images pass through the encoder in groups of about so many bytes. */

@@ -49,6 +49,9 @@ int weir_parameters_allocate(struct weir_parameters *parameters);
 int weir_parameters_initialise(struct weir_parameters *parameters, uint64_t seed);
 void weir_parameters_release(struct weir_parameters *parameters);
 
+/* splitmix64 (Steele, Lea, Flood 2014): the same numbers on every machine. */
+uint64_t weir_next_random(uint64_t *state);
+
 /* ---- network.c ---- */
 
 enum { WEIR_LAYERS_MAX = 8 };

@@ -58,8 +58,7 @@ int weir_parameters_allocate(struct weir_parameters *parameters)
     return 0;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): integers, so the same on every machine. */
-static uint64_t next_random(uint64_t *state)
+uint64_t weir_next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -70,7 +69,7 @@ static uint64_t next_random(uint64_t *state)
 /* Returns a number from -1 (inclusive) to 1 (exclusive). */
 static double next_uniform(uint64_t *state)
 {
-    return (double)(next_random(state) >> 11) * 0x1p-52 - 1;
+    return (double)(weir_next_random(state) >> 11) * 0x1p-52 - 1;
 }
 
 int weir_parameters_initialise(struct weir_parameters *parameters, uint64_t seed)

@@ -111,8 +111,6 @@ static void cpu_advance(void *self, size_t n, float *times, float dt_s)
 }
 
 const struct weir_motion_ops weir_motion_cpu = {
-    .name = "cpu",
-    .summary = "threads of its own, vectors",
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

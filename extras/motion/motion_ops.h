@@ -140,7 +140,6 @@ struct weir_motion_device {
 };
 
 struct weir_motion_ops {
-    const char *name, *summary;
 
     /* 0, -ENOMEM, -EAGAIN (threads) or -ENODEV (no such GPU). */
     int (*open)(void **self, const struct weir_motion_device *device, struct weir_err *err);

@@ -83,8 +83,6 @@ int weir_motion_tables_open(struct weir_motion *motion, const struct weir_motion
 /* Allocates device memory and reports it to the profiler; NULL: out of memory. */
 void *weir_motion_take(struct weir_motion *motion, size_t bytes);
 void weir_motion_give(struct weir_motion *motion, struct weir_motion_memory *memory);
-/* The same, kept until close. */
-void *weir_motion_keep(struct weir_motion *motion, size_t bytes);
 /* Releases all kept memory. */
 void weir_motion_tables_close(struct weir_motion *motion);
 /* Computes the clip data per query, for advice.indices. clips: one per environment, in host memory. 0 or -ENOMEM. */

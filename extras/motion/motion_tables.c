@@ -52,7 +52,7 @@ void weir_motion_give(struct weir_motion *m, struct weir_motion_memory *memory)
     *memory = (struct weir_motion_memory){NULL, 0};
 }
 
-void *weir_motion_keep(struct weir_motion *m, size_t bytes)
+static void *keep(struct weir_motion *m, size_t bytes)
 {
     assert(m->n_kept < WEIR_MOTION_KEPT);
     void *address = weir_motion_take(m, bytes);
@@ -79,7 +79,7 @@ static void *keep_numbers(struct weir_motion *m, size_t n, size_t width, size_t 
     if (__builtin_mul_overflow(n, width, &numbers) || __builtin_add_overflow(numbers, WEIR_MOTION_SPARE, &numbers) ||
         __builtin_mul_overflow(numbers, size, &bytes))
         return NULL;
-    return weir_motion_keep(m, bytes);
+    return keep(m, bytes);
 }
 
 /* ---- clips ---- */

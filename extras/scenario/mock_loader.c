@@ -1,5 +1,6 @@
 #include "extras/scenario/mock_loader.h"
 #include "base/threads.h"
+#include "extras/common/network.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -81,22 +82,13 @@ uint64_t weir_cpu_units(uint64_t units)
 
 /* ---- items ---- */
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* Fills with numbers from 0 to 1. LANES generators (xorshift32, Marsaglia 2003) run in parallel, so that the
  * compiler vectorises them: an image must cost far less than a step. */
 static void fill_random(uint64_t seed, size_t numbers, float *to)
 {
     uint32_t lanes[LANES];
     for (int i = 0; i < LANES; i++)
-        lanes[i] = (uint32_t)next_random(&seed) | 1;
+        lanes[i] = (uint32_t)weir_next_random(&seed) | 1;
     for (size_t at = 0; at < numbers; at += LANES) {
         float block[LANES];
         for (int i = 0; i < LANES; i++) {
@@ -131,8 +123,8 @@ static void make_item(struct weir_mock_loader *loader, int64_t k)
     }
     WEIR_ZONE(loader->stage_cpu);
     weir_cpu_units(config->cpu_units);
-    fill_random(next_random(&seed), config->image_floats, images + (size_t)row * config->image_floats);
-    fill_random(next_random(&seed), config->target_floats, targets + (size_t)row * config->target_floats);
+    fill_random(weir_next_random(&seed), config->image_floats, images + (size_t)row * config->image_floats);
+    fill_random(weir_next_random(&seed), config->target_floats, targets + (size_t)row * config->target_floats);
 }
 
 /* Fisher-Yates. */
@@ -142,7 +134,7 @@ static void shuffle(struct weir_mock_loader *loader)
     for (int i = 0; i < loader->config.items; i++)
         loader->order[i] = i;
     for (int i = loader->config.items - 1; i > 0; i--) {
-        int j = (int)(next_random(&state) % (uint64_t)(i + 1)), item = loader->order[i];
+        int j = (int)(weir_next_random(&state) % (uint64_t)(i + 1)), item = loader->order[i];
         loader->order[i] = loader->order[j];
         loader->order[j] = item;
     }

@@ -421,8 +421,6 @@ static void cuda_adamw(void *user, const struct weir_adamw *adamw, size_t number
 }
 
 const struct weir_compute_ops weir_compute_cuda = {
-    .name = "cuda",
-    .summary = "cuBLAS, cuDNN where it is there, and kernels of its own",
     .group_bytes = SIZE_MAX,
     .open = cuda_open,
     .close = cuda_close,

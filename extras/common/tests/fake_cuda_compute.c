@@ -470,8 +470,6 @@ static void adamw(void *self, const struct weir_adamw *a, size_t numbers, weir_r
 }
 
 const struct weir_compute_ops weir_compute_fake = {
-    .name = "cuda",
-    .summary = "the stand-in",
     .group_bytes = SIZE_MAX,
     .open = fake_compute_open,
     .close = fake_compute_close,

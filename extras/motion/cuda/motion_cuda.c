@@ -304,8 +304,6 @@ static void motion_advance(void *user, size_t n, float *times, float dt_s)
 }
 
 const struct weir_motion_ops weir_motion_cuda = {
-    .name = "cuda",
-    .summary = "a GPU",
     .open = motion_open,
     .close = motion_close,
     .describe = motion_describe,

@@ -254,8 +254,6 @@ static void advance(void *self, size_t n, float *times, float dt_s)
 }
 
 const struct weir_motion_ops weir_motion_fake = {
-    .name = "cuda",
-    .summary = "the stand-in",
     .open = motion_open,
     .close = motion_close,
     .describe = describe,
