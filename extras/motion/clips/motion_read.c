@@ -1,4 +1,4 @@
-/* Motions from files and folders. */
+/* Reads motions from files and folders. */
 #include "extras/motion/clips/clips_priv.h"
 #include "weir/dataset.h"
 
@@ -33,7 +33,7 @@ static bool is_hdf5_name(const char *name)
 
 /* ---- one file ---- */
 
-/* Its name without folders and ending. */
+/* The file name without folders and extension. */
 static void stem_of(const char *path, char stem[WEIR_MOTION_NAME])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -47,7 +47,7 @@ static int read_groups(const struct reading *r, const struct weir_motion_source 
     const char *group;
     for (size_t i = 0;; i++) {
         int rc = source->ops->enter(source->file, i, &group, r->err);
-        if (rc < 0 || !group) /* without any group the whole file is asked, which says what there should be */
+        if (rc < 0 || !group) /* without groups the whole file is read, whose error lists the expected arrays */
             return rc < 0 || i > 0 ? rc : weir_motion_part_read(r->clips, source, stem, r->options, r->err);
         snprintf(name, sizeof name, "%s/%s", stem, group);
         rc = weir_motion_part_read(r->clips, source, name, r->options, r->err);
@@ -82,7 +82,7 @@ static int read_head(const char *path, uint8_t *head, size_t size, struct weir_e
     return rc;
 }
 
-/* By the file's first bytes; HDF5 also by its name, since its own may begin later, and NPZ for the error. */
+/* Decides by the first bytes; HDF5 also by name, as its signature may come later, and NPZ for the error. */
 static int open_source(struct weir_motion_source *source, const char *path, struct weir_err *err)
 {
     uint8_t head[8] = {0};
@@ -117,7 +117,7 @@ static int read_file(const struct reading *r, const char *path)
 
 /* ---- folders ---- */
 
-/* Digits by value, so that walk_10 follows walk_9. */
+/* Compares digits by value, so that walk_10 follows walk_9. */
 static int by_version(const void *a, const void *b)
 {
     return strverscmp(*(char *const *)a, *(char *const *)b);

@@ -1,4 +1,4 @@
-/* Motions made up: a body on a circle, of which everything is a sum of sines whose derivatives are known. */
+/* Synthetic motions: a body on a circle. All values are sums of sines with known derivatives. */
 #include "base/hash.h"
 #include "extras/motion/clips/clips_priv.h"
 
@@ -10,7 +10,7 @@ static const double two_pi = 6.28318530717958647692;
 static const double walk_m_s = 1.0, strides_s = 1.5, hip_m = 0.78;
 static const double bob_m = 0.02, pitch_rad = 0.06, roll_rad = 0.04;
 
-/* One clip: all rates are whole multiples of one turn a clip. */
+/* One clip. All rates are integer multiples of one turn per clip. */
 struct walk {
     uint64_t seed;
     double turn_rate, stride_rate; /* rad/s */
@@ -49,7 +49,7 @@ static void rotate(const double q[4], const double v[3], double out[3])
         out[i] = all[i + 1];
 }
 
-/* Turns about z by the walking direction, then about the new y by pitch, then about the newest x by roll. */
+/* Rotates about z by the walking direction, then about the new y by pitch, then about the new x by roll. */
 static void orient(struct root *root, const double angle[3], const double rate[3])
 {
     double about[3][4] = {{0}}, yaw_pitch[4], y[3], x[3];

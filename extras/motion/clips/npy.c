@@ -1,4 +1,4 @@
-/* The header of an .npy array. */
+/* Parses the header of an .npy array. */
 #include "base/files.h"
 #include "extras/motion/clips/npz.h"
 
@@ -40,7 +40,7 @@ static void skip_spaces(struct text *text)
         text->at++;
 }
 
-/* Takes this character, behind spaces. */
+/* Consumes this character after optional spaces. */
 static bool take(struct text *text, char wanted)
 {
     skip_spaces(text);
@@ -50,7 +50,7 @@ static bool take(struct text *text, char wanted)
     return true;
 }
 
-/* A string without escapes, in either kind of quotes; at most size - 1 characters. */
+/* Parses a string without escapes, in single or double quotes, of at most size - 1 characters. */
 static bool take_string(struct text *text, char *string, size_t size)
 {
     skip_spaces(text);
@@ -88,7 +88,7 @@ static bool take_number(struct text *text, uint64_t *number)
     return text->at > from;
 }
 
-/* (), (3,), (3, 4) or (3, 4,). */
+/* Parses (), (3,), (3, 4) or (3, 4,). */
 static int take_shape(struct text *text, struct weir_npy *npy, struct weir_err *err)
 {
     bool more = take(text, '(');
@@ -138,7 +138,7 @@ static int read_descr(const char *descr, struct weir_npy *npy, struct weir_err *
         return no_type(err, descr);
     npy->kind = kind;
     npy->item_bytes = (uint32_t)(kind == 'U' ? 4 * size : size);
-    npy->big_endian = order == '>' && !single; /* '=' is who wrote it: machines are little-endian */
+    npy->big_endian = order == '>' && !single; /* '=' is the writer's byte order; little-endian is assumed */
     return 0;
 }
 
@@ -146,7 +146,7 @@ static int read_descr(const char *descr, struct weir_npy *npy, struct weir_err *
 
 enum { DESCR = 1, ORDER = 2, SHAPE = 4 };
 
-/* One key with its value; which is the set of keys that were there before, and this one then. */
+/* Parses one key with its value; which is the set of keys so far, updated. */
 static int take_entry(struct text *text, struct weir_npy *npy, int *which, struct weir_err *err)
 {
     char key[DESCR_MAX], descr[DESCR_MAX];

@@ -1,4 +1,4 @@
-/* What an .npy array holds, as numbers and texts of this machine. */
+/* Converts the items of an .npy array to native numbers and texts. */
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "extras/motion/clips/npz.h"
@@ -10,7 +10,7 @@
 
 /* ---- order ---- */
 
-/* Where item i of C order lies in the file. */
+/* Position in the file of item i in C order. */
 struct order {
     const struct weir_npy *npy;
     uint64_t at[WEIR_FILE_ARRAY_RANK], stride[WEIR_FILE_ARRAY_RANK], item;
@@ -27,7 +27,7 @@ static void start(struct order *order, const struct weir_npy *npy)
     }
 }
 
-/* The place of an item, and on to the next. */
+/* Returns the position of the current item and advances. */
 static uint64_t next(struct order *order)
 {
     uint64_t item = order->item;
@@ -76,7 +76,7 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
         return weir_no_memory(err);
     array->values = to;
     start(&order, npy);
-    if (!half && !npy->fortran && npy->big_endian == (BYTE_ORDER == BIG_ENDIAN)) { /* what there mostly is */
+    if (!half && !npy->fortran && npy->big_endian == (BYTE_ORDER == BIG_ENDIAN)) { /* the common case */
         memcpy(to, data, (size_t)npy->data_bytes);
         return 0;
     }
@@ -93,7 +93,7 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
 
 /* ---- texts ---- */
 
-/* The UTF-8 of a character; how many bytes, 0 for what is none. */
+/* Encodes a character as UTF-8. Returns the bytes; 0 if it is invalid. */
 static size_t encode(uint32_t code, char bytes[4])
 {
     if (code >= 0x110000 || (code >= 0xd800 && code < 0xe000))
@@ -106,7 +106,7 @@ static size_t encode(uint32_t code, char bytes[4])
     return n;
 }
 
-/* Texts are filled up with zeros, and those at the end do not belong to them. */
+/* Texts are padded with zeros, which are not part of them. */
 static int read_text(const struct weir_npy *npy, const uint8_t *from, char text[WEIR_FILE_ARRAY_TEXT],
                      struct weir_err *err)
 {

@@ -10,7 +10,7 @@
 struct weir_npz {
     const struct weir_raw_file *raw;
     struct weir_zip zip;
-    uint64_t *headers; /* of all members, in the order of the file */
+    uint64_t *headers; /* offsets of all members, in file order */
 };
 
 static int by_offset(const void *a, const void *b)
@@ -70,7 +70,7 @@ bool weir_npz_has(const struct weir_npz *npz, const char *name)
     return find(npz, name) != NULL;
 }
 
-/* Where the data of a member begins; it ends before the next member, or the directory, does. */
+/* Finds the start of a member's data; it must end before the next member and the directory. */
 static int locate(const struct weir_npz *npz, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* Motion on a GPU: memory, the stream, errors and the table; the operators are in motion_kernels.cu, the pass in
- * motion_fused.cu. Calls are queued on one stream; what waits says so. */
+/* Motion on a GPU: memory, the stream, errors and the table. Operators are in motion_kernels.cu, the pass in
+ * motion_fused.cu. All calls are queued on one stream, unless noted. */
 #include "base/grow.h"
 #include "cuda/cuda_context.h"
 #include "extras/motion/cuda/motion_cuda_priv.h"
@@ -15,18 +15,18 @@ extern const struct weir_motion_ops weir_motion_cuda;
 
 enum { BLOCK_BYTES = 512, RESULT_BYTES = 64 };
 
-/* Memory that was released, to be given out again. */
+/* Released memory, kept for reuse. */
 struct kept {
     void *address;
-    size_t bytes; /* whole BLOCK_BYTES */
+    size_t bytes; /* a multiple of BLOCK_BYTES */
 };
 
 struct motion_cuda {
     cudaStream_t stream;
     bool own_stream;
-    void *context_before; /* what the thread had current */
+    void *context_before; /* the thread's previous context */
     char gpu[160];        /* "GPU 0 (NVIDIA H200)" */
-    struct weir_err err;  /* the first one; nothing more is queued after it */
+    struct weir_err err;  /* the first error; nothing is queued after it */
     int sms;
     struct weir_motion_plan plan;
     struct kept *kept;
@@ -36,7 +36,7 @@ struct motion_cuda {
 
 /* ---- errors ---- */
 
-/* Notes the first error. False: there is one, this or an earlier one. */
+/* Records the first error. Returns false after this or an earlier error. */
 static bool fine(struct motion_cuda *self, int error, const char *doing)
 {
     if (error != cudaSuccess && self->err.code >= 0)
@@ -67,7 +67,7 @@ static cudaError_t make_current(struct motion_cuda *self, int gpu)
     return cudaSuccess;
 }
 
-/* Those that were given out are lost to it: there are none at close. */
+/* Frees the kept blocks; at close none is in use. */
 static void free_kept(struct motion_cuda *self)
 {
     for (size_t i = 0; i < self->n_kept; i++) {
@@ -123,7 +123,7 @@ static int motion_open(void **out, const struct weir_motion_device *device, stru
         error = cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking);
     if (error != cudaSuccess) {
         rc = weir_cuda_failed(error, self->gpu, "making a stream", err);
-        self->own_stream = true; /* there is nothing to wait for */
+        self->own_stream = true; /* nothing to wait for */
         self->stream = NULL;
         motion_close(self);
         return rc;
@@ -165,8 +165,8 @@ static uint64_t motion_available_bytes(void *user)
     return free_bytes;
 }
 
-/* Blocks of just the size: those of a fetch are those of the one before. What is queued with a block later is behind
- * what was queued with it before, as there is one stream. */
+/* Returns a block of exactly this size: successive fetches need the same ones. With a single stream, later work with a
+ * block follows all earlier work with it. */
 static void *take_kept(struct motion_cuda *self, size_t bytes)
 {
     for (size_t i = self->n_kept; i-- > 0;)
@@ -252,7 +252,7 @@ static void motion_copy_out(void *user, void *to, const void *from, size_t bytes
 
 /* ---- what is computed ---- */
 
-/* Its numbers can be counted, and are where they are said to be. */
+/* Checks that the size does not overflow and that the layout is consistent. */
 static bool array_fits(const struct weir_motion_array *a)
 {
     size_t numbers;

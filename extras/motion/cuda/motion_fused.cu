@@ -1,11 +1,11 @@
-/* The variant fused on a GPU: all of a query in one pass, without temporaries in the GPU's memory.
+/* The variant fused on a GPU: one pass per query, without temporaries in global memory.
  *
- * A warp takes a tile of queries, 32, or 8 where there are too few to keep the GPU busy. First each lane has one query
- * to itself: where its frames are, and all of its root, which is the same amount of work for each. What is left,
- * blending long rows and turning bodies, is shared by all lanes, for a group of queries at a time: pieces of 16 bytes
- * of both rows are read by neighbouring lanes, blended, and kept in shared memory, from where they are stored by
- * neighbouring lanes again: the results of a group lie in succession, so that each store of a warp is 128 bytes in a
- * row, which none reads again here. Shared memory is the warp's own: warps never wait for each other. */
+ * A warp takes a tile of 32 queries, or 8 if there are too few to keep the GPU busy. First each lane handles one query:
+ * it finds the frames and computes the root, which is the same work for every lane. Then all lanes share the rest,
+ * blending long rows and rotating bodies, for a group of queries at a time: neighbouring lanes read pieces of 16 bytes
+ * of both rows, blend them into shared memory, and store them from there. The results of a group are contiguous, so
+ * each store of a warp covers 128 consecutive bytes, which are not read again here. Shared memory belongs to the warp:
+ * warps never wait for each other. */
 #include "extras/motion/cuda/motion_cuda_priv.h"
 #include "weir/kernel_clock.cuh"
 
@@ -16,12 +16,13 @@ namespace
 
 constexpr int LANES = 32, FEW = 8, WARPS_MAX = 4, BLOCKS_PER_SM = 6, AHEAD = 4;
 constexpr int PIECE = 4;              /* numbers of 16 bytes */
-constexpr int ROOT_PIECES = 4;        /* of a row: quaternion, position, velocities, and numbers of dofs behind them */
+constexpr int ROOT_PIECES = 4;        /* start of a row: quaternion, position, velocities; the dofs follow */
 constexpr int FIRST_PIECE = 3;        /* of those that have numbers of dofs and bodies */
-constexpr int GROUP_BYTES = 8192;     /* of rows that a warp holds, unless one row alone has more */
-constexpr int BLOCK_BYTES = 48 << 10; /* of shared memory that a block has without asking for more */
+constexpr int GROUP_BYTES = 8192;     /* rows held per warp, unless a single row is larger */
+constexpr int BLOCK_BYTES = 48 << 10; /* shared memory of a block without opting in to more */
 
-/* i / by, for i * by < 2^32: off by i * (magic * by - 2^32) / 2^32 < 1 before rounding down, in units of 1 / by. */
+/* i / by for i * by < 2^32: the error before rounding down is i * (magic * by - 2^32) / 2^32 < 1, in units of 1 / by.
+ */
 struct divider {
     uint32_t by, magic;
 
@@ -39,8 +40,8 @@ struct divider {
 struct job {
     size_t queries, tiles;
     int tile, group, steps, dofs, bodies;
-    int pieces;     /* of a row from FIRST_PIECE on that are read */
-    int row_pieces; /* from row to row */
+    int pieces;     /* pieces to read per row, from FIRST_PIECE on */
+    int row_pieces; /* distance between rows */
     divider by_pieces, by_dofs, by_bodies, by_body_numbers;
     const float4 *frames;
     const int4 *spans; /* weir_motion_span */
@@ -50,7 +51,7 @@ struct job {
 };
 static_assert(sizeof(weir_motion_span) == sizeof(int4), "a span is read at once");
 
-/* What a warp keeps of its tile. Three numbers of each query lie in succession, as results do. */
+/* Per-tile data of a warp. Three numbers per query are contiguous, as in results. */
 struct tile_space {
     float4 quat[LANES]; /* w x y z */
     float pos[3 * LANES], vel[3 * LANES], ang_vel[3 * LANES], vel_b[3 * LANES], ang_vel_b[3 * LANES];
@@ -92,7 +93,7 @@ __device__ __forceinline__ float4 blended(float4 a, float4 b, float t)
     return make_float4(blended(a.x, b.x, t), blended(a.y, b.y, t), blended(a.z, b.z, t), blended(a.w, b.w, t));
 }
 
-/* v as the frame of the quaternion (w in x) has it. */
+/* Rotates v into the frame of the quaternion (w in x). */
 __device__ __forceinline__ vec3 turn_back(float4 quat, vec3 v)
 {
     vec3 axis{quat.y, quat.z, quat.w}, t = cross(axis, v);
@@ -212,7 +213,7 @@ __device__ __forceinline__ void turn_bodies(const job &job, const tile_space *ti
 
 /* ---- store_buffers ---- */
 
-/* n numbers, from shared memory; both are aligned to 16 bytes. */
+/* Stores n numbers from shared memory; both are aligned to 16 bytes. */
 __device__ __forceinline__ void store_whole(float *to, const float *from, int n, int lane)
 {
     int fours = n / 4;
@@ -232,7 +233,7 @@ __device__ __forceinline__ void store_root(const job &job, const tile_space *til
     store_whole(job.results[5] + query * 3, tile->ang_vel_b, n * 3, lane);
 }
 
-/* A part of the rows of n queries. */
+/* Stores one part of the rows of n queries. */
 __device__ __forceinline__ void store_part(const job &job, float *to, const divider &width, const float *rows, int n,
                                            int lane)
 {
@@ -249,7 +250,7 @@ template <class CLOCK>
 __device__ __forceinline__ void do_group(const job &job, const tile_space *tile, size_t query, int first, int n,
                                          int lane, float4 *space, CLOCK &clock)
 {
-    /* Numbers of a row from that of the first dof on. */
+    /* Rows in shared memory, from the first dof on. */
     float *rows = reinterpret_cast<float *>(space) + (13 - PIECE * FIRST_PIECE);
     blend_rows(job, tile, first, n, lane, space, clock);
     __syncwarp();
@@ -285,7 +286,7 @@ template <class CLOCK> __device__ __forceinline__ void do_tiles(const job &job, 
         clock.warp_lap(WEIR_MOTION_STORE_BUFFERS);
         for (int first = 0; first < n; first += job.group)
             do_group(job, tile, query + first, first, min(job.group, n - first), lane, rows, clock);
-        __syncwarp(); /* the next tile takes its place */
+        __syncwarp(); /* the next tile reuses it */
     }
     clock.store();
 }
@@ -308,7 +309,7 @@ int pieces_of(int dofs, int bodies)
     return (13 + 2 * dofs + 3 * bodies + PIECE - 1) / PIECE - FIRST_PIECE;
 }
 
-/* Blocks that an SM runs at once, 1 at least; more shared memory than all kernels have is asked for. */
+/* Returns the resident blocks per SM, at least 1; opts in to more shared memory if needed. */
 template <class KERNEL> cudaError_t blocks_of_sm(int *blocks, KERNEL kernel, int warps, int bytes)
 {
     cudaFuncAttributes attributes;

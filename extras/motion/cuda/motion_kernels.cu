@@ -1,5 +1,5 @@
-/* The operators of motion on a GPU, a kernel each, as an eager framework launches them; and the kernel that advances
- * times. Each thread computes a number, or where it says so a row, and goes on in steps of the grid. */
+/* The operators of motion on a GPU, one kernel each, as an eager framework launches them, and the kernel that advances
+ * times. A thread computes one number, or one row where noted, with a grid stride. */
 #include "extras/motion/cuda/motion_cuda_priv.h"
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@ namespace
 {
 
 constexpr int threads = 256;
-constexpr int most_blocks = 4096; /* kernels go on in steps of the grid */
+constexpr int most_blocks = 4096; /* kernels use grid-stride loops */
 
 int blocks_for(size_t n)
 {
@@ -28,25 +28,25 @@ __device__ size_t step()
 
 /* ---- arrays ---- */
 
-/* A weir_motion_array, of which number i of all is i of the data, where flat. */
+/* A weir_motion_array; if flat, element i is data[i]. */
 struct operand {
     void *data;
     size_t stride, repeat;
-    bool flat, one; /* one: a number for all of a row */
+    bool flat, one; /* one: one number per row */
 };
 
 struct job {
-    size_t n, columns; /* of the result: all numbers, and those of a row */
-    bool flat;         /* all operands are */
+    size_t n, columns; /* elements of the result, and per row */
+    bool flat;         /* all operands are flat */
     operand r, x, y, z;
 };
 
-/* Number i of all, which is number column of a row. */
+/* Element i, in this column of its row. */
 struct place {
     size_t i, row, column;
 };
 
-/* By 32 bits where that does, which is several times as fast. */
+/* Uses 32-bit division where possible, which is several times faster. */
 __device__ __forceinline__ size_t quotient(size_t a, size_t b)
 {
     if (((a | b) >> 32) == 0)
@@ -102,7 +102,7 @@ template <typename X, typename F> __global__ void each3(const job job, F f)
     }
 }
 
-/* Rounded each by itself: none becomes an fma with another kernel's. */
+/* Rounds each operation separately, without contraction to fma. */
 struct copying {
     template <typename T> __device__ T operator()(T a) const
     {
@@ -243,7 +243,7 @@ __global__ void arange(size_t n, int64_t *r)
         r[i] = static_cast<int64_t>(i);
 }
 
-/* A number each. */
+/* One number per thread. */
 template <typename T> __global__ void gather(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -253,7 +253,7 @@ template <typename T> __global__ void gather(const job job)
     }
 }
 
-/* A number each. */
+/* One number per thread. */
 template <typename T> __global__ void scatter(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -263,7 +263,7 @@ template <typename T> __global__ void scatter(const job job)
     }
 }
 
-/* A row each. */
+/* One row per thread. */
 __global__ void sum(size_t rows, int columns, const operand x, const operand r)
 {
     for (size_t i = first(); i < rows; i += step()) {
@@ -275,7 +275,7 @@ __global__ void sum(size_t rows, int columns, const operand x, const operand r)
     }
 }
 
-/* A row each. */
+/* One row per thread. */
 __global__ void cross(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -287,7 +287,7 @@ __global__ void cross(const job job)
     }
 }
 
-/* A number each; rows of x and y have so many. */
+/* One number per thread; rows of x and y have this many. */
 __global__ void concatenate(const job job, size_t of_x, size_t of_y)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -299,7 +299,7 @@ __global__ void concatenate(const job job, size_t of_x, size_t of_y)
     }
 }
 
-/* A row each. */
+/* One row per thread. */
 __global__ void fast_slerp(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -329,7 +329,7 @@ operand operand_of(const weir_motion_array &a, size_t columns)
     return operand{a.data, a.stride, static_cast<size_t>(a.repeat), flat, own != columns};
 }
 
-/* Of so many rows, which have the columns of the result. */
+/* Makes a job for these rows, with the columns of the result. */
 job job_of(const weir_motion_operator *o, size_t rows)
 {
     size_t columns = static_cast<size_t>(o->r.columns);
@@ -368,7 +368,7 @@ template <typename X, typename F> int run3(const weir_motion_operator *o, F f, c
     return cudaGetLastError();
 }
 
-/* A job whose threads have rows. */
+/* Makes a job with one row per thread. */
 int run_rows(const weir_motion_operator *o, void (*kernel)(const job), cudaStream_t stream)
 {
     job job = job_of(o, o->r.rows);
@@ -382,7 +382,7 @@ int run_indexed(const weir_motion_operator *o, bool put, cudaStream_t stream)
     if (!o->y.data || o->y.type != WEIR_MOTION_I64 || o->r.type != o->x.type || o->r.columns != o->x.columns)
         return cudaErrorInvalidValue;
     job job = job_of(o, put ? o->x.rows : o->r.rows);
-    job.flat = false; /* rows have their numbers from elsewhere */
+    job.flat = false; /* rows get their numbers from elsewhere */
     void (*kernel)(const struct job) = nullptr;
     if (o->x.type == WEIR_MOTION_I64)
         kernel = put ? scatter<int64_t> : gather<int64_t>;
@@ -411,7 +411,7 @@ int run_sum(const weir_motion_operator *o, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-/* Types of the result, the first operand, and the second one or the scalar in its place. */
+/* Types of the result, the first operand, and the second operand or scalar. */
 constexpr int types(weir_motion_type r, weir_motion_type x, weir_motion_type y)
 {
     return r * 9 + x * 3 + y;

@@ -1,4 +1,4 @@
-/* weir._weir._Motion, a library of motion clips that is sampled: the C side of weir.MotionLibrary. */
+/* weir._weir._Motion, a library of motion clips: the C side of weir.MotionLibrary. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion.h"
 #include "pipeline/gpu/gpu.h"
@@ -12,7 +12,7 @@
 
 enum { BLOCKS = 4, LINE_BYTES = 64 };
 
-/* Memory of one call's results, used again when no array shows it any more. */
+/* Memory for one call's results, reused when no array refers to it. */
 struct block {
     struct weir_lent *lent; /* NULL: none */
     char *memory;
@@ -22,11 +22,11 @@ struct block {
 struct motion_object {
     PyObject_HEAD struct weir_motion *motion;
     struct weir_device *device; /* NULL: the CPU */
-    PyObject *from_dlpack;      /* of torch; NULL: weir.Array */
+    PyObject *from_dlpack;      /* torch's from_dlpack; NULL: weir.Array */
     int fork_depth;
-    pthread_mutex_t lock; /* one call at a time uses motion and blocks */
+    pthread_mutex_t lock; /* serialises calls, which use motion and blocks */
     struct block blocks[BLOCKS];
-    int next_block; /* that gives way where all are in use */
+    int next_block; /* next block to replace when all are in use */
 };
 
 static PyObject *motion_type;
@@ -42,7 +42,7 @@ static void close_motion(struct motion_object *self)
         weir_motion_close(&self->motion);
         weir_device_close(&self->device);
     }
-    /* In a child of fork() all of it is left alone. */
+    /* A child of fork() leaves everything alone. */
     memset(self->blocks, 0, sizeof self->blocks);
     self->motion = NULL;
     self->device = NULL;
@@ -62,7 +62,7 @@ static PyObject *list_names(char (*names)[WEIR_MOTION_NAME], size_t n)
     return list;
 }
 
-/* (name, frames, fps, duration, loop) of each clip. */
+/* Returns (name, frames, fps, duration, loop) for each clip. */
 static PyObject *list_clips(const struct weir_motion_clips *clips)
 {
     PyObject *list = PyList_New(0);
@@ -91,7 +91,7 @@ static PyObject *describe(const struct weir_motion_clips *clips)
     return about;
 }
 
-/* Arguments of _open; borrowed from the caller's. */
+/* Arguments of _open, borrowed. */
 struct opening {
     const char **paths;
     Py_ssize_t n;
@@ -99,7 +99,7 @@ struct opening {
     int gpu, threads;
 };
 
-/* Without the interpreter's lock. */
+/* Called without the interpreter's lock. */
 static int open_motion(struct motion_object *self, const struct opening *o, struct weir_motion_clips **clips,
                        struct weir_err *err)
 {
@@ -133,8 +133,8 @@ static int take_paths(PyObject *tuple, struct opening *o)
     return 0;
 }
 
-/* _open(paths, root_body, key_bodies, loop, gpu, threads, from_dlpack): what describe gives. paths: a tuple of bytes.
- */
+/* _open(paths, root_body, key_bodies, loop, gpu, threads, from_dlpack): returns what describe does. paths: a tuple of
+ * bytes. */
 static PyObject *motion_open(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;
@@ -170,7 +170,7 @@ static PyObject *motion_close(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct motion_object *self = (struct motion_object *)object;
-    if (self->fork_depth != weir_fork_depth()) { /* the lock may be held for ever */
+    if (self->fork_depth != weir_fork_depth()) { /* the lock may be held forever */
         close_motion(self);
         Py_RETURN_NONE;
     }
@@ -204,10 +204,10 @@ static PyObject *motion_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 /* ---- a call ---- */
 
-/* Where the parts of a block are, in bytes from its beginning. */
+/* Byte offsets of the parts of a block. */
 struct layout {
     size_t results[WEIR_MOTION_RESULTS], clips, times, bytes;
-    int widths[WEIR_MOTION_RESULTS]; /* numbers of one query's result */
+    int widths[WEIR_MOTION_RESULTS]; /* numbers per query */
 };
 
 static size_t add_part(struct layout *layout, size_t n, size_t width, size_t size)
@@ -220,7 +220,7 @@ static size_t add_part(struct layout *layout, size_t n, size_t width, size_t siz
     return begin;
 }
 
-/* with_queries: clips and times, which are the host's, are copied to the GPU's block, too. */
+/* with_queries: the block also holds clips and times, copied from the host to the GPU. */
 static struct layout plan(const struct motion_object *self, size_t envs, size_t steps, bool with_queries)
 {
     struct layout layout = {0};
@@ -235,8 +235,8 @@ static struct layout plan(const struct motion_object *self, size_t envs, size_t 
     return layout;
 }
 
-/* A block that no array shows, or a new one, which takes the place of one that is in use: its memory goes with the last
- * array. The caller's reference. Under the lock. */
+/* Returns a block without arrays, or a new one in place of one in use, whose memory is freed with its last array. New
+ * reference. Call under the lock. */
 static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bool again, char **memory,
                                     struct weir_err *err)
 {
@@ -264,13 +264,13 @@ static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bo
     return block->lent;
 }
 
-/* One call: what is asked, and the block of its results. */
+/* One call: its queries and the block of its results. */
 struct call {
     size_t envs, steps;
     bool has_steps;         /* times were [envs][steps], not [envs] */
-    const int64_t *clips;   /* of the device, or of the host */
+    const int64_t *clips;   /* device or host memory */
     const float *times;     /* likewise */
-    bool on_device, finish; /* queries are in the GPU's memory; the call waits for results */
+    bool on_device, finish; /* queries are in GPU memory; the call waits for results */
     struct layout layout;
     struct weir_lent *lent;
     char *memory;
@@ -290,7 +290,7 @@ static int copy_queries(struct motion_object *self, struct call *c, struct weir_
     return rc;
 }
 
-/* Without the interpreter's lock. c->lent is the caller's reference. */
+/* Called without the interpreter's lock. c->lent is the caller's reference. */
 static int sample_locked(struct motion_object *self, struct call *c, struct weir_err *err)
 {
     if (!self->motion)
@@ -299,7 +299,7 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
     c->layout = plan(self, c->envs, c->steps, copies);
     if (c->layout.bytes == SIZE_MAX)
         return weir_err_set(err, -ENOMEM, "no memory for the results of %zu queries", c->envs * c->steps);
-    /* On a GPU whoever is not torch may still read a block when its array has gone. */
+    /* On a GPU, consumers other than torch may still read a block after its array is gone. */
     c->lent = take_block(self, c->layout.bytes, !self->device || self->from_dlpack, &c->memory, err);
     int rc = !c->lent ? err->code : copies ? copy_queries(self, c, err) : 0;
     if (rc < 0)
@@ -312,7 +312,7 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
     return rc == 0 && c->finish ? weir_motion_finish(self->motion, err) : rc;
 }
 
-/* Another thread may have closed the library meanwhile: only the block is used. */
+/* Another thread may have closed the library: use only the block. */
 static PyObject *result_of(const struct call *c, int result, PyObject *from_dlpack)
 {
     struct weir_view_of view = {.lent = c->lent,
@@ -358,8 +358,8 @@ static int check(const struct motion_object *self)
     return -1;
 }
 
-/* _sample(clips, times, envs, steps, on_device): nine results. steps 0: times are [envs]. on_device: the addresses are
- * the GPU's, and the caller orders its stream after _stream. */
+/* _sample(clips, times, envs, steps, on_device): returns nine results. steps 0: times are [envs]. on_device: the
+ * addresses are on the GPU, and the caller orders its stream after _stream. */
 static PyObject *motion_sample(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;

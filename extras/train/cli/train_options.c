@@ -70,8 +70,7 @@ int weir_train_options_check(struct train_options *o, struct weir_err *err)
     }
     o->run.loader.format.dtype = WEIR_DTYPE_F32;
     o->run.loader.format.layout = WEIR_LAYOUT_NCHW;
-    o->run.loader.rank =
-        0; /* processes that a launcher starts do not exchange gradients: each trains a policy of its own */
+    o->run.loader.rank = 0; /* processes of a launcher do not exchange gradients: each would train its own policy */
     o->run.loader.world_size = 1;
     return 0;
 }
