@@ -8,9 +8,9 @@ import sys
 from . import _arguments, _cuda, _weir
 
 MotionClip = collections.namedtuple("MotionClip", "name frames fps duration loop")
-MotionClip.__doc__ = "A clip: its name, its number of frames, frames per second, seconds, and whether it begins again."
+MotionClip.__doc__ = "A clip: its name, number of frames, frames per second, seconds, and whether it repeats."
 MotionState = collections.namedtuple("MotionState", _weir._motion_results)
-MotionState.__doc__ = """States of the robot, one for each query: float32, (n, width), or (n, steps, width).
+MotionState.__doc__ = """States of the robot, one per query: float32, (n, width), or (n, steps, width).
 
 root_pos_w       3, metres, in the world's frame, as all _w
 root_quat        4, w x y z, root to world
@@ -23,7 +23,7 @@ _LOOPS = {None: 0, False: 1, True: 2}
 
 
 class MotionLibrary(_weir._Motion):
-    """Motion clips, sampled at times of your own: what a trainer of whole-body tracking does in each step.
+    """Motion clips, sampled at given times, as a trainer of whole-body tracking does in each step.
 
         motions = weir.MotionLibrary("clips/")
         clips = torch.randint(len(motions), (4096,))
@@ -33,14 +33,14 @@ class MotionLibrary(_weir._Motion):
     path        an NPZ or HDF5 file, a folder of them, or a list of such paths (docs/motion.md: Motion files)
     root_body   the body of the files that is the root, by name or number; None = the first
     key_bodies  list of bodies, by name or number; None = all but the root
-    loop        True: clips begin again at their end; False: they stay in their last frame; None = as in the files
-    device      "cpu"; "cuda" or "cuda:N": clips and states lie in the memory of a GPU
-    num_threads of the CPU; "auto" = one per usable core
+    loop        True: clips repeat; False: they hold their last frame; None = as in the files
+    device      "cpu"; "cuda" or "cuda:N": clips and states are in GPU memory
+    num_threads CPU threads; "auto" = one per usable core
     tensors     "auto" = torch tensors where torch is installed (on a GPU: has CUDA), else weir.Array; "torch"; "array"
 
     .clips      list of MotionClip; len(motions) is their number
     .durations  seconds of each clip, float32: a tensor on the device; with weir.Array a list
-    .dof_names, .body_names   lists, or None where files have none; body_names are those of the key bodies
+    .dof_names, .body_names   lists, or None if the files have none; body_names are those of the key bodies
     .num_dofs, .num_bodies    joints, and key bodies
     """
 
@@ -136,7 +136,7 @@ class MotionLibrary(_weir._Motion):
 
 
 def motion_state(motions, clips, times):
-    """motions.state(clips, times) of a MotionLibrary, or of a path, which is opened on the CPU for this one call."""
+    """Returns motions.state(clips, times); motions is a MotionLibrary, or a path to open on the CPU for this call."""
     if isinstance(motions, MotionLibrary):
         return motions.state(clips, times)
     with MotionLibrary(motions) as library:
