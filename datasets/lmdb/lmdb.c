@@ -47,8 +47,9 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const struct weir_raw_file *raw,
                       struct weir_lmdb_state *state, struct weir_err *err)
 {
-    enum { TRIES = 1000 };
-    for (int i = 0; i < TRIES; i++) {
+    static const uint64_t patience_ns = 10000000000; /* time, not tries: on a busy machine the writer gets the cores */
+    uint64_t end_ns = weir_clock_monotonic_ns() + patience_ns;
+    do {
         struct weir_lmdb_state states[2];
         int rc = weir_lmdb_states(states, raw, err);
         if (rc < 0)
@@ -58,7 +59,7 @@ static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const s
             return 0;
         if (!weir_lmdb_hold_renew(hold, &transaction))
             return weir_err_set(err, -EIO, "the process that holds its read transaction ended; open it again");
-    }
+    } while (weir_clock_monotonic_ns() < end_ns);
     return weir_err_set(err, -EBUSY, "it is written to without a pause; open it when the writer is done");
 }
 
