@@ -288,6 +288,8 @@ class Stubs(unittest.TestCase):
         """What a stub declares, and what it takes from others beside it."""
         yield from tree.body
         for module in {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1}:
+            if module == "_motion" and not hasattr(weir._weir, "_Motion"):
+                continue  # an extra that was not built
             with open(os.path.join(os.path.dirname(weir.__file__), f"{module}.pyi"), encoding="utf-8") as file:
                 yield from ast.parse(file.read()).body
 
