@@ -258,18 +258,16 @@ void weir_convert_list_formats(void)
     const char *name, *summary, *why_not;
     char kinds[128];
     add_note(
-        "Formats of --to, and the codecs that they hold (jpeg: any encoded image of colour, PNG too; raw16, png16:\n"
-        "depth):\n");
+        "Formats of --to and their codecs (jpeg: any encoded colour image, including PNG; raw16, png16: depth):\n");
     for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
         weir_convert_format_kinds(i, " ", kinds, sizeof kinds);
         add_note("  %-10s %s: %s%s%s%s\n", name, summary, kinds, why_not ? " (not here: " : "", why_not ? why_not : "",
                  why_not ? ")" : "");
     }
-    add_note(
-        "\nThe copy grows in DST.partial and gets its name when it is whole and gives the samples of its source. A "
-        "call\n"
-        "that was interrupted is gone on with by the same call. States and actions keep their type (float16 becomes\n"
-        "float32). Encoded frames are copied byte by byte unless --codec asks for others.\n");
+    add_note("\nThe copy is written to DST.partial and renamed when it is complete and its samples match the source's. "
+             "Rerun\n"
+             "an interrupted command to resume. States and actions keep their type (float16 becomes float32). Encoded\n"
+             "frames are copied byte by byte unless --codec changes them.\n");
 }
 
 const struct weir_command weir_cmd_convert = {

@@ -185,9 +185,10 @@ const struct weir_command weir_cmd_synth = {
     .opts = synth_opts,
     .n_opts = sizeof synth_opts / sizeof synth_opts[0],
     .notes =
-        "OUT is a new or empty folder. robomimic, libero and isaaclab are one file of all episodes, the others a\n"
-        "file each. Cameras are those of the layout unless named. A name says where its camera is: low, left and\n"
-        "right stand there, wrist and hand ride on an arm (the right one if \"right\" is in the name), others look\n"
-        "from above.\n",
+        "OUT is a new or empty folder. robomimic, libero and isaaclab put all episodes into one file, the others one\n"
+        "into each. Cameras are those of the layout unless named. The name decides where a camera is: low, left and\n"
+        "right stand there; wrist and hand are mounted on an arm (the right one if the name contains \"right\"); "
+        "others\n"
+        "look from above.\n",
     .run = run_synth,
 };

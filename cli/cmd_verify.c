@@ -396,8 +396,8 @@ const struct weir_command weir_cmd_verify = {
     .takes_config = true,
     .examples = "weir verify episodes/\tEvery frame that cannot be used, and what is odd.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
-    .notes = "A line a finding, as FILE: DATASET[frame]: why. Exit status 1: something is unreadable. Lines that begin "
-             "with note: are remarks: a camera that shows one picture, or a frame 30 steps and more in a row; a "
-             "dimension of state or actions that never changes.",
+    .notes = "Prints one line per finding: FILE: DATASET[frame]: why. Exit status 1: unreadable data. Lines that begin "
+             "with note: are remarks: a camera that shows the same picture throughout, or for at least 30 steps in a "
+             "row; a dimension of state or actions that never changes.",
     .run = verify_main,
 };
