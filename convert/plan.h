@@ -6,7 +6,7 @@
 #include "datasets/writer.h"
 #include "pipeline/samples/probe.h"
 
-/* What happens to the frames of a camera. */
+/* Conversion of a camera's frames. */
 enum weir_make {
     WEIR_MAKE_COPY,   /* copied unchanged */
     WEIR_MAKE_PIXELS, /* decoded to raw frames */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a file format needs to support to hold frames of a kind. A format's reader or writer lists its groups. */
+/* Requirements on a file format that holds frames of a kind. A format's reader or writer lists its groups. */
 enum weir_frame_group {
     WEIR_FRAMES_RAW = 1 << 0,   /* arrays of pixels, colour or depth */
     WEIR_FRAMES_COLOR = 1 << 1, /* encoded colour that readers recognise by its first bytes */

@@ -32,7 +32,7 @@ enum weir_jpeg_rows {
     WEIR_JPEG_PLANES /* likewise; each row has output_width values of the first channel, then of the second and third */
 };
 
-/* What the caller does with the rows. */
+/* Destination of the rows. */
 struct weir_jpeg_output {
     bool planes; /* accepts WEIR_JPEG_PLANES */
     /* Destination when the planes become three planes of f32 of the image's size: prefetched during decoding. Else

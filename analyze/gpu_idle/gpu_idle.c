@@ -132,7 +132,7 @@ static const struct weir_host_call *launch_of(const struct sweep *s, const struc
     return weir_host_launch(&s->host, activity->correlation, activity->start_ns);
 }
 
-/* Of the activities that begin together with a[0], the launch of the first one launched. */
+/* Returns the first launch among the activities that begin together with a[0]. */
 static const struct weir_host_call *first_launch(const struct sweep *s, const struct activity *a, size_t n)
 {
     const struct weir_host_call *first = NULL;

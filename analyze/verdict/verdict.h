@@ -95,7 +95,7 @@ enum weir_doubt {
     WEIR_DOUBT_NO_RESOURCE,
 };
 
-/* What the consumer is, when it does not wait for data. */
+/* Limit of the consumer when it does not wait for data. */
 enum weir_consumer {
     WEIR_CONSUMER_UNKNOWN,     /* only GPU events or a trace can tell */
     WEIR_CONSUMER_COMPUTING,   /* a GPU, or its own core, is busy */
@@ -205,7 +205,7 @@ struct weir_advice {
     char flag[64];            /* to type; may be empty */
 };
 
-/* Of the time of training; sum 1. */
+/* Fractions of training time; their sum is 1. */
 struct weir_step_shares {
     bool known;
     double wait, forward, backward, optimiser, unattributed;
@@ -229,7 +229,7 @@ struct weir_verdict {
     struct weir_model model; /* predicts gains; may be unknown */
 };
 
-/* What one run's report cannot know, where somebody has measured it. */
+/* Measurements that one run's report does not contain; from other runs. */
 struct weir_verdict_facts {
     double cpu_growth; /* of the CPU time of an image, from one worker to these; 0 = not measured */
 };

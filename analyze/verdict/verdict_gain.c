@@ -1,5 +1,5 @@
-/* What a run would gain without each of its causes. Predictions are ratios of the lowest bounds then and now: a change
- * that makes a resource cheaper gains no more than the next resource allows. */
+/* Predicts the gain of a run without each of its causes. Predictions are ratios of the lowest bounds then and now: a
+ * change that makes a resource cheaper gains no more than the next resource allows. */
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>

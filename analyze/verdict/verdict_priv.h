@@ -12,7 +12,7 @@
 /* Causes that leave fewer cores to the run. */
 #define WEIR_CAUSES_TAKERS                                                                                             \
     (WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(HOST) | WEIR_CAUSE_BIT(NEIGHBOURS) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS))
-/* What the cores are used for. */
+/* Work of the cores. */
 #define WEIR_CAUSES_COMPUTE                                                                                            \
     (WEIR_CAUSE_BIT(DECODE) | WEIR_CAUSE_BIT(INFLATE) | WEIR_CAUSE_BIT(CONVERT) | WEIR_CAUSE_BIT(READ_CPU) |           \
      WEIR_CAUSE_BIT(OTHER_CPU))

@@ -10,7 +10,7 @@ static double later_rate(const struct weir_report_epochs *later)
     return later->s > 0 ? (double)later->images / later->s : 0;
 }
 
-/* Of the bytes that an epoch reads, those that came from storage. All epochs read about the same. */
+/* Fraction of an epoch's bytes that came from storage. All epochs read about the same. */
 static double from_storage(const struct weir_report_epochs *epoch, const struct weir_loader_report *report)
 {
     double images = (double)report->steps.images;

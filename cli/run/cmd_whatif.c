@@ -33,7 +33,7 @@ static const struct weir_opt own_options[] = {
 };
 static const struct weir_opt_set shared_options[] = WEIR_RUN_SETS(0, WEIR_FOR_WHATIF);
 
-/* What weir run would refuse as usage: -EINVAL, else 0. */
+/* Returns -EINVAL for options that weir run would refuse as usage, else 0. */
 static int check_options(const struct whatif_options *options, struct weir_err *err)
 {
     const struct run_options *run = &options->run;

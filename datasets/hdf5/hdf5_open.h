@@ -31,7 +31,7 @@ int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_descript
 struct weir_h5_store {
     struct weir_store store;
     struct weir_h5 *h5; /* borrowed; its paths start at the group of weir_h5_enter */
-    /* Of the arrays passed to rows(), in call order; owned by the caller after the layout is done. */
+    /* Arrays passed to rows(), in call order; owned by the caller after the layout is done. */
     struct weir_h5_description *descriptions;
     int n_descriptions;
 };

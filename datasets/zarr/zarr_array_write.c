@@ -166,7 +166,7 @@ int weir_zarr_write_resume(struct weir_zarr_writing *array, uint64_t row, struct
     if (rc == 0)
         memcpy(array->chunk, unpacked, within * array->row_bytes);
     weir_unfilter_close(&context);
-    return rc < 0 ? weir_err_set(err, -EBADMSG, "%s: cannot be gone on with", key) : 0;
+    return rc < 0 ? weir_err_set(err, -EBADMSG, "%s: cannot be resumed", key) : 0;
 }
 
 int weir_zarr_write_about(struct weir_zarr_writing *array, uint64_t rows, struct weir_err *err)

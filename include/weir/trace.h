@@ -159,7 +159,7 @@ bool weir_trace_failed(const struct weir_trace *trace);
  * Source of the semantics: pytorch torch/autograd/profiler_util.py (EventList, FunctionEvent, FunctionEventAvg,
  * _build_table). */
 
-/* What distinguishes rows, apart from the name. */
+/* Keys of a row besides its name. */
 struct weir_averages_config {
     bool by_shape; /* group_by_input_shape */
     int by_stack;  /* group_by_stack_n: number of stack frames; 0 = none */

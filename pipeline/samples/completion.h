@@ -15,7 +15,7 @@
 
 struct weir_dataset;
 
-/* What completing a batch needs of its loader. Set at open; any thread reads it. */
+/* The parts of the loader that completing a batch needs. Set at open; any thread reads it. */
 struct weir_completion {
     struct weir_slots *slots;
     const struct weir_batch_layout *layout;
