@@ -95,7 +95,8 @@ void weir_option_key(char *key, size_t size, const char *name);
  * shorter, and missing options take their defaults; a newer program's struct is longer, and its extra bytes must be 0.
  */
 
-/* Size of the first version of a struct, given its last member then. */
+/* Size of the first version of a struct. last: its last member in that version, which stays when options are appended.
+ */
 #define WEIR_SIZED_LEAST(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
 /* Copies a program's struct over this library's, which holds the defaults and keeps its own size. type is "struct

@@ -13,6 +13,7 @@
 
 #define FIELD(member) .offset = offsetof(struct weir_loader_config, member)
 
+/* Groups of commands for member users. */
 enum {
     RUNS = WEIR_FOR_RUN | WEIR_FOR_WHATIF,
     TRAIN = RUNS | WEIR_FOR_TRAIN | WEIR_FOR_PYTHON,
@@ -28,6 +29,7 @@ _Static_assert(offsetof(struct weir_loader_config, image_height) ==
                    offsetof(struct weir_loader_config, image_width) + offsetof(struct weir_opt_size, height),
                "image_width and image_height are parsed as one struct weir_opt_size");
 
+/* Positional: name, kind, offset, value, preset, help, min, max, allow_auto. */
 const struct weir_opt weir_loader_opts[] = {
     {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "8", "samples per batch", 1, 65536, .unit = "samples",
      .topic = "Main options", .users = ALL},

@@ -1,7 +1,7 @@
 /* loader_options.h: the table of the loader's options, the only place that defines them. It generates the command line,
  * --config, help, man pages, shell completion, the JSON echo, the defaults and bounds of struct weir_loader_config, and
- * the keywords of Python's weir.Loader. To add an option, add a row here, a member to struct weir_loader_config, and
- * the code that uses it. */
+ * the keywords of Python's weir.Loader. To add an option, add a row here, append a member to struct weir_loader_config
+ * (older programs have shorter structs), and write the code that uses it. */
 #ifndef WEIR_PIPELINE_LOADER_OPTIONS_H
 #define WEIR_PIPELINE_LOADER_OPTIONS_H
 
@@ -9,7 +9,7 @@
 #include "weir/dataset.h"
 #include "weir/loader.h"
 
-/* Users of an option (member users of struct weir_opt). */
+/* Commands that have an option, and Python (member users of struct weir_opt). */
 enum {
     WEIR_FOR_RUN = 1,
     WEIR_FOR_WHATIF = 2,

@@ -51,6 +51,7 @@ struct weir_dataset_config {
     bool (*interrupted)(void *user); /* called about 10 times per second on the calling thread; true ends opening with
                                         -EINTR. May be NULL */
     void *user;
+    /* Later options are appended here, because programs pass the size of their struct. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
 {

@@ -113,7 +113,7 @@ struct weir_loader_config {
     size_t size;         /* sizeof this struct in the program; set by weir_loader_config_default */
     const char *data;    /* folder of episodes, or one file */
     const char *cameras; /* "a,b"; NULL = all except depth */
-    const char *qpos_keys, *action_keys, *image_keys; /* this and the next four: as in weir_dataset_config */
+    const char *qpos_keys, *action_keys, *image_keys; /* down to index: as in weir_dataset_config */
     bool allow_ragged;
     bool allow_external;
     const char *split;
@@ -177,6 +177,7 @@ struct weir_loader_config {
      * weir_loader_stop interrupts. */
     bool (*interrupted)(void *user);
     void *user;
+    /* Later options are appended here, because programs pass the size of their struct. */
 };
 
 /* Fills a struct of size bytes with defaults. Callers in other languages pass the size that they know; C and C++ use

@@ -290,7 +290,7 @@ class WithLoaders(Loop):
 
     def test_a_loader_that_is_open_and_not_used(self):
         with weir.Loader(self.many, num_workers=1):
-            self.assertIn("verdict: 20_train_forward_pass takes", self.run_loop(lambda: step(SLOW)))
+            self.assertIn("verdict: 20_train_forward_pass takes", self.run_loop(lambda: step(20 * SLOW)))
 
 
 class Periods(common.Data):
