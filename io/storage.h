@@ -1,5 +1,5 @@
-/* storage.h: the state and speed of the storage behind a file set: what is in the page cache, how fast it reads, and the
- * engine that suits it (--io auto). */
+/* storage.h: the state and speed of the storage behind a file set: what is in the page cache, how fast it reads, and
+ * the engine that suits it (--io auto). */
 #ifndef WEIR_IO_STORAGE_H
 #define WEIR_IO_STORAGE_H
 
