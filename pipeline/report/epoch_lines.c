@@ -10,8 +10,8 @@ const char *weir_report_reads_name(enum weir_reads reads)
 }
 
 static const char *const texts[] = {
-    "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | %.1f images/s | "
-    "peak memory %.2f GB",
+    ("epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | %.1f images/s | "
+     "peak memory %.2f GB"),
     " (interrupted)",
     " | train loss %.6f",
     " | val loss %.6f",

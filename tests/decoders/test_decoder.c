@@ -393,8 +393,10 @@ Test(decoder, every_kind_of_colour_image_is_recognised_and_decoded)
         cr_assert(*row->name && *row->title && row->group, "kind %d", i);
         cr_assert_eq(!row->imagecodecs, !weir_frame_is_encoded(kind), "%s", row->name);
         cr_assert_eq(row->magic[0].bytes != NULL, is_color, "%s", row->name);
-        cr_assert_eq(weir_frame_kind_from_name(row->name), kind == WEIR_FRAME_IMAGE ? WEIR_FRAME_JPEG : kind);
-        cr_assert_eq(weir_frame_kind_stored(row->name), row->group == WEIR_FRAMES_COLOR ? WEIR_FRAME_IMAGE : kind);
+        enum weir_frame_kind named = kind == WEIR_FRAME_IMAGE ? WEIR_FRAME_JPEG : kind;
+        enum weir_frame_kind stored = row->group == WEIR_FRAMES_COLOR ? WEIR_FRAME_IMAGE : kind;
+        cr_assert_eq((int)weir_frame_kind_from_name(row->name), (int)named);
+        cr_assert_eq((int)weir_frame_kind_stored(row->name), (int)stored);
         for (int m = 0; m < WEIR_MAGIC_MAX && row->magic[m].bytes; m++) {
             size_t n = row->magic[m].length;
             cr_assert(n > 0 && n <= WEIR_MAGIC_BYTES, "%s", row->name);

@@ -435,11 +435,11 @@ Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
         sched_yield();
     int n = consume(loader, 4);
     struct weir_loader_report before = queue_in(reports, true), again = queue_in(reports, true);
-    cr_expect_eq(before.queue_samples, 3 + n);
+    cr_expect_eq(before.queue_samples, (uint64_t)(3 + n));
     cr_expect_eq(again.queue_max, before.queue_max);
     cr_expect_eq(again.queue_min, before.queue_min);
     struct weir_loader_report table = queue_in(reports, false), empty = queue_in(reports, false);
-    cr_expect_eq(table.queue_samples, n);
+    cr_expect_eq(table.queue_samples, (uint64_t)n);
     cr_expect(table.queue_min >= 0 && table.queue_min <= table.queue_max, "%d to %d", table.queue_min, table.queue_max);
     cr_expect(table.queue_max >= 1, "batches were ready: %d to %d", table.queue_min, table.queue_max);
     cr_expect_eq(empty.queue_samples, 0);
