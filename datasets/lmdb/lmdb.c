@@ -34,9 +34,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     const char *unlisted = store.episode->unlisted;
     if (rc == 0 && *unlisted)
         rc = weir_episode_leave_out(episode, err,
-                                    "camera %s is left out: key \"dataset\" does not list it, and only cameras that it "
-                                    "lists, with their codec, are read",
-                                    unlisted);
+                                    "camera %s is left out: key \"dataset\" does not list it with its codec", unlisted);
     return rc;
 }
 
@@ -60,7 +58,7 @@ static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const s
         if (!weir_lmdb_hold_renew(hold, &transaction))
             return weir_err_set(err, -EIO, "the process that holds its read transaction ended; open it again");
     } while (weir_clock_monotonic_ns() < end_ns);
-    return weir_err_set(err, -EBUSY, "it is written to without a pause; open it when the writer is done");
+    return weir_err_set(err, -EBUSY, "another process keeps writing to it; open it when the writer is done");
 }
 
 /* Chooses the newest state; without a held transaction it is valid as long as nobody writes. */

@@ -218,7 +218,7 @@ static int visit_node(struct walk *w, const struct level *level, const uint8_t *
     if (!is_next_key(w, entry.key, entry.key_length))
         return damaged(level->number, "has keys that are not in ascending order", err);
     if (flags & F_DUPDATA)
-        return weir_err_set(err, -ENOTSUP, "key \"%.*s\" has several values (MDB_DUPSORT), which are not read",
+        return weir_err_set(err, -ENOTSUP, "key \"%.*s\" has several values (MDB_DUPSORT), which is not supported",
                             (int)entry.key_length, (const char *)entry.key);
     if (flags & F_SUBDATA)
         return weir_err_set(err, -ENOTSUP,
@@ -258,11 +258,11 @@ static int walk_tree(struct walk *w,
 static int check_state(const struct weir_lmdb_state *state, struct weir_err *err)
 {
     if (state->flags & MDB_DUPSORT)
-        return weir_err_set(err, -ENOTSUP, "its keys may have several values (MDB_DUPSORT), which are not read");
+        return weir_err_set(err, -ENOTSUP, "its keys may have several values (MDB_DUPSORT), which is not supported");
     if (state->flags)
         return weir_err_set(err, -ENOTSUP,
-                            "its keys are integers or reversed (flags %#x of its main database), and "
-                            "only ordinary ones are read",
+                            "its keys are integers or reversed (flags %#x of its main database), which is "
+                            "not supported",
                             state->flags);
     bool is_empty = state->root == UINT64_MAX && state->depth == 0;
     if (is_empty ? state->entries > 0 : state->depth == 0 || state->depth > WEIR_LMDB_DEPTH_MAX)

@@ -165,7 +165,7 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
 {
     if (!one_frame_each(&array->about.grid))
         return weir_err_set(err, -ENOTSUP,
-                            "%s: its encoded chunks are not one frame each; only such are read; write it with chunks "
+                            "%s: its encoded chunks must hold one frame each; write it with chunks "
                             "of one frame",
                             array->path);
     if (array->about.image != WEIR_FRAME_IMAGE && array->about.grid.element_bytes != 1)

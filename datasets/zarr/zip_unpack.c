@@ -32,8 +32,8 @@ static int check_sizes(const struct weir_zip_member *member, struct weir_err *er
 {
     if (member->method != STORED && member->method != DEFLATE)
         return weir_err_set(err, -ENOTSUP,
-                            "is compressed by method %u; stored and deflate are read, as np.savez and "
-                            "np.savez_compressed write them",
+                            "is compressed by method %u; stored and deflate, which np.savez and "
+                            "np.savez_compressed write, are supported",
                             member->method);
     if (member->method == STORED && member->unpacked != member->bytes)
         return damaged(err, "is stored with two sizes");

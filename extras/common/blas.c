@@ -65,11 +65,10 @@ int weir_blas_open(struct weir_blas *blas, struct weir_err *err)
         if (library)
             dlclose(library);
     }
-    return weir_err_set(
-        err, -ENOENT,
-        "no BLAS library with 32-bit integers is there (%s was looked for first); Debian's is installed by "
-        "apt install libopenblas0-pthread",
-        libraries[0]);
+    return weir_err_set(err, -ENOENT,
+                        "no BLAS library with 32-bit integers found (tried %s first); on Debian: apt install "
+                        "libopenblas0-pthread",
+                        libraries[0]);
 }
 
 /* With OpenMP, OpenBLAS keeps a thread count per caller; otherwise the last call applies to all. */

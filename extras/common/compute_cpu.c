@@ -61,7 +61,7 @@ static int cpu_open(void **self, const struct weir_compute_config *config, struc
     int rc = weir_blas_open(&cpu->blas, err);
     threads = rc == 0 && threads > cpu->blas.callers_max ? cpu->blas.callers_max : threads;
     if (rc == 0 && (rc = weir_team_open(&cpu->team, threads)) < 0)
-        weir_err_set(err, rc, "%d threads for the network on the CPU: %s", threads, strerror(-rc));
+        weir_err_set(err, rc, "cannot start %d threads for the network on the CPU: %s", threads, strerror(-rc));
     if (rc < 0) {
         cpu_close(cpu);
         return rc;

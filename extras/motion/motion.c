@@ -163,8 +163,8 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
     size_t queries;
     if (config->envs < 1 || config->steps < 0 || config->threads < 0 || !isfinite(config->dt_s))
         return weir_err_set(err, -EINVAL,
-                            "motion: %zu environments, %d steps, %d threads, dt %g s; there is at least "
-                            "one environment, and nothing is negative",
+                            "motion: %zu environments, %d steps, %d threads, dt %g s; give at least one "
+                            "environment and no negative number",
                             config->envs, config->steps, config->threads, config->dt_s);
     if (__builtin_mul_overflow(config->envs, (size_t)(config->steps ? config->steps : 1), &queries) ||
         queries > queries_max)
@@ -172,11 +172,10 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
                             config->envs, config->steps);
     if (!clips || clips->clips < 1 || clips->frames > INT32_MAX || clips->dofs > WEIR_MOTION_PARTS_MAX ||
         clips->bodies > WEIR_MOTION_PARTS_MAX)
-        return weir_err_set(err, -EINVAL,
-                            "motion: there are no clips, or more frames, dofs or bodies than are handled");
+        return weir_err_set(err, -EINVAL, "motion: no clips, or too many frames, dofs or bodies");
     for (size_t i = 0; i < clips->clips; i++)
         if (clips->clip[i].frames < 2 || clips->clip[i].frames > WEIR_MOTION_FRAMES_MAX)
-            return weir_err_set(err, -EINVAL, "motion: clip %zu (%.64s) has %zu frames; 2 to %d are handled", i,
+            return weir_err_set(err, -EINVAL, "motion: clip %zu (%.64s) has %zu frames; 2 to %d are supported", i,
                                 clips->clip[i].name, clips->clip[i].frames, WEIR_MOTION_FRAMES_MAX);
     return 0;
 }
@@ -300,7 +299,8 @@ int weir_motion_sample(struct weir_motion *m, const struct weir_motion_queries *
     assert(m->config.variant == WEIR_MOTION_FUSED);
     if (queries->envs < 1 || queries->steps < 1 || __builtin_mul_overflow(queries->envs, (size_t)queries->steps, &n) ||
         n > queries_max)
-        return weir_err_set(err, -EINVAL, "motion: %zu environments with %d steps each: 1 to 2^32 queries are handled",
+        return weir_err_set(err, -EINVAL,
+                            "motion: %zu environments with %d steps each: 1 to 2^32 queries are supported",
                             queries->envs, queries->steps);
     int rc = m->config.gpu < 0 ? weir_motion_check_clips(m, queries->clips, queries->envs, err) : 0;
     return rc == 0 ? run_pass(m, queries, err) : rc;
@@ -322,7 +322,7 @@ int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
     int why = m->ops->finish(m->self, err); /* a lost GPU looks like one without memory */
     return why < 0 ? why
                    : weir_err_set(err, rc,
-                                  "motion: there is no memory for the temporaries of %zu queries; use fewer "
+                                  "motion: out of memory for the temporaries of %zu queries; use fewer "
                                   "environments",
                                   m->queries);
 }

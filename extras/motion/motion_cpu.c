@@ -38,7 +38,8 @@ static int cpu_open(void **out, const struct weir_motion_device *device, struct 
     int rc = weir_team_open(&cpu->team, device->threads);
     if (rc < 0) {
         free(cpu);
-        return weir_err_set(err, rc, "%d threads for the motion on the CPU: %s", device->threads, strerror(-rc));
+        return weir_err_set(err, rc, "cannot start %d threads for motion on the CPU: %s", device->threads,
+                            strerror(-rc));
     }
     cpu->avx2 = has_avx2();
     keep_heap();

@@ -58,7 +58,7 @@ static int check_range(const char *what, int64_t value, int64_t least, int64_t m
 {
     if (value >= least && value <= most)
         return 0;
-    return weir_err_set(err, -EINVAL, "the policy's %s is %lld; %lld to %lld can be had", what, (long long)value,
+    return weir_err_set(err, -EINVAL, "the policy's %s is %lld; it must be %lld to %lld", what, (long long)value,
                         (long long)least, (long long)most);
 }
 
@@ -66,7 +66,7 @@ static int check_camera(const struct weir_policy_camera *camera, struct weir_err
 {
     if (!camera->name || !camera->name[0] || strlen(camera->name) > CAMERA_NAME_MAX)
         return weir_err_set(err, -EINVAL,
-                            "camera \"%s\": names of the policy's parameters have room for 1 to %d bytes of it",
+                            "camera \"%s\": the name must have 1 to %d bytes, because parameters are named after it",
                             camera->name ? camera->name : "", CAMERA_NAME_MAX);
     int rc = check_range("image height", camera->height, 1, SIDE_MAX, err);
     rc = rc < 0 ? rc : check_range("image width", camera->width, 1, SIDE_MAX, err);

@@ -49,7 +49,7 @@ static int check_names(const char *path, const struct weir_safetensor *tensors, 
     for (int i = 0; i < n; i++) {
         const char *name = tensors[i].name, *why = NULL;
         if (!*name || strcmp(name, METADATA) == 0 || !is_utf8(name))
-            why = "cannot be the name of an array; use another of UTF-8";
+            why = "is not a valid name of an array; use UTF-8";
         for (int k = 0; k < i && !why; k++)
             if (strcmp(tensors[k].name, name) == 0)
                 why = "is the name of two arrays; give each its own";
@@ -238,7 +238,7 @@ static int open_file(struct reading *r)
     r->header_bytes = weir_le(length, LENGTH_BYTES);
     r->data_bytes = (uint64_t)st.st_size - LENGTH_BYTES;
     if (r->header_bytes > r->data_bytes || r->header_bytes > HEADER_BYTES_MAX)
-        return no_tensors(r, "the length of its header is more than the file, or than 16 MiB");
+        return no_tensors(r, "its header is longer than the file or than 16 MiB");
     r->data_bytes -= r->header_bytes;
     return 0;
 }
@@ -280,19 +280,19 @@ static int check_tensor(const struct reading *r, const struct weir_safetensor *t
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!entry)
-        return refuse(r, tensor->name, "is missing; is the file another model's?");
+        return refuse(r, tensor->name, "is missing; does the file belong to another model?");
     if (!dtype || strcmp(dtype, "F32") != 0)
         return refuse(r, tensor->name, "is not of type F32; store it as float32");
     if (!has_shape(json_object_get(entry, "shape"), tensor))
-        return refuse(r, tensor->name, "has another shape than this model's; is the file another model's?");
+        return refuse(r, tensor->name, "has a different shape in this model; does the file belong to another model?");
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
         return refuse(r, tensor->name, "has invalid data_offsets; the file may be damaged");
     *place = (struct place){tensor->name, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
     if (place->end > r->data_bytes)
-        return refuse(r, tensor->name, "lies outside the file; is it whole?");
+        return refuse(r, tensor->name, "ends after the end of the file; is the file complete?");
     if (place->end - place->begin != bytes_of(tensor))
-        return refuse(r, tensor->name, "has another size than its shape; is the file damaged?");
+        return refuse(r, tensor->name, "has a size that does not match its shape; is the file damaged?");
     return 0;
 }
 
@@ -338,7 +338,7 @@ static int check_order(const struct reading *r, int n)
                         sorted[i].begin < at ? "overlaps another; is the file damaged?"
                                              : "follows a gap; is the file damaged?");
     free(sorted);
-    return rc == 0 && at != r->data_bytes ? no_tensors(r, "it has bytes behind the last array") : rc;
+    return rc == 0 && at != r->data_bytes ? no_tensors(r, "it has bytes after the last array") : rc;
 }
 
 static int check_meta(const struct reading *r, const struct weir_safetensors_meta *meta, int n_meta)
@@ -350,8 +350,8 @@ static int check_meta(const struct reading *r, const struct weir_safetensors_met
         const json_t *value = json_object_get(texts, meta[i].key);
         if (value && (!json_is_string(value) || json_string_length(value) >= sizeof meta[i].value))
             return weir_err_set(r->err, -EINVAL,
-                                "%s: the value of \"%s\" in its metadata must be a text of at most %zu bytes", r->path,
-                                meta[i].key, sizeof meta[i].value - 1);
+                                "%s: the value of \"%s\" in its metadata must be a string of at most %zu bytes",
+                                r->path, meta[i].key, sizeof meta[i].value - 1);
     }
     return 0;
 }

@@ -102,8 +102,7 @@ static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
         fprintf(out, "%" PRIu64 " laps are negative and are in no figure; a buffer holds differences of readings\n",
                 clock->negative_laps);
     if (clock->damaged > 0)
-        fprintf(out,
-                "%" PRIu64 " records made no sense (a block that was moved to another SM, or never came to its end)\n",
+        fprintf(out, "%" PRIu64 " records are invalid (a block that moved to another SM, or never finished)\n",
                 clock->damaged);
     if (clock->skipped > 0)
         fprintf(out,

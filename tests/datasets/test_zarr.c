@@ -388,7 +388,7 @@ Test(zarr, arrays_that_cannot_be_read)
     refused_array("\"fill_value\": \"x\"", -EBADMSG, "fill_value");
     refused_array("\"shape\": [7, 4, 4, 3]", -EBADMSG, "data/img: has 7 rows, but meta/episode_ends ends at 8");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpeg\"}, \"chunks\": [2, 4, 4, 3]", -ENOTSUP,
-                  "not one frame each");
+                  "must hold one frame each");
     zfx_drop(&store, "data/img/.zarray");
     zfx_text(&store, "data/img/.zarray", "{\"zarr_format\": 2, ");
     refused(as_folder(), -EBADMSG, "data/img: .zarray: not a JSON object");

@@ -1,6 +1,5 @@
-/* The stand-in for networks on a GPU: what the CPU's backend computes, on the thread of the stand-in's stream and in
- * its GPU memory. Each call waits, so that what it was given may lie on the caller's stack. Mixed precision is left
- * out: the loss scale is 1. */
+/* The fake GPU's backend for networks: the CPU backend's calculations, on the thread of the fake stream and in its GPU
+ * memory. Every call waits, so that arguments may be on the caller's stack. No mixed precision: the loss scale is 1. */
 #include "extras/common/compute_ops.h"
 #include "tests/fakes/fake_cuda.h"
 
@@ -54,7 +53,7 @@ static void on_stream(struct fake_compute *self, const char *name,
     fake_event_free(&self->gpu, event);
 }
 
-/* Rows of columns numbers, ld apart, of the GPU's memory. */
+/* A matrix in GPU memory with the given number of columns and leading dimension ld. */
 static weir_real *rows_at(const weir_real *gpu, int rows, int columns, int ld, const char *what)
 {
     if (!gpu || rows < 1)

@@ -29,7 +29,7 @@ static int run_with(const struct weir_command *command, struct motion_options *o
     else if (recorded)
         weir_motion_print(stdout, options, &figures);
     if (rc > 0)
-        fputs(recorded ? "weir motion: interrupted; these are the figures of the steps until then\n"
+        fputs(recorded ? "weir motion: interrupted; the figures cover the steps so far\n"
                        : "weir motion: interrupted; no figures\n",
               stderr);
     weir_motion_figures_clear(&figures);

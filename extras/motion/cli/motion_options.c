@@ -27,7 +27,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
      .details = "ops computes one operator at a time, as eager frameworks do; fused computes a query in one pass."},
     {"advice", WEIR_OPT_ENUM, FIELD(advice),
      "none|indices|in_place_lerp|fast_slerp|rotations|no_copies|preallocated|all", "none",
-     "common advice to apply to --variant ops"},
+     "common optimization advice to apply to --variant ops"},
     {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto", "device of the computation",
      .details = "auto is a GPU if a usable one exists, else the CPU."},
     {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "CPU threads", 1, 1024, true, .unit = "threads",
@@ -50,7 +50,7 @@ const char weir_motion_examples[] =
     "weir motion --variant fused\tThe same queries in one pass.\n"
     "weir motion --advice fast_slerp\tWhat one piece of the usual advice gives.\n"
     "weir motion --motion walk.npz --loop always --num_envs 16384\tThe clip of a file, for more environments.\n"
-    "tensorboard --logdir ./profiler_logs\tThe trace, as any of torch.profiler.\n";
+    "tensorboard --logdir ./profiler_logs\tShows the trace, like any from torch.profiler.\n";
 
 int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
 {
@@ -61,7 +61,7 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
         return -EINVAL;
     }
     if ((o->root_body || o->key_bodies) && strcmp(o->motion, "synthetic") == 0)
-        return weir_err_set(err, -EINVAL, "--%s is of the bodies of a file; name one: --motion FILE",
+        return weir_err_set(err, -EINVAL, "--%s selects bodies of a file; give one: --motion FILE",
                             o->root_body ? "root-body" : "key-bodies");
     if (o->advice != MOTION_ADVICE_NONE && o->variant == WEIR_MOTION_FUSED) {
         char advice[WEIR_OPTION_TEXT];
@@ -70,8 +70,8 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
                             "--advice %s: the variant fused has no operators to change; leave out --variant", advice);
     }
     if (o->warmup + o->active > MOTION_STEPS_MAX)
-        return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give less", o->warmup,
-                            o->active, MOTION_STEPS_MAX);
+        return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give smaller numbers",
+                            o->warmup, o->active, MOTION_STEPS_MAX);
     if (o->warmup + o->active > o->num_steps)
         return weir_err_set(err, -EINVAL,
                             "--num-steps %d is less than --warmup %d and --active %d take together; give %d or more",

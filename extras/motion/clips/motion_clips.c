@@ -23,7 +23,7 @@ int weir_motion_clips_new(struct weir_motion_clips **clips, size_t dofs, size_t 
     if (dofs < 1 || dofs > WEIR_MOTION_PARTS_MAX)
         return weir_err_set(err, -EINVAL, "%zu dofs; there must be 1 to %d", dofs, WEIR_MOTION_PARTS_MAX);
     if (bodies < 1 || bodies > WEIR_MOTION_PARTS_MAX)
-        return weir_err_set(err, -EINVAL, "%zu bodies beside the root; there must be 1 to %d", bodies,
+        return weir_err_set(err, -EINVAL, "%zu bodies besides the root; there must be 1 to %d", bodies,
                             WEIR_MOTION_PARTS_MAX);
     struct store *store = calloc(1, sizeof *store);
     if (!store)
@@ -88,9 +88,9 @@ int weir_motion_clips_add(struct weir_motion_clips *clips, size_t frames, double
     if (frames < 2)
         return weir_err_set(err, -EINVAL, "has %zu frame%s; a motion needs 2 at least", frames, frames == 1 ? "" : "s");
     if (!(fps > 0) || !((float)(1 / fps) >= FLT_MIN) || !((float)(1 / fps) <= FLT_MAX))
-        return weir_err_set(err, -EINVAL, "fps is %g; it must be positive, as many frames a second as there are", fps);
+        return weir_err_set(err, -EINVAL, "fps is %g; it must be the number of frames per second, above 0", fps);
     if (clips->clips >= WEIR_MOTION_CLIPS_MAX || frames > (size_t)INT32_MAX - clips->frames)
-        return weir_err_set(err, -EFBIG, "more than %d clips, or than %d frames in all; use fewer motions",
+        return weir_err_set(err, -EFBIG, "more than %d clips or %d frames in total; use fewer motions",
                             WEIR_MOTION_CLIPS_MAX, INT32_MAX);
     if (!reserve((struct store *)clips, clips->clips + 1, clips->frames + frames))
         return no_memory(err);

@@ -81,7 +81,7 @@ static int read_number(const struct weir_motion_source *source, const char *key,
 static int read_fps(const struct weir_motion_source *source, double *fps, struct weir_err *err)
 {
     if (!has(source, "fps"))
-        return weir_err_set(err, -ENOENT, "fps: is not in the file; add how many frames a second it has");
+        return weir_err_set(err, -ENOENT, "fps: is not in the file; add the number of frames per second");
     return read_number(source, "fps", fps, err);
 }
 
@@ -90,8 +90,7 @@ static int read_loop(const struct part *part, bool *loop, struct weir_err *err)
     double mode = 0;
     int rc = has(part->source, "loop_mode") ? read_number(part->source, "loop_mode", &mode, err) : 0;
     if (rc == 0 && mode != 0 && mode != 1)
-        rc = weir_err_set(err, -EBADMSG,
-                          "loop_mode: is %g; it must be 0 (the last frame stays) or 1 (from the beginning)", mode);
+        rc = weir_err_set(err, -EBADMSG, "loop_mode: is %g; it must be 0 (hold the last frame) or 1 (repeat)", mode);
     *loop =
         part->options->loop == WEIR_MOTION_LOOP_AS_FILE ? mode == 1 : part->options->loop == WEIR_MOTION_LOOP_ALWAYS;
     return rc;
@@ -147,7 +146,7 @@ static int choose_root(struct part *part, struct weir_err *err)
     const char *wanted = part->options->root_body;
     part->root = part->keys->of_bodies ? 0 : SIZE_MAX;
     if (wanted && !part->keys->of_bodies)
-        return weir_err_set(err, -EINVAL, "has %s keys, where the root is none of the bodies: do not name one",
+        return weir_err_set(err, -EINVAL, "has %s keys, which keep the root apart from the bodies: do not name a root",
                             part->keys->name);
     return wanted ? find_body(part, wanted, strlen(wanted), &part->root, err) : 0;
 }
@@ -158,7 +157,7 @@ static int choose_listed(struct part *part, const char *list, struct weir_err *e
     for (const char *at = list; rc == 0; at = strchr(at, ',') + 1) {
         size_t length = strcspn(at, ",");
         if (part->n_key_bodies == WEIR_MOTION_PARTS_MAX)
-            return weir_err_set(err, -EINVAL, "%d key bodies are the most", WEIR_MOTION_PARTS_MAX);
+            return weir_err_set(err, -EINVAL, "more than %d key bodies; name fewer", WEIR_MOTION_PARTS_MAX);
         rc = find_body(part, at, length, &part->key_bodies[part->n_key_bodies++], err);
         if (!at[length])
             break;
@@ -181,7 +180,7 @@ static int choose_bodies(struct part *part, struct weir_err *err)
             part->key_bodies[part->n_key_bodies++] = i;
     return part->n_key_bodies > 0
                ? 0
-               : weir_err_set(err, -EBADMSG, "%s: has no body beside the root", part->keys->key_bodies);
+               : weir_err_set(err, -EBADMSG, "%s: has no body besides the root", part->keys->key_bodies);
 }
 
 /* ---- the robot ---- */
@@ -249,7 +248,7 @@ static int read_robot(struct part *part, struct weir_err *err)
     part->dofs = (struct weir_motion_rows){.key = keys->dof_pos};
     int rc = read_rows(part, &part->dofs, err);
     if (rc == 0 && part->dofs.frames > WEIR_MOTION_FRAMES_MAX)
-        rc = weir_err_set(err, -EFBIG, "%s: has %zu frames; at most %d are read, so make several clips of it",
+        rc = weir_err_set(err, -EFBIG, "%s: has %zu frames; at most %d are supported; split it into several clips",
                           keys->dof_pos, part->dofs.frames, WEIR_MOTION_FRAMES_MAX);
     if (rc < 0)
         return rc;
@@ -257,8 +256,8 @@ static int read_robot(struct part *part, struct weir_err *err)
         (struct weir_motion_rows){.key = keys->key_bodies, .frames = part->dofs.frames, .bodies = SIZE_MAX, .width = 3};
     rc = read_rows(part, &part->places, err);
     if (rc == 0 && (part->places.bodies > WEIR_MOTION_PARTS_MAX || part->dofs.width > WEIR_MOTION_PARTS_MAX))
-        rc = weir_err_set(err, -EFBIG, "has %zu dofs and %zu bodies; at most %d of each are read", part->dofs.width,
-                          part->places.bodies, WEIR_MOTION_PARTS_MAX);
+        rc = weir_err_set(err, -EFBIG, "has %zu dofs and %zu bodies; at most %d of each are supported",
+                          part->dofs.width, part->places.bodies, WEIR_MOTION_PARTS_MAX);
     if (rc == 0)
         rc = read_names(part, keys->dof_names, part->dofs.width, &part->dof_names, err);
     if (rc == 0)
@@ -300,8 +299,8 @@ static int check_finite(const float *values, size_t frames, size_t width, const 
     for (size_t i = 0; i < frames * width; i++)
         if (!isfinite(values[i]))
             return weir_err_set(err, -EBADMSG,
-                                "%s: the differences of frames %zu and %zu are no velocity; is fps right?", what,
-                                i / width, i / width + 1);
+                                "%s: the difference between frames %zu and %zu is not a finite velocity; is fps right?",
+                                what, i / width, i / width + 1);
     return 0;
 }
 

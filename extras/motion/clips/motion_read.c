@@ -94,11 +94,12 @@ static int open_source(struct weir_motion_source *source, const char *path, stru
     if (is_hdf5_name(path) || memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
         return weir_motion_hdf5_open(source, path, err);
     if (memcmp(head, "\x93NUMPY", 6) == 0)
-        return weir_err_set(err, -EBADMSG, "is one array of numpy's; write all of a motion into one file by np.savez");
+        return weir_err_set(err, -EBADMSG,
+                            "is a single numpy array; save all arrays of a motion in one file with np.savez");
     if (ends_with(path, ".pkl") || ends_with(path, ".pickle"))
         return weir_err_set(err, -ENOTSUP,
-                            "is a pickle, which is not read because that would run what is in it; write its dictionary "
-                            "by np.savez(\"motion.npz\", **joblib.load(...))");
+                            "is a pickle, and reading a pickle can run code; save its dictionary with "
+                            "np.savez(\"motion.npz\", **joblib.load(...))");
     if (!ends_with(path, ".npz"))
         return weir_err_set(err, -EBADMSG, "is not a motion file; use NPZ (np.savez) or HDF5");
     return weir_motion_npz_open(source, path, err);
@@ -141,7 +142,7 @@ static int list_folder(const char *path, struct weir_path_list *files, struct we
     if (rc < 0)
         return weir_err_set(err, rc, "%s: the folder cannot be searched: %s", path, strerror(-rc));
     if (files->n == 0)
-        return weir_err_set(err, -ENOENT, "%s: no motion files (*.npz, *.hdf5, *.h5) lie in this folder", path);
+        return weir_err_set(err, -ENOENT, "%s: no motion files (*.npz, *.hdf5, *.h5) in this folder", path);
     qsort(files->paths, (size_t)files->n, sizeof *files->paths, by_version);
     return 0;
 }

@@ -48,7 +48,7 @@ int weir_motion_rows_read(const struct weir_motion_source *source, struct weir_m
     if (rc < 0)
         return rc;
     if (!array->values)
-        return weir_err_set(err, -EBADMSG, "%s: holds texts; it must be numbers", rows->key);
+        return weir_err_set(err, -EBADMSG, "%s: holds strings; it must hold numbers", rows->key);
     if (array->rank != rank || !fits(array->dims[0], rows->frames) ||
         (rank == 3 && !fits(array->dims[1], rows->bodies)) || !fits(array->dims[rank - 1], rows->width))
         return wrong_shape(rows, err);
@@ -150,9 +150,9 @@ int weir_motion_normalise(float *quats, size_t frames, const char *key, size_t b
             norm += (double)q[i] * (double)q[i];
         norm = sqrt(norm);
         if (norm < 1e-6 && body == SIZE_MAX)
-            return weir_err_set(err, -EBADMSG, "%s[%zu]: is a quaternion of zeros; repair it", key, f);
+            return weir_err_set(err, -EBADMSG, "%s[%zu]: is an all-zero quaternion; repair it", key, f);
         if (norm < 1e-6)
-            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is a quaternion of zeros; repair it", key, f, body);
+            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is an all-zero quaternion; repair it", key, f, body);
         for (int i = 0; i < 4; i++)
             q[i] = (float)((double)q[i] / norm);
     }

@@ -166,8 +166,8 @@ int weir_motion_synthetic(struct weir_motion_clips **clips, const struct weir_mo
         return weir_err_set(err, -EINVAL, "%zu synthetic motions; at most %d", o.clips, WEIR_MOTION_CLIPS_MAX);
     if (!(o.fps > 0) || !(o.duration_s > 0) || !(o.duration_s * o.fps <= INT32_MAX))
         return weir_err_set(err, -EINVAL,
-                            "synthetic motions of %g s at %g fps; both must be positive, and at most %d "
-                            "frames come of them",
+                            "synthetic motions of %g s at %g fps; both must be above 0 and give at most "
+                            "%d frames",
                             o.duration_s, o.fps, INT32_MAX);
     int rc = weir_motion_clips_new(clips, o.dofs, o.bodies, err);
     for (size_t i = 0; i < o.clips && rc == 0; i++)

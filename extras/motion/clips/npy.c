@@ -20,11 +20,11 @@ int weir_npy_header_bytes(const uint8_t prefix[WEIR_NPY_PREFIX], struct weir_err
         return weir_err_set(err, -EBADMSG, "is not an npy array; write it with numpy");
     int major = prefix[6], minor = prefix[7];
     if (major < 1 || major > 3 || minor != 0)
-        return weir_err_set(err, -ENOTSUP, "is npy of version %d.%d; 1.0, 2.0 and 3.0 are read", major, minor);
+        return weir_err_set(err, -ENOTSUP, "is npy version %d.%d; 1.0, 2.0 and 3.0 are supported", major, minor);
     uint64_t n = major == 1 ? weir_le(prefix + 8, 2) + 10 : weir_le(prefix + 8, 4) + 12;
     if (n > WEIR_NPY_HEADER_MAX)
-        return weir_err_set(err, -EFBIG, "its npy header has %llu bytes; at most %d are read", (unsigned long long)n,
-                            WEIR_NPY_HEADER_MAX);
+        return weir_err_set(err, -EFBIG, "its npy header has %llu bytes; at most %d are supported",
+                            (unsigned long long)n, WEIR_NPY_HEADER_MAX);
     return n < WEIR_NPY_PREFIX ? wrong(err, "is empty") : (int)n;
 }
 
@@ -115,9 +115,9 @@ static int no_type(struct weir_err *err, const char *descr)
 {
     if (*descr == '|' && descr[1] == 'O')
         return weir_err_set(err, -ENOTSUP,
-                            "holds Python objects, whose pickle is not read because that would run what is in it; save "
-                            "numbers, or texts as np.array(texts, dtype=str)");
-    return weir_err_set(err, -ENOTSUP, "has elements of type %s; save numbers of 1 to 8 bytes, or texts",
+                            "holds Python objects as a pickle, and reading a pickle can run code; save numbers, or "
+                            "strings as np.array(names, dtype=str)");
+    return weir_err_set(err, -ENOTSUP, "has elements of type %s; save numbers of 1 to 8 bytes, or strings",
                         *descr ? descr : "several fields");
 }
 
@@ -151,13 +151,13 @@ static int take_entry(struct text *text, struct weir_npy *npy, int *which, struc
 {
     char key[DESCR_MAX], descr[DESCR_MAX];
     if (!take_string(text, key, sizeof key) || !take(text, ':'))
-        return wrong(err, "has no key where one should be");
+        return wrong(err, "lacks a key where one should be");
     int now = strcmp(key, "descr") == 0           ? DESCR
               : strcmp(key, "fortran_order") == 0 ? ORDER
               : strcmp(key, "shape") == 0         ? SHAPE
                                                   : 0;
     if (!now || *which & now)
-        return wrong(err, now ? "has a key twice" : "has a key other than descr, fortran_order and shape");
+        return wrong(err, now ? "has the same key twice" : "has a key other than descr, fortran_order and shape");
     *which |= now;
     if (now == SHAPE)
         return take_shape(text, npy, err);
@@ -165,7 +165,7 @@ static int take_entry(struct text *text, struct weir_npy *npy, int *which, struc
         return no_type(err, "");
     if (now == DESCR)
         return take_string(text, descr, sizeof descr) ? read_descr(descr, npy, err)
-                                                      : wrong(err, "has a descr that is not a text");
+                                                      : wrong(err, "has a descr that is not a string");
     npy->fortran = take_word(text, "True");
     return npy->fortran || take_word(text, "False") ? 0 : wrong(err, "has a fortran_order that is not a bool");
 }
@@ -186,7 +186,7 @@ static int take_entries(struct text *text, struct weir_npy *npy, struct weir_err
     }
     skip_spaces(text);
     if (text->at != text->end)
-        return wrong(err, "goes on behind its dictionary");
+        return wrong(err, "continues after its dictionary");
     return which == (DESCR | ORDER | SHAPE) ? 0 : wrong(err, "lacks descr, fortran_order or shape");
 }
 
@@ -199,7 +199,7 @@ static int count_items(struct weir_npy *npy, struct weir_err *err)
     fits = fits && !__builtin_mul_overflow(npy->items, (uint64_t)npy->item_bytes, &npy->data_bytes);
     fits = fits && npy->data_bytes <= WEIR_FILE_ARRAY_BYTES && npy->items <= WEIR_FILE_ARRAY_BYTES;
     if (fits && texts && npy->items > WEIR_FILE_ARRAY_TEXTS)
-        return weir_err_set(err, -EFBIG, "has %llu texts; at most %d are read", (unsigned long long)npy->items,
+        return weir_err_set(err, -EFBIG, "has %llu strings; at most %d are supported", (unsigned long long)npy->items,
                             WEIR_FILE_ARRAY_TEXTS);
     return fits ? 0 : weir_err_set(err, -EFBIG, "is larger than 1 GiB; is its shape right?");
 }

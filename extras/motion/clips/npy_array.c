@@ -122,9 +122,10 @@ static int read_text(const struct weir_npy *npy, const uint8_t *from, char text[
         }
         size_t length = width == 4 ? encode(code, bytes) : 1;
         if (length == 0 || code == 0)
-            return weir_err_set(err, -EBADMSG, "has a text that is not Unicode, or has a zero in it; repair it");
+            return weir_err_set(err, -EBADMSG, "has a string that is not valid Unicode or contains a NUL; repair it");
         if (length > WEIR_FILE_ARRAY_TEXT - 1 - used)
-            return weir_err_set(err, -ENAMETOOLONG, "has a name of over %d bytes; rename it", WEIR_FILE_ARRAY_TEXT - 1);
+            return weir_err_set(err, -ENAMETOOLONG, "has a name longer than %d bytes; shorten it",
+                                WEIR_FILE_ARRAY_TEXT - 1);
         memcpy(text + used, bytes, length);
         used += length;
     }

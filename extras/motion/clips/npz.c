@@ -22,8 +22,7 @@ static int by_offset(const void *a, const void *b)
 static int sort_headers(struct weir_npz *npz, struct weir_err *err)
 {
     if (npz->zip.repeated > 0)
-        return weir_err_set(err, -EBADMSG, "has %u more arrays of a name that another one has; write it anew",
-                            npz->zip.repeated);
+        return weir_err_set(err, -EBADMSG, "has duplicate array names (%u); save it again", npz->zip.repeated);
     npz->headers = malloc((npz->zip.n + 1) * sizeof *npz->headers);
     if (!npz->headers)
         return weir_no_memory(err);
@@ -81,8 +80,7 @@ static int locate(const struct weir_npz *npz, const struct weir_zip_member *memb
     const uint64_t *last = npz->headers + npz->zip.n;
     bool alone = at && at < last && at[1] > at[0] && (at == npz->headers || at[-1] < at[0]);
     if (!alone || *offset > at[1] || member->bytes > at[1] - *offset)
-        return weir_err_set(err, -EBADMSG, "%s: shares bytes of the archive with another member; write it anew",
-                            member->name);
+        return weir_err_set(err, -EBADMSG, "%s: overlaps another member of the archive; save it again", member->name);
     return 0;
 }
 
@@ -104,7 +102,7 @@ static int read_header(struct weir_zip_unpack *unpack, const struct weir_zip_mem
         rc = weir_npy_parse(header, (size_t)n, npy, err);
     free(header);
     if (rc == 0 && member->unpacked - (uint64_t)n != npy->data_bytes)
-        rc = weir_err_set(err, -EBADMSG, "holds %llu bytes, but %llu by its npy header; write it anew",
+        rc = weir_err_set(err, -EBADMSG, "holds %llu bytes, but its npy header says %llu; save it again",
                           (unsigned long long)(member->unpacked - (uint64_t)n), (unsigned long long)npy->data_bytes);
     return rc;
 }

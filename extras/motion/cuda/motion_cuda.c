@@ -264,7 +264,7 @@ static void motion_operate(void *user, const struct weir_motion_operator *o)
 {
     struct motion_cuda *self = user;
     bool fits = array_fits(&o->r) && array_fits(&o->x) && array_fits(&o->y) && array_fits(&o->z);
-    if (valid(self, o->r.data && fits, "an operator of motion has an array that cannot be"))
+    if (valid(self, o->r.data && fits, "an operator of motion has an invalid array"))
         fine(self, weir_motion_kernels_operate(o, self->stream), "computing an operator of motion");
 }
 
@@ -286,7 +286,7 @@ static bool pass_fits(const struct weir_motion_pass *p)
 static void motion_pass(void *user, const struct weir_motion_pass *pass)
 {
     struct motion_cuda *self = user;
-    if (!valid(self, pass_fits(pass), "a pass of motion has rows or results that cannot be"))
+    if (!valid(self, pass_fits(pass), "a motion pass has invalid rows or results"))
         return;
     cudaError_t error = cudaSuccess;
     if (self->plan.dofs != pass->dofs || self->plan.bodies != pass->bodies)

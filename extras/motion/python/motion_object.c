@@ -147,7 +147,7 @@ static PyObject *motion_open(PyObject *object, PyObject *args)
                           &o.gpu, &o.threads, &from_dlpack))
         return NULL;
     if (self->motion)
-        return PyErr_Format(weir_py_error, "the motion library is open already");
+        return PyErr_Format(weir_py_error, "the motion library is already open");
     o.read.loop = (enum weir_motion_loop)loop;
     if (take_paths(paths, &o) == 0 && (o.gpu < 0 || weir_gpu_use("weir.MotionLibrary(device='cuda')") == 0)) {
         Py_BEGIN_ALLOW_THREADS rc = open_motion(self, &o, &clips, &err);
@@ -298,7 +298,7 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
     bool copies = self->device && !c->on_device;
     c->layout = plan(self, c->envs, c->steps, copies);
     if (c->layout.bytes == SIZE_MAX)
-        return weir_err_set(err, -ENOMEM, "no memory for the results of %zu queries", c->envs * c->steps);
+        return weir_err_set(err, -ENOMEM, "out of memory for the results of %zu queries", c->envs * c->steps);
     /* On a GPU, consumers other than torch may still read a block after its array is gone. */
     c->lent = take_block(self, c->layout.bytes, !self->device || self->from_dlpack, &c->memory, err);
     int rc = !c->lent ? err->code : copies ? copy_queries(self, c, err) : 0;
@@ -349,8 +349,8 @@ static PyObject *results_of(const struct call *c, PyObject *from_dlpack)
 static int check(const struct motion_object *self)
 {
     if (self->motion && self->fork_depth != weir_fork_depth())
-        PyErr_SetString(weir_py_error, "the motion library was opened before fork(), and its threads are not in this "
-                                       "process; open it in the process that uses it");
+        PyErr_SetString(weir_py_error, "the motion library was opened before fork(), and its threads do not exist in "
+                                       "this process; open it in the process that uses it");
     else if (!self->motion)
         PyErr_SetString(weir_py_error, "the motion library is closed");
     else
@@ -429,14 +429,14 @@ int weir_motion_object_begin(PyObject *module); /* a row of WEIR_EXTRA_PYTHON */
 
 int weir_motion_object_begin(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"_open", motion_open, METH_VARARGS, NULL},
-        {"_sample", motion_sample, METH_VARARGS, NULL},
-        {"close", motion_close, METH_NOARGS, "close($self)\n--\n\nEnds the threads. What was sampled stays as it is."},
-        {0}};
+    static PyMethodDef methods[] = {{"_open", motion_open, METH_VARARGS, NULL},
+                                    {"_sample", motion_sample, METH_VARARGS, NULL},
+                                    {"close", motion_close, METH_NOARGS,
+                                     "close($self)\n--\n\nEnds the threads. Tensors already sampled stay valid."},
+                                    {0}};
     static PyGetSetDef properties[] = {
-        {"closed", motion_closed, NULL, "Whether it was closed.", NULL},
-        {"engine", motion_engine, NULL, "What samples: \"2 threads, AVX2\", or the GPU.", NULL},
+        {"closed", motion_closed, NULL, "Whether the library is closed.", NULL},
+        {"engine", motion_engine, NULL, "The engine: \"2 threads, AVX2\", or the GPU.", NULL},
         {"_stream", motion_stream, NULL, NULL, NULL},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_new, motion_new},

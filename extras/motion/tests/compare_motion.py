@@ -354,7 +354,7 @@ def wrong_values(folder):
     changed(folder, "1e300", ("dof_positions[7][1]: is 1e+300",), dof_positions=large)
     zero = m["body_rotations"].copy()
     zero[6, 0] = 0
-    changed(folder, "a quaternion of zeros", ("body_rotations[6][0]: is a quaternion of zeros",), body_rotations=zero)
+    changed(folder, "a quaternion of zeros", ("body_rotations[6][0]: is an all-zero quaternion",), body_rotations=zero)
     for key in ("body_positions", "body_rotations", "fps"):
         changed(folder, f"no {key}", (f"{key}: is not in the file;",), **{key: None})
     changed(folder, "no dofs", ("it is not a motion file",), dof_positions=None)
@@ -372,13 +372,13 @@ def wrong_values(folder):
                              ("dof_positions", (21, 0), "(frames, dofs)"), ("dof_positions", (1,) * 8, "(frames, dofs)")):
         is_so = str(shape)
         changed(folder, f"{key} {shape}", (f"{key}: has shape {is_so}; it must be {must}",), **{key: np.ones(shape)})
-    changed(folder, "only the root", ("has no body beside the root",), body_names=None,
+    changed(folder, "only the root", ("has no body besides the root",), body_names=None,
             **{k: v[:, :1] for k, v in m.items() if k.startswith("body_") and v.ndim == 3})
     changed(folder, "too many dofs", ("at most 4096",), dof_positions=np.zeros((21, 5000)), dof_names=None)
     changed(folder, "names for others", ("dof_names: must be a list of 5 names",), dof_names=np.array(["a", "b"]))
     changed(folder, "names that are numbers", ("body_names: must be a list of 4 names",), body_names=np.arange(4))
     changed(folder, "a long name", ("dof_names: has a name of over 63 bytes",), dof_names=np.array(["x" * 64] * 5))
-    changed(folder, "positions that are texts", ("dof_positions: holds texts",), dof_positions=np.full((21, 5), "x"))
+    changed(folder, "positions that are texts", ("dof_positions: holds strings",), dof_positions=np.full((21, 5), "x"))
 
 
 def wrong_types(folder):
@@ -439,10 +439,10 @@ def poked(path, at, data):
 
 def wrong_archives(folder):
     members = saved()
-    refused("a name twice", archive(folder, members + members[2:3]), "has 1 more arrays of a name that another one has")
+    refused("a name twice", archive(folder, members + members[2:3]), "has duplicate array names (1)")
     for compression, method in ((zipfile.ZIP_BZIP2, 12), (zipfile.ZIP_LZMA, 14)):
         path = archive(folder, members, compression=compression)
-        refused(f"method {method}", path, f"is compressed by method {method}; stored and deflate are read")
+        refused(f"method {method}", path, f"is compressed by method {method}; stored and deflate")
     path = archive(folder, members)
     whole = open(path, "rb").read()
     directory = whole.index(b"PK\x01\x02")
@@ -487,7 +487,7 @@ def wrong_headers(folder):
             (good.replace("False", "0"), "not a bool"), (good.replace("'<i8'", "8"), "not a text"), (good.replace("'<i8'", "__import__('os')"), "not a text"),
             (good.replace("'<i8'", "'<i8\\x00'"), "not a text"), (good.replace("<i8", "i8"), "elements of type i8"), (good.replace("<i8", "<i3"), "elements of type <i3"),
             (good.replace("<i8", "|i8"), "elements of type"), (good.replace("<i8", "<f16"), "elements of type"), (good.replace("<i8", "<U4294967297"), "elements of type"),
-            (good.replace(", }", ", 'descr': '<i8'}"), "has a key twice"), ("\x00" * 60, "is not a dictionary"), ("{" * 5000, "npy header"),
+            (good.replace(", }", ", 'descr': '<i8'}"), "has the same key twice"), ("\x00" * 60, "is not a dictionary"), ("{" * 5000, "npy header"),
             (good.replace("<i8", "|O"), "Python objects")):
         path = archive(folder, [("fps.npy", npy(header, (30).to_bytes(8, "little")))] + rest)
         refused(f"header {header[:60]!r}", path, "fps: ", words)
@@ -604,7 +604,7 @@ def wrong_hdf5(folder):
     written("fps 0", ("fps is 0",), put("fps", 0))
     written("no number", ("fps", ), put("fps", h5py.Empty("f4")))
     written("NaN", ("dof_positions[4][1]: is nan",), put("dof_positions", nan))
-    written("texts", ("dof_positions: holds texts",), put("dof_positions", [b"a", b"b"]))
+    written("texts", ("dof_positions: holds strings",), put("dof_positions", [b"a", b"b"]))
     written("a shape", ("dof_positions: has shape (105,)",), put("dof_positions", np.ones(105)))
     written("rank 9", ("rank 9",), put("dof_positions", np.ones((1,) * 9)))
     written("long names", ("dof_names",), put("dof_names", ["x" * 64] * 5))

@@ -1,6 +1,5 @@
-/* The stand-in for motion on a GPU: what the CPU's backend computes, on the thread of the stand-in's stream and in its
- * GPU memory. Operators and passes are queued, each a kernel of its own name to who observes the stand-in; copies
- * wait. */
+/* The fake GPU's backend for motion: the CPU backend's calculations, on the thread of the fake stream and in its GPU
+ * memory. Operators and passes are queued, each as a kernel with its own name for observers; copies wait. */
 #include "extras/motion/motion.h"
 #include "extras/motion/motion_ops.h"
 #include "tests/fakes/fake_cuda.h"
@@ -23,7 +22,7 @@ static const struct weir_motion_ops *const cpu_ops = &weir_motion_cpu;
 
 /* ---- on the stream ---- */
 
-/* What is queued; freed by the stream. */
+/* Queued work; freed by the stream. */
 struct call {
     struct fake_motion *self;
     void (*run)(const struct call *call);
@@ -172,7 +171,7 @@ static void copy_out(void *self, void *to, const void *from, size_t bytes)
     wait_for(self);
 }
 
-/* ---- what is computed ---- */
+/* ---- calculations ---- */
 
 static struct weir_motion_array translated(struct weir_motion_array a, const char *what)
 {
@@ -212,7 +211,7 @@ static void operate(void *self, const struct weir_motion_operator *operation)
     queue(self, names[operation->kind], &(struct call){.run = run_operate, .operation = *operation});
 }
 
-/* The rows of the spans' clips are not checked: how many there are is not said. */
+/* The clips' rows are not checked, because their number is not given. */
 static void run_pass(const struct call *call)
 {
     const struct fake_clocks clocks = {.what = "a pass' clocks",

@@ -1,9 +1,8 @@
-/* Reads motions and writes what they are: motion_dump [--root BODY] [--key-bodies A,B] [--loop never|always]
- * [--peak FILE] PATH.. First a line of JSON, then the arrays: root_pos_w, root_quat, root_vel_w, root_ang_vel_w,
- * dof_pos, dof_vel, key_body_pos_w as float32. One line on stderr and exit 1 when they cannot be read. --peak: the most
- * memory that it had, in bytes, is written there. --queries FILE: in place of the arrays what motion_reference gives
- * for each query of FILE (int64 clips of all, then float32 times of all): value and tolerance of each number, float64.
- */
+/* Reads motions and writes them: motion_dump [--root BODY] [--key-bodies A,B] [--loop never|always] [--peak FILE]
+ * [--queries FILE] PATH... Writes a line of JSON, then the arrays root_pos_w, root_quat, root_vel_w, root_ang_vel_w,
+ * dof_pos, dof_vel and key_body_pos_w as float32. If they cannot be read: one line on stderr, exit status 1. --peak
+ * writes the peak memory in bytes to FILE. --queries writes, in place of the arrays, motion_reference's results for
+ * each query of FILE (int64 clips of all, then float32 times of all): value and tolerance of each number, float64. */
 #include "base/resources.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/tests/motion_reference.h"

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- where ---- */
+/* ---- position in the clip ---- */
 
 struct place {
     size_t frame0, frame1;
-    double blend, off; /* off: how far the blend may be from it */
+    double blend, off; /* off: maximum error of the blend */
 };
 
 static struct place find(const struct weir_motion_clip *clip, float time)
@@ -35,7 +35,7 @@ static struct motion_number blended(const float *table, size_t width, size_t num
                                   WEIR_MOTION_TOLERANCE * fmax(fabs(a), fabs(b)) + p->off * fabs(b - a)};
 }
 
-/* The root's quaternion, and in off how far its rotation may be off. */
+/* The root's quaternion; *off is the maximum error of its rotation. */
 static void root_quat(const struct weir_motion_clips *clips, const struct place *p, struct motion_number q[4])
 {
     const float *a = clips->root_quat + 4 * p->frame0, *b = clips->root_quat + 4 * p->frame1;
@@ -64,7 +64,7 @@ static void product(const double a[4], const double b[4], double to[4])
     to[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
 }
 
-/* q^-1 v q; what v and q may be off goes into all three numbers. */
+/* q^-1 v q. The errors of v and q go into all three numbers. */
 static void turn_back(const struct motion_number quat[4], const struct motion_number v[3], struct motion_number to[3])
 {
     const double q[4] = {quat[0].value, quat[1].value, quat[2].value, quat[3].value};
@@ -140,7 +140,7 @@ void motion_reference(const struct weir_motion_clips *clips, int64_t clip, float
     }
 }
 
-/* ---- compared ---- */
+/* ---- comparison ---- */
 
 static void fail(const char *what, const char *line)
 {

@@ -62,7 +62,7 @@ static void open_motion(size_t envs, int steps, enum weir_motion_variant variant
     cr_assert_eq(weir_motion_open(&motion, &config, &err), 0, "%s", err.text);
 }
 
-/* Clips by turns, and times from a second before the beginning to a second past the end. */
+/* Clips in rotation, and times from a second before the beginning to a second past the end. */
 static void ask(size_t envs, int steps, int64_t *clip_of, float *times)
 {
     uint64_t random = 7;
@@ -108,7 +108,7 @@ Test(motion, fused_agrees)
     cr_log_info("at most %.2f of what is allowed", most);
 }
 
-/* What a thread writes past the end of a query is never another one's. */
+/* What a thread writes past the end of a query never belongs to another query. */
 Test(motion, fused_in_threads)
 {
     make_clips(5, 1, 1, 4);
@@ -139,7 +139,7 @@ Test(motion, sizes)
         compare(9, 2, WEIR_MOTION_OPS, bit < 0 ? 0 : 1 << bit, 1);
 }
 
-/* Enough of them that operators use threads. */
+/* Enough for operators to use threads. */
 Test(motion, many)
 {
     make_clips(8, 1, 1, 10);
@@ -149,9 +149,9 @@ Test(motion, many)
     compare(1001, 2, WEIR_MOTION_FUSED, 0, 3);
 }
 
-/* ---- where in the clip ---- */
+/* ---- position in the clip ---- */
 
-/* A clip of 51 frames at 50 a second, so that it lasts exactly a second. */
+/* A clip of 51 frames at 50 per second, which lasts exactly one second. */
 static void second_clips(void)
 {
     make_clips(2, 29, 13, 1);
@@ -211,7 +211,7 @@ Test(motion, ends)
     expect_frame(1, 0, 50);
     expect_frame(7, 0, 50);
     expect_frame(0, 1, 0);
-    expect_frame(1, 1, 0); /* what loops begins again at its end */
+    expect_frame(1, 1, 0); /* a looping clip restarts at its end */
     expect_frame(1.5f, 1, 25);
     expect_frame(-0.26f, 1, 37);
     expect_frame(-0.5f, 1, 25);
@@ -232,7 +232,7 @@ Test(motion, huge)
     expect_frame(16777216, 1, 0);
 }
 
-/* Steps as long as a frame: all frames are met, in order. */
+/* Steps as long as a frame visit all frames, in order. */
 Test(motion, frame_steps)
 {
     float times[52];
@@ -246,7 +246,7 @@ Test(motion, frame_steps)
     }
 }
 
-/* The place in float32 is where float64 has it, to within what the rounding of time, duration and phase makes. */
+/* The position in float32 equals the one in float64 within the rounding of time, duration and phase. */
 Test(motion, places)
 {
     make_clips(4, 1, 1, 8);
@@ -323,7 +323,7 @@ static void all_results(float *to)
     }
 }
 
-/* Whatever is done side by side, the numbers are the same. */
+/* Results do not depend on the number of threads. */
 Test(motion, threads_change_nothing)
 {
     size_t bytes = (size_t)1500 * (19 + 2 * 29 + 3 * 13) * sizeof(float);
@@ -414,7 +414,7 @@ Test(motion, memory_balances)
         }
 }
 
-/* ---- what cannot be ---- */
+/* ---- refusals ---- */
 
 static void refuse(const struct weir_motion_config *config, int code, const char *text)
 {
@@ -461,11 +461,11 @@ Test(motion, refusals)
     weir_motion_close(&motion);
 }
 
-/* ---- queries of the caller's ---- */
+/* ---- queries by the caller ---- */
 
 enum { CANARY = 32 };
 
-/* Room for n numbers and those that a backend may write past them, then numbers that it may not. */
+/* Room for n numbers and those that a backend may write past them, then numbers that must not change. */
 static float *guarded(size_t n)
 {
     float *memory = aligned_alloc(64, ((n + WEIR_MOTION_SPARE + CANARY) * sizeof *memory + 63) / 64 * 64);
@@ -537,6 +537,6 @@ Test(motion, queries_that_cannot_be)
         queries.envs = bad[i].envs;
         queries.steps = bad[i].steps;
         cr_assert_eq(weir_motion_sample(motion, &queries, &err), -EINVAL);
-        cr_assert(strstr(err.text, "1 to 2^32 queries are handled"), "%s", err.text);
+        cr_assert(strstr(err.text, "1 to 2^32 queries are supported"), "%s", err.text);
     }
 }

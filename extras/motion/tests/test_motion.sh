@@ -189,7 +189,7 @@ until [ -n "$(only stopped 2>/dev/null)" ]; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]
-err "weir motion: interrupted; these are the figures of the steps until then"
+err "weir motion: interrupted; the figures cover the steps so far"
 check "the report is there" grep -q "^Top 10 operations by " out
 check "the steps until then are" grep -qE "^([0-9]+ steps|no step ran) without the profiler" out
 check "the trace is named" grep -q "^trace: .*stopped/" out

@@ -1,4 +1,4 @@
-/* Synthetic motions: their sizes, and velocities that are the derivatives of what they belong to. */
+/* Synthetic motions: their sizes, and velocities that are the derivatives of positions. */
 #include "extras/motion/clips/motion_clips.h"
 
 #include <criterion/criterion.h>
@@ -85,7 +85,7 @@ Test(motion_clips, seeds)
     weir_motion_clips_free(&other);
 }
 
-/* The derivative at frame f by central differences, whose error at this rate of frames is under 1e-3. */
+/* The derivative at frame f by central differences, whose error at this frame rate is under 1e-3. */
 static void check_derivative(const char *what, const float *values, const float *rates, size_t width, size_t f)
 {
     const double dt = 1 / clips->clip[0].fps;
@@ -96,7 +96,7 @@ static void check_derivative(const char *what, const float *values, const float 
     }
 }
 
-/* The angular velocity by the quaternions before and after: 2 dq/dt conj(q) has it as its vector. */
+/* The angular velocity from the quaternions before and after: the vector part of 2 dq/dt conj(q). */
 static void check_turning(size_t f)
 {
     const double dt = 1 / clips->clip[0].fps;
@@ -136,7 +136,7 @@ Test(motion_clips, frames)
     }
 }
 
-/* A motion ends as it began. */
+/* A motion ends where it began. */
 Test(motion_clips, closed)
 {
     make(NULL);

@@ -1,5 +1,5 @@
-/* Motion on a GPU by the stand-in: the calls of both variants are what a device of its own memory can do, results are
- * those of the reference, and what goes wrong on the way is reported. */
+/* Motion on the fake GPU: the calls of both variants work on a device with its own memory, results equal the reference,
+ * and failures on the way are reported. */
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "prof/gpu/cuda_module.h"
@@ -104,7 +104,7 @@ static struct weir_profiler *start_profiler(void)
     return profiler;
 }
 
-/* What the recording has of clocks inside the pass. */
+/* The recording's clocks inside the pass. */
 static struct weir_kernel_clocks stop_profiler(struct weir_profiler **profiler)
 {
     struct weir_kernel_clocks clocks;
@@ -116,7 +116,7 @@ static struct weir_kernel_clocks stop_profiler(struct weir_profiler **profiler)
     return clocks;
 }
 
-/* Results are those of the reference, with clocks and after them; the motion may be closed before the recording is. */
+/* Results equal the reference, with clocks and after them. The motion may be closed before the recording. */
 Test(motion_gpu, clocks_while_gpus_are_recorded)
 {
     load("");
@@ -148,7 +148,7 @@ Test(motion_gpu, without_memory_for_clocks_it_goes_on)
     weir_kernel_clocks_clear(&clocks);
 }
 
-/* A pass, or the copy of its table, is not queued any more. */
+/* Queueing a pass, or the copy of its table, fails from some call on. */
 Test(motion_gpu, lost_while_it_is_recorded)
 {
     int rc = 0;
@@ -165,7 +165,7 @@ Test(motion_gpu, lost_while_it_is_recorded)
     weir_profiler_close(&profiler);
 }
 
-/* The first steps are fine; then one of its operations is not queued any more. */
+/* The first steps succeed; then queueing one of the operations fails. */
 Test(motion_gpu, lost)
 {
     int rc = 0;
@@ -192,7 +192,7 @@ Test(motion_gpu, no_memory)
     cr_assert_null(motion);
 }
 
-/* Temporaries are refused, too, one at a time; what is left is given back. */
+/* Allocations of temporaries fail too, one at a time; the others are freed. */
 Test(motion_gpu, no_temporaries)
 {
     load("fail=oom:2100");

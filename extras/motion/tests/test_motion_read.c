@@ -1,4 +1,4 @@
-/* Motion files: which arrays become what, and what is refused; compare_motion.py has more, with numpy and h5py. */
+/* Motion files: how arrays are mapped, and which files are refused. compare_motion.py has more, with numpy and h5py. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/tests/npz_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -31,7 +31,7 @@ static void end(void)
 
 TestSuite(motion_read, .init = start, .fini = end);
 
-/* Value i of array number a, everywhere. */
+/* Value i of array number a, in all tests. */
 static float value(int a, size_t i)
 {
     return (float)(100 * a) + (float)i;
@@ -61,7 +61,7 @@ static size_t fill(int a, float *values)
     return n;
 }
 
-/* Without the arrays that leave_out names. */
+/* Without the arrays named in leave_out. */
 static const char *write_npz(const char *name, bool tracking, const char *leave_out, float fps)
 {
     static const size_t one = 1;
@@ -218,7 +218,7 @@ Test(motion_read, refused)
     refused(fixture_path("one.npy"), -EBADMSG, "is one array");
 }
 
-/* What a file is, its first bytes tell, whatever its name. */
+/* The first bytes decide the type of a file, whatever its name. */
 Test(motion_read, npz_by_another_name)
 {
     static const char *const names[] = {"walk.h5", "walk.hdf5", "walk"};
@@ -237,7 +237,7 @@ Test(motion_read, folders_named_as_files)
     cr_assert(strstr(err.text, "walk.npz: is not a regular file"), "%s", err.text);
 }
 
-/* 16 MiB of zeros in 16 KiB; the other arrays are not looked at. */
+/* 16 MiB of zeros in 16 KiB. The other arrays are not looked at. */
 Test(motion_read, too_many_frames)
 {
     static const char head[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (16777217, 1)}";
@@ -252,7 +252,7 @@ Test(motion_read, too_many_frames)
     npzfx_write(&npz, fixture_path("long.npz"));
     npzfx_free(&npz);
     free(zeros);
-    refused(fixture_path("long.npz"), -EFBIG, "dof_positions: has 16777217 frames; at most 16777216 are read");
+    refused(fixture_path("long.npz"), -EFBIG, "dof_positions: has 16777217 frames; at most 16777216 are supported");
 }
 
 /* ---- HDF5 ---- */
@@ -339,7 +339,7 @@ Test(motion_read, hdf5_refused)
     H5Ldelete(file, "dof_velocities", H5P_DEFAULT);
     put_names(file, "dof_velocities", (const char *const[]){"a", "b"}, 2);
     H5Fclose(file);
-    refused(path, -EBADMSG, "dof_velocities: holds texts; it must be numbers");
+    refused(path, -EBADMSG, "dof_velocities: holds strings; it must hold numbers");
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     H5Ldelete(file, "dof_velocities", H5P_DEFAULT);
     H5Gclose(H5Gcreate2(file, "dof_velocities", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));

@@ -41,14 +41,14 @@ static double error_of(const float a[4], const float b[4], float t)
         v0 = sin(v0 * angle) / sin(angle);
         v1 = sin(v1 * angle) / sin(angle);
     }
-    v1 = w1 < 0 ? -v1 : v1; /* at 90 degrees rounding decides which way is the shorter one */
+    v1 = w1 < 0 ? -v1 : v1; /* at 90 degrees rounding decides which direction is shorter */
     cr_assert(fabs(dot) < 1e-6 || (dot < 0) == (w1 < 0) || t == 0);
     for (int i = 0; i < 4; i++)
         most = fmax(most, fabs((double)(w0 * a[i] + w1 * b[i]) - (v0 * (double)a[i] + v1 * (double)b[i])));
     return most;
 }
 
-/* A quaternion of float32 with a given angle (of the four-dimensional space) to the first one. */
+/* A float32 quaternion at the given (four-dimensional) angle to the first one. */
 static void pair(double angle, double turn, float a[4], float b[4])
 {
     const double base[4] = {cos(turn), sin(turn) * 0.36, sin(turn) * 0.48, sin(turn) * 0.8};
@@ -66,7 +66,7 @@ Test(motion_slerp, error)
     for (int i = 0; i <= 4000; i++)
         for (int j = 0; j <= 250; j++) {
             float t = (float)j / 250;
-            pair(half_turn * i / 4000, 0.7 * j, a, b); /* from 90 degrees on the other way round */
+            pair(half_turn * i / 4000, 0.7 * j, a, b); /* from 90 degrees on in the other direction */
             most = fmax(most, error_of(a, b, t));
             weir_motion_slerp_weights(dot_in_float(a, b), t, &w0, &w1);
             double length = 0;
@@ -102,7 +102,7 @@ Test(motion_slerp, ends)
     }
 }
 
-/* Rounding makes the product of equal quaternions more than 1. */
+/* Rounding makes the dot product of equal quaternions exceed 1. */
 Test(motion_slerp, beyond_one)
 {
     float w0, w1;

@@ -1,4 +1,4 @@
-/* Arrays of numpy in archives: what is read of right ones, and what is said of wrong ones. */
+/* numpy's arrays in archives: values read from valid ones, errors for invalid ones. */
 #include "extras/motion/clips/npz.h"
 #include "extras/motion/tests/npz_fixture.h"
 #include "tests/fuzz/fuzz_bytes.h"
@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(npz, .init = start, .fini = end);
 
-/* Reads an array of the archive, which is given in memory of exactly its size. */
+/* Reads an array of the archive, which is in memory of exactly its size. */
 static int read_it(const char *name)
 {
     struct fuzz_bytes bytes = {archive.bytes, archive.n};
@@ -122,7 +122,7 @@ Test(npz, types)
     }
 }
 
-/* The first index moves fastest in the file; C order comes of it. */
+/* In the file the first index varies fastest; the result is in C order. */
 Test(npz, fortran_order)
 {
     uint8_t bytes[2 * 3 * 4], big[2 * 3 * 4 * 2] = {0};
@@ -160,7 +160,7 @@ Test(npz, texts)
     const uint32_t bad[3] = {0xd800, 0x110000, 0xffffffff};
     for (int i = 0; i < 3; i++) {
         one("{'descr': '<U1', 'fortran_order': False, 'shape': ()}", &bad[i], 4);
-        refused("a", -EBADMSG, "a: has a text that is not Unicode");
+        refused("a", -EBADMSG, "a: has a string that is not valid Unicode");
     }
     one("{'descr': '|S3', 'fortran_order': False, 'shape': ()}", "a\0b", 3);
     refused("a", -EBADMSG, "has a zero in it");
@@ -168,7 +168,7 @@ Test(npz, texts)
         "0123456789012345678901234567890123456789012345678901234567890123", 64);
     refused("a", -ENAMETOOLONG, "over 63 bytes");
     one("{'descr': '|S0', 'fortran_order': False, 'shape': (65537,)}", "", 0);
-    refused("a", -EFBIG, "has 65537 texts");
+    refused("a", -EFBIG, "has 65537 strings");
 }
 
 Test(npz, empty)
@@ -200,7 +200,7 @@ Test(npz, members)
     both();
     npzfx_floats(&archive, "a", 2, two_by_three, values);
     npzfx_end(&archive);
-    refused("b", -EBADMSG, "has 1 more arrays of a name that another one has");
+    refused("b", -EBADMSG, "has duplicate array names (1)");
     both();
     archive.members[0].at = archive.members[1].at;
     npzfx_end(&archive);
@@ -221,7 +221,7 @@ Test(npz, members)
     refused("a", -ENOTSUP, "a: is compressed by method 12");
 }
 
-/* The length that the directory says, that of the npy header, and what comes of the bytes are one. */
+/* The lengths in the directory, in the npy header and of the unpacked data must agree. */
 Test(npz, lengths)
 {
     for (int deflate = 0; deflate < 2; deflate++) {
@@ -237,7 +237,7 @@ Test(npz, lengths)
         archive.deflate = deflate;
         npzfx_npy(&archive, "a", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", values, 20);
         npzfx_end(&archive);
-        refused("a", -EBADMSG, "a: holds 20 bytes, but 24 by its npy header");
+        refused("a", -EBADMSG, "a: holds 20 bytes, but its npy header says 24");
         npzfx_free(&archive);
         archive.deflate = deflate;
         npzfx_floats(&archive, "a", 2, two_by_three, values)->crc ^= 1;
@@ -246,7 +246,7 @@ Test(npz, lengths)
     }
 }
 
-/* More comes of the stream than the directory and the npy header say; or less. */
+/* The stream unpacks to more, or less, than the directory and the npy header say. */
 Test(npz, streams)
 {
     uint8_t bytes[64 + 4096] = {0};
@@ -261,7 +261,7 @@ Test(npz, streams)
     struct npzfx_member *cut = npzfx_put(&archive, "c.npy", bytes, n);
     cut->stored -= 5;
     struct npzfx_member *odd = npzfx_put(&archive, "d.npy", bytes, n);
-    archive.bytes[odd->data] = 0x07; /* a kind of block that there is not */
+    archive.bytes[odd->data] = 0x07; /* an invalid block type */
     npzfx_put(&archive, "e.npy", bytes, n)->unpacked = (uint64_t)1 << 30;
     npzfx_end(&archive);
     refused("a", -EBADMSG, "a: is longer than its header says");

@@ -1,5 +1,5 @@
-/* The loader of the scenarios: what it gives depends on the seed only, it begins no more batches than it may, epochs
- * end and begin, and it closes while its threads work. A program of its own, for ThreadSanitizer, too. */
+/* The scenarios' loader: its items depend on the seed only, it starts no more batches than allowed, epochs start and
+ * end, and it closes while its threads work. A program of its own, so that ThreadSanitizer can run it. */
 #include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"
@@ -55,7 +55,7 @@ static const struct weir_mock_loader_batch *next(struct weir_mock_loader *loader
     exit(1);
 }
 
-/* A sum that tells apart what is elsewhere. */
+/* A checksum that depends on the position of each value. */
 static uint64_t sum_of(const float *numbers, size_t n)
 {
     uint64_t sum = 1469598103934665603u;
@@ -67,7 +67,7 @@ static uint64_t sum_of(const float *numbers, size_t n)
     return sum;
 }
 
-/* Sums of three epochs' batches. */
+/* Checksums of three epochs' batches. */
 static void sums(const struct weir_mock_loader_config *config, uint64_t to[LINES])
 {
     struct weir_mock_loader *loader = opened(config);
@@ -103,7 +103,7 @@ static void the_same_for_any_number_of_workers(void)
         CHECK(got[i] != wanted[i]);
 }
 
-/* Each item once an epoch: the items' first numbers are all different, and the same set in the next epoch. */
+/* Each item once per epoch: the items' first numbers all differ, and the next epoch has the same set. */
 static int by_bits(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(float));
@@ -188,7 +188,7 @@ static void threads_stay_or_go(void)
     }
 }
 
-/* At once, with a batch that is lent, and in the middle of an epoch. */
+/* Closes at once, while a batch is lent, and in the middle of an epoch. */
 static void closes_while_workers_work(void)
 {
     struct weir_mock_loader_config config = plain;
@@ -234,7 +234,7 @@ static void refuses_what_cannot_be(void)
     weir_mock_loader_close(&loader);
 }
 
-/* The stand-in aborts when memory is unpinned that was not pinned, and when some is left at the close. */
+/* The fake GPU aborts when memory is unpinned that was not pinned, and when some is still pinned at the end. */
 static void pins_its_batches(void)
 {
     struct weir_device *device;
@@ -289,7 +289,7 @@ static void waits_and_work_are_stages(void)
     weir_recorder_close(&config.recorder);
 }
 
-/* A unit is about 50 ns, and more units take longer: bounds that a busy machine keeps. */
+/* A unit is about 50 ns, and more units take longer: bounds that hold on a busy machine. */
 static void units_take_time(void)
 {
     uint64_t least_ns = UINT64_MAX;
@@ -299,7 +299,7 @@ static void units_take_time(void)
         uint64_t ns = weir_clock_monotonic_ns() - start_ns;
         least_ns = ns < least_ns ? ns : least_ns;
     }
-    CHECK(least_ns > 100000); /* about 1 ms: no clock gets ten times as fast as it was when a unit was measured */
+    CHECK(least_ns > 100000); /* about 1 ms: no CPU becomes ten times as fast as when the unit was measured */
 }
 
 int main(void)

@@ -211,8 +211,8 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
         return rc;
     if (strcmp(meta[VERSION].value, version) != 0 || !take_progress(meta, progress))
         return weir_err_set(err, -EINVAL,
-                            "%s: is not a checkpoint of this weir train; leave out --resume to start again (it is "
-                            "overwritten), or name another --ckpt-dir",
+                            "%s: is not a checkpoint of this weir train; leave out --resume to start again "
+                            "(which overwrites it), or name another --ckpt-dir",
                             path);
     for (int i = 0; i < KEPT; i++) {
         char now[sizeof meta->value];

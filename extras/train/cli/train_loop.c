@@ -143,8 +143,8 @@ static void print_checkpoints(const struct train *t)
     if (!*t->last)
         fputs("checkpoints: none; use --ckpt-dir DIR to save the policy\n", stderr);
     else if (t->resumed)
-        fprintf(stderr, "checkpoints: resuming from %s, after %d epochs and %" PRIu64 " steps of the optimiser\n",
-                shown, t->now.epoch, done.steps);
+        fprintf(stderr, "checkpoints: resuming from %s, after %d epochs and %" PRIu64 " optimizer steps\n", shown,
+                t->now.epoch, done.steps);
     else
         fprintf(stderr, "checkpoints: %s%s\n", shown,
                 t->options->resume ? "; no checkpoint yet, training starts from scratch" : "");

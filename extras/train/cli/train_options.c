@@ -58,7 +58,7 @@ const char weir_train_examples[] =
 int weir_train_options_check(struct train_options *o, struct weir_err *err)
 {
     if (strcmp(o->policy_class, "CNN") != 0)
-        return weir_err_set(err, -EINVAL, "--policy-class: there is no \"%.64s\"; there is CNN, and ACT in PyTorch",
+        return weir_err_set(err, -EINVAL, "--policy-class \"%.64s\" does not exist; use CNN, or ACT (in PyTorch)",
                             o->policy_class);
     if (o->resume && !o->ckpt_dir)
         return weir_err_set(err, -EINVAL, "--resume requires a checkpoint; add --ckpt-dir DIR");

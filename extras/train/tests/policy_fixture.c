@@ -88,7 +88,7 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* After one step from moments of zero the first moment is the gradient by 1 - 0.9. */
+/* After one step from zero moments the first moment is the gradient times 1 - 0.9. */
 struct weir_policy_array *fixture_gradients(struct weir_policy *policy, int *n)
 {
     struct weir_policy_array *arrays;
@@ -118,7 +118,7 @@ void fixture_gradients_free(struct weir_policy_array *gradients, int n)
     free(gradients);
 }
 
-/* ---- beside torch ---- */
+/* ---- against torch ---- */
 
 static double next_number(FILE *file, const char *what)
 {
@@ -133,7 +133,7 @@ static void compare_loss(FILE *file, const struct weir_policy *policy, double to
     cr_assert(fabs(loss - wanted) <= tolerance * fabs(wanted), "loss %.9g, torch's is %.9g", loss, wanted);
 }
 
-/* A line holds the norm, the sum with random signs and sizes, and some of the values. */
+/* A line holds the norm, a sum with random weights, and some of the values. */
 static void compare_array(FILE *file, const char *kind, const struct weir_policy_array *array, double tolerance)
 {
     char word[32], name[96];

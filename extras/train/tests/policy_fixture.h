@@ -1,5 +1,5 @@
-/* policy_fixture.h: a small policy and batches for it that make_policy_fixture.py makes too, and comparing with what
- * torch computed of them. Compiled into each test that uses it, because weir_real may differ. */
+/* policy_fixture.h: a small policy and batches, equal to those of make_policy_fixture.py, and a comparison with torch's
+ * results. Compiled into each test that uses it, because weir_real may differ. */
 #ifndef WEIR_EXTRAS_TRAIN_TESTS_POLICY_FIXTURE_H
 #define WEIR_EXTRAS_TRAIN_TESTS_POLICY_FIXTURE_H
 
@@ -8,7 +8,7 @@
 /* splitmix64: from -1 to 1. */
 double fixture_uniform(uint64_t *state);
 
-/* Two cameras of odd sizes, three samples at most. */
+/* Two cameras of odd sizes, at most three samples. */
 struct weir_policy_config fixture_config(void);
 
 struct fixture_batch {
@@ -16,16 +16,16 @@ struct fixture_batch {
     float *images[WEIR_POLICY_CAMERAS_MAX], *state, *actions;
     uint8_t *is_pad;
 };
-/* n samples; of the second the last steps are padding, of the third all but the first. */
+/* n samples. The last steps of the second are padding, and all but the first of the third. */
 void fixture_batch_open(struct fixture_batch *batch, const struct weir_policy_config *config, int n, uint64_t seed);
 void fixture_batch_close(struct fixture_batch *batch);
 
-/* The gradients of the last forward and backward, named as the parameters are; owned by the caller. The policy's step
- * must change nothing by a learning rate of 0; its moments are zeros before and after. */
+/* The gradients of the last forward and backward, with the names of the parameters; owned by the caller. The policy's
+ * learning rate must be 0, so that its step changes nothing; its moments are zero before and after. */
 struct weir_policy_array *fixture_gradients(struct weir_policy *policy, int *n);
 void fixture_gradients_free(struct weir_policy_array *gradients, int n);
 
-/* Fails the test where the policy's losses, gradients and parameters over three steps differ from torch's by more than
+/* Fails the test if the policy's losses, gradients and parameters over three steps differ from torch's by more than
  * tolerance, relative to the norm of the tensor. */
 void fixture_compare_with_torch(double tolerance);
 

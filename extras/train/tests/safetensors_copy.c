@@ -1,5 +1,5 @@
-/* Reads the arrays and texts of a safetensors file that are named, and writes them as another:
- * safetensors_copy IN OUT NAME=2x3.. NAME= .. [-- KEY ..]. One line on stderr and exit 1 when it cannot. */
+/* Reads the named arrays and metadata of a safetensors file and writes them to another: safetensors_copy IN OUT
+ * NAME=2x3.. NAME= .. [-- KEY ..]. On error one line on stderr and exit status 1. */
 #include "extras/train/safetensors.h"
 
 #include <stdio.h>

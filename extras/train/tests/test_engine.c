@@ -1,5 +1,5 @@
-/* The network engine compiled for double: each function of the CPU's backend, and the whole policy, have the gradients
- * that central differences give, and the policy is torch's in all but rounding. */
+/* The network engine compiled for double: the gradients of each function of the CPU backend, and of the whole policy,
+ * equal central differences, and the policy equals torch's except for rounding. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/tests/policy_fixture.h"
 
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 12 }; /* numbers of an array whose derivative is taken */
+enum { PROBES = 12 }; /* values per array that are checked */
 static const double width = 1e-6, tolerance = 1e-7;
 
-/* ---- one layer: the function is the sum of its output with random factors ---- */
+/* ---- single layers: the function is the sum of the output with random weights ---- */
 
 struct array {
     weir_real *values, *gradient;
@@ -48,7 +48,7 @@ static double derivative(function_of *function, void *user, weir_real *value)
     return (above - below) / (2 * width);
 }
 
-/* Where zero_stays, numbers that a ReLU made 0 have no gradient, whatever the difference is. */
+/* With zero_stays, values that a ReLU set to 0 have no gradient, whatever the difference. */
 static void check_gradient(const char *what, struct array *array, function_of *function, void *user, bool zero_stays)
 {
     double largest = 1;
@@ -127,7 +127,7 @@ Test(engine, convolution_has_its_gradients)
                               cases[i].filters);
 }
 
-/* What a convolution is, without im2col. */
+/* A convolution by its definition, without im2col. */
 Test(engine, convolution_is_the_sum_over_its_kernel)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;
@@ -189,7 +189,7 @@ Test(engine, pooling_has_its_gradient)
     c.ops->close(c.self);
 }
 
-/* Products in one thread and in several, all transposes, rows that are longer than they need be. */
+/* Products with one thread and with several, all transposes, leading dimensions larger than needed. */
 Test(engine, products_are_the_same_in_any_number_of_threads)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;

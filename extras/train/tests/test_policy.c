@@ -1,5 +1,5 @@
-/* The policy as programs have it: in float beside torch, what padding does, accumulation, seeds, refusals, and that it
- * learns what can be learned. */
+/* The policy as programs use it: in float against torch, the effect of padding, accumulation, seeds, refusals, and that
+ * it learns. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/tests/policy_fixture.h"
 
@@ -25,7 +25,7 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* The largest difference of two lists of arrays. */
+/* The largest difference between two lists of arrays. */
 static double difference(const struct weir_policy_array *a, const struct weir_policy_array *b, int n)
 {
     double largest = 0;
@@ -135,8 +135,8 @@ Test(policy, nothing_but_padding_has_no_loss_and_no_gradient)
     weir_policy_close(&policy);
 }
 
-/* Three batches of one sample in place of one of three, without padding. Two images of this size are what goes through
- * the encoder at a time. */
+/* Three batches of one sample against one batch of three, without padding. The encoder handles two images of this size
+ * at a time. */
 static uint64_t steps_of(struct weir_policy *policy)
 {
     struct weir_policy_progress done;
@@ -183,7 +183,7 @@ Test(policy, accumulated_parts_are_a_whole)
     weir_policy_close(&parts);
 }
 
-/* Parameters, moments and the count are all that training goes on from. */
+/* Parameters, moments and the step count are all that resuming needs. */
 Test(policy, goes_on_from_its_arrays)
 {
     struct weir_policy_config config = fixture_config();
@@ -223,7 +223,7 @@ Test(policy, goes_on_from_its_arrays)
     weir_policy_close(&second);
 }
 
-/* Losses come back in their order; of none that was sent there is none. */
+/* Losses arrive in order, and none arrives if none was sent. */
 Test(policy, sends_its_losses)
 {
     struct weir_policy_config config = fixture_config();
@@ -249,8 +249,7 @@ Test(policy, sends_its_losses)
     weir_policy_close(&policy);
 }
 
-/* A mean that only fades would stop at a number with which processors are slow: 0.9 x 4 x 2^-149 is rounded up again.
- */
+/* A decaying mean would stop at a subnormal number, with which CPUs are slow: 0.9 x 4 x 2^-149 is rounded up again. */
 Test(policy, moments_that_fade_become_zeros)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;
@@ -342,7 +341,7 @@ Test(policy, names_the_package_that_it_lacks)
 
 /* ---- learning ---- */
 
-/* Actions are a linear function of the state; images are noise that does not change. */
+/* Actions are a linear function of the state; images are constant noise. */
 Test(policy, learns_a_linear_task)
 {
     struct weir_policy_config config = fixture_config();

@@ -1,5 +1,5 @@
-/* Named arrays in a file: what is written is read again bit for bit, a file that is not as asked for is refused before
- * anything is changed, and a failed write leaves the file before it. */
+/* Named arrays in a file: they are read back bit for bit, an unexpected file is refused before anything is changed, and
+ * a failed write keeps the previous file. */
 #include "extras/train/safetensors.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -18,7 +18,7 @@ enum { LARGE = 1 << 16 };
 
 TestSuite(safetensors, .init = fixture_open, .fini = fixture_close);
 
-/* What the tests of files made by hand ask for. */
+/* The arrays that the tests with hand-made files ask for. */
 struct asked {
     float w[4], b[3];
     struct weir_safetensor tensors[2];
@@ -61,7 +61,7 @@ static char *whole_file(const char *path, size_t *n)
     return bytes;
 }
 
-/* A file of this header and so many bytes of data: 1.0f, 2.0f, ... */
+/* A file with this header and this many bytes of data: 1.0f, 2.0f, ... */
 static const char *made(const char *header, size_t data_bytes)
 {
     char bytes[2048];
@@ -96,7 +96,7 @@ Test(safetensors, every_bit_comes_back)
                                  found[4];
     struct weir_err err = WEIR_ERR_NONE;
     const char *path = fixture_path("it");
-    memset(meta[1].value, '7', sizeof meta[1].value - 1); /* the longest that there is */
+    memset(meta[1].value, '7', sizeof meta[1].value - 1); /* the longest allowed */
     cr_assert_eq(weir_safetensors_write(path, tensors, 4, meta, 3, &err), 0, "%s", err.text);
     tensors[0].data = got;
     tensors[1].data = &got_one;
@@ -141,7 +141,7 @@ Test(safetensors, the_file_is_as_the_format_says)
     cr_assert_arr_eq(bytes + 8 + length, asked.w, sizeof asked.w);
     cr_assert_arr_eq(bytes + 8 + length + 16, asked.b, sizeof asked.b);
     free(bytes);
-    /* nothing at all is a file too */
+    /* no arrays at all is a valid file too */
     cr_assert_eq(weir_safetensors_write(path, NULL, 0, NULL, 0, &err), 0, "%s", err.text);
     cr_assert_eq(weir_safetensors_read(path, NULL, 0, NULL, 0, &err), 0, "%s", err.text);
 }
@@ -207,13 +207,13 @@ Test(safetensors, what_is_not_as_asked_for_is_refused)
         {B_AT("-12", "0"), 28, "\"b\" has invalid data_offsets"},
         {B_AT("16", "28.0"), 28, "\"b\" has invalid data_offsets"},
         {B_AT("16", "28,40"), 40, "\"b\" has invalid data_offsets"},
-        {B_AT("16", "28"), 24, "\"b\" lies outside the file"},
-        {B_AT("9223372036854775795", "9223372036854775807"), 28, "\"b\" lies outside the file"},
+        {B_AT("16", "28"), 24, "\"b\" ends after the end of the file"},
+        {B_AT("9223372036854775795", "9223372036854775807"), 28, "\"b\" ends after the end of the file"},
         {B_AT("18446744073709551612", "8"), 28, "too big integer"},
-        {B_AT("16", "24"), 28, "\"b\" has another size than its shape"},
+        {B_AT("16", "24"), 28, "\"b\" has a size that does not match its shape"},
         {B_AT("4", "16"), 28, "\"b\" overlaps another"},
         {B_AT("20", "32"), 32, "\"b\" follows a gap"},
-        {B_AT("16", "28"), 32, "it has bytes behind the last array"},
+        {B_AT("16", "28"), 32, "it has bytes after the last array"},
         {"{" W "," W "," B "}", 28, "duplicate object key"},
         {"{" W "," B, 28, "is not a safetensors file"},
         {"{" W "," B "} x", 28, "is not a safetensors file"},
@@ -222,7 +222,7 @@ Test(safetensors, what_is_not_as_asked_for_is_refused)
         {"", 28, "its header does not begin with {"},
         {"{\"__metadata__\":7," W "," B "}", 28, "its __metadata__ is not an object"},
         {"{\"__metadata__\":{\"step\":7}," W "," B "}", 28,
-         "\"step\" in its metadata must be a text of at most 127 bytes"},
+         "\"step\" in its metadata must be a string of at most 127 bytes"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_refusal(made(rows[i].header, rows[i].data_bytes), rows[i].what);
@@ -230,7 +230,7 @@ Test(safetensors, what_is_not_as_asked_for_is_refused)
     memset(digits, '7', 128);
     digits[128] = '\0';
     snprintf(header, sizeof header, "{\"__metadata__\":{\"step\":\"%s\"}," W "," B "}", digits);
-    expect_refusal(made(header, 28), "\"step\" in its metadata must be a text of at most 127 bytes");
+    expect_refusal(made(header, 28), "\"step\" in its metadata must be a string of at most 127 bytes");
 }
 
 Test(safetensors, lengths_are_bounded_by_the_file)
@@ -247,7 +247,7 @@ Test(safetensors, lengths_are_bounded_by_the_file)
         write_bytes(path, bytes, sizeof bytes);
         if (lengths[i] > 2000) /* a file that is long enough */
             cr_assert_eq(truncate(path, 64 << 20), 0);
-        expect_refusal(path, "the length of its header is more than the file, or than 16 MiB");
+        expect_refusal(path, "its header is longer than the file or than 16 MiB");
     }
     expect_refusal("/tmp", "is not a regular file");
     expect_refusal("/dev/null", "is not a regular file");
@@ -258,7 +258,8 @@ Test(safetensors, lengths_are_bounded_by_the_file)
     cr_assert_not_null(strstr(err.text, "check the path"), "%s", err.text);
 }
 
-/* Every byte of the header changed in every bit: never more than refused, and the arrays are whole then. */
+/* Flips every bit of the header: each file is refused or accepted, never worse, and a refusal leaves the arrays
+ * unchanged. */
 Test(safetensors, damaged_headers_change_nothing)
 {
     struct asked asked, before;
@@ -303,7 +304,7 @@ Test(safetensors, names_that_would_not_come_back_are_refused)
     expect_unwritten("b", "half a character: \xe4\xb8", "the text of \"step\" is not UTF-8");
 }
 
-/* ---- the file before ---- */
+/* ---- the previous file ---- */
 
 static void limit_files(rlim_t bytes)
 {
@@ -370,7 +371,7 @@ Test(safetensors, a_killed_process_leaves_the_file_before)
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
     cr_assert_eq(access(partial, F_OK), 0);
     expect_old_file(path);
-    cr_assert_eq(write_large(path, &err), 0, "%s", err.text); /* what is left of it is in nobody's way */
+    cr_assert_eq(write_large(path, &err), 0, "%s", err.text); /* the partial file does not block the next write */
     cr_assert_neq(access(partial, F_OK), 0);
 }
 
@@ -392,7 +393,7 @@ Test(safetensors, only_files_are_written)
     }
     struct weir_err err = WEIR_ERR_NONE;
     const char *path = fixture_path("it");
-    cr_assert_eq(mkdir(fixture_path("it.partial"), 0777), 0); /* somebody's folder stays */
+    cr_assert_eq(mkdir(fixture_path("it.partial"), 0777), 0); /* an existing folder stays */
     cr_assert_eq(write_large(path, &err), -EISDIR, "%s", err.text);
     cr_assert_eq(access(fixture_path("it.partial"), F_OK), 0);
 }

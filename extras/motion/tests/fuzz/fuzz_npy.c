@@ -1,4 +1,4 @@
-/* libFuzzer: the header of a hostile npy array, and the array itself where as many bytes follow as it says. */
+/* libFuzzer: the header of a hostile npy array, and the array itself if the data is as long as the header says. */
 #include "extras/motion/clips/npz.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile archive, read as a motion file; and every array of it. Checksums are not compared in this build,
- * so that what is behind them is reached. The first byte chooses options. */
+/* libFuzzer: a hostile archive, read as a motion file, then each of its arrays. This build does not compare checksums,
+ * so that the code after them is reached. The first byte chooses options. */
 #include "datasets/zarr/zip_index.h"
 #include "extras/motion/clips/clips_priv.h"
 #include "extras/motion/clips/npz.h"

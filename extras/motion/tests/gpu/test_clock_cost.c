@@ -1,6 +1,6 @@
-/* The preparing kernel and the fused pass of motion with clocks inside: what they write is the same, bit for bit, their
- * tables, and what the clocks cost: their time with and without them, in turns, by events. Prints and judges no time.
- * "few": without the times. */
+/* The preparing kernel and the fused motion pass with clocks inside: their results are the same, bit for bit; prints
+ * their tables and the cost of the clocks, the time with and without them, interleaved and measured by events. No time
+ * is judged. "few" leaves out the timing. */
 #include "extras/motion/motion.h"
 #include "extras/motion/motion_ops.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -26,7 +26,7 @@ static uint64_t step_ns;
 static void *memory, *before, *behind; /* a table; events */
 static uint32_t launches;
 
-/* A kernel that there is with clocks and without. */
+/* A kernel that exists with clocks and without. */
 struct subject {
     const struct weir_kernel_clock_kernel *kernel;
     void (*launch)(const struct subject *subject, struct weir_kernel_clock_table clocks);
@@ -69,7 +69,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* One launch, with clocks or without; added to clock unless it is NULL. Its time by events. */
+/* Launches once, with clocks or without, and returns the time by events. The records are added to clock unless it is
+ * NULL. */
 static int64_t launch(const struct subject *subject, struct weir_kernel_clock *clock)
 {
     static uint8_t bytes[1 << 14];
@@ -86,13 +87,13 @@ static int64_t launch(const struct subject *subject, struct weir_kernel_clock *c
     return gpufx_elapsed_ns(&fx, before, behind);
 }
 
-/* Then no table of values is made. */
+/* In this case no table of values is made. */
 static bool values_as_they_are(const struct subject *subject)
 {
     return subject->kernel == &prepare_kernel && subject->prepare.dtype == WEIR_GPU_U8;
 }
 
-/* Both kernels write the same, and every stage has laps. */
+/* Both kernels write the same results, and every stage has laps. */
 static void compare(const struct subject *subject)
 {
     struct weir_kernel_clock clock;

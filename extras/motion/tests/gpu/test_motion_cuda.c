@@ -1,7 +1,7 @@
-/* Motion on a GPU: both variants, with and without the usual advice, beside the float64 reference and the CPU's
- * backend; the same bits in two runs; before the beginning and past the end of clips that loop and that do not; sizes
- * about those of a warp's tile, rows wider than a warp holds several of, more environments than the GPU does at once.
- * test_motion_cuda few: without the largest, for compute-sanitizer. */
+/* Motion on a GPU: both variants, with and without the usual advice, against the float64 reference and the CPU backend;
+ * two runs give the same bits; times before the beginning and past the end of clips that loop or do not; sizes around a
+ * warp's tile, rows wider than a warp can hold several of, more environments than run on the GPU at once.
+ * "test_motion_cuda few" leaves out the largest, for compute-sanitizer. */
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -35,7 +35,7 @@ struct queries {
     float *times;
 };
 
-/* From a second before the beginning of the clip to a second past its end, and a few times that are none. */
+/* From a second before the beginning of the clip to a second past its end, and a few times that are not numbers. */
 static struct queries draw(const struct weir_motion_clips *clips, size_t envs, int steps)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 1e-44f, 0, -0.0f};
@@ -77,7 +77,7 @@ static struct weir_motion *open_motion(const struct weir_motion_clips *clips, co
     return motion;
 }
 
-/* ---- beside the reference ---- */
+/* ---- against the reference ---- */
 
 static void refer(size_t dofs, size_t bodies, size_t envs, int steps, enum weir_motion_variant variant, int advice)
 {
@@ -111,7 +111,7 @@ static void refer_all(void)
         refer(29, 13, 100, 2, WEIR_MOTION_OPS, 1 << bit);
 }
 
-/* ---- beside the CPU, and again ---- */
+/* ---- against the CPU, and repeated ---- */
 
 static float *all_of(struct weir_motion *motion, const struct queries *q, enum weir_motion_result result, size_t *n)
 {
@@ -122,7 +122,7 @@ static float *all_of(struct weir_motion *motion, const struct queries *q, enum w
     return numbers;
 }
 
-/* Both are within a tolerance of the reference, so within twice that of each other; numbers are of the order of 10. */
+/* Both are within a tolerance of the reference, so within twice that of each other. Values are of the order of 10. */
 static void compare_numbers(const float *a, const float *b, size_t n, bool same_bits, const char *name)
 {
     if (same_bits) {
@@ -170,7 +170,7 @@ static void compare_sizes(bool few)
     weir_motion_clips_free(&clips);
 }
 
-/* ---- what cannot be ---- */
+/* ---- refusals ---- */
 
 static void refuse(void)
 {

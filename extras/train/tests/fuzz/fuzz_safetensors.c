@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile file of named arrays; what is read of one that is taken is written, and read again as the same.
- * The first byte chooses: the file as it is, or a header, behind its length, and so many bytes of data. */
+/* libFuzzer: a hostile safetensors file. If it is accepted, it is written and read again with the same result. The
+ * first byte chooses: the file as given, or a header, preceded by its length, and that many bytes of data. */
 #include "extras/train/safetensors.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

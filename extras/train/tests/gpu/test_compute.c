@@ -1,6 +1,6 @@
-/* The policy on a GPU beside the policy on the CPU: losses, gradients, what a training makes of both, with and without
- * cuDNN, with mixed precision; that the same training gives the same bits; the loss scale. The CPU's side wants a BLAS
- * library; without one it exits with 77. */
+/* The policy on a GPU against the policy on the CPU: losses, gradients, parameters after training, with and without
+ * cuDNN, with mixed precision; the same training gives the same bits; the loss scale. The CPU side requires a BLAS
+ * library; without one the exit status is 77. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/policy.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -32,7 +32,7 @@ static struct weir_policy_config small_config(void)
                                        .threads = 1};
 }
 
-/* A batch in the host's memory, and the same in the GPU's. */
+/* The same batch in host memory and in GPU memory. */
 struct batches {
     struct weir_policy_inputs host, gpu;
     void *memory[WEIR_POLICY_CAMERAS_MAX + 3], *copies[WEIR_POLICY_CAMERAS_MAX + 3];
@@ -57,7 +57,7 @@ static float *numbers(struct batches *b, size_t n, double least, void **copy)
     return memory;
 }
 
-/* Images of a sample have others between them and the next one's, as cameras of one size have in a batch. */
+/* Between the images of consecutive samples are other images, as when cameras of one size share a tensor. */
 static void batches_open(struct batches *b, const struct weir_policy_config *config, int n)
 {
     *b = (struct batches){.host.n = n, .gpu.n = n};
@@ -73,7 +73,7 @@ static void batches_open(struct batches *b, const struct weir_policy_config *con
     float *actions = numbers(b, rows * (size_t)config->action_dim, -1, &copy);
     for (size_t i = 0; i < rows * (size_t)config->action_dim; i++)
         actions[i] +=
-            actions[i] < 0 ? -9.0f : 9.0f; /* far from what is predicted: rounding changes no sign in the loss */
+            actions[i] < 0 ? -9.0f : 9.0f; /* far from the predictions, so that rounding changes no sign in the loss */
     gpufx_copy_in(&fx, copy, actions, rows * (size_t)config->action_dim * sizeof *actions);
     b->host.actions = actions;
     b->gpu.actions = copy;
@@ -129,7 +129,8 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* The largest distance between two policies' arrays of a name that begins so, as a part of the array's norm. */
+/* The largest distance between two policies' arrays whose names start with "begin", relative to the norm of the array.
+ */
 static double distance_of(struct weir_policy *a, struct weir_policy *b, const char *begin, bool print, char worst[96])
 {
     struct weir_policy_array *x, *y;
@@ -170,7 +171,7 @@ static void one_step(struct weir_policy *policy, const struct weir_policy_inputs
     weir_policy_step(policy);
 }
 
-/* Gradients are in AdamW's first mean after one step, and the loss of a few steps is that of the CPU. */
+/* After one step AdamW's first moment holds the gradients. The loss of a few steps equals the CPU's. */
 static void compare(const char *what, bool amp, double tolerance)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
@@ -203,7 +204,7 @@ static void compare(const char *what, bool amp, double tolerance)
     weir_policy_close(&gpu);
 }
 
-/* The same bits again, from the beginning and from the middle through what a checkpoint holds. */
+/* The same bits again, from the beginning and when resumed in the middle from a checkpoint's contents. */
 static void repeat(bool amp)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
@@ -243,7 +244,7 @@ static void repeat(bool amp)
     weir_policy_close(&third);
 }
 
-/* A gradient that is not finite leaves the step out and halves the scale. */
+/* A non-finite gradient skips the step and halves the scale. */
 static void scale_is_halved(void)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, true);
@@ -253,7 +254,7 @@ static void scale_is_halved(void)
     char worst[96] = "";
     batches_open(&b, &config, 5);
     weir_policy_progress(policy, &before);
-    if (before.loss_scale == 1) { /* the stand-in has none */
+    if (before.loss_scale == 1) { /* the fake GPU has no loss scale */
         batches_close(&b);
         weir_policy_close(&policy);
         weir_policy_close(&untouched);
@@ -277,7 +278,7 @@ static void scale_is_halved(void)
     weir_policy_close(&untouched);
 }
 
-/* Losses come in their order, without a wait when asked so. */
+/* Losses arrive in order, and without waiting if asked. */
 static void losses_are_sent(void)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, false);
