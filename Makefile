@@ -1,4 +1,4 @@
-# Thin: CMake does the work (CMakePresets.json); this installs what is missing and names the common tasks.
+# A thin wrapper: CMake does the work (CMakePresets.json); these targets install missing packages first.
 JOBS ?= $(shell nproc)
 WEIR := build/release/weir
 SAMPLE := build/sample
@@ -12,7 +12,7 @@ build:
 	@cmake --preset release
 	@cmake --build --preset release -j $(JOBS) --target weir
 
-# Makes a sample dataset once and runs three epochs over it beside a step of 5 ms: the table comes at the end.
+# Creates a sample dataset once and runs three epochs with a simulated step of 5 ms; prints the table at the end.
 run: build
 	@test -d $(SAMPLE) || { rm -rf $(SAMPLE).part && \
 	  $(WEIR) synth $(SAMPLE).part --format act-jpeg --episodes 8 --steps 40 --cameras top,wrist --size 640x480 \
@@ -23,7 +23,7 @@ test:
 	@.ci/packages.sh test
 	@cmake --preset release -DWEIR_WITH_CRITERION=ON
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j $$(($(JOBS) + 2)) # many of them wait
+	@ctest --preset release -j $$(($(JOBS) + 2)) # many tests wait
 
 bench:
 	@.ci/packages.sh bench
@@ -31,24 +31,24 @@ bench:
 	@cmake --build --preset release -j $(JOBS)
 	@cmake --build --preset release --target bench
 
-# Beside PyTorch's DataLoader, a thread pool in Python, SPDL and WebDataset, which are installed into build/peers-venv (the
-# network, and 6 GB, most of it torch). About 15 minutes; PEERS="--qualities 95 --rounds 3" for less. What bench/limits wants
-# of it, simplejpeg and numpy, comes by "bench/peers/setup.sh numpy simplejpeg".
+# Compares with PyTorch's DataLoader, a Python thread pool, SPDL and WebDataset, installed into build/peers-venv (needs
+# the network and 6 GB, mostly torch). Takes about 15 minutes; PEERS="--qualities 95 --rounds 3" for less. bench/limits
+# needs only simplejpeg and numpy: "bench/peers/setup.sh numpy simplejpeg".
 bench-peers:
 	@.ci/packages.sh peers
 	@cmake --preset release -DWEIR_WITH_TURBOJPEG=ON
 	@cmake --build --preset release -j $(JOBS) --target weir limits
 	@python3 bench/peers/run.py --json build/peers.json $(PEERS)
 
-# The Python package's wheel in build/wheel, and in build/python-venv, which sees Debian's packages (torch, numpy) too.
-# scikit-build-core and wheel come from PyPI, the source of a lean HDF5 from Debian.
+# Builds the Python wheel in build/wheel and installs it into build/python-venv, which also sees Debian's packages
+# (torch, numpy). scikit-build-core and wheel come from PyPI, the source of a lean HDF5 from Debian.
 python:
 	@.ci/packages.sh python
 	@.ci/wheel.sh
 	@build/python-venv/bin/pip install --quiet --force-reinstall --no-deps build/wheel/*.whl
 	@build/python-venv/bin/python -c "import weir; print(weir.__file__)"
 
-# Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.
+# Honours PREFIX and DESTDIR; uninstall removes the files that were last installed from here.
 install:
 	@.ci/packages.sh build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
@@ -58,7 +58,7 @@ install:
 uninstall:
 	@DESTDIR="$(DESTDIR)" cmake -DMANIFEST=build/release/install_manifest.txt -P cmake/uninstall.cmake
 
-# nvJPEG's header, where the CUDA Toolkit has none: cmake/Cuda.cmake looks there.
+# Fetches nvJPEG's header if the CUDA Toolkit lacks it; cmake/Cuda.cmake looks in this folder.
 nvjpeg:
 	@test -d build/nvjpeg-venv || { python3 -m venv build/nvjpeg-venv && \
 	  build/nvjpeg-venv/bin/pip install --quiet --no-deps 'nvidia-nvjpeg==13.0.*'; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Formats all C and CUDA sources; with --check, fails when one is not formatted: .ci/format.sh [--check]
+# Formats all C and CUDA sources; with --check, fails if any is not formatted: .ci/format.sh [--check]
 set -eu
 cd "$(dirname "$0")/.."
 options=(-i)

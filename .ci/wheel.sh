@@ -1,16 +1,16 @@
 #!/bin/bash
-# Makes the Python package's wheel in build/wheel, by build/python-venv: .ci/wheel.sh. The last line that it prints is the
+# Builds the Python package's wheel in build/wheel, with build/python-venv: .ci/wheel.sh. The last line of output is the
 # wheel's path.
 #
-# With a lean HDF5 (.ci/hdf5.sh) all libraries are linked statically, and the wheel runs wherever glibc is 2.34 or later.
-# Where that HDF5 cannot be built the wheel uses the libraries of this machine.
+# With a lean HDF5 (.ci/hdf5.sh) all libraries are linked statically, and the wheel runs with glibc 2.34 or later. If
+# that HDF5 cannot be built, the wheel uses this machine's libraries.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
 [ -x $venv/bin/pip ] || /usr/bin/python3 -m venv --system-site-packages $venv
 $venv/bin/python -m wheel tags --help >/dev/null 2>&1 || $venv/bin/pip install --quiet 'wheel>=0.40'
 
-# In CI with the compiler and the flags of the other builds, whose objects its compiler cache has.
+# Same compiler and flags as CI's other builds, to share their compiler cache.
 export CC=${CC:-cc}
 settings=(build-dir="$PWD/build/python-wheel" cmake.define.WEIR_WERROR="${CI:+ON}")
 if .ci/hdf5.sh build/hdf5 >&2; then
@@ -19,7 +19,7 @@ if .ci/hdf5.sh build/hdf5 >&2; then
 else
     lean=no
     settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_STATIC_DEPS=OFF cmake.define.WEIR_WITH_JXL=AUTO)
-    echo "wheel.sh: so this wheel needs Debian's libraries where it is installed: libhdf5-103-1 and those of .ci/packages.sh build" >&2
+    echo "wheel.sh: this wheel needs Debian's libraries at run time: libhdf5-103-1 and those of .ci/packages.sh build" >&2
 fi
 options=()
 for setting in "${settings[@]}"; do
@@ -28,7 +28,7 @@ done
 rm -rf build/wheel
 $venv/bin/pip wheel --quiet --no-deps ./python -w build/wheel "${options[@]}"
 wheel=$(echo build/wheel/*.whl)
-if [ $lean = yes ]; then # what tests/python/check_wheel.py checks
+if [ $lean = yes ]; then # checked by tests/python/check_wheel.py
     wheel=build/wheel/$($venv/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 "$wheel")
 fi
 echo "$wheel"

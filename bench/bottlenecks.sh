@@ -1,8 +1,8 @@
 #!/bin/bash
-# Bottlenecks with a known cause, injected one at a time, and what weir run says about each.
-# Usage: bench/bottlenecks.sh [BUILD [FOLDER]]; BUILD is build/release. The outputs are FOLDER/NAME.txt (FOLDER is made;
-# BUILD/bottlenecks when it is not given), data are made beside them once. Prints of each its cause and the lines that
-# bear on it, for a reader to judge.
+# Injects bottlenecks with a known cause, one at a time, and shows what weir run reports for each.
+# Usage: bench/bottlenecks.sh [BUILD [FOLDER]] (default build/release and BUILD/bottlenecks).
+# Outputs go to FOLDER/NAME.txt; datasets are created once, in FOLDER/data. Prints the cause of each and the relevant
+# lines, for a reader to judge.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$(realpath "${1:-build/release}")
@@ -20,14 +20,14 @@ make_data() {
     made "$jpegs" || "$weir" synth "$jpegs" --episodes 12 --steps 40 --cameras cam_high,cam_wrist --size 320x240 >/dev/null 2>&1
     made "$raw" || "$weir" synth "$raw" --format act --episodes 12 --steps 40 --cameras cam_high,cam_wrist --size 320x240 >/dev/null 2>&1
     made "$virtual" || "$build/bench/virtual_episodes" "$virtual" 4 40 320 240
-    # What one camera's reads touch.
+    # Records the byte ranges of one camera's reads.
     LD_PRELOAD=$slow WEIR_SLOW_RECORD=$out/data/wrist.map "$weir" run "$jpegs" --cameras cam_wrist --io pread --train-split 1 >/dev/null 2>&1
     echo "0 9223372036854775807 $(realpath "$jpegs")/episode_7.hdf5" >"$out/data/file.map"
 }
 
 # ---- cases ----
 
-# show NAME "CAUSE": what an honest reader would look at.
+# show NAME "CAUSE": prints the lines that an honest reader would look at.
 show() {
     printf '\n== %s: %s\n' "$1" "$2"
     grep -aE '^(epoch |machine|reads:|0[0-9][a-z]?_|10_|20_|weir-w|consumer|throttled|other load|queue:|fallbacks:|camera |cam_|top |files by|slowest calls)' \
@@ -36,7 +36,7 @@ show() {
     grep -aE '^weir' "$out/$1.txt" | grep -E ': ' | head -n 2
 }
 
-# inject NAME "CAUSE" COMMAND...: runs it.
+# inject NAME "CAUSE" COMMAND...: runs COMMAND and shows its output.
 inject() {
     local name=$1 cause=$2
     shift 2
@@ -46,7 +46,7 @@ inject() {
 
 skip() { printf '\n== %s: skipped: %s\n' "$1" "$2" | tee "$out/$1.txt"; }
 
-# With the shim's variables NAME=VALUE..., up to "--".
+# with_slow NAME=VALUE... -- COMMAND...: runs COMMAND under the shim, configured by these variables.
 with_slow() {
     local vars=()
     while [ "$1" != -- ]; do
@@ -57,7 +57,7 @@ with_slow() {
     env LD_PRELOAD="$slow" "${vars[@]}" "$@"
 }
 
-# in_group CONTROLLER FILE VALUE COMMAND...: in a control group of its own; 77 when none can be made.
+# in_group CONTROLLER FILE VALUE COMMAND...: runs COMMAND in its own control group; returns 77 if none can be created.
 in_group() {
     local controller=$1 file=$2 value=$3 base status
     shift 3
@@ -85,19 +85,19 @@ quota() {
     elif can_group cpu cpu.max "50000 100000"; then
         inject quota "$cause" in_group cpu cpu.max "50000 100000" "$weir" run "$jpegs" --num-workers 2
     else
-        skip quota "no control group with a CPU quota can be made here"
+        skip quota "no control group with a CPU quota can be created here"
     fi
 }
 
-# Room for less than the files: their pages go before they are read again.
+# Less memory than the files need: pages are evicted before they are read again.
 small_cache() {
-    local cause="a memory limit that leaves the page cache less than the dataset" bytes=$((90 << 20))
+    local cause="a memory limit that keeps the page cache smaller than the dataset" bytes=$((90 << 20))
     if can_group memory memory.limit_in_bytes $bytes; then
         inject small-cache "$cause" in_group memory memory.limit_in_bytes $bytes "$weir" run "$raw" --cold --num-epochs 3 --num-workers 2
     elif can_group memory memory.max $bytes; then
         inject small-cache "$cause" in_group memory memory.max $bytes "$weir" run "$raw" --cold --num-epochs 3 --num-workers 2
     else
-        skip small-cache "no control group with a memory limit can be made here"
+        skip small-cache "no control group with a memory limit can be created here"
     fi
 }
 
@@ -107,7 +107,7 @@ neighbours() {
         (while :; do :; done) &
         busy+=("$!")
     done
-    inject neighbours "four busy loops beside" "$weir" run "$jpegs" --num-workers 2
+    inject neighbours "four busy loops alongside" "$weir" run "$jpegs" --num-workers 2
     kill "${busy[@]}"
     wait "${busy[@]}" 2>/dev/null
 }
@@ -122,10 +122,10 @@ inject file "reads of episode_7.hdf5 take 30 ms more" with_slow WEIR_SLOW_US=300
 quota
 inject one-core "two workers on one core" taskset -c 0 "$weir" run "$jpegs" --num-workers 2
 neighbours
-inject one-slot "one batch ahead, a step of 20 ms" "$weir" run "$jpegs" --num-workers 2 --prefetch 1 --batch-size 2 --step-ms 20
+inject one-slot "a prefetch of one batch, a step of 20 ms" "$weir" run "$jpegs" --num-workers 2 --prefetch 1 --batch-size 2 --step-ms 20
 inject cold "the files are not in the page cache" "$weir" run "$raw" --cold --num-workers 2
 small_cache
 inject fallback "frames that only the HDF5 library can read" "$weir" run "$virtual" --num-workers 8 --num-epochs 4
 inject float "planar floats, normalised on the CPU" "$weir" run "$raw" --num-workers 2 --num-epochs 2 --dtype f32 --image-layout nchw --mean imagenet --std imagenet
 inject slow-step "a step of 60 ms" "$weir" run "$jpegs" --num-workers 2 --step-ms 60
-printf '\nthe whole outputs: %s/NAME.txt\n' "$out"
+printf '\nfull outputs: %s/NAME.txt\n' "$out"

@@ -1,5 +1,5 @@
 # libweir_cuda.so, with all code that includes CUDA headers: WEIR_WITH_CUDA = AUTO|ON|OFF. Building it requires the CUDA
-# Toolkit (nvcc, cudart). CUPTI and nvJPEG are optional: only their headers are used, their libraries are opened at run
+# Toolkit (nvcc, cudart). CUPTI and nvJPEG are optional: only their headers are used, their libraries are loaded at run
 # time. nvJPEG's header comes with the toolkit, or from PyPI: "make nvjpeg".
 set(WEIR_WITH_CUDA AUTO CACHE STRING "The CUDA module: AUTO, ON or OFF")
 set_property(CACHE WEIR_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -11,7 +11,7 @@ set(why "")
 if(NOT WEIR_WITH_CUDA STREQUAL "OFF")
   find_package(CUDAToolkit 12.4 QUIET)
   if(NOT CUDAToolkit_FOUND)
-    set(why "no CUDA Toolkit of 12.4 or later is found (nvcc on the PATH, or CUDAToolkit_ROOT)")
+    set(why "no CUDA Toolkit 12.4 or later was found (nvcc on the PATH, or CUDAToolkit_ROOT)")
   elseif(NOT TARGET CUDA::cudart_static)
     set(why "the CUDA Toolkit in ${CUDAToolkit_LIBRARY_ROOT} has no libcudart_static.a")
   else()
@@ -23,7 +23,7 @@ if(NOT WEIR_WITH_CUDA STREQUAL "OFF")
     if(CMAKE_CUDA_COMPILER)
       set(WEIR_HAVE_CUDA 1)
     else()
-      set(why "${CUDAToolkit_NVCC_EXECUTABLE} cannot compile (it wants a C++ compiler, such as g++)")
+      set(why "${CUDAToolkit_NVCC_EXECUTABLE} cannot compile (it needs a C++ compiler, such as g++)")
     endif()
   endif()
 endif()
@@ -39,7 +39,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
 endif()
 enable_language(CUDA)
-set(CMAKE_CUDA_FLAGS_DEBUG "${CMAKE_CUDA_FLAGS_RELEASE}") # kernels are for timing; a compiler cache has them once
+set(CMAKE_CUDA_FLAGS_DEBUG "${CMAKE_CUDA_FLAGS_RELEASE}") # kernels are always timed; also shared by a compiler cache
 file(GLOB hints ${CMAKE_SOURCE_DIR}/build/nvjpeg-venv/lib/python3*/site-packages/nvidia/cu13/include)
 find_path(WEIR_NVJPEG_INCLUDE_DIR nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${hints})
 find_path(WEIR_CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES ../extras/CUPTI/include)
@@ -53,7 +53,7 @@ if(WEIR_CUPTI_INCLUDE_DIR)
 endif()
 find_path(WEIR_CUBLAS_INCLUDE_DIR cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_path(WEIR_CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-message(STATUS "  cuBLAS's header: ${WEIR_CUBLAS_INCLUDE_DIR}, cuDNN's: ${WEIR_CUDNN_INCLUDE_DIR} (training wants both)")
+message(STATUS "  cuBLAS's header: ${WEIR_CUBLAS_INCLUDE_DIR}, cuDNN's: ${WEIR_CUDNN_INCLUDE_DIR} (training needs both)")
 message(STATUS "  nvJPEG's header: ${WEIR_NVJPEG_INCLUDE_DIR}, CUPTI's: ${WEIR_CUPTI_INCLUDE_DIR} (13.0 or later: ${WEIR_HAVE_CUPTI})")
 
 # add_weir_cuda(): call after defining the libraries.

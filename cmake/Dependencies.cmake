@@ -29,11 +29,11 @@ function(weir_library name)
     find_library(WEIR_ARCHIVE_${archive} NAMES ${archive} HINTS ${${name}_LIBRARY_DIRS} REQUIRED)
     target_link_libraries(weir_${name} INTERFACE ${WEIR_ARCHIVE_${archive}})
   endforeach()
-  target_link_libraries(weir_${name} INTERFACE m) # behind the archives: libpng's needs it
+  target_link_libraries(weir_${name} INTERFACE m) # after the archives: libpng's needs it
 endfunction()
 
 # Debian's archive of HDF5 includes network access. .ci/hdf5.sh builds one without it from Debian's source.
-set(WEIR_HDF5_ROOT "" CACHE PATH "A folder with include/ and lib/libhdf5.a, which is linked statically; empty: by pkg-config")
+set(WEIR_HDF5_ROOT "" CACHE PATH "Folder with include/ and lib/libhdf5.a, linked statically; empty: use pkg-config")
 pkg_check_modules(hdf5_serial QUIET hdf5-serial)
 if(WEIR_HDF5_ROOT)
   file(STRINGS ${WEIR_HDF5_ROOT}/include/H5pubconf.h version REGEX "H5_VERSION ")
@@ -62,7 +62,7 @@ weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
 weir_with(JXL libjxl "libjxl")
-weir_with(LIBDW libdw "libdw") # its header; nothing links it
+weir_with(LIBDW libdw "libdw") # header only
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)
 if(WEIR_HAVE_LIBDEFLATE)

@@ -1,6 +1,6 @@
-# Extras: parts of the program that the loader does not need. Each is a folder extras/NAME whose CMakeLists.txt adds what it
-# has to the program, the CUDA module and the Python package; its tests/ and bench/ have lists of their own. An extra is
-# built unless WEIR_WITH_<NAME> is OFF or its folder is missing. extras/common holds what several of them use.
+# Extras: parts of the program that the loader does not need. The CMakeLists.txt in each folder extras/NAME adds sources
+# to the program, the CUDA module and the Python package; its tests/ and bench/ have their own. An extra is built unless
+# WEIR_WITH_<NAME> is OFF or its folder is missing. extras/common holds shared code.
 set(weir_extras)
 foreach(extra train motion scenario)
   string(TOUPPER ${extra} name)
@@ -13,13 +13,13 @@ list(JOIN weir_extras " " shown)
 message(STATUS "Extras: ${shown}")
 
 # weir_extra_rows(TABLE ROW...): adds rows to a table of generated/base/extras.h, where the core finds the extras:
-# COMMANDS (weir_cmd_<row>), GPU (tables of functions that a backend on a GPU has), CUDA (those in the CUDA module:
+# COMMANDS (weir_cmd_<row>), GPU (function tables of GPU backends), CUDA (function tables in the CUDA module:
 # weir_<row>_cuda) and PYTHON (weir_<row>_begin in the extension).
 function(weir_extra_rows table)
   set_property(GLOBAL APPEND PROPERTY WEIR_EXTRA_${table} ${ARGN})
 endfunction()
 
-# weir_extra_library(NAME SOURCE...): a library of an extra, linked into the program.
+# weir_extra_library(NAME SOURCE...): an extra's library, linked into the program.
 function(weir_extra_library name)
   add_library(${name} STATIC ${ARGN})
   target_link_libraries(${name} PUBLIC libweir)
@@ -27,7 +27,7 @@ function(weir_extra_library name)
   set_property(GLOBAL APPEND PROPERTY WEIR_EXTRA_LIBRARIES ${name})
 endfunction()
 
-# Adds the extras, then writes the tables: after weir_cli, weir_cuda and weir_python.
+# Adds the extras, then writes the tables; call after defining weir_cli, weir_cuda and weir_python.
 function(weir_add_extras)
   if(weir_extras)
     add_subdirectory(extras/common)
@@ -45,7 +45,7 @@ function(weir_add_extras)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/base/extras.h CONTENT "${text}" @ONLY)
 endfunction()
 
-# In tests/ and bench/: adds the folder of that name of each extra. Programs lie where the others do.
+# For tests/ and bench/: adds that subfolder of each extra. Programs go to the same build folder as the core's.
 macro(weir_add_extras_in folder)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
   foreach(extra common ${weir_extras})

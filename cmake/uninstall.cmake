@@ -1,7 +1,7 @@
-# Removes the files of the last installation, and Weir's folders that are empty then:
+# Removes the files of the last installation, and Weir's folders that end up empty:
 # [DESTDIR=...] cmake -DMANIFEST=build/release/install_manifest.txt -P cmake/uninstall.cmake
 if(NOT EXISTS "${MANIFEST}")
-  message(FATAL_ERROR "${MANIFEST} is not there: nothing was installed from here")
+  message(FATAL_ERROR "${MANIFEST} does not exist: nothing was installed from here")
 endif()
 file(STRINGS "${MANIFEST}" paths)
 set(folders)
@@ -15,8 +15,8 @@ foreach(path IN LISTS paths)
   endwhile()
 endforeach()
 list(REMOVE_DUPLICATES folders)
-list(SORT folders ORDER DESCENDING) # the inner ones first
+list(SORT folders ORDER DESCENDING) # innermost first
 foreach(folder IN LISTS folders)
-  execute_process(COMMAND rmdir -- "${folder}" ERROR_QUIET) # refuses one that holds something else
+  execute_process(COMMAND rmdir -- "${folder}" ERROR_QUIET) # keeps non-empty folders
 endforeach()
 file(REMOVE "${MANIFEST}")

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes build/peers-venv with what bench/peers/run.py measures, or with some packages of the list only: "setup.sh numpy
-# simplejpeg" is what bench/limits wants. Does nothing when they are there as the list wants them. A package that does not
-# install is left out, with one line: run.py says which peers that takes away.
+# Creates build/peers-venv with the packages that bench/peers/run.py measures, or only with those named: bench/limits
+# needs "setup.sh numpy simplejpeg". Does nothing if they are already installed as listed. A package that cannot be
+# installed is left out, with one line; run.py reports which peers are missing.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/peers-venv list=bench/peers/requirements.txt
@@ -21,7 +21,7 @@ python=/usr/bin/python3
 pip=("$venv/bin/python" -m pip install -q --no-cache-dir --disable-pip-version-check --root-user-action=ignore)
 if ! "${pip[@]}" -r <(echo "$wanted"); then
     echo "$wanted" | grep -v '^#' | while read -r package; do
-        "${pip[@]}" "$package" || echo "setup.sh: $package does not install here" >&2
+        "${pip[@]}" "$package" || echo "setup.sh: $package cannot be installed here" >&2
     done
 fi
-echo "$wanted" >"$venv/requirements.txt" # last: a half-made one is made anew
+echo "$wanted" >"$venv/requirements.txt" # last, so that an incomplete one is rebuilt

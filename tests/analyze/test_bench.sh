@@ -1,6 +1,6 @@
 #!/bin/bash
-# weir bench: cells have their turns in rounds, copies are found again, the command that is printed is the one that was
-# measured; JSON and CSV; bad arguments; Ctrl-C. What is said about results is in analyze/test_bench.c.
+# weir bench: trials are interleaved in rounds, copies are reused, the printed command is the one measured; JSON and
+# CSV; bad arguments; Ctrl-C. analyze/test_bench.c tests the conclusions.
 # Usage: WEIR_PROGRAM=build/release/weir tests/analyze/test_bench.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -9,7 +9,7 @@ data=$work/da\'ta
 "$weir" synth "$data" --format act-jpeg --episodes 3 --steps 8 --size 48x32 --cameras top,wrist >/dev/null || exit 1
 quick=(--min-seconds 0.01 --repeats 1)
 
-# json NAME PYTHON: the object is `found`, its cells by format and cache `cells`.
+# json NAME PYTHON: `found` is the JSON object, `cells` its cells by format and cache.
 json() {
     check "$1" python3 - "$work/out" "$data" <<PY
 import json, sys
@@ -24,7 +24,7 @@ PY
 # ---- settings only: nothing is copied ----
 run 0 bench "$data" --formats as-is --num-workers 1,0 --cache warm "${quick[@]}" --json
 check "no folder of copies" [ ! -e "$data.bench" ]
-json "two settings, and for each what it would be without reading" '
+json "two settings, each also without reading" '
 assert [c["cache"] for c in found["cells"]] == ["warm", "memory", "warm", "memory"]
 warm = [c for c in found["cells"] if c["cache"] == "warm"]
 assert [c["settings"]["num_workers"] for c in warm] == ["1", "0"] and warm[0]["used"]["num_workers"] == 1
@@ -39,10 +39,10 @@ for c in found["cells"]:
 assert warm[0]["limit_fraction"]["n"] > 0 and found["cells"][1]["limit_fraction"] is None
 assert "--io" in found["cells"][1]["command"] and found["cells"][1]["used"]["io"] == "null"
 best = max(warm, key=lambda c: c["images_per_s"]["median"])
-assert found["advice"]["command"] == best["command"], "the best cell is what was measured"
+assert found["advice"]["command"] == best["command"], "the advice is the best measured cell"
 assert found["warm"]["rounds"] == len(warm[0]["turns"]) and found["cold"]["rounds"] == 0'
 
-# ---- copies: made once, in a folder of their own, and found again ----
+# ---- copies: made once, in their own folder, and reused ----
 copies=$work/copies
 run 0 bench "$data" --formats as-is,hdf5:jpeg,hdf5-vlen:jpeg --work-dir "$copies" --sample 2 "${quick[@]}"
 err "converting to hdf5:jpeg: $copies/hdf5-jpeg-"
@@ -59,8 +59,8 @@ find "$copies" -type f -exec stat -c '%n %i %Y' {} + | sort >"$work/before"
 run 0 bench "$data" --formats hdf5:jpeg,as-is --work-dir "$copies" --sample 2 --cache cold "${quick[@]}" --csv
 check "nothing is converted again" lacks "$work/err" converting
 find "$copies" -type f -exec stat -c '%n %i %Y' {} + | sort | cmp -s - "$work/before"
-check "the copies are as they were" [ $? -eq 0 ]
-check "CSV: a line a cell, with the columns of the head" python3 - "$work/out" <<'PY'
+check "the copies are unchanged" [ $? -eq 0 ]
+check "CSV: one line per cell, with the header's columns" python3 - "$work/out" <<'PY'
 import csv, sys
 with open(sys.argv[1], newline="") as f:
     rows = list(csv.DictReader(f))
@@ -72,12 +72,12 @@ assert float(rows[1]["ratio"]) == 1
 PY
 touch "$data/episode_0.hdf5"
 run 0 bench "$data" --formats as-is,hdf5:jpeg --work-dir "$copies" --sample 2 --cache warm --step-ms 2 "${quick[@]}" --json
-err "converting to hdf5:jpeg" # the source is another one
-json "with a step data wait counts, and no limit" '
+err "converting to hdf5:jpeg" # the source has changed
+json "with a step there is a data wait, and no limit" '
 assert [c["cache"] for c in found["cells"]] == ["warm", "warm"]
 assert all("--step-ms" in c["command"] and 0 <= c["data_wait_fraction"]["median"] <= 1 for c in found["cells"])'
 
-# ---- what cannot be had is left out, what cannot be meant is refused ----
+# ---- unusable work folders and bad arguments are refused ----
 touch "$work/a file"
 run 1 bench "$data" --formats hdf5:jpeg --work-dir "$work/a file" "${quick[@]}"
 err "cannot be created: "
@@ -107,29 +107,29 @@ err "weir bench: "
 one_line
 
 # ---- no room for copies, and a file system in memory ----
-# in_memory SIZE ARGUMENT...: with a file system of this size as the work folder's place.
+# in_memory SIZE ARGUMENT...: runs weir bench with its work folder on a tmpfs of this size.
 in_memory() {
     local size=$1
     shift
     mkdir -p "$work/memory"
-    # shellcheck disable=SC2016 # of the inner shell
+    # shellcheck disable=SC2016 # expanded by the inner shell
     unshare -rm bash -c 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && "$@"' - "$size" "$work/memory" "$weir" bench \
         "$data" --work-dir "$work/memory/copies" "$@" "${quick[@]}" >"$work/out" 2>"$work/err" </dev/null
 }
 if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
     in_memory 32k --formats as-is,hdf5:jpeg --cache warm
-    check "what has no room is left out (was $?)" [ $? -eq 0 ]
+    check "a copy without room is left out (was $?)" [ $? -eq 0 ]
     out "left out: hdf5:jpeg: $work/memory/copies has 0 MB free, copies need up to 0 MB; "
     out "no other format was measured."
     in_memory 10m --formats hdf5:jpeg --cache cold
-    check "and measured where it has (was $?)" [ $? -eq 0 ]
+    check "and measured if there is room (was $?)" [ $? -eq 0 ]
     out "not cold: hdf5:jpeg: 100 % remains in the page cache: its file system is in memory"
 else
-    echo "no file system of our own can be mounted: no room for copies is not tried"
+    echo "skipped: lack of room for copies: no tmpfs can be mounted here"
 fi
 
 # ---- Ctrl-C: the table so far ----
-rm -f "$work/err" # what it has is of the run before
+rm -f "$work/err" # left by the previous run
 "$weir" bench "$data" --formats as-is --cache warm --min-seconds 0.05 --repeats 100 --max-minutes 1 >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
 until grep -q ' formats, ' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done

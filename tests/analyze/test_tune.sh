@@ -1,6 +1,6 @@
 #!/bin/bash
-# weir tune: the command that is printed runs, the file of --out is read by --config, limits hold, Ctrl-C and --max-minutes
-# end with the best so far. What the search finds is in analyze/test_tune.c; here turns are too short to mean anything.
+# weir tune: the printed command runs, --config reads the file of --out, limits hold, Ctrl-C and --max-minutes end with
+# the best so far. analyze/test_tune.c tests the search; trials here are too short to mean anything.
 # Usage: WEIR_PROGRAM=build/release/weir tests/analyze/test_tune.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -9,7 +9,7 @@ data=$work/da\'ta
 "$weir" synth "$data" --format act-jpeg --episodes 3 --steps 20 --size 48x32 --cameras top,wrist >/dev/null || exit 1
 quick=(--min-seconds 0.01 --max-cache 0)
 
-# json NAME PYTHON: the object is `found`, the chosen candidate `chosen`.
+# json NAME PYTHON: `found` is the JSON object, `chosen` the chosen candidate.
 json() {
     check "$1" python3 - "$work/out" "$data" "$work/conf" <<PY
 import json, sys
@@ -21,11 +21,11 @@ $2
 PY
 }
 
-# ---- everything that was measured, and the file of --out ----
+# ---- the measurements, and the file of --out ----
 run 0 tune "$data" "${quick[@]}" --batch-size 4 --step-ms 1 --no-shuffle --json --out "$work/conf" --log "$work/log"
 err "usable cores; engines: pread"
 err "  1  workers "
-json "the choice is one that was measured" '
+json "the choice was measured" '
 assert found["end"] == "done" and found["path"] and found["turns"] >= 3
 assert sum(len(c["turns"]) for c in found["candidates"]) == found["turns"]
 assert not chosen["error"] and chosen["turns"] and 1 <= chosen["setting"]["num_workers"] <= 1.5 * found["cores"] + 1
@@ -40,14 +40,14 @@ lines = [l.rstrip("\n") for l in open(sys.argv[3]) if not l.startswith("#")]
 written = dict(l.split(" = ", 1) for l in lines)
 assert written["no-shuffle"] == "true" and written["batch-size"] == "4"
 assert {"--" + k for k in written} == {w for w in command if w.startswith("--")}'
-check "a line a turn in the log" python3 - "$work/log" "$work/out" <<'PY'
+check "one log line per trial" python3 - "$work/log" "$work/out" <<'PY'
 import json, sys
 turns = [json.loads(l) for l in open(sys.argv[1])]
 assert len(turns) == json.load(open(sys.argv[2]))["turns"]
 assert all(t["type"] == "turn" and t["images_per_s"] > 0 and t["setting"] for t in turns)
 PY
 run 0 run "$data" --config "$work/conf" --max-batches 2 --json
-check "weir run takes the file" python3 - "$work/out" "$work/conf" <<'PY'
+check "weir run accepts the file" python3 - "$work/out" "$work/conf" <<'PY'
 import json, sys
 config = json.loads(open(sys.argv[1]).readline())["config"]
 written = dict(l.strip().split(" = ", 1) for l in open(sys.argv[2]) if not l.startswith("#"))
@@ -56,9 +56,9 @@ assert config["batch_size"] == 4 and config["no_shuffle"] is True and config["ma
 PY
 run 0 info "$data" --config "$work/conf"
 
-# ---- for people: path, curve, noise, and a last line that runs ----
+# ---- text output: path, curve, noise, and a last line that runs ----
 run 0 tune "$data" "${quick[@]}" --config "$work/conf"
-out "--batch-size 4 --no-shuffle --" # the file's workers are what is looked for
+out "--batch-size 4 --no-shuffle --" # the file's workers are ignored: they are searched for
 count '^ +1  workers [0-9]+, prefetch auto, auto: [0-9]+ images/s ' 1
 count '^ +2  limits in images/s: the cores [0-9]+, the workers [0-9]+, the step [0-9]+$' 1
 count '^workers  images/s$' 1
@@ -68,7 +68,7 @@ command=$(tail -n 1 "$work/out")
 check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; $command --max-batches 1 --every 0" >/dev/null
 
 # ---- limits ----
-# A batch takes a worker longer than the step, which would else leave nothing to the cache.
+# A batch takes a worker longer than the step; otherwise the cache could gain nothing.
 "$weir" synth "$work/large" --format act-jpeg --episodes 3 --steps 20 --size 320x240 --cameras top,wrist >/dev/null || exit 1
 run 0 tune "$work/large" --min-seconds 0.3 --step-ms 2 --max-memory 100M --max-cpu 1 --max-cache 10M --json
 json "one worker, within the memory, and the decode cache was tried" '
@@ -80,7 +80,7 @@ err "weir tune: nothing could be measured: it took "
 run 0 tune "$data" --min-seconds 0.2 --max-cache 0 --max-minutes 0.01
 out "--max-minutes was over: this is the best so far"
 
-# ---- what cannot be ----
+# ---- invalid input ----
 run 1 tune "$work/none"
 one_line
 run 2 tune "$data" --device gpu
@@ -96,13 +96,13 @@ one_line
 run 1 tune "$data" "${quick[@]}" --crop 1000x1000+0+0
 err "nothing could be measured: "
 
-# ---- a file of the dataset is not written to ----
+# ---- dataset files are never written to ----
 sum=$(sha256sum "$data/episode_1.hdf5")
 for option in --log --out; do
     run 1 tune "$data" "${quick[@]}" "$option" "$data/episode_1.hdf5"
     err "episode_1.hdf5: is a part of the dataset and will not be written to"
     one_line
-    check "the file is as it was ($option)" [ "$(sha256sum "$data/episode_1.hdf5")" = "$sum" ]
+    check "the file is unchanged ($option)" [ "$(sha256sum "$data/episode_1.hdf5")" = "$sum" ]
 done
 
 # ---- Ctrl-C: the best so far ----

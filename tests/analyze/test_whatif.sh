@@ -1,8 +1,7 @@
 #!/bin/bash
-# weir whatif: the ladder, predictions and the check as a table and as JSON, the log and weir report; what cannot be had;
-# bad arguments; Ctrl-C; nothing stays behind. Turns are as short as they can be: figures are not looked at, but that
-# they are figures; on a busy machine the time may be up before all is measured, and then lines say so. What predictions
-# are made of is in analyze/test_model.c.
+# weir whatif: the ladder, predictions and the check as a table and as JSON, the log and weir report; unavailable
+# predictions; bad arguments; Ctrl-C; no leftover files. Trials are as short as possible, so figures need only exist; on
+# a busy machine time may run out first, and lines report that. analyze/test_model.c tests the predictions.
 # Usage: WEIR_PROGRAM=build/release/weir tests/analyze/test_whatif.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -11,9 +10,9 @@ data=$work/da\'ta
 "$weir" synth "$data" --format act-jpeg --episodes 4 --steps 12 --size 128x96 --cameras top,wrist >/dev/null || exit 1
 export TMPDIR=$work/temporary-files-in-a-folder-with-a-long-name
 mkdir "$TMPDIR"
-left_behind() { check "nothing is left in the temporary folder: $(ls "$TMPDIR")" [ -z "$(ls "$TMPDIR")" ]; }
+left_behind() { check "the temporary folder is empty: $(ls "$TMPDIR")" [ -z "$(ls "$TMPDIR")" ]; }
 
-# ---- the table, its JSON, its log, and that again ----
+# ---- the table, its log, and weir report of the log ----
 run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.05 --log "$work/whatif.jsonl"
 out "images/s, data wait "
 no_time='left out: no time was left'
@@ -28,7 +27,7 @@ left_behind
 cp "$work/out" "$work/printed"
 run 0 report "$work/whatif.jsonl"
 check "weir report prints it again" cmp -s "$work/out" "$work/printed"
-check "one line, and its members" python3 - "$work/whatif.jsonl" "$data" <<'PY'
+check "the log has one line with these members" python3 - "$work/whatif.jsonl" "$data" <<'PY'
 import json, math, sys
 with open(sys.argv[1], encoding="utf-8") as f:
     lines = f.readlines()
@@ -55,7 +54,7 @@ check "and as JSON" python3 -c '
 import json, sys
 assert json.load(open(sys.argv[1]))["runs"][0]["whatif"]["changes"]' "$work/out"
 
-# ---- the words of the verdict for the names of the log ----
+# ---- limits are named as in the verdict ----
 printf '{"type":"whatif","data":"x","changes":[%s,%s,%s,%s]}\n' '{"name":"a","predicted":2,"limit":"consumer"}' \
     '{"name":"b","predicted":2,"limit":"engines"}' '{"name":"c","predicted":2,"limit":"later"}' \
     '{"name":"d","predicted":2}' >"$work/named.jsonl"
@@ -65,7 +64,7 @@ count "^b +2\\.00x +GPU's decoders " 1
 count '^c +2\.00x +later ' 1
 count '^d +2\.00x +- ' 1
 
-# ---- cold, inline, floats; what memory has no room for ----
+# ---- cold, on the main thread, floats ----
 run 0 whatif "$data" --cold --num-workers 0 --dtype f32 --max-minutes 0.05 --json
 check "cold, on the main thread" python3 -c '
 import json, sys
@@ -75,13 +74,13 @@ assert found["cold"] and found["num_workers"] == 0 and not found["checked"]
 assert "page cache warm" in names and "images as bytes, not floats" in names, names' "$work/out"
 left_behind
 
-# ---- copies lie in TMPDIR, however long its name, and in /tmp when it is empty ----
+# ---- copies go to TMPDIR, however long its name, or to /tmp if it is empty ----
 TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
 count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be made: No such file or directory; set TMPDIR to " 2
 TMPDIR='' run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
 count '^stored as packed:raw +[0-9.]+x ' 1
 
-# ---- over the stand-in for a GPU ----
+# ---- on the stand-in GPU ----
 fake=$(dirname "$weir")/tests/libweir_fake_cuda.so
 if [ -e "$fake" ]; then
     WEIR_CUDA_MODULE=$fake run 0 whatif "$data" --device cuda --decoder turbo --step-ms 0.5 --max-minutes 0.05
@@ -116,14 +115,14 @@ if built_in zarr; then # every chunk is a file
     sum=$(sha256sum "$chunk")
     refused 1 "is a part of the dataset" "$work/z.zarr" --log "$chunk"
     one_line
-    check "the chunk is as it was" [ "$(sha256sum "$chunk")" = "$sum" ]
+    check "the chunk is unchanged" [ "$(sha256sum "$chunk")" = "$sum" ]
 fi
 printf '{"type":"whatif","data":"x","changes":[{"name":"a","predicted":"b"}]}\n' >"$work/bad.jsonl"
 run 1 report "$work/bad.jsonl"
 err '"predicted" is not a number'
 one_line
 
-# ---- Ctrl-C: what is known so far ----
+# ---- Ctrl-C: the results so far ----
 rm -f "$work/err"
 "$weir" whatif "$data" --check --step-ms 5 >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
@@ -134,7 +133,7 @@ check "exit status 130 (was $?)" [ $? -eq 130 ]
 out "interrupted: "
 left_behind
 
-# ---- a closed terminal, Ctrl-C and Ctrl-C again, while there is a copy: it is removed ----
+# ---- a closed terminal and repeated Ctrl-C while a copy exists: it is removed ----
 "$weir" whatif "$data" --num-workers 1 >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
 until [ -n "$(find "$TMPDIR" -path '*/weir-whatif-*/*')" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done

@@ -1,12 +1,12 @@
 #!/bin/bash
-# bench/limits: its three sides, what it says of the frames, and a Python side that is missing or broken; nothing is said
-# about speed. WEIR_PROGRAM=build/release/weir WEIR_LIMITS=build/release/bench/limits tests/bench/test_limits.sh
+# bench/limits: its three sides, how it describes frames, a missing or broken Python side; speed is not checked.
+# WEIR_PROGRAM=build/release/weir WEIR_LIMITS=build/release/bench/limits tests/bench/test_limits.sh
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/tools/shell_checks.sh
 . tests/tools/shell_checks.sh
 limits=$(realpath "${WEIR_LIMITS:?set WEIR_LIMITS to bench/limits}")
 
-# limits STATUS ARGUMENT...: a run over small data, as short as it gets.
+# limits STATUS ARGUMENT...: a minimal run on small data.
 limits() {
     local expected=$1 status
     shift
@@ -16,13 +16,13 @@ limits() {
 }
 
 # shellcheck disable=SC2317 # called by check
-# holds CODE: Python that sees `c`, the comparisons of the last run's JSON, and `d`, its data sets.
+# holds CODE: a Python condition on `c`, the comparisons in the last run's JSON, and `d`, its datasets.
 holds() {
     python3 -c "import json, sys; found = json.load(open(sys.argv[1])); c, d = found['comparisons'], found['datasets']
 assert $1, found" "$work/out"
 }
 
-# fake LINE...: a helper that says these lines, reads until it is ended, and is named by $work/fake.
+# fake LINE...: creates the helper $work/fake, which prints these lines and then reads until it is stopped.
 fake() {
     printf '#!/bin/sh\nprintf "%%s\\n"' >"$work/fake"
     printf " '%s'" "$@" >>"$work/fake"
@@ -30,7 +30,7 @@ fake() {
     chmod +x "$work/fake"
 }
 
-# broken WORDS: limits fails with one line that has them.
+# broken WORDS: limits fails with one line that contains WORDS.
 broken() {
     limits 1 --simplejpeg "$work/fake"
     grep '^limits: ' "$work/err" >"$work/last"
@@ -57,7 +57,7 @@ out "quality 50"
 count '(PASS|MISS) \(>= 1\.30\)' 1
 count '(PASS|MISS) \(>= 1\.15\)' 1
 limits 0 --simplejpeg none --data "$work/mixed" --json
-check "frames of two qualities have none, and no target" holds \
+check "frames of two qualities have no quality and no target" holds \
     'd[0]["quality"] is None and c[0]["weir_over_raw_target"] is None'
 limits 0 --raw-only --json
 check "raw alone" holds '"simplejpeg_left_out" not in d[0] and c[0]["raw_images_per_s"]["median"] > 0'
@@ -70,7 +70,7 @@ err "nothing"
 limits 1 --simplejpeg "$work/nowhere"
 err "$work/nowhere: No such file or directory; bench/peers/setup.sh numpy simplejpeg"
 
-# ---- a helper that does not do its part ----
+# ---- a helper that misbehaves ----
 fake "left out: No module of this name"
 broken "simplejpeg: No module of this name ($work/fake); bench/peers/setup.sh numpy simplejpeg"
 fake hello
@@ -88,7 +88,7 @@ done
 fake "ready 1" "$(printf '%0600d' 0)"
 broken "a line without end"
 
-# ---- the helper itself, with a simplejpeg that makes no pixels ----
+# ---- the real helper, with a simplejpeg that decodes nothing ----
 mkdir -p "$work/modules/simplejpeg" "$work/workers"
 cat >"$work/modules/simplejpeg/__init__.py" <<'PY'
 import os
@@ -107,8 +107,8 @@ echo '"libjpeg-turbo version 9.8.7 (build 0)"' >"$work/modules/simplejpeg/_jpeg.
 export PYTHONPATH=$work/modules WORKERS=$work/workers
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     limits 0 --simplejpeg /usr/bin/python3 --workers 1,3 --json
-    check "it is named" holds 'd[0]["simplejpeg"].startswith("simplejpeg 1.2.3 (libjpeg-turbo 9.8.7), Python 3.")'
-    check "it takes turns" holds 'all(x["simplejpeg_images_per_s"]["n"] == 1 and
+    check "simplejpeg is named" holds 'd[0]["simplejpeg"].startswith("simplejpeg 1.2.3 (libjpeg-turbo 9.8.7), Python 3.")'
+    check "simplejpeg is measured once per row" holds 'all(x["simplejpeg_images_per_s"]["n"] == 1 and
         x["weir_over_simplejpeg_target"] == 1.3 and x["simplejpeg_over_raw"]["median"] > 0 for x in c) and len(c) == 2'
     check "as many processes as workers" [ "$(find "$WORKERS" -type f | wc -l)" -eq 3 ]
     BROKEN=1 limits 1 --simplejpeg /usr/bin/python3
@@ -124,7 +124,7 @@ if grep -q "^beside:  simplejpeg is left out" "$work/out"; then
     sed -n 's/^beside:  simplejpeg is left out/skipped: simplejpeg/p' "$work/out"
     out "bench/peers/setup.sh numpy simplejpeg (or make bench-peers) installs it"
 else
-    check "its libjpeg-turbo is one of 3" grep -q '^beside:  simplejpeg 1.*(libjpeg-turbo 3\.' "$work/out"
+    check "its libjpeg-turbo is version 3" grep -q '^beside:  simplejpeg 1.*(libjpeg-turbo 3\.' "$work/out"
     out "simplejpeg/raw"
     count '(PASS|MISS) \(>= 1\.30\)' 1
 fi

@@ -1,6 +1,6 @@
 #!/bin/bash
-# bench/peers runs, compares pixels before it measures, and says who is left out; nothing is said about speed. Needs a
-# Python 3.11 with h5py and numpy; with cv2 or simplejpeg the thread pool takes part, without them it must be left out.
+# bench/peers runs, compares pixels before measuring, and reports missing peers; speed is not checked. Needs Python 3.11
+# with h5py and numpy; the thread pool runs if cv2 or simplejpeg is installed, and must be left out otherwise.
 # WEIR_PROGRAM=build/release/weir WEIR_LIMITS=build/release/bench/limits tests/bench/test_peers.sh
 cd "$(dirname "$0")/../.." || exit 1
 python=""
@@ -30,7 +30,7 @@ peers() {
 has() { "$python" -c "import $1" 2>/dev/null; }
 
 # shellcheck disable=SC2317 # called by check, as is compare below
-# holds CODE: Python that sees `found`, the JSON of the last run.
+# holds CODE: a Python condition on `found`, the last run's JSON.
 holds() {
     "$python" -c "import json, sys; found = json.load(open(sys.argv[1])); assert $1, found" "$work/peers.json"
 }
@@ -39,9 +39,9 @@ peers 0 --qualities 90 --rounds 2 --peers pool --json "$work/peers.json"
 out "quality 90: images/s"
 out "raw libjpeg-turbo"
 out "weir u8 / raw libjpeg-turbo, 1 workers"
-check "every side has a rate a round" holds \
+check "every side has a rate for each round" holds \
     'all(len(l["rates"]) == 2 and min(l["rates"]) > 0 for l in found["results"][0]["loaders"])'
-check "raw and both outputs of weir are there" holds \
+check "raw and both of weir's outputs are listed" holds \
     '{"raw", "weir u8", "weir f32-nchw"} <= {l["name"] for l in found["results"][0]["loaders"]}'
 if has cv2 || has simplejpeg; then
     out "weir u8 / thread pool, 1 workers"
@@ -52,7 +52,7 @@ else
 fi
 out "weir u8 / raw libjpeg-turbo"
 
-# The comparison of pixels fails when they are others.
+# The pixel comparison rejects other pixels.
 cat >"$work/difference.py" <<'PY'
 import sys
 sys.path.insert(0, "bench/peers")

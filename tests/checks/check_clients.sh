@@ -1,10 +1,10 @@
 #!/bin/bash
-# Reads traces with the programs that they are written for: TensorBoard's PYTORCH_PROFILER plugin (its back end, and the
-# page itself in Chromium), HolisticTraceAnalysis, Perfetto's trace processor, and the rules of PyTorch's trace validator.
+# Reads traces with the programs they are meant for: TensorBoard's PYTORCH_PROFILER plugin (its back end, and its page
+# in Chromium), HolisticTraceAnalysis, Perfetto's trace processor, and the rules of PyTorch's trace validator.
 #   tests/checks/check_clients.sh [--expect-dataloader PERCENT [--tolerance POINTS]] [TRACE.pt.trace.json[.gz]...]
-# Without a trace it makes one with a GPU and one without (build/release/tests/make_trace), whose steps wait for 30 %,
-# and records steps on the stand-in for a GPU (make_gpu_trace).
-# Needs chromium and python3-venv (.ci/packages.sh ci) and, the first time, the network. Pictures: build/clients/.
+# Without TRACE it creates one with a GPU and one without (build/release/tests/make_trace), whose steps wait 30 % of the
+# time, and records steps on the stand-in GPU (make_gpu_trace).
+# Needs chromium and python3-venv (.ci/packages.sh ci) and, the first time, the network. Screenshots: build/clients/.
 set -eu
 cd "$(dirname "$0")/../.."
 expect=()
@@ -26,7 +26,7 @@ if [ $# -eq 0 ]; then
 fi
 bash tests/clients/setup.sh
 python=build/clients-venv/bin/python
-# Nothing here trains: what the plugin logs of its own is noise.
+# The clients' own Python warnings are noise.
 export PYTHONWARNINGS=ignore
 
 check() {
@@ -49,7 +49,7 @@ check() {
 printf -- '---- Perfetto\n'
 "$python" tests/clients/perfetto_check.py "$@"
 for trace in "$@"; do
-    case $trace in "$work"/stand-in.*) expect=() ;; esac # recorded, by real clocks
+    case $trace in "$work"/stand-in.*) expect=() ;; esac # real clocks: the wait is not exactly 30 %
     check "$trace"
 done
-echo "$# traces are read by all clients in $SECONDS s"
+echo "$# traces read by all clients in $SECONDS s"

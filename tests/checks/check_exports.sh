@@ -1,5 +1,5 @@
 #!/bin/bash
-# The shared library exports what the installed headers declare, and nothing else:
+# The shared library exports exactly what the installed headers declare:
 # tests/checks/check_exports.sh LIBWEIR.SO HEADER...
 set -euo pipefail
 library=$(realpath "$1")
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 for header in "$@"; do
     echo "#include \"$header\""
 done >"$work/all.c"
-# gcc lists the functions that it has seen declared; variables are few and written alike.
+# gcc lists all declared functions; sed finds the variables, which are few and declared alike.
 gcc -std=c17 -D_GNU_SOURCE -I. -Iinclude -fsyntax-only -aux-info "$work/seen" "$work/all.c"
 {
     sed -nE 's/.*:NC \*\/ extern [^(]*[ *](weir_\w+) \(.*/\1/p' "$work/seen"

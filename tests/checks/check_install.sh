@@ -1,6 +1,6 @@
 #!/bin/bash
-# "make install" as its users meet it: installs into a scratch folder, builds examples/loader against it in every way,
-# runs what came out, reads the man pages, loads the completion, and uninstalls.
+# Tests "make install": installs into a scratch folder, builds examples/loader against it in every way, runs the
+# results, reads the man pages, loads the completion, and uninstalls.
 # Needs groff, zsh, gcc, g++, clang++ (.ci/packages.sh ci).
 set -eu
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,7 @@ work=$(mktemp -d)
 manifest=build/release/install_manifest.txt
 steps=0
 
-# An installation of the developer's own must still be there to be uninstalled.
+# Keeps the manifest of the developer's own installation, so that it can still be uninstalled.
 [ ! -f "$manifest" ] || cp "$manifest" "$work/manifest"
 finish() {
     [ ! -f "$work/manifest" ] || cp "$work/manifest" "$manifest"
@@ -26,7 +26,7 @@ fail() {
     exit 1
 }
 
-# quiet COMMAND...: what it prints is shown only when it fails.
+# quiet COMMAND...: shows the command's output only if it fails.
 quiet() {
     "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }
 }
@@ -34,7 +34,7 @@ quiet() {
 step "make install with DESTDIR and PREFIX"
 stage=$work/stage prefix=$work/stage/opt/weir
 quiet make install DESTDIR="$stage" PREFIX=/opt/weir
-# What was installed is what is used from here on: moved, so that nothing can lean on where it was meant to be.
+# From here on only the installed files are used. They are moved, so that nothing can depend on the original prefix.
 moved=$work/moved
 mv "$prefix" "$moved"
 [ -z "$(find "$stage" -type f)" ] || fail "files outside the prefix"
@@ -42,28 +42,28 @@ export PATH=$moved/bin:$PATH PKG_CONFIG_PATH=$moved/lib/pkgconfig
 [ "$(readlink "$moved/lib/libweir.so")" = libweir.so.0 ] || fail "libweir.so is not a link to libweir.so.0"
 readelf -d "$moved/lib/libweir.so.0" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "no soname"
 if readelf -d "$moved/bin/weir" | grep -E 'NEEDED.*libweir|R(UN)?PATH'; then
-    fail "the program leans on the shared library or on a path"
+    fail "the program depends on the shared library or on a path"
 fi
 version=$(weir --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
-[ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc is not of version $version"
+[ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc does not have version $version"
 
 if [ -f build/release/libweir_cuda.so ]; then
     step "the CUDA module is found"
     weir doctor >"$work/doctor"
-    grep -q "cuda module *yes .*$moved/lib/libweir_cuda.so" "$work/doctor" || { cat "$work/doctor"; fail "it is not"; }
+    grep -q "cuda module *yes .*$moved/lib/libweir_cuda.so" "$work/doctor" || { cat "$work/doctor"; fail "the CUDA module is not found"; }
 fi
 
-step "HDF5 is the helper program's alone"
+step "only the helper program links HDF5"
 [ -x "$moved/bin/weir-hdf5" ] || fail "weir-hdf5 is not installed"
 if readelf -d "$moved/lib/libweir.so.0" | grep 'NEEDED.*hdf5'; then fail "libweir.so needs HDF5"; fi
 
-step "a dataset by the installed program"
+step "a dataset made by the installed program"
 quiet weir synth "$work/data" --episodes 3 --steps 6 --size 64x48 --cameras top,wrist
 quiet weir run "$work/data" --batch-size 4 --checksums "$work/checksums"
 batches=$(wc -l <"$work/checksums")
 [ "$batches" -gt 3 ] || fail "weir run gave $batches batches"
 
-# try NAME PROGRAM: the example must see as many batches as the program did.
+# try NAME PROGRAM: the example must get as many batches as weir run.
 try() {
     local found
     LD_LIBRARY_PATH=$moved/lib "$2" "$work/data" >"$work/$1.out" || fail "$1 exits with $?"
@@ -101,10 +101,10 @@ alone() {
     PKG_CONFIG_LIBDIR=$work/none PKG_CONFIG_PATH='' cmake -S examples/loader -B "$work/alone_$1" -G Ninja \
         -DCMAKE_PREFIX_PATH="$moved" -DWEIR_STATIC="$1" >"$work/log" 2>&1
 }
-alone OFF || { cat "$work/log"; fail "the shared library wants the dependencies of the static one"; }
+alone OFF || { cat "$work/log"; fail "the shared library needs the dependencies of the static one"; }
 if alone ON; then fail "the static library was found without its dependencies"; fi
-# CMake breaks the line where it likes.
-[[ $(tr -s ' \n' ' ' <"$work/log") == *"by pkg-config, "*libjpeg* ]] || { cat "$work/log"; fail "it is not said what the static library needs"; }
+# CMake may break the line anywhere.
+[[ $(tr -s ' \n' ' ' <"$work/log") == *"by pkg-config, "*libjpeg* ]] || { cat "$work/log"; fail "the error does not name the static library's dependencies"; }
 
 step "cc and pkg-config, shared"
 read -ra flags <<<"$(pkg-config --cflags --libs weir)"
@@ -125,7 +125,7 @@ cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work
 if needs_shared "$work/pc_static"; then fail "linked to libweir.so.0"; fi
 try pc_static_run "$work/pc_static"
 
-# The profiler alone: three steps of the example are in the trace, and nothing but libc and zlib is needed.
+# The profiler alone: the trace has the example's three steps, and only libc and zlib are needed.
 try_profiler() {
     rm -rf "$work/traces"
     LD_LIBRARY_PATH=$moved/lib "$2" "$work/traces" >"$work/$1.out" || fail "$1 exits with $?"
@@ -195,7 +195,7 @@ pages=("$moved"/share/man/man1/*.1)
 for page in "${pages[@]}"; do
     groff -Kutf8 -man -Tutf8 -ww "$page" >"$work/page" 2>"$work/log"
     [ ! -s "$work/log" ] || { cat "$work/log"; fail "$page"; }
-    grep -q "weir $version" "$work/page" || fail "$page does not say its version"
+    grep -q "weir $version" "$work/page" || fail "$page does not have its version"
 done
 
 step "completion"
@@ -205,7 +205,7 @@ bash -euc 'source "$1"; complete -p weir >/dev/null; COMP_WORDS=(weir sy) COMP_C
 shellcheck -s bash "$share/bash-completion/completions/weir"
 zsh -n "$share/zsh/site-functions/_weir"
 zsh -fc 'fpath=($1 $fpath); autoload -Uz compinit; compinit -u -D; [[ $_comps[weir] == _weir ]]' _ \
-    "$share/zsh/site-functions" || fail "zsh does not take _weir for weir"
+    "$share/zsh/site-functions" || fail "zsh does not use _weir for weir"
 
 step "make uninstall"
 mkdir -p "$stage/opt"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Traces of real runs, read by the programs they are written for (tests/checks/check_clients.sh): the plugin's DataLoader share must
-# be, within a percentage point, the data wait that the run's own clocks saw over the same steps.
+# Reads traces of real runs with the programs they are meant for (tests/checks/check_clients.sh): the plugin's
+# DataLoader share must match the run's own data wait over the same steps, within one percentage point.
 set -eu
 cd "$(dirname "$0")/../.."
 weir=build/release/weir
@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$weir" synth "$work/data" --episodes 4 --steps 30 --size 320x240 --cameras top,wrist >/dev/null
 
-# record NAME COMMAND OPTION...: the trace and the run's own share go to the clients.
+# record NAME COMMAND OPTION...: records a trace and passes it, with the run's own data wait, to the clients.
 record() {
     local name=$1 command=$2 found
     shift 2
@@ -26,7 +26,7 @@ PY
     bash tests/checks/check_clients.sh --expect-dataloader "${found% *}" "${found#* }"
 }
 
-# Whether the extra of this name was built.
+# built NAME: true if this extra was built.
 built() { "$weir" --help | grep -q "^  $1 "; }
 
 record starved run --schedule wait=1,warmup=1,active=4,repeat=1 --step-ms 2 --num-workers 1
@@ -42,13 +42,13 @@ if built motion; then
     bash tests/checks/check_clients.sh "$work"/motion/*.pt.trace.json.gz
 fi
 
-# On the stand-in for a GPU. What the GPU does comes before the wait in the plugin's split, so the shares differ.
+# On the stand-in GPU. In the plugin's split GPU work takes precedence over the wait, so the shares differ.
 echo "==== weir run --device cuda"
 WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so "$weir" run "$work/data" --batch-size 8 --device cuda \
     --dtype f32 --image-layout nchw --step-ms 20 --schedule wait=2,warmup=1,active=4,repeat=1 --profile "$work/gpu" >/dev/null
 bash tests/checks/check_clients.sh "$work"/gpu/*.pt.trace.json.gz
 
-# A loop in Python: the share of its waits by its own clock.
+# A loop in Python that measures its own data wait.
 echo "==== weir.profile"
 PYTHONPATH=build/release/python /usr/bin/python3 - "$work" >"$work/python.txt" <<'PY'
 import sys, time

@@ -1,10 +1,10 @@
 #!/bin/bash
-# No program, library or module in a build folder says where its libraries are to be looked for (RPATH, RUNPATH): an
-# entry that is empty or relative is whatever folder the program is started in.
-# Usage: tests/checks/check_runpath.sh BUILD_FOLDER; with --self-test it must find one that it makes.
+# No program, library or module in a build folder has an RPATH or RUNPATH: an empty or relative entry is whatever folder
+# the program is started in.
+# Usage: tests/checks/check_runpath.sh BUILD_FOLDER; --self-test checks that it finds one.
 set -eu
 
-# elf_with_path FOLDER: prints what has one, and the number of files looked at to descriptor 3.
+# elf_with_path FOLDER: prints the files that have one, and to descriptor 3 the number of files checked.
 elf_with_path() {
     local file n=0
     while IFS= read -r -d '' file; do
@@ -27,7 +27,7 @@ if [ "$1" = --self-test ]; then
 fi
 exec 4>&1
 n=$(elf_with_path "$1" 3>&1 >&4 4>&-)
-[ "$n" -gt 0 ] || { echo "$1: no programs there"; exit 1; }
+[ "$n" -gt 0 ] || { echo "$1: no programs found"; exit 1; }
 found=$(elf_with_path "$1" 3>/dev/null)
 echo "$n programs, libraries and modules"
-[ -z "$found" ] || { echo "these look for libraries in folders of their own; build them with CMAKE_SKIP_RPATH"; exit 1; }
+[ -z "$found" ] || { echo "these have an RPATH or RUNPATH; build them with CMAKE_SKIP_RPATH"; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# .ci/packages.sh over a dpkg-query and an apt-get of its own: only what is missing is installed, nothing that is there is
-# upgraded by name, and what dependencies upgrade is listed.
+# .ci/packages.sh with a fake dpkg-query and apt-get: installs only missing packages, upgrades none by name, and lists
+# those that dependencies upgrade.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 mkdir "$work/bin"
 printf '#!/bin/sh\necho 0\n' >"$work/bin/id"
-# Every package is installed but those of $MISSING.
+# Every package is installed except those in $MISSING.
 cat >"$work/bin/dpkg-query" <<'END'
 #!/bin/bash
 [[ " $MISSING " == *" ${!#} "* ]] && exit 1
@@ -23,7 +23,7 @@ END
 chmod +x "$work"/bin/*
 export CALLS=$work/calls SIMULATED=$work/simulated
 
-# packages MISSING SIMULATED...: what the script prints and calls when these are missing.
+# packages MISSING SIMULATED...: runs the script with these packages missing; apt-get -s prints the lines SIMULATED.
 packages() {
     export MISSING=$1
     shift

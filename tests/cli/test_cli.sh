@@ -1,5 +1,5 @@
 #!/bin/bash
-# The program as a user meets it: help, version, usage errors, doctor, standard output that cannot be written.
+# The command line: help, version, usage errors, doctor, unwritable standard output.
 # Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_cli.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -55,12 +55,12 @@ err "unexpected argument 'extra'"
 run 0 doctor
 empty_err
 for word in CPU cores memory hdf5 jpeg inflate io_uring liburing stacks cuda pread turbo; do
-    check "doctor speaks of $word" grep -qE "^  $word +[^ ]" "$work/out"
+    check "doctor lists $word" grep -qE "^  $word +[^ ]" "$work/out"
 done
 run 0 doctor --json
 empty_err
 if command -v python3 >/dev/null; then
-    check "doctor --json is JSON with what it promises" python3 - "$work/out" <<'PY'
+    check "doctor --json is JSON with the documented members" python3 - "$work/out" <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))
 m = d["machine"]
@@ -77,9 +77,9 @@ assert ("gpu 0" in found) == (len(d["gpus"]) > 0), d["gpus"]
 PY
 fi
 
-# ---- doctor and GPUs: no module, and the stand-in's ----
+# ---- doctor and GPUs: without a module, and with the stand-in's ----
 WEIR_CUDA_MODULE=/nowhere run 0 doctor
-check "no module: the driver's own answer, and one line that says so" \
+check "no module: one line for the driver, one for the module" \
     [ "$(grep -cE '^  (cuda|cuda module) +(yes|no) +' "$work/out")" -eq 2 ]
 count '^  cuda module +no +WEIR_CUDA_MODULE=/nowhere cannot be loaded: ' 1
 count '^  (nvjpeg|cupti) +no +needs the CUDA module, which is missing$' 2
@@ -113,7 +113,7 @@ PY
     WEIR_FAKE_CUDA=fail=pin run 0 doctor
     count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: 256 MiB of memory cannot be pinned; raise ulimit -l$' 1
     WEIR_FAKE_CUDA=fail=oom:2000000 run 0 doctor --json
-    check "doctor --json has no bandwidth, and why" python3 - "$work/out" <<'PY'
+    check "doctor --json has no bandwidth, but the reason" python3 - "$work/out" <<'PY'
 import json, sys
 found = json.load(open(sys.argv[1]))
 (gpu,) = found["gpus"]
@@ -144,7 +144,7 @@ fi
 "$weir" --help >&- 2>"$work/err"
 check "a closed stdout is exit 1" [ $? -eq 1 ]
 err "cannot write to standard output"
-# A reader that is gone before we write: no message, no signal, exit 1.
+# A reader that exits before we write: no message, no signal, exit 1.
 mkfifo "$work/fifo"
 : <"$work/fifo" &
 exec 3>"$work/fifo"
@@ -156,10 +156,10 @@ exec 3>&-
 check "a reader that left is exit 1" [ "$(cat "$work/status")" -eq 1 ]
 empty_err
 
-# Too little memory for one picture (AddressSanitizer does not start in so little).
+# Too little memory for one frame (AddressSanitizer cannot even start).
 if (ulimit -v 200000 && "$weir" --version >/dev/null 2>&1); then
     (ulimit -v 200000 && "$weir" synth "$work/large" --size 8192x8192 --episodes 1 --steps 3 --threads 1 >"$work/out" 2>"$work/err")
-    check "a picture that memory cannot hold is exit 1 (was $?)" [ $? -eq 1 ]
+    check "a frame that memory cannot hold is exit 1 (was $?)" [ $? -eq 1 ]
     one_line
     err "weir synth: cannot render a frame: Cannot allocate memory; free some memory"
 fi

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Man pages and completion that the program writes from its option tables: nothing is missing, and bash completes.
+# Man pages and completion, generated from the option tables: nothing is missing, and bash completes.
 # Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_generate.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -20,7 +20,7 @@ for kind in man bash zsh; do
 done
 bash_file=$work/bash/weir zsh_file=$work/zsh/_weir
 
-# ---- nothing of the tables is missing ----
+# ---- nothing in the tables is missing ----
 
 version=$("$weir" --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
 mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
@@ -35,7 +35,7 @@ for command in "${commands[@]}"; do
     sed -n "/^    $command)\$/,/^        ;;\$/p" "$zsh_file" >"$work/zsh_command"
     mapfile -t options < <("$weir" help "$command" | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p')
     check "$command has options" [ ${#options[@]} -ge 2 ]
-    # Each is under one topic of help: as many as the table has, which bash's list is made of.
+    # Help lists each option under one topic: as many in all as the table has, from which bash's list is made.
     listed=$(sed -n "s/^    $command:\*) words=\"\([^\"]*\)\".*/\1/p" "$bash_file" | tr ' ' '\n' | grep -c '^--')
     check "help of $command lists all $listed options" [ "${#options[@]}" -eq "$listed" ]
     for option in "${options[@]}"; do
@@ -43,10 +43,10 @@ for command in "${commands[@]}"; do
         check "bash: $command --$option" grep -qE "^    $command:\*\) words=\"(.* )?--${option}[ \"]" "$bash_file"
         check "zsh: $command --$option" grep -qE "^            '--$option(=\[|\[)" "$work/zsh_command"
     done
-    # What is said of them, less the part in brackets that the page words in its own way.
+    # The descriptions, without the default in parentheses, which the page words differently.
     "$weir" "$command" --help | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
     while read -r text; do
-        check "the page of $command says: $text" grep -qF "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
+        check "the page of $command has: $text" grep -qF "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
     done <"$work/said"
 done
 
@@ -62,7 +62,7 @@ check "pages are the same each time" diff -r "$work/man" "$work/again"
 
 # ---- bash completes ----
 
-# completes WORD... : "LINE": the last word is being completed; LINE is what is offered.
+# completes WORD... : "LINE": completing the last WORD offers LINE.
 completes() {
     local expected=${*: -1} offered
     offered=$(
@@ -114,13 +114,13 @@ completes nonsense --b : ""
 exits 2 --generate
 exits 2 --generate man
 exits 2 --generate fish "$work/man"
-check "a wrong word is answered with the right ones" grep -qF "man, bash or zsh" "$work/err"
+check "a wrong word is answered with the valid ones" grep -qF "man, bash or zsh" "$work/err"
 exits 1 --generate man "$work/none"
-check "a folder that is not there is named" grep -qF "$work/none/weir.1: cannot be written" "$work/err"
+check "a missing folder is named" grep -qF "$work/none/weir.1: cannot be written" "$work/err"
 if [ -e /dev/full ]; then
     ln -sf /dev/full "$work/bash/weir"
     exits 1 --generate bash "$work/bash"
-    check "a full disk is said" grep -qF "not written completely" "$work/err"
+    check "a full disk is reported" grep -qF "not written completely" "$work/err"
 fi
 
 finish

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Files that `weir` writes: two that are one file, disks that are full, limits of file size, and folders whose names steer a
-# terminal.
+# Output files: two options that name one file, full disks, limits on file size, and folder names with escape sequences.
 # Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_outputs.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -29,13 +28,13 @@ for option in log checksums state index; do
     check "--$option into the file of stdout exits with 2" [ $? -eq 2 ]
     one_line
     err "--$option and standard output are the same file"
-    check "which keeps what it had" [ "$(cat "$work/both")" = kept ]
+    check "which keeps its content" [ "$(cat "$work/both")" = kept ]
 done
 run 0 run "$data" --log "$work/a/log" --checksums "$work/a/sums" --state "$work/a/state" --index "$work/a/index"
 run 0 run "$data" --log /dev/null --checksums /dev/null
 
 # ---- no room ----
-# limited KIB ARGUMENT...: no file may grow over so many KiB.
+# limited KIB ARGUMENT...: runs weir with files limited to KIB KiB.
 limited() {
     local kib=$1
     shift
@@ -56,22 +55,22 @@ for option in state index; do
     mkdir -p "$work/room"
     limited 0 run "$data" "--$option" "$work/room/x"
     full "--$option over the limit" $?
-    check "nothing half-written stays" [ -z "$(ls -A "$work/room")" ]
+    check "no half-written file is left" [ -z "$(ls -A "$work/room")" ]
 done
 "$weir" run "$data" >/dev/full 2>"$work/err" </dev/null
 full "standard output on a full disk" $?
 limited 0 run "$data" --profile "$work/traces" --schedule wait=0,warmup=0,active=1,repeat=1
 full "--profile over the limit" $?
 err "traces were not written"
-check "no trace stays" [ -z "$(find "$work/traces" -type f 2>/dev/null)" ]
+check "no trace is left" [ -z "$(find "$work/traces" -type f 2>/dev/null)" ]
 : >"$work/file"
 run 1 run "$data" --profile "$work/file"
 err "--profile needs a folder"
 limited 8 synth "$work/s" --format act --episodes 1 --steps 6 --size 64x48
 full "synth over the limit" $?
-check "no part of an episode stays" [ -z "$(find "$work/s" -type f 2>/dev/null)" ]
+check "no part of an episode is left" [ -z "$(find "$work/s" -type f 2>/dev/null)" ]
 
-# ---- names that steer a terminal ----
+# ---- names with escape sequences ----
 no_escape() {
     check "$1 prints no escape sequence" lacks "$work/out" $'\e'
     check "$1 prints none to stderr" lacks "$work/err" $'\e'

@@ -1,11 +1,11 @@
 #!/bin/bash
-# `weir run` as a user meets it: every option, tables and epoch lines in both languages, the log, checksums, the step's
-# stand-in, bad frames, Ctrl-C, disks that are full.
+# `weir run`: every option, tables and epoch lines in both languages, the log, checksums, the simulated step, bad
+# frames, Ctrl-C, full disks.
 # Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_run.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
 
-# log NAME PYTHON: the log's lines are in `lines`, those of each type in runs, epochs, tables.
+# log NAME PYTHON: `lines` are the log's lines; runs, epochs and tables are those of one type.
 log() {
     check "$1" python3 - "$work/log" <<PY
 import json, re, sys
@@ -28,7 +28,7 @@ data=$work/jpeg
 
 # ---- the plain run ----
 run 0 run "$data" --log "$work/log"
-log "the log has all that the table shows" '
+log "the log has everything that the table shows" '
 (t,), (e,) = tables, epochs
 assert (t["epoch_first"], t["epoch_last"], t["epoch_count"], t["final"]) == (1, 1, 1, True), t
 assert (e["epoch"], e["epoch_count"]) == (1, 1) and e["reads"] in ("warm", "partly", "cold"), e
@@ -60,9 +60,9 @@ err "1 episodes (1 to train on, 0 to validate on)"
 # ---- options from a file ----
 printf '%s\n' '# settings' 'num-workers = 1  # of many' 'batch_size = 5' 'formats = as-is' 'json = true' >"$work/conf"
 run 0 run "$data" --config "$work/conf" --batch-size 3
-check "what is typed wins, what is not comes from the file" grep -q '"batch_size":3,"num_workers":1,' "$work/out"
+check "the command line takes precedence over the file" grep -q '"batch_size":3,"num_workers":1,' "$work/out"
 run 0 info "$data" --config="$work/conf"
-check "other commands pass over what they do not have" grep -q '^{' "$work/out"
+check "other commands ignore options that they lack" grep -q '^{' "$work/out"
 echo 'num-workerz = 2' >>"$work/conf"
 run 2 run "$data" --config "$work/conf"
 err "$work/conf:6: no command has an option --num-workerz"
@@ -80,7 +80,7 @@ check "with --json every line of stdout is JSON" python3 -c '
 import json, sys
 types = [json.loads(l)["type"] for l in open(sys.argv[1])]
 assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
-log "the log says what was asked for and what was used" '
+log "the log has the requested and the actual settings" '
 want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
     chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,
     cameras="wrist", color="bgr", dtype="f32", image_layout="nchw", train_split=0.75, on_error="substitute", io="null",
@@ -104,7 +104,7 @@ run 0 run "$data" "${underscored[@]}"
 check "underscores mean the same" cmp -s "$work/sums" "$work/hyphens"
 run 0 run "--batch_size=3" --num_workers=1 "$data"
 
-# ---- usage errors: exit 2 and a line that names the choices ----
+# ---- usage errors: exit 2 and one line with the choices ----
 usage() {
     run 2 run "$data" "$1" "$2"
     check "nothing on stdout" [ ! -s "$work/out" ]
@@ -128,7 +128,7 @@ usage --step-ms never "--step-ms"
 run 2 run
 run 2 run "$data" "$data"
 
-# ---- what fails: exit 1 and one line ----
+# ---- failures: exit 1 and one line ----
 run 1 run "$work/nowhere"
 err "$work/nowhere"
 one_line
@@ -145,7 +145,7 @@ run 1 run "$data" --drop-last --batch-size 1000
 err "--drop-last leaves no batch"
 run 0 run "$data" --num-workers 512 --log "$work/log"
 log "512 workers" 'assert stage(tables[0], "00_TOTAL_getitem")["count"] == 40 and len(tables[0]["workers"]) == 512'
-# Not enough address space for so many stacks (AddressSanitizer does not start in so little).
+# Too little address space for so many stacks (AddressSanitizer cannot even start).
 if (ulimit -v 1000000 && "$weir" --version >/dev/null 2>&1); then
     (ulimit -v 1000000 && "$weir" run "$data" --num-workers 512 >"$work/out" 2>"$work/err")
     check "threads that cannot be started are exit 1 (was $?)" [ $? -eq 1 ]
@@ -163,7 +163,7 @@ if [ -e /dev/full ]; then
     err "cannot write to standard output"
 fi
 
-# ---- tables: since the last one, and the whole run ----
+# ---- tables: since the previous one, and of the whole run ----
 run 0 run "$data" --num-epochs 5 --every 2 --log "$work/log"
 check "a table follows its epoch" [ "$(grep -oE '^(epoch [1-5]/5 total|(whole run: )?epochs [0-9-]+ of 5,)' "$work/out" | tr '\n' ';')" = \
     "epoch 1/5 total;epoch 2/5 total;epochs 1-2 of 5,;epoch 3/5 total;epoch 4/5 total;epochs 3-4 of 5,;epoch 5/5 total;whole run: epochs 1-5 of 5,;" ]
@@ -187,7 +187,7 @@ for t in tables:
         assert abs(s["mean_s"] * s["count"] / s["total_s"] - 1) < 1e-6, s
 assert final["io"]["reads"] == 400 and final["io"]["fallback_reads"] == 0 and final["profiler"]["zones"] > 1000
 assert final["queue"]["requests"] == stage(final, "08_wait_for_data")["count"]'
-# covered EPOCHS EVERY TABLES: the tables of a run, as a list of (first epoch, last, is it the final one).
+# covered EPOCHS EVERY TABLES: the run must print TABLES, a list of (first epoch, last epoch, final).
 covered() {
     run 0 run "$data" --num-epochs "$1" --every "$2" --log "$work/log"
     log "tables of $1 epochs, every $2" "
@@ -195,7 +195,7 @@ assert [(t['epoch_first'], t['epoch_last'], t['final']) for t in tables] == [$3]
 assert [l['type'] for l in lines[2:]].count('epoch') == $1"
 }
 covered 4 2 '(1, 2, False), (3, 4, False), (1, 4, True)' # the last periodic table comes before the final one
-covered 3 3 '(1, 3, True)'                               # the only window is the run: one table
+covered 3 3 '(1, 3, True)'                               # one window covers the whole run: one table
 covered 3 0 '(1, 3, True)'
 covered 2 1 '(1, 1, False), (2, 2, False), (1, 2, True)'
 run 0 run "$data" --no-timing --log "$work/log"
@@ -205,7 +205,7 @@ log "without timing there are epochs and counts, but no stages" '
 assert tables[0]["timing"] is False and tables[0]["stages"] == [] and tables[0]["io"]["reads"] == 80
 assert epochs[0]["data_wait_fraction"] > 0'
 
-# ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes an epoch, 3 epochs ----
+# ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes per epoch, 3 epochs ----
 run 0 run "$data" --num-workers 1 --num-epochs 3 --decode-cache 1M --every 1 --log "$work/log" --checksums "$work/cached"
 out "decode cache: 66.7 % hits (160 of 240), 80 frames kept, 0.7 of 1.0 MB used, "
 out "decode cache of all 80 frames: 0.7 MB, 66.7 % hits"
@@ -217,13 +217,13 @@ assert c[3]["all_frames"] == 80 and abs(c[3]["all_hit_rate"] - 160 / 240) < 1e-9
 assert [x["hits"] + x["misses"] for x in c][3] == 240 and c[3]["hit_rate"] == 160 / 240
 assert all(x["budget_bytes"] == 1 << 20 and x["used_bytes"] == x["all_bytes"] < 1 << 20 and x["frames"] == 80 for x in c)
 assert sum(x["hits"] for x in c[:3]) == 160 and c[2]["misses"] == 0 and c[3]["misses"] == 80 and c[2]["all_hit_rate"] == 1
-assert max(x["saved_s"] for x in c[1:3]) > 0, c # of two: a copy may lose its core
+assert max(x["saved_s"] for x in c[1:3]) > 0, c # in one of two epochs: a copy may lose its core
 assert all(t["frames_shared"] == 0 for t in tables)'
 run 0 run "$data" --num-epochs 3 --decode_cache=0 --checksums "$work/sums" --log "$work/log"
-check "nobody can tell from the batches that there is a cache" cmp -s "$work/sums" "$work/cached"
+check "the cache does not change the batches" cmp -s "$work/sums" "$work/cached"
 no_out "decode cache"
-log "no cache, no figures of one" 'assert all("decode_cache" not in t for t in tables)'
-# cache OPTIONS PYTHON: what the log has of the cache as c.
+log "no cache figures without a cache" 'assert all("decode_cache" not in t for t in tables)'
+# cache OPTIONS PYTHON: c is the log's decode cache.
 cache() {
     # shellcheck disable=SC2086
     run 0 run "$data" --log "$work/log" $1
@@ -241,7 +241,7 @@ for bad in 2X -1 1.5G 99999999999T G; do
 done
 err "--decode-cache 'G': must be bytes, such as 512M or 2G"
 
-# ---- what people grep for ----
+# ---- lines that users grep for ----
 run 0 run "$data" --num-epochs 2 --every 1 --lang zh
 grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
 for word in 00_TOTAL_getitem 03_read_images_total 03a_read_one_camera 03b_image_decode 08_wait_for_data; do
@@ -251,7 +251,7 @@ check "grep Epoch.*总耗时 finds both epochs" [ "$(grep -c "Epoch.*总耗时" 
 check "grep 耗时: finds both epochs" [ "$(grep -c "耗时:" "$work/out")" -eq 2 ]
 check "stages without calls are left out" [ "$(grep -cE '07_h2d_copy|21_backward' "$work/out")" -eq 0 ]
 
-# ---- report prints what the run printed ----
+# ---- weir report prints the run's tables ----
 for lang in en zh; do
     run 0 run "$data" --num-epochs 3 --every 2 --lang $lang --log "$work/log"
     cp "$work/out" "$work/live"
@@ -281,9 +281,9 @@ assert all(len(s) == 40 for s in seen.values())' "$work/a"
 run 0 run "$data" --num-epochs 2 --checksums "$work/c" --seed 1
 check "another seed, other checksums" [ "$(cmp -s "$work/a" "$work/c"; echo $?)" -eq 1 ]
 
-# ---- the step's stand-in, and validation ----
+# ---- the simulated step, and validation ----
 run 0 run "$data" --step-ms 40 --num-workers 2 --log "$work/log"
-log "sleeping steps are billed whole, and are no wait for data" '
+log "sleeping steps count in full, and not as data wait" '
 t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
 assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s"] >= 0.0399, (t, v)
 assert t["share"] is None and t["side"] == "consumer", t
@@ -291,7 +291,7 @@ assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
 assert epochs[0]["data_wait_fraction"] * epochs[0]["train_s"] + t["total_s"] <= epochs[0]["train_s"] + 1e-6, epochs
 assert 0 <= (t["cpu_over_wall"] or 0) < 0.5, t'
 cp "$work/log" "$work/slept"
-log "the consumer has a line, and what it did beside steps has rows" '
+log "the consumer has a line, and its work outside steps has rows" '
 c = tables[0]["consumer"]; t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
 assert c["name"] == "consumer" and len(tables[0]["workers"]) == 2, tables[0]
 assert t["total_s"] + v["total_s"] < c["work_s"] + c["wait_s"] + c["unattributed_s"] <= 1.01 * c["wall_s"], c
@@ -301,18 +301,18 @@ run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
 log "spinning steps are as long" '
 t = stage(tables[0], "20_train_forward_pass")
 assert t["count"] == 4 and t["min_s"] >= 0.0399, t'
-log "and take more CPU time, where that is known" '
+log "and take more CPU time, if it is known" '
 slept = [l for l in map(json.loads, open(sys.argv[1][:-len("log")] + "slept")) if l["type"] == "stages"]
 cpu = [stage(t, "20_train_forward_pass")["cpu_over_wall"] for t in (slept[0], tables[0])]
 assert None in cpu or cpu[1] > 5 * cpu[0], cpu'
 run 0 run "$data" --train-split 1 --log "$work/log"
 err "the validation split is empty: all 4 episodes are for training"
 log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
-# Who takes the core away between two zones takes time that is in none: the best of some runs.
+# Time without a core between two zones is in no zone: takes the best of several runs.
 off=1
 for _ in 1 2 3 4 5; do
     run 0 run "$data" --num-workers 0 --num-epochs 40 --checksums /dev/null --dtype f32 --log "$work/log" --every 0
-    log "without workers the consumer is the one who is shown" '
+    log "without workers the consumer is shown instead" '
 w = tables[0]["workers"]
 assert len(w) == 1 and w[0]["name"] == "consumer", w'
     off=$(
@@ -325,14 +325,14 @@ PY
     )
     python3 -c "exit($off >= 0.05)" && break
 done
-check "and its time adds up but for $off" python3 -c "assert $off < 0.05"
+check "and its time adds up, except for $off" python3 -c "assert $off < 0.05"
 
-# ---- --seconds: a part of the run is measured, whatever epochs it lies in ----
-# measured LOG-CONDITION: one line of what was measured, and the table beside it.
+# ---- --seconds: measures part of a run, across epochs ----
+# measured LOG-CONDITION: the run prints one line for the measured part, and logs it and its table.
 measured() {
     count '^measured ' 1
     count '^epoch ' 0
-    check "the log has what was measured: $1" python3 - "$work/log" <<PY
+    check "the log has the measured part: $1" python3 - "$work/log" <<PY
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
 run, start, measured, table = lines
@@ -344,7 +344,7 @@ assert abs(measured["images_per_s"] * measured["seconds"] / measured["images"] -
 assert $1, measured
 PY
 }
-# Epochs of one batch, so that it is seen to go on with the next one; a busy machine may do one in 0.2 s.
+# Epochs of one batch, to see that measuring continues in the next; a busy machine may finish only one in 0.2 s.
 for seconds in 0.2 2 20; do
     run 0 run "$data" --seconds $seconds --max-batches 1 --log "$work/log" --num-workers 1
     ! grep -q '"type":"measured",.*"batches":1,' "$work/log" && break
@@ -371,20 +371,20 @@ PY
 run 1 run "$work/bad" --num-epochs 3 --every 1
 check "a bad frame is one line with file, dataset, index and advice" \
     grep -qE 'weir run: .*/bad/episode_2\.hdf5: /observations/images/(top|wrist)\[[0-9]\]: .+--on-error' "$work/err"
-no_out "whole run" # nothing that hides the error, before there is something to say
+no_out "whole run" # no table hides the error when there is nothing to report
 no_out "verdict"
 run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --batch-size 1 --seed 7 --step-ms 40 --log "$work/log"
 out "whole run (interrupted):"
 out "verdict: Training waited"
 log "the log has the table of a run that failed" 'assert tables[-1]["final"] and tables[-1]["bad_frames"] > 0'
 run 0 run "$work/bad" --num-epochs 3 --every 1 --on-error skip --log "$work/log" --num-workers 0
-log "each table lists the faults of its own time" '
+log "each table lists only its own faults" '
 assert [sum(e["count"] for e in t["errors"]) for t in tables] == [t["bad_frames"] for t in tables] == [1, 1, 1, 3], tables
 assert [(t["skipped_samples"], t["substituted_frames"]) for t in tables] == [(1, 0), (1, 0), (1, 0), (3, 0)], tables
 assert all("episode_2.hdf5: /observations/images/" in e["text"] for t in tables for e in t["errors"]), tables
 assert all(len(t["errors"]) == 1 for t in tables), tables'
 run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --log "$work/log"
-log "a bad frame ahead does not make the epoch before it a broken one" '
+log "a bad frame that is prefetched does not interrupt the epoch before it" '
 assert 1 <= len(epochs) < 1000 and not any(e["interrupted"] for e in epochs), epochs
 assert len(tables) == len(epochs) // 10 + 1 and tables[-1]["epoch_last"] == len(epochs)'
 run 0 run "$work/bad" --on-error substitute --log "$work/log"
@@ -400,7 +400,7 @@ err "1 episodes cannot be opened and are skipped; the first: "
 out "1 episodes left out"
 
 # ---- Ctrl-C ----
-# interrupt SIGNAL ARGUMENT...: signals when the first batch is there, as the log says; the status goes to $status.
+# interrupt SIGNAL ARGUMENT...: sends SIGNAL once the log has the first batch; sets $status.
 interrupt() {
     local signal=$1
     shift
@@ -416,7 +416,7 @@ interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-m
 check "Ctrl-C exits with 130 (was $status)" [ "$status" -eq 130 ]
 out "/1000000 (interrupted) total "
 out "whole run (interrupted): epoch"
-log "the log ends whole" '
+log "the log is complete" '
 assert len(tables) == 1 and tables[0]["final"] and tables[0]["epoch_last"] == 1 and tables[0]["interrupted"]
 assert stage(tables[0], "03b_image_decode")["count"] > 0
 assert len(epochs) == 1 and epochs[0]["interrupted"]'
@@ -425,7 +425,7 @@ check "a long step does not hold Ctrl-C up (status $status)" [ "$status" -eq 130
 log "and the log says so" 'assert tables[0]["interrupted"] and tables[0]["final"]'
 interrupt INT run "$data" --step-ms 100000 --step-spin
 check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
-# A reader that is slow when the signal comes loses nothing: the write that was interrupted goes on.
+# A slow reader loses nothing on a signal: the interrupted write resumes.
 cat >"$work/interrupt_full_pipe.py" <<'PY'
 import array, fcntl, os, signal, subprocess, sys, termios, time
 program, data, out, err = sys.argv[1:]
@@ -435,7 +435,7 @@ run = subprocess.Popen([program, "run", data, "--num-epochs", "100000", "--every
                        stderr=open(err, "w"), stdin=subprocess.DEVNULL)
 os.close(write_end)
 waiting, before = array.array("i", [0]), -1
-while waiting[0] == 0 or waiting[0] != before:  # until no more comes: it is full, but for less than a line
+while waiting[0] == 0 or waiting[0] != before:  # until it stops growing: less than a line of room is left
     before = waiting[0]
     time.sleep(0.3)
     fcntl.ioctl(read_end, termios.FIONREAD, waiting)
@@ -448,14 +448,14 @@ python3 "$work/interrupt_full_pipe.py" "$weir" "$data" "$work/out" "$work/err"
 status=$?
 check "interrupted while writing to a full pipe: status 130 (was $status)" [ "$status" -eq 130 ]
 check "no write failed" [ "$(grep -c 'cannot write' "$work/err")" -eq 0 ]
-check "and all that was written arrived" python3 -c '
+check "and all lines arrived" python3 -c '
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 epochs = [l["epoch"] for l in lines if l["type"] == "epoch"]
 assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 100000, len(epochs)
 assert lines[-1]["type"] == "stages" and lines[-1]["final"], lines[-1]' "$work/out"
 
-# ---- files that are somebody else's are not overwritten ----
+# ---- dataset files and old logs are not overwritten ----
 cp -r "$data" "$work/own"
 episode=$(find "$work/own" -name '*.hdf5' | sort | head -1)
 sum=$(sha256sum <"$episode")
@@ -487,14 +487,14 @@ out = subprocess.run([sys.argv[1], "run", sys.argv[2], "--json"], capture_output
 peaks = [json.loads(l)["peak_rss_bytes"] for l in out.splitlines() if json.loads(l)["type"] == "epoch"]
 assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
 
-# ---- nobody reads on ----
+# ---- a reader that leaves ----
 (ulimit -t 60 && "$weir" run "$data" --num-epochs 1000000 2>"$work/err") | head -1 >"$work/out"
 status=${PIPESTATUS[0]}
 check "a reader that leaves ends the run, with 1 (was $status)" [ "$status" -eq 1 ]
 
-# ---- short of descriptors ----
+# ---- few file descriptors ----
 (ulimit -n 10 && "$weir" run "$data" --num-workers 2 --on-error skip >"$work/out" 2>"$work/err")
-check "few descriptors will do (status $?)" [ $? -eq 0 ]
+check "few descriptors suffice (status $?)" [ $? -eq 0 ]
 out "0 samples skipped"
 
 # ---- the machine ----
@@ -540,7 +540,7 @@ for part, whole in one.items():
 assert batches > 10
 PY
 done
-# launched ASSIGNMENT... : what the launcher's environment says is found.
+# launched TEXT ASSIGNMENT...: in this launcher's environment, weir run prints TEXT.
 launched() {
     env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"
     err "$1"
@@ -562,10 +562,10 @@ err " are free for each local rank; use a smaller --batch-size or --prefetch"
 cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
 launched "; $((cores > 1 ? cores / 2 : 1)) workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
 launched "; 1 workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
-# The launcher is who started this rank, not a script around it, which may be bound to the rank's own cores.
+# The launcher is the process that set the rank, not a wrapper script, which may be bound to the rank's own cores.
 one=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 here=$(python3 -c 'import os; print(len(os.sched_getaffinity(0)))')
-local_cores() { # EXPECTED NAME: of the run that has just been
+local_cores() { # EXPECTED NAME: checks the previous run
     run 0 report --json "$work/log"
     check "$2" python3 -c 'import json, sys; used = json.load(open(sys.argv[1]))["runs"][0]["run"]["used"]; assert used["local_cores"] == int(sys.argv[2]), used' "$work/out" "$1"
 }
@@ -576,14 +576,14 @@ local_cores "$here" "the launcher is above the script"
 launched "local rank 1 of 2, with 1 of the cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
 local_cores 1 "a launcher that is bound to one core"
 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
-check "a program in a batch script is no rank" lacks "$work/err" "rank 0"
+check "a program in a batch script is not a rank" lacks "$work/err" "rank 0"
 run 2 run "$data" --rank 1
 err "belong together"
 run 1 run "$data" --rank 0 --world-size 999
 err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
 run 0 run "$data" --rank 998 --world-size 999 --wrap
 
-# ---- a run that goes on ----
+# ---- a resumed run ----
 
 "$weir" run "$data" --batch-size 3 --num-epochs 3 --checksums "$work/whole" >/dev/null 2>&1
 run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
@@ -593,7 +593,7 @@ interrupt INT run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --
 check "stopped in the middle of an epoch: 130 (was $status)" [ "$status" -eq 130 ]
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
 cat "$work"/part[1234] >"$work/parts"
-check "the parts are the whole" cmp "$work/parts" "$work/whole"
+check "the parts equal the whole run" cmp "$work/parts" "$work/whole"
 check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourth" [ -s "$work/part4" ]
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
 err "resuming at batch"
@@ -608,7 +608,7 @@ err "is not a saved state"
 run 1 run "$data" --state "$work/no/folder"
 err "cannot write the state"
 
-# ---- parts and sizes of images; floats ----
+# ---- crops and sizes of images; floats ----
 run 0 run "$data" --checksums "$work/whole" --num-workers 2
 run 0 run "$data" --checksums "$work/same" --num-workers 2 --crop 64x48+0+0 --image-size 64x48
 check "a crop that is the whole image changes nothing" cmp "$work/same" "$work/whole"
@@ -618,7 +618,7 @@ run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --ch
 err "cameras: top 20x12 (of 32x24+0+24), wrist 20x12 (of 40x24+16+8)"
 run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --checksums "$work/v3" --num-workers 3 --log "$work/log"
 check "views do not depend on workers" cmp "$work/v0" "$work/v3"
-log "the log says what was decoded" '
+log "the log has the decoded pixels" '
 decoding = tables[-1]["decoding"]
 assert decoding["stored_pixels"] == 80 * 64 * 48 and 0 < decoding["decoded_pixels"] < decoding["stored_pixels"] / 2, decoding'
 run 0 run "$data" --image-size 20x12 --lang zh
@@ -650,7 +650,7 @@ err "16384"
 run 1 run "$data" --num-epochs 3 --state "$work/no/state"
 no_out "epoch 1/3"
 
-# ---- a GPU: the stand-in for the CUDA module ----
+# ---- the stand-in GPU ----
 run 2 run "$data" --device gpu
 err "use cpu, cuda or cuda:K"
 run 2 run "$data" --dtype f16
@@ -672,7 +672,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     out " | GPU busy "
     out " % | copies overlapped "
     out "GPU 0 (stand-in): busy "
-    log "the log says what the GPU did" '
+    log "the log has the GPU's work" '
 gpu = tables[-1]["gpu"]
 assert runs[0]["used"]["gpu"]["name"] == gpu["name"] == "stand-in" and runs[0]["config"]["device"] == "cuda:0"
 assert 0 < gpu["busy_fraction"] <= 1 and 0 <= gpu["copy_overlap_fraction"] <= 1 and not gpu["sync_steps"], gpu
@@ -707,7 +707,7 @@ assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for 
     run 0 run "$data" "${planar[@]}" --device cuda --decoder nvjpeg --log "$work/log"
     err "decodes: nvjpeg"
     out " frames by 7 JPEG engines in "
-    log "the log says who decoded" '
+    log "the log has the decoder" '
 decode = tables[-1]["gpu"]["decode"]
 assert runs[0]["used"]["decoder"] == "nvjpeg" and len(decode["engines"]) == 1, decode
 engine = decode["engines"][0]
@@ -722,7 +722,7 @@ assert [s["kind"] for s in tables[-1]["gpu"]["stages"] if s["name"] == "03i_gpu_
     err "weir run: in a decode batch of "
     err ": GPU 0: decoding faulted"
     run 0 run "$data" --device cuda --decoder nvjpeg --log "$work/log"
-    log "the frame that is compared is decoded by the thread that has it" '
+    log "the frame to be compared is decoded by its own thread" '
 sides = [s["side"] for s in tables[0]["stages"] if s["name"] == "03b_image_decode" and s["count"]]
 assert sides == ["helper"], sides'
     run 0 run "$data" --device cuda --decoder nvjpeg --lang zh
@@ -734,11 +734,11 @@ assert sides == ["helper"], sides'
     run 1 run "$data" --device cuda:1
     one_line
     err "there is no GPU 1"
-    # Each local rank has its GPU, and where a launcher shows it one only, that one.
+    # Each local rank uses its own GPU, or the only one that the launcher makes visible to it.
     while read -r expected gpus rank size; do
         WEIR_FAKE_CUDA=gpus=$gpus LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size run 0 run "$data" --device cuda --log "$work/log"
         err "device: GPU ${expected//_/ }, stand-in; "
-        log "the log says which GPU" "assert runs[0]['used']['gpu']['number'] == ${expected%%_*}, runs[0]['used']
+        log "the log has the GPU's number" "assert runs[0]['used']['gpu']['number'] == ${expected%%_*}, runs[0]['used']
 assert tables[-1]['gpu']['number'] == ${expected%%_*} and runs[0]['used']['local_world_size'] == $size"
     done <<'END'
 0_(local_rank_0_of_2) 2 0 2

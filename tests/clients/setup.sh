@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes build/clients-venv with what tests/checks/check_clients.sh runs; does nothing when it is there as the list wants it.
+# Creates build/clients-venv for tests/checks/check_clients.sh; does nothing if it already matches the list.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/clients-venv list=tests/clients/requirements.txt
@@ -11,4 +11,4 @@ rm -rf "$venv"
 pip=("$venv/bin/python" -m pip install -q --disable-pip-version-check --root-user-action=ignore)
 "${pip[@]}" -r "$list"
 "${pip[@]}" --no-deps HolisticTraceAnalysis==0.5.0
-cp "$list" "$venv/requirements.txt" # last: a half-made one is made anew
+cp "$list" "$venv/requirements.txt" # last, so that an incomplete one is rebuilt

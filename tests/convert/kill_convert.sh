@@ -1,7 +1,7 @@
 #!/bin/bash
-# weir convert killed at random moments: nothing is ever under the copy's name but a whole copy, an equal call goes on,
-# and what it ends with gives the samples of a copy that nobody interrupted.
-# Usage: WEIR_PROGRAM=build/release/weir tests/convert/kill_convert.sh [KILLS [FORMAT...]]   (10 kills of each; by hand: 200)
+# Kills weir convert at random moments: only a complete copy ever has the copy's name, rerunning the command resumes,
+# and the result has the samples of an uninterrupted copy.
+# Usage: WEIR_PROGRAM=build/release/weir tests/convert/kill_convert.sh [KILLS [FORMAT...]]   (default: 10 kills each)
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
 kills=${1:-10}
@@ -16,7 +16,7 @@ suffix() {
 
 sums() { "$weir" run "$1" --no-shuffle --batch-size 8 --num-workers 2 --num-epochs 1 --train-split 1 --checksums "$2" >/dev/null 2>"$work/err" </dev/null; }
 
-# whole COPY: it gives the samples of the source.
+# whole COPY: true if it has the samples of the source.
 # shellcheck disable=SC2317 # called by check
 whole() {
     rm -f "$work/copy.sums"
@@ -37,7 +37,7 @@ for format in "${formats[@]}"; do
     start=$(now_ms)
     run 0 convert "$work/source" "$work/plain$end" "${arguments[@]}"
     took=$(($(now_ms) - start))
-    check "$format: a copy that nobody interrupts is whole" whole "$work/plain$end"
+    check "$format: an uninterrupted copy is complete" whole "$work/plain$end"
     killed=0 resumed=0
     copy=$work/copy$end
     for ((i = 0; i < kills; i++)); do
@@ -49,7 +49,7 @@ for format in "${formats[@]}"; do
         wait "$pid" 2>/dev/null
         status=$?
         if [ -e "$copy" ]; then
-            check "$format: what has the copy's name is whole" whole "$copy"
+            check "$format: only a complete copy has the copy's name" whole "$copy"
             rm -rf "$copy" "$copy.partial"
         else
             killed=$((killed + 1))
@@ -58,9 +58,9 @@ for format in "${formats[@]}"; do
     done
     [ -e "$copy" ] || run 0 convert "$work/source" "$copy" "${arguments[@]}"
     grep -q "interrupted" "$work/out" "$work/err" && resumed=1
-    check "$format: the call after the last kill ends it" whole "$copy"
-    check "$format: nothing is left" [ ! -e "$copy.partial" ]
-    echo "$format: $killed of $kills calls were killed before their end ($took ms), the last one was gone on with: $resumed"
+    check "$format: the run after the last kill completes the copy" whole "$copy"
+    check "$format: no partial copy is left" [ ! -e "$copy.partial" ]
+    echo "$format: $killed of $kills runs were killed before their end ($took ms), the last one was resumed: $resumed"
     rm -rf "$copy" "$work/plain$end"
 done
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Round trips: a dataset into every format of weir convert and back into HDF5, each equal to where it came from; weir
-# convert itself compares every number and every frame. Usage: WEIR_PROGRAM=build/release/weir tests/convert/roundtrip.sh [DATA...]
-# Without DATA small synthetic datasets are taken; "raw" formats get their frames decoded.
+# Round trips: converts a dataset to every format of weir convert and back to HDF5, and compares the samples; weir
+# convert itself compares every number and every frame. Formats that cannot hold encoded frames get decoded ones.
+# Usage: WEIR_PROGRAM=build/release/weir tests/convert/roundtrip.sh [DATA...]   (default: small synthetic datasets)
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
 formats=(hdf5 hdf5-vlen hdf5-gzip lmdb packed tfrecord zarr)
@@ -10,7 +10,7 @@ suffix() {
     case $1 in packed) echo .weir ;; lmdb) echo .lmdb ;; zarr) echo .zarr ;; esac
 }
 
-# types PATH: the types of state and actions that the last call reports.
+# types: prints the state and action types that the last run reported.
 types() { sed -nE 's/^numbers +//p' "$work/out"; }
 
 sums() {
@@ -22,7 +22,7 @@ trip() {
     local data=$1 format=$2 to back=$work/back codec=keep
     to=$work/there$(suffix "$2")
     rm -rf "$work/there"* "$back"*
-    # What a format cannot hold, its error line says, and what to ask for: frames first, then numbers.
+    # If the format cannot hold the data, the error names the option to add: first for frames, then for numbers.
     local narrow=()
     for _ in 1 2 3; do
         "$weir" convert "$data" "$to" --to "$format" --split all --allow-ragged --codec $codec "${narrow[@]}" \
@@ -42,9 +42,9 @@ trip() {
     sums "$to" "$work/b.sums"
     sums "$back" "$work/c.sums"
     if [ ${#narrow[@]} -eq 0 ] || cmp -s "$work/a.sums" "$work/b.sums"; then
-        check "$data, $format: the copy gives the samples of the source" cmp -s "$work/a.sums" "$work/b.sums"
+        check "$data, $format: the copy has the samples of the source" cmp -s "$work/a.sums" "$work/b.sums"
     fi
-    check "$data, $format: and so does the way back" cmp -s "$work/b.sums" "$work/c.sums"
+    check "$data, $format: so does the copy back" cmp -s "$work/b.sums" "$work/c.sums"
     check "there are samples" [ -s "$work/a.sums" ]
     echo "$data -> $format (codec $codec${narrow[*]:+, ${narrow[*]}}) -> hdf5: $there"
 }

@@ -1,20 +1,21 @@
 #!/bin/bash
-# weir convert, and swapped colours that a dataset records: copies of every layout in every kind of HDF5 give the same samples as their source.
+# weir convert: copies of every layout have the samples of their source; colours recorded as swapped, codecs, damaged
+# frames, interruptions.
 # Usage: WEIR_PROGRAM=build/release/weir tests/convert/test_convert.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
 
-# sums DATA OUT: the checksums of all samples in the order of the files.
+# sums DATA OUT: writes the checksums of all samples, in file order, to OUT.
 sums() {
     "$weir" run "$1" --no-shuffle --batch-size 4 --num-workers 2 --num-epochs 1 --train-split 1 --checksums "$2" >/dev/null 2>"$work/err" </dev/null
 }
 
-# same SOURCE COPY: both give the same samples.
+# same SOURCE COPY: checks that both have the same samples.
 same() {
     rm -f "$work/source.sums" "$work/copy.sums"
     sums "$1" "$work/source.sums"
     sums "$2" "$work/copy.sums"
-    check "$2 gives the samples of $1" cmp -s "$work/source.sums" "$work/copy.sums"
+    check "$2 has the samples of $1" cmp -s "$work/source.sums" "$work/copy.sums"
 }
 
 if ! "${python:=/usr/bin/python3}" -c 'import h5py, numpy' 2>/dev/null; then
@@ -29,7 +30,7 @@ for format in act act-jpeg agilex astrobench robotwin robomind robomimic; do
     for to in hdf5 hdf5-vlen; do
         run 0 convert "$source" "$work/$format-$to" --to "$to"
         same "$source" "$work/$format-$to"
-        check "nothing is left of $format-$to" [ -z "$(find "$work" -name '*.partial*' -o -name '.*.hdf5*')" ]
+        check "no partial files of $format-$to are left" [ -z "$(find "$work" -name '*.partial*' -o -name '.*.hdf5*')" ]
     done
 done
 for format in act act-jpeg agilex astrobench robomimic; do
@@ -67,8 +68,8 @@ for to in hdf5 packed zarr; do
 done
 run 1 convert "$work/act-jpeg" "$work/no" --to hdf5-gzip
 one_line
-# ---- red and blue that are swapped, and recorded ----
-# swapped ARGUMENT...: batches of the copy that is recorded as bgr are those of its source with red and blue swapped.
+# ---- red and blue recorded as swapped ----
+# swapped ARGUMENT...: the copy recorded as bgr has the batches of its source with red and blue swapped.
 swapped() {
     "$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --checksums "$work/source.sums" "$@" >/dev/null 2>"$work/err"
     "$weir" run "$work/bgr" "${settings[@]}" --color rgb --checksums "$work/copy.sums" "$@" >/dev/null 2>>"$work/err"
@@ -90,7 +91,7 @@ run 0 info "$work/bgr" --json
 out '"color": "bgr"'
 swapped
 swapped --dtype f32 --image-layout nchw
-# Each value keeps its own mean: those of the source, whose colours are the other way round, are given so.
+# Each colour keeps its mean: for the source, which is read as bgr, they are given in reverse.
 "$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --dtype f32 --mean .3,.2,.1 --std 3,2,1 --checksums "$work/source.sums" >/dev/null 2>"$work/err"
 "$weir" run "$work/bgr" "${settings[@]}" --dtype f32 --mean .1,.2,.3 --std 1,2,3 --checksums "$work/copy.sums" >/dev/null 2>>"$work/err"
 check "means follow their colours" cmp -s "$work/source.sums" "$work/copy.sums"
@@ -104,7 +105,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     unset WEIR_CUDA_MODULE
 fi
 
-# ---- states in their own type, JPEGs byte by byte, as h5py reads them ----
+# ---- states keep their type, JPEGs their bytes, as read by h5py ----
 "$python" - "$work/typed" <<'EOF'
 import os, sys, h5py, numpy as np
 os.mkdir(sys.argv[1])
@@ -118,7 +119,7 @@ for e in range(2):
         f["/observations/images/top_depth"] = random.integers(0, 65536, (5, 8, 6)).astype("u2")
         f.attrs["task"] = "pick up the cup"
 EOF
-# identical COPY: what h5py reads from it is what it reads from the source.
+# identical COPY: h5py reads the same from COPY as from the source.
 # shellcheck disable=SC2317 # called by check
 identical() {
     "$python" - "$work/typed" "$1" <<'EOF' || return 1
@@ -148,7 +149,7 @@ run 1 convert "$work/typed" "$work/no" --to tfrecord --codec png
 err "float64"
 err "--allow-narrowing"
 one_line
-check "nothing is left of what is refused" [ ! -e "$work/no.partial" ]
+check "a refused copy leaves nothing" [ ! -e "$work/no.partial" ]
 
 # ---- other codecs ----
 run 0 convert "$work/act-jpeg" "$work/as-raw" --to hdf5 --codec raw --chunk-frames 4
@@ -172,7 +173,7 @@ check "the report has the PSNR" [ $? -eq 0 ]
 run 0 convert "$work/act-jpeg" "$work/small" --to hdf5 --codec png --image-size 16x12
 "$weir" run "$work/act-jpeg" "${settings[@]}" --image-size 16x12 --checksums "$work/source.sums" >/dev/null 2>"$work/err"
 "$weir" run "$work/small" "${settings[@]}" --checksums "$work/copy.sums" >/dev/null 2>"$work/err"
-check "frames are as --image-size of weir run makes them" cmp -s "$work/source.sums" "$work/copy.sums"
+check "frames are resized as by weir run --image-size" cmp -s "$work/source.sums" "$work/copy.sums"
 run 1 convert "$work/act-jpeg" "$work/no" --to hdf5 --image-size 16x12
 err "--codec raw|jpeg|png"
 one_line
@@ -197,7 +198,7 @@ with h5py.File(sys.argv[1], "r+") as f:
 run 1 convert "$work/bad" "$work/of-bad" --to hdf5
 err "weir convert: $work/bad/episode_1.hdf5: /observations/images/top[3]: "
 one_line
-check "no copy of what is bad" [ ! -e "$work/of-bad" ]
+check "no copy with a bad frame" [ ! -e "$work/of-bad" ]
 rm -rf "$work/of-bad.partial"
 run 0 convert "$work/bad" "$work/of-bad" --to hdf5 --on-error skip
 out "bad: $work/bad/episode_1.hdf5: /observations/images/top[3]: "
@@ -205,7 +206,7 @@ out "episodes   1; 1 left out"
 check "one episode" [ "$(ls "$work/of-bad")" = episode_0.hdf5 ]
 run 0 convert "$work/bad" "$work/of-bad-2" --to hdf5-vlen --on-error substitute
 out "1 bad, 1 replaced"
-check "the frame before takes its place" "$python" -c 'import sys, h5py
+check "the previous frame takes its place" "$python" -c 'import sys, h5py
 top = h5py.File(sys.argv[1])["/observations/images/top"]
 assert bytes(top[3]) == bytes(top[2]) != bytes(top[4])' "$work/of-bad-2/episode_1.hdf5"
 
@@ -215,23 +216,23 @@ for number in 0 1; do
         <("$weir" convert "$work/act-jpeg" "$work/one-$number" --to hdf5 --num-workers 1 >/dev/null; cat "$work/one-$number/episode_$number.hdf5")
 done
 run 1 convert "$work/bad" "$work/later" --to hdf5
-check "what an error left is there" [ -e "$work/later.partial/later/episode_0.hdf5" ]
+check "the finished part remains after an error" [ -e "$work/later.partial/later/episode_0.hdf5" ]
 run 1 convert "$work/bad" "$work/later" --to hdf5-vlen
 err "other options"
 one_line
 run 0 convert "$work/bad" "$work/later" --to hdf5 --on-error substitute
 out "episodes   2, 1 of them by an interrupted call"
-check "the folder for it is gone" [ ! -e "$work/later.partial" ]
+check "its folder is removed" [ ! -e "$work/later.partial" ]
 mkdir "$work/mine.partial"
 touch "$work/mine.partial/precious"
 run 1 convert "$work/act" "$work/mine" --to hdf5
 one_line
-check "what is not ours stays" [ -e "$work/mine.partial/precious" ]
+check "files of others remain" [ -e "$work/mine.partial/precious" ]
 
 # ---- no room, and bad arguments ----
 (ulimit -f 20; run 1 convert "$work/act" "$work/full" --to hdf5; one_line; exit $failed)
 failed=$((failed + $?))
-check "no copy that did not fit" [ ! -e "$work/full" ]
+check "no copy if it does not fit" [ ! -e "$work/full" ]
 run 2 convert "$work/act"
 run 2 convert "$work/act" "$work/x"
 err "--to FORMAT is missing"

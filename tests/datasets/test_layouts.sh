@@ -1,11 +1,11 @@
 #!/bin/bash
-# Every layout as a user meets it: `weir synth` writes it, `weir info` and `weir run` know it without options; then keys
-# of one's own, uneven lengths, folders of several layouts, the index file, and the words for what cannot be read.
+# Every layout: `weir synth` writes it, `weir info` and `weir run` recognise it without options. Then custom keys,
+# uneven lengths, folders of several layouts, the index file, and errors for unreadable files.
 # Usage: WEIR_PROGRAM=build/release/weir tests/datasets/test_layouts.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
 
-# sums DATA OPTION...: the checksums of a run with two workers in $work/sums.
+# sums DATA OPTION...: writes the checksums of a run with two workers to $work/sums.
 sums() {
     run 0 run "$@" --batch-size 3 --num-workers 2 --checksums "$work/sums"
     check "checksums were written" [ -s "$work/sums" ]
@@ -54,7 +54,7 @@ cp "$work/sums" "$work/first"
 sums "$work/robomimic-gzip"
 same "compressed frames are the same" first
 
-# ---- depth, when it is asked for ----
+# ---- depth, on request ----
 for format in agilex robomind; do
     run 0 info "$work/$format" --json
     no_out '"raw16"'
@@ -71,11 +71,11 @@ run 1 run "$work/agilex" --cameras cam_high,depth_of_nothing
 err "depth_of_nothing"
 one_line
 
-# ---- keys of one's own ----
+# ---- custom keys ----
 sums "$work/act" --qpos-keys observations/qpos --action-keys action --image-keys observations/images/top,observations/images/wrist
 cp "$work/sums" "$work/first"
 sums "$work/act"
-same "keys that say what the layout says" first
+same "keys equal to the layout's own" first
 run 0 info "$work/act" --qpos-keys observations/qpos,observations/qvel --image-keys over=observations/images/top
 out "state: /observations/qpos, /observations/qvel (10 steps, 28 dimensions)"
 out "  over "
@@ -100,7 +100,7 @@ cp "$work/agilex/episode_0.hdf5" "$work/mixed/c_2.hdf5"
 run 0 info "$work/mixed" --cameras cam_high
 out "layout: act-plus-plus (2) agilex (1)"
 sums "$work/mixed" --cameras cam_high
-cp "$work/mixed/c_2.hdf5" "$work/mixed/0.hdf5" # the first one says which cameras: three
+cp "$work/mixed/c_2.hdf5" "$work/mixed/0.hdf5" # the first file determines the cameras: three
 run 1 run "$work/mixed"
 err "a_act-jpeg-nolen.hdf5"
 err "cam_left_wrist"
@@ -141,7 +141,7 @@ assert chunks["epoch_inflated_bytes"] == round(chunks["inflated"] * 40 * 48 * 32
 assert camera["storage"][0]["kind"].startswith("deflate chunks of ") and not camera["storage"][0]["library"]
 PY
 
-# ---- what was paid for it, and batches in flight that share chunks ----
+# ---- its measured cost, and batches in flight that share chunks ----
 run 0 run "$work/act"
 no_out "chunks: "
 for prefetch in 1 40; do
@@ -149,8 +149,8 @@ for prefetch in 1 40; do
         --checksums "$work/$prefetch.sums"
     out "chunks: "
 done
-check "the same batches, whatever they share" cmp "$work/1.sums" "$work/40.sums"
-check "more batches ahead unpack less" python3 - "$work/1.jsonl" "$work/40.jsonl" <<'PY'
+check "sharing chunks does not change the batches" cmp "$work/1.sums" "$work/40.sums"
+check "a larger prefetch unpacks less" python3 - "$work/1.jsonl" "$work/40.jsonl" <<'PY'
 import json, sys
 short, long = ([json.loads(line) for line in open(path)] for path in sys.argv[1:])
 short, long = (next(line["chunks"] for line in lines if line["type"] == "stages" and line["final"]) for lines in (short, long))
@@ -182,7 +182,7 @@ run 1 info "$work/act" --index "$work/no/such/folder/index"
 err "the index cannot be written"
 one_line
 
-# ---- what cannot be read ----
+# ---- unreadable files ----
 mkdir "$work/odd"
 printf 'not HDF5' >"$work/odd/episode_0.hdf5"
 run 1 run "$work/odd"
@@ -210,7 +210,7 @@ run 1 run "$work/many"
 err "the folder holds several datasets: \`weir info $work/many\` lists them"
 one_line
 rm -r "$work/many/twin"
-run 0 info "$work/many" # the same but for the size of their images
+run 0 info "$work/many" # the same except for image size
 out "datasets: 2, in 4 files"
 run 1 run "$work/many"
 err "the image is 64x48, the camera's first frame was 48x32 (\`weir info\` lists the sizes in a folder)"
@@ -227,7 +227,7 @@ check "it is JSON" python3 -m json.tool "$work/out" /dev/null
 count '"(files|datasets|not_opened)":' 3
 count '"layout": "act-plus-plus"' 2
 
-# ---- the same figures of a dataset alone and beside another ----
+# ---- a dataset has the same figures alone and next to another ----
 mkdir "$work/beside"
 for size in 48x32 64x48; do
     "$weir" synth "$work/beside/$size" --format act-jpeg --episodes 3 --steps 40 --size $size >/dev/null || exit 1
@@ -237,9 +237,9 @@ cp "$work/out" "$work/both"
 run 0 info "$work/beside/64x48"
 grep 'bytes/frame' "$work/out" >"$work/alone"
 check "bytes per frame are counted" grep -q 'in [0-9]* frames read' "$work/alone"
-check "they are those of the whole folder" grep -qxFf "$work/alone" "$work/both"
+check "they equal those in the whole folder" grep -qxFf "$work/alone" "$work/both"
 
-# ---- a camera that one episode lacks ----
+# ---- a camera missing in one episode ----
 mkdir "$work/lacks" "$work/lacks_first"
 "$weir" synth "$work/three" --format act-jpeg --episodes 4 --steps 5 --size 48x32 --cameras top,wrist >/dev/null || exit 1
 "$weir" synth "$work/one" --format act-jpeg --episodes 1 --steps 5 --size 48x32 --cameras top >/dev/null || exit 1
@@ -256,7 +256,7 @@ out "episodes left out"
 cp "$work/three"/*.hdf5 "$work/lacks_first"
 cp "$work/one/episode_0.hdf5" "$work/lacks_first/episode_0.hdf5"
 for command in info verify; do
-    run 0 $command "$work/lacks_first" # it decides about the others
+    run 0 $command "$work/lacks_first" # the first episode determines the cameras
     out "camera wrist of $work/lacks_first/episode_1.hdf5 is left out: the first episode, $work/lacks_first/episode_0.hdf5, has"
 done
 
@@ -273,7 +273,7 @@ run 1 run "$work/lerobot/data/chunk-000/episode_000000.parquet"
 err "episode_000000.parquet: this version does not read Parquet files"
 one_line
 
-# ---- lengths in the order of a recorder's list of cameras ----
+# ---- compress_len in the order of the recorder's camera list: no note ----
 run 0 info "$work/act-jpeg" --json
 count '"notes": \[\]' 1
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes build/examples-venv, which sees Debian's packages (torch, h5py, numpy) too: the frameworks that examples are for,
-# and OpenCV. Does nothing when it is there as the list wants it; says so in one line where there is no torch or no PyPI.
+# Creates build/examples-venv with the examples' frameworks and OpenCV; it also sees Debian's packages (torch, h5py,
+# numpy). Does nothing if it already matches the list; without torch or PyPI it prints one line and succeeds.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/examples-venv list=tests/examples/requirements.txt
@@ -22,4 +22,4 @@ if ! "${pip[@]}" install -q --no-deps --root-user-action=ignore -r "$list" 2>"$v
     cat "$venv/pip.log" >&2
     exit 1
 fi
-cp "$list" "$venv/requirements.txt" # last: a half-made one is made anew
+cp "$list" "$venv/requirements.txt" # last, so that an incomplete one is rebuilt

@@ -1,18 +1,20 @@
 #!/bin/bash
-# What wants a GPU, in one go: the tests of its parts, and weir run beside the raw limits of its JPEG engines and its bus,
-# in turns. The last lines say what failed.
+# Everything that needs a GPU, in one go: the unit tests, and weir run interleaved with the raw limits of the JPEG
+# engines and the bus. The last lines list failures.
 #
 #     make nvjpeg; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
-#     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to be copied)
-#     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
+#     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
+#     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]       (on the GPU machine: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
-# Parts: tests clocks compare step profile memory failures (all of these by default, about 8 minutes on 16 cores),
-# sanitizer (2 minutes) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and
-# cost, the tables of the preparing kernel, its time with and without clocks, and the sum of its stages beside its time by
-# CUPTI. motion is for docs/motion.md: steps of both variants beside torch, where there is one, and the memory's limit. Full
-# logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
-# loaders take part (3 minutes more), COMPARE has more of bench/gpu_compare.py's options. Libraries that the machine lacks
-# may lie in BUILD_FOLDER/lib.
+# Parts: tests clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
+# minutes) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
+# the tables of the preparing kernel, its time with and without clocks, and the sum of its stages compared with CUPTI's
+# time. motion is for docs/motion.md: the minimum time of a step, and steps of both variants, compared with torch if it
+# is installed.
+#
+# Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS sets the rounds of compare, PEERS=all adds the other loaders (3
+# more minutes), COMPARE holds further options of bench/gpu_compare.py. Libraries that the machine lacks may be put into
+# BUILD_FOLDER/lib.
 set -uo pipefail
 build=${1:?usage: tests/gpu/gpu.sh BUILD_FOLDER [PART...]}
 shift
@@ -31,7 +33,7 @@ fault() { echo "FAILED: $*" | tee -a "$out/failed.txt"; }
 head_line() { echo "== $* (at $SECONDS s)"; }
 wants() { [[ $parts == *" $1 "* ]]; }
 
-# tried NAME COMMAND...: the whole output goes to a file, its end here.
+# tried NAME COMMAND...: writes the output to a file and prints its end.
 tried() {
     local name=$1 rc=0
     shift
@@ -40,7 +42,7 @@ tried() {
     [ $rc -eq 0 ] || fault "$name ($rc)"
 }
 
-# run OPTION...: weir run on the GPU, stopped when it hangs.
+# run OPTION...: weir run on the GPU, with a timeout.
 run() { timeout "${LIMIT_S:-60}" "$weir" run --device cuda "$@"; }
 
 synth() { "$weir" synth "$@" >>"$out/synth.txt" 2>&1 || { tail -5 "$out/synth.txt"; exit 1; }; }
@@ -51,7 +53,7 @@ if ldd "$weir" "$build/libweir_cuda.so" | grep "not found"; then
     exit 1
 fi
 TAIL=40 tried doctor "$weir" doctor
-grep -E '^  (cuda|nvjpeg|cupti|gpu)[a-z0-9 ]* no ' "$out/doctor.txt" && fault "doctor misses something"
+grep -E '^  (cuda|nvjpeg|cupti|gpu)[a-z0-9 ]* no ' "$out/doctor.txt" && fault "doctor reports missing parts"
 : >"$out/synth.txt"
 synth "$data/q95" --format act-jpeg --episodes 6 --steps 60 --cameras top,left,right,low
 synth "$data/q50" --format act-jpeg --quality 50 --episodes 6 --steps 60 --cameras top,left,right,low
@@ -67,7 +69,7 @@ if wants tests; then
         tried "$name" timeout 120 "$build/tests/$name" "${arguments[@]}"
     done
     head_line "the same batches for every decoder and number of workers"
-    # So few frames are in flight with --prefetch 8 that the multiprocessors, whose bits differ, take no part in hybrid.
+    # --prefetch 8 keeps so few frames in flight that hybrid never uses the multiprocessors, whose bits differ.
     for options in "--decoder turbo --device cpu" "--decoder turbo" "--decoder nvjpeg" "--decoder auto" \
         "--decoder hybrid --prefetch 8" "--decoder hybrid --prefetch 8 --deterministic" \
         "--decoder nvjpeg --num-workers 0" "--decoder hybrid --prefetch 8 --num-workers 3"; do
@@ -84,7 +86,7 @@ if wants tests; then
         echo "$(sha256sum "$data/sums" | cut -c1-16) hybrid --deterministic, time $again"
         grep ^decoded "$out/fixed.txt"
     done | tee "$out/fixed-sums.txt"
-    [ "$(grep 'deterministic, time' "$out/fixed-sums.txt" | cut -c1-16 | sort -u | wc -l)" -eq 1 ] || fault "a run does not repeat"
+    [ "$(grep 'deterministic, time' "$out/fixed-sums.txt" | cut -c1-16 | sort -u | wc -l)" -eq 1 ] || fault "a run is not reproducible"
 fi
 
 if wants clocks; then
@@ -105,14 +107,14 @@ if wants clocks; then
 fi
 
 if wants compare; then
-    head_line "beside the raw limits, in turns"
+    head_line "weir run and the raw limits, interleaved"
     # shellcheck disable=SC2086
     TAIL=60 tried compare timeout 590 python3 "$bench/gpu_compare.py" --build "$build" --data "$data" \
         --rounds "${ROUNDS:-5}" --peers "${PEERS:-none}" --json "$out/compare.json" ${COMPARE:-}
 fi
 
 if wants step; then
-    head_line "a consumer that is busy for 20 ms"
+    head_line "a consumer that is busy for 20 ms per batch"
     for decoder in turbo nvjpeg hybrid; do
         TAIL=1 tried "step-$decoder" run "$data/q95" --dtype f16 --image-layout nchw --train-split 1 --step-ms 20 \
             --num-epochs 4 --batch-size 16 --decoder $decoder --log "$out/step-$decoder.jsonl"
@@ -135,11 +137,11 @@ if wants memory; then
 fi
 
 if wants failures; then
-    head_line "one clear line each"
+    head_line "failures, one clear line each"
     for options in "--batch-size 60000" "--batch-size 4096 --prefetch 8" "--device cuda:7"; do
         # shellcheck disable=SC2086
         run "$data/q95" --dtype f32 $options >"$out/failure.txt" 2>&1
-        [ $? -eq 1 ] || fault "$options is no plain failure"
+        [ $? -eq 1 ] || fault "$options does not exit with 1"
         tail -1 "$out/failure.txt"
     done
     WEIR_CUDA_MODULE=/nowhere/libweir_cuda.so run "$data/q95" 2>&1 | tail -1
@@ -147,7 +149,7 @@ fi
 
 if wants motion && [ -f "$build/bench/motion_floor" ]; then
     export WEIR_CUDA_MODULE=$build/libweir_cuda.so
-    head_line "motion: the least that a step can take"
+    head_line "motion: the minimum time of a step"
     tried motion-floor timeout 60 "$build/bench/motion_floor" 4096 1000000
     for envs in 4096 1000000; do
         head_line "motion: a step of $envs environments"
@@ -165,9 +167,9 @@ fi
 
 # sanitized NAME TOOL PROGRAM...
 sanitized() {
-    local name=$1 tool=$2 options=(--target-processes application-only) # not the HDF5 library's processes
+    local name=$1 tool=$2 options=(--target-processes application-only) # not the HDF5 helper processes
     shift 2
-    [ "$tool" != memcheck ] || options+=(--report-api-errors no) # memory is asked for that is not there
+    [ "$tool" != memcheck ] || options+=(--report-api-errors no) # failed allocations are expected
     head_line "compute-sanitizer $tool, $name"
     TAIL=3 tried "$tool-$name" timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "${options[@]}" "$@"
 }

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Gathers what tests/gpu/*.sh need of a portable build into one small folder, to be copied to a machine with a GPU:
+# Collects the parts of a portable build that tests/gpu/*.sh need into one small folder for a machine with a GPU:
 #
 #     make nvjpeg; cmake --preset portable && cmake --build --preset portable
 #     tests/gpu/pack.sh build/portable build/gpu
-# The scripts come along, and simplejpeg for bench/limits, which pip brings once: the folder needs nothing of this tree.
-# build/gpu/tests/gpu/gpu.sh build/gpu runs it there.
+#
+# The folder is self-contained: it includes the scripts, and simplejpeg for bench/limits, which pip downloads once.
+# build/gpu/tests/gpu/gpu.sh build/gpu runs the tests there.
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
@@ -32,7 +33,7 @@ for file in "$root"/extras/*/tests/gpu/*.{sh,py}; do
     [ ! -f "$file" ] || cp "$file" "$to/tests/gpu"
 done
 
-# The reference BLAS, for the CPU's side of test_compute, where the machine has none.
+# The reference BLAS, for the CPU side of test_compute on machines without one.
 mkdir -p "$to/lib"
 for library in libblas.so.3 libgfortran.so.5 libquadmath.so.0; do
     file=$(ldconfig -p | sed -n "s/.*$library .*=> //p" | head -1)
@@ -46,7 +47,7 @@ for library in libblas.so.3 libgfortran.so.5 libquadmath.so.0; do
     fi
 done
 
-# The wheels of these versions of Python lie in one folder, which simplejpeg_side.py looks into; numpy has to be there.
+# simplejpeg_side.py looks in this folder, which has the wheels for these Python versions; the machine must have numpy.
 pythons="3.11 3.12 3.13" package=$(grep ^simplejpeg== "$root/bench/peers/requirements.txt")
 site=$to/bench/site-packages wheels=$to/wheels.part
 
@@ -65,7 +66,7 @@ if [ "$(cat "$site/.packed" 2>/dev/null)" != "$package $pythons" ]; then
         done
         echo "$package $pythons" >"$site/.packed"
     else
-        echo "pack.sh: pip does not bring $package: bench/limits will leave it out there" >&2
+        echo "pack.sh: pip cannot download $package: bench/limits will leave it out there" >&2
     fi
     rm -rf "$wheels"
 fi

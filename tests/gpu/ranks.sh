@@ -1,14 +1,14 @@
 #!/bin/bash
-# Two processes on one machine with two GPUs: what each of two ranks reaches at once, beside one rank alone, and beside the
-# raw limits of two processes at once. Everything takes turns, ROUNDS times; the last lines are one table of medians.
+# Two ranks on one machine with two GPUs: the images/s of each when both run at once, compared with one rank alone and
+# with the raw limits of two processes at once. Trials are interleaved in ROUNDS rounds; ends with a table of medians.
 #
 #     make nvjpeg; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
-#     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to be copied)
-#     build/gpu/tests/gpu/ranks.sh build/gpu                                       (there: two GPUs, as for gpu.sh)
+#     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
+#     build/gpu/tests/gpu/ranks.sh build/gpu                      (on a machine with two GPUs, otherwise as for gpu.sh)
 #
-# Five to six minutes with ROUNDS=3 (the default). Logs go to $OUT (default /tmp/weir-ranks); what failed is listed at the
-# end and is the exit status. SIDES (default: all) has only those run whose name begins with one of its words. For slow
-# machines: BATCHES (135) of an epoch, and seconds by which a turn of Weir is longer (LONGER_S).
+# Takes five to six minutes with ROUNDS=3 (the default). Logs go to $OUT (default /tmp/weir-ranks). Failures are listed
+# at the end; any makes the exit status 1. SIDES selects trials by words that their names begin with (default all). For
+# slow machines: BATCHES per epoch (default 135), and LONGER_S, seconds added to each of Weir's trials.
 set -uo pipefail
 build=$(realpath "${1:?usage: tests/gpu/ranks.sh BUILD_FOLDER}")
 export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
@@ -19,7 +19,7 @@ rm -f "$out"/*.txt "$out"/*.jsonl
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 : >"$out/failed.txt"
-: >"$out/rates.txt" # NAME RANK IMAGES_PER_S, a line for each turn
+: >"$out/rates.txt" # NAME RANK IMAGES_PER_S, one line per trial
 
 fault() { echo "FAILED: $*" | tee -a "$out/failed.txt"; }
 head_line() { echo "== $* (at $SECONDS s)"; }
@@ -36,14 +36,14 @@ grep -E '^  (cores|memory|gpu[ 0-9]*|cuda) ' "$out/doctor.txt"
 for folder in /sys/devices/system/node/node[0-9]*; do
     [ ! -r "$folder/cpulist" ] || echo "  ${folder##*/}: CPUs $(cat "$folder/cpulist")"
 done
-for folder in /sys/bus/pci/devices/*; do # NVIDIA's, of display or 3D controllers
+for folder in /sys/bus/pci/devices/*; do # NVIDIA's display and 3D controllers
     [ "$(cat "$folder/vendor" 2>/dev/null)" = 0x10de ] && grep -q '^0x03' "$folder/class" &&
         echo "  ${folder##*/}: NUMA node $(cat "$folder/numa_node" 2>/dev/null), CPUs $(cat "$folder/local_cpulist" 2>/dev/null)"
 done
 nvidia-smi topo -m 2>/dev/null | head -n 5
-[ "$half" -ge 1 ] || { fault "two ranks want two cores"; exit 1; }
+[ "$half" -ge 1 ] || { fault "two ranks need two cores"; exit 1; }
 
-# ---- data: the same episodes under many names, so that an epoch is long enough to be timed ----
+# ---- data: the same episodes under many names, for epochs long enough to be timed ----
 
 "$weir" synth "$data/jpeg" --format act-jpeg --episodes 6 --steps 60 --cameras top,left,right,low >"$out/synth.txt" 2>&1 ||
     { tail -n 5 "$out/synth.txt"; exit 1; }
@@ -54,11 +54,11 @@ for ((copy = 0; copy < 24; copy++)); do
         ln "$file" "$data/many/episode_$((i++)).hdf5"
     done
 done
-batches=${BATCHES:-$((i * 60 / 32 / 2))} # of 32 samples: what a rank has of an epoch, and one alone too
+batches=${BATCHES:-$((i * 60 / 32 / 2))} # of 32 samples per epoch of a rank, also if it is alone
 
 # ---- Weir ----
 
-# rate LOG SETTLE_S: images/s of the epochs that began SETTLE_S seconds or more after the first one.
+# rate LOG SETTLE_S: images/s of the epochs that began SETTLE_S seconds or more after the first.
 rate() {
     python3 - "$1" "$2" <<'PY'
 import json, sys
@@ -74,7 +74,7 @@ print(round(sum(e[1] for e in late) / sum(e[2] for e in late)) if late else "-")
 PY
 }
 
-# started NAME RANK SECONDS DECODER COMMAND...: weir run for so long, in the background; COMMAND (env, taskset) goes before.
+# started NAME RANK SECONDS DECODER COMMAND...: runs weir for SECONDS in the background, under COMMAND (env, taskset).
 started() {
     local log="$out/$1.$2" seconds=$3 decoder=$4
     shift 4
@@ -99,7 +99,7 @@ wanted() { # NAME
     return 1
 }
 
-# A rank's environment, as torchrun leaves it.
+# A rank's environment, as set by torchrun.
 as_rank() { rank=(env RANK="$1" WORLD_SIZE=2 LOCAL_RANK="$1" LOCAL_WORLD_SIZE=2); }
 
 # weir_turn DECODER KIND
@@ -125,7 +125,7 @@ weir_turn() {
 
 # ---- the raw limits ----
 
-# The best configuration of nvJPEG on this machine, of a short sweep: "RATE;GROUP;THREADS;OUTPUT".
+# Prints nvJPEG's best configuration on this machine, from a short sweep: "RATE;GROUP;THREADS;OUTPUT".
 sweep() {
     CUDA_VISIBLE_DEVICES=0 timeout 60 "$build/bench/nvjpeg" "$data/jpeg" --engine hw --cpu 0 --groups 64,128,256 \
         --threads 1,2,4 --outputs rgbi,turns --rounds 1 --seconds 0.25 >"$out/sweep.txt" 2>&1 || fault "the sweep of nvJPEG"
@@ -144,7 +144,7 @@ raw_turbo() { # COMMAND... WORKERS, in this order
     timeout 60 "${@:1:$#-1}" "$build/bench/limits" --data "$data/jpeg" --workers "${!#}" --raw-only --rounds 1 --seconds 1.5 --json
 }
 
-# picked NAME RANK EXPRESSION: takes the rate out of the JSON that was printed.
+# picked NAME RANK EXPRESSION: extracts the rate from the printed JSON.
 picked() {
     local found
     found=$(python3 -c "import json, sys; found = json.load(open(sys.argv[1])); print(round($3))" "$out/$1.$2.json" 2>/dev/null)
@@ -159,7 +159,7 @@ raw_turn() { # NAME
     local name=$1 kind=${1##*-} ranks=0 expression=$limit n=${#cpus[@]}
     wanted "$name" || return 0
     beside=0
-    case $name in # beside nvJPEG libjpeg-turbo has the cores but two
+    case $name in # next to nvJPEG, libjpeg-turbo gets all cores except two
     raw_nvjpeg-*) expression=$single ;;
     raw_both-alone) expression=$together beside=$((n > 3 ? n - 2 : 1)) ;;
     raw_both-two) expression=$together beside=$((half > 3 ? half - 2 : 1)) ;;
@@ -177,7 +177,7 @@ raw_turn() { # NAME
     for ((r = 0; r <= ranks; r++)); do picked "$name" "$r" "$expression"; done
 }
 
-# ---- in turns ----
+# ---- all trials, interleaved ----
 
 output=turns group=256 threads=2
 if wanted raw_nvjpeg-two || wanted raw_both-two; then
@@ -200,7 +200,7 @@ for ((round = 0; round < rounds; round++)); do
     done
 done
 
-head_line "what the ranks said of themselves"
+head_line "the ranks' own output"
 for name in hybrid-two.0 hybrid-two.1 hybrid-bound.1; do
     [ -r "$out/$name.txt" ] || continue
     echo "-- $name"
@@ -213,7 +213,7 @@ for name in hybrid-alone.0 hybrid-half.0 hybrid-unaware.0; do
     grep -E 'workers, prefetch|^decoded' "$out/$name.txt" | tail -n 2
 done
 
-head_line "summary: images/s, medians of $rounds turns"
+head_line "summary: images/s, medians of $rounds rounds"
 python3 - "$out/rates.txt" <<'PY'
 import statistics, sys
 rates = {}
@@ -237,7 +237,7 @@ def cell(name, rank):
     values = rates.get((name, rank))
     return f"{statistics.median(values):.0f} ({min(values):.0f}-{max(values):.0f})" if values else "-"
 
-print(f"{'what':<46} {'rank 0 (least-largest)':>28} {'rank 1':>28} {'each, of the reference'}")
+print(f"{'what':<46} {'rank 0 (min-max)':>28} {'rank 1':>28} {'each, relative to the reference'}")
 rows = [("hybrid, one alone, all cores", "hybrid-alone", None),
         ("hybrid, one alone, half of the cores", "hybrid-half", "hybrid-alone"),
         ("hybrid, two at once", "hybrid-two", "hybrid-half"),
@@ -263,7 +263,7 @@ for text, name, reference in rows:
     ranks = [rank for rank in (0, 1) if (name, rank) in rates]
     words = " and ".join(ratio([turns(name, rank)], [turns(reference)]) for rank in ranks) if reference else ""
     print(f"{text:<46} {cell(name, 0):>28} {cell(name, 1):>28} {words and words + ' of ' + reference}")
-print("of the raw limits of two processes at once, each rank:")
+print("each rank, relative to the raw limits of two processes at once:")
 for text, name, limits in [("hybrid / raw both", "hybrid-two", ["raw_both-two"]),
                            ("hybrid / (raw nvJPEG + raw libjpeg-turbo)", "hybrid-two", ["raw_nvjpeg-two", "raw_turbo-two"]),
                            ("nvjpeg / raw nvJPEG", "nvjpeg-two", ["raw_nvjpeg-two"]),

@@ -1,13 +1,12 @@
 #!/bin/bash
-# What wants a bigger machine than CI's, in one go: the program starts there, gives the same batches for every number of
-# workers, and how it scales beside the machine's own limits.
+# Everything that needs a bigger machine than CI's, in one go: the program starts there, yields the same batches for
+# every number of workers, and scales, compared with the machine's own limits.
 #
 #     cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
-#     tests/gpu/run.sh build/portable                                 (there: needs libhdf5 1.10 and glibc only)
+#     tests/gpu/run.sh build/portable                                 (there: needs only libhdf5 1.10 and glibc)
 #
-# Full logs go to $OUT (default /tmp/weir-gpu); the last lines are a short table. About 6 minutes on 16 cores, 5 more with
-# PEERS=1 (other loaders beside it; wants a Python with h5py, torch and OpenCV). ROUNDS and TURN_S make it shorter:
-# ROUNDS=1 TURN_S=0.2 for a trial.
+# Full logs go to $OUT (default /tmp/weir-gpu); the last lines are a short table. Takes about 6 minutes on 16 cores, 5
+# more with PEERS=1 (other loaders; needs a Python with h5py, torch and OpenCV). ROUNDS=1 TURN_S=0.2 makes a quick run.
 set -euo pipefail
 build=${1:?usage: tests/gpu/run.sh BUILD_FOLDER}
 out=${OUT:-/tmp/weir-gpu}
@@ -49,10 +48,10 @@ head_line "a run with a 20 ms step"
 head_line "raw frames: copying only"
 "$weir" run "$data/act" --num-epochs 40 --every 40 --train-split 1 2>&1 | tee "$out/raw-frames.txt" | tail -25
 
-head_line "what the timers cost"
+head_line "cost of the timers"
 "$build/bench/prof" --threads 1,2,auto | tee "$out/prof.txt"
 
-head_line "what timing and recording cost a whole run"
+head_line "cost of timing and recording in a whole run"
 python3 bench/run_cost.py "$weir" "$data/act-jpeg" --rounds "$rounds" --epochs 8 --workers 1,auto | tee "$out/run-cost.txt"
 
 head_line "limits: 640x480, quality 95, from 1 worker to all cores"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Opening at scale: how long until the first batch, with and without a saved index, and what a look-up costs.
+# Opening at scale: time to the first batch, with and without a saved index, and the cost of a look-up.
 #
 #     tests/gpu/scale.sh build/portable      (ROUNDS=5; data goes to $TMPDIR; logs and the table to $OUT)
 set -euo pipefail
@@ -20,8 +20,8 @@ synth "$data/chunks" --format act --episodes 1 --steps 40000 --size 16x16 --came
 synth "$data/gzip" --format robomimic-gzip --episodes 8 --steps 60 --size 320x240
 du -sh "$data"/*
 
-# seconds NAME FIELD: medians over the rounds of what the logs of NAME say.
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+# field NAME FIELD: the median of FIELD in the logs of NAME.
 field() { sed -n "s/.*\"type\": *\"start\".*\"$2\": *\([0-9.e-]*\).*/\1/p" "$out/$1".*.jsonl | median; }
 open_once() { # NAME DATA ROUND OPTION...
     local name=$1 set=$2 round=$3

@@ -1,6 +1,6 @@
 #!/bin/bash
-# weir verify: sound data of every layout is clean; each damage, put into a copy, is one line with its exit status; the
-# same output from every run and any number of threads; --fast, --json, bad arguments.
+# weir verify: sound data of every layout has no findings; each damage to a copy yields one line and its exit status;
+# the output is the same in every run and with any number of threads; --fast, --json, bad arguments.
 # Usage: WEIR_PROGRAM=build/release/weir tests/pipeline/test_verify.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -11,28 +11,28 @@ if ! "$python" -c 'import h5py, numpy' 2>/dev/null; then
     exit 77
 fi
 
-# findings EXPECTED LINE...: the lines of the last run that are findings are these, in this order.
+# findings LINE...: the last run printed exactly these findings, in this order.
 findings() {
     grep -vE '^(lengths|looked at|took|findings|datasets): |: lengths: ' "$work/out" >"$work/found"
     printf '%s\n' "$@" | sed '/^$/d' >"$work/expected"
     check "findings are as expected: $(diff "$work/expected" "$work/found" | head -n 6)" cmp -s "$work/expected" "$work/found"
 }
 
-# copy NAME: a fresh copy of the sound dataset of this format as $data.
+# copy NAME: sets $data to a fresh copy of the sound dataset NAME.
 copy() {
     data=$work/copy
     rm -rf "$data"
     cp -r "$work/$1" "$data"
 }
 
-# damage FILE: Python on stdin, with the file open as f, changes it.
+# damage FILE: changes FILE with the Python on stdin, where f is the open file.
 damage() {
     check "damaging $1" "$python" -c "import sys, h5py, numpy as np
 with h5py.File(sys.argv[1], 'r+') as f:
 $(sed 's/^/    /')" "$data/$1"
 }
 
-# as_run WORDS: weir run fails on the damaged frame in the same words as the first finding.
+# as_run: weir run fails on the damaged frame with the text of the first finding.
 as_run() {
     local line
     line=$(head -n 1 "$work/found")
@@ -44,7 +44,7 @@ as_run() {
 for format in act act-jpeg act-jpeg-nolen astrobench agilex robotwin robomind robomimic robomimic-gzip libero isaaclab; do
     "$weir" synth "$work/$format" --format "$format" --episodes 2 --steps 40 --size 32x32 >/dev/null || exit 1
     for how in "" --fast; do
-        # shellcheck disable=SC2086 # none or one
+        # shellcheck disable=SC2086 # no option or one
         run 0 verify "$work/$format" $how
         findings
         out "findings: none"
@@ -95,7 +95,7 @@ out "findings: frame 2"
 grep -v '^looked\|^took' "$work/out" >"$work/slow"
 run 1 verify "$data" --fast
 grep -v '^looked\|^took' "$work/out" >"$work/fast"
-check "--fast finds what has no header" cmp "$work/slow" "$work/fast"
+check "--fast finds frames without a header" cmp "$work/slow" "$work/fast"
 
 # another size
 "$weir" synth "$work/small" --format act-jpeg-nolen --episodes 1 --steps 2 --size 24x16 >/dev/null || exit 1
@@ -117,7 +117,7 @@ for how in "" --fast; do
     out "findings: size 1"
 done
 
-# what follows the end of an image is nobody's business: of a JPEG, of a PNG
+# bytes after the end of a JPEG or PNG do not matter
 copy act-jpeg-nolen
 damage episode_0.hdf5 <<'PY'
 for t in range(40):
@@ -138,7 +138,7 @@ PY
 run 0 verify "$data"
 findings
 
-# a chunk that does not unpack takes its frames with it
+# a chunk that cannot be unpacked makes its frames unusable
 copy robomimic-gzip
 file=$(find "$data" -name '*.hdf5')
 check "damaging a chunk" "$python" - "$file" <<'PY'
@@ -203,7 +203,7 @@ out "findings: episode 1"
 run 0 verify "$data" --allow-ragged
 findings "note: $data: 1 episodes cut to their shortest part, 3 rows of the longest left out"
 
-# ---- remarks, with which all is readable ----
+# ---- notes on readable data ----
 copy act-jpeg-nolen
 damage episode_0.hdf5 <<'PY'
 images = f['/observations/images/top']
@@ -286,7 +286,7 @@ if built_in zarr; then
     count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first $work/lost.zarr: episode 0; " 1
 fi
 
-# Chunks that a file of holes cannot have are not made room for (33 million, 0.5 GB): the library reads the frames.
+# A sparse file that claims 42 million chunks: no index of 0.7 GB is allocated; the HDF5 library reads the frames.
 copy act-jpeg
 rm "$data/episode_1.hdf5"
 damage episode_0.hdf5 <<'PY'
@@ -299,7 +299,7 @@ truncate -s 5G "$data/episode_0.hdf5"
 run 0 info "$data" --cameras top
 out "0.0 % of the frames by extents, 100.0 % through the HDF5 library"
 
-# ---- which of a file's episodes is wrong ----
+# ---- errors name the episode within a file ----
 run 0 convert "$work/act-jpeg" "$work/rlds" --to tfrecord
 sed -i 's/"14"/"5"/' "$work/rlds/features.json"
 run 1 verify "$work/rlds"
@@ -319,7 +319,7 @@ out "$data/act: lengths: min 40, median 40, max 40"
 count "^$data/robotwin/bad.hdf5: " 1
 out "findings: episode 1"
 
-# ---- the same, always ----
+# ---- the output is reproducible ----
 copy robotwin
 "$python" - "$data" <<'PY' || exit 1
 import glob, random, sys
@@ -346,7 +346,7 @@ done
 
 # ---- JSON ----
 run 1 verify "$data" --json
-check "JSON says what the text says" "$python" - "$work/out" "$work/first" <<'PY'
+check "JSON has the findings of the text" "$python" - "$work/out" "$work/first" <<'PY'
 import json, sys
 told, lines = json.load(open(sys.argv[1])), open(sys.argv[2]).read().splitlines()
 texts = [f["text"] for f in told["findings"]]
@@ -360,7 +360,7 @@ check "JSON of sound data" "$python" -c 'import json, sys
 told = json.load(open(sys.argv[1]))
 assert told["findings"] == [] and told["frames"] == 160 and told["unreadable"] == 0, told' "$work/out"
 
-# ---- what cannot be ----
+# ---- invalid input ----
 run 2 verify
 run 2 verify a b
 run 2 verify "$work/act" --num-workers 0
@@ -372,7 +372,7 @@ one_line
 err 'no camera "nose"'
 run 1 verify "$work/nowhere" --json
 one_line
-check "JSON even then" "$python" -c 'import json, sys
+check "errors are JSON, too" "$python" -c 'import json, sys
 assert json.load(open(sys.argv[1]))["error"]' "$work/out"
 "$python" - "$weir" "$work/act" >"$work/out" 2>"$work/err" <<'PY'
 import os, resource, sys

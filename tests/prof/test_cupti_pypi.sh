@@ -1,5 +1,5 @@
 #!/bin/bash
-# PyPI's CUPTI on a machine without a driver: CUPTI 13.2 crashes whoever calls it there, whatever the call.
+# PyPI's CUPTI on a machine without a driver, where every call into CUPTI 13.2 crashes.
 # Usage: WEIR_PROGRAM=build/release/weir tests/prof/test_cupti_pypi.sh MODULE PYTHON PYTHONPATH
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -29,5 +29,5 @@ for _ in range(2):
         pass
     assert "here" in [row.key for row in prof.key_averages()]
 ' >"$work/out" 2>"$work/err"
-check "weir.profile goes on without the GPU" [ $? = 0 ]
+check "weir.profile works without the GPU" [ $? = 0 ]
 finish

@@ -1,6 +1,5 @@
 #!/bin/bash
-# `weir run --profile` and `weir report TRACE` as a user meets them: what is recorded, every option, bad input, folders that
-# cannot be written.
+# `weir run --profile` and `weir report TRACE`: the recorded events, every option, bad input, unwritable folders.
 # Usage: WEIR_PROGRAM=build/release/weir tests/prof/test_profile.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../tools/shell_checks.sh"
@@ -8,13 +7,13 @@
 "$weir" synth "$work/data" --episodes 4 --steps 12 --size 64x48 --cameras top,wrist >/dev/null || exit 1
 data=$work/data
 
-# traces FOLDER N: there are so many, and nothing else.
+# traces FOLDER N: FOLDER has N traces and nothing else.
 traces() {
     check "$2 traces in $1" [ "$(find "$work/$1" -name '*.pt.trace.json.gz' | wc -l)" -eq "$2" ]
     check "nothing else in $1" [ "$(find "$work/$1" -type f | wc -l)" -eq "$2" ]
 }
 
-# trace NAME FOLDER PYTHON: the events of the folder's first trace are in `events`, X ones in `ranges`, the file in `file`.
+# trace NAME FOLDER PYTHON: `file` is the folder's first trace, `events` its events, `ranges` those of phase X.
 trace() {
     check "$1" python3 - "$work/$2" <<PY
 import glob, gzip, json, sys
@@ -61,10 +60,10 @@ assert os.path.exists(window["path"]) and 0 <= window["data_wait"] <= 1 and wind
 PY
 run 0 report "$work/log"
 
-# Counters are sampled every millisecond, by a thread that wants a core for it: some tries.
+# A thread samples the counters every millisecond, if it gets a core: takes several tries.
 for i in 1 2 3 4 5 6 7 8 9 10; do
     run 0 run "$data" --batch-size 2 --step-ms 10 --profile "$work/counters.$i"
-    trace "what counters there are" "counters.$i" '
+    trace "the names of the counters" "counters.$i" '
 print(*sorted({e["name"] for e in events if e["ph"] == "C"}), sep="\n")' >"$work/counters"
     [ "$(wc -l <"$work/counters")" -ge 3 ] && break
 done
@@ -72,9 +71,9 @@ for counter in "batches ready" "bytes in flight" "busy workers"; do
     check "$counter is a counter" grep -qxF "$counter" "$work/counters"
 done
 
-# ---- our own data wait is that of the trace ----
+# ---- the measured data wait equals the trace's ----
 
-# The best of some tries: others may have the core between the clock of one and that of the other.
+# Takes the best of several tries: the core may be lost between the two clock reads.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     run 0 run "$data" --batch-size 4 --step-ms 3 --max-batches 9 --profile "$work/share" --schedule wait=1,active=6,repeat=1 --json
     off=$(python3 - "$work/out" "$weir" <<'PY'
@@ -91,11 +90,11 @@ PY
     )
     python3 -c "exit($off >= 0.01)" && break
 done
-check "the DataLoader share of the trace is the data wait that weir measured, but for $off" python3 -c "assert $off < 0.01"
+check "the DataLoader share of the trace is the data wait that weir measured, except for $off" python3 -c "assert $off < 0.01"
 
 # ---- the options ----
 
-# More steps than batches may be ready: some are decoded in the window, however late the workers get a core.
+# More steps than prefetched batches: some are decoded within the window, however late the workers get a core.
 run 0 run "$data" --batch-size 4 --step-ms 1 --profile "$work/b" --record-shapes --profile-memory --with-stack --worker-ops \
     --schedule skip_first=2,wait=1,warmup=1,active=4,repeat=1 --sort-by count --row-limit 3
 traces b 1
@@ -108,7 +107,7 @@ assert file["record_shapes"] == file["with_stack"] == file["profile_memory"] == 
 decodes = [e for e in named("03b_image_decode") if e["args"].get("finished") != "false"]
 assert decodes and all(e["cat"] == "cpu_op" for e in decodes)
 assert all(e["args"]["Input Dims"] == [[48, 64, 3]] and e["args"]["Input type"] == ["unsigned char"] for e in decodes)
-for e in decodes: # what is inlined differs from compiler to compiler
+for e in decodes: # inlining differs between compilers
     frames = e["args"]["Call stack"].split(";")
     assert any(f.startswith("worker.c(") for f in frames), frames
     assert not any(f.startswith(("tracks.c(", "stacks.c(")) for f in frames), frames
@@ -129,7 +128,7 @@ check "stacks for flamegraph.pl" grep -qE '^[^ ]+;[^ ]+ [0-9]+$' "$work/stacks"
 run 0 report "$work"/b/*.gz "$work"/a/*.gz --top-level-events-only
 out 'This report only display top-level ops statistics'
 
-# Steps long enough for a busy machine to write a trace in two of them: what outruns the writer is dropped.
+# Two steps are long enough to write a trace even on a busy machine; windows that outrun the writer are dropped.
 run 0 run "$data" --batch-size 4 --profile "$work/c" --schedule wait=1,active=1,repeat=0 --num-epochs 2 --num-workers 0 --step-ms 30
 check "a trace of every other step" [ "$(find "$work/c" -name '*.gz' | wc -l)" -ge 8 ]
 run 0 run "$data" --batch-size 4 --step-ms 5 --profile "$work/d" --schedule wait=20ms,active=20ms,repeat=1
@@ -137,7 +136,7 @@ traces d 1
 run 0 run "$data" --batch-size 4 --profile "$work/e" --schedule wait=1000,active=1
 out 'profile: nothing recorded: the run had '
 
-# The step in which the loader says that there is no more is none.
+# The final call, at which the loader has no more batches, is not a step.
 run 0 run "$data" --batch-size 4 --profile "$work/f" --schedule active=3
 out 'profile: steps 9 to 11, '
 no_out 'step 12'
@@ -194,7 +193,7 @@ echo '{"schemaVersion": 1, "traceName": "x"}' >"$work/none.json"
 run 1 report "$work/none.json"
 err 'contains no events'
 
-# ---- a GPU, by the stand-in; ranges for Nsight ----
+# ---- the stand-in GPU; ranges for Nsight ----
 
 WEIR_CUDA_MODULE=/nowhere run 0 run "$data" --batch-size 2 --nvtx
 err "profile: NVTX ranges are not shown: WEIR_CUDA_MODULE=/nowhere cannot be loaded"
@@ -211,8 +210,8 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     out "Self CUDA %"
     out "Self CUDA time total: "
     out "idle time by cause"
-    check "the report has what the GPU waited for in the traced steps" grep -q '"gpu_idle": *{"traced_s"' "$work/gpu.log"
-    trace "kernels, copies and waits, joined with who asked for them" gpu '
+    check "the log has the GPU's idle time in the traced steps" grep -q '"gpu_idle": *{"traced_s"' "$work/gpu.log"
+    trace "kernels, copies and waits, joined with their callers" gpu '
 kernels = [e for e in ranges if e["cat"] == "kernel"]
 copies = [e for e in ranges if e["cat"] == "gpu_memcpy"]
 calls = {e["args"]["correlation"]: e for e in ranges if e["cat"] == "cuda_runtime"}
@@ -250,7 +249,7 @@ assert {e["name"] for e in stages} == {"prepare", "value_table", "read_pixels", 
 assert any(e["args"]["name"] == "clocks inside kernels 0" for e in events if e["name"] == "thread_name")'
     run 0 report --export-clocks "$work/clocks.csv" "$work"/gpu/*.gz
     grep -A 6 "^clocks inside" "$work/out" >"$work/clocks-again"
-    check "the table of the run is the report's" cmp "$work/clocks" "$work/clocks-again"
+    check "the run's table equals the report's" cmp "$work/clocks" "$work/clocks-again"
     check "the table as CSV" python3 - "$work/clocks.csv" <<'PY'
 import csv, sys
 all_rows = list(csv.DictReader(open(sys.argv[1])))
@@ -274,7 +273,7 @@ PY
     err "/nowhere/clocks.csv: cannot be written"
     run 0 report --export-clocks "$work/none.csv" "$work"/a/*.gz
     err "has no kernels with clocks inside"
-    check "then the CSV has a head alone" [ "$(grep -c ^kernel,stage, "$work/none.csv") $(wc -l <"$work/none.csv")" = "1 1" ]
+    check "then the CSV has only a header" [ "$(grep -c ^kernel,stage, "$work/none.csv") $(wc -l <"$work/none.csv")" = "1 1" ]
     run 0 report "$work"/gpu/*.gz
     out "GPU 0: busy "
     out "idle time by cause"
@@ -288,7 +287,7 @@ assert clocks["kernel"] == "prepare" and clocks["launches"] > 0 and clocks["lap_
 assert device["wall_ns"] == device["busy_ns"] + device["idle_ns"] > 0 and device["kernels_per_step"] > 0, device
 assert sum(c["ns"] for c in device["causes"]) == device["idle_ns"], device
 PY
-    # Little ahead and slow decoding: all the time some thread waits for it.
+    # A small prefetch and slow decoding: some thread is always waiting for the decoder.
     WEIR_FAKE_JPEG=frame_ns=3000000 run 0 run "$data" --batch-size 2 --num-epochs 2 --prefetch 2 --device cuda \
         --decoder nvjpeg --profile "$work/jpeg" --schedule wait=2,warmup=1,active=4,repeat=1
     trace "waits for decoding are not the loop's" jpeg '

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The Python package as its users get it: makes the wheel, looks at what it needs, installs it into virtual environments
-# and runs the tests there: with NumPy, h5py and JAX of PyPI, and with Debian's torch and NumPy. mypy compares its stubs
-# with it. Needs the network once; usage: tests/python/try_wheel.sh [BUILD_FOLDER], which has the program.
+# Tests the Python package as installed: builds the wheel, checks its dependencies, installs it into virtual
+# environments and runs the tests there: with PyPI's NumPy, h5py and JAX, and with Debian's torch and NumPy. mypy checks
+# its stubs. Needs the network once; usage: tests/python/try_wheel.sh [BUILD_FOLDER], the folder with the program.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -13,8 +13,7 @@ export WEIR_FAKE_CUDA_MODULE=$build/tests/libweir_fake_cuda.so WEIR_MOTION_DUMP=
 wheel=$(.ci/wheel.sh | tail -1)
 python3 tests/python/check_wheel.py "$wheel"
 
-# in_venv NAME OPTION...: a new one, with the wheel and pip's packages of $packages in it. A space in its path is no
-# reason to fail.
+# in_venv NAME OPTION...: creates a virtual environment with the wheel and $packages, and with a space in its path.
 in_venv() {
     venv="$work/$1 venv"
     rm -rf "$venv"
@@ -24,7 +23,7 @@ in_venv() {
 assert os.access(helper, os.X_OK), helper; print(helper)'
 }
 
-# The package's own, and those of the extras that have some.
+# Runs the package's tests, and the extras'.
 run_tests() {
     "$venv/bin/python" tests/python/run.py
     local folder
@@ -33,12 +32,12 @@ run_tests() {
     done
 }
 
-echo "-- NumPy, h5py and Pillow of PyPI"
+echo "-- NumPy, h5py and Pillow from PyPI"
 packages=(numpy h5py pillow mypy)
 in_venv pypi
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check jax || echo "jax cannot be installed: its test is left out"
 run_tests
-echo "-- mypy: the stubs, and what uses them"
+echo "-- mypy: the stubs and their users"
 "$venv/bin/python" -m mypy.stubtest weir --ignore-missing-stub --ignore-disjoint-bases --ignore-unused-allowlist \
     --allowlist tests/python/stubs.allow --mypy-config-file tests/python/mypy.ini
 "$venv/bin/python" -m mypy --strict "$build/python/weir/__init__.pyi"
@@ -46,7 +45,7 @@ for use in tests/python/typed_use.py extras/*/tests/python/typed_*.py; do
     [ ! -f "$use" ] || "$venv/bin/python" -m mypy --strict --warn-unused-ignores "$use"
 done
 
-echo "-- torch and NumPy of Debian"
+echo "-- torch and NumPy from Debian"
 packages=()
 in_venv debian --system-site-packages
 run_tests

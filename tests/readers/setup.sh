@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes build/readers-venv: the readers of formats' own ecosystems, which tests compare with. Does nothing when it is there
-# as the list wants it.
+# Creates build/readers-venv with the formats' reference readers, which tests compare with. Does nothing if it already
+# matches the list.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/readers-venv list=tests/readers/requirements.txt
@@ -10,4 +10,4 @@ fi
 rm -rf "$venv"
 /usr/bin/python3 -m venv "$venv"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --root-user-action=ignore -r "$list"
-cp "$list" "$venv/requirements.txt" # last: a half-made one is made anew
+cp "$list" "$venv/requirements.txt" # last, so that an incomplete one is rebuilt

@@ -1,4 +1,4 @@
 #!/bin/bash
-# limit_cpu.sh SECONDS COMMAND...: each process of the command may take so much processor time. A test that runs for ever
-# ends so however busy the machine is, and one that only waits its turn does not.
+# limit_cpu.sh SECONDS COMMAND...: limits the CPU time of each process of COMMAND. Stops a test that loops forever,
+# however busy the machine, but not one that only waits for a core.
 ulimit -t "$1" && exec "${@:2}"

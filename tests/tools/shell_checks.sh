@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the test scripts: $weir is the program, $work a folder for this run; check, run, out, err and the rest count
-# in $checks and $failed, and `finish` ends the script.
+# Sourced by the test scripts. $weir is the program, $work a folder for this run; check, run, out, err and the others
+# count in $checks and $failed; `finish` ends the script.
 set -u
 weir=$(realpath "${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}")
 work=$(mktemp -d)
@@ -9,7 +9,7 @@ failed=0 checks=0
 : >"$work/out"
 : >"$work/err"
 
-# check NAME CONDITION...: counts, and says what failed together with the last output.
+# check NAME CONDITION...: counts a check; on failure prints NAME and the last output.
 check() {
     local name=$1
     shift
@@ -34,11 +34,11 @@ out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
 err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
 no_out() { check "stdout does not have: $1" lacks "$work/out" "$1"; }
 lacks() { ! grep -qF -- "$2" "$1"; }
-# count PATTERN N: so many lines match.
+# count PATTERN N: N lines of stdout match.
 count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
 one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 
-# built_in FORMAT: weir convert can write it.
+# built_in FORMAT: true if weir convert can write it.
 built_in() { ! "$weir" convert --help | grep -qE -- "^  $1 .*\(not here: "; }
 
 finish() {

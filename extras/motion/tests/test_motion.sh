@@ -1,5 +1,5 @@
 #!/bin/bash
-# weir motion: the report, ranges and operators of its trace, options, files, what cannot be.
+# weir motion: the report, the trace's ranges and operators, options, files, invalid input.
 # WEIR_PROGRAM=build/release/weir extras/motion/tests/test_motion.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../../../tests/tools/shell_checks.sh"
@@ -10,7 +10,7 @@ small=(--num_envs 64 --warmup 1 --active 2 --num_steps 6)
 
 only() { find "$1" -name '*.pt.trace.json.gz'; }
 
-# trace FILE NAME PYTHON: e are the events of the file, t the whole of it; nested(x, y): x lies in y, on one thread.
+# trace FILE NAME PYTHON: t is the trace, e its events; nested(x, y): x lies within y, on the same thread.
 trace() {
     check "$2" python3 - "$1" <<PY
 import gzip, json, sys
@@ -24,14 +24,14 @@ $3
 PY
 }
 
-# ---- what users of the trainer type ----
+# ---- the trainer's command line ----
 run 0 motion --task Isaac-Velocity-Rough-Unitree-G1-v0 "${small[@]}" --trace_path ./profiler_logs --headless
 err "Isaac-Velocity-Rough-Unitree-G1-v0: 64 environments, 8 clips of synthetic"
 err "29 dofs, 13 bodies; variant ops on the CPU; 6 steps, 2 of them recorded after 1"
 one_line
 count '^=+$' 2
 count '^={80}$' 2
-check "the title is between the two" [ "$(grep -A1 -m1 '^=' out | tail -1)" = "Top 10 operations by CPU time:" ]
+check "the title is between the two rules" [ "$(grep -A1 -m1 '^=' out | tail -1)" = "Top 10 operations by CPU time:" ]
 count '^ +Name +Self CPU % +Self CPU +CPU total % ' 1
 count '^ +(ProfilerStep\*|AnimationTerm::update|AnimationTerm::_fetch_motion_data|get_motion_state|get_motion_state_call) ' 5
 check "ten rows" [ "$(sed -n '/^ *Name /,/^Self CPU time/p' out | grep -cE '^ +[A-Za-z_:*]+ +[0-9]')" -eq 10 ]
@@ -39,7 +39,7 @@ count '^Self CPU time total: ' 1
 count '^ops, [0-9]+ threads?.*: 86 operators in a fetch of 64 queries$' 1
 count '^3 steps without the profiler: median [0-9.]+ ms per step \(min [0-9.]+, p99 [0-9.]+, max [0-9.]+\), [0-9]+ queries/s$' 1
 out "trace: ./profiler_logs/"
-trace "$(only profiler_logs)" "the ranges are nested as in the trainer, once a step" '
+trace "$(only profiler_logs)" "the ranges are nested as in the trainer, once per step" '
 assert sorted(x["name"] for x in e if x["name"].startswith("ProfilerStep#")) == ["ProfilerStep#1", "ProfilerStep#2"]
 tree = {"AnimationTerm::update": None, "AnimationTerm::_fetch_motion_data": "AnimationTerm::update",
         "prepare_query": "AnimationTerm::_fetch_motion_data", "get_motion_state_call": "AnimationTerm::_fetch_motion_data",
@@ -55,7 +55,7 @@ for a, b in ("prepare_query", "get_motion_state_call"), ("get_motion_state_call"
         ("calc_frame_blend", "indexing_data"), ("indexing_data", "interpolation"), ("interpolation", "coordinate_transform"):
     for x, y in zip(named(a), named(b)):
         assert x["ts"] + x["dur"] <= y["ts"] + 0.002, (a, b)'
-trace "$(only profiler_logs)" "86 operators a fetch under the names of torch, with shapes, and one that advances" '
+trace "$(only profiler_logs)" "86 operators per fetch with torch's names and shapes, and one that advances" '
 assert len(operators) == 2 * 87, len(operators)
 count = lambda name, outer: sum(nested(x, y) for x in named(name) for y in named(outer))
 assert count("aten::index", "indexing_data") == 2 * 14
@@ -80,13 +80,13 @@ run 0 motion --variant fused "${small[@]}" --num_steps_to_use 4 --trace_path fus
 err "64 environments with 4 steps each"
 err "variant fused on the CPU"
 count '^fused, 1 thread.*: 1 operator in a fetch of 256 queries$' 1
-trace "$(only fused)" "one pass a fetch, without temporaries" '
+trace "$(only fused)" "one pass per fetch, without temporaries" '
 assert len(named("weir::motion_pass")) == 2 and len(operators) == 4 and not memory
 for x, y in zip(named("weir::motion_pass"), named("get_motion_state")):
     assert nested(x, y)
 assert not named("interpolation") and named("weir::motion_pass")[0]["args"]["Input Dims"][1:] == [[64], [64, 4]]'
 
-# ---- the usual advice, each for itself: operators in a fetch as docs/motion.md has them ----
+# ---- each piece of advice alone: operators per fetch as in docs/motion.md ----
 while read -r advice operators; do
     run 0 motion "${small[@]}" --advice "$advice" --trace_path "advice_$advice" --device cpu
     check "$advice: $operators operators" grep -q ": $operators operators in a fetch of 64 queries\$" out
@@ -102,7 +102,7 @@ preallocated 77
 all 31
 LIST
 err "variant ops with all advice on the CPU"
-trace "$(only advice_fast_slerp)" "the trace has the operator that the advice brings" 'assert len(named("weir::fast_slerp")) == 2 and not named("aten::acos")'
+trace "$(only advice_fast_slerp)" "the trace has the operator that the advice adds" 'assert len(named("weir::fast_slerp")) == 2 and not named("aten::acos")'
 run 2 motion "${small[@]}" --variant fused --advice indices
 err "--advice indices: the variant fused has no operators to change; leave out --variant"
 run 2 motion "${small[@]}" --advice often
@@ -118,7 +118,7 @@ trace "$(only no_shapes)" "no shapes" 'assert not any("Input Dims" in x.get("arg
 trace "$(only no_memory)" "no memory" 'assert not memory and not t.get("profile_memory") and any("Input Dims" in x.get("args", {}) for x in e)'
 trace "$(only no_stack)" "no stacks" 'assert not any("Call stack" in x.get("args", {}) for x in e) and not t.get("with_stack") and memory'
 
-# ---- clips of a file ----
+# ---- clips from a file ----
 python3 - <<'PY'
 import struct, zipfile
 def npy(shape, values):
@@ -140,7 +140,7 @@ one_line
 
 # ---- figures, steps ----
 run 0 motion "${small[@]}" --json --trace_path json --device cpu --loop always
-check "the figures" python3 - out <<'PY'
+check "the figures are complete" python3 - out <<'PY'
 import json, os, sys
 (line,) = open(sys.argv[1]).read().splitlines()
 m = json.loads(line)
@@ -153,7 +153,7 @@ err "8 of them loop)"
 run 0 motion --num_envs 3 --warmup 0 --active 2 --num_steps 2 --trace_path none
 out "no step ran without the profiler"
 
-# ---- what cannot be ----
+# ---- invalid input ----
 for bad in "--num_envs 0" "--num_steps 0" "--active 0" "--warmup -1" "--variant quick" "--device gpu" "--loop sometimes" "--num_steps_to_use 0" \
     "--threads 0" "extra" "--num_steps 14"; do
     # shellcheck disable=SC2086
@@ -174,7 +174,7 @@ check "no folder is made" [ ! -e gone ]
 run 1 motion --motion nothing.npz "${small[@]}" --trace_path gone
 err "weir motion: nothing.npz: "
 one_line
-check "nor here" [ ! -e gone ]
+check "no folder is made for a missing file" [ ! -e gone ]
 run 1 motion --num_envs 100000000 --num_steps_to_use 40 --num_steps 20 --trace_path huge
 err "motion: 4000000000 queries of"
 err "GiB are free; use fewer environments"
@@ -182,7 +182,7 @@ err "GiB are free; use fewer environments"
 run 1 motion "${small[@]}" --trace_path file/traces
 err "file/traces: the folder of --trace_path cannot be created: "
 
-# ---- Ctrl-C: between two steps, with exit status 130, and figures of what there was ----
+# ---- Ctrl-C: stops between two steps, with exit status 130 and the figures so far ----
 "$weir" motion --num_envs 64 --num_steps 1000000 --trace_path stopped >out 2>err &
 pid=$!
 until [ -n "$(only stopped 2>/dev/null)" ]; do sleep 0.05; done
@@ -190,8 +190,8 @@ kill -INT $pid
 wait $pid
 check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]
 err "weir motion: interrupted; the figures cover the steps so far"
-check "the report is there" grep -q "^Top 10 operations by " out
-check "the steps until then are" grep -qE "^([0-9]+ steps|no step ran) without the profiler" out
+check "the report is printed" grep -q "^Top 10 operations by " out
+check "so are the steps so far" grep -qE "^([0-9]+ steps|no step ran) without the profiler" out
 check "the trace is named" grep -q "^trace: .*stopped/" out
 "$weir" motion --num_envs 64 --warmup 900000 --num_steps 1000000 --trace_path early >out 2>err &
 pid=$!

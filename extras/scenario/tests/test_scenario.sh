@@ -1,7 +1,6 @@
 #!/bin/bash
-# `weir scenario` as a user meets it, over the stand-in for a GPU: each scenario and its remedy, --all, the switches, the
-# trace and the figures that are written, what cannot be, Ctrl-C. What the GPU waits for is asserted on a GPU, by
-# extras/scenario/tests/gpu/scenario.sh.
+# `weir scenario` on the stand-in GPU: each scenario and its remedy, --all, the switches, the traces and figures,
+# invalid input, Ctrl-C. extras/scenario/tests/gpu/scenario.sh checks the causes of idle time on a real GPU.
 # Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... extras/scenario/tests/test_scenario.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../../../tests/tools/shell_checks.sh"
@@ -12,13 +11,13 @@ cd "$work" || exit 1
 small=(--batch_size 2 --warmup_steps 1 --profile_steps 3)
 "$weir" scenario "${small[@]}" --output_json "" --trace_dir probe >/dev/null 2>"$work/err"
 if grep -q 'libopenblas' "$work/err"; then
-    echo "skipped: there is no OpenBLAS here"
+    echo "skipped: no OpenBLAS here"
     exit 77
 fi
 
 only() { find "$1" -name "$2.*.pt.trace.json.gz"; }
 
-# trace FILE NAME PYTHON: e are the events of the file, t the whole of it.
+# trace FILE NAME PYTHON: t is the trace, e its events.
 trace() {
     check "$2" python3 - "$1" <<PY
 import gzip, json, sys
@@ -31,7 +30,7 @@ $3
 PY
 }
 
-# ---- the defaults: dataloader, folders made, the figures ----
+# ---- the defaults: dataloader, new folders, the figures ----
 run 0 scenario "${small[@]}"
 count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
@@ -73,7 +72,7 @@ assert len([x for x in e if x["name"] == "adamw"]) == 3 and len(on_gpu) > 60
 '
 check "weir report reads the trace" "$weir" report "$(only results dataloader)" >/dev/null
 
-# ---- the others, each as it is and with its remedy ----
+# ---- all scenarios, without and with their remedies ----
 run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/all/m.json"
 err "--fix: "
 count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)?: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms; loss [0-9.]+; trace: ' 8
@@ -85,8 +84,8 @@ check "eight traces and files of figures" [ "$(find "$work/t" -type f | wc -l) $
 cp "$work/out" "$work/all.txt"
 loss() { sed -n "s/^$1: .*; loss \([0-9.]*\); .*/\1/p" "$work/all.txt"; }
 for scenario in dataloader sync tiny_ops memory_churn; do
-    check "$scenario: the remedy changes no number" [ -n "$(loss $scenario)" ]
-    check "$scenario: the same loss" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
+    check "$scenario: there is a loss" [ -n "$(loss $scenario)" ]
+    check "$scenario: the remedy does not change the loss" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
     for run in $scenario ${scenario}_fix; do
         check "a trace of $run" [ "$(find "$work/t/a/b" -name "$run.*.json.gz" | wc -l)" -eq 1 ]
         check "the figures of $run" python3 -c "
@@ -96,7 +95,7 @@ assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
     case $scenario in
     dataloader)
         err "instead of 2, as an item sleeps ten times as long as it computes"
-        check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
+        check "the figures have the actual number of workers" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
         ;;
     sync)
         trace "$(only "$work/t" sync)" "the loss is read back in each step, between forward and backward" '
@@ -107,7 +106,7 @@ for x, y, z in zip(*(sorted(l, key=lambda x: x["ts"]) for l in (f, r, b))):
         trace "$(only "$work/t" sync_fix)" "with the remedy it is not" 'assert not named("read_loss_back") and len(named("use_loss_sent_before")) == 3'
         ;;
     tiny_ops)
-        trace "$(only "$work/t" tiny_ops)" "400 tiny kernels a step" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 400'
+        trace "$(only "$work/t" tiny_ops)" "400 tiny kernels per step" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 400'
         trace "$(only "$work/t" tiny_ops_fix)" "with the remedy two" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 2'
         ;;
     memory_churn)
@@ -118,28 +117,28 @@ for i in range(24):
     assert len([x for x in named("temporary_%02d" % i) if x["cat"] == "cpu_op"]) == 3
 reserved = {a["Total Reserved"] for a in g}
 assert min(reserved) > 24 << 20, reserved'
-        trace "$(only "$work/t" memory_churn)" "24 temporaries a step, by name, in the memory of the trace" "$churn
+        trace "$(only "$work/t" memory_churn)" "24 named temporaries per step, in the trace's memory events" "$churn
 assert len(reserved) > 1, reserved"
-        trace "$(only "$work/t" memory_churn_fix)" "with the remedy the pool stays as large as it is" "$churn
+        trace "$(only "$work/t" memory_churn_fix)" "with the remedy the pool keeps its size" "$churn
 assert len(reserved) == 1, reserved"
         ;;
     esac
 done
 run 0 scenario --scenario sync --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
-check "of one scenario with its remedy it is this run alone" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix ]
-check "its figures are in the file that was named" [ -f figures ]
+check "one scenario with --fix runs only the remedy" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix ]
+check "its figures are in the named file" [ -f figures ]
 run 0 scenario --all "${small[@]}" --trace_dir "$work/t8" --output_json figures
-check "the name without an ending gets one for each scenario" [ -f figures_sync ]
+check "a name without an extension gets a suffix per scenario" [ -f figures_sync ]
 check "and no remedy without --fix" [ "$(find "$work/t8" . -maxdepth 1 -name '*_fix*' | wc -l)" -eq 0 ]
 
-# ---- without a GPU, for practice ----
+# ---- on the CPU, without a GPU ----
 WEIR_CUDA_MODULE=/nowhere run 0 scenario --all --fix "${small[@]}" --device cpu --num_workers 1 --trace_dir "$work/cpu" --output_json "$work/cpu.json"
 err "dataloader on the CPU: batches of 2 in pageable memory, 1 workers"
 count '^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$' 1
 count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z0-9_]+ +[0-9.]+% +[0-9.]+  [a-z]' 8
 count '^  On the CPU: ' 4
 no_out "GPU idle time"
-check "calls a step of what each scenario shows, and fewer with the remedy" python3 - "$work/out" <<'PY'
+check "calls per step of each scenario's symptom, and fewer with the remedy" python3 - "$work/out" <<'PY'
 import re, sys
 rows = {m[1]: float(m[2]) for m in re.finditer(r"^(\w+(?: --fix)?) +[0-9.]+ms .*% +([0-9.]+)  ", open(sys.argv[1]).read(), re.M)}
 assert rows == {"dataloader": 1, "dataloader --fix": 1, "sync": 1, "sync --fix": 0, "tiny_ops": 400, "tiny_ops --fix": 2,
@@ -149,13 +148,13 @@ cp "$work/out" "$work/all.txt"
 for scenario in dataloader sync tiny_ops memory_churn; do
     check "$scenario on the CPU: there is a loss" [ -n "$(loss $scenario)" ]
     check "$scenario on the CPU: the same with its remedy" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
-    check "$scenario: the figures say that it was the CPU" python3 -c "
+    check "$scenario: the figures name the CPU" python3 -c "
 import json; m = json.load(open('$work/cpu_$scenario.json')); assert m['scenario'] == '$scenario' and m['device'] == 'cpu', m"
     check "a trace of $scenario, named after the CPU" [ "$(find "$work/cpu" -name "${scenario}_cpu.[0-9]*.json.gz" | wc -l)" -eq 1 ]
 done
-trace "$(only "$work/cpu" tiny_ops_cpu)" "400 tiny operators a step, and no GPU" '
+trace "$(only "$work/cpu" tiny_ops_cpu)" "400 tiny operators per step, and no GPU" '
 assert len([x for x in named("affine") if x["cat"] == "cpu_op"]) == 3 * 400 and not on_gpu'
-trace "$(only "$work/cpu" memory_churn_cpu)" "24 temporaries a step in the memory of the CPU" '
+trace "$(only "$work/cpu" memory_churn_cpu)" "24 temporaries per step in CPU memory" '
 assert len([a for a in memory if a["Bytes"] >= 1 << 20 and a["Device Type"] == 0]) >= 3 * 24
 assert not [a for a in memory if a["Device Type"] == 1]'
 WEIR_CUDA_MODULE=/nowhere run 0 scenario --batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3 --trace_dir "$work/cpu1" --output_json ""
@@ -169,7 +168,7 @@ run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stac
 err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and persist across epochs; float16 (--amp)"
 count '^network: .*, loss scale [0-9]' 1
 trace "$(only "$work/t3" dataloader)" "--with_stack records stacks" 'assert t["with_stack"] == 1 and any("Call stack" in x.get("args", {}) for x in e)'
-check "the figures say so" python3 -c "
+check "the figures have the switches" python3 -c "
 import json; m = json.load(open('$work/m3.json')); assert m['pin_memory'] is True and m['amp'] is True and m['num_workers'] == 1, m"
 run 0 scenario "${small[@]}" --num_workers 0 --persistent_workers --output_json "" --trace_dir "$work/t4"
 err "no workers: the loop's thread makes the items; --prefetch_factor and --persistent_workers have no effect"
@@ -181,7 +180,7 @@ assert len(w) == 3 and all(x["dur"] > 2 * 2000 for x in w), w'
 run 0 scenario --batch_size 2 --warmup_steps 0 --profile_steps 2 --output_json "" --trace_dir "$work/t5"
 err "warning: with --profile_steps 2, one disturbed step dominates"
 
-# ---- what cannot be ----
+# ---- invalid input ----
 for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
     "--warmup_steps -1" "--device cuda:x" "--device gpu" "--device cpu --amp" "--device cpu --pin_memory" "--seed x" "extra"; do
     # shellcheck disable=SC2086
@@ -194,7 +193,7 @@ for fake in none gpus=0; do
     WEIR_FAKE_CUDA=$fake run 1 scenario "${small[@]}" --trace_dir "$work/none"
     one_line
     err "weir scenario: "
-    check "no GPU: no folder is made" [ ! -e "$work/none" ]
+    check "without a GPU no folder is made" [ ! -e "$work/none" ]
 done
 WEIR_CUDA_MODULE=/nowhere run 1 scenario "${small[@]}"
 one_line
@@ -218,14 +217,14 @@ WEIR_FAKE_CUDA=fail=pin run 1 scenario "${small[@]}" --pin_memory --trace_dir "$
 err "weir scenario: "
 WEIR_FAKE_CUDA=fail=lost:500 run 1 scenario "${small[@]}" --scenario tiny_ops --trace_dir "$work/t6" --output_json "$work/t6/m.json"
 err "lost"
-check "no figures of a run that failed" [ ! -e "$work/t6/m.json" ]
+check "no figures from a failed run" [ ! -e "$work/t6/m.json" ]
 for bytes in 1000000 40000000 130000000; do
     WEIR_FAKE_CUDA=memory_bytes=$bytes run 1 scenario "${small[@]}" --scenario memory_churn --fix --trace_dir "$work/t6" --output_json ""
     err "weir scenario: "
 done
 
-# ---- Ctrl-C: between two steps, with exit status 130 and no figures ----
-rm -f "$work/err" # what it has is of the run before
+# ---- Ctrl-C: stops between two steps, with exit status 130 and no figures ----
+rm -f "$work/err" # left by the previous run
 "$weir" scenario --batch_size 2 --profile_steps 10000 --warmup_steps 100000 --trace_dir "$work/t7" --output_json "$work/t7/m.json" >"$work/out" 2>"$work/err" &
 pid=$!
 until grep -q 'steps, .* recorded' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# `weir train` as a user meets it: the command that people of ACT type, falling losses, checkpoints and going on from
-# them bit for bit, tables in both languages, Ctrl-C, what cannot be.
+# `weir train`: the command line of ACT users, falling losses, checkpoints and bit-exact resuming, tables in both
+# languages, Ctrl-C, invalid input.
 # Usage: WEIR_PROGRAM=build/release/weir extras/train/tests/test_train.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../../../tests/tools/shell_checks.sh"
@@ -15,11 +15,11 @@ small=(--hidden-dim 16 --dim-feedforward 32 --chunk-size 4 --batch-size 4)
 
 "$weir" train "$data" "${small[@]}" --max-batches 1 >/dev/null 2>"$work/err"
 if grep -q 'libopenblas' "$work/err"; then
-    echo "skipped: there is no OpenBLAS here"
+    echo "skipped: no OpenBLAS here"
     exit 77
 fi
 
-# log PYTHON: the lines of the log are in `lines`, those of each type in runs, epochs, tables.
+# log NAME PYTHON: `lines` are the log's lines; runs, epochs and tables are those of one type.
 log() {
     check "$1" python3 - "$work/log" <<PY
 import json, sys
@@ -30,7 +30,7 @@ $2
 PY
 }
 
-# ---- the command that people of ACT type ----
+# ---- the command line of ACT users ----
 act=(--task_name astrobench_dual_arm --ckpt_dir "$work/ckpt_profile" --policy_class CNN --kl_weight 10 --chunk_size 20
     --hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 --lr 1e-5 --seed 0)
 WEIR_DATASETS=$work/sets run 0 train "${act[@]}" --log "$work/log"
@@ -47,7 +47,7 @@ count '^  a longer run +for example  --num-epochs 10$' 1
 err "policy: CNN, "
 err "ignored by CNN: --kl-weight"
 err "checkpoints: $work/ckpt_profile/policy_last.safetensors"
-check "both checkpoints are there, and nothing else" [ "$(find "$work/ckpt_profile" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "policy_best.safetensors policy_last.safetensors " ]
+check "both checkpoints exist, and nothing else" [ "$(find "$work/ckpt_profile" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "policy_best.safetensors policy_last.safetensors " ]
 log "the log has the losses, the policy, and the shares of the step" '
 assert len(epochs) == 1 and epochs[0]["train_loss"] > 0 and epochs[0]["val_loss"] > 0, epochs
 p = runs[0]["used"]["policy"]; c = runs[0]["config"]
@@ -57,7 +57,7 @@ s = tables[-1]["verdict"]["step_shares"]
 assert s["forward"] > 0 and s["backward"] > 0 and s["optimizer"] > 0 and s["backward_over_forward"] > 0, s
 assert abs(s["data_wait"] + s["forward"] + s["backward"] + s["optimizer"] + s["unattributed"] - 1) < 1e-6, s
 assert abs(s["backward"] / s["forward"] / s["backward_over_forward"] - 1) < 1e-6, s'
-check "a checkpoint is what the safetensors format says, with its options in it" python3 - "$work/ckpt_profile/policy_last.safetensors" <<'PY'
+check "a checkpoint follows the safetensors format and contains its options" python3 - "$work/ckpt_profile/policy_last.safetensors" <<'PY'
 import json, struct, sys
 data = open(sys.argv[1], "rb").read()
 (n,) = struct.unpack("<Q", data[:8])
@@ -82,7 +82,7 @@ assert len(epochs) == 15 and epochs[-1]["train_loss"] < 0.5 * epochs[0]["train_l
 assert epochs[-1]["val_loss"] < epochs[0]["val_loss"], [e["val_loss"] for e in epochs]'
 run 0 train "$data" "${small[@]}" --train-split 1 --num-epochs 2 --ckpt-dir "$work/no-val"
 err "the validation split is empty"
-check "without validation the best is that of training" [ -s "$work/no-val/policy_best.safetensors" ]
+check "without validation the best checkpoint is by training loss" [ -s "$work/no-val/policy_best.safetensors" ]
 check "and there is no validation loss" lacks "$work/out" 'val loss'
 
 # ---- tables: every N epochs, two languages, the log ----
@@ -134,10 +134,10 @@ run 1 train "$work/here" "${small[@]}" --cameras depth_main
 err "the policy needs a colour camera"
 one_line
 
-# ---- going on: the same bytes as without the interruption ----
+# ---- resuming: the same bytes as without interruption ----
 same() {
     for name in policy_last policy_best; do
-        check "$name is that of a run without interruption: $1" cmp -s "$work/whole/$name.safetensors" "$work/parts/$name.safetensors"
+        check "$name equals that of an uninterrupted run: $1" cmp -s "$work/whole/$name.safetensors" "$work/parts/$name.safetensors"
     done
 }
 for accumulation in 1 4; do
@@ -153,7 +153,7 @@ done
 run 0 train "$data" "${options[@]}" --num-epochs 4 --ckpt-dir "$work/parts" --resume
 same "nothing is left to do"
 
-# ---- Ctrl-C, wherever it comes ----
+# ---- Ctrl-C at any point ----
 rm -rf "$work/parts" "$work/log"
 "$weir" train "$data" "${options[@]}" --num-epochs 100000 --every 0 --ckpt-dir "$work/parts" --log "$work/log" >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
@@ -176,7 +176,7 @@ rm -rf "$work/whole"
 run 0 train "$data" "${options[@]}" --num-epochs "$epochs" --every 0 --ckpt-dir "$work/whole"
 same "after Ctrl-C in epoch $epochs"
 
-# ---- a checkpoint of something else, or none ----
+# ---- checkpoints that do not fit, or are damaged ----
 refused() {
     run 1 train "$data" "${options[@]}" --num-epochs 6 --ckpt-dir "$work/parts" --resume "${@:2}"
     err "$1"
@@ -201,19 +201,19 @@ PY
 refused "is not a checkpoint of this weir train"
 run 0 train "$data" "${options[@]}" --ckpt-dir "$work/parts"
 
-# ---- a disk that is full ----
+# ---- a full disk ----
 run 0 train "$data" "${small[@]}" --ckpt-dir "$work/full"
 cp "$work/full/policy_last.safetensors" "$work/before"
 (ulimit -f 200 && "$weir" train "$data" "${small[@]}" --num-epochs 3 --ckpt-dir "$work/full" --resume >"$work/out" 2>"$work/err")
 status=$?
 check "a checkpoint that cannot be written is exit 1 (was $status)" [ "$status" -eq 1 ]
 err "safetensors: cannot be written: File too large"
-check "and the one before is whole" cmp -s "$work/before" "$work/full/policy_last.safetensors"
+check "and the previous one is intact" cmp -s "$work/before" "$work/full/policy_last.safetensors"
 check "and nothing is left behind" [ "$(find "$work/full" -type f | wc -l)" -eq 2 ]
 run 1 train "$data" "${small[@]}" --num-epochs 1 --batch-size 2 --ckpt-dir "$work/full" --resume
 err "was trained with --batch-size 4, and now it is 2"
 
-# ---- what cannot be ----
+# ---- invalid input ----
 usage() {
     run 2 train "$data" "$@"
     check "nothing on stdout" [ ! -s "$work/out" ]
@@ -224,12 +224,12 @@ one_line
 usage --policy-class MLP
 err 'there is no "MLP"; there is CNN'
 
-# ACT is trained in PyTorch: the command for that.
+# ACT is trained in PyTorch: weir prints that command.
 run 2 train --task_name astrobench_dual_arm --ckpt_dir "it's here" --policy_class ACT --kl-weight=10 --lr 1e-5 "$data"
 check "nothing on stdout" [ ! -s "$work/out" ]
 err "--policy-class ACT is trained in PyTorch"
-check "what was typed is repeated, as a shell takes it" [ "$(sed -n 2p "$work/err")" = "python3 examples/imitate_episodes.py --task_name astrobench_dual_arm --ckpt_dir 'it'\\''s here' --policy_class ACT --kl-weight=10 --lr 1e-5 $data" ]
-(cd "$(dirname "$0")/../../.." && [ -x "$(sed -n '2s/^python3 \([^ ]*\) .*/\1/p' "$work/err")" ]) || check "the example is there" false
+check "the command line is repeated, quoted for a shell" [ "$(sed -n 2p "$work/err")" = "python3 examples/imitate_episodes.py --task_name astrobench_dual_arm --ckpt_dir 'it'\\''s here' --policy_class ACT --kl-weight=10 --lr 1e-5 $data" ]
+(cd "$(dirname "$0")/../../.." && [ -x "$(sed -n '2s/^python3 \([^ ]*\) .*/\1/p' "$work/err")" ]) || check "the example exists" false
 usage --policy_class ACT
 check "it is two lines" [ "$(wc -l <"$work/err")" -eq 2 ]
 usage --resume
@@ -257,7 +257,7 @@ err "/proc/self/nothing: --ckpt-dir cannot be created"
 one_line
 run 1 train "$data" "${small[@]}" --lr 10 --weight-decay 10 --num-epochs 200 --every 0
 err "the training has diverged; try a smaller --lr (it is 10)"
-no_out "whole run" # too short to say more than the error
+no_out "whole run" # too short to report more than the error
 cp -r "$data" "$work/bad"
 python3 - "$work/bad/episode_2.hdf5" <<'PY'
 import re, sys
@@ -274,7 +274,7 @@ run 1 train "$work/bad" "${small[@]}"
 err "episode_1.hdf5"
 one_line
 
-# ---- real episodes, where they are ----
+# ---- real episodes, if available ----
 real=$(dirname "$0")/../../../../shared/data/episodes
 if [ -d "$real" ]; then
     for set in actpp_jpeg actpp_jpeg_512x384 astrobench astrobench_512x384 robotwin; do

@@ -1,11 +1,11 @@
 #!/bin/bash
-# weir scenario on a GPU: each of the four has its own cause first in GPU idle time, and --fix takes it away; in torch's
-# traces of the same loops weir report has the same causes first. About a minute; the last lines say what failed.
+# weir scenario on a GPU: each scenario has its own first cause of GPU idle time, and --fix removes it; in torch's
+# traces of the same loops weir report ranks the same causes first. Takes about a minute; the last lines list failures.
 #
 #     tests/gpu/pack.sh build/portable build/gpu
-#     build/gpu/tests/gpu/scenario.sh build/gpu          (there; PYTHON names a Python with torch, default python3)
+#     build/gpu/tests/gpu/scenario.sh build/gpu   (on the GPU machine; PYTHON: a Python with torch, default python3)
 #
-# Traces and whole outputs are in $OUT (default /tmp/weir-scenario).
+# Traces and full outputs go to $OUT (default /tmp/weir-scenario).
 # shellcheck disable=SC2317 # functions are called by name
 set -uo pipefail
 build=$(cd "${1:?usage: scenario.sh BUILD_FOLDER}" && pwd)
@@ -23,7 +23,7 @@ mkdir -p "$out/traces" "$out/torch"
 fault() { echo "FAILED: $*" | tee -a "$out/failed.txt"; }
 head_line() { echo "== $* (at $SECONDS s)"; }
 
-# report TRACE: what weir report says of it, as JSON.
+# report TRACE: writes weir report's JSON to TRACE.report.json.
 report() {
     timeout 20 "$weir" report --json "$1" >"$1.report.json" 2>"$1.report.txt" || fault "weir report $1: $(tail -1 "$1.report.txt")"
 }
@@ -36,8 +36,8 @@ judge() {
     return "${PIPESTATUS[0]}"
 }
 
-# again NAME JUDGED RUN: JUDGED is a function that judges the traces that there are, RUN one that makes them anew. A host
-# that others use holds launches up now and then, so each has three tries.
+# again NAME JUDGED RUN: calls the function JUDGED on the existing traces, up to three times, with RUN to record new
+# ones in between: on a shared host, launches are sometimes delayed.
 again() {
     local name=$1 judged=$2 run=$3
     for try in 1 2 3; do
@@ -49,7 +49,7 @@ again() {
 
 newest() { find "$out/traces" -name "$1.[0-9]*.pt.trace.json.gz" | sort | tail -1; }
 
-head_line "the four, without and with their remedies"
+head_line "all four, without and with their remedies"
 timeout 60 "$weir" scenario --all --fix --pin_memory --trace_dir "$out/traces" --output_json "$out/figures.json" \
     >"$out/all.txt" 2>"$out/all-head.txt" || { tail -3 "$out/all-head.txt"; fault "weir scenario --all --fix"; }
 sed -n '/^scenario /,/^$/p' "$out/all.txt"
@@ -65,7 +65,7 @@ judge_weir() {
     local before after
     before=$(newest "$1") after=$(newest "${1}_fix")
     if [ -z "$before" ] || [ -z "$after" ]; then
-        echo "$1: there is no trace"
+        echo "$1: no trace"
         return 1
     fi
     report "$before"
@@ -76,14 +76,14 @@ for scenario in $scenarios; do
     again "$scenario" judge_weir run_weir
 done
 
-head_line "one of them as a user has it: pageable batches, --amp"
+head_line "one of them with common settings: pageable batches, --amp"
 timeout 30 "$weir" scenario --scenario sync --amp --trace_dir "$out/traces" --output_json "" >"$out/sync-amp.txt" 2>&1 ||
     { tail -3 "$out/sync-amp.txt"; fault "weir scenario --scenario sync --amp"; }
 grep -E '^(steps|network|First cause|idle time|launching|synchronising|waiting|allocating|\(busy\))' "$out/sync-amp.txt"
 
 head_line "the same loops in torch"
 if "$python" -c "import torch; assert torch.cuda.is_available()" 2>"$out/torch.txt"; then
-    # The first three in one process; without the caching allocator each tensor is a cudaMalloc and a cudaFree.
+    # The first three share a process. Without the caching allocator each tensor costs a cudaMalloc and a cudaFree.
     timeout 60 "$python" "$here/scenario_torch.py" "$out/torch" dataloader sync tiny_ops >>"$out/torch.txt" 2>&1 ||
         { tail -3 "$out/torch.txt"; fault "torch"; }
     PYTORCH_NO_CUDA_MEMORY_CACHING=1 timeout 40 "$python" "$here/scenario_torch.py" "$out/torch" memory_churn \
@@ -99,7 +99,7 @@ if "$python" -c "import torch; assert torch.cuda.is_available()" 2>"$out/torch.t
         again "torch $scenario" judge_torch run_torch
     done
 else
-    echo "$python has no torch that sees a GPU: left out"
+    echo "$python has no torch with a usable GPU: left out"
 fi
 
 failed=$(wc -l <"$out/failed.txt")
