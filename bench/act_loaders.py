@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Steps of ACT (examples/imitate_episodes.py) fed by several loaders, by turns in one process: weir.Loader beside h5py with
-DataLoader, and SPDL where it can be imported. A turn is some steps that do not count, and then steps for --seconds;
-"resident" is the same batch over and over, in the device's memory: what the step alone takes. Prints steps/s (median, least,
-most of the turns), their part of resident's, and the part of the time in which the host waited for a batch or copied it.
-The host is at most one step ahead of the GPU. Without --data `weir synth` makes some. For a GPU; --device cpu with small
-sizes to try it.
+"""Compares loaders that feed ACT (examples/imitate_episodes.py), interleaved in one process: weir.Loader, h5py with
+DataLoader, and SPDL if installed. A trial is a warm-up and then steps for --seconds. "resident" reuses one batch in
+device memory and so measures the step alone. Prints steps/s (median, min, max of the trials), the ratio to resident,
+and the percentage of time that the host waits for a batch or copies it. The host is at most one step ahead of the GPU.
+Without --data it creates episodes with `weir synth`. Needs a GPU; --device cpu with small sizes tests the script.
 
     bench/act_loaders.py --rounds 5 --seconds 8 --json act_loaders.json
     bench/act_loaders.py --device cpu --width 64 --height 48 --hidden-dim 64 --dim-feedforward 128 --rounds 2 --seconds 1
 
-Sides: weir (weir.Loader makes the batches on the device), weir-cpu (uint8 on the CPU, copied and converted), h5py,
-spdl (bench/peers/spdl_loader.py with OpenCV), resident."""
+Sides: weir (weir.Loader with batches on the device), weir-cpu (uint8 on the CPU, copied and converted), h5py, spdl
+(bench/peers/spdl_loader.py with OpenCV), resident."""
 import argparse
 import contextlib
 import importlib.util
@@ -24,7 +23,7 @@ import tempfile
 import time
 import types
 
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before anything of torch.cuda: docs/python.md says why
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before the first use of torch.cuda (docs/python.md)
 import torch
 import weir
 
@@ -73,7 +72,7 @@ def spdl_side(act, o):
     import spdl_loader
     batches = spdl_loader.make({"data": o.data, "chunk_size": o.chunk_size, "batch_size": o.batch_size, "decoder": "cv2",
                                 "width": o.width, "height": o.height, "shuffle": True, "workers": o.workers})
-    next(batches)  # how far it may be ahead
+    next(batches)  # the number of prefetched batches
     for images, qpos, actions in batches:
         is_pad = torch.zeros(actions.shape[:2], dtype=torch.bool)
         batch = act.on_device(weir.Act(*map(torch.from_numpy, (images, qpos, actions)), is_pad), o.device)
@@ -87,7 +86,7 @@ def resident_side(act, o):
 
 
 def open_sides(act, o):
-    """{name: batches without end}; what cannot be opened is left out with one line."""
+    """{name: endless batches}. Prints one line for each side that cannot be opened, and omits it."""
     makers = {"resident": resident_side, "weir": weir_side, "weir-cpu": weir_cpu_side, "h5py": h5py_side, "spdl": spdl_side}
     opened = {}
     for name in o.sides:
@@ -117,7 +116,7 @@ class Trainer:
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if self.cuda:  # the step before is done
+        if self.cuda:  # wait until the previous step is done
             now = torch.cuda.Event()
             now.record()
             if self.before:
@@ -129,7 +128,7 @@ class Trainer:
             torch.cuda.synchronize()
 
     def turn(self, batches):
-        """(steps/s, part of the time that the host waited for batches)"""
+        """(steps/s, fraction of the time that the host waited for batches)"""
         for _ in range(self.o.warm_up):
             self.step(next(batches))
         self.finish()
@@ -148,30 +147,30 @@ class Trainer:
 def options():
     cores = len(os.sched_getaffinity(0))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", help="a folder of act-jpeg episodes")
-    p.add_argument("--weir", default=os.path.join(HERE, "../build/release/weir"), help="the program, for `weir synth`")
-    p.add_argument("--episodes", type=int, default=40, help="of synthetic data")
-    p.add_argument("--steps", type=int, default=100, help="of an episode of it")
+    p.add_argument("--data", help="folder of act-jpeg episodes")
+    p.add_argument("--weir", default=os.path.join(HERE, "../build/release/weir"), help="program for `weir synth`")
+    p.add_argument("--episodes", type=int, default=40, help="synthetic episodes")
+    p.add_argument("--steps", type=int, default=100, help="steps per synthetic episode")
     p.add_argument("--cameras", default="cam_high,cam_low,cam_left_wrist,cam_right_wrist")
     p.add_argument("--width", type=int, default=640)
     p.add_argument("--height", type=int, default=480)
     p.add_argument("--sides", default=",".join(SIDES), help=", ".join(SIDES))
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--workers", type=int, default=cores, help="of each loader: threads, or processes of DataLoader")
+    p.add_argument("--workers", type=int, default=cores, help="threads or DataLoader processes per loader")
     p.add_argument("--batch-size", type=int, default=8)
     p.add_argument("--chunk-size", type=int, default=20)
     p.add_argument("--hidden-dim", type=int, default=512)
     p.add_argument("--dim-feedforward", type=int, default=3200)
     p.add_argument("--amp", action="store_true", help="bfloat16")
     p.add_argument("--rounds", type=int, default=5, help="trials of each side")
-    p.add_argument("--seconds", type=float, default=8, help="of a turn")
-    p.add_argument("--warm-up", type=int, default=10, help="steps of a turn that do not count")
-    p.add_argument("--limit", type=float, default=480, help="seconds after which no round begins")
-    p.add_argument("--json", help="a file for the figures")
+    p.add_argument("--seconds", type=float, default=8, help="duration of a trial")
+    p.add_argument("--warm-up", type=int, default=10, help="untimed steps before each trial")
+    p.add_argument("--limit", type=float, default=480, help="seconds after which no round starts")
+    p.add_argument("--json", help="output file for the results")
     o = p.parse_args()
     o.device, o.sides = torch.device(o.device), o.sides.split(",")
     if set(o.sides) - set(SIDES):
-        p.error(f"--sides are of {', '.join(SIDES)}")
+        p.error(f"--sides must be among {', '.join(SIDES)}")
     return o
 
 
@@ -223,7 +222,7 @@ def main():
             synth(o, folder)
         print(f"torch {torch.__version__}, {torch.cuda.get_device_name() if cuda else 'CPU'}; {o.workers} workers, "
               f"batch {o.batch_size}", flush=True)
-        # not the legacy default stream, which other streams wait for
+        # avoids the legacy default stream, which blocks other streams
         with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
             measure(load_example(), o)
 

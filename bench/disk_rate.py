@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""MB/s of raw frames through `weir run`, beside fio on the same files. disk_rate.py WEIR DATA [--rounds N] [--depth N]
-[--workers N] [--json]. DATA: `weir synth DATA --format act --size 640x480`, a few times larger than what the disk keeps
-in its own cache. fio reads at random with one frame as its block size, O_DIRECT, the same depth, in one process and in
-two; the faster counts. All ways take turns in each round; ratios are of one round. --decoder null: nothing but reading."""
+"""Compares the MB/s of raw frames through `weir run` with fio on the same files: disk_rate.py WEIR DATA [--rounds N]
+[--depth N] [--workers N] [--json]. DATA: `weir synth DATA --format act --size 640x480`, several times larger than the
+disk's cache. fio reads randomly with O_DIRECT, blocks of one frame and the same depth; the faster of one and two
+processes counts. Each round interleaves all configurations; ratios are within a round. --decoder null only reads."""
 import argparse
 import glob
 import json
@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-WAYS = {  # name: (options of weir run, of what)
+WAYS = {  # name: (options of weir run, state of the page cache)
     "uring, direct": (["--io", "uring", "--direct"], "direct"),
     "pread, direct": (["--io", "pread", "--direct"], "direct"),
     "uring, cold": (["--io", "uring", "--cold"], "cold"),
@@ -25,7 +25,7 @@ WAYS = {  # name: (options of weir run, of what)
 
 
 def weir_rate(args, options, kind):
-    """Bytes over the time of the epochs; warm: the first epoch fills the cache and is left out."""
+    """MB/s of the last epoch. In warm runs the first epoch fills the cache."""
     command = [args.weir, "run", args.data, "--decoder", "null", "--no-timing", "--json", "--num-epochs",
                "2" if kind == "warm" else "1", "--io-depth", str(args.depth), *options]
     if args.workers:
@@ -36,7 +36,7 @@ def weir_rate(args, options, kind):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     epochs = [line for line in lines if line["type"] == "epoch"]
     if kind != "direct" and epochs[-1]["reads"] != kind:
-        sys.exit(f"an epoch that was to be {kind} was {epochs[-1]['reads']}: is memory too small, or DATA in memory?")
+        sys.exit(f"a {kind} epoch had {epochs[-1]['reads']} reads: is memory too small, or DATA in memory?")
     report = [line for line in lines if line["type"] == "stages"][-1]
     per_epoch = report["io"]["read_bytes"] / len(epochs)
     return per_epoch / epochs[-1]["total_s"] / 1e6
@@ -69,14 +69,14 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--depth", type=int, default=64)
-    parser.add_argument("--seconds", type=int, default=2, help="of a turn of fio")
-    parser.add_argument("--workers", help="of weir run; default: its own")
+    parser.add_argument("--seconds", type=int, default=2, help="duration of an fio trial")
+    parser.add_argument("--workers", help="workers of weir run (default auto)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     block = frame_bytes(args)
     has_fio = shutil.which("fio") is not None
     if not has_fio:
-        print("fio is not installed: its rows are left out", file=sys.stderr)
+        print("fio is not installed: omitting its rows", file=sys.stderr)
     turns = {way: [] for way in WAYS}
     if has_fio:
         turns = {"fio, 1 process": [], "fio, 2 processes": []} | turns

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weir on a GPU beside the machine's raw limits and other loaders, in turns: bench/gpu_compare.py --build FOLDER [--help].
-docs/benchmarks.md has the method. FOLDER is a build folder, or what tests/gpu/pack.sh made of one."""
+"""Compares Weir on a GPU with the hardware's limits and other loaders: bench/gpu_compare.py --build FOLDER [--help].
+docs/benchmarks.md describes the method. FOLDER is a build folder, or one packed by tests/gpu/pack.sh."""
 import argparse
 import json
 import os
@@ -19,11 +19,11 @@ import gpu_sides  # noqa: E402
 DECODERS = ("turbo", "nvjpeg", "hybrid", "auto")
 SIDES = ("raw-turbo", "raw-nvjpeg", "turbo", "nvjpeg", "hybrid", "auto", "raw-frames", "frames")
 PEERS = ("act_gpu", "pool_gpu", "nvjpeg_torch")
-# What is promised for quality 95: (a side, what it is divided by, the least ratio). Without one: only for information.
+# Targets at quality 95: (side, baselines, min ratio). None: for information only.
 PROMISED = [("turbo", ("raw turbo",), 1.3), ("turbo", ("act_gpu",), 10), ("turbo", ("pool_gpu",), 3),
             ("nvjpeg", ("raw nvjpeg",), 0.90), ("nvjpeg", ("nvjpeg_torch",), 6),
             ("hybrid", ("raw turbo", "raw nvjpeg"), 0.85), ("auto", ("raw turbo", "raw nvjpeg"), None)]
-LINKS = {"jpeg": 8, "frames": 24}  # names that every episode gets: 11,520 and 15,360 images
+LINKS = {"jpeg": 8, "frames": 24}  # links to every episode: 11,520 and 15,360 images
 
 
 def parse(argv):
@@ -46,13 +46,13 @@ def parse(argv):
     args.qualities = [int(quality) for quality in args.qualities.split(",")]
     for name in args.sides + args.peers:
         if name not in SIDES + PEERS:
-            parser.error(f"{name} is none of {', '.join(SIDES + PEERS)}")
+            parser.error(f"{name} is not one of {', '.join(SIDES + PEERS)}")
     args.beside = [other.partition("=")[::2] for other in args.beside]
     for name, folder in args.beside:
         if not name or not os.access(os.path.join(folder, "weir"), os.X_OK):
-            parser.error(f"--beside {name}={folder}: NAME=FOLDER, where FOLDER/weir is another build of it")
+            parser.error(f"--beside {name}={folder}: must be NAME=FOLDER, with another build in FOLDER/weir")
     if args.rounds < 1 or args.seconds <= 0:
-        parser.error("--rounds is at least 1, --seconds above 0")
+        parser.error("--rounds must be at least 1, --seconds positive")
     return args
 
 
@@ -72,7 +72,7 @@ def make_data(args, name, options):
 
 
 def linked(data, times):
-    """The same episodes under several names each: an epoch of them is long enough to be timed, and they stay in the page
+    """Creates several links to each episode, so that an epoch is long enough to time and still fits in the page
     cache."""
     folder = data + "-linked"
     if not os.path.isdir(folder):
@@ -87,7 +87,7 @@ def linked(data, times):
 # ---- measuring ----
 
 def measure(sides, args):
-    """{name: [images/s of each round]}: a turn of every side a round, the first to go moving on with each."""
+    """{name: [images/s of each round]}. A round runs one trial per side; the starting side rotates."""
     rates = {name: [] for side in sides for name in side.names}
     for i in range(args.rounds):
         first = i * len(sides) // args.rounds
@@ -98,7 +98,7 @@ def measure(sides, args):
 
 
 def ratios(rates, above, below):
-    """Of the rounds in which all of them were measured; below: one minimum or sum."""
+    """Ratios of the rounds in which all were measured. below: a baseline's rates, or the sums of several."""
     pairs = zip(rates.get(above, []), below)
     return [a / b for a, b in pairs if a and b]
 
@@ -109,7 +109,7 @@ def sums(rates, names, join=sum):
 
 
 class Line:
-    """A ratio and what it should be."""
+    """A ratio and its target."""
 
     def __init__(self, text, values, target):
         self.text, self.values, self.target = text, values, target
@@ -145,7 +145,7 @@ def spread(values, form):
 
 
 def report(title, sides, rates, lines):
-    """Prints what came out, and returns it for the JSON."""
+    """Prints the results, and returns them for the JSON."""
     print(f"\n{title}: images/s, median (min - max)")
     for side in sides:
         for name in side.names:
@@ -163,10 +163,10 @@ def report(title, sides, rates, lines):
             "ratios": [line.json() for line in lines]}
 
 
-# ---- what is measured ----
+# ---- measurements ----
 
 def weir_sides(args, many, guess, name):
-    """One of Weir's, by all builds."""
+    """A decoder of Weir, as one side per build."""
     guess = guess.get(name) or 400 * len(os.sched_getaffinity(0))
     builds = [("", args.build)] + [(other + " ", build) for other, build in args.beside]
     return [gpu_sides.Weir(label + name, build, many, ["--decoder", name], guess, args.extra) for label, build in builds]
@@ -245,7 +245,7 @@ def main(argv):
     args.extra = shlex.split(args.extra)
     args.build = os.path.abspath(args.build)
     if not os.access(os.path.join(args.build, "weir"), os.X_OK):
-        sys.exit(f"{args.build}/weir is not there: build it, or name another folder by --build")
+        sys.exit(f"{args.build}/weir does not exist: build it, or pass another folder with --build")
     with tempfile.TemporaryDirectory() as folder:
         args.data = args.data or folder
         os.makedirs(args.data, exist_ok=True)

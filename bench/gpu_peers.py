@@ -1,5 +1,5 @@
-"""Other loaders as sides of gpu_compare.py: those of bench/peers whose batches end in the GPU's memory, each in the way that
-is the fastest here."""
+"""Other loaders as sides of gpu_compare.py: the peers in bench/peers that deliver batches in GPU memory, each in its
+fastest configuration on this machine."""
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ import run
 import sides
 
 CHUNK_SIZE = 20
-DEVICE = os.environ.get("WEIR_PEERS_DEVICE", "cuda")  # cpu: without a GPU, to try them
+DEVICE = os.environ.get("WEIR_PEERS_DEVICE", "cuda")  # cpu: to test the script without a GPU
 
 
 def kinds(cores):
@@ -20,12 +20,12 @@ def kinds(cores):
               if not preload or batch_size == 32]
     return [run.Kind("act_gpu", "", "act_gpu", "normalised", act),
             run.Kind("pool_gpu", "", "pool_gpu", "normalised", pool, True),
-            # the chroma that nvJPEG's engines make is coarser
+            # nvJPEG's engines upsample chroma more coarsely
             run.Kind("nvjpeg_torch", "", "nvjpeg_torch", "normalised", nvjpeg, True, pixels_max=4.0)]
 
 
 class Side:
-    """One peer, or why there is none."""
+    """One peer, or the reason why it is omitted."""
 
     def __init__(self, name, peer, how, left_out=None):
         self.names, self.peer, self.how, self.why = [name], peer, how, left_out
@@ -49,7 +49,7 @@ class Peers:
         self.versions = run.versions()
 
     def open(self, data):
-        """The peers on this data; in what way is found out with the first, and kept."""
+        """The peers on this data. The first call chooses their configurations."""
         config = {"data": data, "chunk_size": CHUNK_SIZE, "batch_size": 8, "width": 640, "height": 480, "shuffle": True,
                   "device": DEVICE}
         if not self.chosen and not self.why:
@@ -63,7 +63,7 @@ class Peers:
         for kind in self.kinds:
             try:
                 variants, why = run.checked(kind, config, kind.variants, ours)
-            except SystemExit as error:  # its batch is not Weir's
+            except SystemExit as error:  # its batch differs from Weir's
                 variants, why = [], str(error)
             tried = self._try(kind, config, variants)
             if kind.name == "act_gpu" and tried:
@@ -76,7 +76,7 @@ class Peers:
             run.say(f"{kind.name}: " + "; ".join(f"{run.describe(variant)} {rate:.0f}" for rate, variant in tried[:3]))
 
     def _try(self, kind, config, variants):
-        """[(images/s, variant)], the fastest first; all are started at once, which takes the most time."""
+        """[(images/s, variant)], fastest first. Starts all at once, because startup takes the most time."""
         seconds = min(self.args.seconds, 0.8)
         with ThreadPoolExecutor(max(1, len(variants))) as starters:
             peers = list(starters.map(lambda variant: run.kind_peer(kind, dict(config, **variant)), variants))

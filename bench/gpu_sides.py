@@ -1,5 +1,5 @@
-"""The sides of gpu_compare.py: turn(seconds) measures once and gives {name: images/s}; None for what broke, and why is in
-left_out. The peers are those of bench/peers."""
+"""The sides of gpu_compare.py. turn(seconds) runs one trial and returns {name: images/s}. After a failure the rate is
+None and left_out contains the reason. The peers are those of bench/peers."""
 import json
 import math
 import os
@@ -12,14 +12,14 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH_SIZE, CAMERAS = 32, 4
-EPOCH_S = 0.35  # what is between two epochs costs little beside that
-TRIAL_S = 3  # hybrid tries first whether the multiprocessors help
-TURN_LIMIT_S = 90  # a turn that takes longer hangs
+EPOCH_S = 0.35  # long enough that the gap between epochs is negligible
+TRIAL_S = 3  # hybrid first tests whether the SMs help
+TURN_LIMIT_S = 90  # limit of a trial
 FRAME_BYTES = 640 * 480 * 3
 
 
 def ended(command, limit_s=TURN_LIMIT_S):
-    """(output, None), or (None, the line that says why)."""
+    """(output, None), or (None, error line)."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -31,13 +31,13 @@ def ended(command, limit_s=TURN_LIMIT_S):
 
 
 class Program:
-    """A side that is a program, started for each turn."""
+    """A side that runs a program for each trial."""
 
     def __init__(self, names, command):
         self.names, self.command, self.left_out, self.how = names, command, None, ""
 
     def run(self, *more):
-        """The JSON it prints, None when it broke."""
+        """The JSON that it prints; None after a failure."""
         if self.left_out:
             return None
         out, self.left_out = ended([*self.command, *more])
@@ -61,7 +61,7 @@ class RawTurbo(Program):
 
 
 class RawNvjpeg(Program):
-    """nvJPEG alone on the JPEG engines, in the configuration that a sweep finds to be the fastest."""
+    """nvJPEG alone on the JPEG engines, in the fastest configuration of a sweep."""
 
     def __init__(self, build, data):
         super().__init__(["raw nvjpeg"], [os.path.join(build, "bench/nvjpeg"), data, "--engine", "hw", "--cpu", "0",
@@ -90,13 +90,13 @@ class RawNvjpeg(Program):
 
 
 class RawFrames(Program):
-    """Raw frames, in images/s: what is read into pinned memory, what the bus takes, both at once."""
+    """Raw frames, in images/s: reads into pinned memory, copies over the bus, and both at once."""
 
     def __init__(self, build, data):
         super().__init__(["read", "bus", "read and bus"], [os.path.join(build, "bench/pinned_read"), data, "--json"])
 
     def turn(self, seconds):
-        return super().turn(seconds / 2)  # each of the three
+        return super().turn(seconds / 2)  # for each of the three
 
     def rates(self, found):
         found = {kind: series["median"] / FRAME_BYTES for kind, series in found["bytes_per_s"].items()}
@@ -104,8 +104,8 @@ class RawFrames(Program):
 
 
 class Weir:
-    """`weir run` into the GPU's memory. A rate is the median of all epochs but the first (of hybrid: of the first three
-    seconds), each from one epoch's line to the next: what is between two epochs counts as well."""
+    """`weir run` into GPU memory. The rate is the median of all epochs except the first (hybrid: except the first 3 s).
+    An epoch lasts from one epoch's line to the next, so the gap between epochs counts too."""
 
     def __init__(self, name, build, data, options, guess, extra):
         self.name, self.names, self.rate, self.left_out, self.how = name, [name], guess, None, ""
@@ -140,7 +140,7 @@ class Weir:
         images = [epoch["images_per_s"] * epoch["total_s"] for _, epoch in ends]
         rates = [(images[i] / (ends[i][0] - ends[i - 1][0]), ends[i - 1][0] - ends[0][0]) for i in range(1, len(ends))]
         settled = [rate for rate, after_s in rates if after_s >= self.settle_s]
-        settled = settled or [rate for rate, _ in rates[len(rates) // 2:]]  # faster than it was thought to be
+        settled = settled or [rate for rate, _ in rates[len(rates) // 2:]]  # the run was faster than guessed
         return (settled, None) if settled else (None, "weir printed no epochs")
 
     def close(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What timing and recording cost a whole `weir run`: images/s without timing, with it, and with every step recorded, run
-after run in turn. run_cost.py WEIR DATA [--rounds N] [--workers N,auto] [--json]; medians over rounds of the pairs in one
-round, so that what the machine does besides falls on all three alike."""
+"""Measures the cost of timing and recording in `weir run`: images/s without timing, with it, and with every step
+recorded. run_cost.py WEIR DATA [--rounds N] [--workers N,auto] [--json]. Runs are interleaved, and medians are over
+ratios within a round, so that other load affects all three alike."""
 import argparse
 import json
 import shutil
@@ -29,7 +29,7 @@ def measure(weir, data, workers, epochs, extra):
         sys.exit(done.stderr)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     dropped = sum(w["dropped"] for line in lines if line["type"] == "profile" for w in line["windows"])
-    rates = [line["images_per_s"] for line in lines if line["type"] == "epoch"][1:]  # the first one fills caches
+    rates = [line["images_per_s"] for line in lines if line["type"] == "epoch"][1:]  # the first epoch fills caches
     return statistics.median(rates), dropped
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""simplejpeg's side of bench/limits, which starts this program and talks to it over stdin and stdout.
+"""simplejpeg's side of bench/limits, which starts this program and controls it over stdin and stdout.
 
-First it prints what it is, "ready simplejpeg 1.9.0 (libjpeg-turbo 3.1.2), Python 3.11.7", or "left out: " and why. Then it
-gets the frames: a line "FRAMES WIDTH HEIGHT", the length of each in bytes as a little-endian u32, and their bytes. From
-then on each line "WORKERS SECONDS IMAGES_MIN" asks for one turn, and the answer is a line "IMAGES SECONDS".
+It first prints "ready simplejpeg 1.9.0 (libjpeg-turbo 3.1.2), Python 3.11.7", or "left out: " and the reason. The input
+is a line "FRAMES WIDTH HEIGHT", the length of each frame as a little-endian u32, and the frames' bytes. Then each line
+"WORKERS SECONDS IMAGES_MIN" requests one trial, and the reply is a line "IMAGES SECONDS".
 
-A worker is a process, forked before its first turn and asleep between turns, not a thread: decode_jpeg releases the GIL,
-but takes it again for 18 us a call (2 threads decode 1.1 times as many frames of 16x16 as one, 2 processes 1.9 times),
-which many cores with small frames would wait for."""
+Workers are processes, not threads, forked before their first trial and asleep between trials. decode_jpeg releases the
+GIL, but holds it for 18 us per call, so many cores with small frames would wait for it (with frames of 16x16, 2 threads
+are 1.1 times as fast as one, 2 processes 1.9 times)."""
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads: it is forked, and calculates nothing
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # this process forks and needs no numpy threads
 import multiprocessing
 import platform
 import re
@@ -19,7 +19,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCATTER = 7919  # as raw_turbo.c: a prime, so that all frames come up, none in a row
+SCATTER = 7919  # as in raw_turbo.c: a prime, so that all frames are visited, not in order
 
 
 def library(simplejpeg):
@@ -38,7 +38,7 @@ def read_frames(stdin):
 def work(end, others, decode, frames, shape):
     import numpy as np
     for other in others:
-        other.close()  # or this process would keep itself from seeing the end
+        other.close()  # an open write end would hide the pipe's end of file
     pixels = np.empty(shape, np.uint8)
     while True:
         try:
@@ -69,7 +69,7 @@ class Crew:
 
     def turn(self, n, seconds, images_min):
         self.grow(n)
-        start = time.perf_counter()  # the same clock in all processes
+        start = time.perf_counter()  # all processes share this clock
         for i, end in enumerate(self.ends[:n]):
             end.send((self.next + i, n, start + seconds, max(1, -(-images_min // n))))
         answers = [end.recv() for end in self.ends[:n]]
@@ -86,7 +86,7 @@ def say(text):
 
 
 def main():
-    # the packed folder's copy, and the decoder with the flags that the peers have
+    # a packed folder's site-packages, and the peers' decoder and flags
     sys.path += [os.path.join(HERE, "site-packages"), os.path.join(HERE, "peers")]
     try:
         import jpeg

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""`weir tune` beside an exhaustive search: tune_search.py WEIR [--quick] [--work DIR] [--rounds N] [--seconds F] [--repeats N]
-[--cases "a;b"] [--json FILE].
+"""Compares `weir tune` with an exhaustive search: tune_search.py WEIR [--quick] [--work DIR] [--rounds N] [--seconds F]
+[--repeats N] [--cases "a;b"] [--json FILE].
 
-A case is a dataset (made here by `weir synth`), a number of cores (by affinity) and a training step. The exhaustive search measures every
-combination of workers (1, 2, 4, .. cores, 1.5 x cores), prefetch (1, 2, 4, 8, 16) and I/O engine, a turn each in every round; `weir tune`
-runs several times with turns as long. At last the settings that they found, and the three best of the exhaustive search, take turns
-in rounds: `ratio` is the median, over rounds, of a tuned setting's images/s to those of the best of the three, for the worst of the
-repeats; `least` and `most` are its rounds'. `time` is the longest of the repeats over what the exhaustive search took. The decode cache is
-left out on both sides. Targets: a ratio of 0.97, 15 % of the time, repeats that agree or tie (within 3 %, or 1 between least and most).
+A case is a dataset (from `weir synth`), a number of cores (by affinity) and a training step. The exhaustive search runs
+one trial per round of every combination of workers (1, 2, 4, .. cores, 1.5 x cores), prefetch (1, 2, 4, 8, 16) and I/O
+engine. `weir tune` runs several times with trials of the same length. Final rounds then compare its settings with the
+three best of the exhaustive search.
+
+`ratio` is the worst repeat's images/s relative to the best of the three, as the median over rounds; `least` and `most`
+are its min and max. `time` is the longest repeat's time relative to the exhaustive search's. Neither side uses the
+decode cache. Targets: a ratio of 0.97, 15 % of the time, and repeats that agree or tie (within 3 %, or 1 between least
+and most).
 
 --quick: four cases, two rounds, three repeats, trials of 0.25 s: under 9 minutes on 16 cores."""
 import argparse
@@ -29,7 +32,7 @@ DATASETS = {  # name: options of weir synth
     "raw": ["--format", "act", "--episodes", "8", "--steps", "100", "--size", "320x240", "--cameras", "top,wrist"],
     "gzip": ["--format", "robomimic-gzip", "--episodes", "8", "--steps", "100", "--size", "160x120"],
 }
-# name: dataset, part of the cores, step in parts of what loading a batch takes with all of these (0: no step), further options
+# name: dataset, fraction of the cores, step as a multiple of a batch's loading time (0: no step), further options
 CASES = {
     "jpeg": ("jpeg", 1, 0, []),
     "jpeg, step": ("jpeg", 1, 2, []),
@@ -65,7 +68,7 @@ class Case:
         return next(line["images_per_s"] for line in map(json.loads, lines) if line["type"] == "measured")
 
     def rounds(self, settings, n):
-        """Each setting's rates; round r begins with setting r."""
+        """Rates of each setting. Round r starts with setting r."""
         rates = {s: [] for s in settings}
         for r in range(n):
             for i in range(len(settings)):
@@ -136,7 +139,7 @@ def print_row(row):
 
 
 def step_options(case, part):
-    """A step of so many times what loading a batch of 8 samples takes with a worker a core."""
+    """A step of part times the time to load a batch of 8 samples with one worker per core."""
     if not part:
         return []
     cores = len(case.cpus)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How far off `weir whatif` is: runs `weir whatif --check --json` over (dataset, settings) cases and prints the distribution
-of the error of the predicted ratio.
+"""Measures the accuracy of `weir whatif`: runs `weir whatif --check --json` over (dataset, settings) cases and prints
+the distribution of the errors of predicted ratios.
 
     whatif_accuracy.py WEIR [DATA...] [--quick] [--minutes F] [--cuda] [--only TEXT] [--cold] [--json FILE] [--work-dir DIR]
 
-It makes its datasets, measures each once, and sets steps by what the machine gives: half as long as loading a batch takes,
-as long, and twice as long. DATA are further datasets, without a step and with one as long as loading. --quick takes five
-cases in 7.5 minutes, one of them on a GPU where there is one; --cuda has all of them there, --cold drops files from the page
-cache before each turn. A case has --minutes by their number. Exit status 1 when no pair was checked."""
+It creates datasets, times each once, and uses steps of 0.5, 1 and 2 times the time to load a batch. DATA are further
+datasets, run without a step and with a step of the loading time. --quick runs five cases in 7.5 minutes, one of them on
+a GPU if available. --cuda runs all cases on the GPU; --cold drops files from the page cache before each trial. The
+cases share --minutes. Exit status 1: no pair was checked."""
 import argparse
 import json
 import math
@@ -28,7 +28,7 @@ SYNTH = {
 }
 CONVERT = {"packed": ("q95", ["--to", "packed"], ".weir"), "zarr": ("raw", ["--to", "zarr"], ""),
            "png": ("small", ["--to", "lmdb", "--codec", "png"], "")}
-# Name, dataset, options of weir run, step (times what loading a batch takes), whether --quick has it.
+# Name, dataset, options of weir run, step (multiple of the time to load a batch), whether --quick includes it.
 CASES = [
     ("q95, no step", "q95", [], 0, True),
     ("q95, balanced step", "q95", [], 1, True),
@@ -48,7 +48,7 @@ def run(args, **more):
 
 
 class Datasets:
-    """Made when they are first asked for."""
+    """Datasets, created on first use."""
 
     def __init__(self, weir, folder):
         self.weir, self.folder, self.made = weir, folder, {}
@@ -74,7 +74,7 @@ class Datasets:
 
 
 def batch_ms(weir, path, options):
-    """What loading a batch takes, without a step."""
+    """Time to load a batch, without a step."""
     done = run([weir, "run", path, *options, "--seconds", "0.7", "--every", "0", "--json"])
     for line in done.stdout.splitlines():
         line = json.loads(line)
@@ -97,7 +97,7 @@ def check(weir, path, options, times, minutes):
 
 
 def percentile(values, part):
-    """The least that this part of the values does not pass."""
+    """The smallest value that is at least this fraction of the values."""
     return sorted(values)[max(math.ceil(part * len(values)) - 1, 0)]
 
 
@@ -145,12 +145,12 @@ def main():
     parser.add_argument("weir")
     parser.add_argument("data", nargs="*")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--minutes", type=float, default=0, help="for all cases; default 20, with --quick 7.5")
+    parser.add_argument("--minutes", type=float, default=0, help="time for all cases (default 20, with --quick 7.5)")
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--cold", action="store_true")
-    parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this text")
     parser.add_argument("--json", help="write all pairs to this file")
-    parser.add_argument("--work-dir", help="folder of the datasets, which stay there; default: a temporary one")
+    parser.add_argument("--work-dir", help="folder to keep the datasets in (default temporary)")
     options = parser.parse_args()
     doctor = run([options.weir, "doctor", "--json"])
     gpu = doctor.returncode == 0 and bool(json.loads(doctor.stdout).get("gpus"))
@@ -169,7 +169,7 @@ def main():
     try:
         for number, (name, data, more, times, _) in enumerate(cases):
             path = datasets.path(data)
-            weights = [3 if "cuda" in case[2] else 1 for case in cases[number:]]  # processes take seconds to begin there
+            weights = [3 if "cuda" in case[2] else 1 for case in cases[number:]]  # slow to start there
             minutes = (end - time.monotonic()) / 60 * weights[0] / sum(weights)
             found = check(options.weir, path, more, times, minutes)
             pairs += [dict(pair, case=name) for pair in found]

@@ -1,5 +1,5 @@
-"""ACT's loader as act_loader.py has it, into a GPU as ACT's training loop does it: DataLoader's pinned memory, .to(device,
-non_blocking=True), normalised there, f32."""
+"""ACT's loader (act_loader.py) with batches on a GPU, like ACT's training loop: DataLoader's pinned memory, .to(device,
+non_blocking=True), then normalisation to f32."""
 import act_loader
 import gpu_batches
 import peer

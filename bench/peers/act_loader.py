@@ -1,6 +1,6 @@
-"""ACT's loader as people run it: every item opens its episode with h5py, decodes with cv2.imdecode and becomes float; torch's
-DataLoader with worker processes collates. Only the sampler is ours: every (episode, t) once an epoch, as Weir, in place of
-one start per episode, and without the pause that a DataLoader makes between epochs."""
+"""ACT's loader in its usual form: every item opens its episode with h5py, decodes with cv2.imdecode and converts to
+float; torch's DataLoader collates in worker processes. Only the sampler is different: like Weir, it draws every
+(episode, t) once per epoch, not one start per episode, and it avoids DataLoader's pause between epochs."""
 import peer
 
 
@@ -32,7 +32,7 @@ def dataset_of(episodes, torch):
 
 
 def loader(config, pin_memory=False):
-    """The batches that it may be ahead, and the DataLoader."""
+    """(number of prefetched batches, DataLoader)"""
     import torch
     from episodes import Episodes
     episodes = Episodes(config["data"], config["chunk_size"])

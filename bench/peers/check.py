@@ -1,4 +1,4 @@
-"""Before anything is timed: each peer's first batch, unshuffled, beside Weir's."""
+"""Compares each peer's first unshuffled batch with Weir's, before timing."""
 import os
 import sys
 import tempfile
@@ -7,12 +7,12 @@ import jpeg
 import numpy as np
 from sides import Peer, run_program
 
-MEAN, STD = 0.5, 0.25  # of what bench/limits has as f32
+MEAN, STD = 0.5, 0.25  # used by bench/limits for f32
 STATE_MAX = 1e-4
 
 
 def weir_batches(limits, config):
-    """{output: (images, qpos, actions)} of the loader; f32 is 0..1, and normalised the same by MEAN and STD."""
+    """{output: (images, qpos, actions)} of Weir's loader; f32 images are 0..1, normalised with MEAN and STD."""
     batches = {}
     with tempfile.TemporaryDirectory() as folder:
         for output, name in (("u8", "u8"), ("normalised", "f32-nchw")):
@@ -24,7 +24,7 @@ def weir_batches(limits, config):
 
 
 def peer_batch(kind, config):
-    """(batch, None), or (None, why the peer is left out)."""
+    """(batch, None), or (None, reason why the peer is omitted)."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "batch.npz")
         peer = Peer(kind.script, dict(config, shuffle=False, check=path, workers=kind.check_workers))
@@ -46,7 +46,7 @@ def bgr(kind, config):
 
 
 def difference(kind, config, theirs, ours):
-    """Mean absolute difference of pixels in steps of 1/255; ends the program when a batch is not what Weir delivers."""
+    """Mean absolute difference of pixels in steps of 1/255. Exits if the batch differs from Weir's."""
     channel = -1 if kind.output == "u8" else 2
     if bgr(kind, config):
         theirs[0] = np.flip(theirs[0], channel)

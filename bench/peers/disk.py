@@ -1,5 +1,5 @@
-"""Cold reads: fio's bandwidth in blocks of a JPEG's size over the same files, around the page cache, and Weir's when this
-build reads that way."""
+"""Cold reads of the same files, bypassing the page cache: fio's bandwidth in blocks of a JPEG's size, and Weir's if
+this build supports it."""
 import json
 import os
 import shutil

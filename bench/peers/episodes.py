@@ -1,4 +1,4 @@
-"""The data that all peers share: which samples there are, where their JPEGs lie, what state and actions belong to them."""
+"""The data of all peers: samples, positions of their JPEGs, states and actions."""
 import glob
 import itertools
 import os
@@ -10,8 +10,8 @@ import numpy as np
 
 
 class Episodes:
-    """The act-jpeg episodes of a folder: /observations/images/CAMERA are rows of JPEG bytes padded with zeros, whose
-    lengths are in /compress_len. State and actions are normalised as ACT does."""
+    """The act-jpeg episodes of a folder: /observations/images/CAMERA contains rows of JPEG bytes padded with zeros,
+    /compress_len their lengths. State and actions are normalised like ACT's."""
 
     def __init__(self, folder, chunk_size):
         self.chunk_size = chunk_size
@@ -43,7 +43,7 @@ class Episodes:
         return normalised(padded(self.actions[episode][t:t + self.chunk_size], self.chunk_size), self.action_stats)
 
     def order(self, shuffle):
-        """Numbers of samples without end: every one once an epoch, shuffled anew each time."""
+        """Endless sample numbers: each once per epoch, reshuffled for every epoch."""
         if not shuffle:
             return itertools.cycle(range(len(self.samples)))
         return self._shuffled()

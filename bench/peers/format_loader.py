@@ -1,7 +1,7 @@
-"""Readers of formats' own ecosystems, as people use them, on copies that `weir convert` made: python-lmdb and the package
-tfrecord feeding cv2.imdecode, zarr 2 (its arrays are pixels). "mode" threads: the thread pool of thread_pool.py, with this
-reader in place of os.pread. "mode" processes: torch's DataLoader. "decoder" none: frames are read, and not decoded.
-State and actions are those of the HDF5 files that the copies were made of, in memory."""
+"""The usual Python readers of other formats, on copies by `weir convert`: python-lmdb and tfrecord with cv2.imdecode,
+and zarr 2, which stores pixels. "mode" threads: the thread pool of thread_pool.py, with these readers instead of
+os.pread; processes: torch's DataLoader. "decoder" none: frames are read but not decoded. State and actions come from
+the source HDF5 files and are in memory."""
 import glob
 import os
 import random
@@ -13,7 +13,7 @@ from thread_pool import Pool
 
 
 class Lmdb:
-    """A key a frame."""
+    """One key per frame."""
 
     def __init__(self, path, episodes):
         import lmdb
@@ -29,7 +29,7 @@ class Lmdb:
 
     def frame(self, e, camera, t):
         if not hasattr(self.local, "transaction"):
-            # an environment may be open once in a process only
+            # a process may open an environment only once
             self.local.transaction = self._environment().begin(buffers=True)
         return self.local.transaction.get(f"e{e:08d}/{t:08d}/{self.cameras[camera]}".encode())
 
@@ -44,7 +44,7 @@ class Lmdb:
 
 
 class Zarr:
-    """Chunks of one frame, the pixels compressed by blosc."""
+    """Chunks of one frame, with pixels compressed by blosc."""
 
     def __init__(self, path, episodes):
         import zarr
@@ -58,7 +58,7 @@ class Zarr:
 
 
 class Tfrecord:
-    """A record is an episode, which is parsed whole: the reader has no other way to a frame. The last ones are kept."""
+    """A record is an episode. The reader can only parse whole records, so the last ones are cached."""
 
     def __init__(self, path, episodes):
         from tfrecord.reader import tfrecord_iterator
@@ -68,7 +68,7 @@ class Tfrecord:
         self.spans = self._spans()
 
     def _spans(self):
-        """Where the records lie, as the package's own index tool writes it down."""
+        """Offsets of the records, in the form of the package's index tool."""
         spans, at = [], 0
         with open(self.file, "rb") as file:
             while header := file.read(12):
@@ -105,7 +105,7 @@ READERS = {"lmdb": Lmdb, "zarr": Zarr, "tfrecord": Tfrecord}
 
 
 def by_episode(episodes, seed=0):
-    """Every sample once an epoch, one episode after the other: what a format that is read in records allows."""
+    """Every sample once per epoch, episode by episode, because the format is read in records."""
     numbers, source = {}, random.Random(seed)
     for number, (e, _) in enumerate(episodes.samples):
         numbers.setdefault(e, []).append(number)
@@ -115,7 +115,7 @@ def by_episode(episodes, seed=0):
 
 
 def decoder_of(config):
-    if config["decoder"] == "none":  # the bytes in memory of one's own, as a read leaves them
+    if config["decoder"] == "none":  # copies the bytes, like a read
         return (lambda data, out: None) if config["format"] == "zarr" else lambda data, out: bytes(data)
     if config["format"] == "zarr":
         return lambda data, out: np.copyto(out, data)

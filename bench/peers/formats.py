@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""One dataset in every format: Weir beside Weir, and beside the reader of the format's own ecosystem that feeds OpenCV, on
-the same samples: bench/peers/formats.py [--help]. Copies are made by `weir convert`. docs/benchmarks.md has the method;
-takes what this Python can import (lmdb, tfrecord, zarr 2, torch, cv2)."""
+"""Compares Weir across formats, and with each format's usual reader and OpenCV, on the same samples:
+bench/peers/formats.py [--help]. `weir convert` creates the copies. docs/benchmarks.md describes the method. Uses
+whatever of lmdb, tfrecord, zarr 2, torch and cv2 is installed."""
 import argparse
 import json
 import os
@@ -12,11 +12,11 @@ import sys
 from run import BATCH_SIZE, CHUNK_SIZE, ROOT, describe, make_data, machine, say, versions
 from sides import Peer, Weir
 
-# name, --to, --codec, the reader of its own ecosystem
+# name, --to, --codec, the format's usual reader
 COPIES = [("hdf5", "hdf5", "keep", None), ("hdf5-vlen", "hdf5-vlen", "keep", None), ("lmdb", "lmdb", "keep", "lmdb"),
           ("tfrecord", "tfrecord", "keep", "tfrecord"), ("packed", "packed", "keep", None),
           ("zarr blosc", "zarr", "raw", "zarr"), ("packed raw", "packed", "raw", None), ("hdf5 raw", "hdf5", "raw", None)]
-# a copy's images/s over those of HDF5 with the same codec; over its reader's; over its reader in processes
+# min ratios of a copy's images/s to HDF5 with the same codec, to its reader, and to its reader in processes
 OF_HDF5, OF_READER, OF_PROCESSES = 0.9, 1.0, 1.5
 
 
@@ -36,12 +36,12 @@ def parse(argv):
     add("--json", help="write all results here")
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.seconds <= 0 or args.workers < 1:
-        parser.error("--rounds and --workers are at least 1, --seconds above 0")
+        parser.error("--rounds and --workers must be at least 1, --seconds positive")
     return args
 
 
 def make_copy(args, data, name, to, codec):
-    """Where it is; made when it is missing."""
+    """(path of the copy, created if missing; None), or (None, error)."""
     copy = f"{data}-{name.replace(' ', '-')}" + {"zarr": ".zarr", "packed": ".weir", "lmdb": ".lmdb"}.get(to, "")
     if not os.path.exists(copy):
         done = subprocess.run([args.weir, "convert", data, copy, "--to", to, "--codec", codec], capture_output=True, text=True)
@@ -51,7 +51,7 @@ def make_copy(args, data, name, to, codec):
 
 
 def variants(reader, cores):
-    """As many threads or processes as suit the reader best are found by trying."""
+    """Configurations of a reader with different numbers of threads or processes."""
     if reader is None:
         return {}
     counts = sorted({max(1, cores // 2), cores, 2 * cores})
@@ -60,7 +60,7 @@ def variants(reader, cores):
 
 
 def best_peer(config, tries, seconds):
-    """The fastest of them, running; (None, why) when none works."""
+    """The fastest configuration, started; (None, reason) if none works."""
     tried, why = [], ""
     for variant in tries:
         peer = Peer("format_loader", dict(config, **variant), variant["mode"] == "threads")
@@ -78,7 +78,7 @@ def best_peer(config, tries, seconds):
 
 
 def check_pixels(config, data, copy):
-    """The reader's frames are the copy's: its first batch beside that of the HDF5 file's own JPEGs."""
+    """Compares the reader's first batch with that of the source HDF5 file."""
     import check
     first = {}
     for name, settings in (("reader", dict(config, mode="threads", workers=1, decoder="cv2")),
@@ -156,7 +156,7 @@ def promises(rates):
             mine = (name, "weir", decoded)
             base = "hdf5 raw" if name.endswith("raw") else "hdf5"
             found = [(f"{name}, {decoded}: of {base}", ratio(rates, mine, (base, "weir", decoded)), OF_HDF5)]
-            if name in (base, "zarr blosc"):  # no other copy is compressed so
+            if name in (base, "zarr blosc"):  # no other copy has this compression
                 found = []
             for mode, target in (("threads", OF_READER), ("processes", OF_PROCESSES)):
                 found.append((f"{name}, {decoded}: of its own reader in {mode}", ratio(rates, mine, (name, mode, decoded)), target))

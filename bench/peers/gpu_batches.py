@@ -1,6 +1,6 @@
-"""What the peers whose batches end in a GPU's memory share. With "device": "cpu" in their configuration they run without a
-GPU, to be tried."""
-MEAN, STD = 0.5, 0.25  # as bench/limits normalises
+"""Shared by the peers that deliver batches in GPU memory. "device": "cpu" in their configuration tests them without a
+GPU."""
+MEAN, STD = 0.5, 0.25  # used by bench/limits
 
 
 def device_of(config, torch):
@@ -10,18 +10,18 @@ def device_of(config, torch):
 
 
 def synchronize(config, torch):
-    """A function that waits until the GPU has done all that was queued."""
+    """Returns a function that waits for all queued GPU work."""
     return torch.cuda.synchronize if config["device"] == "cuda" else lambda: None
 
 
 def normalised(images, dtype, torch):
-    """Images of 0..255, in any order of memory, as a dense tensor of their own on their device."""
+    """Normalises images of 0..255, in any memory order, into a new dense tensor on the same device."""
     out = torch.empty(images.shape, dtype=dtype, device=images.device)
     return out.copy_(images).sub_(255 * MEAN).div_(255 * STD)
 
 
 class Upload:
-    """Copies of pinned memory to the GPU, on a stream of their own."""
+    """Copies pinned memory to the GPU on a separate stream."""
 
     def __init__(self, device, torch):
         self.device, self.torch = device, torch
@@ -29,7 +29,7 @@ class Upload:
         self.event = torch.cuda.Event() if self.stream else None
 
     def __call__(self, *tensors):
-        """The tensors on the GPU; what the current stream does next waits for them."""
+        """Returns the tensors on the GPU; the current stream waits for the copies."""
         if not self.stream:
             return [tensor.clone() for tensor in tensors]
         with self.torch.cuda.stream(self.stream):
@@ -42,6 +42,6 @@ class Upload:
         return copies
 
     def wait(self):
-        """Until the last copies have passed: their memory may be written to."""
+        """Waits until the last copies are done and their source memory may be reused."""
         if self.event:
             self.event.synchronize()

@@ -1,10 +1,10 @@
-"""Decoders of JPEG bytes into RGB pixels. Each is a function (bytes, out) that fills a uint8 array (H, W, 3), with the slow
-integer DCT and fancy upsampling, as Weir decodes. All of them give the GIL back while they work."""
+"""JPEG decoders. Each is a function (bytes, out) that fills a uint8 RGB array (H, W, 3), with the slow integer DCT and
+fancy upsampling, like Weir. All of them release the GIL."""
 import numpy as np
 
 
 def cv2_flags(cv2):
-    """OpenCV before 4.11 has BGR only: the same work, the channels the other way round (check.py allows for it)."""
+    """OpenCV before 4.11 only decodes to BGR. The work is the same, and check.py allows for it."""
     return getattr(cv2, "IMREAD_COLOR_RGB", cv2.IMREAD_COLOR)
 
 
@@ -13,7 +13,7 @@ def _cv2():
     cv2.setNumThreads(0)
     flags = cv2_flags(cv2)
 
-    def decode(data, out):  # Python's imdecode takes no destination: one copy more
+    def decode(data, out):  # Python's imdecode has no destination argument, which costs a copy
         np.copyto(out, cv2.imdecode(np.frombuffer(data, np.uint8), flags))
     return decode
 
@@ -28,7 +28,7 @@ def _simplejpeg():
 
 def _ffmpeg():
     import spdl.io
-    # swscale's defaults round twice and miss libjpeg's pixels by more than one on average
+    # swscale's defaults round twice and differ from libjpeg's pixels by more than 1 on average
     filters = "scale=flags=bilinear+accurate_rnd+full_chroma_int,format=pix_fmts=rgb24"
 
     def decode(data, out):

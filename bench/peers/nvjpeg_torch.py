@@ -1,6 +1,6 @@
-"""PyTorch with batched nvJPEG: threads read the JPEGs of a batch (or they are all in memory), others have
-torchvision.io.decode_jpeg decode the whole batch on the GPU, each on a stream of its own, and make it f16 and normalised.
-Batches come in order."""
+"""PyTorch with batched nvJPEG. Threads read the JPEGs of a batch (unless all are in memory); other threads, each with
+its own stream, decode the batch with torchvision.io.decode_jpeg and convert it to normalised f16. Batches come in
+order."""
 import collections
 import itertools
 import os
@@ -33,7 +33,7 @@ class Source:
         return list(itertools.islice(self.order, self.batch_size))
 
     def read(self, numbers):
-        """The JPEGs of a batch, one after the other, and its state."""
+        """(JPEGs of a batch, states, actions)"""
         rows = [self.kept[number] if self.kept else self._read(*self.episodes.samples[number]) for number in numbers]
         return list(itertools.chain(*rows)), self.states[numbers], self.actions[numbers]
 
@@ -51,7 +51,7 @@ class Decoder:
         return gpu_batches.normalised(images, self.torch.float16, self.torch), *state
 
     def decode(self, read):
-        """A batch and the event after which it is there."""
+        """(batch, event that marks its completion)"""
         if not self.cuda:
             return self._batch(*read.result()), None
         if not hasattr(self.local, "stream"):

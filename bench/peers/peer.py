@@ -1,6 +1,7 @@
-"""What every peer's process does. It is started with its configuration as JSON, answers with one line, {"ready": ...} or
-{"left_out": why}, and then waits. A line with a number of seconds asks for one turn; the answer is {"images", "seconds"}.
-Between turns it is stopped (sides.py) and keeps its batches that are ready, so a turn begins with taking those, uncounted."""
+"""Main loop of every peer's process. It starts with its configuration as JSON, prints one line, {"ready": ...} or
+{"left_out": reason}, and waits. An input line with a number of seconds requests one trial; the reply is {"images",
+"seconds"}. Between trials sides.py stops the process, which holds its ready batches; a trial first drains them,
+untimed."""
 import json
 import sys
 import time
@@ -9,7 +10,7 @@ import numpy as np
 
 
 def take(batches, seconds, batches_min, finish):
-    """Images that were delivered, and the seconds that took; from delivery to delivery, or to the end of finish()."""
+    """(delivered images, seconds), timed from delivery to delivery, or to the end of finish()."""
     images, n = 0, 0
     start = now = time.perf_counter()
     while now - start < seconds or n < batches_min:
@@ -32,8 +33,8 @@ def write_batch(batch, path):
 
 
 def serve(make):
-    """make(config) is a generator: first the number of batches that it may be ahead, then batches without end, each of
-    (images, qpos, actions). Batches in a GPU's memory: first (number, function that waits until the GPU is done)."""
+    """make(config) is a generator. It first yields the number of prefetched batches, or with batches in GPU memory
+    (number, function that waits for the GPU). Then it yields endless batches (images, qpos, actions)."""
     config = json.loads(sys.argv[1])
     try:
         batches = make(config)
@@ -48,6 +49,6 @@ def serve(make):
     for line in sys.stdin:
         seconds = float(line)
         take(batches, seconds / 5, ahead + 1, finish)
-        # on a GPU several batches may come at once: enough of them that it does not matter
+        # a GPU may deliver several batches at once, so take enough that this does not matter
         images, spent = take(batches, seconds, ahead if finish else 1, finish)
         print(json.dumps({"images": images, "seconds": spent}), flush=True)

@@ -1,5 +1,5 @@
-"""The thread pool of thread_pool.py, whose batches are pinned memory, copied to a GPU as u8 nhwc on a stream of their own,
-and made f16 nchw and normalised there."""
+"""The thread pool of thread_pool.py with batches in pinned memory. They are copied to a GPU as u8 nhwc on a separate
+stream, and converted there to normalised f16 nchw."""
 import itertools
 
 import gpu_batches

@@ -1,14 +1,14 @@
-"""Tables and promises out of the rounds' rates."""
+"""Tables and targets, computed from the rounds' rates."""
 import statistics
 
 
 def promised(cores):
-    """What README promises; ratios to ACT's loader are for 2 and for 16 cores."""
+    """README's targets. The ratio to ACT's loader depends on the cores: 2 or 16."""
     return {"u8": 1.4, "f32-nchw": 1.15, "scaling": 0.93, "pool": 1.0, "act": 10.0 if cores >= 16 else 4.0}
 
 
 def ratio(results, above, below):
-    """Median of the rounds' ratios; None when one of the two is not there."""
+    """Median of the rounds' ratios; None if one of the two is missing."""
     if above not in results or below not in results:
         return None
     return statistics.median(a / b for a, b in zip(results[above]["rates"], results[below]["rates"]))

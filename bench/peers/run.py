@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Weir beside other loaders, on the same files and samples: bench/peers/run.py [--help]. docs/benchmarks.md has the method.
-Installs the others into build/peers-venv first (setup.sh); with --no-install it takes what this Python can import."""
+"""Compares Weir with other loaders on the same files and samples: bench/peers/run.py [--help]. docs/benchmarks.md
+describes the method. First installs the peers into build/peers-venv (setup.sh); --no-install uses the current
+Python."""
 import argparse
 import importlib.metadata
 import json
@@ -16,13 +17,13 @@ PACKAGES = ("numpy", "h5py", "opencv-python-headless", "opencv-python", "opencv"
 
 
 class Kind:
-    """A peer: its script, its output, and the configurations of which the fastest is measured."""
+    """A peer: its script, its output, and its configurations, of which the fastest is measured."""
 
     def __init__(self, name, title, script, output, variants, keep_memory=False, every_count=False,
                  pixels_max=1.0):
         self.name, self.title, self.script, self.output = name, title, script, output
         self.variants, self.keep_memory, self.every_count = variants, keep_memory, every_count
-        self.pixels_max = pixels_max  # mean absolute difference to Weir's, of 255
+        self.pixels_max = pixels_max  # max mean absolute difference to Weir's pixels, of 255
         self.check_workers = 2 if keep_memory else 0
 
     def decodes_with(self, config):
@@ -57,12 +58,12 @@ def parse(argv):
     add("--json", help="write all results here")
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.seconds <= 0:
-        parser.error("--rounds is at least 1, --seconds above 0")
+        parser.error("--rounds must be at least 1, --seconds positive")
     return args
 
 
 def install(argv):
-    """Starts this program anew under the virtual environment."""
+    """Restarts this program in the virtual environment."""
     subprocess.run(["bash", os.path.join(HERE, "setup.sh")], check=True)
     python = os.path.join(ROOT, "build/peers-venv/bin/python")
     os.execv(python, [python, os.path.abspath(__file__), *argv, "--no-install"])
@@ -83,7 +84,7 @@ def say(text):
 
 
 def choose(kind, config, variants, seconds):
-    """The fastest variant by three short turns, and a line about all of them; (None, why) when none works."""
+    """(fastest variant in three short trials, line about all of them); (None, reason) if none works."""
     tried, why = [], ""
     for variant in variants:
         peer = kind_peer(kind, dict(config, **variant))
@@ -112,7 +113,7 @@ def kind_peer(kind, config):
 
 
 def checked(kind, config, variants, ours):
-    """The variants that run here and whose first batch is Weir's."""
+    """The variants that run here and whose first batch equals Weir's."""
     import check
     kept, why = [], ""
     for variant in {v.get("decoder", "cv2"): v for v in variants}.values():
@@ -128,7 +129,7 @@ def checked(kind, config, variants, ours):
 
 
 def open_kind(kind, config, counts, cores, ours, args):
-    """{(name, workers): side} of one peer, in its best variant; and the line that says why it is left out."""
+    """({(name, workers): side} of a peer's best variant, reason why it is omitted)"""
     variants, why = checked(kind, config, kind.variants, ours)
     seconds = min(args.seconds, 0.5)
     base = dict(config, workers=cores)
@@ -168,10 +169,10 @@ def open_sides(args, config, counts, cores):
 
 
 def measure(sides, args):
-    """{key: {"title", "how", "rates"}}: rounds of one turn each, the first to go moving on with every round."""
+    """{key: {"title", "how", "rates"}}. A round runs one trial per side; the starting side rotates."""
     order = list(sides)
     for side in sides.values():
-        side.turn(min(args.seconds, 0.3))  # warm-up, and Weir's first guess of its rate
+        side.turn(min(args.seconds, 0.3))  # warm-up; also Weir's first estimate of its rate
     rates = {key: [] for key in order}
     for i in range(args.rounds):
         say(f"round {i + 1} of {args.rounds}: {len(order)} turns of {args.seconds:g} s")
@@ -234,7 +235,7 @@ def main(argv):
         install(argv)
     for program in (args.weir, args.limits):
         if not os.access(program, os.X_OK):
-            sys.exit(f"{program} is not there: make bench-peers builds it, --weir and --limits name another")
+            sys.exit(f"{program} does not exist: build it with make bench-peers, or pass --weir and --limits")
     cores = len(os.sched_getaffinity(0))
     counts = [int(n) for n in args.workers.split(",")] if args.workers else \
         sorted({1 << i for i in range(cores.bit_length()) if 1 << i <= cores} | {cores})

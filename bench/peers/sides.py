@@ -1,4 +1,4 @@
-"""One side of the comparison each: turn(seconds) measures once and gives images/s, None when the side broke."""
+"""Sides of the comparison: turn(seconds) runs one trial and returns images/s, or None after a failure."""
 import json
 import math
 import os
@@ -9,16 +9,16 @@ import tempfile
 import threading
 import time
 
-ANSWER_S = 120  # a peer that takes longer hangs
+ANSWER_S = 120  # limit of a peer's reply
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Without these glibc maps and unmaps every image that OpenCV allocates, and page faults cost it a third of its time.
+# Otherwise glibc maps and unmaps every image that OpenCV allocates, and page faults take a third of its time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 
 
 class Peer:
-    """A process of bench/peers/SCRIPT.py (peer.py has the protocol), alive from one turn to the next, but stopped between
-    them with all its workers: what it prefetches would be at the cost of the next side's turn. It has a process group of
-    its own in this session: should this program die, the kernel ends the group although it is stopped."""
+    """A process of bench/peers/SCRIPT.py (protocol: peer.py). It is stopped between trials with all its workers, so
+    that prefetching does not slow down other sides. It has a separate process group in this session: if this program
+    dies, the kernel ends the group even though it is stopped."""
 
     def __init__(self, script, config, keep_memory=False):
         self.config = config
@@ -75,14 +75,14 @@ def run_program(command):
 
 
 class Weir:
-    """`weir run`, started for each turn; the rate is that of its epochs but the first (warm-up) and the last (its workers
-    have no next epoch to run ahead into). Epochs have full batches only."""
+    """`weir run`, started for each trial. The rate excludes the first epoch (warm-up) and the last (workers cannot
+    prefetch the next epoch). Epochs have full batches only."""
 
     left_out = None
 
     def __init__(self, program, config, output, more=()):
         self.images_per_batch = config["batch_size"] * config["cameras"]
-        self.batches_max = max(1, config["samples"] // config["batch_size"])  # of an epoch, full ones
+        self.batches_max = max(1, config["samples"] // config["batch_size"])  # full batches per epoch
         self.rate = 300.0 * config["workers"]
         form = ["--dtype", "f32", "--image-layout", "nchw"] if output == "f32-nchw" else []
         self.command = [program, "run", config["data"], "--num-workers", str(config["workers"]), "--batch-size",
@@ -94,12 +94,13 @@ class Weir:
         epochs = 2 + max(1, math.ceil(self.rate * seconds / (batches * self.images_per_batch)))
         ends = self._epoch_ends([*self.command, "--max-batches", str(batches), "--num-epochs", str(epochs)])
         rate = (epochs - 2) * batches * self.images_per_batch / (ends[-2] - ends[0])
-        self.rate = min(rate, 3 * self.rate)  # of a few batches that were ready it may be anything
+        self.rate = min(rate, 3 * self.rate)  # a few prefetched batches can inflate it
         return rate
 
     @staticmethod
     def _epoch_ends(command):
-        """When each epoch's line came. Not their own times: what is between two epochs counts as well."""
+        """Times at which the epochs' lines arrive. The gaps between epochs count too, unlike in the epochs' own
+        times."""
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             ends = [time.perf_counter() for line in process.stdout if line.startswith('{"type":"epoch"')]
             said = process.stderr.read()
@@ -112,7 +113,7 @@ class Weir:
 
 
 class Raw:
-    """libjpeg-turbo alone, over frames in memory: bench/limits --raw-only."""
+    """libjpeg-turbo alone on frames in memory: bench/limits --raw-only."""
 
     left_out = None
 

@@ -1,5 +1,5 @@
-"""SPDL: its pipeline runs a thread pool over samples; its own decoder is FFmpeg's, but any function that gives the GIL back
-will do (run.py tries them and reports the fastest). Bytes are read with os.pread, batches filled in place."""
+"""SPDL: its pipeline runs a thread pool over samples. Its decoder is FFmpeg, but any function that releases the GIL
+works; run.py tries several and reports the fastest. Bytes are read with os.pread, batches filled in place."""
 import itertools
 import os
 
@@ -9,7 +9,7 @@ import peer
 
 
 def jobs(episodes, config):
-    """(batch, row, sample) without end; a batch is allocated when its first sample is asked for."""
+    """Endless (batch, row, sample). A batch is allocated when its first sample is requested."""
     order = episodes.order(config["shuffle"])
     shape = (config["batch_size"], len(episodes.cameras), config["height"], config["width"], 3)
     while True:
@@ -41,7 +41,7 @@ def make(config):
                 .aggregate(config["batch_size"]).pipe(collate).add_sink(ahead)
                 .build(num_threads=config["workers"] + 1))
     with pipeline.auto_stop():
-        # Of what is in flight: the sink's, and one in each of the three stages before it.
+        # Batches in flight: the sink's, and one in each of the three stages before it.
         yield ahead + 3
         for batch in pipeline:
             yield batch

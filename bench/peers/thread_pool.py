@@ -1,6 +1,6 @@
-"""What a skilled person writes in Python: threads, since the decoders give the GIL back; episodes opened once and read with
-os.pread at offsets that h5py told (or all JPEGs kept in memory); pixels straight into batches that are allocated once.
-A job is one camera of one sample, so that the cameras of a sample decode on different cores."""
+"""A loader that an expert would write in Python: threads, because the decoders release the GIL; episodes opened once
+and read with os.pread at h5py's offsets (or all JPEGs in memory); pixels decoded straight into preallocated batches. A
+job is one camera of one sample, so that a sample's cameras decode on different cores."""
 import itertools
 import os
 import queue
@@ -12,7 +12,7 @@ import peer
 
 
 class Slot:
-    """The memory of one batch (whatever zeros gives), as arrays, and how many of its jobs are done."""
+    """The memory of one batch, allocated by zeros, and the number of its finished jobs."""
 
     def __init__(self, shape, state_dim, actions_shape, zeros):
         self.memory = (zeros(shape, "uint8"), zeros((shape[0], state_dim), "float32"),
@@ -34,7 +34,7 @@ class Pool:
         self.states, self.actions = (np.stack(rows) for rows in states)
         n, cameras = config["batch_size"], len(episodes.cameras)
         self.images_per_batch = n * cameras
-        # At least four images in flight for each thread, as Weir's own default.
+        # At least four images in flight per thread, like Weir's default.
         ahead = max(2, -(-4 * config["workers"] // self.images_per_batch))
         shape = (n, cameras, config["height"], config["width"], 3)
         self.slots = [Slot(shape, self.states.shape[1], self.actions.shape[1:], zeros) for _ in range(ahead + 1)]

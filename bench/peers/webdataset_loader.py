@@ -1,4 +1,4 @@
-"""WebDataset: the same JPEGs in tar files (shards of 10 samples), decoded by cv2 in the worker processes of its WebLoader.
+"""WebDataset: the same JPEGs in tar files (shards of 10 samples), decoded with cv2 in WebLoader's worker processes.
 Shards are drawn with replacement and samples shuffled in a buffer, as its documentation advises."""
 import glob
 import io
@@ -18,7 +18,7 @@ def add(tar, name, data):
 
 
 def write_shards(episodes, folder):
-    """Makes FOLDER once; returns its shards."""
+    """Creates the shards in folder unless they exist; returns their paths."""
     part = folder + ".part"
     if not os.path.isdir(folder):
         os.makedirs(part, exist_ok=True)

@@ -211,13 +211,13 @@ class Loader(_weir._Loader):
             print(self.table(), end="", flush=True)
 
     def __getitem__(self, index):
-        """Raises: a loader is no Dataset."""
-        raise TypeError("a weir.Loader makes whole batches, on workers of its own: iterate over it without a DataLoader "
-                        "(for batch in loader)")
+        """Raises TypeError: a loader is not a Dataset."""
+        raise TypeError("a weir.Loader yields complete batches from its own workers: iterate over it without a "
+                        "DataLoader (for batch in loader)")
 
     def state_dict(self):
-        """Position in the run: a dict of numbers and strings, for load_state_dict of a loader with the same data, seed and
-        batch size, and any number of workers."""
+        """Position in the run, as a dict of numbers and strings. load_state_dict accepts it in a loader with the same
+        data, seed and batch size, and any number of workers."""
         position, settings = self._settings()
         return {"weir": 1, "position": position, "split": self._split, "settings": settings}
 
@@ -230,14 +230,15 @@ class Loader(_weir._Loader):
         for name, now in [("split", self._split), *settings.items()]:
             then = state.get("split") if name == "split" else parts[2].get(name)
             if name == _TRAIN_SPLIT and type(then) is int and 0 <= then < 2**64:
-                then = _float_of(then)  # older form of states
+                then = _float_of(then)  # older states contain the float's bits
             if type(then) is not type(now) or then != now:
                 raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
-                                 f"{_setting(name, now)}, which gives other batches; open the loader with the same settings")
+                                 f"{_setting(name, now)}, which changes the batches; open the loader with the same "
+                                 "settings")
         self._resume(parts[1])
 
     def _settings(self):
-        """The next batch's number, and the settings that sample order depends on."""
+        """(number of the next batch, settings that determine the sample order)"""
         position, settings = self._state()
         settings[_TRAIN_SPLIT] = _float_of(settings[_TRAIN_SPLIT])
         return position, settings
@@ -265,13 +266,13 @@ _opened_any = False
 
 
 def _all_open():
-    """Without the parent's in a child of fork()."""
+    """Open loaders; in a child of fork() without the parent's."""
     loaders, here = [reference() for reference in _open_loaders], os.getpid()
     return [loader for loader in loaders if loader is not None and not loader.closed and loader._process == here]
 
 
 def _steps(loader, whole):
-    """(batches, seconds of their steps, seconds of that waiting); zeros for a loader in use."""
+    """(batches, seconds of their steps, seconds of those spent waiting); zeros for a loader in use."""
     try:
         return loader._steps(whole)
     except Error:
@@ -279,8 +280,8 @@ def _steps(loader, whole):
 
 
 def _most_waited_for(loaders, whole):
-    """The loader that the loop waits for most; without significant waits, the one whose steps take the most time. None: no
-    loader has delivered a batch."""
+    """The loader that the loop waits for most; without significant waits, the one whose steps take the most time. None
+    before the first batch."""
     steps = {loader: _steps(loader, whole) for loader in loaders}
     used = [loader for loader in loaders if steps[loader][0] > 0]
     if not used:
@@ -303,7 +304,7 @@ def _judged(whole, all_loaders):
 
 
 def _of_loaders(loaders, text):
-    """The text of each loader, after a line that names it if several are open."""
+    """The text of each loader; if several are open, a line with its name precedes it."""
     n = len(_all_open())
     if n == 1:
         return text(loaders[0])
@@ -331,16 +332,17 @@ def _check_lang(lang):
 
 
 def _loop_verdict(whole):
-    """The verdict by the loop's stages alone; empty without stages."""
+    """Verdict from the loop's stages alone; empty without stages."""
     loop = _loops.of(_weir._loop(whole))
     return _loops.verdict(loop, _weir._workers(), _opened_any) if loop else ""
 
 
 def table(lang="en", *, whole=False, all_loaders=False):
-    """The stage table since the last table, as text, with the verdict. An open loader adds its queue, reads and slow files.
+    """The stage table since the last table, as text, with the verdict. An open loader adds its queue, reads and slow
+    files.
 
     lang         "en", or "zh": the classic table format
-    whole        since the beginning, or weir.reset(); does not affect the next table
+    whole        since the start or weir.reset(); does not affect the next table
     all_loaders  one table per open loader, not only for the one that the loop waits for most"""
     _check_lang(lang)
     loaders = _judged(whole, all_loaders)
@@ -351,9 +353,9 @@ def table(lang="en", *, whole=False, all_loaders=False):
 
 
 def verdict(lang="en", *, all_loaders=False):
-    """The run's bottleneck, the evidence and advice, as text, since the beginning or weir.reset(). Covers the open loader
-    that the loop waits for most, or all with all_loaders=True. Without an open loader it names the slowest stage of the
-    loop and the parts of the loop's time."""
+    """The run's bottleneck, evidence and advice, as text, since the start or weir.reset(). Covers the open loader that
+    the loop waits for most, or all with all_loaders=True. Without an open loader it names the loop's slowest stage and
+    breaks down the loop's time."""
     _check_lang(lang)
     loaders = _judged(True, all_loaders)
     if loaders:
@@ -365,13 +367,13 @@ def verdict(lang="en", *, all_loaders=False):
 
 
 def stats():
-    """The stages since the beginning, or weir.reset(), as a list of StageStats in table order. A stage has one row per
-    side that runs it: workers, the loop ("consumer"), helper threads, the GPU."""
+    """The stages since the start or weir.reset(), as a list of StageStats in table order. A stage has one row per side
+    that runs it: workers, the loop ("consumer"), helper threads, the GPU."""
     return [StageStats(*row) for row in _weir._stats(True)]
 
 
 def reset():
-    """Restarts all timing, including the GPU's: later tables, verdicts and stats cover the time from here on."""
+    """Restarts all timing, including the GPU's: later tables, verdicts and stats start here."""
     global _opened_any
     _weir._reset()
     _opened_any = bool(_all_open())
@@ -402,7 +404,8 @@ def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
 
 
 def _process_began():
-    """Called when the process times its first stage. A DataLoader worker's stages are not in the program's tables."""
+    """Called when the process times its first stage. In a DataLoader worker it warns that the training process's tables
+    lack these stages."""
     module = sys.modules.get("torch.utils.data")
     worker = module.get_worker_info() if module is not None else None
     if worker is None or not (_weir._worker_began() and (worker.id == 0 or "fork" in _start_method())):

@@ -24,7 +24,7 @@ from typing_extensions import TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _T = TypeVar("_T", default=Any)  # torch.Tensor or weir.Array
-_B = TypeVar("_B", covariant=True, default=Any)  # what a batch is
+_B = TypeVar("_B", covariant=True, default=Any)  # type of a batch
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Lang = Literal["en", "zh"]
 
@@ -68,7 +68,7 @@ class Act(NamedTuple, Generic[_T]):
     action: _T
     is_pad: _T
 
-# keys="weir"; at run time it is a dict.
+# keys="weir"; a dict at run time.
 class _Batch(dict[str, _T]):
     @overload
     def __getitem__(self, key: Literal["image", "depth", "qpos", "action", "is_pad"], /) -> _T: ...

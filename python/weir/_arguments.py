@@ -13,7 +13,7 @@ def shown(value):
 
 
 def suggesting(function, renamed={}):
-    """Rejects unknown keywords, suggesting the closest name. renamed: old names, which give a DeprecationWarning."""
+    """Rejects unknown keywords, suggesting the closest name. Old names in renamed cause a DeprecationWarning."""
     code = function.__code__
     names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
 
@@ -43,13 +43,13 @@ def choice(name, value, choices):
 
 
 def flag(name, value):
-    if not isinstance(value, (bool, int)) and not hasattr(value, "dtype"):  # NumPy's bool is no bool of Python's
+    if not isinstance(value, (bool, int)) and not hasattr(value, "dtype"):  # numpy.bool_ is not a bool
         raise ValueError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
 def names(name, value):
-    """One or several names as text with commas; None remains None."""
+    """One or several names, joined by commas; None remains None."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -90,7 +90,7 @@ def number_or_auto(name, value):
 
 
 def dtype(value):
-    """The name of an element type, given as a name or a dtype of torch or NumPy."""
+    """Name of an element type, which may be a name or a torch or NumPy dtype."""
     if isinstance(value, str) or value is None:
         return value
     if type(value).__module__ == "torch":
@@ -100,7 +100,7 @@ def dtype(value):
 
 
 def byte_count(name, value):
-    """A number of bytes, also as text such as "512M" or "2G"."""
+    """Bytes, as a number or text such as "512M" or "2G"."""
     if not isinstance(value, str):
         return value
     number = re.fullmatch("([0-9]{1,12})([KMGT]?)", value.upper(), re.ASCII)
@@ -120,7 +120,7 @@ class Keyword:
         self.choices = {name: i for i, name in enumerate(choices.split("|")) if name}
 
     def is_default(self, value):
-        """Validated by the extension."""
+        """Whether value selects the default."""
         if value is None:
             return self.preset == "None" or self.kind in self._OPTIONAL
         return self.kind == "auto" and isinstance(value, str) and value == "auto"
@@ -133,8 +133,8 @@ class Keyword:
 
 
 def initializer(keywords, positional, others):
-    """Makes an __init__ with parameters for the keywords and for others (a dict of names to default values as text):
-    positional ones in the given order, the rest by name only. It calls self._start(path, arguments)."""
+    """Returns an __init__ with parameters for the keywords and for others (name -> default value as text): positional
+    ones in the given order, the rest keyword-only. It calls self._start(path, arguments)."""
     presets = {keyword.name: keyword.preset for keyword in keywords} | others
     by_name = [name for name in presets if name not in positional]
     parameters = [f"{name}={presets[name]}" for name in positional] + ["*"] + [f"{name}={presets[name]}" for name in by_name]

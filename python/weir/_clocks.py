@@ -1,4 +1,4 @@
-"""weir.kernel_clocks: evaluates clocks inside kernels that are not CUDA C++, from the buffer that they fill."""
+"""weir.kernel_clocks: evaluates the ticks that kernels not written in CUDA C++ store in a buffer."""
 import array
 import collections
 import ctypes
@@ -29,7 +29,7 @@ class KernelClocks(list):
 
 
 def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
-    """Time of each stage of a kernel, from a buffer that the kernel filled.
+    """Time of each stage of a kernel, from a buffer filled by the kernel.
 
         clocks = torch.zeros(3, 64, dtype=torch.int64, device="cuda")
         kernel[grid](x, y, clocks)                          # program 0 stores the ticks of each stage
@@ -37,9 +37,9 @@ def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
 
     ticks         int64 (stages, iterations): differences of two readings of a clock; 0 where a stage did not run. A
                   torch tensor on any device, a numpy array, or any buffer
-    stages        their names, at most 32
-    ticks_per_ns  1 for a clock of ns (%globaltimer); for cycles (clock64) the GPU's clock in GHz; None = not known, ns
-                  are left out
+    stages        names of the stages, at most 32
+    ticks_per_ns  1 for a clock in ns (%globaltimer); for cycles (clock64) the GPU's clock in GHz; None = unknown, which
+                  omits ns
     """
     names = tuple(str(stage) for stage in stages)
     if ticks_per_ns is not None and not 0 < ticks_per_ns < 1e9:
@@ -52,7 +52,7 @@ def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
 
 
 def _int64(ticks):
-    """A copy as an array of int64, and the shape."""
+    """(copy as an array of int64, shape)"""
     if hasattr(ticks, "data_ptr"):
         if str(ticks.dtype) != "torch.int64":
             raise TypeError(f"ticks must be int64, not {ticks.dtype}")

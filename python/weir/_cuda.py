@@ -23,7 +23,7 @@ def torch_for(tensors, on_gpu):
         return torch
     if tensors == "torch":
         raise _weir.Error("tensors='torch' with device='cuda': this torch has no CUDA (torch.cuda.is_available() is "
-                          "False); install one that has, or take tensors='array'")
+                          "False); install a CUDA build of torch, or use tensors='array'")
     return None
 
 
@@ -43,9 +43,9 @@ def prepare(device, decoder):
     """The device's full name, before a loader opens it."""
     torch = _torch()
     if torch is not None and "CUDA_DEVICE_MAX_CONNECTIONS" not in os.environ:
-        _say("connections", "CUDA was in use before weir, with CUDA's own 8 queues to the GPU, so that work on one "
-             "stream waits for what others have in front of it: beside kernels of 20 ms the JPEG engines of an H200 "
-             "decoded 7,208 images/s in place of 33,334. Before anything of torch.cuda is used, add: "
+        _say("connections", "CUDA was initialised before weir, with its default of 8 queues to the GPU, so work on one "
+             "stream can wait for other streams: alongside kernels of 20 ms the JPEG engines of an H200 decoded 7,208 "
+             "images/s instead of 33,334. Before the first use of torch.cuda, add: "
              "os.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = '32'")
     if decoder in ("auto", "nvjpeg", "hybrid"):
         _open("libnvjpeg.so.13")
@@ -55,7 +55,7 @@ def prepare(device, decoder):
 
 
 def _open(name):
-    """Loads a library from NVIDIA's PyPI packages, so that it is found by name afterwards; the linker's own takes precedence."""
+    """Loads a library, if necessary from NVIDIA's PyPI packages, so that later dlopen calls find it by name."""
     if name in _opened:
         return
     _opened[name] = None
@@ -79,17 +79,17 @@ class Stream:
     def __call__(self):
         stream = self._current(self._device).cuda_stream
         if stream == 0:
-            _say("stream", "the training loop is on the legacy default stream; many short kernels there hold the GPU's "
-                 "JPEG engines back: with kernels of 0.1 ms an H200 decoded 3,000 to 3,400 images/s in place of 32,700 "
-                 "on a stream of its own. Around the loop add: with torch.cuda.stream(torch.cuda.Stream()):")
+            _say("stream", "the training loop is on the legacy default stream; many short kernels there slow down the "
+                 "GPU's JPEG engines: with kernels of 0.1 ms an H200 decoded 3,000 to 3,400 images/s, on a separate "
+                 "stream 32,700. Around the loop add: with torch.cuda.stream(torch.cuda.Stream()):")
         return stream
 
 
 def current():
-    """The current GPU and stream for stages timed on a GPU: torch's, else GPU 0 and its legacy default stream."""
+    """(GPU, stream) for stages timed on a GPU: torch's current ones, else GPU 0 and its legacy default stream."""
     torch = _torch()
     if torch is None:
         return 0, 0
     device = torch.cuda.current_device()
-    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)  # the same number in a tenth of the time
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)  # 10 times faster
     return device, raw(device) if raw else torch.cuda.current_stream(device).cuda_stream

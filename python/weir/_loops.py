@@ -1,4 +1,4 @@
-"""The bottleneck of a training loop by its stages alone: a sentence, and the parts of the loop's time."""
+"""The bottleneck of a training loop, from its stages alone: a sentence, and the parts of the loop's time."""
 
 _TEXTS = {
     "lead": "verdict: ",
@@ -7,10 +7,10 @@ _TEXTS = {
     "inside": ", inside {root}, which takes {share:.1f} % in all",
     "waits": ": the loop waits for data",
     "slowest inside": "; the slowest stage inside it is {name}, {share:.1f} %",
-    "nothing inside": "; no stage inside it was timed, so what the wait is for cannot be told",
+    "nothing inside": "; no stage inside it was timed, so the cause of the wait is unknown",
     "workers": ": DataLoader's worker processes keep their stages to themselves",
-    "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so what holds it back "
-                "cannot be told: put weir.stage around its parts, the wait for the next batch too",
+    "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so the bottleneck is "
+                "unknown: put weir.stage around the loop's parts, including the wait for the next batch",
     "next": "; of the stages {name} takes most, {share:.1f} %",
     "also": "  also: no stage covers {share:.1f} % of the loop's time.\n",
     "parts": "  parts of the loop's {wall:.3f} s: ",
@@ -18,7 +18,7 @@ _TEXTS = {
     "others": "{n} others",
     "unattributed": "in no stage",
     "part": "{name} {share:.1f} %",
-    "loader": "  no loader is open, so what its workers do is not judged.\n",
+    "loader": "  no loader is open, so its workers are not covered.\n",
 }
 _PARTS_MOST = 10
 _ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line

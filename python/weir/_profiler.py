@@ -10,7 +10,7 @@ from . import _arguments, _ranks, _weir
 
 
 def _warn(line, category=RuntimeWarning):
-    """Warns at the program's line that called this module."""
+    """Warns at the line that called this module."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         level, frame = level + 1, frame.f_back
@@ -35,7 +35,7 @@ _ACTIONS = tuple(ProfilerAction)
 
 
 _NOTHING = ("no ranges in this window: weir.profile records weir.stage, weir.record_function, loaders and GPUs; for "
-            "operators of PyTorch take torch.profiler\n")
+            "PyTorch operators use torch.profiler\n")
 
 
 def _time_text(us):
@@ -48,9 +48,9 @@ class Average(collections.namedtuple("Average", "key self_cpu_time_total cpu_tim
                                      "stack is_user_annotation")):
     """A row of weir.profile.key_averages(), with torch's names: times in us, memory in bytes.
 
-    name is the key; cpu_time and device_time are means per call; cuda in place of device is the name in older torch
-    (cuda_time_total); times with _str are texts (cpu_time_str). device_type is "cpu" or "cuda"; input_shapes (JSON) and
-    stack (frames, innermost first, joined by ;) are "" where rows are not told apart by them.
+    name is the key; cpu_time and device_time are means per call. Names with cuda for device are those of older torch
+    (cuda_time_total); times with _str are text (cpu_time_str). device_type is "cpu" or "cuda"; input_shapes (JSON) and
+    stack (frames, innermost first, joined by ;) are "" unless rows are grouped by them.
     """
     __slots__ = ()
     name = property(operator.attrgetter("key"))
@@ -78,13 +78,13 @@ class Averages(list):
         return self.table()
 
     def table(self, sort_by=None, row_limit=100, header=None, top_level_events_only=False):
-        """torch's table as text; for a window without ranges, one line on what is recorded.
+        """torch's table as text; for a window without ranges, one line that lists what weir.profile records.
 
         sort_by     "self_cpu_time_total", "cpu_time_total", "cpu_time", "count", "cpu_memory_usage",
-                    "self_cpu_memory_usage", and with cuda or device in place of cpu; None = by first appearance
+                    "self_cpu_memory_usage", and with cuda or device for cpu; None = by first appearance
         row_limit   -1 = all rows
         header      a title
-        top_level_events_only  rows whose first call was inside no other range
+        top_level_events_only  only rows whose first call was not inside another range
         """
         limit = operator.index(row_limit)
         if not -1 <= limit < 2**31:
@@ -95,7 +95,7 @@ class Averages(list):
 
 
 class _Schedule:
-    """A schedule made by weir.schedule. Called with the number of a step, it returns the ProfilerAction."""
+    """Result of weir.schedule: maps a step's number to its ProfilerAction."""
 
     def __init__(self, numbers):
         self._numbers = numbers
@@ -110,12 +110,12 @@ class _Schedule:
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
-    """Which steps weir.profile records, as torch.profiler.schedule: a cycle of wait steps without anything, warmup steps
-    recorded and dropped, active steps recorded.
+    """Selects the steps that weir.profile records, as torch.profiler.schedule does. In each cycle it skips wait steps,
+    records and drops warmup steps, and records active steps.
 
-    repeat           cycles; 0 = for ever
+    repeat           cycles; 0 = no limit
     skip_first       steps before the first cycle
-    skip_first_wait  not 0: the first cycle has no wait
+    skip_first_wait  nonzero: the first cycle has no wait steps
 
         schedule(wait=1, warmup=1, active=2, repeat=1)      # steps 2 and 3
     """
@@ -127,10 +127,10 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
-    """For on_trace_ready: writes each trace as DIR/WORKER.UNIXNS.pt.trace.json, or .json.gz, where `tensorboard --logdir`
-    finds it. The folder is made.
+    """For on_trace_ready: writes each trace as DIR/WORKER.UNIXNS.pt.trace.json, or .json.gz, where
+    `tensorboard --logdir` finds it. Creates the folder.
 
-    worker_name   of its own for each process; None = HOST_PID. Characters other than letters, digits, - and _ become -
+    worker_name   unique per process; None = HOST_PID. Characters other than letters, digits, - and _ become -
     """
     folder = _arguments.path("dir_name", dir_name)
     if worker_name is not None and not isinstance(worker_name, str):
@@ -142,7 +142,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 def _activities(activities):
-    """Names of activities, of weir or torch.profiler."""
+    """Names of weir's or torch.profiler's activities."""
     known = [activity.name for activity in ProfilerActivity]
     try:
         names = {getattr(activity, "name", None) for activity in activities}
@@ -182,27 +182,27 @@ class profile(_weir._Profiler):
                 prof.step()
         print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
 
-    A trace holds the steps (ProfilerStep#N), weir.stage and weir.record_function of all Python threads, the waits for
-    batches (TensorBoard's DataLoader), what each worker thread of a loader did, and with CUDA kernels, copies and calls
-    of the whole process, torch's too.
+    A trace contains the steps (ProfilerStep#N), weir.stage and weir.record_function of all Python threads, waits for
+    batches (TensorBoard's DataLoader) and the stages of each loader's worker threads. With CUDA it also contains the
+    kernels, copies and CUDA calls of the whole process, including torch's.
 
-    It does not see operators of PyTorch (aten::...): for them take torch.profiler.
+    It does not contain PyTorch operators (aten::...): use torch.profiler for those.
 
-    activities      list of ProfilerActivity, of weir's or torch.profiler's; None = CPU, and CUDA where GPUs can be
-                    recorded. Where CUDA was asked for and cannot be had (no module, no driver, another tool has CUPTI,
-                    torch.profiler is recording) one RuntimeWarning says why, and the CPU is recorded alone
-    schedule        weir.schedule(...) or any function of a step's number that returns a ProfilerAction; None = all from
+    activities      list of ProfilerActivity, weir's or torch.profiler's; None = CPU, and CUDA where GPUs can be
+                    recorded. If CUDA is requested but unavailable (no module, no driver, another tool has CUPTI,
+                    torch.profiler is recording), one RuntimeWarning gives the reason, and only the CPU is recorded
+    schedule        weir.schedule(...) or any function from a step's number to a ProfilerAction; None = everything from
                     start to stop, without steps
     on_trace_ready  called with this object in the step() or stop() that ends a window
-    record_shapes   shapes of what loaders decode and make, for group_by_input_shape
-    profile_memory  memory of the loader's batches, and with CUDA of the GPU
-    with_stack      the Python functions that stages, ranges and waits for batches come from, and for workers the C
-                    functions, for group_by_stack_n and export_stacks. Functions that a range calls are no ranges of
-                    their own, as they are in torch's traces: timing every call costs more than short ones take
-    with_flops      is noted in the trace; there are no operators whose FLOPs could be counted
+    record_shapes   shapes of the loader's images and batches, for group_by_input_shape
+    profile_memory  memory of the loader's batches, and with CUDA the GPU's
+    with_stack      call stacks of stages, ranges and waits for batches (for workers, of C functions), for
+                    group_by_stack_n and export_stacks. Unlike torch's traces, functions called inside a range are not
+                    ranges: timing every call would cost more than short calls take
+    with_flops      only noted in the trace; no operators are recorded whose FLOPs could be counted
 
-    .step_num is the number of the current step, .current_action what is done in it. What follows covers the window that
-    ended last. One profile runs at a time, and one thread calls start, step and stop.
+    .step_num is the current step's number, .current_action its ProfilerAction. The averages and exports cover the last
+    finished window. One profile runs at a time, and one thread calls start, step and stop.
     """
 
     @_arguments.suggesting
@@ -233,8 +233,8 @@ class profile(_weir._Profiler):
             raise ValueError(f"schedule({step}) returned {action!r}, not a ProfilerAction") from None
 
     def _gpu(self):
-        """Whether to record GPUs. Another tool that uses CUPTI may end before the first window; otherwise the profiler
-        reports it then."""
+        """Whether to record GPUs. True while another tool uses CUPTI: it may end before the first window, and otherwise
+        the profiler reports it then."""
         if self.activities is not None and "CUDA" not in self.activities:
             return False
         if _torch_records():
@@ -258,7 +258,8 @@ class profile(_weir._Profiler):
         self.stop()
 
     def start(self):
-        """Begins step 0 of the schedule (later the step it was stopped in); without a schedule, begins recording."""
+        """Begins step 0 of the schedule, or after stop() the step in which it stopped; without a schedule, begins
+        recording."""
         self._check()
         if self._running:
             raise _weir.Error("the profile is already running; stop it first")
@@ -268,7 +269,7 @@ class profile(_weir._Profiler):
         self._say()
 
     def step(self):
-        """Ends a step and begins the next one. If a window ends with it, calls on_trace_ready in between."""
+        """Ends a step and begins the next one. If a window ends with the step, calls on_trace_ready in between."""
         self._check()
         if not self._running:
             raise _weir.Error("the profile is not running; call start() first, or use it in a with statement")
@@ -302,7 +303,7 @@ class profile(_weir._Profiler):
     def _metadata(self):
         try:
             rank, world_size = _ranks.ranks()
-        except ValueError: # of an environment that makes no sense, which is no reason to lose a trace
+        except ValueError: # an invalid launcher environment must not lose the trace
             rank, world_size = 0, 1
         members = [_weir._loader_text()] if _weir._loader_text() else []
         if self.with_flops:
@@ -316,15 +317,15 @@ class profile(_weir._Profiler):
 
     def _last(self):
         if self._trace is None:
-            raise _weir.Error("nothing is recorded yet: no window has ended; stop the profile first, or ask in "
-                              "on_trace_ready")
+            raise _weir.Error("nothing is recorded yet: no window has ended; stop the profile first, or make this call "
+                              "in on_trace_ready")
         return self._trace
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
         """Averages of the last window by name, as in torch.profiler: a weir.Averages.
 
-        group_by_input_shape  tell calls apart by their shapes, too (record_shapes)
-        group_by_stack_n      and by so many innermost frames of their stacks (with_stack)
+        group_by_input_shape  also group by input shapes (record_shapes)
+        group_by_stack_n      also group by this many innermost stack frames (with_stack)
         """
         frames = operator.index(group_by_stack_n)
         if not 0 <= frames < 2**31:

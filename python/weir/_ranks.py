@@ -22,7 +22,7 @@ def local_ranks():
 
 
 def gathered(totals):
-    """A list of all ranks' values on rank 0; None on the others. All ranks must call it."""
+    """On rank 0 a list of all ranks' values; None on the others. All ranks must call it."""
     module = distributed()
     rank, world_size = ranks()
     everyone = [None] * world_size if rank == 0 else None
@@ -44,9 +44,9 @@ def _slowest(everyone):
 
 
 def with_slowest(table, everyone, lang):
-    """One rank's table with a last column: the slowest rank of each stage, and its time.
+    """Appends a column to one rank's table: the slowest rank of each stage, and its time.
 
-    Rows are recognised by name, followed by spaces; the rows of a table are consecutive."""
+    A row starts with the name of its stage, followed by a space."""
     slowest, lines, inside = _slowest(everyone), [], False
     for line in table.split("\n"):
         names = [name for name in slowest if line.startswith(name + " ")]

@@ -1,13 +1,13 @@
-"""Compares what Weir delivers with what h5py, numpy and Pillow make of the same files (tests/datasets/reference.py).
+"""Compares Weir's batches with the same samples read by h5py, numpy and Pillow (tests/datasets/reference.py).
 
     compare_h5py.py [--weir PROGRAM] DIR...          these folders or files
     compare_h5py.py [--weir PROGRAM] --data          the episodes below $WEIR_DATA; --long: with more options each
     compare_h5py.py [--weir PROGRAM] --synth         a small dataset of each format of `weir synth`
-    compare_h5py.py [--weir PROGRAM] --synthetic     each storage of HDF5, in one layout or another, made with h5py
+    compare_h5py.py [--weir PROGRAM] --synthetic     each storage of HDF5, in some layout, made with h5py
                                                      (h5_cases.py, h5_special.py); --every: in every layout
 
-Every line of `weir run --checksums` is computed anew. Prints a line per dataset; exit status 1 when one differs, with
-the first difference named; 77 when there is nothing to compare with.
+Recomputes every line of `weir run --checksums`. Prints one line per dataset. Exit status 1: a dataset differs, and its
+line names the first difference; 77: a module or the data is missing.
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ except ImportError as e:
     print(f"{e}: skipped")
     sys.exit(1 if "CI" in os.environ else 77)
 
-CPU_MAX_S = 300  # of one run: how long that takes is the machine's affair
+CPU_MAX_S = 300  # limits CPU time, not wall time, which depends on the machine
 FORMATS = ("act", "act-jpeg", "act-jpeg-nolen", "agilex", "astrobench", "robotwin", "robomind", "robomimic",
            "robomimic-gzip", "libero", "isaaclab")
 
@@ -32,7 +32,7 @@ class Difference(Exception):
 
 
 def run_weir(weir, arguments, status=0):
-    """stdout, or the error line when another status is expected."""
+    """Returns stdout; if status is not 0, the error line."""
     done = subprocess.run([weir, *arguments], capture_output=True,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S,) * 2))
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -53,7 +53,7 @@ def parse_samples(text):
 
 
 def first_difference(data, samples, line):
-    """Which tensor it is, for the message."""
+    """Describes the first tensor that differs."""
     place = ", ".join(f"{data.episodes[e].path} {data.episodes[e].group} (episode {e}) t {t}" for e, t in samples)
     words = line.split()
     for name, value in reference.hashes(data.tensors(samples)) if samples else []:
@@ -71,20 +71,20 @@ def expected_line(data, number, samples):
 
 
 def compare_in_order(data, lines, skip):
-    """--batch-size 1 --no-shuffle: each sample once, in the order of the files; unreadable ones leave a batch empty."""
+    """--batch-size 1 --no-shuffle: each sample once, in file order; an unreadable sample leaves its batch empty."""
     samples = data.samples()
     if len(lines) != len(samples):
         raise Difference(f"{len(lines)} lines, {len(samples)} samples")
     for i, (sample, line) in enumerate(zip(samples, lines)):
         if skip and not data.is_readable(sample):
             if not line.startswith(f"epoch 1 train {i} samples - "):
-                raise Difference(f"sample {sample} cannot be read, but there is: {line}")
+                raise Difference(f"sample {sample} is unreadable, but weir wrote: {line}")
         elif line != expected_line(data, i, [sample]):
             raise Difference(first_difference(data, [sample], line))
 
 
 def compare_shuffled(data, lines):
-    """Batches of several: their samples are read off the lines, every one must come once."""
+    """Batches of several samples, which the lines name. Each sample must appear once."""
     seen = []
     for i, line in enumerate(lines):
         samples = parse_samples(line.split()[5])
@@ -92,11 +92,11 @@ def compare_shuffled(data, lines):
             raise Difference(first_difference(data, samples, line))
         seen += samples
     if sorted(seen) != data.samples():
-        raise Difference(f"{len(seen)} samples came, {len(data.samples())} are there, or one came twice")
+        raise Difference(f"{len(seen)} samples delivered of {len(data.samples())}, or one twice")
 
 
 def compare(weir, path, options, workers=2, shuffled=False, skip=False, more=()):
-    """Runs Weir over path and compares all that it says; the number of lines, or Difference."""
+    """Runs Weir on path and compares its checksums. Returns the number of lines, or raises Difference."""
     more = (*more, "--batch-size", "3") if shuffled else (*more, "--batch-size", "1", "--no-shuffle")
     more = (*more, "--on-error", "skip") if skip else more
     lines = checksums(weir, path, options, workers, more)
@@ -111,11 +111,11 @@ def compare(weir, path, options, workers=2, shuffled=False, skip=False, more=())
     return len(lines)
 
 
-# ---- datasets as they come ----
+# ---- existing datasets ----
 
 
 def depth_options(path):
-    """All cameras by name when there is depth among them."""
+    """Options that name all cameras; none without a depth camera."""
     data = reference.Dataset(path)
     names = tuple(c.name for c in data.episodes[0].cameras)
     has_depth = any(c.depth for c in data.episodes[0].cameras)
@@ -147,7 +147,7 @@ def compare_dataset(weir, path, long):
 def data_folders():
     root = os.path.join(os.environ.get("WEIR_DATA", ""), "episodes")
     if "WEIR_DATA" not in os.environ or not os.path.isdir(root):
-        print("no data: $WEIR_DATA names no folder with episodes in it: skipped")
+        print("skipped: $WEIR_DATA does not name a folder with episodes")
         sys.exit(77)
     return [os.path.join(root, name) for name in sorted(os.listdir(root))]
 
@@ -160,7 +160,7 @@ def synth_folders(weir, work):
 
 
 def compare_folders(weir, paths, long):
-    """How many differ."""
+    """Returns the number of folders that differ."""
     failed = 0
     for path in paths:
         try:
@@ -179,8 +179,8 @@ def main():
     parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--only", default="", help="cases whose name holds this")
-    parser.add_argument("--stride", type=int, default=1, help="every N-th case only")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this")
+    parser.add_argument("--stride", type=int, default=1, help="run only every Nth case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("dirs", nargs="*")
     args = parser.parse_args()

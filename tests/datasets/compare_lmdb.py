@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""LMDB beside python-lmdb: what weir convert wrote is read by it key by key, and what it wrote, as docs/formats.md has
-it, by weir run. Usage: WEIR_PROGRAM=build/release/weir tests/datasets/compare_lmdb.py"""
+"""Compares Weir's LMDB support with python-lmdb: python-lmdb reads copies by `weir convert` key by key, and `weir run`
+reads what python-lmdb writes. Usage: WEIR_PROGRAM=build/release/weir tests/datasets/compare_lmdb.py"""
 import json
 import os
 import subprocess
@@ -53,7 +53,7 @@ def episodes(source):
 
 
 def image_of(row, codec):
-    """The bytes of an image as a source has it, without the padding of its row."""
+    """An image's bytes in the source, without the row's padding."""
     row = numpy.asarray(row).tobytes()
     return row[:row.rindex(b"\xff\xd9") + 2] if codec == "jpeg" else row
 
@@ -80,7 +80,7 @@ def read_copy(name, copy, source):
 
 
 def write_anew(copy, path, **options):
-    """All keys of a copy, in another order, in files of other kinds."""
+    """Rewrites all keys of a copy in another order, with other options of LMDB."""
     with lmdb.open(copy, readonly=True, lock=False) as source, source.begin() as txn:
         pairs = [(bytes(key), bytes(value)) for key, value in txn.cursor()]
     with lmdb.open(path, map_size=1 << 30, sync=False, **options) as env:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""TFRecord beside the package tfrecord of PyPI, both ways: tests/datasets/compare_tfrecord.py [WEIR]
+"""Compares Weir's TFRecord support with PyPI's tfrecord, in both directions: tests/datasets/compare_tfrecord.py [WEIR]
 
-What `weir run` gives of a dataset of RLDS equals, by its checksums, what it gives of HDF5 files made of what the package reads
-there; what `weir convert --to tfrecord` wrote has, read by the package, the JPEGs, states, actions and instructions of
-its source, with right checksums; and what the package wrote is read by weir. Real data is below $WEIR_DATA.
-tests/readers/setup.sh installs tfrecord, crc32c and h5py; WEIR_READERS_PYTHON names another Python. Without them it
-exits 77.
+- The package reads an RLDS dataset and writes it as HDF5: `weir run` has equal checksums for both.
+- The package reads a copy by `weir convert --to tfrecord`: JPEGs, states, actions, instructions and CRCs are right.
+- Weir reads what the package writes.
+
+Real data is below $WEIR_DATA. tests/readers/setup.sh installs tfrecord, crc32c and h5py; WEIR_READERS_PYTHON names
+another Python. Exit status 77: a module is missing.
 """
 import glob
 import json
@@ -55,7 +56,7 @@ def sums(data, name):
 
 
 def read(folder):
-    """Episodes as the package reads them, {feature: value}."""
+    """Episodes read by the package, as {feature: value}."""
     found = []
     for path in sorted(glob.glob(os.path.join(folder, "*.tfrecord*"))):
         found += [{key: value for key, value in episode.items()} for episode in tfrecord_loader(path, None)]
@@ -63,7 +64,7 @@ def read(folder):
 
 
 def frames(values):
-    """A list of one value is that value."""
+    """The package returns a list of one value as the value itself."""
     return [values] if isinstance(values, bytes) else [bytes(value) for value in values]
 
 
@@ -94,7 +95,7 @@ def write_hdf5(folder, episodes):
 
 
 def check_checksums(path):
-    """Of all records of a file, which the package does not look at."""
+    """Checks the CRCs of all records of a file, which the package ignores."""
     def masked(data):
         crc = crc32c.crc32c(data)
         return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -111,7 +112,7 @@ def check_checksums(path):
 
 
 def check_copy(work, name, source, wanted):
-    """weir convert's copy of a dataset of these episodes, read by the package."""
+    """Compares a copy by `weir convert`, read by the package, with the episodes wanted."""
     copy = os.path.join(work, name + "-copy")
     weir("convert", source, copy, "--to", "tfrecord")
     got = read(copy)
@@ -136,7 +137,7 @@ def check_copy(work, name, source, wanted):
 
 
 def of_synthetic(folder):
-    """The episodes of act-jpeg files, as the package would give them."""
+    """The episodes of act-jpeg files, in the form in which the package returns episodes."""
     episodes = []
     for path in sorted(glob.glob(os.path.join(folder, "*.hdf5"))):
         with h5py.File(path) as f:
@@ -152,7 +153,7 @@ def of_synthetic(folder):
 
 
 def write_by_package(folder, episodes):
-    """Without features.json, as anybody might."""
+    """Writes a dataset without features.json."""
     os.makedirs(folder)
     writer = TFRecordWriter(os.path.join(folder, "anybody.tfrecord"))
     for episode in episodes:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Replay buffers that zarr-python wrote, read by weir: tests/datasets/compare_zarr.py [WEIR [--all]]
+"""Compares Weir's Zarr support with zarr-python: tests/datasets/compare_zarr.py [WEIR [--all]]
 
-The same arrays are written as HDF5 by h5py and as Zarr v2 by zarr-python, in a folder and in a zip, with every
-compressor, some (--all: all) of them with every chunk size: `weir run --checksums` of both must be equal. And
-what `weir convert --to zarr` writes is read by zarr-python. tests/readers/setup.sh installs zarr 2, numcodecs, h5py and,
-for encoded images, imagecodecs; WEIR_READERS_PYTHON names another Python. Without them it says so and exits 77.
+Writes the same arrays as HDF5 with h5py and as Zarr v2 with zarr-python, in a folder and a zip, with every compressor,
+some (--all: all) with every chunk size: `weir run --checksums` must be equal for both. Also reads the output of
+`weir convert --to zarr` with zarr-python. tests/readers/setup.sh installs zarr 2, numcodecs, h5py and, for encoded
+images, imagecodecs; WEIR_READERS_PYTHON names another Python. Exit status 77: a module is missing.
 """
 import os
 import shutil
@@ -34,7 +34,7 @@ except ImportError:
     imagecodecs = None
 
 WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "release", "weir")
-LENGTHS = [23, 7, 31, 1, 40]  # no chunk size divides all of their sums
+LENGTHS = [23, 7, 31, 1, 40]  # no chunk size divides all their sums
 ENDS = np.cumsum(LENGTHS)
 H, W = 24, 32
 
@@ -53,7 +53,7 @@ def numbers():
 
 
 def checksums(path, *options):
-    """What a run says of its batches, or its error line."""
+    """A run's checksums, or its error line."""
     with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as sums:
         ran = subprocess.run([WEIR, "run", path, "--batch-size", "8", "--num-epochs", "1", "--num-workers", "2", "--checksums", sums.name,
                               "--train-split", "1", "--no-shuffle", *options], capture_output=True, text=True, check=False)
@@ -63,7 +63,7 @@ def checksums(path, *options):
 
 
 def write_hdf5(folder, arrays, cameras=("img",), jpegs=None):
-    """One file an episode, as ACT has them."""
+    """Writes one file per episode, in ACT's layout."""
     os.makedirs(folder)
     begin = 0
     for number, end in enumerate(ENDS):
@@ -83,7 +83,7 @@ def write_hdf5(folder, arrays, cameras=("img",), jpegs=None):
 
 
 def write_zarr(path, arrays, chunk=1, compressor=None, dtypes=None, separator=".", cut=None, **options):
-    """As diffusion_policy does. cut: the shape of chunks that do not hold whole frames."""
+    """Writes the arrays like diffusion_policy. cut: shape of chunks that contain parts of frames."""
     store = zarr.ZipStore(path, mode="w") if path.endswith(".zip") else zarr.DirectoryStore(path, dimension_separator=separator)
     root = zarr.group(store, overwrite=not path.endswith(".zip"))
     data, meta = root.create_group("data"), root.create_group("meta")
@@ -148,7 +148,7 @@ def compare_compressors(test, arrays, wanted):
 
 
 def compare_kinds(test, arrays, wanted):
-    """What else an array may be like."""
+    """Arrays with other separators, chunks, byte orders and types."""
     blosc = numcodecs.Blosc(cname="lz4")
     test.equal("names with slashes", checksums(write_zarr(test.path("slash.zarr"), arrays, 7, blosc, separator="/")), wanted)
     test.equal("chunks that cut frames", checksums(write_zarr(test.path("cut.zarr"), arrays, 7, blosc, cut=(10, 12, 3))), wanted)
@@ -172,13 +172,13 @@ def compare_kinds(test, arrays, wanted):
 
 
 def said(path, *options):
-    """What weir run prints besides batches."""
+    """stderr of weir run."""
     return subprocess.run([WEIR, "run", path, "--batch-size", "8", "--num-epochs", "1", "--num-workers", "1", *options],
                           capture_output=True, text=True, check=False).stderr
 
 
 def compare_orders(test, arrays, wanted):
-    """Images whose channels come first, gray ones, and those with alpha."""
+    """Channels-first, gray and RGBA images."""
     blosc, image = numcodecs.Blosc(cname="lz4"), arrays["img"]
     alpha = np.concatenate([image, np.full(image.shape[:3] + (1,), 77, np.uint8)], axis=3)
     gray = image[..., 1]
@@ -202,7 +202,7 @@ def compare_orders(test, arrays, wanted):
 
 
 def compare_depth(test, arrays):
-    """Depth of one channel, wherever that is; it is read when it is named."""
+    """One-channel depth, whatever the channel's axis. Depth is read only if named."""
     depth = arrays["img"][..., 0].astype(np.uint16) * 200
     sums = []
     for name, values in (("HW", depth), ("HW1", depth[..., None]), ("1HW", depth[:, None])):
@@ -214,7 +214,7 @@ def compare_depth(test, arrays):
 
 
 def compare_left_out(test, arrays, wanted):
-    """Cameras that cannot be read: one line, or an error when they are named; and the others as without them."""
+    """Unreadable cameras cause one line, or an error if named. The other cameras are unaffected."""
     image = arrays["img"]
     others = {"uint16 (steps, 24, 32, 3)": image.astype(np.uint16) * 257, "int8 (steps, 24, 32, 3)": (image // 2).astype(np.int8),
               "float32 (steps, 40, 40)": np.full((len(image), 40, 40), 0.5, np.float32),
@@ -237,7 +237,7 @@ def compare_left_out(test, arrays, wanted):
 
 def compare_encoded(test, arrays, wanted):
     if imagecodecs is None:
-        print("imagecodecs is not there: encoded chunks are not compared")
+        print("imagecodecs is not installed: encoded chunks are not compared")
         return
     doctor = subprocess.run([WEIR, "doctor"], capture_output=True, text=True, check=False).stdout.lower()
     for name, needs, options in (("Jpeg2k", "openjpeg", {"reversible": True, "level": 0}), ("Jpegxl", "libjxl", {"lossless": True})):
@@ -264,7 +264,7 @@ def convert(source, target, *options):
 
 
 def compare_written(test, arrays):
-    """What weir convert writes, read by zarr-python as diffusion_policy's ReplayBuffer.copy_from_path does."""
+    """Reads the output of weir convert with zarr-python, like diffusion_policy's ReplayBuffer.copy_from_path."""
     source = write_hdf5(test.path("source"), arrays)
     for chunk in (1, 7):
         target = test.path(f"written{chunk}.zarr")

@@ -1,6 +1,6 @@
 """Small datasets of every layout in every storage, for tests/datasets/compare_h5py.py --synthetic.
 
-A Case makes its dataset in an empty folder and says what Weir should make of it.
+A Case creates its dataset in an empty folder and contains the expected results.
 """
 import dataclasses
 import io
@@ -13,7 +13,7 @@ from PIL import Image
 import h5_storage
 from reference import Options
 
-STEPS = (11, 6)  # of the episodes
+STEPS = (11, 6)  # per episode
 HEIGHT, WIDTH = 10, 14  # of raw frames
 CAMERAS = ("front", "wrist")
 
@@ -21,15 +21,15 @@ CAMERAS = ("front", "wrist")
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
-    make: object  # (folder), returns what to give to Weir
-    layout: str  # as `weir info` names it
-    kind: str = "."  # of every camera's storage, a regular expression
-    library: bool = None  # None: as kind says
+    make: object  # (folder), returns the path for Weir
+    layout: str  # its name in `weir info`
+    kind: str = "."  # every camera's storage in `weir info`, a regular expression
+    library: bool = None  # whether only the HDF5 library can read it; None: the reported kind decides
     options: Options = Options()
-    skip: bool = False  # some frames cannot be read: with --on-error skip they are left out
-    error: str = None  # what the only line says when it is refused, a regular expression
+    skip: bool = False  # some frames are unreadable; run with --on-error skip
+    error: str = None  # the error line if Weir must refuse the dataset, a regular expression
     refused_by: tuple = ("info", "run")
-    script: object = None  # (weir, folder), returns how many lines it compared: in place of make and all checks
+    script: object = None  # (weir, folder), returns the number of compared lines; replaces make and all checks
 
 
 # ---- contents ----
@@ -40,7 +40,7 @@ def random_of(*seed):
 
 
 def raw_frames(steps, seed):
-    """Smooth enough to compress; below 128, so that n-bit has something to do."""
+    """Smooth, so that they compress, and below 128, so that n-bit packs them."""
     rng = random_of(*seed)
     ramp = np.arange(HEIGHT)[:, None, None] * 3 + np.arange(WIDTH)[:, None] * 2 + np.arange(3) * 7
     frames = ramp + rng.integers(0, 50, (steps, 1, 1, 1)) + rng.integers(0, 3, (steps, HEIGHT, WIDTH, 3))
@@ -53,7 +53,7 @@ def depth_frames(steps, seed, dtype="<u2"):
 
 
 def jpegs(steps, seed):
-    """Each frame in another of the ways that JPEGs come in."""
+    """JPEGs in different subsamplings and qualities, some progressive."""
     rng = random_of(*seed)
     ways = [dict(subsampling=s, quality=q, progressive=p) for s, q, p in
             ((2, 90, False), (0, 95, False), (1, 50, False), (2, 30, True), (2, 95, False))]
@@ -81,7 +81,7 @@ def numbers(steps, dim, seed, dtype="f4"):
     return (np.abs(walk) if np.dtype(dtype).kind == "u" else walk).astype(dtype)
 
 
-# ---- layouts: each writes its files, calling put(group, name, steps, seed) for every camera ----
+# ---- layouts: each writes its files and calls put(group, name, steps, seed) for every camera ----
 
 
 def put_state(root, key, steps, dim, seed, dtype="f4", **options):
@@ -93,10 +93,10 @@ class Style:
     """How a layout's files are written."""
     put: object  # (group, name, steps, seed)
     put_depth: object = None
-    file: dict = dataclasses.field(default_factory=dict)  # of h5py.File
-    state: dict = dataclasses.field(default_factory=dict)  # of put_state
-    first: object = None  # (file), before anything else is in it
-    last: object = None  # (root, episode), when all is in it
+    file: dict = dataclasses.field(default_factory=dict)  # options of h5py.File
+    state: dict = dataclasses.field(default_factory=dict)  # options of put_state
+    first: object = None  # (file), called while the file is empty
+    last: object = None  # (root, episode), called when the episode is complete
     cameras: tuple = CAMERAS
     stem: str = "episode_"
     steps: tuple = STEPS
@@ -176,7 +176,7 @@ def write_robomind(folder, style):
 
 
 def write_demos(folder, style, attributes=(), nested=False):
-    """robomimic; with LIBERO's attributes; with Isaac Lab's groups."""
+    """robomimic's layout, with LIBERO's attributes or Isaac Lab's groups."""
     path = os.path.join(folder, "demos.hdf5")
     with h5py.File(path, "w", **style.file) as f:
         if style.first:
@@ -221,12 +221,12 @@ CUSTOM = Options(qpos_keys=("robot/position", "robot/width"), action_keys=("robo
 
 
 def bind(write, style):
-    """make() of a case."""
+    """Returns a case's make()."""
     return lambda folder: write(folder, style)
 
 
 def put_array(content, write):
-    """put() that stores content(steps, seed) with write."""
+    """Returns a put() that stores content(steps, seed) with write."""
     return lambda group, name, steps, seed: write(group, name, content(steps, seed))
 
 
@@ -248,14 +248,14 @@ PADDED_LAYOUTS = (("act-plus-plus", write_act, Options()), ("robomimic", write_d
 
 
 def option_of(i, options):
-    """What is asked for changes from case to case."""
+    """Options for case i, which vary between cases."""
     asked = (dict(), dict(obs_history=3), dict(chunk_size=4, bgr=True), dict(planar_floats=True, obs_history=2))
     return dataclasses.replace(options, **asked[i % len(asked)])
 
 
 def crossed(layouts, storages, content, every):
-    """Storages, each in a layout and a file format by turns. every: each in every layout, and in the first in all
-    formats."""
+    """Cases for all storages, cycling through layouts and file formats. every: each storage in every layout, and in the
+    first layout with all file formats."""
     out = []
     for i, storage in enumerate(storages):
         for which, (layout, write, options) in enumerate(layouts):
@@ -273,7 +273,7 @@ DEPTH = ("front", "depth_front", "wrist", "depth_wrist")
 
 
 def raw_depth_cases():
-    """Words in every storage of arrays; big-endian ones in some."""
+    """16-bit depth in every storage of arrays, sometimes big-endian."""
     out = []
     for i, storage in enumerate(h5_storage.arrays() + h5_storage.numbers()):
         style = Style(put_array(raw_frames, storage.write), put_array(depth_frames, storage.write),
@@ -289,7 +289,7 @@ def raw_depth_cases():
 
 
 def png_depth_cases(every):
-    """PNGs in every storage of encoded frames."""
+    """Depth as PNG in every storage of encoded frames."""
     layouts = (("robomind", write_robomind), ("robotwin", write_robotwin), ("astrobench", write_astrobench))
     out = []
     for i, storage in enumerate(h5_storage.encoded()):

@@ -1,5 +1,5 @@
-"""Runs the cases of tests/datasets/h5_cases.py and tests/datasets/h5_special.py: weir info must say of each how it is stored, and every
-line of checksums must be the reference's."""
+"""Runs the cases of tests/datasets/h5_cases.py and tests/datasets/h5_special.py: weir info must report the storage, and
+every line of checksums must equal the reference's."""
 import concurrent.futures
 import json
 import multiprocessing
@@ -32,11 +32,11 @@ def check_refused(weir, path, case):
         said = run_weir(weir, [command, path, *case.options.look_arguments()], status=1)
         lines = [line for line in said.splitlines() if line.startswith(f"weir {command}: ")]
         if len(lines) != 1 or not re.search(case.error, lines[0]):
-            raise Difference(f"weir {command}: should be refused with one line like \"{case.error}\", says: {said}")
+            raise Difference(f"weir {command}: expected a refusal with one line like \"{case.error}\", got: {said}")
 
 
 def check(weir, case, number):
-    """Lines compared."""
+    """Returns the number of compared lines."""
     with tempfile.TemporaryDirectory() as folder:
         if case.script:
             return case.script(weir, folder)
@@ -53,7 +53,7 @@ def check(weir, case, number):
 
 
 def attempt(weir, case, number):
-    """(lines, what is wrong or None)"""
+    """(compared lines, error or None)"""
     try:
         return check(weir, case, number), None
     except Difference as e:
@@ -67,11 +67,11 @@ def attempt_number(weir, number):
 
 
 def run_all(weir, only, every, jobs, stride):
-    """How many cases failed, of every stride-th."""
+    """Runs every stride-th case and returns the number of failures."""
     found = [case for case in h5_cases.all_crossed(every) + h5_special.all_special() if only in case.name]
     cases.extend(found[::stride])
     lines = failed = 0
-    fork = multiprocessing.get_context("fork")  # the children have the cases, which hold functions
+    fork = multiprocessing.get_context("fork")  # children inherit the cases, which cannot be pickled
     with concurrent.futures.ProcessPoolExecutor(jobs, fork) as pool:
         for case, (n, wrong) in zip(cases, pool.map(attempt_number, [weir] * len(cases), range(len(cases)))):
             lines += n

@@ -1,5 +1,5 @@
-"""Cases of tests/datasets/compare_h5py.py that are no product of layouts and storages: names, links, lengths, large files, many
-chunks, keys of one's own, the index file, writers at work."""
+"""Cases of tests/datasets/compare_h5py.py beyond the product of layouts and storages: names, links, lengths, large
+files, many chunks, custom keys, the index file, active writers."""
 import functools
 import io
 import os
@@ -41,7 +41,7 @@ def encoded(pixels, form, **options):
 
 
 def with_holes(group, name, steps, seed):
-    """Frames that were never written, and one of no bytes."""
+    """Frames that were never written, and an empty one."""
     frames = jpegs(steps, seed)
     frames[1] = frames[4] = None
     frames[3] = b""
@@ -85,7 +85,7 @@ def vlen_cases():
 
 
 def with_lengths(lengths, depth=False):
-    """act-plus-plus with compress_len made of the JPEGs' lengths."""
+    """act-plus-plus, with compress_len computed from the JPEGs' lengths."""
 
     def last(f, episode):
         images = f["observations/images"]
@@ -132,7 +132,7 @@ def lengths_cases():
 
 
 def beyond_4_gib(f):
-    """Everything that follows lies beyond 2^32; no disk is used."""
+    """Moves everything that follows past 2^32, without using disk space."""
     plist = h5p.create(h5p.DATASET_CREATE)
     plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
     plist.set_fill_time(h5d.FILL_TIME_NEVER)
@@ -196,7 +196,7 @@ def in_folder(name, write, style):
 
 
 def write_renamed(write, style, name):
-    """The only file of a dataset, under another name, given by it."""
+    """A dataset of one file, renamed and passed by path."""
 
     def make(folder):
         write(folder, style)
@@ -221,7 +221,7 @@ def of_other_size(group, name, steps, seed):
 
 
 def many_members(f):
-    for i in range(60):  # past what a group's header holds
+    for i in range(60):  # more than a group's header can store
         f[f"observations/extra_{i}"] = i
         f.attrs[f"note {i}"] = "x" * 50
 
@@ -257,7 +257,7 @@ def cut_camera(group, name, steps, seed):
 
 
 def write_mixed(folder):
-    """Raw and encoded episodes of one robot, side by side."""
+    """Raw and encoded episodes of one robot in one folder."""
     write_act(folder, Style(RAW, stem="a_"))
     write_act(folder, Style(lambda g, name, steps, seed: h5_storage.simple()(g, name, h5_storage.padded(
         [encoded(f, "JPEG") for f in raw_frames(steps, seed)])), stem="b_"))
@@ -267,7 +267,7 @@ def write_mixed(folder):
 
 
 def narrow(root, episode):
-    """Actions as wide as agilex' state, so that the folder's episodes agree."""
+    """Actions as wide as agilex's state, so that the folder's episodes agree."""
     del root["action"]
     root["action"] = np.random.default_rng(episode).normal(size=root["observations/qpos"].shape)
 
@@ -306,11 +306,11 @@ def mixed_cases():
     ]
 
 
-# ---- filters that nobody has ----
+# ---- unknown filters ----
 
 
 def write_unknown_filter(folder):
-    """deflate's name and number, exchanged for zstd's."""
+    """Replaces deflate's name and number with zstd's."""
     write_act(folder, Style(GZIP, steps=(5,)))
     path = os.path.join(folder, "episode_0.hdf5")
     with open(path, "rb") as f:
@@ -324,7 +324,7 @@ def write_unknown_filter(folder):
 
 
 def optional_filter(number):
-    """In the pipeline, but left out of every chunk."""
+    """A filter in the pipeline that every chunk skips."""
 
     def setup(plist, shape):
         plist.set_chunk(h5_storage.rows(1)(shape))
@@ -342,7 +342,7 @@ def filter_cases():
     return out
 
 
-# ---- types that hold no images ----
+# ---- types that cannot be images ----
 
 
 def text(group, name, steps, seed):
@@ -354,7 +354,7 @@ def float_depth(group, name, steps, seed):
 
 
 def odd_bits(group, name, steps, seed):
-    """Numbers of six bits in the middle of a byte."""
+    """6-bit numbers in the middle of a byte."""
     tid = h5t.STD_U8LE.copy()
     tid.set_precision(6)
     tid.set_offset(1)
@@ -362,7 +362,7 @@ def odd_bits(group, name, steps, seed):
 
 
 def write_short_compact(folder):
-    """Compact state whose header says one byte less than its shape."""
+    """A compact state whose header stores one byte less than its shape needs."""
 
     def compact_state(f, episode):
         values = f["action"][()]
@@ -398,11 +398,11 @@ def type_cases():
     ]
 
 
-# ---- what needs more than one run ----
+# ---- cases with several runs ----
 
 
 def with_index(weir, folder):
-    """The index is written, read, and read in part after one file changed."""
+    """The index is written, then read, then partly reused after one file changes."""
     data, index = os.path.join(folder, "data"), os.path.join(folder, "index")
     os.mkdir(data)
     write_act(data, Style(GZIP))
@@ -412,7 +412,7 @@ def with_index(weir, folder):
     lines += compare(weir, data, Options(obs_history=3), more=("--index", index))
     with open(index, "rb") as f:
         if f.read() != written:
-            raise Difference("the index was written anew, though nothing had changed")
+            raise Difference("the index was rewritten, although nothing had changed")
     other = os.path.join(folder, "other")
     os.mkdir(other)
     write_act(other, Style(put_array(lambda steps, seed: raw_frames(steps, ("other", *seed)), h5_storage.simple())))
@@ -420,7 +420,7 @@ def with_index(weir, folder):
     lines += compare(weir, data, Options(), more=("--index", index))
     with open(index, "rb") as f:
         if f.read() == written:
-            raise Difference("the index was not written anew, though a file had changed")
+            raise Difference("the index was not rewritten, although a file had changed")
     return lines + compare(weir, data, Options(), more=("--index", index))
 
 
@@ -451,10 +451,10 @@ def with_writer(mode):
                 for command in ("info", "run"):
                     said = run_weir(weir, [command, folder], status=1)
                     if len(said.splitlines()) != 1 or "being written" not in said:
-                        raise Difference(f"weir {command} of a file that is being written says: {said}")
+                        raise Difference(f"weir {command} on a file that is being written printed: {said}")
             finally:
                 writer.stdin.close()
-        return compare(weir, folder, Options())  # it is complete now
+        return compare(weir, folder, Options())  # the file is complete now
 
     return run
 

@@ -1,7 +1,7 @@
-"""Ways in which HDF5 stores an array, or encoded frames, for the cases of tests/datasets/h5_cases.py.
+"""HDF5 storages of arrays and encoded frames, for the cases of tests/datasets/h5_cases.py.
 
-A Storage writes values to group[name]. kind is what `weir info` must say of it; library, whether only the HDF5 library
-can read it.
+A Storage writes values to group[name]. kind is the text that `weir info` must print; library, whether only the HDF5
+library can read it.
 """
 import dataclasses
 import os
@@ -17,7 +17,7 @@ class Storage:
     name: str
     write: object  # (group, name, values)
     kind: str  # regular expression
-    library: bool = False  # None: of some frames
+    library: bool = False  # None: only some frames need the library
 
 
 def through_library(why):
@@ -25,14 +25,15 @@ def through_library(why):
 
 
 def element_type(values):
-    """The file's type for values: strings and opaque bytes come as a pair (type, array)."""
+    """(file type, array). Strings and opaque bytes are passed as such a pair."""
     if isinstance(values, tuple):
         return values
     return h5t.py_create(values.dtype), values
 
 
 def create(group, name, values, chunks=None, maxshape=None, setup=None, write=True, **filters):
-    """create_dataset, chunks and maxshape being functions of the shape; setup(plist, shape) does what h5py cannot."""
+    """create_dataset with chunks and maxshape as functions of the shape. setup(plist, shape) sets properties that h5py
+    cannot."""
     tid, array = element_type(values)
     shape = array.shape
     if setup:
@@ -55,7 +56,7 @@ def rows(n):
 
 
 def cut(*parts):
-    """Chunks of parts[i]-ths of each dimension, the last ones over the edge."""
+    """Divides dimension i into parts[i] chunks; the last may extend past the edge."""
     return lambda shape: tuple(max(1, -(-n // part)) for n, part in zip(shape, parts))
 
 
@@ -64,11 +65,11 @@ def whole(shape):
 
 
 def tiny(shape):
-    """Many chunks, for a fixed array with pages."""
+    """Many chunks, so that the fixed array has pages."""
     return (1,) * (len(shape) - 1) + (-(-shape[-1] // 3),)
 
 
-# ---- the odd ones ----
+# ---- unusual storages ----
 
 
 def simple(**options):
@@ -80,7 +81,7 @@ def compact(group, name, values):
 
 
 def implicit(group, name, values):
-    """Chunks side by side, all of them there from the start: no index."""
+    """Contiguous chunks, all allocated at creation: no index."""
 
     def setup(plist, shape):
         plist.set_chunk(cut(3, 2, 2, 1)(shape))
@@ -90,7 +91,7 @@ def implicit(group, name, values):
 
 
 def nbit(group, name, values):
-    """As few bits as the values need, so that there is something to unpack."""
+    """Only as many bits as the values need, so that n-bit packs them."""
 
     def setup(plist, shape):
         plist.set_chunk(rows(2)(shape))
@@ -103,7 +104,7 @@ def nbit(group, name, values):
 
 
 def some_rows(**options):
-    """Chunks that were never written: what lies there is the fill value."""
+    """Some chunks are never written and read as the fill value."""
 
     def write(group, name, values):
         tid, array = element_type(values)
@@ -121,7 +122,7 @@ def never(**options):
 
 
 def grown(chunks, maxshape, **filters):
-    """Written row by row into a dataset that grows, as recorders do."""
+    """Appends row by row to a growing dataset, like recorders."""
 
     def write(group, name, values):
         tid, array = element_type(values)
@@ -137,7 +138,7 @@ def grown(chunks, maxshape, **filters):
 
 
 def skipped_filters(group, name, values):
-    """Chunks written past their filters, as HDF5 does itself when deflate gains nothing."""
+    """Chunks that skip their filters, as HDF5 writes them when deflate gains nothing."""
     tid, array = element_type(values)
     dataset = create(group, name, values, chunks=rows(1), compression="gzip")
     for t in range(0, len(array), 2):
@@ -145,7 +146,7 @@ def skipped_filters(group, name, values):
 
 
 def beside(group, name, suffix):
-    """A file beside the group's own, not taken for an episode."""
+    """A path next to the group's file that is not an episode's name."""
     stem = os.path.splitext(group.file.filename)[0] + group.name.replace("/", "_") + "_" + name.replace("/", "_")
     return stem + suffix
 
@@ -203,7 +204,7 @@ def filtered(*names):
 
 
 def arrays():
-    """Of arrays of any rank."""
+    """Storages of arrays of any rank."""
     out = [
         Storage("contiguous", simple(), "^(contiguous|padded rows|fixed strings)$"),
         Storage("one frame a chunk", simple(chunks=rows(1)), FRAMES),
@@ -244,7 +245,7 @@ def arrays():
 
 
 def numbers():
-    """Of numbers only: filters that know their type, fill values without frames, virtual datasets."""
+    """Storages of numbers only: type-dependent filters, fill values, virtual datasets."""
     out = [
         Storage("virtual", virtual, through_library("virtual dataset"), library=True),
         Storage("scale-offset", simple(chunks=rows(2), scaleoffset=0), through_library("scale-offset"), library=True),
@@ -276,7 +277,7 @@ def padded(frames):
 
 
 def strings(strpad, pad, frames):
-    """(type, array) of fixed strings; a zero that ends them is part of the type."""
+    """(type, array) of fixed-length strings; the type's size includes a terminating zero."""
     longest = max(map(len, frames)) + 3
     tid = h5t.C_S1.copy()
     tid.set_size(longest)
@@ -305,7 +306,7 @@ VLEN = r"^variable length \(global heap\)$"
 
 
 def encoded():
-    """Of encoded frames; values are a list of bytes. A chunk of strings always holds whole frames."""
+    """Storages of encoded frames (a list of bytes). A chunk of strings always contains whole frames."""
     as_array = {
         "strings padded with zeros": lambda frames: strings(h5t.STR_NULLPAD, b"\0", frames),
         "strings ended by a zero": lambda frames: strings(h5t.STR_NULLTERM, b"\0", frames),
@@ -324,7 +325,7 @@ def encoded():
     for form, convert in as_array.items():
         for storage in arrays():
             if "some" in storage.name or storage.name[:5] == "gzip " and storage.name != "gzip 6":
-                continue  # frames that are not there are no JPEGs; one level is as good as another
+                continue  # missing frames are not JPEGs; one gzip level is enough
             out.append(dataclasses.replace(
                 storage, name=f"{form}, {storage.name}", kind=FRAMES if storage.kind == CUT else storage.kind,
                 write=lambda group, name, frames, s=storage, c=convert: s.write(group, name, c(frames))))
@@ -332,7 +333,7 @@ def encoded():
 
 
 def padded_rows():
-    """Rows of uint8 (steps, bytes), each a JPEG and then zeros."""
+    """Storages of uint8 rows (steps, bytes), each a JPEG followed by zeros."""
     return [dataclasses.replace(s, name=f"padded rows, {s.name}",
                                 write=lambda group, name, frames, s=s: s.write(group, name, padded(frames)))
             for s in arrays() + numbers() if "some" not in s.name and "never" not in s.name]

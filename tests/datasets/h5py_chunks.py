@@ -1,6 +1,6 @@
-"""The chunks that h5py chooses: h5py_chunks.py FILE. Exit status 77: no h5py.
+"""Writes the chunk shapes that h5py chooses: h5py_chunks.py FILE. Exit status 77: no h5py.
 
-A line of FILE: bytes of an element, rank, the dataset's sizes, the chunk's sizes.
+A line of FILE contains the element's bytes, the rank, the dataset's shape and the chunk's shape.
 """
 import sys
 
@@ -18,7 +18,7 @@ shapes += [(t, h, w, 3) for t in (1, 2, 10, 104, 150, 300, 400, 3000) for h, w i
            ((16, 16), (17, 33), (64, 64), (84, 84), (128, 128), (256, 256), (480, 640), (720, 1280), (8192, 8192))]
 shapes += [tuple(int(x) for x in np.exp(rng.uniform(0, 8, rng.integers(1, 5)))) for _ in range(3000)]
 
-# In memory, and never written: chunks that hold nothing take no room.
+# The file is in memory, and unwritten chunks take no space.
 with h5py.File("chunks", "w", driver="core", backing_store=False) as f, open(sys.argv[1], "w") as out:
     for n, shape in enumerate(shapes):
         for dtype in ("u1", "u2", "f4", "f8"):

@@ -1,6 +1,6 @@
 """Writes an HDF5 file with chunks of h5py's lzf filter: h5py_lzf.py FILE. Exit status 77: no h5py.
 
-For each dataset /lzf/NAME the same values are in /truth/NAME, contiguous.
+/truth/NAME contains the values of /lzf/NAME, contiguous.
 """
 import sys
 
@@ -15,15 +15,15 @@ rng = np.random.default_rng(1)
 
 def values(kind, dtype, shape):
     n = int(np.prod(shape))
-    if kind == "runs":  # much longer than the longest repetition
+    if kind == "runs":  # much longer than the longest match
         flat = np.repeat(np.arange(n // 700 + 1), 700)[:n]
-    elif kind == "periods":  # repetitions that overlap what they repeat, with every short distance
+    elif kind == "periods":  # matches that overlap their source, at every short distance
         flat = np.concatenate([np.arange(400) % period for period in range(1, n // 400 + 2)])[:n]
     elif kind == "walk":
         flat = np.cumsum(rng.integers(-1, 2, n))
-    elif kind == "far":  # repetitions from as far as the format can say
+    elif kind == "far":  # matches at almost the format's max distance
         flat = np.tile(rng.integers(0, 256, 8192 - 100), n // 8000 + 1)[:n]
-    else:  # "noise", that is stored as it is
+    else:  # "noise", stored uncompressed
         return rng.integers(0, 256, n * np.dtype(dtype).itemsize, dtype="u1").view(dtype).reshape(shape)
     return flat.astype(dtype).reshape(shape)
 

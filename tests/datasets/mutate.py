@@ -1,13 +1,13 @@
-"""Damages small datasets at random and watches what weir makes of them: mutate.py [--weir PROGRAM] [--count N] ...
+"""Runs weir on randomly damaged small datasets: mutate.py [--weir PROGRAM] [--count N] ...
 
-Each mutant goes through `weir info`, `weir run --on-error skip` and `weir verify`, which must find fault when, and only
-when, frames of the others are missing. Allowed are exit status 0, and 1 with one line that
-says why; never a signal, a report of a sanitizer, a hang, or a frame that is silently wrong: a frame that is delivered
-must be what it was before, or what the HDF5 library itself (h5py, in a process of its own) now reads there. A sanitizer
-may complain of the library's own code in the HDF5 helper process, for weir is to survive that. Prints a line per format and keeps the
-files that failed; exit status 1 when one did, 77 without h5py.
+Runs `weir info`, `weir run --on-error skip` and `weir verify` on each mutant. verify must report an error if and only
+if the run skips frames. Allowed results are exit status 0, and 1 with a one-line error. Signals, sanitizer reports,
+hangs and silently wrong frames are failures: a delivered frame must equal the original, or what the HDF5 library (h5py,
+in a separate process) now reads. Sanitizer reports about the library's code in the HDF5 helper process are ignored,
+because weir must survive its crashes. Prints one line per format and keeps the files that failed. Exit status 1: a
+mutant failed; 77: no h5py.
 
-One mutant again: --layouts FORMAT --first I --count 1 with the same --seed.
+To rerun one mutant: --layouts FORMAT --first I --count 1 with the same --seed.
 """
 import argparse
 import collections
@@ -38,18 +38,18 @@ except ImportError as e:
 
 FORMATS = ("act", "act-jpeg", "act-jpeg-nolen", "agilex", "astrobench", "robotwin", "robomind", "robomimic",
            "robomimic-gzip", "libero", "isaaclab")
-CPU_MAX_S = 200  # the library is given 60 s of processor time by Weir
+CPU_MAX_S = 200  # Weir gives the library 60 s of CPU time
 OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
-TIMEOUT_S = 3000  # of what sleeps for ever
-FILE_MAX_BYTES = 1 << 30  # what a run may write: a loop that fills the disk is a hang
+TIMEOUT_S = 3000  # for a process that sleeps forever
+FILE_MAX_BYTES = 1 << 30  # max output of a run: an endless loop must not fill the disk
 LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its limit|did not reply|overwrote its memory)")
-LEAKS = "leak:libhdf5\n"  # the library forgets memory when it refuses a file
+LEAKS = "leak:libhdf5\n"  # the library leaks memory when it refuses a file
 
-# ---- what a dataset holds, by h5py ----
+# ---- a dataset's contents, read with h5py ----
 
 
 def images_of(path):
-    """[(episode group, [camera keys])] of a file of weir synth: all colour images, in the order of their names."""
+    """[(episode group, [camera keys])] of a file of weir synth: all colour images, in order of name."""
     with h5py.File(path, "r") as f:
         demos = sorted(f["data"], key=lambda name: int(name[5:])) if "data" in f else None
         groups = [f"data/{name}" for name in demos] if demos else ["/"]
@@ -93,7 +93,7 @@ def library_reads(path, cameras):
 def read_step(items, t):
     try:
         rows = [xxhash.xxh3_64_hexdigest(row_bytes(item, t)) for item in items]
-    except Exception:  # whatever h5py raises for what HDF5 refuses
+    except Exception:  # h5py raises many types when HDF5 refuses a frame
         return None, None
     try:
         return rows, xxhash.xxh3_64_hexdigest(np.stack([pixels(item, t) for item in items]).tobytes())
@@ -102,7 +102,7 @@ def read_step(items, t):
 
 
 def library_says(path, cameras):
-    """library_reads in a process of its own, for HDF5 may crash or hang; None when it does, or refuses the file."""
+    """library_reads in a separate process, because HDF5 may crash or hang; None if it does, or refuses the file."""
     try:
         done = subprocess.run([sys.executable, __file__, "--oracle", path], input=json.dumps(cameras), text=True,
                               capture_output=True, timeout=TIMEOUT_S,
@@ -113,7 +113,7 @@ def library_says(path, cameras):
 
 
 def structure(path, cameras):
-    """The ranges of a file that are not pixels: what describes the rest."""
+    """The ranges of a file that are not pixels."""
     with open(path, "rb") as f:
         data = f.read()
     is_pixel = np.zeros(len(data), bool)
@@ -152,7 +152,7 @@ class Mutator:
         self.aimed = rng.random() < 0.5  # at the structure
 
     def place(self, n=1):
-        """Where n bytes are."""
+        """Random offset of n bytes."""
         size = len(self.data)
         if self.aimed:
             a, b = self.rng.choice(self.ranges)
@@ -201,7 +201,7 @@ class Mutator:
         self.put(self.place(n), self.data[at:at + n])
 
     def address(self):
-        """Leads to somewhere else in the file."""
+        """Overwrites 8 bytes with another offset in the file."""
         at = self.place(8)
         self.put(at, struct.pack("<Q", self.place(8)))
 
@@ -221,14 +221,14 @@ class Mutator:
 
 
 def in_library(report):
-    """True when what did it, past the sanitizer's own frames, is libhdf5's code."""
+    """Whether the first frame that is not the sanitizer's is in libhdf5."""
     frames = [line for line in report.split("allocated by")[0].splitlines() if line.lstrip().startswith("#")]
     frames = [line for line in frames if "libsanitizer" not in line and "sysdeps" not in line]
     return bool(frames) and "libhdf5" in frames[0]
 
 
 def reports_below(folder):
-    """What sanitizers wrote, of all processes; those that ask the library have no stderr."""
+    """Sanitizer reports of all processes; HDF5 helper processes have no stderr."""
     out = []
     for name in glob.glob(os.path.join(folder, "report*")):
         with open(name, encoding="utf-8", errors="replace") as f:
@@ -243,8 +243,8 @@ def limit_weir():
 
 
 def weir_says(weir, arguments, folder, out=None):
-    """(kind of end, stderr): kind is "fine", "refused" or what was wrong. folder is for what sanitizers have to say, out
-    a file for stdout."""
+    """(outcome, stderr): outcome is "fine", "refused" or the fault. Sanitizers write reports to folder; out is a file
+    for stdout."""
     log = f"log_path={os.path.join(folder, 'report')}"
     env = {**os.environ, "LSAN_OPTIONS": f"suppressions={leaks.name}:print_suppressions=0",
            "ASAN_OPTIONS": f"halt_on_error=1:detect_leaks=1:exitcode=99:allocator_may_return_null=1:{log}",
@@ -280,7 +280,7 @@ def run_arguments(form, path, sums):
 
 
 def delivered(sums):
-    """{(episode, step): hash of the images, or all words of them when cameras have tensors of their own}."""
+    """{(episode, step): hash of the images, or all their hashes if each camera has a separate tensor}"""
     out = {}
     with open(sums, encoding="utf-8", errors="replace") as f:
         for line in f:
@@ -293,7 +293,7 @@ def delivered(sums):
 
 
 class Format:
-    """A small dataset of one format, as it is undamaged."""
+    """A small undamaged dataset of one format."""
 
     def __init__(self, weir, name, folder):
         self.weir, self.name = weir, name
@@ -306,7 +306,7 @@ class Format:
         with open(self.path, "rb") as f:
             self.data = f.read()
         facts = json.loads(subprocess.run([weir, "info", self.path, "--json"], check=True, capture_output=True).stdout)
-        self.names = ",".join(camera["name"] for camera in facts["cameras"])  # all of them, whatever becomes of one
+        self.names = ",".join(camera["name"] for camera in facts["cameras"])  # so that damage to a camera does not deselect it
         self.cameras = images_of(self.path)
         self.ranges = structure(self.path, self.cameras)
         self.rows = library_reads(self.path, self.cameras)
@@ -315,16 +315,16 @@ class Format:
         self.before = delivered(sums)
         truth = {(e, t): step[1] for e, steps in enumerate(self.rows) for t, step in enumerate(steps)}
         if kind != "fine" or self.before != truth:
-            raise AssertionError(f"{name}: undamaged, weir says \"{kind}\" and other frames than h5py: {err}")
+            raise AssertionError(f"{name}: undamaged, weir says \"{kind}\" and its frames differ from h5py's: {err}")
 
     def mutant(self, seed, i):
         return Mutator(random.Random(f"{seed} {self.name} {i}"), self.data, self.ranges).run()
 
 
 def judge_frames(form, path, got):
-    """What is wrong with the frames delivered, or None; and how many were the file's own new ones."""
+    """(fault in the delivered frames or None, number of frames that the damage changed)"""
     changed = {at: value for at, value in got.items() if form.before.get(at) != value}
-    # Episodes that are left out make those behind them move up.
+    # After a skipped episode, later ones move up.
     moved = {at for at, value in changed.items()
              if value in [form.before.get((e, at[1])) for e in range(len(form.rows))]}
     changed = {at: value for at, value in changed.items() if at not in moved}
@@ -337,7 +337,7 @@ def judge_frames(form, path, got):
         steps = [(now[c][t], form.rows[c][t]) for c in candidates if c < len(now) and t < len(now[c])
                  and t < len(form.rows[c])]
         if any(new[1] == value or new[0] is None for new, _ in steps):
-            continue  # the library reads the same, or nothing
+            continue  # the library reads the same frame, or none
         if all(new[0] == old[0] for new, old in steps) and steps:
             return f"episode {e} step {t}: a frame that is as before for h5py comes out as another", len(changed)
         if all(new[1] for new, _ in steps) and steps:
@@ -346,7 +346,7 @@ def judge_frames(form, path, got):
 
 
 def try_mutant(form, seed, i, keep):
-    """(counts, what was wrong or None)"""
+    """(counts, fault or None)"""
     with tempfile.TemporaryDirectory() as folder:
         path, sums = os.path.join(folder, "episode_0.hdf5"), os.path.join(folder, "sums")
         with open(path, "wb") as f:
@@ -369,21 +369,21 @@ def try_mutant(form, seed, i, keep):
 
 
 def judge_verify(form, path, folder, got):
-    """What is wrong with what weir verify says of a file whose frames a run delivered (None: it was refused)."""
+    """The fault in the result of weir verify, or None. got: frames delivered by a run; None if it refused the file."""
     out = os.path.join(folder, "verify.json")
     kind, text = weir_says(form.weir, ["verify", path, "--json", "--cameras", form.names], folder, out)
     if kind != "fine" and not kind.startswith("refused"):
         return f"weir verify: {kind}: {text}"
     with open(out, encoding="utf-8", errors="replace") as f:
         told = json.load(f)
-    sound = got is not None and len(got) * len(form.names.split(",")) == told["frames"]  # episodes apart
+    sound = got is not None and len(got) * len(form.names.split(",")) == told["frames"]  # except whole unreadable episodes
     if sound != (kind == "fine" or (told["unreadable"] == told["found"]["episode"] and got is not None)):
         return f"weir verify: {kind}, of {told['frames']} frames; a run delivers {len(got or ())} steps: {told['findings']}"
     return None
 
 
 def kept(form, i, path, keep, text):
-    """Copies the file that failed; the text with its place."""
+    """Copies the failed file to keep. Returns the text with its path."""
     os.makedirs(keep, exist_ok=True)
     to = os.path.join(keep, f"{form.name}-{i}.hdf5")
     shutil.copy(path, to)

@@ -1,11 +1,11 @@
-"""What Weir should deliver, computed with h5py, numpy and Pillow alone.
+"""The batches that Weir should deliver, computed with h5py, numpy and Pillow alone.
 
     data = reference.Dataset("episodes/", reference.Options(obs_history=3))
     data.tensors([(0, 5), (3, 0)])   # [("images", array), ("qpos", array), ...] of a batch of two samples
     data.line(...)                   # the line that `weir run --checksums` writes for it
 
-Written from what the layouts' own recorders write (docs/formats.md), not from Weir's readers. State and actions are
-float32, normalised with mean and std of all episodes (--train-split 1); images are uint8 (or uint16 for depth).
+Based on the output of each layout's recorder (docs/formats.md), not on Weir's readers. State and actions are float32,
+normalised with mean and std of all episodes (--train-split 1); images are uint8 (uint16 for depth).
 """
 import dataclasses
 import io
@@ -17,7 +17,7 @@ import numpy as np
 import xxhash
 from PIL import Image
 
-JPEG_BYTES_MIN = 100  # demos: narrower rows of uint8 are numbers
+JPEG_BYTES_MIN = 100  # in demos narrower uint8 rows are numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Options:
     planar_floats: bool = False  # --dtype f32 --image-layout nchw
 
     def arguments(self):
-        """The same, for `weir run`."""
+        """The same options for `weir run`."""
         out = []
         for name in ("cameras", "qpos_keys", "action_keys", "image_keys"):
             if getattr(self, name):
@@ -45,20 +45,20 @@ class Options:
         return out
 
     def look_arguments(self):
-        """Those of them that `weir info` has too."""
+        """The options that `weir info` accepts."""
         kept = dataclasses.replace(self, obs_history=1, chunk_size=20, bgr=False, planar_floats=False)
         return [a for a in kept.arguments() if a not in ("--obs-history", "1", "--chunk-size", "20")]
 
 
 class Unreadable(Exception):
-    """A frame that nobody can read: Weir, too, must refuse it."""
+    """An unreadable frame, which Weir must refuse too."""
 
 
 # ---- names and files ----
 
 
 def by_number(name):
-    """episode_10 follows episode_9; otherwise the order of the bytes."""
+    """Sort key: episode_10 follows episode_9; otherwise byte order."""
     parts = re.split(rb"(\d+)", os.fsencode(name))
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
@@ -93,7 +93,7 @@ class Camera:
 
 @dataclasses.dataclass
 class Parts:
-    """What a layout says of an episode: keys, and whether the actions are the next state."""
+    """A layout's keys in an episode. next_row: the actions are the next step's state."""
     qpos: list
     actions: list
     cameras: list
@@ -113,7 +113,7 @@ def act(root):
 
 
 def act_plus_plus(root):
-    """compress_len has its rows in whatever order the recorder had; a frame ends where its JPEG ends."""
+    """Ignores compress_len, whose row order depends on the recorder: a frame ends where its JPEG ends."""
     return act(root)
 
 
@@ -185,7 +185,7 @@ def is_raw_depth(item):
 
 
 def recognise(f):
-    """A function from an episode's group to its Parts, and the groups ("" when the file is the episode)."""
+    """(function from an episode's group to its Parts, groups). A group "" is the whole file."""
     if "data" in f and any(re.fullmatch(r"demo_\d+", name) for name in f["data"]):
         return demo, demo_groups(f)
     if "observation" in f and "joint_action" in f:
@@ -234,7 +234,7 @@ def next_rows(values):
 
 
 def stored_bytes(item, t):
-    """One row of strings or opaque bytes as it lies in the file: h5py would end it at a zero or cut blanks off."""
+    """One row of strings or opaque bytes as stored: h5py would cut it at a zero or strip blanks."""
     row = np.empty(1, f"V{item.id.get_type().get_size()}")
     space = item.id.get_space()
     space.select_hyperslab((t,), (1,))
@@ -259,7 +259,7 @@ def frame(item, camera, t):
 
 
 def moments(rows):
-    """Mean and std, unbiased and at least 0.01, summed in double one row after another."""
+    """Mean, and unbiased std of at least 0.01, summed in double, row by row."""
     rows = rows.astype(np.float64)
     mean = np.cumsum(rows, axis=0)[-1] / len(rows)
     if len(rows) == 1:
@@ -297,7 +297,7 @@ class Episode:
         self.actions = np.concatenate([x[:self.steps] for x in actions], axis=1)
 
     def camera(self, name):
-        """By its name; rgb_NAME answers to NAME."""
+        """The camera called name or rgb_name."""
         for shown in (name, f"rgb_{name}"):
             for camera in self.cameras:
                 if camera.name == shown:
@@ -324,7 +324,7 @@ class Dataset:
                       for what in ("qpos", "actions")}
 
     def item(self, episode, key):
-        """A dataset of an episode's; h5py takes long to look one up."""
+        """A dataset of an episode, cached because h5py's lookup is slow."""
         where = (episode.path, episode.group, key)
         if where not in self.items:
             if episode.path not in self.files:
@@ -339,7 +339,7 @@ class Dataset:
         self.files, self.items = {}, {}
 
     def image(self, episode, name, t):
-        """A frame as the options want it; the last few are kept, for histories."""
+        """A frame in the form that the options require. The last few are cached for histories."""
         key = (episode, name, t)
         if key not in self.frames:
             e = self.episodes[episode]
@@ -355,7 +355,7 @@ class Dataset:
         return self.frames[key]
 
     def window(self, t):
-        """Steps of a sample's observations, the first one repeated at the start."""
+        """Steps of a sample's observations, with the first repeated at the start."""
         return [max(0, t - back) for back in reversed(range(self.options.obs_history))]
 
     def camera_tensors(self, samples):
@@ -379,7 +379,7 @@ class Dataset:
         return rows if self.options.obs_history > 1 else rows[0]
 
     def chunk(self, episode, t):
-        """Actions from t on, zeros behind the end before normalisation, and which are such."""
+        """(normalised actions from t on, with zeros past the end before normalisation; is_pad)"""
         mean, std = self.norms["actions"]
         rows = self.episodes[episode].actions[t:t + self.options.chunk_size]
         padded = np.zeros((self.options.chunk_size, rows.shape[1]), np.float32)

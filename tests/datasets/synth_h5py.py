@@ -1,7 +1,6 @@
-"""Opens what weir synth writes with h5py, by the keys and calls of each layout's own loader, and with weir info:
-synth_h5py.py.
+"""Reads the output of weir synth with h5py, using the keys and calls of each layout's own loader, and with weir info.
 
-The program is $WEIR_PROGRAM. Exit status 77: no h5py.
+$WEIR_PROGRAM is the program. Exit status 77: no h5py.
 """
 import json
 import os
@@ -20,7 +19,7 @@ EPISODES, STEPS, WIDTH, HEIGHT = 3, 6, 96, 80
 
 
 def decode(frame):
-    """Stands in for cv2.imdecode(np.frombuffer(frame, np.uint8)): a JPEG of the right size, perhaps zeros behind it."""
+    """Replaces cv2.imdecode(np.frombuffer(frame, np.uint8)): checks for a JPEG of the right size, optionally padded."""
     data = np.frombuffer(frame, np.uint8).tobytes()
     assert data[:2] == b"\xff\xd8" and data.rstrip(b"\0")[-2:] == b"\xff\xd9", data[:4]
     at = 2
@@ -112,7 +111,7 @@ def check_robotwin(out):
             for name in root["/observation/"].keys():
                 frames = root[f"/observation/{name}/rgb"][()]
                 assert frames.dtype.kind == "S" and frames.shape == (STEPS,), frames.dtype
-                for frame in frames:  # numpy takes the padding off
+                for frame in frames:  # numpy strips the padding
                     assert b"\0" in frame
                     decode(frame)
 
@@ -131,7 +130,7 @@ def check_robomind(out):
 
 
 def demos(f):
-    """The demos in the order in which robomimic's SequenceDataset takes them."""
+    """The demos in the order of robomimic's SequenceDataset."""
     names = sorted(f["data"].keys(), key=lambda name: int(name[5:]))
     assert len(names) == EPISODES
     assert f["data"].attrs["total"] == sum(f["data"][name].attrs["num_samples"] for name in names)
@@ -176,7 +175,7 @@ def check_libero(out):
 
 
 def check_isaaclab(out):
-    """HDF5DatasetFileHandler.load_episode: groups to any depth, every dataset whole."""
+    """HDF5DatasetFileHandler.load_episode: reads nested groups and complete datasets."""
     def load(group):
         return {key: load(item) if isinstance(item, h5py.Group) else np.array(item) for key, item in group.items()}
     with h5py.File(out + "/dataset.hdf5", "r") as f:
@@ -191,7 +190,7 @@ def check_isaaclab(out):
 
 
 def check_chunks(path):
-    """Every dataset of the demos is as h5py would make it with compression="gzip"."""
+    """Every dataset of the demos has the properties that h5py chooses with compression="gzip"."""
     with h5py.File(path, "r") as f, h5py.File("mine", "w", driver="core", backing_store=False) as mine:
         def compare(name, item):
             if isinstance(item, h5py.Dataset):
@@ -228,7 +227,7 @@ def check_info(weir, out, name):
 def main():
     weir, failed = os.environ["WEIR_PROGRAM"], 0
     told = subprocess.run([weir, "synth", "--help"], check=True, capture_output=True, text=True).stdout
-    assert "--format " + "|".join(CHECKS) + "\n" in told, "the formats of --help are others"
+    assert "--format " + "|".join(CHECKS) + "\n" in told, "--help lists other formats"
     with tempfile.TemporaryDirectory() as folder:
         for name, check in CHECKS.items():
             out = f"{folder}/{name}"
@@ -237,7 +236,7 @@ def main():
             try:
                 check(out)
                 check_info(weir, out, name)
-            except Exception as fault:  # the others are told too
+            except Exception as fault:  # continue with the other formats
                 failed += 1
                 print(f"{name}: {type(fault).__name__}: {fault} (line {fault.__traceback__.tb_next.tb_lineno})")
     print(f"{len(CHECKS)} formats, {failed} failures")

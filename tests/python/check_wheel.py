@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What a wheel needs of the machine that it is installed on: tests/python/check_wheel.py WHEEL; --self-test sees it fail.
+"""Checks what a wheel requires of the target machine: tests/python/check_wheel.py WHEEL; --self-test checks a bad one.
 
-Every program and library in it needs the C library alone (ALLOWED), symbols of glibc 2.34 or earlier, and looks for
-nothing in folders of the machine that built it. The CUDA module opens the driver, nvJPEG and CUPTI when it is asked for
-a GPU, so it is no exception. The helper program can be executed, the tags say what is true, and no file of the package
-is missing. Prints a line a file."""
+Programs and libraries in the wheel may depend only on the C library (ALLOWED) with symbols of glibc 2.34 or earlier,
+and have no rpath. This includes the CUDA module, which opens the driver, nvJPEG and CUPTI at run time. The helper
+program must be executable, the tags correct, and no file missing. Prints one line per file."""
 import os
 import re
 import stat
@@ -15,7 +14,7 @@ import zipfile
 
 ALLOWED = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(gcc_s|stdc\+\+)\.so\.\d+")
 GLIBC = (2, 34)
-# libstdc++ and libgcc_s of gcc 11, which machines with that glibc have
+# libstdc++ and libgcc_s of gcc 11, which come with that glibc
 OTHERS = {"GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0, 0)}
 TAG = f"cp311-abi3-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 FILES = {"weir/__init__.py", "weir/__init__.pyi", "weir/py.typed", "weir/_weir.abi3.so", "weir/weir-hdf5"}
@@ -45,7 +44,7 @@ def check_elf(path):
     for name, version in highest.items():
         most = GLIBC if name == "GLIBC" else OTHERS.get(name, (0,))
         if version > most:
-            faults.append(f"needs {name}_{'.'.join(map(str, version))}; at most {'.'.join(map(str, most))} is there")
+            faults.append(f"needs {name}_{'.'.join(map(str, version))}; at most {'.'.join(map(str, most))} is allowed")
     libc = ".".join(map(str, highest.get("GLIBC", (0,))))
     return f"GLIBC_{libc}, {' '.join(sorted(needed))}", faults
 
@@ -63,7 +62,7 @@ def check_tags(wheel, names, archive):
 
 
 def check(wheel):
-    """Prints what is in it and what is wrong; the number of faults."""
+    """Prints the wheel's contents and faults; returns the number of faults."""
     faults, total = [], 0
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = set(archive.namelist())
@@ -86,7 +85,7 @@ def check(wheel):
 
 
 def self_test():
-    """A wheel whose program needs zlib, has a path, and cannot be executed; and that says it is for any machine."""
+    """A wheel with the wrong tags, whose program needs zlib, has an rpath and is not executable."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a")
         with open(path + ".c", "w") as file:
@@ -98,7 +97,7 @@ def self_test():
             with open(path, "rb") as file:
                 archive.writestr("weir/weir-hdf5", file.read())
         found = check(wheel)
-    # 4 files that are missing, 2 tags, the library, the path, the mode
+    # 4 missing files, 2 tags, library, rpath, mode
     if found != 9:
         print(f"{found} faults, not 9")
     return found == 9

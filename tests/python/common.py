@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: datasets that `weir synth` makes, and a plain reader of them."""
+"""Shared by the tests of the Python package: datasets from `weir synth`, and a plain reader of them."""
 import io
 import os
 import re
@@ -20,7 +20,7 @@ DIM, CHUNK = 14, 20
 
 
 class Data(unittest.TestCase):
-    """With a folder of episodes in .data, and what h5py and Pillow read of it."""
+    """A test case with a folder of episodes in .data."""
     SYNTH = ["--format", "act-jpeg", "--episodes", "3", "--steps", "13", "--cameras", "top,wrist", "--size", "64x48"]
 
     @classmethod
@@ -37,7 +37,7 @@ class Data(unittest.TestCase):
 
 
 class Reference:
-    """All of a folder in memory."""
+    """A folder's episodes in memory, read with h5py and Pillow."""
 
     def __init__(self, data):
         names = sorted(os.listdir(data), key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
@@ -64,14 +64,14 @@ class Reference:
         return (rows - mean) / std
 
     def chunk(self, sample, normalise, chunk=CHUNK):
-        """Actions from t on, zeros behind the end, and which of them are none."""
+        """(actions from t on, with zeros past the end; is_pad)"""
         actions = self.episodes[sample[0]]["action"][sample[1]:sample[1] + chunk]
         padded = np.zeros((chunk, DIM), np.float32)
         padded[:len(actions)] = actions
         return self.normalised("action", padded) if normalise else padded, np.arange(chunk) >= len(actions)
 
     def find(self, qpos):
-        """The sample with this state, which is as stored."""
+        """The sample with this state, not normalised."""
         found = [(e, t) for e, t in self.order if np.array_equal(self.episodes[e]["qpos"][t], qpos)]
         assert len(found) == 1, found
         return found[0]

@@ -1,4 +1,4 @@
-"""Batches on a GPU, which is the stand-in on the CPU here: values, streams, whose memory is whose."""
+"""Batches on the fake GPU: values, streams, memory ownership."""
 import ctypes
 import gc
 import multiprocessing
@@ -33,7 +33,7 @@ RECORD, STREAM_WAIT = 0, 1
 
 
 class Host:
-    """A copy of an array on the host, for numpy that is older than its from_dlpack(device=)."""
+    """A host copy of an array, for numpy without from_dlpack(device=)."""
 
     def __init__(self, array):
         self.array = array
@@ -58,7 +58,7 @@ def host_bits(batch):
 
 
 class Tensor:
-    """What a library makes of a capsule: it holds the capsule, and drops it when it goes."""
+    """A library's tensor: owns its capsule."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -68,7 +68,7 @@ class Tensor:
 
 
 class Torch(types.SimpleNamespace):
-    """As much of torch with CUDA as the loader asks for, with a current stream that tests choose."""
+    """The parts of torch with CUDA that the loader uses; tests set the current stream."""
 
     def __init__(self):
         super().__init__(bool=bool, handle=0, initialised=True)
@@ -175,7 +175,7 @@ class Exchange(Cuda):
         self.assertEqual(ctypes.c_uint64.from_address(at).value, self.image.__cuda_array_interface__["data"][0])
 
     def test_streams(self):
-        """Who is to find the batch there waits for it; who wants no wait gets none; 0 says nothing."""
+        """The consumer's stream waits for the batch; -1 means no wait, 0 is an error."""
         stream = fake.weir_fake_stream_new()
         numbers = {key: fake.weir_fake_stream_number(key) for key in (0, 2, stream)}
         fake.weir_fake_watch(True)
@@ -192,7 +192,7 @@ class Exchange(Cuda):
                 self.image.__dlpack__(stream=wrong)
 
     def test_released_behind_its_streams(self):
-        """When the last array goes, an event is recorded on each stream that it was handed over on."""
+        """Dropping the last array records an event on each stream that the batch was exported on."""
         streams = [fake.weir_fake_stream_new() for _ in range(3)]
         numbers = [fake.weir_fake_stream_number(stream) for stream in streams]
         capsules = [self.image.__dlpack__(stream=stream) for stream in streams for _ in range(2)]
@@ -254,7 +254,7 @@ class Lifetimes(Cuda):
                 warnings.simplefilter("always")
                 kept = list(loader)
                 again = [bits(batch) for batch in loader]
-            self.assertEqual(caught, [], "it is little")
+            self.assertEqual(caught, [], "the batches are small")
             self.assertEqual([bits(batch) for batch in kept], expected)
         self.assertEqual(len(again), len(expected))
         del loader
@@ -296,7 +296,7 @@ class Lifetimes(Cuda):
                 fake.weir_fake_busy(stream, 20_000_000)
                 copy = ctypes.create_string_buffer(nbytes)
                 reader = threading.Thread(target=fake.weir_fake_copy_out, args=(stream, copy, address, nbytes))
-                reader.start()  # queued behind the work, before the batch goes
+                reader.start()  # queued after the work, before the batch is dropped
                 time.sleep(0.002)
                 del capsule, image, batch
                 reader.join()
@@ -323,7 +323,7 @@ class Lifetimes(Cuda):
                     thread.join()
 
     def test_no_leak(self):
-        """1,000 batches, some of them kept for a while."""
+        """1,000 batches, some of them held for a while."""
         kept, n, most = [], 0, 0
         before = fake.weir_fake_used_bytes()
         with self.loader() as loader, warnings.catch_warnings():
@@ -410,7 +410,7 @@ class WithTorch(Cuda):
             self.assertEqual(n + 1, len(loader))
 
     def test_failing_library(self):
-        """Nothing is lost when tensors cannot be made."""
+        """No buffer leaks when a tensor cannot be created."""
         torch = Torch()
         torch.handle = fake.weir_fake_stream_new()
 
@@ -441,7 +441,7 @@ class WithTorch(Cuda):
         with weir.stage("test cuda", cuda=True):
             fake.weir_fake_busy(0, 300_000_000)
         with self.assertWarnsRegex(RuntimeWarning, "not timed by the GPU"):
-            for _ in range(2000):  # more than there are events, while the GPU is at the first
+            for _ in range(2000):  # more than the pool of events, while the GPU is busy
                 with weir.stage("test cuda many", cuda=True), weir.stage("test cuda inner", cuda=True):
                     pass
         weir.stage("test cuda").__exit__()
@@ -456,7 +456,7 @@ class WithTorch(Cuda):
         threading.Thread(target=weir.stage("test cuda left", cuda=True).__enter__).start()
         while gpu_row("test cuda left")[0] < 1 and time.monotonic() < deadline:
             time.sleep(0.01)
-        self.assertEqual(gpu_row("test cuda left")[0], 1, "a thread that ended inside a stage has ended it")
+        self.assertEqual(gpu_row("test cuda left")[0], 1, "a thread's end must end its open stage")
         with weir.stage("test cuda again", cuda=True):
             pass
         while gpu_row("test cuda again")[0] < 1 and time.monotonic() < deadline:
@@ -493,7 +493,7 @@ class Interrupted(Cuda):
                     if loader.state_dict()["position"] == 0:
                         break
             else:
-                self.fail("no wait was interrupted: signals were seen behind it only")
+                self.fail("no wait was interrupted: signals were only handled after it")
             self.assertEqual(bits(next(iterator)), expected)
 
 

@@ -1,4 +1,4 @@
-"""weir.profile where there is a GPU, which is the stand-in on the CPU here: what a loader does on it, and fork()."""
+"""weir.profile on the fake GPU: a loader's GPU work, and fork()."""
 import subprocess
 import sys
 
@@ -11,7 +11,7 @@ BOTH = [weir.ProfilerActivity.CPU, weir.ProfilerActivity.CUDA]
 
 class Trace(cuda_batches.Cuda, test_profile.Profiles):
     def test_loader(self):
-        """Its copies and kernels, each with the call that queued it, beside the steps."""
+        """The trace contains the steps, and the loader's copies and kernels with the calls that queued them."""
         with self.loader() as loader, weir.profile(
                 activities=BOTH, schedule=weir.schedule(wait=0, warmup=1, active=5, repeat=1)) as prof:
             for batch in loader:
@@ -27,11 +27,11 @@ class Trace(cuda_batches.Cuda, test_profile.Profiles):
         kernels = [event for event in ranges if event["cat"] == "kernel" and event["name"] == "prepare"]
         for events, name, call in ((copies, "Memcpy HtoD (Pinned -> Device)", "cudaMemcpyAsync"),
                                    (kernels, "prepare", "cudaLaunchKernel")):
-            self.assertGreaterEqual(len(events), 2, "of 5 batches, three of which may have been ready before")
+            self.assertGreaterEqual(len(events), 2, "of 5 batches, 3 of which may have been prefetched")
             for event in events:
                 self.assertEqual((event["name"], event["args"]["device"]), (name, 0))
             queued = [(calls[event["args"]["correlation"]], event) for event in events
-                      if event["args"]["correlation"] in calls]  # the others were queued before the recording began
+                      if event["args"]["correlation"] in calls]  # the others were queued before recording began
             self.assertGreater(len(queued), 0)
             for queued_by, event in queued:
                 self.assertEqual(queued_by["name"], call)
@@ -73,7 +73,7 @@ class Fork(cuda_batches.Cuda):
     """
 
     def test_child_records_its_cpu(self):
-        """It says so where the GPU was asked for."""
+        """It warns only if the GPU was requested."""
         for activities in ("None", "both"):
             done = subprocess.run([sys.executable, "-c", self.CODE, activities, self.data], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Random programs against the package: wrong types, early exits, threads, forks, two loaders, exceptions inside stages.
 
-random_programs.py [COUNT [SEED]] runs programs SEED, SEED + 1, ... each in a process of its own and counts those that
-crash, hang, raise what is no answer to their mistake, or leave a thread, a process or a file descriptor behind.
-PYTHONPATH has the package, WEIR_PROGRAM is the program. A program that failed is run again by its seed and COUNT 1;
-its steps are printed then."""
+random_programs.py [COUNT [SEED]] runs programs SEED, SEED + 1, ... in separate processes. It counts programs that
+crash, hang, raise an unsuitable error, or leak a thread, process or file descriptor. PYTHONPATH contains the package,
+WEIR_PROGRAM is the program. To reproduce a failure, pass COUNT 1 and its seed, which also prints the steps."""
 import collections
 import concurrent.futures
 import contextlib
@@ -25,11 +24,11 @@ import time
 import traceback
 import warnings
 
-SECONDS = 120  # a program takes one or two; beyond this it hangs
-# What a mistake may raise. UnicodeError, a ValueError, says nothing of the argument.
+SECONDS = 120  # limit for one program, which normally takes 1 or 2
+# Allowed errors. UnicodeError, a ValueError, is not: it does not name the argument.
 ANSWERS = (ValueError, TypeError, OSError, MemoryError, OverflowError, RuntimeError, IndexError, BufferError)
 NO_ANSWERS = (UnicodeError, NotImplementedError, RecursionError)
-# Python's own words for what a caller must not see the inside of.
+# Python's messages for errors in internal code, which callers must not see.
 WORDS = ("cannot unpack", "not enough values", "too many values", "NoneType", "not subscriptable", "bad argument type")
 
 
@@ -38,7 +37,7 @@ class Planned(Exception):
 
 
 class Odd:
-    """Raises wherever it is asked for something."""
+    """Raises Planned from every special method."""
 
     def refuse(self, *arguments):
         raise Planned
@@ -48,7 +47,7 @@ class Odd:
 
 
 class Names:
-    """Says to be a path, and is none."""
+    """os.PathLike with an invalid __fspath__."""
 
     def __fspath__(self):
         return 7
@@ -71,7 +70,7 @@ def junk():
 
 class Program:
     def __init__(self, seed, data, work):
-        self.here = threading.local()  # each thread has its own numbers, so that a seed gives the same steps again
+        self.here = threading.local()  # one generator per thread, so that a seed reproduces the steps
         self.here.random = random.Random(seed)
         self.begun = time.monotonic()
         self.data, self.work = data, work
@@ -88,7 +87,7 @@ class Program:
 
     @property
     def random(self):
-        if not hasattr(self.here, "random"):  # a thread that somebody else has begun
+        if not hasattr(self.here, "random"):  # a thread not started by do_thread
             self.here.random = random.Random(0)
         return self.here.random
 
@@ -130,7 +129,7 @@ class Program:
         return self.random.choice(self.junk)
 
     def one(self, things):
-        """Of what there is, else something that is none."""
+        """A random one of things; raises Planned if there are none."""
         with contextlib.suppress(IndexError):
             return self.random.choice(things)
         raise Planned
@@ -218,7 +217,7 @@ class Program:
         self.one(self.loaders).load_state_dict(self.any())
 
     def do_junk_call(self, deep):
-        """Any function of the module or method of an object, with whatever."""
+        """Calls any function of the module or method of an object with random arguments."""
         things = [self.weir] * 2 + self.loaders[-1:] + self.profiles[-1:] + [self.weir.stage("mine")]
         for batch in self.kept[-1:]:
             things += batch.values() if isinstance(batch, dict) else [batch]
@@ -318,12 +317,12 @@ class Program:
                 os._exit(status)
         until, status = time.monotonic() + SECONDS / 3, None
         while status is None:
-            with contextlib.suppress(Planned):  # the signal's
+            with contextlib.suppress(Planned):  # raised by on_alarm
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
                 done, ended = os.waitpid(child, os.WNOHANG)
                 status = ended if done else None
                 if not done and time.monotonic() > until:
-                    os.kill(child, signal.SIGABRT)  # writes where it is
+                    os.kill(child, signal.SIGABRT)  # faulthandler prints its stack
                     until += SECONDS
                 time.sleep(0.001)
         if status:
@@ -402,7 +401,7 @@ class Program:
 
     def end(self):
         for thread in threading.enumerate():
-            if thread is not threading.current_thread() and thread.ident:  # a signal may have ended its start()
+            if thread is not threading.current_thread() and thread.ident:  # None if a signal interrupted start()
                 thread.join()
         for prof in self.profiles:
             with contextlib.suppress(Exception):
@@ -416,7 +415,7 @@ class Program:
 
 
 def open_now():
-    """What the process has: file descriptors by what they are, threads, children."""
+    """The process's open file descriptors by kind, threads, and children."""
     files = collections.Counter()
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -431,7 +430,7 @@ def open_now():
 
 
 def more_than(before):
-    """What there is beyond what there was, once it stays: threads end after those that joined them go on."""
+    """What the process has in addition to before. Waits up to 10 s: a joined thread may still be ending."""
     until = time.monotonic() + 10
     while True:
         now = open_now()
@@ -450,7 +449,7 @@ def one(seed, data, work):
     program = Program(seed, data, work)
     warnings.simplefilter("always")
     warnings.showwarning = lambda message, *rest: program.note(f"     warning: {message}")
-    for path in data:  # what stays for the life of the process
+    for path in data:  # allocates everything that lives as long as the process
         with program.weir.Loader(path, batch_size=4, num_workers=1) as loader:
             next(iter(loader))
     with program.weir.profile(), program.weir.stage("first"):
@@ -459,7 +458,7 @@ def one(seed, data, work):
     gc.collect()
     before = open_now()
     program.run()
-    if seed % 10 == 9:  # ends with everything open
+    if seed % 10 == 9:  # exits with everything open
         sys.exit(1 if program.faults else 0)
     program.end()
     left = more_than(before)
@@ -483,7 +482,7 @@ def make_data(work):
 
 
 def run_program(seed, data, work):
-    """Its exit status, or "a hang", and what it has written."""
+    """(exit status or "a hang", stderr)"""
     folder = os.path.join(work, str(seed))
     os.mkdir(folder)
     command = [sys.executable, os.path.abspath(__file__), "--one", str(seed), folder, data[0], data[seed % len(data)]]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the tests of the Python package: PYTHONPATH has it, WEIR_PROGRAM is the program. 77 where they cannot run.
+"""Runs the tests of the Python package. PYTHONPATH contains the package, WEIR_PROGRAM is the program. Exit status 77: a
+module is missing.
 
-A pattern of file names chooses others than test_*.py: cuda_*.py have a GPU, which is the stand-in, in all of their
-process. --folder FOLDER takes the tests there, which may import what is here."""
+An argument replaces the pattern test_*.py: cuda_*.py use the fake GPU and need a separate process. --folder FOLDER runs
+the tests in FOLDER, which may import modules from here."""
 import importlib.util
 import os
 import sys
@@ -15,7 +16,7 @@ def main():
         print(f"skipped: {', '.join(missing)} is not installed")
         sys.exit(77)
     if importlib.util.find_spec("torch") is None:
-        print("torch is not installed: its part is left out")
+        print("torch is not installed: its tests are skipped")
 
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)
@@ -27,5 +28,5 @@ def main():
     sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)
 
 
-if __name__ == "__main__":  # what spawns processes imports this file in them
+if __name__ == "__main__":  # spawned processes import this file
     main()

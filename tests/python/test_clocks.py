@@ -44,7 +44,7 @@ class Clocks(unittest.TestCase):
         clocks = weir.kernel_clocks(ticks, STAGES)
         before = self.csv(clocks)
         ticks.zero_()
-        self.assertEqual(self.csv(clocks), before, "the buffer may be used again")
+        self.assertEqual(self.csv(clocks), before, "the buffer may be reused")
         with self.assertRaisesRegex(TypeError, "int64, not torch.int32"):
             weir.kernel_clocks(ticks.int(), STAGES)
 

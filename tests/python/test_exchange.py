@@ -1,4 +1,4 @@
-"""weir.Array to other libraries: DLPack, the buffer protocol, __array_interface__."""
+"""Exports of weir.Array: DLPack, the buffer protocol, __array_interface__."""
 import ctypes
 import unittest
 import zlib

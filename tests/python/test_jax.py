@@ -1,4 +1,4 @@
-"""JAX takes batches by DLPack: the same memory, no copy. In a process of its own, for JAX starts threads."""
+"""JAX imports batches through DLPack without a copy. In a separate process, because JAX starts threads."""
 import importlib.util
 import subprocess
 import sys
@@ -16,7 +16,7 @@ for key in names:
     seen = jax.dlpack.from_dlpack(array)
     address = array.__array_interface__["data"][0]
     assert seen.unsafe_buffer_pointer() == address, (key, hex(seen.unsafe_buffer_pointer()), hex(address))
-    dtype = "uint8" if array.dtype == "bool" else array.dtype  # JAX asks for no version, and DLPack had no bool at first
+    dtype = "uint8" if array.dtype == "bool" else array.dtype  # JAX requests no version; unversioned DLPack has no bool
     assert seen.shape == array.shape and seen.dtype == dtype, key
     copy = numpy.array(array)
     del array

@@ -1,4 +1,4 @@
-"""Whose a batch's memory is: while batches are kept, after the loader, in other threads and processes."""
+"""Ownership of batch memory: while batches are held, after the loader, in other threads and processes."""
 import gc
 import multiprocessing
 import os
@@ -45,19 +45,19 @@ class Lifetimes(common.Data):
             return [bits(batch) for batch in loader]
 
     def test_all_kept(self):
-        """Nothing that was handed out changes."""
+        """Held batches never change."""
         expected = self.expected()
         for kind in KINDS:
             with self.subTest(kind=kind), self.loader(tensors=kind) as loader:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("error")  # it is little
+                    warnings.simplefilter("error")  # small batches must not warn
                     kept = list(loader)
                     again = [bits(batch) for batch in loader]
                 self.assertEqual([bits(batch) for batch in kept], expected)
                 self.assertEqual(len(again), len(expected))
 
     def test_much_kept(self):
-        """One warning says what it costs; what is dropped counts no more."""
+        """One warning reports the memory of held batches; dropped batches no longer count."""
         options = {"tensors": "array", "image_size": (800, 600), "dtype": "float32", "batch_size": 4}
         with self.loader(**options) as loader, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -73,13 +73,13 @@ class Lifetimes(common.Data):
             kept = [batch for _, batch in zip(range(3), loader)]
 
     def test_two_loaders(self):
-        """What zip() keeps of them is no reason for a warning."""
+        """The batches that zip() holds cause no warning."""
         with self.loader() as train, self.loader() as val, warnings.catch_warnings():
             warnings.simplefilter("error")
             self.assertEqual(sum(1 for _, _ in zip(train, val)), len(train))
 
     def test_two_kept(self):
-        """A loop that holds the batch before beside its own needs no memory for it, and gets no warning."""
+        """A loop may hold the previous batch without a warning."""
         expected = self.expected()
         with self.loader(tensors="array") as loader, warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -108,7 +108,7 @@ class Lifetimes(common.Data):
             self.assertEqual(np.asarray(image).tobytes(), expected[1]["image"])
 
     def test_views(self):
-        """A view of a view of the memory keeps it."""
+        """A view of a view keeps the memory alive."""
         expected = self.expected()
         with self.loader(tensors="array") as loader:
             views = [np.asarray(batch["image"])[1:, 0] for batch in loader]
@@ -125,7 +125,7 @@ class Lifetimes(common.Data):
                         batch["no such key"]
 
     def test_other_threads(self):
-        """The last reference goes on threads that know nothing of the loader."""
+        """Other threads drop the last references."""
         with self.loader(tensors=KINDS[-1]) as loader:
             for batch in loader:
                 values = list(batch.values())
@@ -151,7 +151,7 @@ class Lifetimes(common.Data):
         thread.join()
 
     def test_no_leak(self):
-        """2,000 batches, some of them kept for a while."""
+        """2,000 batches, some of them held for a while."""
         random.seed(0)
         kept, early, n = [], 0, 0
         with self.loader(tensors=KINDS[-1]) as loader, warnings.catch_warnings():
@@ -203,7 +203,7 @@ class Lifetimes(common.Data):
         loader.close()
 
     def test_fork_while_loaders_open(self):
-        """No lock that another thread has at the time stays locked in the child."""
+        """A lock held by another thread during fork() must not stay locked in the child."""
         done = threading.Event()
 
         def open_loaders():
@@ -243,7 +243,7 @@ class Lifetimes(common.Data):
             self.assertEqual(process.exitcode, 0)
 
     def test_end_of_the_interpreter(self):
-        """Whatever is alive then: a loader, an iterator, tensors, a capsule that nobody took."""
+        """A loader, an iterator, tensors and an unused capsule are alive at exit."""
         for kind in KINDS:
             code = ("import sys, weir\n"
                     f"loader = weir.Loader({self.data!r}, tensors={kind!r})\n"
@@ -258,7 +258,7 @@ class Interrupted(common.Data):
     SYNTH = ["--format", "act-jpeg", "--episodes", "1", "--steps", "16", "--cameras", "top", "--size", "1600x1200"]
 
     def test_wait(self):
-        """A signal's exception ends the wait for a batch, which comes when it is asked for again."""
+        """A signal's exception ends the wait for a batch; the next call returns the batch."""
         def on_alarm(number, frame):
             raise InterruptedError
         before = signal.signal(signal.SIGALRM, on_alarm)
@@ -266,7 +266,7 @@ class Interrupted(common.Data):
         with weir.Loader(self.data, batch_size=16, num_workers=1, tensors="array", shuffle=False) as loader:
             expected = np.asarray(next(iter(loader))["image"]).tobytes()
             for _ in range(100):
-                loader.set_epoch(0)  # opens it anew, so that nothing is ready
+                loader.set_epoch(0)  # reopens the loader, so that no batch is ready
                 iterator = iter(loader)
                 try:
                     signal.setitimer(signal.ITIMER_REAL, 0.02)
@@ -276,7 +276,7 @@ class Interrupted(common.Data):
                     if loader.state_dict()["position"] == 0:
                         break
             else:
-                self.fail("no wait was interrupted: signals were seen behind it only")
+                self.fail("no wait was interrupted: signals were only handled after it")
             self.assertEqual(np.asarray(next(iterator)["image"]).tobytes(), expected)
 
 

@@ -1,5 +1,5 @@
-"""Training loops with a known slowest part: the verdict names it, or says what it cannot see, and the parts of the loop's
-time add up."""
+"""Training loops with a known slowest part: the verdict names it, or says that no stage covers it, and the parts of the
+loop's time add up."""
 import contextlib
 import importlib.util
 import io
@@ -30,7 +30,7 @@ def step(seconds=QUICK):
 
 
 class Loop(common.Data):
-    """One loop of a user: .run() has the loop's text of weir.verdict(), whose figures it has checked."""
+    """Runs a training loop and checks the figures of its verdict."""
 
     def run_loop(self, loop):
         before = time.perf_counter()
@@ -184,7 +184,7 @@ class WithADataLoader(Loop):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        import torch.utils.data  # no part of the first loop
+        import torch.utils.data  # so that the first loop does not include the import
 
     def batches(self, workers, seconds=SLOW / 2):
         import torch

@@ -1,4 +1,4 @@
-"""weir.profile: which steps, what is in a trace, the averages, each keyword, and torch.profiler's semantics."""
+"""weir.profile: recorded steps, contents of a trace, averages, each keyword, and torch.profiler's semantics."""
 import contextlib
 import gzip
 import importlib.util
@@ -36,7 +36,7 @@ class Profiles(common.Data):
         return read(path)
 
     def ranges(self, prof, name=None):
-        """The X events of the last window but for its own span."""
+        """The X events of the last window, except the window's own."""
         events = [event for event in self.trace(prof)["traceEvents"] if event["ph"] == "X" and event["cat"] != "Trace"]
         return events if name is None else [event for event in events if event["name"] == name]
 
@@ -74,12 +74,12 @@ class Steps(Profiles):
                 on_trace_ready=lambda prof: log.append((prof.step_num, prof.current_action.name))) as prof:
             for _ in range(steps):
                 prof.step()
-        # Newer torch says once in a process that a cycle's events go with its end.
+        # Newer torch warns once per process that each cycle clears its events.
         return log, len([w for w in seen if issubclass(w.category, (UserWarning, RuntimeWarning))
                          and "clears events" not in str(w.message)])
 
     def test_handler_of_newer_torch(self):
-        """torch 2.15's tensorboard_trace_handler has an argument more for export_chrome_trace."""
+        """torch 2.15's tensorboard_trace_handler passes one more argument to export_chrome_trace."""
         path = os.path.join(self.work, "more.json")
         with weir.profile(activities=[weir.ProfilerActivity.CPU],
                           on_trace_ready=lambda prof: prof.export_chrome_trace(path, use_python_export=False)):
@@ -114,7 +114,7 @@ class Steps(Profiles):
         with weir.profile(schedule=weir.schedule(wait=1, warmup=1, active=5)) as prof:
             for _ in range(3):
                 prof.step()
-        self.assertEqual(self.steps(prof), [2, 3], "the step that was going on at the end is in it")
+        self.assertEqual(self.steps(prof), [2, 3], "a step that is open at the end is included")
         with weir.profile() as prof:
             prof.step()
         self.assertEqual((self.steps(prof), prof.step_num), ([], 1), "without a schedule there are no steps")
@@ -148,7 +148,7 @@ class Steps(Profiles):
         prof.stop()
         prof.stop()
         self.assertEqual(self.steps(prof), [1])
-        prof.start() # as torch has it: where it was stopped
+        prof.start() # resumes in the step in which it stopped, like torch
         prof.step()
         prof.stop()
         self.assertEqual(self.steps(prof), [1, 2])
@@ -270,7 +270,7 @@ class Ranges(Profiles):
 
 
 class Recorded(Profiles):
-    """What is in the trace of a loop over a loader."""
+    """Contents of the trace of a loop over a loader."""
 
     def run_loop(self, steps=5, **options):
         with weir.Loader(self.data, batch_size=4, num_workers=2, seed=3) as loader, weir.profile(
@@ -304,7 +304,7 @@ class Recorded(Profiles):
         self.assertFalse([event for event in self.ranges(prof) if {"Call stack", "Input Dims"} & set(event.get("args", {}))])
 
     def test_counters(self):
-        for _ in range(100): # looked at about every ms, which a short window may fall between
+        for _ in range(100): # sampled about every ms, so a short window may contain none
             events = self.trace(self.run_loop())["traceEvents"]
             found = {event["name"] for event in events if event["ph"] == "C"}
             if found:
@@ -371,7 +371,7 @@ class Recorded(Profiles):
                     "add", "use_device", "overload_name"}
         names = {name for name in dir(theirs.key_averages()[0]) if not name.startswith("_")}
         self.assertEqual({name for name in names - left_out if not hasattr(row, name)}, set())
-        self.assertEqual(str(theirs.key_averages()), theirs.key_averages().table(), "as Averages has it")
+        self.assertEqual(str(theirs.key_averages()), theirs.key_averages().table(), "Averages relies on this")
 
     def test_a_window_without_ranges(self):
         with weir.profile(activities=[weir.ProfilerActivity.CPU]) as prof:
@@ -382,7 +382,7 @@ class Recorded(Profiles):
 
     @unittest.skipUnless(HAS_TORCH, "torch is not installed")
     def test_report_of_autograds_own_writer(self):
-        """torch's legacy writer gives no categories; the averages are torch's all the same."""
+        """torch's legacy writer omits categories; the averages still equal torch's."""
         import torch
         path = self.path("autograd.json")
         with torch.autograd.profiler.profile() as prof:
@@ -419,7 +419,7 @@ class Recorded(Profiles):
     def test_stacks(self):
         prof = self.run_loop(with_stack=True)
         self.assertEqual(self.trace(prof)["with_stack"], 1)
-        for name in ("augment", "20_train_forward_pass", WAIT): # as Python has them
+        for name in ("augment", "20_train_forward_pass", WAIT): # called from Python
             (first, *_) = self.ranges(prof, name)
             frames = first["args"]["Call stack"].split(";")
             self.assertRegex(frames[0], r"/test_profile\.py\(\d+\): Recorded\.run_loop$")
@@ -444,7 +444,7 @@ class Recorded(Profiles):
         self.assertEqual(os.path.getsize(path), 0)
 
     def test_stacks_of_decorated_functions(self):
-        """They are those of the callers: no frames of the package."""
+        """The stacks contain no frames of the package."""
         @weir.record_function("inner")
         def inner():
             pass
@@ -467,7 +467,7 @@ class Recorded(Profiles):
                 nest(depth - 1, names)
         with weir.profile(with_stack=True) as prof:
             nest(50, [])
-            for i in range(3): # code of one address, maybe
+            for i in range(3): # the code objects may share an address
                 exec(compile("with weir.record_function('made'): pass", f"made;{i}\n.py", "exec"), {"weir": weir})
         stacks = [event["args"]["Call stack"].split(";") for event in self.ranges(prof, "nested")]
         self.assertEqual(max(map(len, stacks)), 32)
@@ -542,7 +542,7 @@ class Recorded(Profiles):
 
 
 class Gpu(Profiles):
-    """In processes of their own: the CUDA module is opened once. The stand-in for it has no GPU."""
+    """In separate processes, because a process opens the CUDA module only once. The fake module has one GPU."""
     CODE = """if True:
         import ctypes, json, os, sys, warnings
         import weir
@@ -595,7 +595,7 @@ class Gpu(Profiles):
         both = [weir.ProfilerActivity.CPU, weir.ProfilerActivity.CUDA]
         with mock.patch.object(torch.cuda, "is_initialized", return_value=True), self.warned() as seen, \
                 torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-            seen.clear() # torch's own
+            seen.clear() # drops torch's warnings
             with weir.profile(activities=both) as prof, weir.record_function("mine"):
                 pass
             with weir.profile(activities=both[:1]):

@@ -1,4 +1,4 @@
-"""Going on in the middle of an epoch."""
+"""Resuming in the middle of an epoch."""
 import json
 import unittest
 
@@ -20,7 +20,7 @@ class State(common.Data):
             return [[bits(batch) for batch in loader] for _ in range(n)]
 
     def test_any_batch(self):
-        """From a loader that stopped after so many batches, with other workers."""
+        """The state is taken after any number of batches; the loaders have different numbers of workers."""
         whole = self.epochs(2)
         flat = whole[0] + whole[1]
         for stop in (0, 1, 4, len(whole[0]), len(whole[0]) + 3):
@@ -40,7 +40,7 @@ class State(common.Data):
             self.assertEqual(len(rest), len(whole[0]) - stop % len(whole[0]))
 
     def test_iterations_that_are_asked_for_nothing(self):
-        """They count as no epoch."""
+        """Unused iterators do not count as epochs."""
         whole = self.epochs(3)
         with self.loader() as loader:
             iter(loader)
@@ -69,7 +69,7 @@ class State(common.Data):
                 loader.set_epoch(-1)
 
     def test_broken_off(self):
-        """The next iteration is the next epoch, from its beginning."""
+        """After a break, the next iteration starts the next epoch."""
         whole = self.epochs(2)
         with self.loader() as loader:
             for batch in loader:
@@ -78,7 +78,7 @@ class State(common.Data):
             self.assertEqual([bits(batch) for batch in loader], whole[1])
 
     def test_epoch_of_the_state(self):
-        """set_epoch with the epoch of the state does not begin it anew."""
+        """set_epoch with the state's epoch does not restart the epoch."""
         whole = self.epochs(1)
         with self.loader() as loader:
             iterator = iter(loader)
@@ -100,7 +100,7 @@ class State(common.Data):
             self.assertNotIn("--", str(raised.exception))
 
     def test_wrong_types(self):
-        """One line that says so, and the loader goes on where it was."""
+        """Raises a ValueError, and the loader keeps its position."""
         whole = self.epochs(1)
         with self.loader() as loader:
             state = loader.state_dict()
@@ -116,7 +116,7 @@ class State(common.Data):
                           {**state, "settings": {**settings, "--seed": None}}):
                 with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "load_state_dict"):
                     loader.load_state_dict(wrong)
-            loader.load_state_dict({**state, "settings": {**settings, "--train-split": 0x3FF0000000000000}})  # as it was
+            loader.load_state_dict({**state, "settings": {**settings, "--train-split": 0x3FF0000000000000}})  # the older form, bits of 1.0
             self.assertEqual([bits(batch) for batch in loader], whole[0])
 
 

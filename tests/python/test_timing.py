@@ -60,14 +60,14 @@ class Stages(common.Data):
         self.assertEqual(calls(weir.table(whole=True), "test stray")[0], 2)
 
     def test_out_of_order(self):
-        """A stage that is left ends what was entered in it; one that is not open here ends nothing."""
+        """Leaving a stage ends the stages inside it; leaving a stage that is not open ends nothing."""
         outer, inner = weir.stage("test outer"), weir.stage("test inside")
         with outer:
             inner.__enter__()
         inner.__exit__()
         with outer:
             inner.__exit__()
-            self.assertEqual(calls(weir.table(whole=True), "test outer")[0], 1, "the stage around a stray end is open still")
+            self.assertEqual(calls(weir.table(whole=True), "test outer")[0], 1, "a stray exit ended the outer stage")
         table = weir.table(whole=True)
         self.assertEqual([calls(table, f"test {name}")[0] for name in ("outer", "inside")], [2, 1])
 
@@ -102,7 +102,7 @@ class Stages(common.Data):
             for words in ("03b_image_decode", "08_wait_for_data", "20_train_forward_pass", "queue:", "verdict:"):
                 self.assertIn(words, table)
             self.assertTrue(loader.verdict().startswith("verdict:"), loader.verdict())
-            self.assertNotIn(" --", loader.verdict(), "changes are arguments, not options of the program")
+            self.assertNotIn(" --", loader.verdict(), "advice must name arguments, not program options")
             self.assertTrue(weir.verdict("zh").startswith("verdict:"), "only the table is translated")
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
@@ -124,8 +124,8 @@ class WithoutALoader(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_left_open(self):
-        """A thread that ends inside a stage, whether it has entered it itself or by a generator: one warning, and the
-        stage is counted up to there."""
+        """A thread that ends inside a stage, entered directly or in a generator, causes one warning, and its end ends
+        the stage."""
         begin = """import os, threading, time
 def generate():
     with weir.stage("test generator"):
@@ -151,10 +151,10 @@ while len(os.listdir("/proc/self/task")) > 1:  # join() returns before the threa
                 self.assertEqual(error.count("RuntimeWarning"), 1, error)
                 self.assertIn(f"a thread ended inside weir.stage('test {kind}')", error)
         _, error = self.run_both(f"KINDS = ['thread']\n{begin}")
-        self.assertEqual(error.count("RuntimeWarning"), 1, "a program that makes no further call is warned at its end")
+        self.assertEqual(error.count("RuntimeWarning"), 1, "without a further call the warning appears at exit")
 
     def test_fork_inside_a_stage(self):
-        """The child begins with no stage open, and the parent's goes on."""
+        """The child starts without open stages; the parent's stay open."""
         out, error = self.run_both("""import os, threading
 def fork():
     with weir.stage("test outer"), weir.stage("test forks"):
@@ -200,7 +200,7 @@ print(weir.table())
 
 class Ranks(common.Data):
     def processes(self, code, environments):
-        """What the processes print, all at once."""
+        """Runs the processes in parallel and returns their (stdout, stderr)."""
         started = [subprocess.Popen([sys.executable, "-c", "import weir\n" + code, self.data], text=True,
                                     env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                    for environment in environments]
@@ -217,7 +217,7 @@ weir.print_timing_stats('en')"""
             self.assertEqual(out.splitlines()[:2], ["13", "rank 1 / 3:"], error)
             self.assertEqual(calls(out, "21_backward"), (1, "1.000"))
         ((out, _),) = self.processes(code, [{"SLURM_PROCID": "1", "SLURM_NTASKS": "3"}])
-        self.assertEqual(out.splitlines()[0], "39", "a program in a batch script is no rank")
+        self.assertEqual(out.splitlines()[0], "39", "a program in a batch script is not a rank")
         for bad in ({"RANK": "3", "WORLD_SIZE": "3"}, {"PMI_RANK": "x", "PMI_SIZE": "2"}, {"LOCAL_RANK": "-1"}):
             ((_, error),) = self.processes(code, [bad])
             self.assertRegex(error, f"ValueError: .*{next(iter(bad))}={next(iter(bad.values()))}")
@@ -278,25 +278,25 @@ class Stubs(unittest.TestCase):
         self.assertEqual(sorted(name for name in nodes if not name.startswith("_")), sorted(weir.__all__))
         for name in weir.__all__:
             thing = getattr(weir, name)
-            self.assertTrue(inspect.getdoc(thing), f"{name} says nothing of itself")
+            self.assertTrue(inspect.getdoc(thing), f"{name} has no docstring")
             if isinstance(nodes[name], ast.FunctionDef):
                 self.same_parameters(name, nodes[name], thing)
             else:
                 self.check_class(nodes[name], thing)
 
     def stubs(self, tree):
-        """What a stub declares, and what it takes from others beside it."""
+        """Nodes of a stub and of the stubs it imports."""
         yield from tree.body
         for module in {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1}:
             if module == "_motion" and not hasattr(weir._weir, "_Motion"):
-                continue  # an extra that was not built
+                continue  # an extra that is not built
             with open(os.path.join(os.path.dirname(weir.__file__), f"{module}.pyi"), encoding="utf-8") as file:
                 yield from ast.parse(file.read()).body
 
     def check_class(self, node, thing):
-        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # of overloads the last
+        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # the last overload of each
         for name, stub in stubs.items():
-            if name == "__buffer__": # of Python 3.12; a C class has it as a buffer before
+            if name == "__buffer__": # not an attribute before Python 3.12
                 continue
             self.assertTrue(hasattr(thing, name), f"{thing.__name__} has no {name}")
             if stub.args.kwarg:
@@ -305,12 +305,12 @@ class Stubs(unittest.TestCase):
                 self.same_parameters(f"{thing.__name__}.{name}", stub, getattr(thing, name))
         if thing.__module__.startswith("weir") and not issubclass(thing, (tuple, list, enum.Enum, Exception)):
             public = {name for klass in thing.__mro__[:-1] for name in vars(klass) if not name.startswith("_")}
-            self.assertLessEqual(public, set(stubs), f"{thing.__name__} has more than its stub says")
+            self.assertLessEqual(public, set(stubs), f"{thing.__name__} has members that its stub lacks")
             for name in public:
-                self.assertTrue(inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name} says nothing of itself")
+                self.assertTrue(inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name} has no docstring")
 
     def same_options(self, stub, function):
-        """Those of the stub, and of the dict of the others, are the function's."""
+        """The function's parameters are those of the stub and of _Options."""
         options = next(node for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name == "_Options")
         wanted = [a.arg for a in stub.args.args + stub.args.kwonlyargs] + [item.target.id for item in options.body]
         parameters = inspect.signature(function).parameters
@@ -319,13 +319,13 @@ class Stubs(unittest.TestCase):
         self.same_keywords({item.target.id: ast.unparse(item.annotation) for item in options.body}, parameters)
 
     def same_keywords(self, options, parameters):
-        """The table's choices are those of the stub, and its keywords those that the class explains."""
+        """The stub has the table's choices, and the class's docstring explains all its keywords."""
         document = inspect.getdoc(weir.Loader)
         for keyword in weir._KEYWORDS:
-            self.assertRegex(document, rf"(?m)^([a-z_]+, )*{keyword.name}\b", "help(weir.Loader) does not explain it")
+            self.assertRegex(document, rf"(?m)^([a-z_]+, )*{keyword.name}\b", "help(weir.Loader) lacks it")
             default = parameters[keyword.name].default
             self.assertEqual(default, ast.literal_eval(keyword.preset), keyword.name)
-            if keyword.kind == "choice" and keyword.name != "dtype":  # of which torch's and NumPy's are taken, too
+            if keyword.kind == "choice" and keyword.name != "dtype":  # also accepts torch's and NumPy's
                 self.assertEqual(options[keyword.name], f"Literal[{', '.join(map(repr, keyword.choices))}]")
             if keyword.kind == "flag" and keyword.name in options:
                 self.assertEqual(options[keyword.name], "bool | None" if default is None else "bool", keyword.name)

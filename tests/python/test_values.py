@@ -1,4 +1,4 @@
-"""What is in a batch, bit for bit against h5py, Pillow and numpy."""
+"""Contents of batches, compared bit for bit with h5py, Pillow and numpy."""
 import os
 import pathlib
 import pickle
@@ -36,7 +36,7 @@ class Values(common.Data):
         self.assertEqual(value.tobytes(), np.ascontiguousarray(expected).tobytes())
 
     def batches(self, **options):
-        """Batches with the samples that they should have."""
+        """Yields (batch, expected samples)."""
         at = 0
         with weir.Loader(self.data, batch_size=4, shuffle=False, **options) as loader:
             batches = list(loader)
@@ -114,7 +114,7 @@ class Values(common.Data):
                     self.same(images[i], self.reference.episodes[e]["images"]["wrist"][frames])
 
     def test_shuffled(self):
-        """Every sample once an epoch, in an order that the seed and the epoch decide, whatever the workers."""
+        """Every sample once per epoch, in an order that depends on seed and epoch only, not on workers."""
         def epochs(workers, seed, n=2):
             with weir.Loader(self.data, batch_size=4, num_workers=workers, seed=seed, normalize=False) as loader:
                 return [[self.reference.find(row) for batch in loader for row in array(batch["qpos"])]
@@ -134,7 +134,7 @@ class Values(common.Data):
         self.assertEqual(len(seen), len(set(seen)))
 
     def test_ranks_of_the_environment(self):
-        """As torchrun sets them; both processes on this machine."""
+        """As set by torchrun, with both processes on this machine."""
         environment = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
         with weir.Loader(self.data, batch_size=3, rank=1, world_size=2, tensors="array") as loader:
             expected = [np.asarray(batch["qpos"]).tobytes() for batch in loader]
@@ -170,7 +170,7 @@ class Damaged(common.Data):
             file["observations/images/wrist"][5] = 0
 
     def test_fail(self):
-        """The iteration ends at the batch, with one line; those before came."""
+        """The iteration ends at the bad batch with a one-line error; earlier batches are delivered."""
         with weir.Loader(self.data, batch_size=4, shuffle=False) as loader:
             seen = 0
             with self.assertRaisesRegex(weir.Error, 'episode_1.hdf5.*wrist.*on_error="skip"') as raised:
@@ -186,7 +186,7 @@ class Damaged(common.Data):
 
 
 class LeftOut(common.Data):
-    """A camera that cannot be read, beside one that can."""
+    """An unreadable camera next to a readable one."""
     SYNTH = ["--format", "robomimic", "--episodes", "2", "--steps", "5", "--cameras", "top", "--size", "32x24"]
 
     def setUp(self):
@@ -262,7 +262,7 @@ class Errors(common.Data):
             self.assertNotRegex(str(raised.exception), "\n|--")
 
     def test_paths_in_any_encoding(self):
-        """Bytes, or as Python decodes them; what the package says of them can be printed."""
+        """Paths as bytes or as decoded by Python; messages about them are printable."""
         folder = os.path.join(os.fsencode(self.work), b"any\xff")
         os.symlink(self.data, folder)
         for path in (folder, os.fsdecode(folder), pathlib.Path(os.fsdecode(folder))):
@@ -275,14 +275,14 @@ class Errors(common.Data):
         str(raised.exception).encode()
 
     def test_dtypes(self):
-        """Names, and the dtypes of NumPy and torch."""
+        """NumPy's and torch's dtypes."""
         dtypes = [np.float32, np.dtype("uint8")] + ([torch.float32, torch.uint8] if torch else [])
         for dtype in dtypes:
             with weir.Loader(self.data, dtype=dtype, tensors="array") as loader:
                 self.assertIn(next(iter(loader))["image"].dtype, str(dtype))
 
     def test_old_keywords(self):
-        """They work for one release, each with a warning at the line that has them."""
+        """Old keywords work for one release, with a warning at the caller's line."""
         for old, new, value in (("image_dtype", "dtype", "float32"), ("output", "dtype", "float32"),
                                 ("layout", "image_layout", "nhwc")):
             with self.assertWarnsRegex(DeprecationWarning, f"^{old} is deprecated .*; use {new}$") as warned:
@@ -302,7 +302,7 @@ class Errors(common.Data):
                     next(iter(torch.utils.data.DataLoader(loader, num_workers=workers)))
 
     def test_a_camera_that_an_episode_lacks(self):
-        """The advice is of Python's arguments; options in parentheses are, too."""
+        """The advice names Python arguments, also in parentheses."""
         data = self.synth("lacks", *self.SYNTH)
         with h5py.File(f"{data}/episode_1.hdf5", "r+") as file:
             del file["observations/images/wrist"]
@@ -356,7 +356,7 @@ import importlib
 import weir
 
 names = ("MotionClip", "MotionLibrary", "MotionState", "motion_state")
-if hasattr(weir._weir, "_Motion"):  # as the extension is without the extra
+if hasattr(weir._weir, "_Motion"):  # simulates an extension without the extra
     del weir._weir._Motion
     for name in names:
         delattr(weir, name)

@@ -1,4 +1,4 @@
-"""What users write, for mypy: the types that the stubs give it. It is not run."""
+"""Typical user code for mypy, which checks the types of the stubs. It is never run."""
 from typing import Any
 
 import weir
