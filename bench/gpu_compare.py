@@ -98,7 +98,7 @@ def measure(sides, args):
 
 
 def ratios(rates, above, below):
-    """Ratios of the rounds in which all were measured. below: a baseline's rates, or the sums of several."""
+    """Ratios of the rounds in which all were measured. below: the rates of one baseline, or of several combined."""
     pairs = zip(rates.get(above, []), below)
     return [a / b for a, b in pairs if a and b]
 

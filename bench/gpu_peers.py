@@ -20,7 +20,7 @@ def kinds(cores):
               if not preload or batch_size == 32]
     return [run.Kind("act_gpu", "", "act_gpu", "normalised", act),
             run.Kind("pool_gpu", "", "pool_gpu", "normalised", pool, True),
-            # nvJPEG's engines upsample chroma more coarsely
+            # chroma from nvJPEG's engines is coarser
             run.Kind("nvjpeg_torch", "", "nvjpeg_torch", "normalised", nvjpeg, True, pixels_max=4.0)]
 
 

@@ -97,7 +97,7 @@ def check(weir, path, options, times, minutes):
 
 
 def percentile(values, part):
-    """The smallest value that is at least this fraction of the values."""
+    """Percentile by nearest rank; part is a fraction."""
     return sorted(values)[max(math.ceil(part * len(values)) - 1, 0)]
 
 

@@ -5,9 +5,9 @@
         --kl_weight 10 --chunk_size 20 --hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 \\
         --lr 1e-5 --seed 0
 
-The data is DATA, --dataset_dir, or $WEIR_DATASETS/TASK_NAME. --loader h5py reads it by a Dataset in a DataLoader, with
-h5py and OpenCV, for comparison: the same samples, the same table. PyTorch 1.13 and later, on the CPU or a GPU: there
-weir.Loader makes the batches in the GPU's memory, and the stages have a second row each, the GPU's time.
+The data is DATA, --dataset_dir, or $WEIR_DATASETS/TASK_NAME. For comparison, --loader h5py reads the same samples with
+h5py and OpenCV in a DataLoader, and prints the same table. Needs PyTorch 1.13 or later, on the CPU or a GPU. On a GPU,
+weir.Loader delivers batches in GPU memory, and each stage has a second row with its GPU time.
 """
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ import resource
 import sys
 import time
 
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before anything of torch.cuda: streams share fewer queues
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before torch.cuda starts: more queues
 import numpy as np
 import torch
 import weir
@@ -98,7 +98,7 @@ class ACT(nn.Module):
         self.action = nn.Linear(dim, action_dim)
 
     def compress(self, qpos, action, is_pad):
-        """The latent of these actions, and its KL divergence from a standard normal distribution."""
+        """(latent of these actions, its KL divergence from a standard normal distribution)"""
         tokens = torch.cat([self.vae_token.expand(len(qpos), -1, -1), self.vae_state(qpos)[:, None],
                             self.vae_action(action)], 1)
         tokens = tokens + sines(tokens.shape[1], tokens.shape[2]).to(tokens)
@@ -119,7 +119,7 @@ class ACT(nn.Module):
         return self.action(self.decoder(self.queries.expand(len(qpos), -1, -1), memory)), kl
 
     def loss(self, batch, kl_weight):
-        """The mean of |predicted - action| without padding, and the weighted KL."""
+        """Mean of |predicted - action| without padding, plus the weighted KL."""
         predicted, kl = self(*batch)
         real = ~batch.is_pad.unsqueeze(-1).expand_as(predicted)
         return ((predicted - batch.action).abs() * real).sum() / real.sum().clamp(min=1) + kl_weight * kl
@@ -134,7 +134,7 @@ def open_weir(o, split):
         max_batches=o.max_batches, rank=0, world_size=1, keys="act", device=o.device if o.weir_cuda else "cpu")
 
 
-# ---- batches from h5py, OpenCV and DataLoader, the classic way ----
+# ---- batches from h5py, OpenCV and DataLoader ----
 
 # Paths of state, actions and cameras in each layout.
 LAYOUTS = [("observations/qpos", "action", "observations/images", ""),  # act, act-jpeg
@@ -148,8 +148,8 @@ def open_file(path):
 
 
 class Episodes(torch.utils.data.Dataset):
-    """One sample per step of every episode: (image, qpos, action, is_pad), with the seconds of its stages, as the process
-    that prints the table does not see a worker's timers."""
+    """One sample per step of every episode: (image, qpos, action, is_pad) and the seconds of its stages, because a
+    worker's timers are not in the training process's table."""
 
     def __init__(self, paths, o, statistics=None):
         self.paths, self.chunk, self.image_size = paths, o.chunk_size, o.image_size
@@ -167,7 +167,7 @@ class Episodes(torch.utils.data.Dataset):
         for key, values in {} if statistics else rows.items():
             values = np.concatenate(values).astype(np.float64)
             self.statistics |= {f"{key}_mean": values.mean(0), f"{key}_std": values.std(0, ddof=1)}
-        open_file.cache_clear()  # a forked worker opens its own
+        open_file.cache_clear()  # forked workers open their own files
 
     def __len__(self):
         return len(self.index)
@@ -210,7 +210,7 @@ class Episodes(torch.utils.data.Dataset):
 
 @contextlib.contextmanager
 def measured(name, spent):
-    """with measured(name, spent): appends (name, seconds) to the list."""
+    """Times a block as a stage; in a DataLoader worker, appends (name, seconds) to spent instead."""
     if torch.utils.data.get_worker_info() is None:
         with weir.stage(name):
             yield
@@ -281,7 +281,7 @@ class Part:
             self.waited += time.perf_counter() - asked
             n, cameras = batch.image.shape[:2]
             self.samples, self.images = self.samples + n, self.images + n * cameras
-            self.loss += step(on_device(batch, o)) * n  # a tensor: nobody waits for the GPU here
+            self.loss += step(on_device(batch, o)) * n  # a tensor, so this does not wait for the GPU
             asked = time.perf_counter()
         self.loss = float(self.loss) / max(self.samples, 1)
         self.seconds = time.perf_counter() - begin
@@ -349,7 +349,7 @@ class Training:
 
     def epoch(self, epoch):
         o = self.o
-        torch.manual_seed(o.seed + epoch)  # so that going on gives what a run without interruption gives
+        torch.manual_seed(o.seed + epoch)  # a resumed run equals an uninterrupted one
         self.train.set_epoch(epoch)
         self.policy.train()
         train = Part().run(self.train, o, self.train_step)
@@ -381,7 +381,7 @@ class Training:
             self.policy.load_state_dict(state["policy"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.next_epoch, self.best = state["epoch"], state["best"]
-            print(f"goes on after epoch {self.next_epoch} of {path}", file=sys.stderr)
+            print(f"resuming after epoch {self.next_epoch} of {path}", file=sys.stderr)
 
     def run(self):
         o = self.o
@@ -391,7 +391,7 @@ class Training:
                     self.epoch(epoch)
                     if o.every and (epoch + 1) % o.every == 0 and epoch + 1 < o.num_epochs:
                         print(self.train.table(o.lang), end="", flush=True)
-        finally:  # Ctrl-C, too, ends with the table of the whole run
+        finally:  # also after Ctrl-C
             print(self.train.table(o.lang, whole=True), end="", flush=True)
             self.train.close()
 
@@ -404,13 +404,13 @@ def open_profiler(o):
 
 
 def has_weir_cuda(device):
-    """Whether weir can make batches on this device and time it. Training works without."""
+    """Whether weir can deliver batches on this device and time it. Training works without."""
     if device.type == "cpu":
         return False
     try:
         weir.stage("20_train_forward_pass", cuda=True)
     except weir.Error as error:
-        print(f"batches are made in the host's memory and copied, and stages have no row of the GPU's time: {error}",
+        print(f"batches are made in the host's memory and copied, and stages have no GPU time: {error}",
               file=sys.stderr)
         return False
     return True
@@ -422,21 +422,21 @@ UNUSED = ("temporal_agg", "onscreen_render")
 
 
 def options():
-    p = argparse.ArgumentParser(description="Trains ACT on episodes, and says where each step's time goes.",
+    p = argparse.ArgumentParser(description="Trains ACT on episodes, and reports where each step's time goes.",
                                 formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False)
-    p.add_argument("data", nargs="?", metavar="DATA", help="a folder of episodes, or a file of them")
-    p.add_argument("--dataset_dir", metavar="DIR", help="the data, without DATA")
-    p.add_argument("--task_name", metavar="NAME", help="the data is $WEIR_DATASETS/NAME, without DATA")
-    p.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="what reads the data")
-    p.add_argument("--num_workers", help="threads, or h5py's processes; auto: on the CPU a quarter of the cores, as the "
-                   "others compute, else all of them", default="auto")
-    p.add_argument("--cameras", type=lambda text: text.split(","), metavar="A,B", help="without it all but depth")
+    p.add_argument("data", nargs="?", metavar="DATA", help="file or folder of episodes")
+    p.add_argument("--dataset_dir", metavar="DIR", help="alternative to DATA")
+    p.add_argument("--task_name", metavar="NAME", help="alternative to DATA: $WEIR_DATASETS/NAME")
+    p.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
+    p.add_argument("--num_workers", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
+                   "--device cpu", default="auto")
+    p.add_argument("--cameras", type=lambda text: text.split(","), metavar="A,B", help="None: all except depth")
     p.add_argument("--image_size", metavar="WxH", type=lambda text: tuple(int(n) for n in text.split("x")),
-                   help="without it as stored")
-    p.add_argument("--train_split", type=float, default=0.9, metavar="F", help="part of the episodes to train on")
-    p.add_argument("--max_batches", type=int, default=0, metavar="N", help="of an epoch; 0: all")
+                   help="size of images; None: as stored")
+    p.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
+    p.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
     p.add_argument("--batch_size", type=int, default=8, metavar="N")
-    p.add_argument("--chunk_size", type=int, default=20, metavar="N", help="actions that are predicted")
+    p.add_argument("--chunk_size", type=int, default=20, metavar="N", help="actions to predict")
     p.add_argument("--num_epochs", type=int, default=1, metavar="N")
     p.add_argument("--seed", type=int, default=0, metavar="N")
     p.add_argument("--policy_class", choices=["ACT"], default="ACT")
@@ -444,18 +444,18 @@ def options():
     p.add_argument("--hidden_dim", type=int, default=512, metavar="N")
     p.add_argument("--dim_feedforward", type=int, default=3200, metavar="N")
     p.add_argument("--kl_weight", type=float, default=10, metavar="F")
-    p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="of AdamW")
+    p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="learning rate of AdamW")
     p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F")
     p.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     p.add_argument("--amp", action="store_true", help="bfloat16 on a GPU; the CPU computes in float32")
-    p.add_argument("--ckpt_dir", metavar="DIR", help="without it nothing is kept")
-    p.add_argument("--resume", action="store_true", help="go on from --ckpt_dir, where there is something")
-    p.add_argument("--lang", choices=["en", "zh"], default="en", help="of the table and the epochs' lines")
+    p.add_argument("--ckpt_dir", metavar="DIR", help="folder for checkpoints; None: no checkpoints")
+    p.add_argument("--resume", action="store_true", help="resume from --ckpt_dir if it has a checkpoint")
+    p.add_argument("--lang", choices=["en", "zh"], default="en", help="language of the table and the epochs' lines")
     p.add_argument("--every", type=int, default=10, metavar="N", help="epochs between tables; 0: only at the end")
-    p.add_argument("--profile", metavar="DIR", help="write a trace of steps 2 to 4 there, for TensorBoard and Perfetto")
+    p.add_argument("--profile", metavar="DIR", help="folder for a trace of steps 2 to 4, for TensorBoard and Perfetto")
     for name in UNUSED:
-        p.add_argument("--" + name, action="store_true", help="accepted, not used")
-    # --batch-size equals --batch_size
+        p.add_argument("--" + name, action="store_true", help="accepted but ignored")
+    # --batch-size is the same as --batch_size
     return p, p.parse_args([re.sub(r"^--[^=]+", lambda name: "--" + name[0][2:].replace("-", "_"), word)
                             for word in sys.argv[1:]])
 
@@ -465,12 +465,12 @@ def main():
     folder = os.environ.get("WEIR_DATASETS")
     o.data = o.data or o.dataset_dir or (folder and o.task_name and os.path.join(folder, o.task_name))
     if not o.data:
-        p.error("no data is given; name it as DATA, or by --dataset_dir DIR, or put it into $WEIR_DATASETS/NAME and give "
+        p.error("no data is given; pass DATA or --dataset_dir DIR, or put it into $WEIR_DATASETS/NAME and pass "
                 "--task_name NAME")
     if o.hidden_dim % 8:
-        p.error(f"--hidden_dim is a multiple of 8, for 8 heads of attention, not {o.hidden_dim}")
+        p.error(f"--hidden_dim {o.hidden_dim}: must be a multiple of 8, for 8 attention heads")
     if o.resume and not o.ckpt_dir:
-        p.error("--resume goes on from a checkpoint; add --ckpt_dir DIR")
+        p.error("--resume needs a checkpoint; add --ckpt_dir DIR")
     if o.device == "cuda" and not torch.cuda.is_available():
         p.error("--device cuda: torch has no GPU here; leave it out, or install a torch with CUDA")
     o.device = torch.device("cuda" if o.device == "auto" and torch.cuda.is_available() else

@@ -19,8 +19,8 @@ class Policy(torch.nn.Module):
         return self.act(torch.cat([seen, qpos], 1)).reshape(len(qpos), self.chunk, -1)
 
 
-# Open the loader after Accelerator(), which initialises torch.distributed, where the loader gets its rank. Do not prepare
-# it: prepare() would divide it among the processes again.
+# Open the loader after Accelerator(), which initialises torch.distributed and so gives the loader its rank. Do not pass
+# it to prepare(), which would divide it among the processes again.
 accelerator = Accelerator(cpu=not torch.cuda.is_available())
 with weir.Loader(sys.argv[1], batch_size=8) as loader:
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
@@ -38,4 +38,4 @@ with weir.Loader(sys.argv[1], batch_size=8) as loader:
                 optimizer.step()
                 optimizer.zero_grad()
         accelerator.print(f"epoch {epoch} loss {loss.item():.3f}")
-    weir.print_timing_stats("en")  # of all ranks, by the first one
+    weir.print_timing_stats("en")  # rank 0 prints for all ranks

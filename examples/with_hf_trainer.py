@@ -1,4 +1,4 @@
-"""A training run with the Trainer of transformers and weir.Loader: torchrun --nproc_per_node 2
+"""A training run with transformers' Trainer and weir.Loader: torchrun --nproc_per_node 2
 examples/with_hf_trainer.py DATA [EPOCHS]. Needs torch, transformers, accelerate."""
 import sys
 
@@ -32,7 +32,7 @@ class WeirTrainer(Trainer):
         return self.loader
 
 
-# Create the arguments first: they initialise torch.distributed, where the loader gets its rank.
+# Create the arguments first: they initialise torch.distributed, which gives the loader its rank.
 arguments = TrainingArguments("build/hf_trainer", num_train_epochs=int((sys.argv + ["1"])[2]), learning_rate=1e-4,
                               per_device_train_batch_size=8, use_cpu=not torch.cuda.is_available(), save_strategy="no",
                               report_to="none")
@@ -40,4 +40,4 @@ with weir.Loader(sys.argv[1], batch_size=arguments.train_batch_size) as loader:
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
     policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     WeirTrainer(loader, model=policy, args=arguments).train()
-    weir.print_timing_stats("en")  # of all ranks, by the first one
+    weir.print_timing_stats("en")  # rank 0 prints for all ranks

@@ -25,7 +25,7 @@ class Policy(pl.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-4)
 
 
-# The loader divides the data by rank and world size; a sampler of Lightning's must not divide it again.
+# The loader already divides the data by rank, so Lightning must not add a distributed sampler.
 trainer = pl.Trainer(max_epochs=int((sys.argv + ["1"] * 3)[3]), devices=int((sys.argv + ["1"] * 2)[2]), strategy="ddp",
                      use_distributed_sampler=False, logger=False, enable_checkpointing=False)
 with weir.Loader(sys.argv[1], batch_size=8, rank=trainer.global_rank, world_size=trainer.world_size,
@@ -33,4 +33,4 @@ with weir.Loader(sys.argv[1], batch_size=8, rank=trainer.global_rank, world_size
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
     policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     trainer.fit(policy, loader)
-    weir.print_timing_stats("en")  # of all ranks, by the first one
+    weir.print_timing_stats("en")  # rank 0 prints for all ranks

@@ -7,7 +7,7 @@ import subprocess
 
 
 def fio(paths, block_bytes, cores, seconds):
-    """MB/s, or a line that says why not."""
+    """MB/s, or a line with the reason why not."""
     if not shutil.which("fio"):
         return "fio is not installed"
     why = ""
@@ -24,7 +24,7 @@ def fio(paths, block_bytes, cores, seconds):
 
 
 def weir(program, data, seconds):
-    """MB/s, or a line that says why not."""
+    """MB/s, or a line with the reason why not."""
     if "--direct" not in subprocess.run([program, "run", "--help"], capture_output=True, text=True).stdout:
         return "this weir run has no --direct"
     epochs, rate = 2, None

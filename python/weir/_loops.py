@@ -18,7 +18,7 @@ _TEXTS = {
     "others": "{n} others",
     "unattributed": "in no stage",
     "part": "{name} {share:.1f} %",
-    "loader": "  no loader is open, so its workers are not covered.\n",
+    "loader": "  no loader is open, so loader workers are not covered.\n",
 }
 _PARTS_MOST = 10
 _ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The histogram's percentiles against numpy's: check_quantiles.py QUANTILES. A bucket is 6.25 % wide, so no percentile may
-be further off than that."""
+"""Compares the histogram's percentiles with numpy's: check_quantiles.py QUANTILES. The max error is a bucket's width,
+6.25 %."""
 import subprocess
 import sys
 
@@ -27,7 +27,7 @@ def main():
         done = subprocess.run([sys.argv[1]], input=text, capture_output=True, text=True, check=True)
         got = [float(line) for line in done.stdout.split()]
         for fraction, mine in zip(FRACTIONS, got):
-            # Between two values any answer is right; a bucket's width is allowed around them.
+            # Between two values any result is right, plus or minus a bucket's width.
             low = numpy.quantile(values, fraction, method="lower")
             high = numpy.quantile(values, fraction, method="higher")
             error = max(low / mine - 1, mine / high - 1, 0)

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What belongs to a codec, an io engine, a layout, a format or a writer of one is there, and nothing else knows its
-name: tests/checks/check_backends.py [ROOT], or --self-test to see every rule fail on a bad tree.
+"""Checks that every codec, I/O engine, layout, format and writer is complete, and that no other code uses its name:
+tests/checks/check_backends.py [ROOT]. --self-test checks that every rule fails on a bad tree.
 
 A backend is a struct of functions (weir_decoder_ops, weir_io_ops, weir_layout_ops, weir_format_ops, weir_writer_ops) in a
-file of its own. It has
+separate file. It has
 1. one extern, in the header of its family's table of functions,
 2. one row in its family's table,
 3. one line of CMakeLists.txt (its file),
-4. a place in a table of README.md: a line that begins with | and has `name`,
-5. one test: a file of tests/ that has its name in quotes, or as a word of a command,
-What others need to know of a backend is a flag of its struct. So outside tests/, bench/ and its own file nothing
-6. compares a text with its name,
-7. lists it: an initialiser with two names of a family, a switch with cases for two.
-Kinds of frames (decoders/frame_kind.c: one table) follow rules 6 and 7 by their names, their titles and their
-enumerators; an expression that names three kinds is a list too.
+4. an entry in a table of README.md: a line that begins with | and contains `name`,
+5. one test: a file in tests/ that contains its name in quotes, or as a word of a command.
+Flags in its struct describe a backend to other code. So outside tests/, bench/ and its own file no code
+6. compares a string with its name,
+7. lists it: an initialiser with two names of a family, or a switch with two of its cases.
+Rules 6 and 7 also apply to the names, titles and enumerators of frame kinds (one table, in decoders/frame_kind.c); an
+expression with three kinds is also a list.
 """
 import os
 import re
@@ -34,7 +34,7 @@ CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "co
 NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
 KINDS = "decoders/frame_kind.c"
 KIND = r"\bWEIR_FRAME_([A-Z0-9]+)\b(?!\s*\()"
-# Lists that are meant, with the reason.
+# Allowed lists, with the reason.
 LISTS = {("datasets/synth/synth_formats.c", "layout")}  # what each recorder writes
 
 
@@ -54,13 +54,13 @@ def files_below(root, top, endings):
 
 
 def code_of(text):
-    """Without comments, strings kept."""
+    """The text without comments; strings remain."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
     return pattern.sub(lambda m: " " if m.group(0).startswith("/") else m.group(0), text)
 
 
 def definitions(root, struct, folder):
-    """symbol -> (path, name) of the backends of a folder. A #else may define one once more."""
+    """symbol -> (path, name) of the backends in a folder. #else may define a symbol again."""
     found = {}
     for path in files_below(root, folder, ".c"):
         for symbol, body in re.findall(rf"^const struct {struct} (\w+) = {{(.*?)^}};", code_of(read(root, path)), re.M | re.S):
@@ -122,7 +122,7 @@ def switches(text):
 
 
 def check_lists(kind, names, code, faults):
-    """names: of the backends of a family -> its own file. Lists of them in the code."""
+    """Finds lists of a family's backends in the code. names: backend -> its file."""
     for path, text in sorted(code.items()):
         for initialiser in initialisers(text):
             listed = sorted(name for name in texts_in(initialiser) if name in names)
@@ -131,7 +131,7 @@ def check_lists(kind, names, code, faults):
 
 
 def check_kinds(root, code, faults):
-    """Nothing but the table knows what kinds of frames there are. The number of kinds."""
+    """Checks that only the table lists frame kinds. Returns the number of kinds."""
     table = code.get(KINDS, "")
     rows = re.findall(rf"\[{KIND}\]\s*=", table)
     names = {name or title for name, title in re.findall(r'\.name = "([^"]*)"|\.title = "([^"]*[A-Z][^"]*)"', table)}
@@ -192,7 +192,7 @@ GOOD = {
     "tests/test_shelf.sh": "weir synth DATA --format shelf --episodes 1\nweir convert DATA COPY --to crate \n",
 }
 
-# What makes the good tree bad, and the pieces of what must be said about it, one for each fault.
+# Changes that make the good tree bad, and parts of the expected messages, one per fault.
 BAD = [
     ({"decoders/decoder_ops.h": ""}, ["decoders/jay.c: codec jay: no extern of weir_decoder_jay"]),
     ({"decoders/decoder_table.c": ""}, ["decoders/jay.c: codec jay: 0 rows in decoders/decoder_table.c"]),

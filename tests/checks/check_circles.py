@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No file of the library calls upwards, and no more than three files call each other in a circle, by the symbols of the
-compiled files: tests/checks/check_circles.py ROOT ARCHIVE..., or --self-test to see both rules fail on bad archives."""
+"""Checks the symbols of the library's compiled files: no file calls an upper layer, and no cycle has more than three
+files. tests/checks/check_circles.py ROOT ARCHIVE...; --self-test checks that both rules fail on bad archives."""
 import os
 import re
 import subprocess
@@ -22,7 +22,7 @@ def sources(root):
 
 
 def calls(root, archives):
-    """path -> {path: symbol} of those whose symbols it uses."""
+    """path -> {path of a called file: symbol}"""
     paths, defined, used = sources(root), {}, {}
     for archive in archives:
         text = subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout
@@ -36,7 +36,7 @@ def calls(root, archives):
 
 
 def circles(graph):
-    """Tarjan's strongly connected components of more than one file."""
+    """Strongly connected components of more than one file (Tarjan's algorithm)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(path):
@@ -68,7 +68,7 @@ def faults_of(root, archives):
         for other, symbol in sorted(others.items()):
             over = LOW.get(other.removesuffix(".c") + ".h") or other.split("/")[0]
             if (path, over) == ("cli/commands.c", "extras") and symbol.startswith("weir_cmd_"):
-                continue  # a row that is there if the extra is
+                continue  # a row that exists only with the extra
             if over != top and LAYERS[over] >= LAYERS[top]:
                 faults.append(f"{path}: uses {symbol} of {other}: {top}/ lies below or beside {over}/")
     for circle in circles(graph):

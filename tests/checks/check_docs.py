@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What README.md and docs/ promise: tests/checks/check_docs.py SOURCE BUILD.
+"""Checks README.md and docs/: tests/checks/check_docs.py SOURCE BUILD.
 
-README has at most 10 KB; links lead to files and headings that exist; C files that a page names are in the tree; options and commands that README names are known to
-the program; the first C program of docs/library.md compiles as printed against the shared library, runs, and fails with one line."""
+README has at most 10 KB. Links lead to existing files and headings, C files named in a page exist, and the program
+accepts the options and commands in README. The first C program of docs/library.md compiles as printed with the shared
+library, runs, and fails with one line."""
 import fnmatch
 import glob
 import os
@@ -14,7 +15,7 @@ import tempfile
 README_BYTES = 10 * 1024
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
     EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
-FOREIGN = {"loop.c", "--cpus-per-task"}  # a file that the reader names; srun's
+FOREIGN = {"loop.c", "--cpus-per-task"}  # the reader's file; an option of srun
 failed = 0
 
 
@@ -26,13 +27,13 @@ def check(what, fine):
 
 
 def anchors(text):
-    """As GitHub names headings."""
+    """The anchors that GitHub creates for headings."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).replace(" ", "-") for h in headings}
 
 
 def is_deleted(source, path):
-    """Whether a path from the root is in the folder of an extra that was deleted."""
+    """Whether a path from the root is in a deleted extra's folder."""
     found = re.match(r"extras/\w+", path)
     return found and not os.path.isdir(os.path.join(source, found[0]))
 
@@ -49,13 +50,13 @@ def check_links(source):
             name = f"{os.path.basename(page)}: {link}"
             if is_deleted(source, os.path.relpath(target, source)):
                 continue
-            check(f"{name} leads to no file", os.path.exists(target))
+            check(f"{name} does not lead to a file", os.path.exists(target))
             if anchor and target in texts:
-                check(f"{name} leads to no heading", anchor in anchors(texts[target]))
+                check(f"{name} does not lead to a heading", anchor in anchors(texts[target]))
 
 
 def check_files(source):
-    """`slot.c`, `cupti*.c` and the like, in backquotes or in a block of code."""
+    """Checks names like `slot.c` and `cupti*.c`, in backquotes or code blocks."""
     names = set()
     for folder, folders, files in os.walk(source):
         folders[:] = [f for f in folders if f not in ("build", ".git")]
@@ -68,7 +69,7 @@ def check_files(source):
             continue
         for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
             known = name in FOREIGN or is_deleted(source, name) or fnmatch.filter(names, f"*/{name}")
-            check(f"{os.path.basename(page)} names {name}, which is not in the tree", known)
+            check(f"{os.path.basename(page)} names {name}, which does not exist", known)
 
 
 def check_names(source, readme, weir):
@@ -81,7 +82,7 @@ def check_names(source, readme, weir):
     for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|docker|h5repack) [^`]*`", "", readme)))):
         check(f"README.md: no command has {option}", option in FOREIGN or re.search(rf"{option}(?![\w-])", known))
     for command in sorted(set(re.findall(r"(?:`|release/)weir ([a-z]+)", readme))):
-        check(f"README.md: there is no weir {command}", re.search(rf"^\s+{command}\b", commands, re.M))
+        check(f"README.md: weir {command} does not exist", re.search(rf"^\s+{command}\b", commands, re.M))
 
 
 def check_program(source, build):
@@ -101,14 +102,14 @@ def check_program(source, build):
         run = subprocess.run([f"{work}/loop", f"{work}/data"], env=env, capture_output=True, text=True)
         check(f"library.md's program fails: {run.stderr}", run.returncode == 0)
         run = subprocess.run([f"{work}/loop", f"{work}/none"], env=env, capture_output=True, text=True)
-        check("library.md's program says nothing of a missing folder", run.returncode == 1 and "none" in run.stderr)
+        check("library.md's program does not report a missing folder", run.returncode == 1 and "none" in run.stderr)
 
 
 def main():
     source, build = map(os.path.realpath, sys.argv[1:3])
     with open(f"{source}/README.md", encoding="utf-8") as f:
         readme = f.read()
-    check(f"README.md has {len(readme.encode())} bytes; {README_BYTES} are the most", len(readme.encode()) <= README_BYTES)
+    check(f"README.md has {len(readme.encode())} bytes, more than {README_BYTES}", len(readme.encode()) <= README_BYTES)
     check_links(source)
     check_files(source)
     check_names(source, readme, f"{build}/weir")

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Keeps the rules of the tree: tests/checks/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
+"""Checks the rules of the tree: tests/checks/check_layers.py [ROOT]. --self-test checks that each fails on a bad tree.
 
-1. Includes are from the root, those of public headers "weir/NAME.h" (in include/, each belongs to a room: PUBLIC). base <-
-   prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras; those in
-   braces never include each other, and an extra includes no other one, extras/common apart. Rooms inside a folder have an
-   order of their own (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h and weir/kernel_clock.h and .cuh, and nobody includes it. tests and
-   bench may include anything.
-2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
-   their room. Both are free in tests and bench.
-3. No extern names a thing that an upper layer defines.
-4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). Python's header is
-   python/src/'s, CUDA's headers are cuda/'s, and every file there is one that cmake/Cuda.cmake names.
-5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
-   header has a guard by its path (public ones by their name). Functions are at most 60 lines, files at most 600 (tests
-   1000). Every source file is in a CMake list. A folder has at most 25 .c files (bench and tests apart).
-6. Names in comments exist. What begins with weir_ or WEIR_: in code, in a string or in a CMake file. Other words with an
-   underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
+1. Includes start at the root, public headers with "weir/" (in include/; PUBLIC maps each to its room). The order is
+   base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras. Folders in
+   braces never include each other, and an extra includes no other extra except extras/common. Rooms inside a folder
+   have an order (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h, weir/kernel_clock.h and
+   .cuh, and no other folder includes it. tests and bench may include anything.
+2. *_ops.h may only be included where they are implemented: in the same top-level folder, and in cuda/. *_priv.h stay in
+   their room. tests and bench may include both.
+3. No extern declares a symbol that an upper layer defines.
+4. Outside tests and bench, only one .c file includes a third-party header (exceptions: PAIRS). Python's header is only
+   in python/src/, CUDA's headers are only in cuda/, and cmake/Cuda.cmake lists every file of cuda/.
+5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). A header's
+   guard is derived from its path (public headers: from its name). Functions have at most 60 lines, files at most 600
+   (tests: 1000). Every source file is in a CMake list. A folder has at most 25 .c files (except bench and tests).
+6. Names in comments exist: weir_* and WEIR_* in code, a string or a CMake file; other words with an underscore, and
+   name(), there, in a script or as the name of a file. FOREIGN lists other projects' names.
 """
 import glob
 import os
@@ -25,8 +25,8 @@ import tempfile
 
 LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "cli": 5, "python": 5, "extras": 6, "cuda": 9}
-# The order of the rooms inside a folder: a room includes rooms with a smaller number only. docs/internals/architecture.md
-# describes it.
+# The order of the rooms inside a folder: a room includes only rooms with a smaller number
+# (docs/internals/architecture.md).
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders": 0, "decoders/gpu": 1,
          "datasets/chunks": 0, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
@@ -40,15 +40,15 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "extras/common": 0, "extras/common/cuda": 1, "extras/motion/clips": 1, "extras/motion": 2,
          "extras/motion/cuda": 3, "extras/motion/cli": 3, "extras/motion/python": 3, "extras/train": 1,
          "extras/train/cli": 2, "extras/scenario": 1, "extras/scenario/cli": 2}
-# The room that implements each public header: who may include the one may include the other. "stages" and "frame kinds"
-# are not folders: all rooms above prof/ may include these headers. The types of loader.h are known from the lowest room of
-# pipeline/ on.
+# The room that implements each public header: a file that may include the room may include the header. "stages" and
+# "frame kinds" are not folders: all rooms above prof/ may include these headers. The lowest room of pipeline/ already
+# uses the types of loader.h.
 PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",
           "weir/kernel_clock.cuh": "prof/gpu", "weir/recorder.h": "prof/record", "weir/profiler.h": "prof/record",
           "weir/stages.h": "stages", "weir/decoder.h": "decoders", "weir/dataset.h": "datasets",
           "weir/loader.h": "pipeline/gpu", "weir/report.h": "pipeline",
           "weir/frames.h": "frame kinds"}
-# Headers of a room that lower or neighbouring rooms may include too, and their .c file: it has a place of its own.
+# Headers that lower or neighbouring rooms may include too. With their .c files they have a separate place in the order.
 LOW = {"decoders/frame_kind.h": "frame kinds"}
 FREE = re.compile(r"(extras/\w+/)?(tests|bench)(/|$)")
 CUDA_ROOM = re.compile(r"(extras/\w+/)?cuda$")
@@ -60,7 +60,7 @@ CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 NAME = r"\b(?:weir|WEIR)_\w+"
 PLAIN_NAME = r"(?<![\w/.-])((?!weir_)[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]\w*(?=\(\)))(?![\w/*-])"
-# Names in comments that other projects define: libjpeg-turbo, liblmdb, CPython, C, x86, torch, h5py, and programs that write datasets.
+# Names in comments from libjpeg-turbo, liblmdb, CPython, C, x86, torch, h5py, and programs that write datasets.
 FOREIGN = set("""alloc_sarray astrobench_dual_arm decompress_onepass sep_upsample md_pad tp_call iter seq_cst x86_64 ang_vel_from_quat_diff animation_manager
 collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
 record_sim_episodes imitate_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
@@ -196,7 +196,7 @@ class Tree:
                 self.fault(path, 0, f"has no guard {guard}")
 
     def note_names(self, path, text):
-        """Names in comments, and all others, to compare when all files are read."""
+        """Collects names in comments and elsewhere, to compare after reading all files."""
         pattern = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
         for match in pattern.finditer(text):
             for name in re.findall(NAME, match[1] or ""):
@@ -220,7 +220,7 @@ class Tree:
                 self.fault(path, line, f"a comment names {name}, which does not exist")
 
     def note_externs(self, folder, path, code):
-        """What is declared by extern and what is defined in the first column, to compare when all files are read."""
+        """Collects extern declarations, and definitions in the first column, to compare after reading all files."""
         for number, line in enumerate(code, 1):
             declared = re.match(r"\s*extern\s[^(]*;", line)
             if declared and not FREE.match(folder):
@@ -237,7 +237,7 @@ class Tree:
                 self.fault(path, line, f"extern {name}, which {other}/ defines: what is below is handed what it needs")
 
     def check_build(self):
-        """A file that no list names is a file that nobody compiles."""
+        """Checks that a CMake list contains every file."""
         listed = ""
         module = ""
         lists = [os.path.relpath(full, self.root) for full in
@@ -314,7 +314,7 @@ GOOD = {
     "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nconst struct ops top_table[] = {{0}};\nint main(void)\n{\n    exit(0);\n}\n',
 }
 
-# What makes the good tree bad, and a piece of what must be said about it.
+# Changes that make the good tree bad, and a part of the expected message.
 BAD = [
     ({"base/low.c": '#include "io/mid.h"\n'}, "base/low.c:1: includes io/mid.h"),
     ({"datasets/store.c": '#include "io/mid.h"\n'}, "datasets/store.c:1: includes io/mid.h"),

@@ -1,11 +1,11 @@
-"""Files that weir writes never destroy one that it reads: test_output_files.py --tables PROGRAM [--weir PROGRAM]
+"""Checks that weir's outputs never destroy its inputs: test_output_files.py --tables PROGRAM [--weir PROGRAM]
 
-Goes over the tables of options (fixtures/option_paths.c prints them), so that an option cannot be forgotten:
-every text option that names a file or folder is marked as read or written; one that is not marked writes nothing;
-every output against every input and every other output, by their own names, symbolic and hard links; FIFOs, devices,
-folders, a full disk. Then the places that nobody names: DST.partial and what is in it, lock.mdb, temporary names.
+Uses the option tables (printed by fixtures/option_paths.c), so that no option is missed. Every text option for a file
+or folder must be marked as read or written, and an unmarked one must write nothing. Tests every output against every
+input and every other output, by name, symbolic link and hard link, and against FIFOs, devices, folders and a full disk.
+Also tests implicit paths: DST.partial and its contents, lock.mdb, temporary names.
 
-A line per failure and per part; exit status 1 when there was a failure.
+Prints one line per failure and a summary; exit status 1 after a failure.
 """
 import argparse
 import concurrent.futures
@@ -23,7 +23,7 @@ import threading
 
 TIMEOUT_S = 300
 CNN = ["--hidden-dim", "8", "--dim-feedforward", "8", "--chunk-size", "2", "--batch-size", "2", "--max-batches", "1"]
-# What makes each command quick. A new command wants a line, and its arguments one in Case.arguments.
+# Options that make each command quick. A new command needs an entry here, and its arguments one in Case.arguments.
 QUICK = {"run": ["--max-batches", "1"], "train": CNN, "info": [], "verify": [], "doctor": [], "report": [],
          "scenario": ["--batch-size", "2", "--warmup-steps", "0", "--profile-steps", "1", "--trace-dir", "t"],
          "motion": ["--num-envs", "2", "--num-steps", "4", "--warmup", "1", "--active", "1", "--device", "cpu",
@@ -32,7 +32,7 @@ QUICK = {"run": ["--max-batches", "1"], "train": CNN, "info": [], "verify": [], 
          "bench": ["--formats", "as-is", "--cache", "warm", "--repeats", "1", "--min-seconds", "0.02"],
          "whatif": ["--max-minutes", "0.05"],
          "tune": ["--min-seconds", "0.02", "--max-cache", "0", "--max-cpu", "1", "--max-minutes", "0.02"]}
-SLOW = {"whatif", "bench", "tune"}  # their --index is that of the others: weir_dataset_open writes it
+SLOW = {"whatif", "bench", "tune"}  # like the others, they write --index in weir_dataset_open
 
 failures, checks = [], 0
 lock = threading.Lock()
@@ -48,7 +48,7 @@ def check(what, fine, run=None):
 
 
 def look(path):
-    """What is at path and below, without what reading changes."""
+    """The state of path and everything below, except what reading changes."""
     seen = {}
     for folder, names, files in itertools.chain([("", [], [path])], os.walk(path)):
         for name in names + files:
@@ -63,12 +63,12 @@ def look(path):
 
 
 def lost(before):
-    """The first that is not as it was."""
+    """The first path that changed."""
     return next((p for p, was in before.items() if look(p).get(p) != was), None)
 
 
 class World:
-    """Datasets that the program's own writers made, once; a case has copies of what it needs."""
+    """Datasets, created once by weir's writers; cases copy them."""
 
     def __init__(self, weir, root):
         self.weir, self.root, self.count = weir, root, 0
@@ -107,7 +107,7 @@ class World:
 
 
 class Case:
-    """A folder with fresh inputs of a command, and its command line."""
+    """A folder with a command's fresh inputs, and its command line."""
 
     def __init__(self, world, command):
         self.world, self.command, self.cwd = world, command, world.folder()
@@ -130,10 +130,10 @@ class Case:
                 self.options += ["--motion", "clip.hdf5"]
                 self.inputs.append("clip.hdf5")
             elif name == "dataset-dir":
-                self.options += ["--dataset-dir", "data"]  # in place of DATA
+                self.options += ["--dataset-dir", "data"]  # replaces DATA
                 self.arguments = []
             else:
-                raise SystemExit(f"{command['name']} --{name}: say here what it reads")
+                raise SystemExit(f"{command['name']} --{name}: add its input here")
 
     def input_of(self, command, i):
         if command == "report":
@@ -161,11 +161,11 @@ class Case:
     def refused(self, what, before, *more, line=None, **kwargs):
         done = self.run(*more, **kwargs)
         what = f"{self.command['name']} {' '.join(more)}: {what}"
-        check(f"{what}: is refused", done.returncode in (1, 2), done)
+        check(f"{what}: refused", done.returncode in (1, 2), done)
         told = [x for x in done.stderr.splitlines() if x.startswith("weir ")]
-        check(f"{what}: in one line", len(told) == 1, done)
+        check(f"{what}: one error line", len(told) == 1, done)
         if line:
-            check(f"{what}: which has \"{line}\"", told and line in told[0], done)
+            check(f"{what}: the error contains \"{line}\"", told and line in told[0], done)
         check(f"{what}: nothing is lost ({lost(before)})", lost(before) is None, done)
         return done
 
@@ -184,28 +184,28 @@ def check_marks(commands):
         for o in c["options"]:
             name = f"{c['name']} --{o['name']} {o['value']}"
             named = any(word in o["value"] for word in ("FILE", "DIR", "PATH"))
-            check(f"{name}: names a file or folder, and is marked so", not named or o["path"] != "none")
-            check(f"{name}: is marked, and is a text that says FILE or DIR", o["path"] == "none" or (o["text"] and named))
-            check(f"{name}: has files of its own, and is a folder", not o["files"] or o["path"] == "into")
-        check(f"{c['name']} {c['args']}: its arguments are marked", not c["args"] or c["arg_paths"][0] != "none")
-        check(f"{c['name']}: a second argument is marked", c["max_args"] < 2 or c["arg_paths"][1] != "none")
-        check(f"{c['name']}: there is a line for it in QUICK", c["name"] in QUICK)
+            check(f"{name}: names a file or folder, so it must be marked", not named or o["path"] != "none")
+            check(f"{name}: is marked, so it must be a text option with FILE or DIR", o["path"] == "none" or (o["text"] and named))
+            check(f"{name}: contains files, so it must be a folder", not o["files"] or o["path"] == "into")
+        check(f"{c['name']} {c['args']}: arguments are marked", not c["args"] or c["arg_paths"][0] != "none")
+        check(f"{c['name']}: the second argument is marked", c["max_args"] < 2 or c["arg_paths"][1] != "none")
+        check(f"{c['name']}: has an entry in QUICK", c["name"] in QUICK)
 
 
 def unmarked(world, command, option):
-    """An option that is not marked as an output writes nothing where it points."""
+    """An option that is not marked as an output must not write to its path."""
     case = Case(world, command)
     case.put("kept", "kept\n")
     before = look(case.at("kept"))
     for value in ("kept", "made"):
         case.options = [x for x in case.options if option != "config" or x not in ("--config", "c.conf")]
         done = case.run(f"--{option}", value)
-        check(f"{command['name']} --{option} {value}: is no output, and writes none",
+        check(f"{command['name']} --{option} {value}: not an output, so nothing is written",
               lost(before) is None and not os.path.lexists(case.at("made")), done)
     case.close()
 
 
-# ---- outputs and what is read or written ----
+# ---- outputs against inputs and other outputs ----
 
 FORMS = ("itself", "a symbolic link", "a hard link", "a link of its folder")
 
@@ -241,7 +241,7 @@ def against_outputs(world, command, first, second):
     before = look(case.cwd)
     for a, b in (("new", "new"), ("new", "same/new"), ("new", "dangling")):
         case.refused(f"{a} and {b}", before, f"--{first}", a, f"--{second}", b, line="name the same file")
-        check("and nothing was made", not os.path.exists(case.at("new")))
+        check("nothing was created", not os.path.exists(case.at("new")))
     case.close()
 
 
@@ -254,13 +254,13 @@ def against_own_files(world, command, folder, name, option):
 
 
 def against_parts(world, command, option, kind):
-    """Files that are part of a dataset, read for frames or not, there or not yet."""
+    """Files inside a dataset, used for frames or not, existing or not."""
     case = Case(world, command)
     to = case.at(os.path.basename(world.sets[kind]))
     (shutil.copytree if os.path.isdir(world.sets[kind]) else shutil.copy)(world.sets[kind], to)
     case.arguments[0] = to
     files = [os.path.join(f, n) for f, _, names in os.walk(to) for n in names] or [to]
-    files = [p for p in files if os.path.basename(p) != "dataset_info.json"]  # is not read
+    files = [p for p in files if os.path.basename(p) != "dataset_info.json"]  # never read
     if kind == "zarr":
         files = files[::max(len(files) // 6, 1)] + [os.path.join(to, ".zattrs"), os.path.join(to, "new")]
     if kind == "act":
@@ -271,11 +271,11 @@ def against_parts(world, command, option, kind):
         before = look(to)
         case.refused("is a part of the dataset", {p: w for p, w in before.items() if not p.endswith("lock.mdb")},
                      f"--{option}", path)
-        check(f"{path} was not made", path in before or not os.path.exists(path) or path.endswith("lock.mdb"))
+        check(f"{path} was not created", path in before or not os.path.exists(path) or path.endswith("lock.mdb"))
     for folder in [o["name"] for o in command["options"] if o["path"] == "into"] if kind == "zarr" else []:
         for place in (to, os.path.join(to, "new"), os.path.join(to, "data", "..", "new")):
-            case.refused("inside of the dataset", look(to), f"--{folder}", place, line="is a part of the dataset")
-    if kind == "act":  # a file that is left out is one of the dataset all the same
+            case.refused("inside the dataset", look(to), f"--{folder}", place, line="is a part of the dataset")
+    if kind == "act":  # a skipped file is still part of the dataset
         os.truncate(os.path.join(to, "episode_1.hdf5"), 100)
         case.refused("is left out", look(to), f"--{option}", os.path.join(to, "episode_1.hdf5"), "--on-error", "skip")
     case.close()
@@ -291,13 +291,13 @@ def onto_streams(world, command, option):
                                    f"--{option}", "both"], cwd=case.cwd, env=world.env, stdin=subprocess.DEVNULL,
                                   text=True, **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, stream: f})
         text = open(case.at("both")).read()
-        check(f"{command['name']} --{option} into {stream}: is refused", done.returncode == 2)
-        check(f"{command['name']} --{option} into {stream}: keeps what is there", text.startswith("kept\n"))
+        check(f"{command['name']} --{option} into {stream}: refused", done.returncode == 2)
+        check(f"{command['name']} --{option} into {stream}: keeps the existing content", text.startswith("kept\n"))
         check(f"{command['name']} --{option} into {stream}: nothing else is written", stream == "stderr" or len(text) == at)
     case.close()
 
 
-# ---- what an output may be ----
+# ---- allowed targets of an output ----
 
 def targets(world, command, option):
     name = f"{command['name']} --{option}"
@@ -311,15 +311,15 @@ def targets(world, command, option):
     kinds = {p: os.lstat(case.at(p)).st_mode for p in ("fifo", "full", "null", "link")}
     for what, path in (("a folder", "folder"), ("in a folder that is not there", "none/x"), ("a FIFO that nobody reads", "fifo")):
         done = case.refused(what, {}, f"--{option}", path)
-        check(f"{name}: {what} is refused before anything is measured", "images/s" not in done.stdout and
+        check(f"{name}: {what} is refused before measuring", "images/s" not in done.stdout and
               "measuring" not in done.stderr, done)
     case.refused("a full disk", {}, f"--{option}", "full")
     done = case.run(f"--{option}", "null")
-    check(f"{name} /dev/null: fine, or no file of its kind", done.returncode == 0 or option == "state", done)
+    check(f"{name} /dev/null: accepted, except as a state", done.returncode == 0 or option == "state", done)
     shutil.rmtree(case.at("new1"), ignore_errors=True)
     done = case.run(f"--{option}", "link")
-    check(f"{name}: a link leads to what is written", done.returncode == 0 and os.path.getsize(case.at("real/file")) > 0, done)
-    check(f"{name}: and nothing else is beside it", os.listdir(case.at("real")) == ["file"])
+    check(f"{name}: the output is written through the link", done.returncode == 0 and os.path.getsize(case.at("real/file")) > 0, done)
+    check(f"{name}: no other file was created", os.listdir(case.at("real")) == ["file"])
     shutil.rmtree(case.at("new1"), ignore_errors=True)
     reader = os.open(case.at("fifo"), os.O_RDWR | os.O_NONBLOCK)
     done = case.run(f"--{option}", "fifo")
@@ -328,11 +328,11 @@ def targets(world, command, option):
         got = os.read(reader, 1 << 16)
     os.close(reader)
     if option == "state":
-        check(f"{name}: a FIFO is no state, which is read first", done.returncode == 1, done)
+        check(f"{name}: a FIFO cannot be a state, which is read first", done.returncode == 1, done)
     else:
-        check(f"{name}: the reader of a FIFO gets it", done.returncode == 0 and got, done)
+        check(f"{name}: a FIFO's reader receives the output", done.returncode == 0 and got, done)
     for path, mode in kinds.items():
-        check(f"{name}: {path} is what it was", os.lstat(case.at(path)).st_mode == mode)
+        check(f"{name}: {path} is unchanged", os.lstat(case.at(path)).st_mode == mode)
     case.close()
 
 
@@ -343,10 +343,10 @@ def into_folder(world, command, option):
     case.close()
 
 
-# ---- places that nobody names ----
+# ---- implicit paths ----
 
 def links_to(case, precious, place, kind):
-    """Puts something in the way; what must stay as it is."""
+    """Puts a link or FIFO at place; returns the paths that must not change."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(case.at(place))
     if kind == "fifo":
@@ -357,7 +357,7 @@ def links_to(case, precious, place, kind):
 
 
 def lock_files(world, commands, kind):
-    """A data set from someone else has a lock.mdb that is a link to a file of the user's."""
+    """A foreign dataset's lock.mdb may be a link to one of the user's files."""
     case = Case(world, commands["run"])
     for name in ("a.lmdb", "one.mdb"):
         if name == "a.lmdb":
@@ -368,9 +368,9 @@ def lock_files(world, commands, kind):
         before = links_to(case, "precious", "a.lmdb/lock.mdb" if name == "a.lmdb" else "one.mdb-lock", kind)
         for command in ("run", "info"):
             done = world.run(case.cwd, command, name, *QUICK[command])
-            check(f"{command} {name}: is read beside a lock file that is a {kind}", done.returncode == 0, done)
-            check(f"{command} {name}: which is left alone ({lost(before)})", lost(before) is None, done)
-        check("and weir info notes it", "will not be written to" in done.stdout + done.stderr, done)
+            check(f"{command} {name}: is read despite a lock file that is a {kind}", done.returncode == 0, done)
+            check(f"{command} {name}: leaves the lock file unchanged ({lost(before)})", lost(before) is None, done)
+        check("weir info reports it", "will not be written to" in done.stdout + done.stderr, done)
     case.close()
 
 
@@ -394,12 +394,12 @@ def partial_places(world, commands, kind):
 
 
 def resumed_copies(world, commands, to, kind):
-    """An interrupted copy in which somebody has put links."""
+    """An interrupted copy that contains links planted by someone else."""
     if to not in ("hdf5", *world.sets):
         return
     command = commands["convert"]
     case = Case(world, command)
-    with open(case.at("data/episode_1.hdf5"), "r+b") as f:  # a frame of the second episode is bad
+    with open(case.at("data/episode_1.hdf5"), "r+b") as f:  # damages a frame of the second episode
         bytes_ = f.read()
         at = bytes_.rfind(b"\xff\xd8\xff")
         f.seek(at)
@@ -419,12 +419,12 @@ def resumed_copies(world, commands, to, kind):
         os.rename(case.at("aside"), victim)
         os.unlink(case.at("precious"))
     done = world.run(case.cwd, "convert", "data", name, "--to", to, "--on-error", "substitute")
-    check(f"convert --to {to}: without it the copy is resumed", done.returncode == 0, done)
+    check(f"convert --to {to}: after removing it the copy is resumed", done.returncode == 0, done)
     case.close()
 
 
 def temporary_names(world, commands):
-    """Names that are made up while writing are no links that somebody has put there."""
+    """Temporary files must not be written through links planted under their names."""
     if "train" not in commands:
         return
     case = Case(world, commands["train"])
@@ -436,7 +436,7 @@ def temporary_names(world, commands):
     done = case.run("--ckpt-dir", "k")
     if "openblas" not in done.stderr:
         check("train: checkpoints are written", done.returncode == 0, done)
-        check("train: and the link's file is kept", lost(before) is None)
+        check("train: the link's file is unchanged", lost(before) is None)
         os.makedirs(case.at("disk"))
         os.rename(case.at("k/policy_last.safetensors"), case.at("disk/p"))
         os.symlink("../disk/p", case.at("k/policy_last.safetensors"))
@@ -473,18 +473,18 @@ def partial_is_no_data(world, commands):
     case.put("data/other.partial/state.json", "{}")
     shutil.copy(case.at("data/episode_0.hdf5"), case.at("data/other.partial/other/episode_9.hdf5"))
     done = world.run(case.cwd, "info", "data", "--json")
-    check("a copy in progress is no data", done.returncode == 0 and json.loads(done.stdout)["episodes"] == 2, done)
+    check("a copy in progress is not data", done.returncode == 0 and json.loads(done.stdout)["episodes"] == 2, done)
     for name in ("episode_0.hdf5", "episode_1.hdf5"):
         os.unlink(case.at(f"data/{name}"))
     done = world.run(case.cwd, "info", "data")
-    check("where there is nothing else that is said", done.returncode == 1 and "unfinished copy" in done.stderr, done)
+    check("without other data the error names it", done.returncode == 1 and "unfinished copy" in done.stderr, done)
     done = world.run(case.cwd, "info", "data/other.partial", "--json")
-    check("who names it may read it", done.returncode == 0 and json.loads(done.stdout)["episodes"] == 1, done)
+    check("it can be read by its path", done.returncode == 0 and json.loads(done.stdout)["episodes"] == 1, done)
     case.close()
 
 
 def two_at_once(world, commands):
-    """Of two conversions to one place one makes the copy, and the other says so in one line."""
+    """Of concurrent conversions to one path, one writes the copy; the others fail with one line."""
     case = Case(world, commands["convert"])
     for i in range(12):
         both = [subprocess.Popen([world.weir, "convert", "data", f"copy{i}", "--to", "hdf5", "--num-workers", "1"],
@@ -492,11 +492,11 @@ def two_at_once(world, commands):
                                  stderr=subprocess.PIPE, text=True) for _ in range(3)]
         told = [(p.communicate(timeout=TIMEOUT_S)[1], p.returncode) for p in both]
         lost_ones = [t for t, status in told if status]
-        check(f"one of three copies is made: {told}", len(lost_ones) == 2)
-        check(f"the others say so: {told}", all(t.count("\n") == 1 and ("another weir convert is writing it" in t or
+        check(f"one of three copies succeeds: {told}", len(lost_ones) == 2)
+        check(f"the others fail with one line: {told}", all(t.count("\n") == 1 and ("another weir convert is writing it" in t or
                                                 ": exists; " in t) for t in lost_ones))
-        check("it is whole", sorted(os.listdir(case.at(f"copy{i}"))) == ["episode_0.hdf5", "episode_1.hdf5"])
-        check("and nothing is beside it", not os.path.lexists(case.at(f"copy{i}.partial")))
+        check("the copy is complete", sorted(os.listdir(case.at(f"copy{i}"))) == ["episode_0.hdf5", "episode_1.hdf5"])
+        check("no partial copy remains", not os.path.lexists(case.at(f"copy{i}.partial")))
     case.close()
 
 
@@ -504,32 +504,30 @@ def config_fifo(world, commands):
     case = Case(world, commands["info"])
     case.options = []
     os.mkfifo(case.at("fifo"))
-    case.refused("a FIFO that nobody writes", {}, "--config", "fifo", line="no process writes to this FIFO")
+    case.refused("a FIFO without a writer", {}, "--config", "fifo", line="no process writes to this FIFO")
     writer = threading.Thread(target=lambda: open(case.at("fifo"), "w").write("on-error = skip\n"), daemon=True)
     writer.start()
     done = case.run("--config", "fifo")
     writer.join(TIMEOUT_S)
-    check("one that somebody writes is read", done.returncode == 0, done)
+    check("a FIFO with a writer is read", done.returncode == 0, done)
     done = subprocess.run(["bash", "-c", f"'{world.weir}' info data --config <(sleep 0.2; echo camera = top)"],
                           cwd=case.cwd, capture_output=True, text=True, timeout=TIMEOUT_S)
-    check("so is one of a shell's <( ), to its end", done.returncode == 2 and "option --camera" in done.stderr, done)
+    check("a shell's <( ) is read to its end", done.returncode == 2 and "option --camera" in done.stderr, done)
     case.close()
     case = Case(world, commands["report"])
     os.mkfifo(case.at("fifo"))
     case.arguments = ["fifo"]
-    case.refused("a FIFO that nobody writes", {}, line="is a pipe")
+    case.refused("a FIFO without a writer", {}, line="is a pipe")
     case.close()
 
-
-# ---- all of it ----
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--weir", default=os.environ.get("WEIR_PROGRAM", "build/release/weir"))
-    p.add_argument("--tables", required=True, help="the program of fixtures/option_paths.c")
-    p.add_argument("--jobs", type=int, default=8 * len(os.sched_getaffinity(0)), help="at once; most of them wait")
-    p.add_argument("--timeout", type=float, default=300, help="of a run, in seconds: what takes longer hangs")
-    p.add_argument("--only", help="a part by its name")
+    p.add_argument("--tables", required=True, help="program of fixtures/option_paths.c")
+    p.add_argument("--jobs", type=int, default=8 * len(os.sched_getaffinity(0)), help="parallel jobs; most wait")
+    p.add_argument("--timeout", type=float, default=300, help="limit of a run in seconds")
+    p.add_argument("--only", help="run only this part")
     o = p.parse_args()
     global TIMEOUT_S
     TIMEOUT_S = o.timeout
@@ -544,7 +542,7 @@ def main():
         def add(part, *args):
             if not o.only or o.only == part.__name__:
                 jobs.append((part, args))
-        tried = set()  # several commands have a row of weir run
+        tried = set()  # several commands share a row of weir run
         for c in commands:
             for option in c["options"]:
                 if option["text"] and option["path"] in ("none", "read") and str(option) not in tried and c["name"] not in SLOW:
@@ -573,12 +571,12 @@ def main():
             add(resumed_copies, world, by_name, to, kind)
         for part in (temporary_names, inside_of_source, partial_is_no_data, two_at_once, config_fifo):
             add(part, world, by_name)
-        jobs.sort(key=lambda job: job[0] is not targets)  # those that take longest first
+        jobs.sort(key=lambda job: job[0] is not targets)  # the longest first
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             for (part, args), job in [(j, pool.submit(j[0], *j[1])) for j in jobs]:
                 try:
                     job.result()
-                except Exception as e:  # the others still tell
+                except Exception as e:  # the other jobs continue
                     names = [a["name"] if isinstance(a, dict) and "name" in a else a for a in args[1:] if not isinstance(a, dict) or "name" in a]
                     check(f"{part.__name__} {names}: {e!r}", False)
     finally:

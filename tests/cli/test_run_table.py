@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What `weir run` prints, line by line, compared with golden/run_table.txt. Numbers are "#", and what depends on the
-machine or on luck (stages of waiting workers, the slowest calls, the verdict) is left out.
-Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_run_table.py [--update]"""
+"""Compares the output of `weir run` with golden/run_table.txt. Numbers become "#"; lines that depend on the machine or
+on chance (stages of waiting workers, the slowest calls, the verdict) are skipped. Usage:
+WEIR_PROGRAM=build/release/weir tests/cli/test_run_table.py [--update]"""
 import difflib
 import os
 import re
@@ -22,12 +22,12 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[num]?s)?(?![\w.]*[A-Za-z_]
 def normal(line):
     """Numbers, and columns without one, become "#"; runs of spaces become one."""
     name, space, rest = line.partition(" ")
-    if re.match(r"\d+[a-z]?_", name):  # the name of a stage begins with a number
+    if re.match(r"\d+[a-z]?_", name):  # a stage's name starts with a number
         line = name + space + NUMBER.sub("#", rest)
     else:
         line = NUMBER.sub("#", line)
     line = re.sub(r"(?<= )-(?= {2}|$)", "#", line)
-    line = re.sub(r"(?<=#)%(?= {2}|$)", "", line)  # a share that is not known has no unit
+    line = re.sub(r"(?<=#)%(?= {2}|$)", "", line)  # an unknown share has no unit
     for cut in CUTS:
         line = re.sub(f"^{cut}$", lambda match: "".join(match.groups()) + " ...", line)
     return line
@@ -37,12 +37,12 @@ def table(program, data, *options):
     done = subprocess.run([program, "run", data, *OPTIONS, *options], capture_output=True, text=True, check=True)
     lines = [normal(line) for line in done.stdout.replace(data, "DATA").splitlines()]
     lines = [re.sub(r" +", " ", line).rstrip() for line in lines if not LEFT_OUT.match(line)]
-    classic = sorted(line for line in lines if "总计: #" in line)  # which are in the order of their totals
+    classic = sorted(line for line in lines if "总计: #" in line)  # sorted by name, not by total
     return [classic.pop(0) if "总计: #" in line else line for line in lines]
 
 
 def damage(path):
-    """The JPEG in the middle loses its first bytes."""
+    """Overwrites the first bytes of the middle JPEG."""
     with open(path, "r+b") as file:
         starts = [match.start() for match in re.finditer(b"\xff\xd8\xff", file.read())]
         file.seek(starts[len(starts) // 2])

@@ -1,7 +1,7 @@
-"""Runs HolisticTraceAnalysis over a folder with one trace: hta_check.py DIR
+"""Runs HolisticTraceAnalysis on a folder with one trace: hta_check.py DIR
 
-Parsing, steps and call graph must work on every trace; what is about GPUs is run when the trace has kernels, as those
-analyses stop at an empty table.
+Parsing, steps and call graph must work on every trace. GPU analyses run only if the trace has kernels, because they
+fail on an empty table.
 """
 import logging
 import os
@@ -9,7 +9,7 @@ import sys
 import warnings
 
 warnings.filterwarnings("ignore")
-# Rounded to whole us, as HTA does by default, what takes less than one ends before it begins, and its call graph gives up.
+# HTA's default rounding to whole us makes shorter ranges end before they start, and its call graph fails.
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 logging.disable(logging.WARNING)
 from hta.common.trace_call_graph import CallGraph
@@ -40,7 +40,7 @@ def check_call_graph(analysis):
 
 def check_gpu(analysis):
     def frame(name, table):
-        assert table is not None and len(table) > 0, f"{name}: nothing in it"
+        assert table is not None and len(table) > 0, f"{name}: empty"
         print(f"{name}: {len(table)} rows")
 
     frame("temporal breakdown", analysis.get_temporal_breakdown(visualize=False))
@@ -68,7 +68,7 @@ def main():
     analysis = TraceAnalysis(trace_dir=sys.argv[1])
     trace = check_steps(analysis)
     check_call_graph(analysis)
-    # "has a correlation" is HTA's own mark of what a GPU did, beside its stream
+    # HTA identifies GPU activities by stream and correlation
     if ((trace.stream >= 0) & (trace.correlation >= 0)).any():
         check_gpu(analysis)
     else:

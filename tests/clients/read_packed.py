@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A reader of packed files from docs/packed.md alone, in plain Python: read_packed.py FILE [PATHS]
+"""A reader of packed files in plain Python, based on docs/packed.md alone: read_packed.py FILE [PATHS]
 
-Checks every checksum and lists the file. PATHS: of act-jpeg episodes, in the order of the copy; their states, actions and
-frames are compared with the file's (needs h5py; exit 77 without)."""
+Verifies every checksum and lists the file. PATHS: act-jpeg episodes in the copy's order, whose states, actions and
+frames it compares with the file's (needs h5py, else exit status 77)."""
 import struct
 import sys
 
@@ -55,7 +55,7 @@ def read_record(data, at, length, cameras, row_bytes):
 
 def read(data):
     magic, version, crc, flags, n, index, length, _, index_crc, n_cameras = struct.unpack_from("<8sIIIIQQQII", data)
-    need(magic == b"\x89WEIR\r\n\x1a" and version == 1, "no packed file")
+    need(magic == b"\x89WEIR\r\n\x1a" and version == 1, "not a packed file")
     need(crc == crc32c(without(data[:4096], 12)) and flags < 2, "header")
     need(index != 0 and length == len(data) == index + 16 * n, "unfinished or cut")
     need(index_crc == crc32c(data[index:]), "index")
@@ -72,10 +72,10 @@ def compare(path, episode, h5py):
     steps, state, images, _ = episode
     with h5py.File(path) as f:
         for key, ours in (("observations/qpos", state[0]), ("action", state[1])):
-            need(f[key][()].tobytes() == ours, f"{key} is not that of {path}")
+            need(f[key][()].tobytes() == ours, f"{key} differs from {path}")
         for (camera, t), ours in images.items():
             row = f[f"observations/images/{camera}"][t].tobytes()
-            need(row[:len(ours)] == ours and not any(row[len(ours):]), f"{camera}[{t}] is not that of {path}")
+            need(row[:len(ours)] == ours and not any(row[len(ours):]), f"{camera}[{t}] differs from {path}")
     return steps * len({camera for camera, _ in images})
 
 

@@ -1,5 +1,5 @@
-"""Starts the real TensorBoard on a folder of runs, opens the PYTORCH_PROFILER plugin in headless Chromium, waits until
-its Overview shows the run with its parts of a step, and keeps a picture of it:
+"""Starts TensorBoard on a folder of runs, opens the PYTORCH_PROFILER plugin in headless Chromium, waits until its
+Overview shows the run with the parts of a step, and saves a screenshot:
 
     tb_screenshot.py LOGDIR PICTURE.png [--expect TEXT]... [--seconds 90]
 """
@@ -19,7 +19,7 @@ import urllib.request
 
 import websocket
 
-# Everything that can be read on the page, through frames and shadow trees.
+# All visible text on the page, including frames and shadow trees.
 TEXT = """(function read(node) {
     if (!node) return "";
     if (node.nodeType === 3) return node.textContent + "\\n";
@@ -30,8 +30,8 @@ TEXT = """(function read(node) {
     for (const child of node.childNodes) text += read(child);
     return text;
 })(document.body)"""
-# The plugin draws its charts with Google's library, straight from the network. Where that is out of reach it would wait
-# for ever, so it gets one that only writes down what is to be drawn.
+# The plugin loads Google's chart library from the network and would wait forever without it. Offline it gets this
+# replacement, which only records the charts.
 CHARTS = """
 const lenient = object => new Proxy(object, {get: (o, name) => name in o ? o[name] : () => 0});
 class Table {
@@ -59,7 +59,7 @@ window.google = {
 
 @contextlib.contextmanager
 def running(command, log):
-    """The process, ended with all its children when the block is left."""
+    """Runs a process; kills it and its children when the block ends."""
     with open(log, "wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -75,7 +75,7 @@ def running(command, log):
 
 
 def wait_for(process, log, pattern, seconds):
-    """What the pattern finds in the log of a process that is coming up."""
+    """Waits until the pattern matches in the log of a starting process; returns the match."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with open(log, errors="replace") as f:
@@ -86,7 +86,7 @@ def wait_for(process, log, pattern, seconds):
         if process.poll() is not None:
             break
         time.sleep(0.1)
-    raise SystemExit(f"{process.args[0]} did not come up; it says:\n{text[-3000:]}")
+    raise SystemExit(f"{process.args[0]} did not start; its log:\n{text[-3000:]}")
 
 
 def fetch(url):
@@ -95,7 +95,7 @@ def fetch(url):
 
 
 class Page:
-    """One tab, by Chromium's DevTools protocol."""
+    """One tab, controlled through Chromium's DevTools protocol."""
 
     def __init__(self, port, seconds=30):
         tabs = json.loads(fetch(f"http://127.0.0.1:{port}/json/list"))
@@ -117,13 +117,13 @@ class Page:
                 self.answer(message["params"])
 
     def answer(self, request):
-        """Google's charts: theirs when they can be had."""
+        """Serves a request for Google's chart library: the original if reachable, else CHARTS."""
         number = {"requestId": request["requestId"]}
         try:
             fetch(request["request"]["url"])
             reply = {"method": "Fetch.continueRequest", "params": number}
         except OSError:
-            self.charts = "a stand-in for Google's"
+            self.charts = "a replacement for Google's"
             script = base64.b64encode(CHARTS.encode()).decode()
             headers = [{"name": "Content-Type", "value": "text/javascript"}]
             reply = {"method": "Fetch.fulfillRequest",
@@ -132,7 +132,7 @@ class Page:
         self.socket.send(json.dumps({"id": self.number, **reply}))
 
     def open(self, url, seconds):
-        """Goes there and waits until it is loaded."""
+        """Opens url and waits until it is loaded."""
         self.call("Page.navigate", url=url)
         until = time.monotonic() + seconds
         loaded = f"document.readyState === 'complete' && location.href === {json.dumps(url)}"
@@ -150,7 +150,7 @@ class Page:
 
 
 def show(page, url, wanted, seconds):
-    """Opens the page and waits until all that is wanted can be read on it."""
+    """Opens the page and waits until it shows all wanted texts."""
     page.call("Fetch.enable", patterns=[{"urlPattern": "*://www.gstatic.com/charts/loader.js*"}])
     page.call("Page.enable")
     page.call("Page.navigate", url=url)
@@ -189,7 +189,7 @@ def main():
             port = wait_for(chromium, browser_log, r"DevTools listening on ws://127\.0\.0\.1:(\d+)/", given.seconds)[1]
             page = Page(port)
             text, missing = show(page, f"{url}#pytorch_profiler", wanted, given.seconds)
-            time.sleep(1)  # what is drawn in motion comes to rest
+            time.sleep(1)  # lets animations finish
             page.save(given.picture)
             if missing:
                 with open(log, errors="replace") as f:

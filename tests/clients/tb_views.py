@@ -1,5 +1,5 @@
-"""Loads a trace as TensorBoard's PYTORCH_PROFILER plugin (torch-tb-profiler 0.4.3) does, by the plugin's own back end,
-and asserts that its views show the run:
+"""Loads a trace with the back end of TensorBoard's PYTORCH_PROFILER plugin (torch-tb-profiler 0.4.3), and checks that
+its views show the run:
 
     tb_views.py FILE.pt.trace.json[.gz] [--expect-dataloader PERCENT] [--tolerance POINTS]
 """
@@ -11,7 +11,7 @@ import tempfile
 import warnings
 
 warnings.filterwarnings("ignore")
-for missing in ("boto3", "botocore"):  # the plugin asks for them when they are there
+for missing in ("boto3", "botocore"):  # the plugin would import these if installed
     sys.modules.setdefault(missing, None)
 from torch_tb_profiler import consts
 from torch_tb_profiler.profiler.data import RunProfileData
@@ -19,7 +19,7 @@ from torch_tb_profiler.profiler.run_generator import RunGenerator
 
 
 class Complaints(logging.Handler):
-    """What the plugin logs as an error: events it dropped."""
+    """Errors logged by the plugin: dropped events."""
 
     def __init__(self):
         super().__init__(logging.ERROR)
@@ -31,14 +31,14 @@ class Complaints(logging.Handler):
 
 def load(path):
     name = consts.WORKER_PATTERN.match(os.path.basename(path))
-    assert name, f"{path}: the plugin wants names like HOST_PID.UNIXNS.pt.trace.json.gz"
+    assert name, f"{path}: the plugin requires names like HOST_PID.UNIXNS.pt.trace.json.gz"
     with tempfile.TemporaryDirectory() as cache:
         data = RunProfileData.parse(name[1], (name[2] or ".")[1:] or None, path, cache)
         return data, RunGenerator(name[1], name[2], data).generate_run_profile()
 
 
 def shares(profile):
-    """Category -> percent of the mean step; the parts of a step are its children."""
+    """(us of the mean step, {category: percent of it})"""
     step = profile.overview["performance"][0]
     return float(step["value"]), {part["name"]: float(part["extra"]) for part in step["children"]}
 

@@ -1,5 +1,5 @@
-"""The rules of a trace: those of PyTorch's own validator (torch/profiler/_trace_validator.py) that a pipeline in C can
-break, and those that its readers lean on. Prints what breaks one, and exits 1 if anything does: trace_rules.py FILE"""
+"""Checks the rules of a trace: trace_rules.py FILE. It covers the rules of PyTorch's torch/profiler/_trace_validator.py
+that a C pipeline can break, and those that trace readers rely on. Prints violations; exit status 1 if there are any."""
 import collections
 import decimal
 import gzip
@@ -8,7 +8,7 @@ import re
 import sys
 
 RECORDS = ("cudaEventRecord", "cudaEventRecordWithFlags")
-CLOCKS_US = 2  # by which the CPU's clock and the GPU's may differ
+CLOCKS_US = 2  # max difference between the CPU's and the GPU's clock
 FIRST_KEYS = ["schemaVersion", "deviceProperties"]
 
 
@@ -36,11 +36,11 @@ def check_file(text, trace):
         yield "HolisticTraceAnalysis finds no rank"
     wrong = re.search(r'"(?:ts|dur)":\s*+(?!\d+\.\d{3}[,}])[^,}]*', text)
     if wrong:
-        yield f"not us with three decimals: {wrong[0]}"
+        yield f"not in us with three decimals: {wrong[0]}"
 
 
 def check_events(events):
-    """Without these TensorBoard's plugin loses the whole file."""
+    """Fields without which TensorBoard's plugin rejects the whole file."""
     for event in events:
         if "name" not in event or "ph" not in event:
             yield f"no name or phase: {event}"
@@ -59,7 +59,7 @@ def check_external_ids(ranges):
 
 
 def check_nesting(ranges):
-    """Ranges of a row lie apart or inside each other; Perfetto and the plugin drop what overlaps in part."""
+    """Ranges of a row must be disjoint or nested: Perfetto and the plugin drop partially overlapping ones."""
     rows = collections.defaultdict(list)
     for event in ranges:
         if event["cat"] != "Trace":
@@ -70,7 +70,7 @@ def check_nesting(ranges):
             while open_until and open_until[-1] <= event["ts"]:
                 open_until.pop()
             if open_until and end(event) > open_until[-1]:
-                yield f"{event['name']} at {event['ts']} on {row} reaches out of the range around it"
+                yield f"{event['name']} at {event['ts']} on {row} extends past the enclosing range"
             open_until.append(end(event))
 
 
@@ -112,8 +112,8 @@ def check_waits(ranges):
 
 
 def check_stream_syncs(ranges):
-    """PyTorch's validator wants no kernel of the stream to run when a Stream Sync begins; in traces of torch 2.11 itself
-    one does, as that is what a program waits for. So here: it has ended when the wait has."""
+    """Kernels of the stream must have ended when a Stream Sync ends. PyTorch's validator forbids running kernels at its
+    start, which torch 2.11's own traces violate."""
     def where(event):
         return args(event).get("device"), args(event).get("stream")
 

@@ -61,7 +61,7 @@ def first_difference(data, samples, line):
             return f"{place}: no tensor {name} in: {line}"
         if words[words.index(name) + 1] != value:
             return f"{place}: tensor {name} is {words[words.index(name) + 1]}, should be {value}"
-    return f"{place}: the line should be other: {line}"
+    return f"{place}: unexpected line: {line}"
 
 
 def expected_line(data, number, samples):

@@ -76,7 +76,7 @@ def read_copy(name, copy, source):
                     for t in range(steps):
                         value = left.pop(b"e%08d/%08d/%s" % (e, t, camera["name"].encode()))
                         check(f"{name}: {key}[{t}] of {path}", value == image_of(file[key][t], camera["codec"]))
-        check(f"{name}: nothing is left of the copy: {sorted(left)[:3]}", not left)
+        check(f"{name}: the copy has no other keys: {sorted(left)[:3]}", not left)
 
 
 def write_anew(copy, path, **options):
@@ -98,13 +98,13 @@ def main():
             source, copy = os.path.join(work, name), os.path.join(work, name + ".lmdb")
             weir("synth", source, "--format", name, "--episodes", "3", "--steps", "11", "--size", "64x48")
             weir("convert", source, copy, "--to", "lmdb")
-            check(f"{name}: the folder has data.mdb, and the lock file of who read it", set(os.listdir(copy)) <= {"data.mdb", "lock.mdb"})
+            check(f"{name}: the folder contains data.mdb and the reader's lock file", set(os.listdir(copy)) <= {"data.mdb", "lock.mdb"})
             read_copy(name, copy, source)
             wanted = sums(source)
             check(f"{name}: samples of the copy", sums(copy) == wanted)
             anew = write_anew(copy, os.path.join(work, name + "-anew"))
-            check(f"{name}: samples of what python-lmdb wrote", sums(anew) == wanted)
-            check(f"{name}: samples of a file alone", sums(write_anew(copy, os.path.join(work, name + "-file.lmdb"), subdir=False)) == wanted)
+            check(f"{name}: samples of python-lmdb's output", sums(anew) == wanted)
+            check(f"{name}: samples of a single file", sums(write_anew(copy, os.path.join(work, name + "-file.lmdb"), subdir=False)) == wanted)
             packed = os.path.join(work, name + "-compact")
             os.mkdir(packed)
             with lmdb.open(copy, readonly=True, lock=False) as env:

@@ -124,7 +124,7 @@ class Test:
         self.cases += 1
         if not is_so:
             self.failed += 1
-            print(f"not so: {what}")
+            print(f"false: {what}")
 
     def refused(self, what, got, wanted):
         self.cases += 1
@@ -221,7 +221,7 @@ def compare_left_out(test, arrays, wanted):
               "uint16 (steps, 3, 24, 32)": image.astype(np.uint16).transpose(0, 3, 1, 2)}
     for about, values in others.items():
         path = write_zarr(test.path("other.zarr"), dict(arrays, wrist=values), 7, None)
-        test.equal(f"beside {about}", checksums(path), wanted)
+        test.equal(f"next to {about}", checksums(path), wanted)
         lines = [line for line in said(path).splitlines() if "wrist" in line]
         test.true(f"one line about {about}, not {lines}", len(lines) == 1 and f"camera wrist is left out: {about}; images are read from" in lines[0])
         test.refused(f"{about}, named", checksums(path, "--cameras", "img,wrist"), f"camera wrist cannot be read: {about}")
@@ -273,7 +273,7 @@ def compare_written(test, arrays):
         test.true("episode_ends", root["meta"]["episode_ends"][:].tolist() == ENDS.tolist())
         test.true("data has three arrays", sorted(root["data"].array_keys()) == ["action", "img", "state"])
         for name, values in root["data"].arrays():
-            test.true(f"{name} has a row a step", values.shape[0] == root["meta"]["episode_ends"][-1])
+            test.true(f"{name} has one row per step", values.shape[0] == root["meta"]["episode_ends"][-1])
             test.true(f"{name} is equal in chunks of {chunk}", values.dtype == arrays[name].dtype and np.array_equal(values[:], arrays[name]))
         test.true("chunks", root["data"]["img"].chunks[0] == chunk)
     if imagecodecs is None:

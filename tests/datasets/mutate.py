@@ -306,7 +306,7 @@ class Format:
         with open(self.path, "rb") as f:
             self.data = f.read()
         facts = json.loads(subprocess.run([weir, "info", self.path, "--json"], check=True, capture_output=True).stdout)
-        self.names = ",".join(camera["name"] for camera in facts["cameras"])  # so that damage to a camera does not deselect it
+        self.names = ",".join(camera["name"] for camera in facts["cameras"])  # selects damaged cameras too
         self.cameras = images_of(self.path)
         self.ranges = structure(self.path, self.cameras)
         self.rows = library_reads(self.path, self.cameras)
@@ -339,7 +339,7 @@ def judge_frames(form, path, got):
         if any(new[1] == value or new[0] is None for new, _ in steps):
             continue  # the library reads the same frame, or none
         if all(new[0] == old[0] for new, old in steps) and steps:
-            return f"episode {e} step {t}: a frame that is as before for h5py comes out as another", len(changed)
+            return f"episode {e} step {t}: h5py reads the original frame, weir another", len(changed)
         if all(new[1] for new, _ in steps) and steps:
             return f"episode {e} step {t}: the frame is neither the old one nor what h5py reads now", len(changed)
     return None, len(changed)
@@ -376,7 +376,7 @@ def judge_verify(form, path, folder, got):
         return f"weir verify: {kind}: {text}"
     with open(out, encoding="utf-8", errors="replace") as f:
         told = json.load(f)
-    sound = got is not None and len(got) * len(form.names.split(",")) == told["frames"]  # except whole unreadable episodes
+    sound = got is not None and len(got) * len(form.names.split(",")) == told["frames"]  # without bad episodes
     if sound != (kind == "fine" or (told["unreadable"] == told["found"]["episode"] and got is not None)):
         return f"weir verify: {kind}, of {told['frames']} frames; a run delivers {len(got or ())} steps: {told['findings']}"
     return None

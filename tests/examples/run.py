@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests examples/imitate_episodes.py and examples/with_*.py, by build/examples-venv (setup.sh) where it is there, else
-what needs it is left out. PYTHONPATH has the Python package, WEIR_PROGRAM is the program. 77 without torch."""
+"""Tests examples/imitate_episodes.py and examples/with_*.py. Uses build/examples-venv (setup.sh) if it exists;
+otherwise skips the tests that need it. PYTHONPATH contains the Python package, WEIR_PROGRAM is the program. Exit status
+77: no torch."""
 import importlib.util
 import os
 import sys
@@ -19,7 +20,7 @@ def main():
     if os.path.exists(os.path.join(VENV, "requirements.txt")) and sys.prefix == sys.base_prefix:
         os.execv(python, [python, *sys.argv])
     if sys.prefix == sys.base_prefix:
-        print("no build/examples-venv (tests/examples/setup.sh): frameworks and OpenCV are left out")
+        print("no build/examples-venv (tests/examples/setup.sh): skipping frameworks and OpenCV")
     sys.path[:0] = [HERE, os.path.join(HERE, "../python")]
     names = sys.argv[1:] or ["test_imitate", "test_frameworks"]
     result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(names))

@@ -1,4 +1,4 @@
-"""Each framework gives every rank the batches of its own part, as the loader has them."""
+"""Each framework passes the loader's batches of each rank to that rank's network."""
 import hashlib
 import importlib.util
 import json
@@ -31,7 +31,7 @@ class Frameworks(common.Data):
     EPOCHS, BATCH = 2, 8
 
     def expected(self, rank):
-        """Digests of the batches of a rank, and its states."""
+        """(digests of a rank's batches, its states)"""
         digests, states = [], []
         with weir.Loader(self.data, batch_size=self.BATCH, rank=rank, world_size=2) as loader:
             for _ in range(self.EPOCHS):
@@ -41,7 +41,7 @@ class Frameworks(common.Data):
         return digests, states
 
     def watch(self, script, ranks, *arguments):
-        """Runs it, once for each rank's environment, and returns what each rank's network was given."""
+        """Runs the script once per rank's environment; returns the inputs of each rank's network."""
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             environment = {**os.environ, "PYTHONPATH": f"{WATCH}:{os.environ['PYTHONPATH']}", "WEIR_WATCH": folder,
                            "WEIR_WATCH_DIM": str(common.DIM), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1",
@@ -74,7 +74,7 @@ class Frameworks(common.Data):
 
     @unittest.skipIf(importlib.util.find_spec("lightning") is None, "lightning is not installed")
     def test_lightning(self):
-        self.check(self.watch("with_lightning.py", [{}], "2", str(self.EPOCHS))) # it starts the second process
+        self.check(self.watch("with_lightning.py", [{}], "2", str(self.EPOCHS))) # Lightning starts the second process
 
     @unittest.skipIf(importlib.util.find_spec("accelerate") is None, "accelerate is not installed")
     def test_accelerate(self):

@@ -1,4 +1,4 @@
-"""examples/imitate_episodes.py: the command that people of ACT type, both loaders, the tables, going on, what cannot be."""
+"""examples/imitate_episodes.py: ACT's command line, both loaders, the tables, resuming, errors."""
 import importlib.util
 import json
 import os
@@ -36,7 +36,7 @@ class Imitate(common.Data):
         return done
 
     def options(self, *arguments):
-        """What the script makes of a command line."""
+        """(module, parsed options) for a command line."""
         module, typed = load_script(), sys.argv
         try:
             sys.argv = ["imitate_episodes.py", *arguments]
@@ -50,7 +50,7 @@ class Imitate(common.Data):
         self.assertIn("--device cuda: torch has no GPU here", done.stderr)
 
     def test_no_cuda_module(self):
-        """torch may have a GPU that this build of weir cannot use."""
+        """A GPU that torch can use but this build of weir cannot."""
         code = ("import importlib.util, torch\n"
                 f"spec = importlib.util.spec_from_file_location('imitate_episodes', {SCRIPT!r})\n"
                 "module = importlib.util.module_from_spec(spec)\n"
@@ -85,7 +85,7 @@ class Imitate(common.Data):
         self.check_checkpoints(ckpt)
 
     def check_checkpoints(self, ckpt):
-        """They are what ACT's evaluation loads: state_dicts, and the statistics that normalised."""
+        """Checkpoints are state_dicts and normalisation statistics that ACT's evaluation loads."""
         self.assertEqual(sorted(os.listdir(ckpt)), ["dataset_stats.pkl", "policy_best.ckpt", "policy_last.ckpt", "resume.ckpt"])
         with weir.Loader(self.data, train_split=0.9) as loader, open(os.path.join(ckpt, "dataset_stats.pkl"), "rb") as file:
             for name, values in pickle.load(file).items():
@@ -115,7 +115,7 @@ class Imitate(common.Data):
 
     @unittest.skipUnless(HAS_CV2, "OpenCV is not installed")
     def test_h5py(self):
-        """The same stages, the same samples."""
+        """Both loaders have the same stages and samples."""
         raw = self.synth("act", "--format", "act", "--episodes", "3", "--steps", "6", "--cameras", "top,wrist", "--size", "32x24")
         jpeg = self.synth("jpeg", "--format", "act-jpeg", "--episodes", "3", "--steps", "6", "--cameras", "top,wrist", "--size", "32x24")
         for data in (raw, jpeg, self.data):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What gpu.sh makes of a log of weir run: judge.py memory|step LOG. Exit status 1: not as it should be.
+"""Judges a log of weir run, for gpu.sh: judge.py memory|step LOG. Exit status 1: a check failed.
 
-memory: neither the host's peak nor the GPU's memory grows from the first half of the tables (the first of them left out)
-        to the second.
-step:   data wait and hidden copies of each epoch but the first, which begins with empty queues; for information, as
-        how fast a machine is does not pass or fail."""
+memory: neither the host's peak nor the GPU's memory grows from the first half of the tables (without the first) to the
+        second.
+step:   prints data wait and hidden copies of each epoch except the first, which starts with empty queues. For
+        information only: a machine's speed cannot fail."""
 import json
 import sys
 import tempfile
@@ -20,7 +20,7 @@ def lines(path, kind):
 
 def grows(what, values):
     if len(values) < 5 or None in values:
-        print(f"{what}: {len(values)} figures in the log, or not all of them: nothing to judge")
+        print(f"{what}: cannot judge: the log has {len(values)} values, too few or incomplete")
         return True
     half = len(values) // 2
     growth = max(values[half:]) - max(values[1:half])
@@ -45,7 +45,7 @@ def step(path):
 
 
 def self_test():
-    """A log that does not grow passes; one whose GPU's or host's memory grows, or is not in it, does not."""
+    """Constant memory passes; growing or missing memory of the host or the GPU fails."""
     def faults(host, gpu):
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as log:
             for i in range(8):

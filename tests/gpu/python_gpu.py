@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""The Python package on a machine with an NVIDIA GPU: values against the CPU's, streams, kept batches, stages by the
-GPU's clock against torch's events, and how fast batches come beside the C program with the same flags.
+"""Tests the Python package on an NVIDIA GPU.
+
+Compares values with the CPU's, and stages on the GPU's clock with torch's events. Also tests streams and held batches,
+and compares the batch rate with the C program's.
 
     PYTHONPATH=build/release/python WEIR_CUDA_MODULE=build/release/libweir_cuda.so \\
         python3 tests/gpu/python_gpu.py --weir build/release/weir [DATA] [--part values --part rates] [--seconds 5]
 
-Wants torch with CUDA, and numpy. Without DATA it makes some (640x480, 4 cameras, quality 95) by the program. Every part
-is a process of its own with a time limit; the last lines are a summary, and the exit status is 1 when a part failed, 77
-when there is no GPU."""
+Needs torch with CUDA, and numpy. Without DATA it creates some with the program (640x480, 4 cameras, quality 95). Every
+part runs in a separate process with a time limit; the last lines are a summary. Exit status 1: a part failed; 77: no
+GPU."""
 import argparse
 import faulthandler
 import json
@@ -36,7 +38,7 @@ def check(fine, text):
 
 
 class Here:
-    """What a part has: torch, weir and the options."""
+    """Context of a part: torch, weir and the options."""
 
     def __init__(self, options):
         import torch
@@ -47,14 +49,14 @@ class Here:
         return self.weir.Loader(self.data, **{"device": "cuda:0", "decoder": "turbo", "batch_size": 8, **options})
 
     def names(self):
-        """Decoders that there are."""
+        """The available decoders."""
         found = []
         for decoder in ("turbo", "nvjpeg", "hybrid"):
             try:
                 self.loader(decoder=decoder).close()
                 found.append(decoder)
             except self.weir.Error as error:
-                print(f"{decoder} is left out: {error}")
+                print(f"skipping {decoder}: {error}")
         return found
 
     def on_cpu(self, **options):
@@ -89,7 +91,7 @@ def values(here):
         with here.loader(dtype=name, **few) as loader:
             for batch, other in zip(loader, expected):
                 check(batch["image"].dtype == dtype, f"{name} came as {batch['image'].dtype}")
-                check(torch.equal(batch["image"].cpu(), other["image"].to(dtype)), f"{name} is not what the CPU rounds to")
+                check(torch.equal(batch["image"].cpu(), other["image"].to(dtype)), f"{name} differs from the CPU's rounding")
         print(f"{name}: as the CPU's float32, rounded")
     expected = here.on_cpu(**few)
     for decoder in [name for name in here.names() if name != "turbo"]:
@@ -102,7 +104,7 @@ def values(here):
 
 
 def streams(here):
-    """Consumers that never wait: each batch is read late on its stream, and dropped at once."""
+    """Consumers that never wait: they read each batch late on its stream, and drop it at once."""
     torch = here.torch
     expected = [batch["image"] for batch in here.on_cpu()]
     late = int(here.torch.cuda.get_device_properties(0).clock_rate * 2) if hasattr(
@@ -113,7 +115,7 @@ def streams(here):
         check(len(copies) == len(expected), f"{what}: {len(copies)} batches, not {len(expected)}")
         for n, (copy, other) in enumerate(zip(copies, expected)):
             check(torch.equal(copy.cpu(), other), f"{what}: batch {n} was changed before the stream had read it")
-        print(f"{what}: {len(copies)} batches, read 2 ms late, are as they were handed out")
+        print(f"{what}: {len(copies)} batches, read 2 ms late, are unchanged")
 
     for what, stream in (("a stream of torch's own", torch.cuda.Stream()), ("the default stream",
                                                                            torch.cuda.default_stream())):
@@ -161,12 +163,12 @@ def streams(here):
         for wrong in (0, -2):
             try:
                 array.__dlpack__(stream=wrong)
-                fail(f"stream={wrong} was taken")
+                fail(f"stream={wrong} was accepted")
             except ValueError:
                 pass
         check(torch.equal(torch.from_dlpack(array).cpu(), expected[0]), "from_dlpack")
         copy = torch.utils.dlpack.from_dlpack(array.__dlpack__(copy=True, stream=1))
-        check(copy.data_ptr() != torch.from_dlpack(array).data_ptr(), "copy=True is no copy")
+        check(copy.data_ptr() != torch.from_dlpack(array).data_ptr(), "copy=True did not copy")
         check(torch.equal(copy.cpu(), expected[0]), "copy=True differs")
         host = torch.utils.dlpack.from_dlpack(array.__dlpack__(dl_device=(1, 0)))
         check(host.device.type == "cpu" and torch.equal(host, expected[0]), "dl_device=(1, 0) differs")
@@ -175,8 +177,8 @@ def streams(here):
 
 
 def keep_all(here, expected):
-    """Keeps all batches of an epoch beyond their loader; the bytes of GPU memory that are free while they are there and
-    when they went."""
+    """Holds all batches of an epoch after closing their loader. Returns the bytes of free GPU memory before and after
+    dropping them."""
     torch = here.torch
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -198,13 +200,13 @@ def keeps(here):
     torch = here.torch
     expected = [batch["image"] for batch in here.on_cpu()]
     torch.cuda.synchronize()
-    # The first time, torch's kernels are loaded, too: that is memory which nobody gives back. A leak takes some each time.
+    # The first call also loads torch's kernels, whose memory is never freed. A leak would take more every time.
     _, free_first = keep_all(here, expected)
     there, free_then = keep_all(here, expected)
-    print(f"{len(expected)} kept batches stay after the loader: {(free_first - there) / 1e6:.0f} MB; "
-          f"{(free_first - free_then) / 1e6:.0f} MB after they went")
-    check(free_first - there > 64e6, "kept batches took no memory: nothing was tested")
-    check(free_first - free_then < 16e6, "the memory of kept batches did not come back")
+    print(f"{len(expected)} held batches outlive the loader: {(free_first - there) / 1e6:.0f} MB; "
+          f"{(free_first - free_then) / 1e6:.0f} MB after dropping them")
+    check(free_first - there > 64e6, "held batches took no memory: nothing was tested")
+    check(free_first - free_then < 16e6, "the memory of held batches was not freed")
 
     with torch.cuda.stream(torch.cuda.Stream()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -222,7 +224,7 @@ def keeps(here):
                     times.append(now - before)
                     before = now
     growth = used[len(used) // 2] - used[-1]
-    print(f"4 batches held all the time: {n} batches, median {1e3 * statistics.median(times):.2f} ms each; memory grew by "
+    print(f"4 batches always held: {n} batches, median {1e3 * statistics.median(times):.2f} ms each; memory grew by "
           f"{growth / 1e6:.0f} MB in the second half")
     check(growth < 64e6, "memory grows")
 
@@ -265,7 +267,7 @@ def stages(here):
 
 
 def motion(here):
-    """States on the GPU against the CPU's, from a stream of each call's own, while memory is used again and again."""
+    """Compares states on the GPU with the CPU's. Each call uses another stream, and memory is reused."""
     import numpy as np
     torch, weir, random = here.torch, here.weir, np.random.default_rng(0)
     clocks = weir.kernel_clocks(torch.ones(2, 4, dtype=torch.int64, device="cuda"), ["load", "store"])
@@ -286,7 +288,7 @@ def motion(here):
         wanted = on_host.state(clips.cpu(), times.cpu())
         torch.cuda.synchronize()
         sums = []
-        for i in range(60):  # the kernels in front hold the stream up, so that states are read long after the call
+        for i in range(60):  # earlier kernels delay the stream, so that states are read long after the call
             with torch.cuda.stream(streams[i % 3]):
                 torch.cuda._sleep(2000000)
                 state = library.state(clips, times + 0)
@@ -402,7 +404,7 @@ def python_rate(decoder, options):
 
 
 def rate_of(options):
-    """In a process of its own, as the program is: images a second into torch, after a warm-up."""
+    """Images/s into torch after a warm-up, in a separate process like the program's."""
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     import contextlib
 
@@ -446,13 +448,11 @@ def rates(here):
     check(not slow, f"below {TARGET} of the program: {', '.join(slow)}")
 
 
-# ---- all of it ----
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?")
-    parser.add_argument("--part", action="append", choices=PARTS, help="all of them without it")
-    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
+    parser.add_argument("--part", action="append", choices=PARTS, help="part to run (default all)")
+    parser.add_argument("--seconds", type=float, default=5, help="duration of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--weir", default=os.environ.get("WEIR_PROGRAM") or shutil.which("weir") or "build/release/weir")
@@ -493,7 +493,7 @@ def main():
                           text=True, timeout=120)
     print(seen.stdout.strip() or seen.stderr.strip()[-500:], flush=True)
     if seen.returncode != 0 or " True " not in seen.stdout:
-        print("skipped: torch with CUDA and weir are wanted")
+        print("skipped: needs torch with CUDA, and weir")
         return 77
     made = None
     if not options.data:

@@ -1,11 +1,12 @@
-"""Makes one call of `weir run` fail after the other (memory, reads, files, threads, processes; see fail_calls.c), in the
-program and in its HDF5 helper processes: test_fail_calls.py [--weir PROGRAM] [--library FILE] [--stride N] ...
+"""Injects failures into the calls of `weir run` one by one (memory, reads, files, threads, processes; see
+fail_calls.c), in the program and in its HDF5 helper processes: test_fail_calls.py [--weir PROGRAM] [--library FILE]
+[--stride N] ...
 
-Each run has to end with exit status 0 and all that a healthy run gives, to the last sum, or with exit status 1 and one
-line that names what was lacking and does not blame the data. Never a part of the data, a crash or a hang. A line per
-set of runs; exit status 1 when one was wrong, 77 where the library was not built.
+Each run must end with exit status 0 and the complete output of a healthy run, including all checksums, or with exit
+status 1 and one line that names the failed resource and does not blame the data. Partial data, crashes and hangs are
+failures. Prints one line per set of runs. Exit status 1: a run was wrong; 77: the library is not built.
 
-One run again: --only alloc:helper:37+ --data act-jpeg --workers 2
+To repeat one run: --only alloc:helper:37+ --data act-jpeg --workers 2
 """
 import argparse
 import concurrent.futures
@@ -35,19 +36,19 @@ def options():
     p.add_argument("--first", type=int, default=1)
     p.add_argument("--last", type=int, default=500)
     p.add_argument("--stride", type=int, default=1)
-    p.add_argument("--modes", nargs="+", default=["", "+"], help="'': the K-th call; +: and all after it")
-    p.add_argument("--command", help="weir's arguments instead of those of run, {} for the data, {new} for a new path")
-    p.add_argument("--any-output", action="store_true", help="what a command prints may differ")
+    p.add_argument("--modes", nargs="+", default=["", "+"], help="'': only the Kth call; +: also all later ones")
+    p.add_argument("--command", help="weir's arguments instead of run's; {}: the data, {new}: a new path")
+    p.add_argument("--any-output", action="store_true", help="allow different output")
     p.add_argument("--on-error", default="fail")
     p.add_argument("--only", help="CALL:WHO:K[+]")
-    p.add_argument("--quick", action="store_true", help="a few of all kinds, in place of the above")
+    p.add_argument("--quick", action="store_true", help="a few runs of each kind, replacing the options above")
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--verbose", action="store_true")
     return p.parse_args()
 
 
 def through_library(weir, path):
-    """Frames behind a filter that only the HDF5 library undoes: workers ask its process for each."""
+    """Frames with a filter that only the HDF5 library supports, so that workers request each from its process."""
     import h5py
     plain = path + ".plain"
     subprocess.run([weir, "synth", plain, "--format", "act", "--episodes", "3", "--steps", "4", "--size", "32x24",
@@ -77,7 +78,7 @@ def make(weir, folder, data):
     subprocess.run([weir, "synth", path, "--format", data, "--episodes", "6", "--steps", "6", "--size", "64x48",
                     "--cameras", "top,wrist"], check=True, capture_output=True)
     files = sorted(os.listdir(path))
-    for i, name in enumerate(files[1:]):  # in folders below it, as recordings often are
+    for i, name in enumerate(files[1:]):  # in subfolders, like many recordings
         below = os.path.join(path, f"day_{i % 3}")
         os.makedirs(below, exist_ok=True)
         os.rename(os.path.join(path, name), os.path.join(below, name))
@@ -85,7 +86,7 @@ def make(weir, folder, data):
 
 
 class Case:
-    """One dataset, read in one way."""
+    """One dataset with one configuration."""
 
     def __init__(self, o, path, workers):
         self.o, self.path, self.workers = o, path, workers
@@ -112,23 +113,23 @@ class Case:
             return done.returncode, done.stdout, done.stderr, text
 
     def wrong(self, fail):
-        """What is wrong with a run in which this fails; None when nothing is."""
+        """The fault of a run with this failure injected, or None."""
         status, out, err, sums = self.run(fail)
         lines = [line for line in err.splitlines() if line.startswith("weir")]
         if status == 0 and self.o.on_error == "skip" and "the storage failed to read" in out:
             return None
         if status == 0:
             if sums != self.sums_lines:
-                return f"exit status 0, with other sums\n{err}"
+                return f"exit status 0, but different checksums\n{err}"
             if self.o.command and not self.o.any_output and re.sub("[0-9.]+", "", out) != re.sub("[0-9.]+", "", self.healthy):
-                return f"exit status 0, with other output\n{out}\n{err}"
+                return f"exit status 0, but different output\n{out}\n{err}"
             return f"exit status 0, but: {lines[0]}" if lines else None
         if status != 1:
             return f"exit status {status}\n{err}"
         if len(lines) != 1:
-            return f"not one line but {len(lines)}\n{err}"
+            return f"{len(lines)} lines, not 1\n{err}"
         if SAYS[fail.split(":")[0]] not in lines[0]:
-            return f"does not say what is lacking: {lines[0]}"
+            return f"does not name the failed resource: {lines[0]}"
         if BLAMES.search(lines[0]):
             return f"blames the data: {lines[0]}"
         if self.o.verbose:
@@ -136,7 +137,7 @@ class Case:
         return None
 
     def count(self, call):
-        """Calls of the program, and of the helper that makes most of them."""
+        """The number of calls by the program, and by the helper that makes the most."""
         with tempfile.TemporaryDirectory() as work:
             path = os.path.join(work, "count")
             self.run(f"{call}:program:0", path)
@@ -145,7 +146,7 @@ class Case:
 
 
 def plans(o):
-    """What is to be tried: options of their own."""
+    """The options of each set of runs."""
     if not o.quick:
         return [o]
     quick = (("act-jpeg", "2", "fail", ["alloc"], 23), ("astrobench", "0", "skip", ["alloc"], 67),
@@ -154,12 +155,12 @@ def plans(o):
              ("act-jpeg", "2", "skip", ["open", "read", "thread"], 29))
     found = [argparse.Namespace(**dict(vars(o), data=[data], workers=[workers], on_error=on_error, calls=calls,
                                        stride=stride)) for data, workers, on_error, calls, stride in quick]
-    # behind its start, the HDF5 library has no memory for saying that it has none
+    # after startup, the HDF5 library lacks the memory to report that it has none
     late = dict(vars(o), data=["act-jpeg"], workers=["0"], who=["helper"], first=2000, last=4000, stride=97)
     others = dict(vars(o), data=["act-jpeg"], workers=["0"])
     return found + [argparse.Namespace(**late),
                     argparse.Namespace(**dict(others, command="info {}", stride=71)),
-                    # JSON that cannot be parsed for lack of memory is not broken
+                    # JSON must not be called broken when memory is lacking
                     argparse.Namespace(**dict(others, data=["zarr"], command="info {}.zarr", who=["program"], stride=23)),
                     argparse.Namespace(**dict(others, data=["lmdb"], command="info {}.lmdb", who=["program"], stride=23, any_output=True)),
                     argparse.Namespace(**dict(others, command="verify {} --num-workers 2", stride=71)),
@@ -168,7 +169,7 @@ def plans(o):
 
 
 def try_all(o, folder, pool):
-    """(number of runs, number of wrong ones)"""
+    """(number of runs, number of wrong runs)"""
     n = failed = 0
     for data, workers in itertools.product(o.data, o.workers):
         case = Case(o, make(o.weir, folder, data), workers)
@@ -194,7 +195,7 @@ def main():
     o = options()
     o.weir = os.path.abspath(o.weir)
     if not os.path.exists(o.library):
-        print(f"{o.library} is not there: skipped")
+        print(f"skipped: {o.library} does not exist")
         return 77
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         tried = [try_all(plan, folder, pool) for plan in plans(o)]

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""torch.profiler's key_averages() of a trace, computed slowly from its definitions: the reference that weir report is
-compared with. averages_reference.py TRACE [--by-shape] [--by-stack N] prints a JSON array of rows, ns and bytes.
+"""Reference for weir report: torch.profiler's key_averages() of a trace, computed slowly from the definitions.
+averages_reference.py TRACE [--by-shape] [--by-stack N] prints a JSON array of rows, in ns and bytes.
 
-Definitions (pytorch torch/autograd/profiler_util.py): a CPU range is the child of the innermost one on its thread that
-holds it; self is what children leave; a child named like its only-child parent is one with it; device time of a range is
-that of what carries its External id, and its children's; memory is all that happened on any thread in a range's time. Python
-frames are ranges without rows where they name their callers (torch 2.15), ranges like others where the file names its host
-(2.13), and nothing elsewhere (2.11)."""
+Definitions (pytorch torch/autograd/profiler_util.py):
+- The parent of a CPU range is the innermost range on its thread that contains it. Self time excludes children.
+- An only child with its parent's name is merged into the parent.
+- A range's device time is that of the activities with its External id, plus its children's.
+- A range's memory is that of all events on any thread during the range.
+- Python frames are ranges without rows if they name their callers (torch 2.15), ordinary ranges if the file names its
+  host (2.13), and otherwise ignored (2.11)."""
 import argparse
 import gzip
 import json
@@ -41,13 +43,13 @@ class Range:
         self.annotation = self.cat in ("user_annotation", "gpu_user_annotation")
         self.start = ns(event["ts"])
         self.end = self.start + ns(event["dur"])
-        if self.cat == "gpu_user_annotation":  # drawn a ns longer on either side
+        if self.cat == "gpu_user_annotation":  # written 1 ns longer on either side
             self.start, self.end = self.start + 1, self.end - 1
         self.thread = (event["pid"], event["tid"])
         self.runtime = self.cat in ("cuda_runtime", "cuda_driver")
         self.linked = int(args.get("External id", 0)) if self.device or self.runtime else 0
         self.id = 0 if self.device else int(args.get("correlation" if self.runtime else "External id", 0))
-        # a list of tensors is [], as torch shows it
+        # torch prints a list of tensors as []
         self.shapes = [[] if shape and isinstance(shape, list) and isinstance(shape[0], list) else shape
                        for shape in numbers(args.get("Input Dims", []))]
         self.stack = args.get("Call stack", "").split(";") if args.get("Call stack") else []
@@ -62,7 +64,7 @@ class Range:
         return value(self) - sum(value(child) for child in self.children)
 
     def own_time(self):
-        """What no child covers; with Python frames among the ranges, which overlap, without all children."""
+        """The time that no child covers; with Python frames, which overlap, minus the time of all children."""
         if self.frames:
             return self.own(lambda r: r.end - r.start)
         left, covered = self.end - self.start, self.start
@@ -80,15 +82,15 @@ class Range:
 
 
 class Leftover(Range):
-    """A memory event in nobody's time."""
+    """A memory event outside all ranges."""
     def __init__(self, event, order):
         super().__init__({**event, "dur": "0", "args": {}}, order)
         self.memory_only = True
 
 
 def link(ranges):
-    """By number alone, as torch does: a call that no operator made, and whose own number is an operator's, gets that one's
-    kernels, too. Calls of threads without operators count as the main thread's."""
+    """Links kernels to callers by number alone, like torch: a call outside operators whose number equals an operator's
+    also gets that operator's kernels. Calls of threads without operators belong to the main thread."""
     launched = {}
     for r in ranges:
         if r.linked and r.cat != "gpu_user_annotation":
@@ -98,7 +100,7 @@ def link(ranges):
         if r.runtime and not r.linked and r.thread not in threads:
             r.thread = (r.thread[0], r.thread[0])
     callers = [r for r in ranges if r.id and not r.device and not r.linked]
-    for r in sorted(callers, key=lambda r: not r.runtime):  # where both claim a call, the operator's thread is its own
+    for r in sorted(callers, key=lambda r: not r.runtime):  # an operator's thread overrides a call's
         for other in launched.get(r.id, []):
             if other.device:
                 r.kernels.append(other)

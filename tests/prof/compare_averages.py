@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""weir report of traces against torch's own tables (--data: the traces of ../shared/data, skipped without them; --random:
-one of torch 2.15 with stacks) and against averages_reference.py (both, and --random: traces made up here). Usage: compare_averages.py WEIR --data|--random [--seed N]"""
+"""Compares weir report with torch's own tables and with averages_reference.py: compare_averages.py WEIR --data|--random
+[--seed N]. --data uses the traces of ../shared/data, and is skipped without them. --random uses a trace of torch 2.15
+with stacks, and random traces (only with averages_reference.py)."""
 import argparse
 import glob
 import gzip
@@ -32,7 +33,7 @@ def cells(line):
 
 
 def is_tie(want, got):
-    """The same time but for a last digit that stands for a half: torch adds floats, and rounds what they come to."""
+    """Whether two times differ by 1 in the last digit: torch rounds a sum of floats, so halves may go either way."""
     w, g = (re.fullmatch(r"(-?\d+)\.(\d{3})(us|ms|s)", cell) for cell in (want, got))
     return w and g and w[3] == g[3] and abs(int(w[1] + w[2]) - int(g[1] + g[2])) == 1
 
@@ -61,7 +62,7 @@ def check_tables(weir, trace, rounded=1):
         lines += check_table(weir, trace, title, body.rstrip("\n").split("\n"), ties)
         tables += 1
     assert tables >= 5 and lines > 100
-    # What the trace does not carry: in which order torch added its floats. docs/trace-averages.md lists it.
+    # The trace lacks the order in which torch added its floats (docs/trace-averages.md).
     assert len({tie[0] for tie in ties}) <= rounded, ties
     print(f"{os.path.basename(trace)}: {tables} tables, {lines} lines as torch printed them; rounded the other way: {ties}")
 
@@ -78,7 +79,7 @@ def check_reference(weir, trace, by_shape, by_stack):
     got = json.loads(run(weir, trace, *args))["traces"][0]["averages"]
     want = reference.averages(reference.load(trace), by_shape, by_stack)
     rows = {key_of(row): row for row in got}
-    assert len(rows) == len(got), "a row is there twice"
+    assert len(rows) == len(got), "duplicate row"
     for row in want:
         if not by_shape:
             row["shapes"] = ""
@@ -86,14 +87,14 @@ def check_reference(weir, trace, by_shape, by_stack):
         assert mine, f"{trace}: no row {key_of(row)}"
         for field in FIELDS:
             assert mine[field] == row[field], f"{trace}: {key_of(row)}: {field}: {mine[field]}, reference {row[field]}"
-    assert not rows, f"{trace}: rows too many: {list(rows)}"
+    assert not rows, f"{trace}: extra rows: {list(rows)}"
     return len(want)
 
 
-# ---- made-up traces ----
+# ---- random traces ----
 
 def nested(rng, start, end, depth, pid, tid, events):
-    """Ranges inside each other, some of them exactly as long, some overlapping in part."""
+    """Nested ranges, some equally long, some partially overlapping."""
     at = start
     while at < end and rng.random() < 0.9:
         length = rng.choice([0, 1, rng.randrange(1, max(2, end - at)), end - at])
@@ -117,7 +118,7 @@ def nested(rng, start, end, depth, pid, tid, events):
 
 
 def made_up(rng):
-    """Frames name their callers (torch 2.15), or do not."""
+    """Events of a random trace, and whether frames name their callers (torch 2.15)."""
     events, callers = [], rng.random() < 0.5
     pid = rng.randrange(100, 200)
     for tid in (pid, pid + 1, pid + 7):
@@ -140,10 +141,10 @@ def made_up(rng):
 
 
 def write(events, path, host=""):
-    """ts and dur in us with three decimals, as profilers print them; the numbers made up are ns."""
+    """Writes ts and dur in us with three decimals, like profilers; the events are in ns."""
     def us(ns):
         return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03}"
-    base = 1_700_000_000_000_000_000  # as Unix time: more digits than a double has
+    base = 1_700_000_000_000_000_000  # Unix time, which a double cannot represent exactly
     lines = []
     for event in events:
         event = dict(event)
@@ -167,7 +168,7 @@ def check_random(weir, seed, count):
 
 
 def check_hostile(weir):
-    """Sizes at which anything quadratic would not end before the test's time does."""
+    """Sizes at which a quadratic algorithm would exceed the test's time limit."""
     n = 100_000
     same_id = [{"ph": "X", "cat": "kernel" if i % 2 else "cpu_op", "name": "x", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
                 "args": {"External id": 7}} for i in range(n)]
@@ -200,7 +201,7 @@ def main():
     if args.data:
         traces = sorted(glob.glob(os.path.join(here, "../../../shared/data/traces/*.pt.trace.json.gz")))
         if not traces:
-            print("skipped: the traces of ../shared/data are not here")
+            print("skipped: no traces in ../shared/data")
             sys.exit(SKIPPED)
         for trace in traces:
             check_tables(args.weir, trace)

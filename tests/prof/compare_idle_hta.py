@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""weir report's GPU idle time against HolisticTraceAnalysis (HTA), by hand: compare_idle_hta.py WEIR [TRACE...]
-TRACE: .json or .json.gz with one rank; without any, those in $WEIR_DATA/traces that have GPU activities.
+"""Compares weir report's GPU idle time with HolisticTraceAnalysis (HTA): compare_idle_hta.py WEIR [TRACE...]
+TRACE: .json or .json.gz with one rank; default: the traces in $WEIR_DATA/traces with GPU activities. Run manually.
 Needs: pip install HolisticTraceAnalysis 'pandas<3'. Exit status 0; 1: they differ; 77: no HTA or no trace.
 
-HTA looks at one stream at a time, from its first activity to its last. So weir report gets, for each stream, the trace with
-the activities of this stream alone; what it reports less the time before the first and after the last must be HTA's sum.
-HTA's "host wait" (the launch call began after the gap did) is part of what weir report divides among causes; "kernel wait"
-and "other" hold all that it calls "between queued work" (the call had returned before the gap began)."""
+HTA analyses one stream at a time, from its first activity to its last. So weir report gets one trace per stream, with
+only its activities; its idle time minus the time before the first and after the last activity must be HTA's sum. weir
+report divides HTA's "host wait" (the launch call started after the gap) among causes. HTA's "kernel wait" and "other"
+contain all of weir's "between queued work" (the call had returned before the gap started)."""
 import glob
 import gzip
 import json
@@ -19,7 +19,7 @@ import warnings
 
 SKIPPED = 77
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-NS_PER_ACTIVITY = 2  # HTA adds times as doubles of us since the trace's base
+NS_PER_ACTIVITY = 2  # HTA adds times as doubles in us
 
 
 def load(path):

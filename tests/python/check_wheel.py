@@ -77,7 +77,7 @@ def check(wheel):
             print(f"{info.filename}: {info.file_size / 1e6:.1f} MB, {facts}")
             faults += [f"{info.filename}: {fault}" for fault in wrong]
             if info.filename.endswith("weir-hdf5") and not info.external_attr >> 16 & stat.S_IXUSR:
-                faults.append(f"{info.filename}: cannot be executed")
+                faults.append(f"{info.filename}: not executable")
     print(f"{os.path.basename(wheel)}: {os.path.getsize(wheel) / 1e6:.1f} MB, {total / 1e6:.1f} MB installed")
     for fault in faults:
         print(f"FAIL: {fault}")

@@ -116,7 +116,7 @@ class State(common.Data):
                           {**state, "settings": {**settings, "--seed": None}}):
                 with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "load_state_dict"):
                     loader.load_state_dict(wrong)
-            loader.load_state_dict({**state, "settings": {**settings, "--train-split": 0x3FF0000000000000}})  # the older form, bits of 1.0
+            loader.load_state_dict({**state, "settings": {**settings, "--train-split": 0x3FF0000000000000}})  # old form
             self.assertEqual([bits(batch) for batch in loader], whole[0])
 
 

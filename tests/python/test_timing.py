@@ -294,7 +294,7 @@ class Stubs(unittest.TestCase):
                 yield from ast.parse(file.read()).body
 
     def check_class(self, node, thing):
-        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # the last overload of each
+        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # last overloads
         for name, stub in stubs.items():
             if name == "__buffer__": # not an attribute before Python 3.12
                 continue

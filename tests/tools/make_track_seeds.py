@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds of fuzz_track: small HDF5 files with every kind of chunk index, filter and reference, each behind the
-40 bytes that describe its dataset (see fuzz_track.c). Usage: tests/tools/make_track_seeds.py [DIR]; needs h5py."""
+"""Writes the seeds of fuzz_track: small HDF5 files with every kind of chunk index, filter and reference, each after 40
+bytes that describe its dataset (see fuzz_track.c). Usage: tests/tools/make_track_seeds.py [DIR]; needs h5py."""
 import os
 import struct
 import sys

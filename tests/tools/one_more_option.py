@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes weir/loader.h and loader_options.c of a version of the library with one more option, `more` (7 to 9, 7 by default):
-one_more_option.py SOURCE HEADER TABLE."""
+"""Writes weir/loader.h and loader_options.c with an additional option, `more` (7 to 9, default 7): one_more_option.py
+SOURCE HEADER TABLE."""
 import sys
 
 source, header, table = sys.argv[1:]
@@ -11,7 +11,7 @@ def copy(path, out, *pairs):
         text = f.read()
     for after, added in pairs:
         if text.count(after) != 1:
-            sys.exit(f"{path}: {after!r} is there {text.count(after)} times; this script puts an option behind it")
+            sys.exit(f"{path}: {after!r} must occur once, to insert text after it; it occurs {text.count(after)}x")
         text = text.replace(after, after + added)
     with open(out, "w", encoding="utf-8") as f:
         f.write(text)

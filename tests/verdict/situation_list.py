@@ -1,14 +1,14 @@
-"""The situations of situations.py: datasets, and runs over them with a cause that is known."""
+"""The situations of situations.py: datasets, and runs on them with a known bottleneck."""
 import subprocess
 from pathlib import Path
 
 
 def uneven(path):
-    """Two cameras, one of which has ten times the pixels of the other."""
+    """Two cameras, one with ten times the pixels of the other."""
     subprocess.run(["/usr/bin/python3", str(Path(__file__).parent / "uneven.py"), str(path)], check=True)
 
 
-# What is written by `weir synth` with these options; by `weir convert` from another; by bench/virtual_episodes (None).
+# Datasets, written by `weir synth` with these options, by `weir convert`, or by bench/virtual_episodes (None).
 DATA = {
     "jpegs": "--episodes 12 --steps 40 --cameras cam_high,cam_wrist --size 320x240",
     "raw": "--format act --episodes 6 --steps 40 --cameras cam_high,cam_wrist --size 320x240",
@@ -35,10 +35,17 @@ DATA = {
 
 
 class Situation:
-    """cores: by affinity; loops: busy loops beside; quota: cores of a control group; disk: its limit of reads; fake:
-    WEIR_FAKE_CUDA of the stand-in for a GPU; steal: fraction of the cores that a hypervisor took, put into the log and
-    judged again, as no test can make it; needs: cores; late: what the task that completed most of the batches that
-    were waited for was of; also: causes that must be named, too."""
+    """A run and its expected first cause.
+
+    cores   CPU affinity
+    loops   concurrent busy loops
+    quota   cores of a control group
+    disk    read limit of a control group
+    fake    WEIR_FAKE_CUDA of the fake GPU
+    steal   fraction of cores stolen by a hypervisor; inserted into the log, because a test cannot cause it
+    needs   min cores of the machine
+    late    expected fields of the task that completed most late batches
+    also    causes that must be named too"""
 
     def __init__(self, name, expected, data, options, env=None, cores=None, loops=0, quota=0, disk=None, fake=None,
                  needs=1, late=None, also=(), steal=0):
@@ -51,7 +58,7 @@ class Situation:
 S = Situation
 PREAD = "--io pread --num-workers 2"
 MEASURED = f"{PREAD} --seconds 1"
-ALL = {"WEIR_SLOW_THREAD": ""}  # reads of the consumer, too
+ALL = {"WEIR_SLOW_THREAD": ""}  # also slows down the consumer's reads
 STORAGE = {"storage", "storage-latency", "storage-bandwidth"}
 SITUATIONS = [
     # not data-bound
@@ -67,7 +74,7 @@ SITUATIONS = [
     S("one-core", "decode", "jpegs", "--io pread --num-workers 1 --seconds 1", cores=1),
     # storage
     S("latency", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}),
-    # decoding gains most where other processes leave few cores
+    # with few free cores, decoding may be the larger gain
     S("latency-steal", {"storage-latency", "decode"}, "large", f"{PREAD} --seconds 2", {"WEIR_SLOW_US": 2000}, steal=0.06,
       also=["host", "storage-latency"]),
     S("latency-crowded", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}, loops=1),
@@ -94,14 +101,14 @@ SITUATIONS = [
     # the machine
     S("neighbours", "neighbours", "jpegs", MEASURED, loops=4),
     S("quota", "quota", "jpegs", MEASURED, quota=0.15),
-    # a GPU (the stand-in)
+    # the fake GPU
     S("bus", "bus", "raw", "--num-workers 2 --device cuda --seconds 1", fake="copy_ns_per_mb=8000000"),
     S("gpu-decoder", "gpu-decoder", "jpegs", "--num-workers 2 --device cuda --decoder nvjpeg --batch-size 2 --prefetch 8 --seconds 1",
       {"WEIR_FAKE_JPEG": "frame_ns=4000000"}, fake=""),
-    # nobody can tell
+    # no clear cause
     S("too-short", "cannot-tell", "jpegs", f"{PREAD} --max-batches 10"),
     S("no-timing", "cannot-tell", "jpegs", f"{PREAD} --no-timing"),
-    # settings that others use
+    # other common settings
     S("latency-inline", {"storage-latency", "too-few-workers"}, "small", "--num-workers 0 --seconds 1 --batch-size 2 --io pread",
       {"WEIR_SLOW_US": 2000, **ALL}, also=["storage-latency"]),
     S("batch1", "decode", "large", "--seconds 1 --batch-size 1 --prefetch 1 --io pread"),
@@ -112,7 +119,7 @@ SITUATIONS = [
       {"WEIR_SLOW_US": 15000, "WEIR_SLOW_FILE": "/episode_5.hdf5", "MAP": "cam_wrist"}),
     S("latency-auto", "storage-latency", "jpegs", "--seconds 1", {"WEIR_SLOW_US": 5000, **ALL}),
 ]
-# By hand: some take long to write, or overlap with those above.
+# Only with --more: slow to write, or similar to those above.
 MORE = [
     S("step-cached", "consumer", "small", "--decode-cache 64M --num-workers 1 --step-ms 15 --max-batches 25 --num-epochs 2"),
     S("inline-one-core", "decode", "jpegs", "--io pread --num-workers 0 --seconds 1", cores=1),
@@ -196,7 +203,7 @@ MORE = [
     S("many-16", "too-many-workers", "large", "--seconds 1 --num-workers 16 --io pread"),
     S("many-spin", {"too-many-workers", "decode"}, "large", "--seconds 1 --num-workers 2 --io pread --step-ms 5 --step-spin"),
     # machine
-    S("quota-1", {"quota", "decode"}, "jpegs", "--seconds 1", quota=1.0),  # not used up where others have the cores
+    S("quota-1", {"quota", "decode"}, "jpegs", "--seconds 1", quota=1.0),  # not reached if others use the cores
     S("quota-many", "quota", "large", "--seconds 2 --num-workers 8", quota=0.5),
     S("quota-latency", {"quota"}, "small-jpegs", "--seconds 1 --io pread", {"WEIR_SLOW_US": 1000, "WEIR_SLOW_JPEG_US": 1000}, quota=0.2),
     S("neighbour-1", "neighbours", "large", "--seconds 1 --num-workers 1", loops=2, cores=1),
@@ -206,6 +213,6 @@ MORE = [
     S("bus-jpeg", "bus", "jpegs", "--device cuda --decoder turbo --seconds 1", fake="copy_ns_per_mb=8000000"),
     S("gpu-decoder-hybrid", {"gpu-decoder", "decode"}, "jpegs", "--device cuda --decoder hybrid --seconds 3", {"WEIR_FAKE_JPEG": "frame_ns=1000000"}, fake=""),
     S("library-step", "library", "virtual", "--num-workers 4 --step-ms 1 --seconds 1"),
-    # nobody can tell
+    # no clear cause
     S("short-time", "cannot-tell", "small", "--max-batches 30"),
 ]

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Situations with a known cause over the real pipeline, and what the verdict of each run says.
+"""Runs the real pipeline in situations with a known bottleneck, and checks the verdict of each run.
 
     tests/verdict/situations.py PROGRAM SHIM [--more] [--repeat N] [--only NAME[,NAME...]] [--loops N] [--every N]
         [--list]
 
-SHIM is tests/verdict/slow.c, compiled. The situations are in situation_list.py; --more makes those, too, that take
-long, --every only each Nth of them. --loops runs N busy loops beside. A situation passes when the verdict names the
-expected cause first, or when other processes really took cores (the machine line says so) and it names these first and
-the expected cause next; or when it cannot tell, and says a reason that is true of the run. Nothing is timed: how long
-something takes is not looked at. Situations that this machine cannot make are skipped with a line each. Exit status 1
-when one is wrong."""
+SHIM is the compiled tests/verdict/slow.c. The situations are in situation_list.py; --more adds the slow ones, --every
+runs only every Nth. --loops runs N concurrent busy loops. A situation passes if the verdict names the expected cause
+first. It also passes if other processes took cores, according to the machine line, and the verdict names these first
+and the expected cause next; or if the verdict is "cannot tell". Durations are not checked. Situations that this machine
+cannot create are skipped, with one line each. Exit status 1: a verdict is wrong."""
 import argparse
 import json
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from situation_list import DATA, MORE, SITUATIONS, STORAGE
 
-CPU = {"neighbours", "too-many-workers", "host"}  # what others, or the kernel, do beside what was injected
+CPU = {"neighbours", "too-many-workers", "host"}  # causes outside the injected one: other processes, the kernel
 
 
 class Skipped(Exception):
@@ -30,7 +29,7 @@ class Skipped(Exception):
 
 
 class Place:
-    """Data, made once, and the shim."""
+    """The datasets, each created once, and the shim."""
 
     def __init__(self, weir, shim, folder):
         self.weir, self.shim, self.folder = weir, shim, folder
@@ -55,7 +54,7 @@ class Place:
         return path
 
     def map_of(self, data, camera):
-        """What reads of one camera touch."""
+        """A map of the bytes that one camera's reads touch."""
         path = self.folder / f"{data}.{camera}.map"
         if not path.exists():
             env = dict(os.environ, LD_PRELOAD=str(self.shim), WEIR_SLOW_RECORD=str(path))
@@ -65,7 +64,7 @@ class Place:
 
 
 def in_group(settings, command):
-    """The command inside a control group, and the group: settings are lists of (folder, file, value), tried in turn."""
+    """(command inside a control group, group). Uses the first setting (folder, file, value) that works."""
     for base, name, value in settings:
         group = Path(base) / f"weir-verdict.{os.getpid()}"
         try:
@@ -79,17 +78,17 @@ def in_group(settings, command):
             return ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"] + command, group
         except OSError:
             group.rmdir()
-    raise Skipped(f"no control group with {settings[0][1]} can be made here")
+    raise Skipped(f"cannot create a control group with {settings[0][1]} here")
 
 
 def in_quota(cores, command):
-    """With a CPU quota; cgroup v1 or v2."""
+    """Limits a command with a CPU quota (cgroup v1 or v2)."""
     return in_group([("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", str(int(cores * 100000))),
                      ("/sys/fs/cgroup", "cpu.max", f"{int(cores * 100000)} 100000")], command)
 
 
 def on_slow_disk(limit, folder, command):
-    """With a limit of reads from the disk that holds the folder: ("bps", N) or ("iops", N)."""
+    """Limits a command's reads from the folder's disk: ("bps", N) or ("iops", N)."""
     kind, value = limit
     device = os.stat(folder).st_dev
     disk = f"{os.major(device)}:{os.minor(device)}"
@@ -98,7 +97,7 @@ def on_slow_disk(limit, folder, command):
 
 
 def remove(group):
-    """Once the last of its processes is gone, which a spawner's end may outlast by a moment."""
+    """Removes a group, after waiting for its last process, which may end slightly after its parent."""
     for _ in range(100):
         try:
             group.rmdir()
@@ -119,7 +118,7 @@ def verdict_of(place, situation, loops):
     if situation.fake is not None:
         module = os.environ.get("WEIR_FAKE_CUDA_MODULE", str(Path(place.weir).parent / "tests/libweir_fake_cuda.so"))
         if not Path(module).exists():
-            raise Skipped("the stand-in for a GPU is not built")
+            raise Skipped("the fake GPU is not built")
         env.update(WEIR_CUDA_MODULE=module, WEIR_FAKE_CUDA=situation.fake)
     log = place.folder / "log"
     command = [str(place.weir), "run", str(place.data(situation.data)), "--log", str(log), *situation.options.split()]
@@ -151,8 +150,8 @@ def verdict_of(place, situation, loops):
 
 
 def with_steal(place, log, part):
-    """The verdict that weir report gives for the log of a real run when the hypervisor took this part of its cores. No
-    test can make a hypervisor take any: the figure is put into the log, as a fraction of the cores of the run."""
+    """The verdict of weir report after inserting steal, a fraction of the run's cores, into the log of a real run. A
+    test cannot make a hypervisor steal cores."""
     records = [json.loads(line) for line in log.open(encoding="utf-8")]
     for record in records:
         if record["type"] == "stages":
@@ -164,7 +163,7 @@ def with_steal(place, log, part):
 
 
 def is_crowded(table):
-    """Others had most of the cores, unless that is the situation: a run says little about anything else then."""
+    """Whether other processes used at least half of the cores, which makes the verdict unreliable."""
     return table.get("machine", {}).get("others_cores", 0) >= 0.5 * table["machine"]["cores_usable"]
 
 
@@ -183,9 +182,9 @@ def judge(situation, table):
     if behind != causes and is_crowded(table):
         behind = [cause for cause in behind if cause not in CPU - situation.expected]
     expected = set(situation.expected)
-    if expected & STORAGE:  # the probe of storage waits for cores, too
+    if expected & STORAGE:  # the storage probe also waits for cores
         expected.add("storage")
-    # What waits for cores most of its time is stretched itself: steps are uneven, and batches come in bursts.
+    # Waiting for cores makes steps uneven and batches bursty.
     looked_at = behind[:2 if is_crowded(table) else 1]
     if behind != causes and (not behind or expected & set(looked_at) or expected == {"consumer"}):
         return "second"
@@ -203,7 +202,7 @@ def main():
     parser.add_argument("--loops", type=int, default=0)
     parser.add_argument("--more", action="store_true")
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--data", help="a folder that keeps what is written, for the next call")
+    parser.add_argument("--data", help="folder that keeps the datasets for later calls")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()

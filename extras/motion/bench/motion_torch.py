@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""A step of motion in torch, eager and compiled, and by turns in Weir's motion_sides: the same clips, queries and mathematics,
-on the CPU or on GPU 0 (--device cuda). Eager is what the trainer does, operator by operator (as extras/motion/motion_eager.c, so
-also with its names); compiled is torch.compile of the same function, on a GPU with mode="reduce-overhead". That leaves CUDA
-graphs out of a function that changes what it is given, as this one does (buffers, times); so "torch.compile, pure" compiles
-one that returns its results in new memory, and advances the times outside. Compares all results first, then prints median and least ms per step and how often each is slower than Weir's fused variant. A turn is
-some steps in a row. Other programs slow all of it down, so let none run: extras/motion/bench/motion_torch.py [--num-envs 4096].
-Wants torch; compiling wants torch 2, and on the CPU g++."""
+"""Compares a motion step in torch, eager and compiled, with Weir's motion_sides: extras/motion/bench/motion_torch.py
+[--num-envs 4096]. Clips, queries and formulas are the same, on the CPU or on GPU 0 (--device cuda).
+
+Eager runs the trainer's operators one by one (like extras/motion/motion_eager.c, with the same names). Compiled is
+torch.compile of the same function, on a GPU with mode="reduce-overhead". That mode does not use CUDA graphs for a
+function that modifies its inputs (buffers, times), so "torch.compile, pure" compiles one that returns new memory, and
+advances the times outside.
+
+First compares all results, then prints the median and min ms per step and each side's time relative to Weir's fused
+variant. Trials of several steps are interleaved. Stop other processes. Needs torch; compiling needs torch 2, and g++ on
+the CPU."""
 import argparse
 import os
 import statistics
@@ -33,14 +37,14 @@ def slerp(q0, q1, blend):
 
 
 def turn_back(quat, v):
-    """Vectors [n, 3] seen from the frame of quaternions [n, 4]."""
+    """Rotates vectors [n, 3] by the inverse of quaternions [n, 4]."""
     axis = quat[:, 1:]
     t = cross(axis, v, dim=-1) * 2
     return torch.addcmul(v, quat[:, :1], t, value=-1) + cross(axis, t, dim=-1)
 
 
 class Motion:
-    """Clips and queries from the file of motion_sides --dump, and what is made of them."""
+    """Clips and queries from the file of motion_sides --dump, and their results."""
 
     def __init__(self, path, device):
         with open(path, "rb") as f:
@@ -98,12 +102,12 @@ class Motion:
         self.times += 0.02
 
     def pure(self, times):
-        """All results, in memory of their own."""
+        """All results, in new memory."""
         clips = self.clip_of.repeat_interleave(self.steps)
         return tuple(x.view(self.envs, self.steps, *x.shape[1:]) for x in self.state(clips, times.reshape(-1)).values())
 
     def compare(self):
-        """The largest difference of a number, by the largest number of its result."""
+        """Max difference, relative to the largest value of its result."""
         self.fetch()
         worst = 0
         for name, x in self.wanted.items():
@@ -112,7 +116,7 @@ class Motion:
 
 
 class Torch:
-    """A side of torch."""
+    """A side that runs torch."""
 
     def __init__(self, motion, update, in_a_row):
         self.motion, self.update, self.in_a_row = motion, update, in_a_row
@@ -130,7 +134,7 @@ class Torch:
 
 
 class Weir:
-    """A side of motion_sides."""
+    """A side that runs in motion_sides."""
 
     def __init__(self, process, name):
         self.process, self.name = process, name
@@ -142,7 +146,7 @@ class Weir:
 
 
 def compiled(motion, in_a_row):
-    """The sides of torch.compile, none of them where there is none, and why."""
+    """({name: side} of torch.compile, None), or ({}, reason)."""
     if not hasattr(torch, "compile"):
         return {}, f"torch {torch.__version__} has no torch.compile"
     mode = {"mode": "reduce-overhead"} if motion.device == "cuda" else {}
@@ -163,7 +167,7 @@ def compiled(motion, in_a_row):
             for _ in range(3):
                 side.update()
         return sides, None
-    except Exception as error:  # pylint: disable=broad-except # whatever a compiler may raise
+    except Exception as error:  # pylint: disable=broad-except # compilers raise many types
         return {}, "torch.compile: " + (str(error).strip().splitlines() or [repr(error)])[0]
 
 
@@ -173,10 +177,10 @@ def options():
     parser.add_argument("--num-envs", type=int, default=4096)
     parser.add_argument("--num-steps-to-use", type=int, default=1)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--in-a-row", type=int, default=20, help="steps of a turn")
-    parser.add_argument("--rounds", type=int, default=30, help="turns that count; two more come before")
+    parser.add_argument("--in-a-row", type=int, default=20, help="steps per trial")
+    parser.add_argument("--rounds", type=int, default=30, help="timed rounds, after two untimed ones")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--sides", default="fused,ops", help="of motion_sides")
+    parser.add_argument("--sides", default="fused,ops", help="sides of motion_sides")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--build", default=os.path.join(here, "../../../build/release"))
     return parser.parse_args()
@@ -204,7 +208,7 @@ def main():
         process = subprocess.Popen([os.path.join(o.build, "bench/motion_sides"), "--serve", "--dump", path, *arguments]
                                    + ["--cuda"] * (o.device == "cuda"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         head = process.stdout.readline().strip()
-        # It answers when the file is complete.
+        # It replies when the file is complete.
         if not head or Weir(process, "fused").turn() <= 0:
             sys.exit("motion_sides failed")
         motion = Motion(path, o.device)

@@ -23,7 +23,7 @@ _LOOPS = {None: 0, False: 1, True: 2}
 
 
 class MotionLibrary(_weir._Motion):
-    """Motion clips, sampled at given times, as a trainer of whole-body tracking does in each step.
+    """Motion clips, sampled at given times, for the training of whole-body tracking.
 
         motions = weir.MotionLibrary("clips/")
         clips = torch.randint(len(motions), (4096,))
@@ -31,17 +31,17 @@ class MotionLibrary(_weir._Motion):
         state = motions.state(clips, times)                # state.dof_pos: (4096, dofs) float32
 
     path        an NPZ or HDF5 file, a folder of them, or a list of such paths (docs/motion.md: Motion files)
-    root_body   the body of the files that is the root, by name or number; None = the first
-    key_bodies  list of bodies, by name or number; None = all but the root
+    root_body   the root, by name or number; None = the first body
+    key_bodies  list of bodies, by name or number; None = all except the root
     loop        True: clips repeat; False: they hold their last frame; None = as in the files
     device      "cpu"; "cuda" or "cuda:N": clips and states are in GPU memory
     num_threads CPU threads; "auto" = one per usable core
-    tensors     "auto" = torch tensors where torch is installed (on a GPU: has CUDA), else weir.Array; "torch"; "array"
+    tensors     "auto" = torch tensors if torch is installed (on a GPU: with CUDA), else weir.Array; "torch"; "array"
 
     .clips      list of MotionClip; len(motions) is their number
-    .durations  seconds of each clip, float32: a tensor on the device; with weir.Array a list
-    .dof_names, .body_names   lists, or None if the files have none; body_names are those of the key bodies
-    .num_dofs, .num_bodies    joints, and key bodies
+    .durations  seconds of each clip: a float32 tensor on the device; with weir.Array a list
+    .dof_names, .body_names   lists (body_names: of the key bodies), or None if the files have none
+    .num_dofs, .num_bodies    number of joints, and of key bodies
     """
 
     def __init__(self, path, *, root_body=None, key_bodies=None, loop=None, device="cpu", num_threads="auto",
@@ -70,7 +70,7 @@ class MotionLibrary(_weir._Motion):
         if self._on_gpu:
             self._numbers = torch.arange(len(clips), device=self._device)
             self._own = torch.cuda.ExternalStream(self._stream, device=self._device)
-            self._handed_to = set()  # streams that have had results
+            self._handed_to = set()  # streams that have received results
 
     def __len__(self):
         return len(self.clips)
@@ -88,14 +88,13 @@ class MotionLibrary(_weir._Motion):
         """The MotionState at times[i] seconds of clip clips[i].
 
         clips   integers (n,), 0 to len(motions) - 1
-        times   (n,), or (n, steps): several times of each. Before its beginning a clip stands in its first frame; past
-                its end it begins again where it loops, else stands in its last one
+        times   (n,), or (n, steps): several times per clip. Before its start a clip holds its first frame; past its end
+                it repeats if it loops, else holds its last frame
 
-        Torch tensors of int64 and float32 on the library's device are taken as they are, all else is converted; with
-        weir.Array the arguments have buffers of int64 and float32 (numpy.ndarray, array.array), or are lists. The
-        memory of the results is used again when their last tensor is gone. On a GPU the call returns before it is
-        done, in the order of torch's current stream; a clip that does not exist is a device-side assertion there, as of
-        any index."""
+        Torch tensors of int64 and float32 on the library's device are used without a copy; anything else is converted.
+        With weir.Array the arguments are lists or buffers of int64 and float32 (numpy.ndarray, array.array). The
+        results' memory is reused after their last tensor goes. On a GPU the call is asynchronous, in the order of
+        torch's current stream, and an invalid clip number is a device-side assertion, as for any index."""
         if self._torch is None:
             return self._state_of_buffers(clips, times)
         torch = self._torch
@@ -111,10 +110,10 @@ class MotionLibrary(_weir._Motion):
 
     def _state_on_gpu(self, clips, times, envs, steps):
         torch = self._torch
-        clips = torch.index_select(self._numbers, 0, clips)  # asserts that they exist
+        clips = torch.index_select(self._numbers, 0, clips)  # asserts that the numbers are valid
         current = torch.cuda.current_stream(self._device)
         self._handed_to.add(current)
-        for stream in self._handed_to:  # who had the memory before is through with it
+        for stream in self._handed_to:  # previous users of the memory must be done
             self._own.wait_stream(stream)
         with torch.cuda.device(self._device):
             state = MotionState(*self._sample(clips.data_ptr(), times.data_ptr(), envs, steps, True))
@@ -144,7 +143,7 @@ def motion_state(motions, clips, times):
 
 
 def _sizes(clips, times):
-    """n and steps; 0 steps: times are (n,)."""
+    """(n, steps). steps is 0 if times are (n,)."""
     if len(clips) != 1 or len(times) not in (1, 2) or times[0] != clips[0] or 0 in times:
         raise ValueError(f"clips are (n,), and times (n,) or (n, steps), at least one of each; not {clips} and {times}")
     return clips[0], times[1] if len(times) == 2 else 0
@@ -157,7 +156,7 @@ def _bodies(bodies):
 
 
 def _gpu(device):
-    """The GPU's number; -1: the CPU."""
+    """The GPU's number, or -1 for the CPU."""
     named = re.fullmatch("cpu|cuda(:([0-9]{1,4}))?", device)
     if not named:
         raise ValueError(f"device is 'cpu', 'cuda' or 'cuda:N', not {device!r}")

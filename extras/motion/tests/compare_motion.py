@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Motion files that numpy and h5py wrote, read by weir: extras/motion/tests/compare_motion.py PROGRAM [-v]
+"""Reads motion files written by numpy and h5py: extras/motion/tests/compare_motion.py PROGRAM [-v]
 
-PROGRAM (motion_dump.c) prints what it read, which must be what numpy has: bit for bit where numbers are
-taken over, and near what is computed here in float64 where they are derived. What is damaged, hostile or incomplete is
-refused by one line that names the file, in little memory. Without numpy it says so and exits 77; without h5py it says so
-and leaves out HDF5.
+PROGRAM (motion_dump.c) prints the values it reads. Stored numbers must equal numpy's bit for bit; derived ones must be
+close to float64 results computed here. Damaged, hostile or incomplete files must be refused with one line that names
+the file, in little memory. Exit status 77: no numpy. Without h5py it skips HDF5.
 """
 import io
 import itertools
@@ -19,7 +18,7 @@ import zipfile
 try:
     import numpy as np
 except ImportError as e:
-    print(f"skipped: {e}; Debian's python3-numpy and python3-h5py have what is needed")
+    print(f"skipped: {e}; install Debian's python3-numpy and python3-h5py")
     sys.exit(77)
 try:
     import h5py
@@ -51,7 +50,7 @@ def check(what, holds, more=""):
 
 
 def motion(seed, frames=FRAMES, dofs=DOFS, bodies=BODIES, velocities=True, names=True):
-    """Of one clip, by what weir calls it; quaternions are no units."""
+    """One clip's arrays under weir's names; quaternions are not normalised."""
     random = np.random.default_rng(seed)
     m = {
         "fps": 30,
@@ -72,7 +71,7 @@ def motion(seed, frames=FRAMES, dofs=DOFS, bodies=BODIES, velocities=True, names
 
 
 def keyed(m, keys="isaaclab"):
-    """The arrays of a file."""
+    """The arrays of a file, under the names of its format."""
     names = ("dof_pos", "dof_vel", "body_pos", "body_quat", "body_vel", "body_ang_vel", "dof_names", "body_names")
     arrays = {key: np.array(m[name]) for name, key in zip(names, KEYS[keys]) if name in m}
     return {"fps": np.array(m["fps"]), **arrays}
@@ -86,7 +85,7 @@ def multiply(a, b):
 
 
 def turning_rates(quats, fps):
-    """The rotation vector from each frame to the next in the world, by the matrix logarithm's formula."""
+    """Angular velocity in the world frame, from each frame to the next: the rotation vector times fps."""
     q = quats.astype(np.float64)
     turn = multiply(q[1:], q[:-1] * [1, -1, -1, -1])  # in the world: to * conj(from)
     turn *= np.where(turn[:, :1] < 0, -1, 1)
@@ -102,7 +101,7 @@ def differences(values, fps):
 
 
 def expected(m, root=0, key_bodies=None):
-    """What is wanted of a clip: name -> (array, tolerance)."""
+    """Expected results for a clip: name -> (array, tolerance)."""
     fps = float(np.array(m["fps"]).reshape(-1)[0])
     f32 = {name: np.asarray(value).astype(np.float32) for name, value in m.items() if "names" not in name}
     quat = f32["body_quat"][:, root].astype(np.float64)
@@ -126,15 +125,15 @@ def expected(m, root=0, key_bodies=None):
 
 
 def run(*arguments):
-    """Exit status, stdout, stderr."""
+    """(exit status, stdout, stderr)"""
     ran = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, check=False)
     return ran.returncode, ran.stdout, ran.stderr.decode(errors="replace")
 
 
 def read(what, *arguments):
-    """The head and the arrays, or None."""
+    """(head, arrays), or None."""
     status, out, err = run(*arguments)
-    check(f"{what}: is read", status == 0 and err == "", f"exit {status}: {err.strip()}")
+    check(f"{what}: accepted", status == 0 and err == "", f"exit {status}: {err.strip()}")
     if status != 0:
         return None
     line, data = out.split(b"\n", 1)
@@ -146,12 +145,12 @@ def read(what, *arguments):
         shape = (head["frames"], *width)
         head[name] = values[at:at + int(np.prod(shape))].reshape(shape)
         at += int(np.prod(shape))
-    check(f"{what}: all is there", at == values.size)
+    check(f"{what}: complete", at == values.size)
     return head
 
 
 def same(what, head, motions, **how):
-    """motions: (name, motion, loops) of each clip."""
+    """Compares clips; motions: (name, motion, loops) of each."""
     if head is None:
         return
     at = 0
@@ -173,17 +172,17 @@ def refused(what, path, *words, memory_mb=None):
     status, out, err = run(*(("--peak", peak) if memory_mb else ()), path)
     if VERBOSE:
         print(f"{what}: {err.strip()}")
-    check(f"{what}: is refused", status == 1 and out == b"", f"exit {status}")
-    check(f"{what}: by one line", err.count("\n") == 1 and err.isprintable() is False and len(err) < 1100, err)
+    check(f"{what}: refused", status == 1 and out == b"", f"exit {status}")
+    check(f"{what}: one error line", err.count("\n") == 1 and err.isprintable() is False and len(err) < 1100, err)
     for word in (os.path.basename(str(path)), *words):
-        check(f"{what}: says '{word}'", word in err, err.strip())
+        check(f"{what}: the error contains '{word}'", word in err, err.strip())
     if memory_mb:
         with open(peak, encoding="ascii") as file:
             memory = int(file.read()) / 1e6
-        check(f"{what}: in {memory_mb} MB", memory < memory_mb, f"{memory:.0f} MB")
+        check(f"{what}: within {memory_mb} MB", memory < memory_mb, f"{memory:.0f} MB")
 
 
-# ---- NPZ: what is read ----
+# ---- NPZ: accepted files ----
 
 
 def kinds_of_files(folder):
@@ -248,7 +247,7 @@ def derived(folder):
     for keys, fps in itertools.product(KEYS, (30, 0.1, 1000)):
         m = {**motion(5, velocities=False), "fps": fps}
         m["body_quat"][3] = m["body_quat"][2]  # no rotation
-        m["body_quat"][5] = -m["body_quat"][4]  # nor here
+        m["body_quat"][5] = -m["body_quat"][4]  # none here either
         np.savez(path, **keyed(m, keys))
         what = f"{keys} at {fps} fps without velocities"
         same(what, read(what, path), [("derived", m, False)])
@@ -290,13 +289,13 @@ def legged_lab(folder):
     same("clamp", read("clamp", path), [("walk", m, False)])
     same("always", read("always", "--loop", "always", path), [("walk", m, True)])
     status, _, err = run("--root", "0", path)
-    check("a root that is no body", status == 1 and "root is none of the bodies" in err, err)
+    check("a root that is not a body", status == 1 and "root is none of the bodies" in err, err)
     np.savez(path, **{**arrays, "loop_mode": 2})
     refused("loop_mode", path, "loop_mode: is 2; it must be 0")
 
 
 def still(folder):
-    """Compresses as far as deflate can."""
+    """Files at deflate's max compression ratio."""
     path = f"{folder}/still.npz"
     for frames in (2, 1000, 30000):
         m = {**motion(12, frames=2), "fps": 50}
@@ -330,7 +329,7 @@ def many_files(folder):
     refused("nothing", f"{folder}/nowhere", "No such file")
 
 
-# ---- NPZ: what is refused ----
+# ---- NPZ: refused files ----
 
 
 def changed(folder, what, words, **arrays):
@@ -503,16 +502,16 @@ def bombs(folder):
     bomb = npy(header) + bytes(500 * 10 ** 6)
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         path = archive(folder, [("dof_positions.npy", bomb)] + rest, compression=compression)
-        refused("500 MB of which the header says nothing", path, "holds 500000000 bytes, but 420", memory_mb=60)
+        refused("500 MB that the header does not mention", path, "holds 500000000 bytes, but 420", memory_mb=60)
         os.remove(path)
     huge = header.replace("(21, 5)", "(21, 5000000)")
     path = archive(folder, [("dof_positions.npy", npy(huge, bytes(420)))] + rest)
-    refused("400 MB that are not there", path, "holds 420 bytes, but 420000000", memory_mb=60)
+    refused("400 MB that are missing", path, "holds 420 bytes, but 420000000", memory_mb=60)
     path = archive(folder, [("dof_positions.npy", npy(huge, bytes(420)))] + rest, compression=zipfile.ZIP_DEFLATED)
     whole = open(path, "rb").read()
     entry = whole.index(b"dof_positions.npy", whole.index(b"PK\x01\x02")) - 46
     poked(path, entry + 24, (420000000 + len(npy(huge))).to_bytes(4, "little"))
-    refused("400 MB that deflate cannot make of it", path, "cannot unpack to as many bytes", memory_mb=60)
+    refused("400 MB beyond deflate's max ratio", path, "cannot unpack to as many bytes", memory_mb=60)
     poked(path, entry + 24, (len(npy(huge)) + 421).to_bytes(4, "little"))
     refused("one byte more", path, "dof_positions", memory_mb=60)
     hidden = rest + [("dof_positions.npy", dict(saved())["dof_positions.npy"]), ("other.npy", bomb)]
@@ -538,7 +537,7 @@ def cut_and_changed(folder):
         status, out, err = run(path)
         fine += status == 0
         check("a changed byte", (status == 0 and out and not err) or (status == 1 and not out and err.count("\n") == 1), f"{status}: {err}")
-    check("most changes are seen", fine < 150, f"{fine} of 300 were not")
+    check("most changes are detected", fine < 150, f"{fine} of 300 were not")
 
 
 # ---- HDF5 ----
@@ -616,7 +615,7 @@ def wrong_hdf5(folder):
     refused("a group without a clip", path, "/b: has none of dof_positions")
     with h5py.File(path, "w") as file:
         pass
-    refused("nothing in it", path, "it is not a motion file")
+    refused("an empty HDF5 file", path, "it is not a motion file")
     with h5py.File(path, "w") as file:
         write_h5(file, keyed(motion(61)))
         file.create_dataset("huge", (1 << 40,), dtype="f4", chunks=(1 << 20,))

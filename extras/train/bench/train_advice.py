@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""What the classic advice brings `weir train`: settings by turns, and how many times faster a sample is with each than
-with none. Prints the median of the rounds' ratios (least - largest), the shares of the step, and the data wait.
-extras/train/bench/train_advice.py DATA [--weir build/release/weir] [--device cuda] [--rounds 3] [--epochs 3] [-- OPTION...]"""
+"""Measures how much common performance advice speeds up `weir train`.
+
+    extras/train/bench/train_advice.py DATA [--weir PROGRAM] [--device cuda] [--rounds 3] [--epochs 3] [-- OPTION...]
+
+Interleaves the settings, and compares each one's time per sample with that of no setting. Prints the median ratio of
+the rounds (min - max), the shares of the step, and the data wait."""
 import argparse
 import json
 import os
@@ -28,7 +31,7 @@ def settings(o, width, height, camera):
 
 
 def train(o, options):
-    """Seconds a sample of training without the first epoch, and the last table."""
+    """(seconds of training per sample without the first epoch, last table)"""
     with tempfile.NamedTemporaryFile() as log:
         command = [o.weir, "train", o.data, "--device", o.device, "--lr", "1e-5", "--num-epochs", str(o.epochs), "--every", "0",
                    "--log", log.name, "--train-split", "1", "--batch-size", str(o.batch_size), *options, *o.more]
@@ -47,10 +50,10 @@ def main():
     parser.add_argument("--weir", default=os.path.join(HERE, "../../../build/release/weir"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=3, help="of a turn; the first one does not count")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs per trial; the first is not timed")
     parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--only", help="settings whose names have one of these words, with commas between them")
-    parser.add_argument("more", nargs="*", help="options of weir train, behind --")
+    parser.add_argument("--only", help="only settings with one of these comma-separated words in their names")
+    parser.add_argument("more", nargs="*", help="options of weir train, after --")
     o = parser.parse_args()
     info = json.loads(subprocess.run([o.weir, "info", o.data, "--json"], stdout=subprocess.PIPE, check=True).stdout)
     camera = info["cameras"][0]

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The data wait of one training with two loaders: `weir train`, and the same network in torch (train_torch.py) on batches of
-h5py + OpenCV in a DataLoader with pinned memory and one worker process a core. Turns; each trains on the same episodes with the
-same batch size, and its first epoch does not count. extras/train/bench/train_h5py.py DATA [--device cuda] [--rounds 3]
-DATA is a folder of episodes as `weir synth --format act-jpeg` makes them. Wants torch, h5py, OpenCV."""
+"""Compares the data wait of `weir train` with that of the same network in torch on h5py and OpenCV.
+
+    extras/train/bench/train_h5py.py DATA [--device cuda] [--rounds 3]
+
+The network is in train_torch.py; its DataLoader has pinned memory and one worker process per core. Trials are
+interleaved, with the same episodes and batch size; the first epoch of each is not timed. DATA is a folder of episodes
+from `weir synth --format act-jpeg`. Needs torch, h5py, OpenCV."""
 import argparse
 import glob
 import json
@@ -25,7 +28,7 @@ from train_torch import CHUNK, FEEDFORWARD, HIDDEN, Policy, masked_l1  # noqa: E
 
 
 class Episodes(Dataset):
-    """A step of an episode, as ACT's dataset reads it: the file is opened for each sample."""
+    """One sample per step. Opens the file for each sample, like ACT's dataset."""
 
     def __init__(self, folder):
         self.steps = []
@@ -52,7 +55,7 @@ class Episodes(Dataset):
 
 
 def h5py_side(o, epochs):
-    """Per epoch: seconds, of them waiting for data, samples."""
+    """[(seconds, seconds spent waiting for data, samples)] of each epoch."""
     data = Episodes(o.data)
     loader = DataLoader(data, o.batch_size, shuffle=True, num_workers=o.workers, pin_memory=o.device != "cpu",
                         persistent_workers=True)
@@ -92,7 +95,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=3, help="of a turn, the first left out; Weir's do ten times as many")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs per trial (Weir: 10 times as many)")
     o = parser.parse_args()
     cv2.setNumThreads(1)
     sides = {"h5py + DataLoader, torch": lambda: h5py_side(o, o.epochs),

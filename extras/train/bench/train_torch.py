@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Trains Weir's policy (extras/train/policy.h) in torch, and by turns in Weir's train_step, on the CPU or on GPU 0
-(--device cuda): the same network, batch and number of threads, no loader. Prints median and least times of forward,
-backward and optimiser of both, and the ratio of the steps of a turn; on a GPU also of steps that are queued in a row.
-torch is eager, with its defaults and a fused AdamW; --amp is autocast and GradScaler. Other programs slow torch down far more than Weir, so let none run: extras/train/bench/train_torch.py [--batch-size 4] [--rounds 20]. Wants torch (Debian: python3-torch)."""
+"""Compares a training step of Weir's policy (extras/train/policy.h) in torch with Weir's train_step:
+extras/train/bench/train_torch.py [--batch-size 4] [--rounds 20]. Needs torch (Debian: python3-torch).
+
+Network, batch and number of threads are the same, without a loader, on the CPU or on GPU 0 (--device cuda). Trials are
+interleaved. Prints median and min times of forward, backward and optimiser, and the ratio of the steps within a trial;
+on a GPU also of steps queued in a row. torch is eager, with its defaults and a fused AdamW; --amp is autocast and
+GradScaler. Stop other processes: they slow down torch far more than Weir."""
 import argparse
 import os
 import statistics
@@ -16,7 +19,7 @@ STATE, ACTION, CHUNK, HIDDEN, FEEDFORWARD = 14, 14, 20, 512, 3200
 
 
 class Encoder(nn.Module):
-    """A camera's images to 64 numbers."""
+    """Encodes a camera's image as 64 numbers."""
 
     def __init__(self):
         super().__init__()
@@ -31,7 +34,7 @@ class Encoder(nn.Module):
 
 
 class Policy(nn.Module):
-    """What weir_policy_open builds; its parameters have the same names and the same order."""
+    """The policy of weir_policy_open, with the same parameter names and order."""
 
     def __init__(self, cameras, state_dim, action_dim, chunk, hidden_dim, feedforward_dim):
         super().__init__()
@@ -48,16 +51,16 @@ class Policy(nn.Module):
 
 
 def masked_l1(predicted, actions, is_pad):
-    """The mean of |predicted - actions| over the steps that are no padding; 0 when all are."""
+    """Mean of |predicted - actions| over the steps that are not padding; 0 without such steps."""
     counts = ~is_pad.unsqueeze(-1).expand_as(actions)
     return (predicted - actions).abs().mul(counts).sum() / counts.sum().clamp(min=1)
 
 
-IN_A_ROW = 20  # as train_step has it
+IN_A_ROW = 20  # as in train_step
 
 
 class Torch:
-    """The policy in torch, and a batch for it."""
+    """The policy in torch, and a batch."""
 
     def __init__(self, o):
         self.cuda, self.amp = o.device == "cuda", o.amp
@@ -90,7 +93,7 @@ class Torch:
         return time.perf_counter()
 
     def step(self):
-        """Forward, backward, optimiser in ms; on a GPU also a step of some in a row."""
+        """ms of forward, backward and optimiser; on a GPU also of a step among several queued in a row."""
         times = [self.now()]
         loss = self.forward()
         times.append(self.now())
@@ -115,7 +118,7 @@ def main():
     parser.add_argument("--height", type=int, default=480)
     parser.add_argument("--width", type=int, default=640)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=20, help="turns that count; two more come before")
+    parser.add_argument("--rounds", type=int, default=20, help="timed rounds, after two untimed ones")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--amp", action="store_true", help="mixed precision, with --device cuda")
     parser.add_argument("--build", default=os.path.join(here, "../../../build/release"))

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""extras/train/safetensors.c beside the package safetensors of PyPI: extras/train/tests/compare_safetensors.py PROGRAM
+"""Compares extras/train/safetensors.c with PyPI's safetensors: extras/train/tests/compare_safetensors.py PROGRAM
 
-The package writes files, PROGRAM (safetensors_copy.c) reads them and writes them again, and the package
-reads that: bits, shapes and metadata must be the same. Both read and refuse the same files made by hand.
-tests/readers/setup.sh installs safetensors and numpy; WEIR_READERS_PYTHON names another Python. Without them it says so
-and exits 77.
+The package writes files, PROGRAM (safetensors_copy.c) copies them, and the package reads the copies: bits, shapes and
+metadata must be the same. Both must accept and refuse the same handmade files. tests/readers/setup.sh installs
+safetensors and numpy; WEIR_READERS_PYTHON names another Python. Exit status 77: a module is missing.
 """
 import json
 import os
@@ -36,15 +35,15 @@ def check(what, holds):
 
 
 def copy(source, target, shapes, keys):
-    """None, or the line of an error."""
+    """Copies a file. Returns None, or the error line."""
     named = [name + "=" + "x".join(map(str, shape)) for name, shape in shapes.items()]
     ran = subprocess.run([PROGRAM, source, target, *named, "--", *keys], capture_output=True, text=True, check=False)
-    check(f"{source}: ends with {ran.returncode}", ran.returncode in (0, 1) and (ran.returncode == 0) == (ran.stderr == ""))
+    check(f"{source}: exit status {ran.returncode}", ran.returncode in (0, 1) and (ran.returncode == 0) == (ran.stderr == ""))
     return ran.stderr.strip() if ran.returncode else None
 
 
 def random_arrays(random):
-    """Of any bits: NaNs with payloads, subnormal numbers, negative zeros."""
+    """Arrays with arbitrary bits: NaNs with payloads, subnormal numbers, negative zeros."""
     arrays = {"encoder.top.0.weight": np.array([np.nan, -0.0, np.inf, -np.inf, 1e-42, 0.1], np.float32).reshape(2, 3)}
     for i in range(random.integers(0, 20)):
         shape = random.integers(0 if i % 4 == 0 else 1, 6, random.integers(0, 5))
@@ -81,7 +80,7 @@ def entry(shape, begin, end, dtype="F32"):
 
 
 def compare_made_files(folder):
-    """What both take, and what both refuse: (taken, header, bytes of data)."""
+    """Files that both must accept or refuse: (accepted, header, bytes of data)."""
     w, b = entry([2, 2], 0, 16), entry([3], 16, 28)
     text = json.dumps({"w": w, "b": b})
     rows = [
@@ -104,11 +103,11 @@ def compare_made_files(folder):
         except safetensors.SafetensorError:
             arrays = None
         error = copy(source, target, {"w": (2, 2), "b": (3,)}, [])
-        check(f"made file {i}: the package {'refuses' if taken else 'takes'} it", (arrays is not None) == taken)
-        check(f"made file {i}: {error or 'is taken'}", (error is None) == taken)
+        check(f"file {i}: the package {'refuses' if taken else 'accepts'} it", (arrays is not None) == taken)
+        check(f"file {i}: {error or 'accepted'}", (error is None) == taken)
         if arrays and error is None:
             got, _ = read(target)
-            check(f"made file {i}: bits", all(got[name].tobytes() == array.tobytes() for name, array in arrays.items()))
+            check(f"file {i}: bits", all(got[name].tobytes() == array.tobytes() for name, array in arrays.items()))
 
 
 with tempfile.TemporaryDirectory() as work:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes policy_torch.txt beside this file: what torch computes, in double, of the policy and the batch of
-policy_fixture.c. Of each parameter tensor a line with its gradient's norm, its sum with random weights and some values; three
-losses; the same of the parameters after three steps of AdamW. Wants torch (Debian: python3-torch), which the tests do not."""
+"""Writes policy_torch.txt next to this file: torch's results in double for the policy and batch of policy_fixture.c. It
+contains one line per parameter tensor with its gradient's norm, randomly weighted sum and some values; three losses;
+and the same lines for the parameters after three AdamW steps. Needs torch (Debian: python3-torch); the tests do not."""
 import os
 import sys
 
@@ -32,7 +32,7 @@ def as_float32(values, *shape):
 
 
 def initialise(policy):
-    """As weir_parameters_initialise."""
+    """Same as weir_parameters_initialise."""
     drawn = 0
     for name, parameter in policy.named_parameters():
         if name.endswith(".bias"):

@@ -1,5 +1,5 @@
-"""Runs first in every process whose PYTHONPATH has this folder: notes what the networks of a training run are given, for
-test_frameworks.py, in $WEIR_WATCH/RANK.json: [digest of the images, digest of the states] of every step."""
+"""Runs first in every process with this folder in PYTHONPATH. For test_frameworks.py it records the inputs of the
+networks in $WEIR_WATCH/RANK.json: [digest of the images, digest of the states] of every step."""
 import atexit
 import hashlib
 import json
@@ -10,7 +10,7 @@ import types
 import torch
 
 if sys.version_info >= (3, 11) and torch.__version__ < "2":
-    # This part of Debian's torch 1.13 cannot be imported by Python 3.11; Lightning registers two functions of it.
+    # Python 3.11 cannot import this module of Debian's torch 1.13; Lightning registers two of its functions.
     sharded = types.ModuleType("torch.distributed._shard.sharded_tensor")
     sharded.state_dict_hook = sharded.pre_load_state_dict_hook = lambda *arguments: None
     sys.modules.update({"torch.distributed._shard": types.ModuleType("torch.distributed._shard"), sharded.__name__: sharded})

@@ -1,4 +1,4 @@
-"""Made stacks.pt.trace.json.gz and stacks.tables.txt with torch 2.15.0 (CPU): make.py FOLDER"""
+"""Created stacks.pt.trace.json.gz and stacks.tables.txt with torch 2.15.0 (CPU): make.py FOLDER"""
 import gzip
 import os
 import sys

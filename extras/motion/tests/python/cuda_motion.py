@@ -1,4 +1,4 @@
-"""weir.MotionLibrary on a GPU, which is the stand-in on the CPU here: values, memory, forks."""
+"""weir.MotionLibrary on the fake GPU: values, memory, forks."""
 import gc
 import multiprocessing
 

@@ -1,4 +1,4 @@
-"""weir.MotionLibrary: states against the C reference and against plain torch, memory, threads, what cannot be."""
+"""weir.MotionLibrary: states compared with the C reference and plain torch, memory, threads, errors."""
 import array
 import json
 import math
@@ -27,7 +27,7 @@ WIDTHS = {"root_pos_w": (3,), "root_quat": (4,), "root_vel_w": (3,), "root_vel_b
 
 
 def walk(seed, frames):
-    """Smooth motion of a robot, as whole_body_tracking's csv_to_npz.py writes it."""
+    """Smooth robot motion, in the format of whole_body_tracking's csv_to_npz.py."""
     random = np.random.default_rng(seed)
     t = np.arange(frames)[:, None, None] / frames
     swing = np.sin(2 * np.pi * (t * random.uniform(1, 3, (1, BODIES, 4)) + random.uniform(size=(1, BODIES, 4))))
@@ -49,7 +49,7 @@ class Clips(unittest.TestCase):
         os.mkdir(cls.folder)
         for i, frames in enumerate((50, 31, 2)):
             np.savez(os.path.join(cls.folder, f"walk_{i}.npz"), **walk(i, frames))
-        cls.hdf5 = os.path.join(cls.work, "clips.hdf5")  # Isaac Lab's names; a group is a clip
+        cls.hdf5 = os.path.join(cls.work, "clips.hdf5")  # Isaac Lab's names; one group per clip
         names = {"joint_pos": "dof_positions", "joint_vel": "dof_velocities", "body_pos_w": "body_positions",
                  "body_quat_w": "body_rotations", "fps": "fps"}
         with h5py.File(cls.hdf5, "w") as file:
@@ -60,7 +60,7 @@ class Clips(unittest.TestCase):
                         group[names[name]] = values
 
     def queries(self, library, n, steps=0):
-        """Clips by turns, times from a second before the beginning to one past the end."""
+        """(clips, times): cycles through the clips, with times from 1 s before the start to 1 s past the end."""
         random = np.random.default_rng(1)
         clips = np.arange(n) % len(library)
         durations = np.array([clip.duration for clip in library.clips])[clips]
@@ -72,7 +72,7 @@ class Clips(unittest.TestCase):
 
 
 def reference(path, clips, times, *options):
-    """What extras/motion/tests/motion_reference.c computes in float64: name -> (values, tolerances)."""
+    """Results of extras/motion/tests/motion_reference.c in float64: name -> (values, tolerances)."""
     n = times.size
     with tempfile.NamedTemporaryFile() as file:
         file.write(np.repeat(clips, n // len(clips)).tobytes() + times.tobytes())
@@ -91,7 +91,7 @@ def reference(path, clips, times, *options):
 
 
 def trainer(library, path, clips, times):
-    """get_motion_state as a trainer has it in torch, of the arrays of an NPZ file for each clip."""
+    """A trainer's get_motion_state in torch, from an NPZ file per clip."""
     files = [np.load(os.path.join(path, name)) for name in sorted(os.listdir(path))]
     take = lambda name: torch.cat([torch.from_numpy(file[name].astype(np.float32)) for file in files])
     frames = torch.tensor([len(file["joint_pos"]) for file in files])

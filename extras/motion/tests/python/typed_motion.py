@@ -1,4 +1,4 @@
-"""What a user's program does with motion clips, for mypy to read."""
+"""Typical user code with motion clips, for mypy."""
 import weir
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What scenario.sh makes of GPU idle time: scenario_judge.py NAME SCENARIO REPORT [REPORT_WITH_FIX], the reports being what
-weir report --json prints of traces. Exit status 1: the scenario's cause is not the first, or its remedy does not take it
-away: with it the cause is not first, or its share of the time is less than half of what it was."""
+"""Judges a scenario's GPU idle time, for scenario.sh: scenario_judge.py NAME SCENARIO REPORT [REPORT_WITH_FIX]. Reports
+are the output of weir report --json. Exit status 1: the scenario's cause is not the first, or the fix does not remove
+it. It must no longer be the first cause, or take less than half of its previous share of the time."""
 import json
 import sys
 
@@ -9,7 +9,7 @@ CAUSES = {"dataloader": "waiting for data", "sync": "synchronising", "tiny_ops":
 
 
 def shares(path):
-    """The causes of idle time, in % of the time, the largest first; measurement is none. And kernels a step."""
+    """(causes of idle time except measurement, in % of the time, largest first; kernels per step)"""
     with open(path) as f:
         devices = json.load(f)["traces"][0]["gpu_idle"]["devices"]
     if not devices:
@@ -35,7 +35,7 @@ def main():
         after, kernels = shares(sys.argv[4])
         line(f"{name} --fix", after, kernels)
         if after[0][0] == cause and dict(after)[cause] >= dict(before).get(cause, 0) / 2:
-            print(f"  {name} --fix: {cause} is the first cause still, {dict(after)[cause]:.1f} % of the time")
+            print(f"  {name} --fix: {cause} is still the first cause, {dict(after)[cause]:.1f} % of the time")
             fine = False
     sys.exit(0 if fine else 1)
 

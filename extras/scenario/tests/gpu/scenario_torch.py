@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The loops of weir scenario in torch, for weir report: scenario_torch.py DIR SCENARIO...
 
-Writes DIR/SCENARIO.pt.trace.json of each, by torch.profiler with shapes and memory. memory_churn wants the environment's
-PYTORCH_NO_CUDA_MEMORY_CACHING=1. The network is that of weir scenario; sync has larger batches, as torch takes tens of us
-for an operation, and with short kernels it is launch-bound whatever else the loop does."""
+Writes DIR/SCENARIO.pt.trace.json for each, using torch.profiler with shapes and memory. memory_churn needs
+PYTORCH_NO_CUDA_MEMORY_CACHING=1 in the environment. The network is that of weir scenario. sync has larger batches,
+because torch takes tens of us per operation, and short kernels would make every loop launch-bound."""
 import os
 import sys
 import time
@@ -19,7 +19,7 @@ STEPS = WARMUP_STEPS + 2 + PROFILE_STEPS
 
 
 class SlowItems(Dataset):
-    """2 ms of simulated I/O and 4000 units of CPU work an item, as dataloader has it."""
+    """2 ms of simulated I/O and 4000 units of CPU work per item, as in scenario dataloader."""
 
     def __len__(self):
         return 2048
@@ -33,7 +33,7 @@ class SlowItems(Dataset):
 
 
 class ReadyBatches(Dataset):
-    """Batches that are there already, in pinned memory: the other loops do not wait for data."""
+    """Ready batches in pinned memory, so that the other loops do not wait for data."""
 
     def __init__(self, batch):
         self.batches = [(torch.rand(batch, 3, SIDE, SIDE).pin_memory(), torch.rand(batch, OUTPUTS).pin_memory())
@@ -47,7 +47,7 @@ class ReadyBatches(Dataset):
 
 
 class TinyOps(nn.Module):
-    """A linear layer, and a chain of operations of a kernel each."""
+    """A linear layer, and a chain of operations with one kernel each."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +71,7 @@ def network(scenario):
 
 
 def use_value(value):
-    """For 0.8 ms, as a progress bar or a line of a log takes."""
+    """Takes 0.8 ms, like a progress bar or a log line."""
     until = time.perf_counter() + 0.0008
     while time.perf_counter() < until:
         pass
@@ -79,7 +79,7 @@ def use_value(value):
 
 
 def churn():
-    """A third of a step's temporaries."""
+    """Allocates a third of a step's temporaries."""
     for i in range(TEMPORARIES // 3):
         torch.empty((1 + i % 4) << 18, device="cuda").fill_(1)
 
@@ -141,7 +141,7 @@ def main():
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
     for scenario in sys.argv[2:]:
         if scenario == "memory_churn" and os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1":
-            sys.exit("memory_churn: set PYTORCH_NO_CUDA_MEMORY_CACHING=1: the caching allocator is what takes it away")
+            sys.exit("memory_churn: set PYTORCH_NO_CUDA_MEMORY_CACHING=1: the caching allocator removes the churn")
         run(sys.argv[1], scenario)
 
 
