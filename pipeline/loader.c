@@ -25,7 +25,8 @@ static int most_block_rows(const struct weir_dataset *dataset)
     return most;
 }
 
-/* Images that a GPU may decode are uploaded as stored, then cropped and resized on the GPU. */
+/* Images that the GPU may decode keep their stored size until they are on the GPU, which then crops and resizes them.
+ */
 static void choose_views(struct weir_shared *s)
 {
     memcpy(s->setup.out_views, s->setup.views, sizeof s->setup.views);
@@ -87,7 +88,7 @@ static int open_data(struct weir_loader *loader, struct weir_err *err)
     return weir_reading_open(s, err);
 }
 
-/* Returns an array for the caller to free; NULL without memory. */
+/* Returns an array that the caller must free, or NULL if out of memory. */
 static int *steps_of(const struct weir_dataset *dataset)
 {
     int episodes = weir_dataset_episodes(dataset);
@@ -126,8 +127,8 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
     return 0;
 }
 
-/* Returns the format to decode to, so that batches have the wanted format. If the source has red and blue swapped,
- * the decoder's red is blue. */
+/* Returns the format that the decoder must produce so that batches have the wanted format. If red and blue are swapped
+ * in the stored frames, the decoder's red channel contains blue. */
 static struct weir_pixel_format source_format(const struct weir_pixel_format *wanted, bool is_bgr)
 {
     struct weir_pixel_format format = *wanted;
@@ -156,8 +157,8 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     }
     if (s->setup.config.prefetch == 0)
         s->setup.config.prefetch = weir_prefetch_auto(s);
-    uint64_t slots = (uint64_t)s->setup.config.prefetch + 1,
-             left = s->setup.total - loader->next; /* the consumer holds one */
+    /* The consumer holds one batch in addition to the prefetched ones. */
+    uint64_t slots = (uint64_t)s->setup.config.prefetch + 1, left = s->setup.total - loader->next;
     slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, &s->setup.layout, s->setup.block_rows > 0, s->setup.config.local_size,
                          err);
@@ -176,7 +177,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     return rc == 0 && weir_decoder_on_gpu(s->setup.config.decoder) ? weir_gpu_decode_open(s, err) : rc;
 }
 
-/* Called after the slots are allocated, so that free memory excludes them. */
+/* Call after allocating the slots, so that the free memory does not include them. */
 static int open_cache(struct weir_shared *s, struct weir_err *err)
 {
     int *steps = steps_of(s->setup.dataset);
@@ -196,7 +197,7 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     if (rc < 0)
         return weir_err_set(
             err, rc,
-            "the program registered a table of its own stages, which leaves no numbers for the loader's; "
+            "the program registered a table of its own stages, which leaves no numbers for the loader's stages; "
             "register stages one by one with weir_stage_register");
     loader->shared.completion.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.setup.config.no_timing)
@@ -204,15 +205,15 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     loader->shared.recorder = loader->shared.setup.config.recorder;
     if (!loader->shared.recorder && weir_recorder_open(&loader->shared.recorder) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    weir_zone_cost_ns(); /* measured before any thread runs */
+    weir_zone_cost_ns(); /* measures the cost now, before any thread runs */
     return 0;
 }
 
-/* The consumer's recording starts with everything it needs in place. */
+/* Call last, so that the consumer's times do not include opening the loader. */
 static int attach_consumer(struct weir_loader *loader, struct weir_err *err)
 {
     if (!loader->shared.recorder || weir_thread_self)
-        return 0; /* the caller already times this thread */
+        return 0; /* the caller already records this thread */
     if (weir_thread_attach(loader->shared.recorder, "consumer", WEIR_ROLE_CONSUMER) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     loader->consumer = weir_thread_self;
@@ -240,7 +241,7 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_gpu_decode *decode = loader->shared.decode;
     int working = loader->n_workers > 0 ? loader->n_workers : 1;
-    loader->n_contexts = working + (decode ? 1 : 0); /* the last one: the thread that submits JPEGs to the GPU */
+    loader->n_contexts = working + (decode ? 1 : 0); /* the last one is for the threads that submit JPEGs to the GPU */
     size_t bytes = sizeof *loader->workers * (size_t)loader->n_contexts;
     loader->workers = aligned_alloc(alignof(struct weir_worker), bytes);
     if (!loader->workers)
@@ -331,7 +332,7 @@ void weir_loader_finish(struct weir_loader *loader)
     loader->finished = true;
     weir_steps_asked(&loader->steps, weir_clock_monotonic_ns());
     if (loader->consumer && loader->consumer == weir_thread_self)
-        weir_thread_detach(); /* first, so that joining the other threads does not count as a data wait */
+        weir_thread_detach(); /* detach first, so that joining the other threads does not count as a data wait */
     loader->consumer = NULL;
     if (loader->shared.slots.n)
         weir_slots_stop(&loader->shared.slots);
@@ -358,7 +359,7 @@ void weir_loader_close(struct weir_loader **loader)
     free(l->workers);
     weir_reading_close(s);
     weir_gpu_decode_close(&s->decode);
-    weir_upload_close(&s->upload); /* before the slots: it has pinned them */
+    weir_upload_close(&s->upload); /* before the slots, because it unpins them */
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
     weir_sources_close(&s->sources);
@@ -399,7 +400,7 @@ struct obtained {
     struct weir_wait_times waited;
 };
 
-/* Returns 1, 0 when stopped, or -EINTR, as does obtain_uploaded. */
+/* Waits for a batch's slot. Returns 1, 0 if stopped, or -EINTR; obtain_uploaded returns the same values. */
 static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
@@ -413,7 +414,7 @@ static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obt
         return rc;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_slot_lend(slots, slot);
-    weir_item_self = slot->last_task_id; /* the task that the consumer waited for */
+    weir_item_self = slot->last_task_id; /* the consumer waited for this task */
     weir_slot_end_waits(slots, slot);
     *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, &slot->last, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
@@ -434,7 +435,7 @@ static int obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct
     return 1;
 }
 
-/* Returns -EBUSY when no buffer is left for the next batch. */
+/* Returns -EBUSY if the caller still holds the buffer that the next batch needs. */
 static int check_lent(const struct weir_loader *loader, struct weir_err *err)
 {
     const struct weir_shared *s = &loader->shared;
@@ -445,7 +446,8 @@ static int check_lent(const struct weir_loader *loader, struct weir_err *err)
     bool lent = s->upload ? s->upload->batches[sequence % (uint64_t)lendable].lent
                           : s->slots.slot[sequence % (uint64_t)lendable].lent;
     if (lent)
-        return weir_err_set(err, -EBUSY, "the caller holds batch %llu, whose slot is next; release it first",
+        return weir_err_set(err, -EBUSY,
+                            "the caller holds batch %llu, whose slot is needed next; release that batch first",
                             (unsigned long long)(sequence - (uint64_t)lendable));
     return 0;
 }
@@ -461,7 +463,7 @@ static int obtain(struct weir_loader *loader, struct obtained *to)
     return rc;
 }
 
-/* Requests a file check once the last batch of an epoch is delivered: all its files have been read. */
+/* Requests a check of the files at the end of each epoch, when all its files have been read. */
 static void note_epoch(struct weir_loader *loader, const struct weir_batch *batch)
 {
     bool first = loader->taken == 0, last = loader->next + 1 == loader->shared.setup.total;
@@ -470,7 +472,7 @@ static void note_epoch(struct weir_loader *loader, const struct weir_batch *batc
     loader->epoch = batch->plan.epoch;
 }
 
-/* Returns whether the run has ended, with its result in *rc. */
+/* Returns whether the run has ended, and stores its result in *rc. */
 static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;

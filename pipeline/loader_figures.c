@@ -136,7 +136,7 @@ void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures
     *figures = (struct weir_gpu_figures){0};
     if (!upload)
         return;
-    weir_upload_times_collect(upload, NULL); /* the uploader reports the same error */
+    weir_upload_times_collect(upload, NULL); /* errors are ignored, because the uploader reports them */
     pthread_mutex_lock(&upload->lock);
     *figures = upload->times.figures;
     pthread_mutex_unlock(&upload->lock);
@@ -187,7 +187,7 @@ int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy)
     return weir_steps_take(&loader->steps, weir_clock_monotonic_ns(), copy);
 }
 
-/* Returns the bytes that the decode cache would need for all frames of the dataset, including its table. */
+/* Returns the memory that the decode cache would need for all frames of the dataset, including its table. */
 static uint64_t frames_bytes(const struct weir_shared *s)
 {
     uint64_t steps = 0, step_bytes = 0;
@@ -210,8 +210,8 @@ static void add_images(const struct weir_shared *s, struct weir_report_setup *se
     }
 }
 
-/* Returns the number of JPEG engines of the upload GPU; 0 when workers decode no JPEGs. Opens nvJPEG on the first call.
- */
+/* Returns the number of JPEG engines of the GPU that receives the batches; 0 if the workers decode no JPEGs. The first
+ * call loads nvJPEG. */
 static int jpeg_engines(const struct weir_shared *s, const struct weir_report_setup *setup)
 {
     int engines = 0;

@@ -13,7 +13,7 @@
 
 #define FIELD(member) .offset = offsetof(struct weir_loader_config, member)
 
-/* Groups of commands for member users. */
+/* Groups of commands, for the member `users`. */
 enum {
     RUNS = WEIR_FOR_RUN | WEIR_FOR_WHATIF,
     TRAIN = RUNS | WEIR_FOR_TRAIN | WEIR_FOR_PYTHON,
@@ -29,7 +29,7 @@ _Static_assert(offsetof(struct weir_loader_config, image_height) ==
                    offsetof(struct weir_loader_config, image_width) + offsetof(struct weir_opt_size, height),
                "image_width and image_height are parsed as one struct weir_opt_size");
 
-/* Positional: name, kind, offset, value, preset, help, min, max, allow_auto. */
+/* Positional members: name, kind, offset, value, preset, help, min, max, allow_auto. */
 const struct weir_opt weir_loader_opts[] = {
     {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "8", "samples per batch", 1, 65536, .unit = "samples",
      .topic = "Main options", .users = ALL},
@@ -38,7 +38,7 @@ const struct weir_opt weir_loader_opts[] = {
      .details = "auto is one thread per usable core, divided among local ranks. 0 loads on the main thread."},
     {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto", "batches to prefetch", 1, 4096, true, .zero_is_auto = true,
      .unit = "batches", .users = TRAIN, .keyword = "prefetch_factor", .keyword_preset = "None",
-     .details = "auto keeps four frames per worker in flight, and more where chunks hold several frames or a GPU "
+     .details = "auto keeps four frames per worker in flight, and more if chunks hold several frames or a GPU "
                 "decodes."},
     {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "number of epochs", 1, INT32_MAX, .unit = "epochs",
      .users = WEIR_FOR_RUN | WEIR_FOR_TRAIN},
@@ -66,7 +66,7 @@ const struct weir_opt weir_loader_opts[] = {
      .unit = "steps", .users = ALL, .details = "-1 matches ACT on real robots."},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9", "fraction of episodes for training", 0, 1,
      .users = ALL, .keyword_preset = "1.0", .details = "At least one episode is for training."},
-    {"splits", WEIR_OPT_ENUM, FIELD(splits), "|train|val", NULL, "split that batches come from", .users = PYTHON,
+    {"splits", WEIR_OPT_ENUM, FIELD(splits), "|train|val", NULL, "split of the batches", .users = PYTHON,
      .keyword = "split", .keyword_preset = "'train'"},
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of the split and the sample order", .users = ALL},
     {"no-shuffle", WEIR_OPT_FLAG, FIELD(no_shuffle), NULL, NULL, "samples and split in file order",
@@ -76,26 +76,26 @@ const struct weir_opt weir_loader_opts[] = {
     {"max-batches", WEIR_OPT_INT, FIELD(max_batches), "N", "0", "batches per epoch and split; 0: all", 0, 2e9,
      .unit = "batches", .users = TRAIN & ~WEIR_FOR_WHATIF},
 
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "names of cameras, in this order (default all)",
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "cameras to load, in this order (default all)",
      .is_list = true, .topic = "Dataset", .users = DATA,
-     .details = "Depth cameras are loaded only if named; weir convert and weir verify take them by default."},
+     .details = "Depth cameras are loaded only if named; weir convert and weir verify include them by default."},
     {"qpos-keys", WEIR_OPT_TEXT, FIELD(qpos_keys), "a,b", NULL, "state datasets, overriding the layout's",
-     .is_list = true, .users = DATA, .details = "Several are concatenated."},
+     .is_list = true, .users = DATA, .details = "Several datasets are concatenated."},
     {"action-keys", WEIR_OPT_TEXT, FIELD(action_keys), "a,b", NULL, "action datasets, overriding the layout's",
-     .is_list = true, .users = DATA, .details = "Several are concatenated."},
+     .is_list = true, .users = DATA, .details = "Several datasets are concatenated."},
     {"image-keys", WEIR_OPT_TEXT, FIELD(image_keys), "a,name=b", NULL, "camera datasets, overriding the layout's",
      .is_list = true, .users = DATA,
-     .details = "With --qpos-keys and --action-keys as well, files of any layout can be read."},
+     .details = "Together with --qpos-keys and --action-keys, it reads files of any layout."},
     {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL, "episodes cut to their shortest part",
-     .users = DATA, .details = "Without it an episode whose parts differ in length is an error."},
+     .users = DATA, .details = "Without this option, an episode whose parts differ in length is an error."},
     {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL, "HDF5 links that leave the dataset's folder",
      .users = DATA, .details = "Covers external links, external storage and virtual datasets."},
     {"split", WEIR_OPT_TEXT, FIELD(split), "NAME", NULL, "files of one split, by name: train, val or all",
      .users = DATA, .keyword = "file_split"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
      .users = ALL,
-     .details = "fail ends the run. skip drops the sample. substitute takes the last good frame before it, and drops "
-                "the sample where there is none."},
+     .details = "fail ends the run. skip drops the sample. substitute uses the last good frame before the bad "
+                "one, and drops the sample if there is none."},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL, "index file: read if it matches, else written",
      .path = WEIR_PATH_WRITE, .users = DATA},
 
@@ -115,15 +115,15 @@ const struct weir_opt weir_loader_opts[] = {
      .details = "auto reads the environment that torchrun, srun or mpirun sets."},
     {"world-size", WEIR_OPT_INT, FIELD(world_size), "N", "auto", "processes in the distributed run", 1, 1e6, true,
      .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON, .keyword_preset = "None"},
-    {"wrap", WEIR_OPT_FLAG, FIELD(wrap), NULL, NULL, "first batches again for ranks that are short",
+    {"wrap", WEIR_OPT_FLAG, FIELD(wrap), NULL, NULL, "first batches repeated for ranks that run short",
      .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON,
-     .details = "Without it the tail is cut so that all ranks have equally many batches."},
+     .details = "Without this option the tail is dropped, so that all ranks have the same number of batches."},
 
     {"io", WEIR_OPT_TEXT, FIELD(io), io_choices, "auto", "I/O engine", .topic = "Reading and decoding", .users = TRAIN,
      .details =
-         "auto decides by what the page cache holds, else by a short measurement. null serves bytes from memory."},
+         "auto decides by the contents of the page cache, or by a short measurement. null serves bytes from memory."},
     {"io-depth", WEIR_OPT_INT, FIELD(io_depth), "N", "auto", "reads in flight ahead of workers", 1, WEIR_IO_DEPTH_MAX,
-     true, .zero_is_auto = true, .unit = "reads", .users = TRAIN & ~PYTHON, .details = "auto is 64."},
+     true, .zero_is_auto = true, .unit = "reads", .users = TRAIN & ~PYTHON, .details = "auto uses 64."},
     {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads that bypass the page cache (O_DIRECT)",
      .users = ALL & ~PYTHON},
     {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "files dropped from the page cache first",
@@ -152,7 +152,7 @@ void weir_loader_options_complete(void)
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
         add(io_choices, name);
     for (int i = 0; weir_decoder_row(i, &name, &summary, &why_not); i++)
-        if (weir_decoder_check(name, NULL) != -EINVAL) /* the other decoders are chosen by magic bytes */
+        if (weir_decoder_check(name, NULL) != -EINVAL) /* the others are chosen by the frames' magic bytes */
             add(decoder_choices, name);
 }
 
@@ -176,8 +176,8 @@ void weir_loader_config_init(struct weir_loader_config *config, size_t size)
     struct weir_err err = WEIR_ERR_NONE;
     for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
         if (opt->preset && weir_option_parse(opt, opt->preset, &full, &err) < 0)
-            assert(!"a default of the table parses");
-    full.rank = full.world_size = 0; /* the program resolves "auto" from the environment */
+            assert(!"every default in the table must parse");
+    full.rank = full.world_size = 0; /* the library has no "auto": programs resolve it from the environment */
     weir_sized_fill(config, size, &full, sizeof full);
 }
 
@@ -188,12 +188,12 @@ int weir_config_take(struct weir_loader_config *full, const struct weir_loader_c
                            "struct weir_loader_config", err);
 }
 
-/* Checks the table's bounds for values that a caller set without parsing. */
+/* Checks values against the table's bounds, because a caller can set them without parsing. */
 static int check_ranges(const struct weir_loader_config *c, struct weir_err *err)
 {
     int rc = 0;
     for (const struct weir_opt *opt = weir_loader_opts; opt->name && rc == 0; opt++)
-        if (opt->offset != offsetof(struct weir_loader_config, world_size)) /* rank 0 of world size 0 means 0 of 1 */
+        if (opt->offset != offsetof(struct weir_loader_config, world_size)) /* 0 is allowed and means 1 */
             rc = weir_option_check(opt, c, err);
     if (rc == 0 && c->local_size < 0)
         rc = weir_err_set(err, -EINVAL, "local_size %d: must be at least 0", c->local_size);
@@ -210,14 +210,14 @@ int weir_loader_config_check(const struct weir_loader_config *config, struct wei
     if (rc < 0)
         return rc;
     if (!c->data || !c->io || !c->decoder)
-        return weir_err_set(err, -EINVAL, "data, io and decoder must be given");
+        return weir_err_set(err, -EINVAL, "data, io and decoder must be set");
     rc = check_ranges(c, err);
     if (rc < 0)
         return rc;
     int number;
     rc = weir_device_parse(c->device, &number, err);
     if (rc == 0 && number < 0 && (c->format.dtype == WEIR_DTYPE_F16 || c->format.dtype == WEIR_DTYPE_BF16))
-        rc = weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
+        rc = weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or use f32");
     if (rc == 0)
         rc = weir_reading_check(c->io, c->direct, err);
     return rc < 0 ? rc : weir_decoder_check_device(c->decoder, number >= 0, err);

@@ -1,7 +1,8 @@
 /* loader_options.h: the table of the loader's options, the only place that defines them. It generates the command line,
  * --config, help, man pages, shell completion, the JSON echo, the defaults and bounds of struct weir_loader_config, and
- * the keywords of Python's weir.Loader. To add an option, add a row here, append a member to struct weir_loader_config
- * (older programs have shorter structs), and write the code that uses it. */
+ * the keywords of Python's weir.Loader. To add an option, add a row to the table, append a member to struct
+ * weir_loader_config (not in the middle, because programs built against older versions pass shorter structs), and write
+ * the code that uses the member. */
 #ifndef WEIR_PIPELINE_LOADER_OPTIONS_H
 #define WEIR_PIPELINE_LOADER_OPTIONS_H
 
@@ -9,7 +10,7 @@
 #include "weir/dataset.h"
 #include "weir/loader.h"
 
-/* Commands that have an option, and Python (member users of struct weir_opt). */
+/* Commands that have an option, and Python; bits of the member `users` of struct weir_opt. */
 enum {
     WEIR_FOR_RUN = 1,
     WEIR_FOR_WHATIF = 2,
@@ -20,14 +21,14 @@ enum {
     WEIR_FOR_PYTHON = 64, /* keywords of weir.Loader */
 };
 
-/* Offsets are into struct weir_loader_config. A row without a name ends the table. */
+/* The offsets refer to struct weir_loader_config. A row without a name ends the table. */
 extern const struct weir_opt weir_loader_opts[];
 
-/* Adds the names of I/O engines and decoders to their options. Call before the table is printed or completed;
- * parsing works without it. Further calls do nothing. Not thread-safe. */
+/* Adds the names of the I/O engines and decoders to the choices of their options. Call this before printing the table
+ * or using it for completion; parsing works without it. Further calls do nothing. Not thread-safe. */
 void weir_loader_options_complete(void);
 
-/* Copies the options that select and open a dataset. Leaves the other members of `to` unchanged. */
+/* Copies the options that select and open a dataset. The other members of `to` are not changed. */
 void weir_loader_options_dataset(const struct weir_loader_config *from, struct weir_dataset_config *to);
 
 #endif

@@ -9,20 +9,20 @@
 
 struct weir_queue_depth {
     uint64_t sum, samples;
-    int min, max; /* since the last reset; min > max = no samples */
+    int min, max; /* values since the last reset; min > max = no samples */
 };
 
-/* One thread opens, consumes and closes; other threads may read figures where loader.h permits it. */
+/* Only one thread may open, use and close the loader. Other threads may read figures if loader.h permits it. */
 struct weir_loader {
     struct weir_shared shared;
-    int n_workers;  /* threads; 0 = inline */
-    int n_contexts; /* workers allocated: at least one */
+    int n_workers;  /* worker threads; 0 = the consumer's thread makes the batches */
+    int n_contexts; /* allocated workers; at least one */
     struct weir_worker *workers;
     struct weir_watchdog watchdog;
-    struct weir_thread *consumer; /* cells of the opening thread, if the loader attached it */
-    uint64_t next;                /* next batch for weir_loader_next */
-    uint64_t taken;               /* batches delivered */
-    int epoch;                    /* of the last delivered batch */
+    struct weir_thread *consumer; /* recording of the opening thread, if the loader attached that thread */
+    uint64_t next;                /* number of the next batch that weir_loader_next returns */
+    uint64_t taken;               /* number of batches delivered */
+    int epoch;                    /* epoch of the last delivered batch */
     _Atomic int lent;
     bool finished;
     uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* timestamps; 0 = not reached */
@@ -31,8 +31,8 @@ struct weir_loader {
     struct weir_queue_depth depth;
 };
 
-/* Copies the caller's configuration, possibly of an older version, into this version's struct. Returns -EINVAL or
- * -ENOTSUP as weir_sized_copy does. */
+/* Copies the caller's configuration, which may be from an older version, into this version's struct. Returns -EINVAL or
+ * -ENOTSUP like weir_sized_copy. */
 int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given, struct weir_err *err);
 
 /* One option that determines the sample order. */
@@ -41,20 +41,21 @@ struct weir_state_field {
     uint64_t value;
 };
 
-/* Writes a temporary file and renames it, so that the path always holds a complete file. */
+/* Writes a temporary file and renames it, so that path always names a complete file. */
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
-/* state->given stays false when there is no such file. Returns -EBADMSG for a damaged file (its last line is an XXH3 of
- * the lines before it), -ENOTSUP for version 1, which had no hash, -EEXIST for another kind of file. */
+/* If the file does not exist, sets state->given to false. Returns -EBADMSG if the file is damaged (its last line is an
+ * XXH3 of the preceding lines), -ENOTSUP for version 1, which had no hash, or -EEXIST if it is not a state file. */
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err);
-/* Returns 0, or -EINVAL naming the first setting that differs. */
+/* Returns 0, or -EINVAL with the name of the first setting that differs in err. */
 int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
 
-/* Returns the number of batches to prefetch for config.prefetch = 0; the slots' layout is known (prefetch.c). */
+/* Returns the number of batches to prefetch if config.prefetch is 0 (prefetch.c). The layout of the slots must be set.
+ */
 int weir_prefetch_auto(const struct weir_shared *shared);
 
-/* Sets the position where the run starts; the sampler is open. */
+/* Sets the number of the first batch of the run. The sampler must be open. */
 int weir_resume_loader(struct weir_loader *loader, struct weir_err *err);
 
 #endif

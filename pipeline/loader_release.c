@@ -1,4 +1,4 @@
-/* Returning, reusing and handing over the memory of batches. */
+/* Returns, reuses and hands over the memory of batches. */
 #include "base/resources.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/upload.h"
@@ -73,7 +73,7 @@ void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, i
         weir_memory_unmap(kept->memory, kept->bytes);
         return;
     }
-    weir_gpu_block_release(kept->block, streams, n, NULL); /* a lost GPU does no more work */
+    weir_gpu_block_release(kept->block, streams, n, NULL); /* errors are ignored, since a lost GPU is idle */
     weir_gpu_block_give(kept->block);
 }
 

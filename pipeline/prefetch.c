@@ -9,7 +9,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Leaves the rest for the model. Returns UINT64_MAX when GPU memory is unknown; opening the GPU reports why. */
+/* Returns the part of GPU memory for prefetched batches; the model needs the rest. Returns UINT64_MAX if the amount is
+ * unknown, because a later step opens the GPU and reports why. */
 static uint64_t part_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
@@ -21,7 +22,8 @@ static uint64_t part_of_gpu(const struct weir_shared *s)
     return rc == 0 ? unused / WEIR_PREFETCH_GPU_PART : UINT64_MAX;
 }
 
-/* Returns this process's fraction of free host memory, the same for each local rank; UINT64_MAX = unknown. */
+/* Returns the part of free host memory for this process, which is the same for each local rank; UINT64_MAX = unknown.
+ */
 static uint64_t part_of_memory(const struct weir_shared *s)
 {
     uint64_t memory = weir_memory_available_bytes(),

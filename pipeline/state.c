@@ -40,7 +40,7 @@ int weir_state_write(const char *path, uint64_t next, const struct weir_state_fi
     return rc < 0 ? weir_err_set(err, rc, "%s: cannot write the state: %s; use another path", path, strerror(-rc)) : 0;
 }
 
-/* Parses one line "NAME VALUE\n" at *at and moves *at past it. name NULL: any name. */
+/* Parses one line "NAME VALUE\n" at *at and moves *at past it. name NULL accepts any name. */
 static bool take_line(const char **at, const char *name, int base, uint64_t *value)
 {
     size_t length = strcspn(*at, " \n");
@@ -74,7 +74,8 @@ static int parse(const char *text, size_t n, struct weir_state *state)
 static const char *refusal(int code)
 {
     if (code == -ENOTSUP)
-        return "was written by an older Weir, without a checksum; finish that run with it, or remove the file to start "
+        return "was written by an older Weir, without a checksum; finish the run with that version, or remove the file "
+               "to start "
                "over";
     if (code == -EEXIST)
         return "is not a saved state; use another file";
@@ -85,7 +86,7 @@ int weir_state_read(const char *path, struct weir_state *state, struct weir_err 
 {
     char text[TEXT_MAX + 1];
     *state = (struct weir_state){.given = false};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a FIFO would block */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK, because opening a FIFO would block */
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0)
@@ -113,9 +114,9 @@ int weir_state_check(const struct weir_state *state, const struct weir_state_fie
 {
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         if (state->values[i] != fields[i].value)
-            return weir_err_set(err, -EINVAL,
-                                "the saved run had a different %s; use the same one, or remove the state to start over",
-                                fields[i].name);
+            return weir_err_set(
+                err, -EINVAL, "the saved run had a different %s; use the same value, or remove the state to start over",
+                fields[i].name);
     return 0;
 }
 
@@ -164,9 +165,10 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
     state_fields(s, fields);
     int rc = weir_state_check(&s->setup.config.resume, fields, err);
     if (rc == 0 && s->setup.config.resume.next > s->setup.total)
-        rc = weir_err_set(err, -EINVAL,
-                          "the saved run is at batch %llu, this one has only %llu; use a larger --num-epochs",
-                          (unsigned long long)s->setup.config.resume.next, (unsigned long long)s->setup.total);
+        rc = weir_err_set(
+            err, -EINVAL,
+            "the saved run is at batch %llu, but this run has only %llu batches; use a larger --num-epochs",
+            (unsigned long long)s->setup.config.resume.next, (unsigned long long)s->setup.total);
     loader->next = s->setup.config.resume.next;
     return rc;
 }

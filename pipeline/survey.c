@@ -70,7 +70,7 @@ static int look_at(struct weir_survey *survey, const struct weir_dataset_config 
 
 /* ---- folders of groups ---- */
 
-/* Returns the length of the folder name, including the slash, that all files of the group start with. */
+/* Returns the length of the common folder of the group's files, including the final slash. */
 static size_t common_folder(const struct weir_path_list *files)
 {
     size_t common = (size_t)(strrchr(files->paths[0], '/') ? strrchr(files->paths[0], '/') - files->paths[0] + 1 : 0);

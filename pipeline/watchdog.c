@@ -25,7 +25,8 @@ static void append(char *text, const char *line)
     snprintf(text + used, TEXT_MAX - used, "%s", line);
 }
 
-/* The batch may end while its task is described. Its plan is a pure function, so the text is correct anyway. */
+/* The batch may end while its task is described. The string is correct anyway, because the plan depends only on the
+ * batch's number. */
 static void describe_task(const struct weir_shared *shared, uint64_t batch, uint64_t task, char *line, size_t size)
 {
     struct weir_plan plan;
@@ -87,12 +88,12 @@ static void describe_queue(struct weir_watchdog *dog, char *text)
     append(text, line);
 }
 
-/* Describes the threads between the slots and the GPU. */
+/* Describes the threads that move batches from the slots to the GPU. */
 static void describe_upload(const struct weir_upload *upload, char *text)
 {
     static const char *const uploading[] = {"has ended", "waits for the GPU or the consumer to finish batch",
-                                            "waits for the workers' batch", "queues batch"};
-    static const char *const reaping[] = {"has ended", "waits until the copy is queued of batch",
+                                            "waits for the workers to complete batch", "queues batch"};
+    static const char *const reaping[] = {"has ended", "waits for the copy to be queued for batch",
                                           "waits for the copy of batch"};
     uint64_t queued = atomic_load_explicit(&upload->queued, memory_order_relaxed);
     uint64_t reaped = atomic_load_explicit(&upload->reaped, memory_order_relaxed);
@@ -113,7 +114,7 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
         const struct weir_decode_engine *engine = &decode->engines[i];
         char line[256];
         snprintf(line, sizeof line, "  weir-jpeg%d%s: the GPU's %s decode %d frames, %zu are waiting\n",
-                 WEIR_DECODE_THREADS * i, engine->n_batches > 1 ? " and the one after it" : "",
+                 WEIR_DECODE_THREADS * i, engine->n_batches > 1 ? " and the next thread" : "",
                  engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "SMs",
                  atomic_load_explicit(&engine->decoding, memory_order_relaxed),
                  atomic_load_explicit(&engine->waiting, memory_order_relaxed));
@@ -171,7 +172,7 @@ static void *thread_main(void *user)
         if ((double)(now_ns - since_ns) < limit_s * 1e9)
             continue;
         report(dog, (double)(now_ns - first_ns) / 1e9);
-        since_ns = now_ns; /* report again after the same interval */
+        since_ns = now_ns; /* so that the next report follows after the same interval */
     }
     return NULL;
 }

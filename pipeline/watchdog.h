@@ -1,4 +1,5 @@
-/* watchdog.h: a thread that detects when the consumer waits without progress, and reports what each thread is doing. */
+/* watchdog.h: a thread that detects that the consumer waits without progress, and then reports what each thread is
+ * doing. */
 #ifndef WEIR_PIPELINE_WATCHDOG_H
 #define WEIR_PIPELINE_WATCHDOG_H
 
@@ -9,7 +10,7 @@ struct weir_watchdog {
     const struct weir_worker *workers;
     int n_workers;
     _Atomic bool waiting;         /* the consumer is blocked */
-    _Atomic uint64_t waiting_for; /* the batch that it waits for */
+    _Atomic uint64_t waiting_for; /* number of the batch that it waits for */
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;

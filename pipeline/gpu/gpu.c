@@ -18,7 +18,8 @@ int weir_device_parse(const char *text, int *number, struct weir_err *err)
     char *end = NULL;
     long k = rest[0] == ':' && rest[1] >= '0' && rest[1] <= '9' ? strtol(rest + 1, &end, 10) : 0;
     if (!cuda || (*rest && (!end || *end || k > GPU_NUMBER_MAX)))
-        return weir_err_set(err, -EINVAL, "unknown device \"%.100s\"; use cpu, cuda or cuda:K (K a GPU number)", text);
+        return weir_err_set(err, -EINVAL,
+                            "unknown device \"%.100s\"; use cpu, cuda or cuda:K (K is the number of a GPU)", text);
     *number = (int)k;
     return 0;
 }
@@ -216,6 +217,7 @@ int weir_device_fetch(struct weir_device *device, const struct weir_batch *batch
             rc = weir_device_copy_out(device, to, tensor->data, tensor->sample_bytes * (size_t)batch->n, stream, err);
         to += fetched_bytes(tensor, batch->n);
     }
-    int done_rc = finish(device, stream, rc == 0 ? err : NULL); /* the memory returns to the caller in any case */
+    /* Also after an error, because the caller may free the memory next. */
+    int done_rc = finish(device, stream, rc == 0 ? err : NULL);
     return rc < 0 ? rc : done_rc;
 }

@@ -5,15 +5,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { SPARES_MAX = 4 }; /* enough for a loop that keeps a few recent batches */
+enum { SPARES_MAX = 4 }; /* max spare blocks: enough for a loop that keeps a few recent batches */
 
 struct weir_gpu_blocks {
     pthread_mutex_t lock;
     struct weir_device *device;
     size_t bytes;
-    int n, spares;                       /* blocks allocated; spare ones among them */
-    struct weir_gpu_block *first, **end; /* list of spare blocks, in the order of their release */
-    void *gather;                        /* stream that joins the releases of several others; NULL = unused so far */
+    int n, spares;                       /* number of allocated blocks; number of spare blocks among them */
+    struct weir_gpu_block *first, **end; /* list of spare blocks, in order of release */
+    void *gather;                        /* stream that waits for several streams of a release; NULL until needed */
     bool closed;
 };
 
@@ -92,7 +92,8 @@ static int check_memory(struct weir_gpu_blocks *blocks, struct weir_err *err)
     if (rc == 0 && blocks->bytes > available / 2)
         rc = weir_err_set(
             err, -ENOMEM,
-            "GPU %d: too little memory for another batch while some are kept: it needs %.1f MB, %.1f MB are free",
+            "GPU %d: too little memory for another batch while some are kept: it needs %.1f MB, but may use only half "
+            "of the %.1f MB that are free; release kept batches",
             device->number, (double)blocks->bytes / 1e6, (double)available / 1e6);
     return rc;
 }
@@ -135,7 +136,8 @@ int weir_gpu_block_take(struct weir_gpu_blocks *blocks, bool another, struct wei
     return 0;
 }
 
-/* Records the event after the work of all streams. They join on a separate stream, so that none waits for another. */
+/* Records the event after the work of all streams. A separate stream waits for them, so that they do not wait for each
+ * other. */
 static int gather(struct weir_gpu_blocks *blocks, void *event, void *const *streams, int n, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = blocks->device->ops;
@@ -143,7 +145,7 @@ static int gather(struct weir_gpu_blocks *blocks, void *event, void *const *stre
     int rc = blocks->gather ? 0 : ops->stream_new(gpu, false, &blocks->gather, err);
     for (int i = 0; i < n && rc == 0; i++) {
         rc = ops->record(gpu, event, streams[i], err);
-        if (rc == 0) /* waits for this record only; a later record does not change it */
+        if (rc == 0) /* waits for this record only; recording the event again changes nothing */
             rc = ops->stream_wait(gpu, blocks->gather, event, err);
     }
     return rc == 0 ? ops->record(gpu, event, blocks->gather, err) : rc;
@@ -179,7 +181,7 @@ void weir_gpu_block_give(struct weir_gpu_block *block)
     pthread_mutex_unlock(&blocks->lock);
     if (spare)
         return;
-    free_block(blocks, block); /* may block: call without the lock */
+    free_block(blocks, block); /* may block, so the lock is not held */
     pthread_mutex_lock(&blocks->lock);
     bool last = --blocks->n == 0 && blocks->closed;
     pthread_mutex_unlock(&blocks->lock);

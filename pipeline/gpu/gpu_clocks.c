@@ -21,17 +21,17 @@ struct weir_gpu_clocks {
     const struct weir_kernel_clock_kernel *kernel;
     void *stream;
     struct weir_clock_source source;
-    size_t table_bytes, bytes; /* size of one table, and of all */
-    /* Used by the launching thread. */
+    size_t table_bytes, bytes; /* size of one table; size of the memory for all tables */
+    /* Used by the launching thread: */
     bool ready, failed;
     void *memory; /* tables in GPU memory */
     bool pinned;
-    int n; /* launches in this recording */
+    int n; /* number of launches in this recording */
     uint32_t number;
-    /* Shared by both threads. */
+    /* Shared with the collecting thread: */
     pthread_mutex_t lock;
     uint32_t recording;
-    int fetched;   /* launches whose tables were copied */
+    int fetched;   /* number of launches whose tables have been copied */
     void *copied;  /* event after the last copy */
     uint8_t *host; /* tables in pinned host memory */
     int32_t tid;
@@ -120,7 +120,7 @@ static bool take_memory(struct weir_gpu_clocks *c)
            ops->event_new(gpu, false, &c->copied, NULL) == 0;
 }
 
-/* Measures the resolution of the GPU's ns clock; blocks until done. */
+/* Measures the resolution of the GPU's ns clock. Blocks until the measurement is done. */
 static bool find_step(struct weir_gpu_clocks *c)
 {
     const struct weir_gpu_ops *ops = c->device->ops;
@@ -133,7 +133,8 @@ static bool find_step(struct weir_gpu_clocks *c)
     return true;
 }
 
-/* Without memory for tables the kernel runs without clocks. The launch itself reports any other error. */
+/* If there is no memory for tables, the kernel runs without clocks. Other errors need no report here, because the
+ * launch itself reports them. */
 static bool make_ready(struct weir_gpu_clocks *c)
 {
     if (!c->ready && !c->failed) {
@@ -145,7 +146,8 @@ static bool make_ready(struct weir_gpu_clocks *c)
 
 /* ---- launches ---- */
 
-/* Tables of the previous recording were read or dropped; new copies follow the old ones on the stream. */
+/* The tables of the previous recording are no longer needed. New copies follow the old ones on the stream, so the same
+ * memory can be used. */
 static void begin_recording(struct weir_gpu_clocks *c, uint32_t recording)
 {
     c->recording = recording;
@@ -188,7 +190,7 @@ int weir_gpu_clocks_fetch(struct weir_gpu_clocks *c, struct weir_err *err)
     const struct weir_gpu_ops *ops = c->device->ops;
     size_t at = (size_t)c->fetched * c->table_bytes, bytes = (size_t)(c->n - c->fetched) * c->table_bytes;
     int rc = ops->copy_out(c->device->gpu, c->host + at, (const uint8_t *)c->memory + at, bytes, c->stream, err);
-    pthread_mutex_lock(&c->lock); /* the collecting thread may wait for it */
+    pthread_mutex_lock(&c->lock); /* the collecting thread may be waiting for the event */
     if (rc == 0)
         rc = ops->record(c->device->gpu, c->copied, c->stream, err);
     if (rc == 0)

@@ -1,4 +1,4 @@
-/* gpu_device.h: members of an open GPU. */
+/* gpu_device.h: the members of struct weir_device, an open GPU. */
 #ifndef WEIR_PIPELINE_GPU_GPU_DEVICE_H
 #define WEIR_PIPELINE_GPU_GPU_DEVICE_H
 
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 struct weir_device {
-    _Atomic int users; /* references; the last one closes it */
+    _Atomic int users; /* references; dropping the last one closes the GPU */
     const struct weir_gpu_ops *ops;
     struct weir_gpu *gpu;
     int number;

@@ -28,7 +28,7 @@ struct copying {
     bool pinned;
 };
 
-/* Its out-of-memory text is worded for runs, so it is not passed on. */
+/* Replaces the out-of-memory messages of pin and alloc, because their advice is meant for runs. */
 static int prepare_memory(struct copying *c, struct weir_err *err)
 {
     struct weir_err why = WEIR_ERR_NONE;
@@ -87,15 +87,15 @@ static void close_copying(struct copying *c)
     c->ops->close(&c->gpu);
 }
 
-/* A quarter of the free memory: other programs may need the rest. */
+/* Limits the copy to a quarter of the free memory, because other programs may need the rest. */
 static size_t bytes_to_copy(uint64_t free_bytes)
 {
     size_t quarter = free_bytes / 4 < COPY_BYTES ? (size_t)(free_bytes / 4) >> 20 << 20 : COPY_BYTES;
     return quarter > COPY_BYTES_MIN ? quarter : COPY_BYTES_MIN;
 }
 
-/* Keeps the best of several copies, because others may use the bus. Returns negative when the GPU cannot be used; a
- * shortage of memory is not such an error. */
+/* Keeps the best of several copies, because other programs may use the bus. Returns negative if the GPU cannot be used;
+ * too little memory is not such an error. */
 static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *fact, uint64_t free_bytes,
                           struct weir_err *err)
 {
@@ -114,7 +114,7 @@ static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *
     if (rc == 0 && least_ns < INT64_MAX)
         fact->copy_in_bytes_per_s = (double)copying.bytes / ((double)least_ns / 1e9);
     else if (rc == 0)
-        weir_err_set(&why, -ENODATA, "its clock measured no time for the copies");
+        weir_err_set(&why, -ENODATA, "the GPU's clock measured no time for the copies");
     set_part(&fact->copying, why.code, "", &why);
     return rc == -ENOMEM || rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
 }
@@ -145,7 +145,7 @@ static void find_gpu(const struct weir_gpu_ops *ops, int number, struct weir_gpu
     int engines = 0, jpeg = weir_gpu_jpeg_check(number, WEIR_GPU_JPEG_HARDWARE, &engines, &jpeg_err);
     bool none = jpeg == -ENODEV && engines == 0;
     if (none && weir_gpu_jpeg_check(number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0)
-        jpeg = 0; /* the SMs decode */
+        jpeg = 0; /* no JPEG engines, but the SMs can decode */
     fact->jpeg_engines = jpeg >= 0 ? engines : -1;
     set_part(&fact->jpeg, jpeg, "", &jpeg_err);
 }

@@ -8,7 +8,7 @@
 enum { CALLS_MAX = 1024, READ_AT_ONCE = 4 };
 
 struct call {
-    void *begin, *end; /* timed events; NULL = not used yet */
+    void *begin, *end; /* timed events; NULL until the call is first used */
     void *stream;
     int stage;
 };
@@ -16,11 +16,11 @@ struct call {
 struct weir_gpu_stages {
     struct weir_device *device;
     pthread_mutex_t lock;
-    int n; /* calls with events */
+    int n; /* number of calls that have events */
     struct call calls[CALLS_MAX];
-    int ended[CALLS_MAX]; /* ring of ended calls whose times are unread, in the order of their ends */
+    int ended[CALLS_MAX]; /* ring of ended calls whose times have not been read, in the order in which they ended */
     unsigned first, next;
-    int unused[CALLS_MAX], n_unused; /* free calls that have events */
+    int unused[CALLS_MAX], n_unused; /* indexes of free calls that have events */
     struct weir_stage_stats stats[WEIR_STAGE_MAX];
 };
 
@@ -37,7 +37,8 @@ int weir_gpu_stages_open(struct weir_gpu_stages **out, struct weir_device *devic
 
 /* ---- with the lock held ---- */
 
-/* Reads the time of the call that ended first. Returns 1, or 0 when the GPU has finished no call. */
+/* Reads the time of the call that ended first. Returns 1, 0 if there is no such call or the GPU has not finished it, or
+ * a negative error. */
 static int read_first(struct weir_gpu_stages *stages, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = stages->device->ops;
@@ -88,7 +89,8 @@ static int take_call(struct weir_gpu_stages *stages, struct weir_err *err)
         return stages->unused[--stages->n_unused];
     if (stages->n < CALLS_MAX)
         return new_call(stages, err);
-    return weir_err_set(err, -EAGAIN, "%d stages have not finished on GPU %d", CALLS_MAX, stages->device->number);
+    return weir_err_set(err, -EAGAIN, "%d timed stages have not finished on GPU %d yet; time fewer stages", CALLS_MAX,
+                        stages->device->number);
 }
 
 /* ---- calls ---- */

@@ -1,5 +1,6 @@
-/* gpu_stages.h: a program's own stages on a GPU, timed by events recorded on its stream at the begin and end of each.
- * Nothing blocks: times are read when later stages begin, or on request. Any thread. */
+/* gpu_stages.h: times a program's own stages on a GPU, using events recorded on the program's stream at the beginning
+ * and end of each stage. Nothing blocks: times are read when later stages begin, or on request. Any thread may call
+ * these functions. */
 #ifndef WEIR_PIPELINE_GPU_GPU_STAGES_H
 #define WEIR_PIPELINE_GPU_GPU_STAGES_H
 
@@ -8,16 +9,16 @@
 
 struct weir_gpu_stages;
 
-/* Adds a reference to the device: the caller may close its own. Stages live as long as the process. */
+/* Adds a reference to the device, so the caller may close its own. The object lives until the process exits. */
 int weir_gpu_stages_open(struct weir_gpu_stages **out, struct weir_device *device, struct weir_err *err);
 
-/* stage: a registered stage's number. Returns a call number, at least 0, for weir_gpu_stages_end, which any thread may
- * call; -EAGAIN when the GPU is so far behind that no events are left: this call is not timed; or -EIO. */
+/* stage: number of a registered stage. Returns a call number >= 0 for weir_gpu_stages_end, which any thread may call.
+ * Returns -EAGAIN if the GPU is so far behind that no events are left; this call is then not timed. May return -EIO. */
 int weir_gpu_stages_begin(struct weir_gpu_stages *stages, int stage, void *stream, struct weir_err *err);
-/* Call it for the stream of weir_gpu_stages_begin. */
+/* Records the end of the call on the stream that was passed to weir_gpu_stages_begin. */
 int weir_gpu_stages_end(struct weir_gpu_stages *stages, int call, struct weir_err *err);
 
-/* Reads the statistics of a stage, for calls that the GPU has finished. */
+/* Reads the statistics of a stage. They include all calls that the GPU has finished. */
 int weir_gpu_stages_read(struct weir_gpu_stages *stages, int stage, struct weir_stage_stats *stats,
                          struct weir_err *err);
 

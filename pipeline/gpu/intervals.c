@@ -27,14 +27,14 @@ int64_t weir_intervals_add(struct weir_intervals *set, int64_t begin_ns, int64_t
     int i = 0;
     while (i < set->n && set->at[i].end_ns < begin_ns)
         i++;
-    while (i < set->n && set->at[i].begin_ns <= end_ns) { /* overlaps or touches: merge */
+    while (i < set->n && set->at[i].begin_ns <= end_ns) { /* merges an interval that overlaps or touches the new one */
         begin_ns = set->at[i].begin_ns < begin_ns ? set->at[i].begin_ns : begin_ns;
         end_ns = set->at[i].end_ns > end_ns ? set->at[i].end_ns : end_ns;
         remove_at(set, i);
     }
     if (set->n == WEIR_INTERVALS_MAX) {
         if (i == 0)
-            return added; /* older than all intervals kept */
+            return added; /* older than all kept intervals */
         remove_at(set, 0);
         i--;
     }

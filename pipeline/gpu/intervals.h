@@ -4,18 +4,19 @@
 
 #include <stdint.h>
 
-enum { WEIR_INTERVALS_MAX = 16 }; /* disjoint intervals kept; older ones are dropped */
+enum { WEIR_INTERVALS_MAX = 16 }; /* max disjoint intervals kept; the oldest are dropped */
 
 struct weir_intervals {
     int n;
     struct weir_interval {
         int64_t begin_ns, end_ns;
-    } at[WEIR_INTERVALS_MAX]; /* disjoint, in order */
+    } at[WEIR_INTERVALS_MAX]; /* disjoint intervals, sorted by time */
 };
 
-/* Adds an interval and returns the part that was not covered before. One that ends before it begins is empty. */
+/* Adds an interval and returns the length of its part that was not covered before. An interval that ends before it
+ * begins is empty. */
 int64_t weir_intervals_add(struct weir_intervals *set, int64_t begin_ns, int64_t end_ns);
-/* Returns how much of the interval is covered. */
+/* Returns the length of the interval's covered part. */
 int64_t weir_intervals_overlap(const struct weir_intervals *set, int64_t begin_ns, int64_t end_ns);
 
 #endif

@@ -26,8 +26,8 @@ struct samples {
     int n;
     struct sample at[WEIR_CHOICE_FRAMES];
     int widest;
-    size_t largest; /* of the images */
-    int refused;    /* frames that the engine refused */
+    size_t largest; /* size of the largest image */
+    int refused;    /* number of frames that the engine refused */
     enum weir_jpeg_refusal refusal;
 };
 
@@ -58,7 +58,8 @@ static bool add_sample(struct samples *samples, const struct weir_camera_probe *
     return true;
 }
 
-/* Lists the cameras whose frames of this episode are JPEGs, and returns their number: storage may differ by episode. */
+/* Lists the cameras whose frames in this episode are JPEGs, and returns their number. The result can differ by episode.
+ */
 static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WEIR_CAMERAS_MAX])
 {
     int n = 0;
@@ -77,7 +78,7 @@ static uint64_t jpeg_frames(const struct weir_shared *s)
     return frames;
 }
 
-/* Returns the position of frame i of n spread over all: one per section, at varying offsets within it. */
+/* Divides 0..all-1 into n sections and returns a position in section i, at an offset that varies with i. */
 static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
 {
     uint64_t begin = i * all / n, end = (i + 1) * all / n;
@@ -130,13 +131,13 @@ struct cpu_timing {
     _Atomic bool counts, stop;
     struct cpu_thread {
         struct cpu_timing *timing;
-        int at; /* index into the samples */
+        int at; /* index of the thread's first sample */
         double rate;
     } threads[THREADS_MAX];
 };
 
-/* Measures from the end of one frame to the end of another: large frames are few in the time available, and a partial
- * frame would distort the rate. Counts at least one. */
+/* Measures from the end of one frame to the end of another. If frames are large, only a few fit into the available
+ * time, so counting partial frames would distort the rate. Measures at least one frame. */
 static double decode_until_stopped(struct cpu_thread *thread, struct weir_decoder *decoder, uint8_t *picture)
 {
     struct cpu_timing *timing = thread->timing;
@@ -188,7 +189,7 @@ static double cpu_rate(const struct samples *samples, int threads)
         if (weir_thread_start(&started[n], run_cpu_thread, &timing.threads[n]) != 0)
             break;
     }
-    sleep_ns(WEIR_CHOICE_NS / 4); /* until all threads are decoding */
+    sleep_ns(WEIR_CHOICE_NS / 4); /* gives all threads time to begin decoding */
     atomic_store(&timing.counts, true);
     sleep_ns(WEIR_CHOICE_NS);
     atomic_store(&timing.stop, true);
@@ -255,8 +256,8 @@ static void close_gpu_timing(struct gpu_timing *timing)
     free(timing->results);
 }
 
-/* Decodes two batches alternately on one decoder, which is what a run has until frames queue up. The output memory is
- * shared and unused. */
+/* Decodes two batches alternately on one decoder, as a run does until frames queue up. All batches write to the same
+ * output memory, which is never read. */
 static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = 0, now_ns = 0, frames = 0;
@@ -264,10 +265,10 @@ static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err
     for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < WEIR_CHOICE_NS); i++) {
         rc = weir_device_wait(timing->device, timing->passed[i % 2], err);
         now_ns = weir_clock_monotonic_ns();
-        if (i == 4) /* the first batches allocate buffers */
+        if (i == 4) /* not timed before, because the first batches allocate buffers */
             start_ns = now_ns;
         for (int k = 0; k < timing->batch && start_ns != 0; k++)
-            frames += timing->results[k] == WEIR_JPEG_TAKEN; /* of the previous decode batch */
+            frames += timing->results[k] == WEIR_JPEG_TAKEN; /* results of the previous decode batch */
         if (rc == 0)
             rc = weir_gpu_jpeg_decode(timing->decoder, timing->frames, timing->batch, timing->streams[i % 2],
                                       timing->results, err);
@@ -299,7 +300,8 @@ static bool becomes_smaller(const struct weir_view *view)
     return view->out_width * 2 <= view->width && view->out_height * 2 <= view->height;
 }
 
-/* The CPU downscales with a DCT scale, which gives other pixels; a choice by measured time must not change pixels. */
+/* Returns whether JPEGs are reduced to half their size or less. The CPU then decodes at a reduced DCT scale, which
+ * gives different pixels, but a choice by measured time must not change pixels. */
 static bool is_made_smaller(const struct weir_shared *s)
 {
     int cameras[WEIR_CAMERAS_MAX];
@@ -310,7 +312,7 @@ static bool is_made_smaller(const struct weir_shared *s)
     return false;
 }
 
-/* beside: fraction of the CPU's rate that remains while the engines decode. */
+/* beside: fraction of the CPU's rate that is left while the engines decode too. */
 static void judge(struct weir_decoder_choice *choice, double beside, const char *engine, int engines)
 {
     double both = WEIR_CHOICE_TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
@@ -321,11 +323,11 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
     char count[32] = "";
     if (engines > 0)
         snprintf(count, sizeof count, "%d ", engines);
-    snprintf(choice->why, sizeof choice->why, "the CPU decodes %.0f of these frames per second, %s%s %.0f",
+    snprintf(choice->why, sizeof choice->why, "the CPU decodes %.0f of these frames per second, and %s%s %.0f",
              choice->cpu_rate, count, engine, choice->gpu_rate);
 }
 
-/* More threads than cores decode no more, and take longer to stop. */
+/* More threads than cores would not decode faster, but would take longer to stop. */
 static int workers_at_work(const struct weir_shared *s)
 {
     int workers = s->setup.config.num_workers > 0 ? s->setup.config.num_workers : 1;
@@ -355,7 +357,7 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
         int workers = workers_at_work(s);
         choice->cpu_rate = cpu_rate(&samples, workers);
         double beside = (double)weir_gpu_decode_workers(workers, s->setup.placement.cores) / workers;
-        judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
+        judge(choice, beside, engines == 1 ? "JPEG engine decodes" : "JPEG engines decode", engines);
     }
     close_samples(&samples);
 }
@@ -375,7 +377,7 @@ void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_s
         snprintf(choice->why, sizeof choice->why, "the dataset has no JPEGs");
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,
-                 "images shrink to half their size or less, and the CPU decodes at a scale");
+                 "images are reduced to half their size or less, which the CPU does while decoding");
     else if (shared->setup.config.decode_cache_bytes > 0)
         snprintf(choice->why, sizeof choice->why, "the decode cache holds images decoded by the CPU");
     else

@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Waiting frames. */
+/* Limits of engine->ahead and engine->full, in waiting frames. */
 enum { AHEAD_MAX = 2 * WEIR_DECODE_BATCH_MAX, FULL_LEAST = WEIR_DECODE_BATCH_MAX / 4 };
-enum { POLL_NS = 10 * 1000 * 1000 }; /* polling interval: neither a stop nor a free core notifies waiters */
+enum { POLL_NS = 10 * 1000 * 1000 }; /* polling interval, since neither a stop nor a free core wakes waiters */
 
 /* ---- submission ---- */
 
-/* Selects the same frames in every run. */
+/* Returns whether the GPU decodes the frame. The result is the same in every run. */
 static bool is_for_gpu(const struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     const uint64_t key[3] = {(uint64_t)image->episode, (uint64_t)image->camera, (uint64_t)image->t};
     return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53 < decode->gpu_fraction;
 }
 
-/* The SMs get a decode batch only when they have none. */
+/* A patient engine (the SMs) accepts no frames while it decodes a batch. */
 static bool has_capacity(const struct weir_decode_engine *engine)
 {
     if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
@@ -40,7 +40,8 @@ static bool may_decode_here(struct weir_gpu_decode *decode)
     return false;
 }
 
-/* Returns whether the frame has a decoder: *engine, or the calling worker when *engine is NULL, which is counted. */
+/* Finds a decoder for the frame: *engine, or the calling worker (*engine NULL), which is then counted in decode->here.
+ * Returns false if all decoders are busy. */
 static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **engine)
 {
     for (int i = 0; i < decode->n_engines; i++) {
@@ -52,8 +53,9 @@ static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **en
     return may_decode_here(decode);
 }
 
-/* Waits until an engine has capacity: more frames would only queue there, while idle cores had none. A worker that
- * finishes a frame does not notify this: mostly it takes the next frame itself, so all waiters would wake in vain. */
+/* Waits until a decoder can accept the frame. Without this wait, frames would queue at an engine while idle cores have
+ * none. A worker that finishes a frame does not wake the waiters, because it usually takes the next frame itself and
+ * they would wake in vain. */
 static struct weir_decode_engine *wait_for_capacity(struct weir_gpu_decode *decode)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
@@ -63,12 +65,13 @@ static struct weir_decode_engine *wait_for_capacity(struct weir_gpu_decode *deco
         if (offer(decode, &engine))
             return engine;
         if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
-            return &decode->engines[0]; /* the run has stopped */
+            return &decode->engines[0]; /* the run has stopped, so the choice does not matter */
         weir_eventcount_wait(&decode->capacity_freed, key, POLL_NS);
     }
 }
 
-/* Returns the engine for the frame; NULL: the caller decodes it, which is counted. */
+/* Returns the engine for the frame. NULL means that the calling worker must decode it and has been counted in
+ * decode->here. */
 static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     struct weir_decode_engine *first = &decode->engines[0];
@@ -91,7 +94,7 @@ void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
                                 uint8_t *memory)
 {
-    for (int i = 0; i < 3; i++) { /* for gray images too: an engine may write all planes */
+    for (int i = 0; i < 3; i++) { /* also for gray images, because an engine may write all planes */
         int width, height;
         weir_gpu_jpeg_plane(header, i, &width, &height);
         frame->plane[i] = memory;
@@ -161,7 +164,7 @@ bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot
     struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
     if (engine && hand_over(engine, slot, at, image, bytes, length))
         return true;
-    if (engine || !jpeg) /* another engine, or the CPU, takes it after all */
+    if (engine || !jpeg) /* the worker decodes the frame, but choose has not counted it */
         atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
     return false;
 }
@@ -255,7 +258,7 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Opens the next engine in the order of preference, with this many threads. */
+/* Opens the next engine, with this many threads. Call it in order of preference. */
 static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead, int threads,
                        struct weir_err *err)
 {
@@ -275,7 +278,7 @@ static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine
     return rc == 0 ? weir_gpu_decode_open_decoder(&engine->batches[0], err) : rc;
 }
 
-/* Allocates each slot's tables of images and tasks. No thread uses the slots yet. */
+/* Allocates each slot's tables of images and tasks. No thread may use the slots yet. */
 static int open_slots(struct weir_shared *shared, struct weir_err *err)
 {
     const struct weir_batch_layout *layout = &shared->setup.layout;
@@ -347,7 +350,7 @@ static bool takes_sms(const struct weir_gpu_decode *decode)
            weir_gpu_jpeg_check(decode->device->number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0;
 }
 
-/* The SMs are optional: without memory for them the run continues. */
+/* The SMs are optional: if there is no memory for them, the run continues without them. */
 static void open_sms(struct weir_gpu_decode *decode)
 {
     struct weir_decode_engine *engine = &decode->engines[decode->n_engines];

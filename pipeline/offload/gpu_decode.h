@@ -1,24 +1,30 @@
 /* gpu_decode.h: JPEG decoding on the GPU, for --decoder nvjpeg and hybrid.
  *
  * A worker fetches each frame. If an engine of the GPU accepts the frame, its bytes are copied to the image's
- * destination in the pinned slot, and the task continues without it; otherwise the CPU decodes it. Each engine has a
- * queue of frames from all batches, and threads that collect decode batches, submit them, wait, and complete each
- * frame. Submitting takes a thread about as long as the JPEG engines decode, longer next to busy cores, so the first
- * engine has a second thread, which works only while a full decode batch waits and the first thread is busy. Its
- * decoder is opened when the first thread has not kept up for a while: each nvJPEG decoder uses 14 streams and a GPU
- * has 32 hardware queues in total, so an unnecessary decoder slows the consumer's kernels. Planes go to the slot's
- * staging memory on the GPU, and the batch's prepare kernel converts them to pixels. A task ends when its last frame is
- * decoded, so a batch is complete when all its images are in host or staging memory.
+ * destination in the pinned slot, and the task continues without waiting for the result. Otherwise the CPU decodes the
+ * frame. Each engine has a queue of frames from all batches. Its threads collect decode batches, submit them, wait for
+ * them, and complete each frame.
  *
- * nvjpeg sends all frames that the JPEG engines accept to the GPU (to the SMs of a GPU without engines). hybrid keeps
- * both sides busy: frames go to the JPEG engines while fewer than two decode batches wait there, else to the SMs until
- * they have a decode batch, else to a worker. Some cores remain reserved for the submitting threads: when all others
- * are busy, the worker waits until one of the three accepts the frame. Each side works at its own rate, and the order
- * of samples does not depend on it.
+ * Submitting a decode batch takes a thread about as long as the JPEG engines need to decode it, and longer if all cores
+ * are busy, so the first engine has a second thread. This thread works only while a full decode batch waits and the
+ * first thread is busy. Its decoder is opened only after the first thread has been behind for a while, because each
+ * nvJPEG decoder uses 14 streams and a GPU has only 32 hardware queues. An unnecessary decoder would slow down the
+ * consumer's kernels.
  *
- * The SMs take about 30 ms per decode batch of any size, so they get one large batch at a time, and only if enough
- * frames are in flight to hide that time. They decode only when hybrid is requested by name: the JPEG engines return
- * the CPU's bits, the SMs do not (psnr_check.h), and their pixels depend on the other frames in the decode batch. */
+ * The engines write planes to the slot's staging memory on the GPU, and the batch's prepare kernel converts them to
+ * pixels. A task ends when its last frame is decoded, so a batch is complete when all its images are in host memory or
+ * staging memory.
+ *
+ * With nvjpeg, the GPU decodes all frames that the JPEG engines accept (or the SMs, on a GPU without JPEG engines).
+ * With hybrid, CPU and GPU both decode. A frame is sent to the JPEG engines if fewer than two decode batches wait
+ * there, otherwise to the SMs if they still need frames for a decode batch, and otherwise to a worker. Some cores
+ * remain reserved for the submitting threads. If all other cores are busy, the worker waits until one of the three can
+ * accept the frame. CPU and GPU work at their own rates, which does not affect the order of samples.
+ *
+ * The SMs take about 30 ms per decode batch of any size, so they decode one large batch at a time, and only if enough
+ * frames are in flight to hide that time. They are used only if hybrid is requested by name: the JPEG engines return
+ * the same bits as the CPU, but the SMs do not (psnr_check.h), and their pixels depend on the other frames in the
+ * decode batch. */
 #ifndef WEIR_PIPELINE_OFFLOAD_GPU_DECODE_H
 #define WEIR_PIPELINE_OFFLOAD_GPU_DECODE_H
 
@@ -29,12 +35,12 @@
 #include "pipeline/samples/defaults.h"
 #include "pipeline/samples/shared.h"
 
-enum { WEIR_DECODE_THREADS = 2 }; /* of the first engine */
+enum { WEIR_DECODE_THREADS = 2 }; /* threads of the first engine */
 
 /* A frame submitted to the GPU. */
 struct weir_decode_job {
     struct weir_slot *slot;
-    int at, task; /* index in the slot's order; the task it belongs to */
+    int at, task; /* index in the slot's order; index of the frame's task in the slot */
     struct weir_image image;
     enum weir_jpeg_sampling sampling;
     uint64_t kind;
@@ -43,12 +49,12 @@ struct weir_decode_job {
 
 /* Result of a submitted frame: planes on the GPU, an image decoded by the CPU at its destination, or an error. */
 struct weir_decode_result {
-    const struct weir_gpu_source *planes; /* NULL: see code */
-    int code;                             /* 0: the image is at its destination */
-    const char *reason;                   /* of a negative code */
+    const struct weir_gpu_source *planes; /* NULL = not on the GPU; see code */
+    int code;                             /* 0 = the image is at its destination; negative = error */
+    const char *reason;                   /* reason for a negative code */
 };
 
-/* Receives the results. Called from the decoding threads; from one at a time where result->planes is NULL. */
+/* Receives the results. Called on the decoding threads. Calls in which result->planes is NULL do not overlap. */
 struct weir_decode_client {
     void *user;
     void (*complete)(void *user, const struct weir_decode_job *frame, const struct weir_decode_result *result);
@@ -56,16 +62,16 @@ struct weir_decode_client {
 
 struct weir_decode_engine;
 
-/* Used by one thread. */
+/* A decode batch; only one thread uses it. */
 struct weir_decode_batch {
     struct weir_decode_engine *engine;
-    struct weir_gpu_jpeg *decoder;       /* the second thread's: NULL until needed, or if there is no memory for it */
-    struct weir_gpu_jpeg_counts counted; /* decoder counts already added to the engine's */
+    struct weir_gpu_jpeg *decoder;       /* for the second thread: NULL until needed, or if there is no memory for it */
+    struct weir_gpu_jpeg_counts counted; /* the decoder's counts that the engine's counts already include */
     int n;
-    struct weir_decode_job *jobs; /* arrays of WEIR_DECODE_BATCH_MAX */
+    struct weir_decode_job *jobs; /* this and the next two are arrays of WEIR_DECODE_BATCH_MAX */
     struct weir_gpu_jpeg_frame *frames;
     enum weir_jpeg_refusal *results;
-    void *stream, *begin, *ends[2]; /* timed events; the two ends alternate because the previous one is still needed */
+    void *stream, *begin, *ends[2]; /* timed events; the ends alternate, because the previous one is still needed */
     int turn;
     pthread_t thread;
     bool started;
@@ -78,20 +84,20 @@ struct weir_decode_engine {
     bool patient; /* decodes one large batch at a time */
     struct weir_decode_batch batches[WEIR_DECODE_THREADS];
     int n_batches;
-    _Atomic int n_decoding;                     /* decode batches that its threads are working on */
-    _Atomic int decoding;                       /* frames in them */
+    _Atomic int n_decoding;                     /* number of decode batches in progress */
+    _Atomic int decoding;                       /* number of frames in these batches */
     pthread_mutex_t lock;                       /* protects the queue */
-    struct weir_eventcount wakeup, full_wakeup; /* frames are waiting; a full batch for the second thread is waiting */
+    struct weir_eventcount wakeup, full_wakeup; /* frames wait; a full batch waits for the second thread */
     struct weir_decode_job *queue;              /* ring buffer with room for the frames of all slots */
     size_t first;
-    size_t ahead;           /* hybrid: queue length above which frames go elsewhere */
-    size_t full;            /* queue length at which the first thread does not keep up */
-    _Atomic size_t waiting; /* frames in the queue */
-    _Atomic size_t in_full; /* frames that the first thread took in consecutive full decode batches */
+    size_t ahead;           /* hybrid: queue length from which on frames are sent elsewhere */
+    size_t full;            /* queue length from which on the first thread counts as being behind */
+    _Atomic size_t waiting; /* number of frames in the queue */
+    _Atomic size_t in_full; /* frames that the first thread took in consecutive full batches */
     /* Figures, protected by figures_lock: */
-    void *last_end; /* of the last decode batch that has finished */
+    void *last_end; /* end event of the last decode batch that has finished */
     int64_t last_end_ns;
-    struct weir_intervals busy; /* by the GPU's clock, since the first decode batch */
+    struct weir_intervals busy; /* busy intervals, measured by the GPU's clock since the first decode batch */
     uint64_t busy_ns, frames_done, batches_done;
 };
 
@@ -99,67 +105,68 @@ enum { WEIR_DECODE_ENGINES = 2 };
 
 struct weir_gpu_decode {
     struct weir_shared *shared;
-    struct weir_device *device; /* the upload's */
-    int hardware;               /* JPEG engines of the GPU */
+    struct weir_device *device; /* borrowed from the upload */
+    int hardware;               /* number of JPEG engines of the GPU */
     bool hybrid;
-    double gpu_fraction; /* fraction of the frames for the GPU if each frame's decoder is fixed; 0 = not fixed */
+    double gpu_fraction; /* fraction of frames that the GPU decodes if each frame's decoder is fixed; 0 = not fixed */
     int n_engines;
-    struct weir_decode_engine engines[WEIR_DECODE_ENGINES]; /* in the order of preference */
-    size_t capacity;                                        /* of each queue */
-    _Atomic int here;                                       /* frames that workers are decoding now */
+    struct weir_decode_engine engines[WEIR_DECODE_ENGINES]; /* in order of preference */
+    size_t capacity;                                        /* size of each queue, in frames */
+    _Atomic int here;                                       /* number of frames that workers are decoding now */
     int here_max;
-    _Atomic uint64_t here_ns;              /* their total decoding time so far */
-    struct weir_eventcount capacity_freed; /* an engine may accept frames again */
+    _Atomic uint64_t here_ns;              /* time that workers have spent on decoding */
+    struct weir_eventcount capacity_freed; /* signalled when an engine may accept frames again */
     struct weir_decode_client client;
     struct weir_psnr_check *psnr_check;
     struct weir_gpu_jpeg_tally tally;
     pthread_mutex_t figures_lock;        /* never held while a thread waits */
-    struct weir_stage_stats batch_times; /* per decode batch, by the GPU's clock */
+    struct weir_stage_stats batch_times; /* times of decode batches, measured by the GPU's clock */
     pthread_mutex_t lock;                /* protects the members below */
-    /* For comparing pixels, and for frames that the GPU did not decode: */
-    struct weir_decoder *decoder; /* the CPU's; borrowed */
+    /* For comparing pixels, and for frames that the GPU has not decoded: */
+    struct weir_decoder *decoder; /* CPU decoder; borrowed */
     uint8_t *bytes, *pictures[2];
     size_t bytes_capacity, picture_bytes;
-    void *gpu_picture, *gpu_source, *compared; /* an event */
+    void *gpu_picture, *gpu_source, *compared; /* compared: an event */
 };
 
-/* Call after the upload is open. */
+/* The upload must be open. */
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err);
-/* decoder: a CPU decoder, borrowed until weir_gpu_decode_finish, for comparing pixels and for frames that the GPU did
- * not decode. client: copied; it is called once per submitted frame, unless the run ends first. */
+/* decoder: a CPU decoder for comparing pixels and for frames that the GPU has not decoded; borrowed until
+ * weir_gpu_decode_finish. client is copied; it is called once per submitted frame, unless the run ends first. */
 int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *decoder,
                           const struct weir_decode_client *client, struct weir_err *err);
-/* Joins the threads. The slots are stopped. */
+/* Joins the threads. The slots must be stopped. */
 void weir_gpu_decode_finish(struct weir_gpu_decode *decode);
-/* Call before the upload is closed. Accepts NULL. */
+/* Call this before closing the upload. Accepts NULL. */
 void weir_gpu_decode_close(struct weir_gpu_decode **decode);
 
-/* Returns whether SMs decode alongside the JPEG engines. Never for auto: it chooses by measured time and must not
- * change pixels, but the SMs' pixels depend on the other frames in the decode batch. */
+/* Returns whether the SMs decode alongside the JPEG engines. They never do with auto, which chooses by measured time
+ * and therefore must not change pixels: the SMs' pixels depend on the other frames in the decode batch. */
 bool weir_gpu_decode_wants_sms(const struct weir_shared *shared);
 
-/* Returns how many of these workers may decode at the same time on this many cores, with hybrid. */
+/* With hybrid: returns how many of the workers may decode simultaneously on this many cores. */
 int weir_gpu_decode_workers(int workers, int cores);
 
-/* Lays out the frame's planes one after the other without gaps. They never exceed the size of the RGB image. */
+/* Lays out the frame's planes one after the other, without gaps. Together they never exceed the size of the RGB image.
+ */
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
                                 uint8_t *memory);
 
-/* Submits a fetched frame. True: the client completes it later. False: the caller decodes it, and reports when it has
- * finished. */
+/* Submits a fetched frame. Returns true if the client will complete the frame later. Otherwise the caller must decode
+ * it and then call weir_gpu_decode_done_here. */
 bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
                           const struct weir_image *image, const uint8_t *bytes, size_t length);
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns);
 
 /* ---- gpu_decode_run.c ---- */
 
-/* Main function of a decode batch's thread. */
+/* Main function of a decoding thread. batch: struct weir_decode_batch of the thread. */
 void *weir_gpu_decode_main(void *batch);
 int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_err *err);
 
 /* ---- gpu_decode_complete.c ---- */
 
-/* Completes each frame of a finished decode batch, and ends tasks whose last frame this was. */
+/* Completes each frame of a finished decode batch. A task ends with its last frame. */
 int weir_gpu_decode_complete(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, struct weir_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Completes frames after GPU decoding: their planes go to the batch, or the CPU decodes them after all. */
+/* Completes frames after GPU decoding: passes on their planes, or decodes them on the CPU if the planes cannot be used.
+ */
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
 
@@ -34,7 +35,7 @@ static struct weir_gpu_source source_of(const struct weir_decode_job *job)
 
 /* ---- on the CPU ---- */
 
-/* The frame's bytes lie at the destination of its image. */
+/* Decodes a frame on the CPU. Its bytes are copied first, because they occupy the destination of its image. */
 static int decode_here(struct weir_gpu_decode *decode, const struct weir_decode_job *job, void *picture)
 {
     const struct weir_camera_probe *probe = &decode->shared->setup.probes[job->image.camera];
@@ -50,7 +51,7 @@ static int decode_here(struct weir_gpu_decode *decode, const struct weir_decode_
     return weir_decode(decode->decoder, &frame, picture);
 }
 
-/* Completes a frame with an image decoded by the CPU. */
+/* Completes a frame that the CPU has decoded, or could not decode. */
 static void complete_here(struct weir_gpu_decode *decode, const struct weir_decode_job *job, int code)
 {
     struct weir_decode_result result = {.code = code};
@@ -89,7 +90,8 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
     return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
 }
 
-/* Returns 1 if the planes may be used; 0 if the CPU's image was used and the frame is complete. */
+/* Returns 1 if the planes may be used, 0 if the CPU's image is used instead and the frame is complete, or a negative
+ * error. */
 static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_decode_job *job,
                    struct weir_err *err)
 {
@@ -99,7 +101,7 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *bat
         return rc;
     int code = decode_here(decode, job, decode->pictures[1]);
     double db = code < 0 ? 0 : weir_psnr_db(decode->pictures[0], decode->pictures[1], bytes);
-    /* A frame that no decoder accepts says nothing about its kind. */
+    /* If the CPU cannot decode the frame either, the frame does not count against its kind. */
     if (code == 0 && weir_psnr_check_report(decode->psnr_check, batch->engine->kind, job->kind, db))
         return 1;
     weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_PSNR_REFUSED);
@@ -109,8 +111,8 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *bat
     return 0;
 }
 
-/* Returns 1 or 0 as compare does, or negative. While one frame of a kind is compared, others of the kind wait; then
- * they need no comparison. */
+/* Returns 1, 0 or a negative error, like compare. While one frame of a kind is compared, the lock delays other frames
+ * of that kind, which then need no comparison. */
 static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_batch *batch,
                         const struct weir_decode_job *job, enum weir_jpeg_refusal result, struct weir_err *err)
 {

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval, since a stop from a signal handler wakes no waiter */
 
 static bool has_ended(const struct weir_gpu_decode *decode)
 {
@@ -27,7 +27,7 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_decode_jo
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
-    if (n > 0 && !engine->patient) /* it takes more when its batch ends: end_turn */
+    if (n > 0 && !engine->patient) /* a patient engine accepts frames again only at the end of its batch (end_turn) */
         weir_eventcount_notify(&engine->decode->capacity_freed);
     return n;
 }
@@ -37,8 +37,9 @@ static bool is_second(const struct weir_decode_batch *batch)
     return batch != &batch->engine->batches[0];
 }
 
-/* A full decode batch waits while the thread that could take it is busy. At the start of a run all frames in flight
- * arrive at once, so a single full batch proves nothing: the decoder is opened when full batches keep coming. */
+/* Returns whether a full decode batch waits while the first thread is busy. At the start of a run all frames in flight
+ * arrive together, so one full batch proves nothing. The second decoder is opened only after many full batches in a
+ * row. */
 static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
 {
     if (!is_open && atomic_load_explicit(&engine->in_full, memory_order_relaxed) < 2 * engine->decode->capacity)
@@ -47,7 +48,7 @@ static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
 
-/* The thread has taken a decode batch. */
+/* Call this when the thread has taken a decode batch. */
 static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_batch *batch)
 {
     size_t before = atomic_load_explicit(&engine->in_full, memory_order_relaxed), n = (size_t)batch->n;
@@ -55,10 +56,11 @@ static void begin_turn(struct weir_decode_engine *engine, const struct weir_deco
         atomic_store_explicit(&engine->in_full, n >= engine->full ? before + n : 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->decoding, batch->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_eventcount_notify(&engine->full_wakeup); /* the first thread is busy now */
+    weir_eventcount_notify(&engine->full_wakeup); /* the second thread may be needed, because the first is busy now */
 }
 
-/* The thread has finished its decode batch: a gathering thread may take what waits. */
+/* Call this when the thread has finished its decode batch. A thread that gathers frames may then take those that wait.
+ */
 static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     atomic_fetch_sub_explicit(&engine->decoding, batch->n, memory_order_relaxed);
@@ -69,8 +71,8 @@ static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch
         weir_eventcount_notify(&engine->decode->capacity_freed);
 }
 
-/* Returns the number of frames that suffices to submit now; *since_ns: when a frame was first seen waiting, initially
- * 0. */
+/* Returns how many waiting frames are enough to submit now. *since_ns is the time when a frame was first seen waiting;
+ * the caller initialises it to 0. */
 static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
 {
     const struct weir_decode_engine *engine = batch->engine;
@@ -84,7 +86,7 @@ static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
     return *since_ns && now_ns - *since_ns >= WEIR_DECODE_PATIENCE_NS ? 1 : WEIR_DECODE_BATCH_MAX;
 }
 
-/* Gathers a decode batch; empty when the run has ended. */
+/* Gathers a decode batch, which is empty if the run has ended. */
 static void gather(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
@@ -106,7 +108,8 @@ int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_er
     return weir_gpu_jpeg_open(&batch->decoder, engine->decode->device->number, engine->kind, most, err);
 }
 
-/* The second thread has no decoder, or no GPU memory: puts its frames back at the front for the first thread. */
+/* Called if the second thread has no decoder or no GPU memory. Puts its frames back at the front of the queue, for the
+ * first thread. */
 static void give_back(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     size_t capacity = engine->decode->capacity, n = (size_t)batch->n;
@@ -143,7 +146,7 @@ static void add_counts(struct weir_decode_engine *engine, struct weir_decode_bat
     batch->counted = now;
 }
 
-/* Decode batches overlap, and may end in another order than they began. */
+/* Decode batches overlap, and they can end in a different order than they began. */
 static void add_busy(struct weir_decode_engine *engine, void *end, int64_t took_ns, int64_t since_ns)
 {
     int64_t end_ns = engine->last_end_ns + since_ns;
@@ -207,17 +210,18 @@ static void name_thread(const struct weir_gpu_decode *decode, const struct weir_
         weir_thread_attach(decode->shared->recorder, name, WEIR_ROLE_OTHER);
 }
 
-/* Names all frames of the batch: the engine does not report which one failed. */
+/* The error names the whole batch, because the engine does not report which frame failed. */
 static void name_batch(const struct weir_decode_batch *batch, int n, struct weir_err *err)
 {
     const struct weir_image *first = &batch->jobs[0].image;
     char name[256];
     weir_frame_name(batch->engine->decode->shared->setup.dataset, first->episode, first->camera, first->t, name,
                     sizeof name);
-    weir_err_prefix(err, "in a decode batch of %d JPEGs, the first of them %s", n, name);
+    weir_err_prefix(err, "in a decode batch of %d JPEGs that starts with %s", n, name);
 }
 
-/* The SMs, which are optional, ran out of GPU memory: the CPU decodes this batch, and later frames of its kinds. */
+/* The SMs are optional. If they run out of GPU memory, the CPU decodes this batch and later frames of the same kinds.
+ */
 static int refuse_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     for (int i = 0; i < batch->n; i++)
@@ -228,7 +232,7 @@ static int refuse_batch(struct weir_decode_engine *engine, struct weir_decode_ba
     return rc;
 }
 
-/* Returns false when the thread must end: the run has ended, or continues without this thread. */
+/* Returns false if the thread must end, because the run has ended or continues without this thread. */
 static bool decode_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     struct weir_err err = WEIR_ERR_NONE;

@@ -45,7 +45,7 @@ static struct weir_upload_images *add_images(struct weir_upload *upload, int ten
     return images;
 }
 
-/* Tensors of colour images come first. A cropped or resized camera has a kernel launch of its own. */
+/* Tensors of colour images come first. Each camera that is cropped or resized has its own kernel launch. */
 static void list_images(struct weir_upload *upload)
 {
     const struct weir_shared *s = upload->shared;
@@ -117,7 +117,7 @@ static int open_streams(struct weir_upload *upload, struct weir_err *err)
                   : weir_gpu_clocks_open(&upload->clocks, upload->device, &prepare_kernel, upload->prepare_stream, err);
 }
 
-/* The copy finishes before the first kernel, because both precede the first batch on the streams. */
+/* No wait is needed: the first kernel waits for the first batch's copy, which follows this one on the same stream. */
 static int open_values(struct weir_upload *upload, struct weir_err *err)
 {
     if (upload->direct || upload->format.dtype == WEIR_DTYPE_U8)
@@ -138,7 +138,7 @@ static int drain_copies(struct weir_upload *upload, struct weir_err *err)
     return rc == 0 ? ops->wait(upload->device->gpu, upload->times.base[1], err) : rc;
 }
 
-/* Returns the size of one direction's taps in one allocation: first, n, weights. */
+/* Returns the size of one direction's taps. They are stored in one allocation, in the order first, n, weights. */
 static size_t taps_bytes(const struct weir_view_taps *taps)
 {
     return (size_t)taps->size * (2 * sizeof(int32_t) + (size_t)taps->most * sizeof(float));
@@ -165,7 +165,7 @@ static int copy_taps(struct weir_upload *upload, struct weir_upload_images *imag
         put_taps(&images->rows, &taps[1], host + first, (uint8_t *)images->taps + first);
         rc = upload->device->ops->copy_in(upload->device->gpu, images->taps, host, bytes, upload->copy_stream, err);
     }
-    if (rc == 0) /* host memory is in use until then */
+    if (rc == 0) /* the copy may read the host memory until then */
         rc = drain_copies(upload, err);
     free(host);
     return rc;
@@ -246,7 +246,7 @@ static void close_slots(struct weir_upload *upload)
         ops->unpin(upload->device->gpu, upload->shared->slots.memory);
 }
 
-/* Waits for all queued work. If the GPU is lost, each call returns at once. */
+/* Waits for all queued work. If the GPU is lost, each call returns immediately. */
 static void drain(struct weir_upload *upload)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;

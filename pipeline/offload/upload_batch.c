@@ -64,7 +64,7 @@ void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batc
 
 /* ---- copying ---- */
 
-/* A copy under construction. */
+/* A copy that is being assembled from adjacent pieces. */
 struct run {
     const uint8_t *from;
     uint8_t *to;
@@ -81,7 +81,7 @@ static int flush(struct weir_upload *upload, struct weir_upload_batch *batch, st
     return upload->device->ops->copy_in(upload->device->gpu, run->to, run->from, bytes, upload->copy_stream, err);
 }
 
-/* Adds a piece to the copy. Pieces arrive in the order of the slot's memory. */
+/* Adds a piece to the copy. Pieces must be added in the order of the slot's memory. */
 static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run, const struct run *piece,
                 struct weir_err *err)
 {
@@ -99,8 +99,8 @@ static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, str
     return rc;
 }
 
-/* Copies a tensor of colour images to staging memory, except images that the GPU decoded there. The gap between two
- * images may hold such planes, so no copy spans it. */
+/* Copies a tensor of colour images to staging memory, except images that the GPU has decoded there. The gap between two
+ * copied images may hold planes of such an image, so no copy spans it. */
 static int copy_images(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
@@ -120,7 +120,7 @@ static int copy_images(struct weir_upload *upload, struct weir_upload_batch *bat
     return rc == 0 ? flush(upload, batch, run, err) : rc;
 }
 
-/* Copies a tensor that needs no conversion. */
+/* Copies an image tensor: to staging memory if a kernel converts it, otherwise to the output batch. */
 static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
@@ -138,7 +138,7 @@ static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *bat
     return copy(upload, batch, run, &piece, err);
 }
 
-/* Copies images first, then small tensors. */
+/* Copies the image tensors first, then the small tensors. */
 static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
                     uint8_t *staging, struct weir_err *err)
 {
@@ -171,7 +171,7 @@ static struct weir_gpu_source source_of(const struct weir_upload *upload, const 
     };
 }
 
-/* Writes the position of each image on the GPU into the slot; copied with the packed tensors. */
+/* Writes the descriptions of the images on the GPU to the slot. They are copied together with the small tensors. */
 static void write_sources(const struct weir_upload *upload, const struct weir_slot *slot, uint8_t *staging)
 {
     const struct weir_batch_layout *layout = &upload->shared->setup.layout;
@@ -186,8 +186,9 @@ static void write_sources(const struct weir_upload *upload, const struct weir_sl
     }
 }
 
-/* Waits until the staging memory's last batch is converted before overwriting it. Only needed with fewer slots than
- * output batches; otherwise this output batch was returned since, and it held that batch or a later one. */
+/* Makes the copy stream wait until the last batch in this staging memory has been converted. This is necessary only if
+ * there are fewer slots than output batches. Otherwise that batch is finished, because this output batch has held it,
+ * or a later one, and has been returned since. */
 static int wait_staging(struct weir_upload *upload, uint64_t sequence, struct weir_err *err)
 {
     uint64_t slots = (uint64_t)upload->shared->slots.n;
@@ -312,7 +313,7 @@ int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batc
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
     struct weir_gpu *gpu = upload->device->gpu;
-    if (batch->waited) /* a second stream */
+    if (batch->waited) /* a second stream of the consumer */
         return ops->stream_wait(gpu, stream, batch->ready, err);
     int rc = ops->record(gpu, batch->stall_begin, stream, err);
     if (rc == 0)
@@ -349,7 +350,7 @@ static void returned(struct weir_upload *upload, struct weir_upload_batch *batch
     batch->lent = false;
     batch->ordered = ordered;
     atomic_store_explicit(&batch->state, WEIR_UPLOAD_RETURNED,
-                          memory_order_release); /* after the events are recorded */
+                          memory_order_release); /* only after the events have been recorded */
     weir_eventcount_notify(&upload->wakeup);
 }
 
@@ -371,7 +372,7 @@ int weir_upload_keep(struct weir_upload *upload, struct weir_upload_batch *batch
         rc = weir_gpu_block_take(upload->blocks, true, &next, err);
     if (rc < 0 && another)
         return rc;
-    *block = batch->block; /* also if the loader ends on a lost GPU */
+    *block = batch->block; /* even if the GPU is lost and the loader ends */
     weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
     set_block(upload, batch, next);
     returned(upload, batch, false);

@@ -1,4 +1,4 @@
-/* The threads between the slots and the GPU, and the consumer's waits. */
+/* The threads that move batches from the slots to the GPU, and the consumer's waits. */
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/offload/upload.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval, since a stop from a signal handler wakes no waiter */
 
 void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err)
 {
@@ -35,8 +35,8 @@ static bool has_ended(const struct weir_upload *upload)
            atomic_load_explicit(&upload->failed, memory_order_relaxed);
 }
 
-/* Waits for *value, which only grows, to exceed the batch's number; the consumer may be interrupted. Returns as
- * weir_slot_wait_interruptible. */
+/* Waits until *value, which only grows, exceeds the batch's number. consumer: the wait can be interrupted. Returns the
+ * same values as weir_slot_wait_interruptible. */
 static int wait_for(struct weir_upload *upload, const _Atomic uint64_t *value, uint64_t sequence, bool consumer)
 {
     const struct weir_loader_config *config = &upload->shared->setup.config;
@@ -77,7 +77,7 @@ static bool wait_returned(struct weir_upload *upload, const struct weir_upload_b
     }
 }
 
-/* Waits for the output batch that this batch uses: returned by the consumer, and finished by the GPU. */
+/* Waits until the output batch for this batch has been returned by the consumer and is no longer used by the GPU. */
 static bool acquire(struct weir_upload *upload, uint64_t sequence)
 {
     struct weir_upload_batch *batch = weir_upload_batch_of(upload, sequence);
@@ -145,7 +145,8 @@ static bool reap(struct weir_upload *upload, uint64_t sequence)
     if (wait_for(upload, &upload->queued, sequence, false) == 0 || slot->failed_image >= 0)
         return false;
     atomic_store_explicit(&upload->reaping, WEIR_REAPING_WAIT_COPY, memory_order_relaxed);
-    /* GPU decoding writes straight to staging memory, which must be free of the batch before. */
+    /* If the GPU decodes, it writes directly to the slot's staging memory, so the batch in it must have been converted.
+     */
     void *event =
         s->decode ? weir_upload_batch_of(upload, sequence)->ready : upload->slots[slot - s->slots.slot].copied;
     if (upload->device->ops->wait(upload->device->gpu, event, &err) < 0) {
@@ -194,8 +195,8 @@ void weir_upload_finish(struct weir_upload *upload)
 
 /* ---- the consumer ---- */
 
-/* Makes the batch on the consumer's thread when there are no workers. A resumed wait does not make it again. Returns
- * false when stopped. */
+/* Makes the batch on the consumer's thread if there are no workers. A wait that is resumed after an interruption does
+ * not make it again. Returns false if stopped. */
 static bool make(struct weir_upload *upload, uint64_t sequence)
 {
     if (!upload->maker.make || upload->made > sequence)
@@ -207,7 +208,7 @@ static bool make(struct weir_upload *upload, uint64_t sequence)
     return true;
 }
 
-/* As weir_upload_wait; returns 1 with *queued false when the batch lacks an output batch. */
+/* Like weir_upload_wait, but returns 1 with *queued false if no output batch is free yet. */
 static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_wait_times *waited, bool *queued)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
@@ -227,7 +228,8 @@ static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_
     return rc;
 }
 
-/* The wait counts as data wait until the slot is complete; then, while no output batch is free, as GPU wait. */
+/* Until the slot is complete, the time counts as data wait. If no output batch is free by then, the rest counts as GPU
+ * wait. */
 int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_wait_times *waited)
 {
     bool queued;

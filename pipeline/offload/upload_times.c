@@ -1,6 +1,7 @@
-/* Times of the GPU's work, from timed events. Durations lie between two events of a batch. Positions, which overlaps
- * need, count from a base event that is recorded anew every few seconds: CUDA returns times between events as a float
- * of milliseconds, whose resolution is below a microsecond for the first four seconds. */
+/* Times of the GPU's work, from timed events. A duration is the time between two events of a batch. Positions, which
+ * are needed to compute overlaps, are relative to a base event. A new base event is recorded every few seconds, because
+ * CUDA returns the time between events as a float of milliseconds, whose resolution is finer than a microsecond only
+ * for the first four seconds. */
 #include "pipeline/offload/upload.h"
 
 static const uint64_t BASE_EVERY_NS = 3000000000;
@@ -41,7 +42,7 @@ int weir_upload_times_begin(struct weir_upload *upload, struct weir_upload_batch
 
 /* ---- reading ---- */
 
-/* Begin and length of the time between two events that have passed. */
+/* Beginning and length of the time between two events that have passed. */
 struct span {
     int64_t begin_ns, ns;
 };
@@ -96,7 +97,7 @@ static int read_prepare(struct weir_upload *upload, const struct weir_upload_bat
     return 0;
 }
 
-/* Returns NULL when the maximum number of stages is in use. */
+/* Returns NULL if the maximum number of stages is in use. */
 static struct weir_stage_stats *marked_stats(struct weir_gpu_figures *figures, int stage)
 {
     int i = 0;
@@ -124,7 +125,7 @@ static int read_marks(struct weir_upload *upload, const struct weir_upload_batch
     return rc;
 }
 
-/* Reads the times of the consumer's stream. */
+/* Reads the times of the consumer's stream: its wait for the batch, and its step. */
 static int read_step(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
 {
     struct weir_upload_times *times = &upload->times;
@@ -150,7 +151,7 @@ static int read_step(struct weir_upload *upload, const struct weir_upload_batch 
     return 0;
 }
 
-/* Returns 1 when the GPU has finished with the batch. */
+/* Returns 1 if the GPU has finished with the batch, 0 if not, or a negative error. */
 static int is_through(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
@@ -162,7 +163,7 @@ static int is_through(struct weir_upload *upload, const struct weir_upload_batch
     return rc;
 }
 
-/* Returns 1 when the next batch's times were read, 0 when they are not available yet. */
+/* Returns 1 if the next batch's times were read, 0 if they are not available yet, or a negative error. */
 static int collect_next(struct weir_upload *upload, struct weir_err *err)
 {
     if (upload->collected >= atomic_load_explicit(&upload->queued, memory_order_acquire))

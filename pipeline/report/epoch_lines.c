@@ -1,4 +1,4 @@
-/* Prints the line of an epoch, and that of the first batch. */
+/* Prints the line of an epoch and the line of the first batch. */
 #include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static const char *const texts[] = {
     " | direct reads",
     "",
     "whole run%s: ",
-    "what was measured",
+    "measured part",
     "since the last table",
     "no epoch of %d",
     "epoch %2$d of %1$d",
@@ -65,7 +65,7 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
 void weir_start_print(FILE *out, const struct weir_start_line *line)
 {
     fprintf(out,
-            "first batch after %.3f s (open %.3f s, of it index %.3f s: %d files, %d of them from the index file)\n",
+            "first batch after %.3f s (open %.3f s, of which index %.3f s: %d files, %d of them from the index file)\n",
             line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
 }
 

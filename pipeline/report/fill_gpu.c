@@ -1,4 +1,4 @@
-/* Fills in the GPU's figures, by its own clock. */
+/* Fills in the GPU's figures, measured by its own clock. */
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
 #include "weir/stages.h"
@@ -27,14 +27,14 @@ static double add(struct weir_report_gpu *report, int stage, const struct weir_s
     return (double)stats.total_ns / 1e9;
 }
 
-/* Parts of steps are matched by the number of their stage, and so by name. */
+/* Adds the parts of steps in the order of their stages' numbers. */
 static void add_marked(struct weir_report_gpu *report, const struct weir_gpu_figures *now,
                        const struct weir_gpu_figures *then)
 {
     static const struct weir_stage_stats none;
     for (int stage = 0; stage < weir_stage_count(); stage++)
         for (int i = 0; i < now->n_marked; i++)
-            if (now->marked[i].stage == stage) /* stages are only ever appended */
+            if (now->marked[i].stage == stage) /* then->marked[i] has the same stage if it exists */
                 add(report, stage, &now->marked[i].stats, i < then->n_marked ? &then->marked[i].stats : &none);
 }
 

@@ -65,8 +65,7 @@ void weir_fill_file_name(char *to, size_t size, const char *path, const char *fo
     path += inside ? n + 1 : 0;
     size_t length = strlen(path);
     snprintf(to, size, "%s",
-             length < size ? path
-                           : path + (length - size + 1)); /* paths differ at their end rather than at their beginning */
+             length < size ? path : path + (length - size + 1)); /* keeps the end, because paths differ there */
     weir_text_printable(to);
 }
 
@@ -153,7 +152,7 @@ void weir_fill_fallbacks(struct weir_report_fallbacks *to, const struct weir_loa
     to->frames = now->fallback_reads - then->fallback_reads;
     if (to->frames == 0 || wall_s <= 0)
         return;
-    to->busy = fmin(busy_s / wall_s, 1); /* a call that ends in this window may have begun before it */
+    to->busy = fmin(busy_s / wall_s, 1); /* a call that ends in this window may have begun earlier */
     to->each_s = busy_s / (double)to->frames;
     to->waiting = (double)(now->helper.wait_ns - then->helper.wait_ns) / 1e9 / wall_s;
 }

@@ -30,13 +30,13 @@ static void fill_sums(struct weir_report_steps *to, const struct weir_step_sums 
 
 /* ---- epochs ---- */
 
-/* A few batches that were ready from before do not give an epoch's rate. */
 static void add_rate(struct weir_report_epochs *to, double rate)
 {
     to->slowest = to->fastest <= 0 || rate < to->slowest ? rate : to->slowest;
     to->fastest = rate > to->fastest ? rate : to->fastest;
 }
 
+/* whole: the epoch is complete. A partial epoch has no rate, because its few batches may have been ready before. */
 static void add_epoch(struct weir_report_epochs *to, const struct weir_epoch_sums *epoch, uint64_t end_bytes,
                       bool whole)
 {
@@ -52,7 +52,7 @@ static void add_epoch(struct weir_report_epochs *to, const struct weir_epoch_sum
         known && to->device_bytes >= 0 ? to->device_bytes + (double)(end_bytes - epoch->device_bytes) : -1;
 }
 
-/* Sorts the epochs kept: the first, then from the oldest of the others. */
+/* Lists the kept epochs in order: the first one, then the others from the oldest on. */
 static int in_order(const struct weir_steps *steps, const struct weir_epoch_sums *order[WEIR_STEPS_EPOCHS])
 {
     int ring = WEIR_STEPS_EPOCHS - 1, n = steps->n_epochs < WEIR_STEPS_EPOCHS ? steps->n_epochs : WEIR_STEPS_EPOCHS;
@@ -140,11 +140,11 @@ void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader
 static uint64_t cpu_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* CPU time, because other threads may take the core meanwhile */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* CPU time, because other threads may use the core meanwhile */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Returns the better rate of two copies larger than a core's caches. The pages are touched before. */
+/* Returns the better rate of two copies that are larger than a core's caches. The pages have been touched before. */
 static double copy_rate(void)
 {
     enum { BYTES = 16 << 20, ROUNDS = 2 };

@@ -1,4 +1,4 @@
-/* Reports of a run: since its beginning, and since the last table. */
+/* Reports of a run: one for the time since its beginning, and one for the time since the last table. */
 #include "base/kernel_stats.h"
 #include "base/option.h"
 #include "pipeline/gpu/gpu.h"
@@ -24,28 +24,28 @@ struct figures {
     struct weir_gpu_decode_figures decode;
     struct weir_machine_now machine;
     uint64_t faults[WEIR_FAULTS_MAX];
-    struct weir_source_figures *sources; /* owned; NULL at the beginning */
-    struct weir_steps steps;             /* owns its arrays; NULL at the beginning */
-    uint64_t device_bytes;               /* read from storage; UINT64_MAX = unknown */
+    struct weir_source_figures *sources; /* owned; NULL for the beginning of the run */
+    struct weir_steps steps;             /* owns its arrays; they are NULL for the beginning of the run */
+    uint64_t device_bytes;               /* bytes read from storage; UINT64_MAX = unknown */
 };
 
 /* The state at the last table, or at the beginning of the run. */
 struct window {
     int first_epoch;
     uint64_t at_ns;
-    struct weir_snapshot *snapshot; /* NULL at the beginning */
+    struct weir_snapshot *snapshot; /* NULL for the beginning of the run */
     struct figures figures;
-    int queue_min, queue_max; /* ready batches since then; min > max = no samples */
+    int queue_min, queue_max; /* min and max of ready batches since then; min > max = no samples */
 };
 
 struct weir_loader_reports {
     struct weir_loader *loader;
-    struct weir_loader_reports_config config; /* owns folder */
+    struct weir_loader_reports_config config; /* its member folder is owned */
     struct weir_report_machine machine;
     struct weir_loader_facts facts;
     struct window since_table, since_start;
-    uint64_t queue_samples;  /* at the last take */
-    double copy_bytes_per_s; /* 0 until measured */
+    uint64_t queue_samples;  /* value at the last take */
+    double copy_bytes_per_s; /* 0 until it is measured */
 };
 
 static void fill_counts(struct weir_loader_report *report, const struct weir_loader_reports *r,
@@ -77,7 +77,7 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
     report->changed_files = now->changed_files - then->changed_files;
 }
 
-/* Self time of a stage on workers and GPU threads. */
+/* Returns the self time of a stage on workers and GPU threads. */
 static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
 {
     return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
@@ -96,7 +96,8 @@ static double loading_ns(const struct weir_snapshot *run)
     return frames ? (double)sum_ns / (double)frames : NAN;
 }
 
-/* run: figures since the beginning; window: figures of the window, NULL without timing. */
+/* run: figures since the beginning of the run. window: figures since the beginning of the window. Both are NULL without
+ * timing. */
 static void fill_cache(struct weir_report_cache *cache, const struct weir_loader_reports *r,
                        const struct weir_loader_counts *now, const struct weir_loader_counts *then,
                        const struct weir_snapshot *run, const struct weir_snapshot *window)
@@ -118,7 +119,7 @@ static void fill_cache(struct weir_report_cache *cache, const struct weir_loader
                          1e9;
 }
 
-/* Episodes skipped at open appear in every report, bad frames in the report of their window. */
+/* Episodes skipped at open appear in every report; bad frames appear only in the report of their window. */
 static void fill_errors(struct weir_loader_report *report, struct weir_loader *loader, const struct figures *now,
                         const struct figures *then)
 {
@@ -151,7 +152,7 @@ static void fill_gpu(struct weir_loader_report *report, const struct weir_loader
             fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
 }
 
-/* The loader's min and max are since the last take; both windows include them. */
+/* The loader's min and max cover only the time since the last take, so they are merged into both windows. */
 static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_counts *counts)
 {
     struct window *const windows[] = {&r->since_table, &r->since_start};
@@ -203,7 +204,7 @@ static void fill_steps(struct weir_loader_report *report, struct weir_loader_rep
     weir_fill_setup(&report->setup, r->loader, measure, &r->copy_bytes_per_s);
 }
 
-/* Fills in the report since the beginning of a window. */
+/* Fills in the report for the time since the beginning of a window. */
 static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
                 const struct weir_snapshot *now, const struct figures *figures)
 {
@@ -257,7 +258,7 @@ static void window_clear(struct window *window)
     weir_steps_close(&window->figures.steps);
 }
 
-/* The window begins at what was taken now. */
+/* Restarts the window at the figures in `now`, and takes ownership of them. */
 static void window_move(struct window *window, struct window *now)
 {
     window_clear(window);

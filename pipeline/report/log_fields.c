@@ -17,7 +17,7 @@
     {                                                                                                                  \
         .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_PRESENT(S, member)                     \
     }
-/* A struct that is a member, in its own object. */
+/* A member that is a struct; the log has an object for it. */
 #define MEMBER(text, table, member)                                                                                    \
     {                                                                                                                  \
         .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member)                          \
@@ -351,7 +351,8 @@ static WEIR_FIELDS(idle_fields, idle);
 
 #define S struct weir_report_error
 static const struct weir_field error[] = {
-    WEIR_FIELD(S, "text", text, WEIR_FIELD_SHOWN), /* as in the tables, so that a log prints what the run printed */
+    WEIR_FIELD(S, "text", text,
+               WEIR_FIELD_SHOWN), /* as in the tables, so that printing a log gives the same output as the run */
     PLAIN("count", count),
 };
 static WEIR_FIELDS(error_fields, error);
@@ -384,7 +385,7 @@ static const struct weir_field steps[] = {
 };
 static WEIR_FIELDS(steps_fields, steps);
 static_assert(offsetof(S, steps.val_batches) == offsetof(S, steps.train_batches) + sizeof(uint64_t),
-              "steps are present if either is not 0");
+              "steps are present if a batch count is not 0");
 
 static const struct weir_field queue[] = {
     SMALL("slots", queue_slots), PLAIN("mean", queue_mean),        PLAIN("min", queue_min),

@@ -1,4 +1,4 @@
-/* Percentages and errors common to the tables of both languages and the log. */
+/* Percentages and errors that the tables of both languages and the log have in common. */
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 
@@ -43,7 +43,7 @@ double weir_report_hit_rate(const struct weir_report_cache *cache)
     return all ? (double)cache->hits / (double)all : 0;
 }
 
-/* Returns the reason in "FILE: DATASET[t]: reason", or NULL for other texts. */
+/* Returns the reason in "FILE: DATASET[t]: reason", or NULL if the string has another form. */
 static const char *reason_of(const char *text, size_t *file_length)
 {
     const char *file_end = strstr(text, ": "), *reason = strstr(text, "]: ");
@@ -61,7 +61,8 @@ static bool is_same_fault(const char *a, const char *b)
            strcmp(a_reason, b_reason) == 0;
 }
 
-/* Counts the errors that differ from number i only in the frame. Returns 0 when an earlier error has counted it. */
+/* Adds up the errors that equal error i except for the frame. Returns 0 if an earlier error already includes error i.
+ */
 static uint64_t count_fault(const struct weir_loader_report *report, int i, int *frames)
 {
     uint64_t count = 0;

@@ -24,8 +24,8 @@ static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
 {
     if (counts->frames > 0)
         fprintf(out,
-                "chunks: %" PRIu64 " unpacked for %" PRIu64 " frames, each for %.1f at once; unpacked %.2f times and "
-                "read %.2f times their own bytes\n",
+                "chunks: %" PRIu64 " unpacked for %" PRIu64 " frames, %.1f frames at a time; %.2f bytes unpacked per "
+                "byte of the frames, %.2f bytes read per stored byte\n",
                 counts->chunks, counts->frames, weir_chunks_shared(counts), weir_chunks_unpacked(counts),
                 weir_chunks_read(counts));
 }
@@ -35,7 +35,7 @@ static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallb
     char each[24];
     fprintf(out, "fallbacks: %" PRIu64 " frames read through the HDF5 library", fallbacks->frames);
     if (fallbacks->each_s > 0)
-        fprintf(out, ", its helper process busy %.0f %% of the time, %s each, %.1f workers waiting for it",
+        fprintf(out, ", its helper process busy %.0f %% of the time, %s per frame, %.1f workers waiting for it",
                 100 * fallbacks->busy, weir_report_time(each, fallbacks->each_s), fallbacks->waiting);
     fputc('\n', out);
 }
@@ -52,7 +52,7 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
     fputc('\n', out);
     print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)
-        fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
+        fprintf(out, "decoding: %.1f %% of the stored pixels were decoded; the rest was cropped or scaled away\n",
                 weir_report_decoded_percent(report));
     print_chunks(out, &report->chunks);
 }

@@ -49,11 +49,11 @@ static void print_decode(FILE *out, const struct weir_report_decode *d)
     if (d->cpu_busy >= 0)
         fprintf(out, ", %.1f %% of its workers' time", 100 * d->cpu_busy);
     if (d->sent_back)
-        fprintf(out, "; %llu not taken by the GPU (%s)", (unsigned long long)d->sent_back, d->reasons);
+        fprintf(out, "; %llu not accepted by the GPU (%s)", (unsigned long long)d->sent_back, d->reasons);
     if (d->compared && d->least_db >= IDENTICAL_DB)
         fprintf(out, "; %llu compared with the CPU's pictures: identical", (unsigned long long)d->compared);
     else if (d->compared)
-        fprintf(out, "; %llu compared with the CPU's pictures: %.1f dB and more, %llu below %.0f dB",
+        fprintf(out, "; %llu compared with the CPU's pictures: at least %.1f dB, %llu below %.0f dB",
                 (unsigned long long)d->compared, d->least_db, (unsigned long long)d->below, d->gate_db);
     fputc('\n', out);
 }
@@ -67,12 +67,12 @@ void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu)
     if (gpu->copy_bytes_per_s >= 0)
         fprintf(out, ", copies at %.2f GB/s", gpu->copy_bytes_per_s / 1e9);
     if (gpu->overlap >= 0)
-        fprintf(out, ", %.1f %% of their time beside steps", 100 * gpu->overlap);
+        fprintf(out, ", %.1f %% of their time alongside steps", 100 * gpu->overlap);
     fprintf(out, ", the step's stream waited %.3f s for batches%s\n", gpu->stall_s,
-            gpu->sync_steps ? "; each step was waited for before the next (--sync-steps)" : "");
-    fputs(
-        "  gpu- rows last from event to event, queueing on the GPU included; CUDA total of a profile's averages is the "
-        "work alone\n",
-        out);
+            gpu->sync_steps ? "; the program waited for each step before the next (--sync-steps)" : "");
+    fputs("  gpu- rows are the times between two events, including queueing on the GPU; CUDA total in a profile's "
+          "averages "
+          "is the work alone\n",
+          out);
     print_decode(out, &gpu->decode);
 }

@@ -4,7 +4,8 @@
 
 #include "weir/report.h"
 
-/* Texts that --lang translates: the epoch line, and which epochs a table covers. All others are English only. */
+/* Strings that --lang translates: the epoch line, and the epochs that a table covers. All other strings are English
+ * only. */
 enum weir_text {
     WEIR_TEXT_EPOCH,
     WEIR_TEXT_INTERRUPTED,
@@ -28,37 +29,39 @@ enum weir_text {
     WEIR_TEXTS
 };
 
-/* WEIR_TEXTS formats. Those of both languages print the same values. */
+/* Returns the WEIR_TEXTS format strings of a language. Those of both languages print the same values. */
 const char *const *weir_report_texts(enum weir_lang lang);
 const char *const *weir_report_texts_zh(void);
 
-/* The stage table in the classic Chinese format. */
+/* Prints the stage table in the classic Chinese format. */
 void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report);
 
-/* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
+/* Prints the first errors kept and the number of further errors. Errors of a file that differ only in the frame share a
+ * line. */
 void weir_report_errors(FILE *out, const struct weir_loader_report *report);
 
-/* Percentage of the stored pixels that were decoded. */
+/* Returns the percentage of the stored pixels that were decoded. */
 double weir_report_decoded_percent(const struct weir_loader_report *report);
 
-/* Bytes unpacked per byte of the frames, bytes read per stored byte of theirs, frames per unpacking. */
+/* Return the bytes unpacked per byte of the frames, the bytes read per stored byte of the frames, and the frames per
+ * unpacked block. */
 double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
 double weir_chunks_read(const struct weir_chunk_counts *counts);
 double weir_chunks_shared(const struct weir_chunk_counts *counts);
 
-/* Bytes per second of the time spent, 0 = no time. */
+/* Returns the bytes per second of time spent, or 0 if no time was spent. */
 double weir_source_bytes_per_s(const struct weir_report_source *source);
 
-/* Fraction of lookups that hit, 0..1. */
+/* Returns the fraction of lookups that hit, 0..1. */
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
-/* Cameras, files, slowest calls. */
+/* Prints the figures per camera and per file, and the slowest calls. */
 void weir_report_sources_print(FILE *out, const struct weir_loader_report *report);
 
-/* weir_loader_report_log, with the members that a program adds (may be NULL). */
+/* Implements weir_loader_report_log. addition: members that a program adds; may be NULL. */
 void weir_report_line(FILE *log, const struct weir_loader_report *report, const struct weir_report_addition *addition);
 
-/* GPU figures other than its rows; nothing without a GPU. */
+/* Prints the GPU's figures except its rows. Prints nothing without a GPU. */
 void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu);
 
 #endif

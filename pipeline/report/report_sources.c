@@ -1,11 +1,11 @@
-/* Prints figures per camera and file, to tell apart a slow camera, a slow file and slow storage. */
+/* Prints figures per camera and per file, which distinguish a slow camera, a slow file and slow storage. */
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 
 #include <inttypes.h>
 
-static const double NOTHING_S = 1e-6; /* a shorter call has no rate */
-static const double NOTABLE = 2;      /* ratio to the median of all files above which a file gets a line */
+static const double NOTHING_S = 1e-6; /* duration below which a call has no rate */
+static const double NOTABLE = 2; /* a file is listed if its mean is at least this many times the median of all files */
 
 double weir_source_bytes_per_s(const struct weir_report_source *source)
 {
@@ -14,7 +14,7 @@ double weir_source_bytes_per_s(const struct weir_report_source *source)
 
 static void print_source(FILE *out, const struct weir_report_source *source)
 {
-    char p50[24], p99[24], rate[24] = "-"; /* raw frames, read straight into the batch, have no decoding */
+    char p50[24], p99[24], rate[24] = "-"; /* raw frames are read directly into the batch and need no decoding */
     if (source->total_s > NOTHING_S * (double)source->count)
         snprintf(rate, sizeof rate, "%.1f", weir_source_bytes_per_s(source) / 1e6);
     if (source->count == 0)

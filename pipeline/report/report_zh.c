@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* grep -A 20 "性能分析统计" matches the title and 20 lines: two rules, the legend, these rows, and the closing rule.
- * The line after it gives the number of rows left out. */
+ * The line after them contains the number of omitted rows. */
 enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 
 /* Users grep these lines and compare them byte by byte: do not change them. */
@@ -91,8 +91,8 @@ static int by_part(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* GPU stages use the GPU's clock: the submitting thread takes no time, or waits for something else. Waits are the
- * thread's. */
+/* GPU stages are timed by the GPU's clock, since the submitting thread returns at once or waits for unrelated work.
+ * Wait stages are timed on the thread. */
 static const struct weir_report_row *timed_row(const struct weir_loader_report *report,
                                                const struct weir_report_row *row)
 {
@@ -105,7 +105,7 @@ static const struct weir_report_row *timed_row(const struct weir_loader_report *
     return row;
 }
 
-/* Chooses up to ROWS_MAX rows for the table. Returns the number of all rows. */
+/* Lists all rows, sorted by part, and returns their number. Only the first ROWS_MAX rows are printed. */
 static size_t choose_rows(const struct weir_loader_report *report, const struct weir_report_row **rows)
 {
     size_t n = 0;
@@ -116,7 +116,7 @@ static size_t choose_rows(const struct weir_loader_report *report, const struct 
     return n;
 }
 
-/* Returns the decimals for a time in its unit: two, or more if two would show zero. */
+/* Returns the number of decimals for a time in its unit: two, or more if two would show zero. */
 static int decimals(double value)
 {
     return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
@@ -141,8 +141,8 @@ void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report)
     fprintf(out, "%s\n", legend);
     rule(out, '-');
     for (size_t i = 0; i < n && i < ROWS_MAX; i++) {
-        char name[WEIR_REPORT_NAME]; /* a name has only one row in a table: log readers detect new tables by a repeated
-                                        name */
+        /* Each name has only one row, because log readers take a repeated name for the start of a new table. */
+        char name[WEIR_REPORT_NAME];
         if (rows[i]->side == WEIR_SIDE_GPU)
             snprintf(name, sizeof name, "%s", rows[i]->name);
         else

@@ -56,7 +56,8 @@ struct kind {
     int cameras[WEIR_CAMERAS_MAX];
 };
 
-/* Appends a tensor for images like those of camera c. cameras: number of cameras that share it; 0 = c alone. */
+/* Appends a tensor for images like those of camera c. cameras: number of cameras that share the tensor; 0 = only camera
+ * c. */
 static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_format *format, bool depth,
                       const char *name, int c, int cameras)
 {

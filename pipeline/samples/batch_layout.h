@@ -1,4 +1,4 @@
-/* batch_layout.h: positions of the tensors, and of each sample's part of them, in a slot's memory. */
+/* batch_layout.h: positions of the tensors in a slot's memory, and of each sample's part of the tensors. */
 #ifndef WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 #define WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 
@@ -10,41 +10,42 @@
 struct weir_batch_layout {
     int n_cameras, history, batch_size;
     int width[WEIR_CAMERAS_MAX], height[WEIR_CAMERAS_MAX];
-    int tensor[WEIR_CAMERAS_MAX]; /* tensor of the camera's images; colour or depth cameras of one size share one */
-    int index[WEIR_CAMERAS_MAX];  /* of the camera within its tensor */
+    int tensor[WEIR_CAMERAS_MAX]; /* tensor with the camera's images; colour or depth cameras of equal size share one */
+    int index[WEIR_CAMERAS_MAX];  /* index of the camera within its tensor */
     size_t image_bytes[WEIR_CAMERAS_MAX];
     int n_tensors;
-    struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* for a full batch; data is NULL */
+    struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* shapes are those of a full batch; data is NULL */
     size_t offsets[WEIR_TENSORS_MAX];
     int qpos, actions, is_pad; /* indexes of these tensors */
     size_t slot_bytes;
-    size_t packed_bytes; /* size of the contiguous region that starts with these three tensors: small, copied to a GPU
-                            in one piece */
-    size_t sources_at;   /* offset of the GPU's image descriptions in that region; 0 = none */
+    /* Size of the contiguous region that starts with the tensors qpos, actions and is_pad. One call copies it to a GPU.
+     */
+    size_t packed_bytes;
+    size_t sources_at; /* offset of the GPU's image descriptions, which are in that region; 0 = none */
     char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
 };
 
-/* views: one per camera, the transformation of its images. Returns -EOVERFLOW when a batch would exceed the address
- * space. */
+/* views: transformation of each camera's images. Returns -EOVERFLOW if a batch would exceed the address space. */
 int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
                            const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
                            const struct weir_view *views, struct weir_err *err);
 
-/* Reserves bytes_each per image after the packed tensors, for descriptions that a GPU needs. */
+/* Reserves bytes_each per image after the packed tensors, for the image descriptions that a GPU needs. */
 void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each);
 
 /* Returns the address of one image in the slot's memory. */
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);
-/* Lists the cameras of a tensor in index order. Returns their number. */
+/* Lists the cameras of a tensor in order of their index. Returns their number. */
 int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX]);
-/* Returns the index of an image within its slot: by sample, camera, position in the history. */
+/* Returns the index of an image within its slot. Images are ordered by sample, then camera, then position in the
+ * history. */
 int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history);
 /* Returns the address of one sample's part of a tensor. */
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);
 
-/* Prints a line for comparing settings, machines and versions: "epoch 1 train 0 samples 3:17,4:2 images
- * 0123456789abcdef qpos ... actions ... is_pad ..." and a newline. Epochs count from 1; batches, episodes and steps
- * from 0. */
+/* Prints a line of checksums, for comparing settings, machines and versions, and a newline: "epoch 1 train 0 samples
+ * 3:17,4:2 images 0123456789abcdef qpos ... actions ... is_pad ...". Epochs are counted from 1; batches, episodes and
+ * steps are counted from 0. */
 void weir_checksum_line(FILE *out, const struct weir_batch *batch);
 
 #endif

@@ -9,7 +9,7 @@
 void weir_completion_forget_deferred(struct weir_slot *slot)
 {
     for (int i = 0; slot->deferred && i < slot->n_tasks; i++)
-        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed); /* the worker's own count */
+        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed); /* 1 for the worker itself */
 }
 
 void weir_completion_arm(const struct weir_slots *slots, struct weir_slot *slot)
@@ -36,7 +36,7 @@ void weir_completion_add_task(struct weir_slot *slot)
 void weir_completion_defer(struct weir_slot *slot, int task)
 {
     atomic_fetch_add_explicit(&slot->deferred[task], 1,
-                              memory_order_relaxed); /* cannot reach 0: the worker still holds one */
+                              memory_order_relaxed); /* relaxed, because the worker's own count keeps it above 0 */
 }
 
 bool weir_completion_arrive(struct weir_slot *slot, int task)
@@ -54,7 +54,7 @@ static void begin(_Atomic uint64_t *start, uint64_t now_ticks)
         continue;
 }
 
-/* Takes one off the counter; the last one records the span. */
+/* Decrements the counter. The last decrement records the span. */
 static void end(_Atomic int *left, int stage, const _Atomic uint64_t *start)
 {
     if (atomic_fetch_sub_explicit(left, 1, memory_order_acq_rel) == 1)
@@ -72,7 +72,7 @@ void weir_completion_end_state(struct weir_slot *slot, int sample)
     end(&progress->parts_left, WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
 }
 
-/* Index after the last sample that needs images owned by the one at this index. */
+/* Returns the index after the last sample that needs images of the owner at this index. */
 static int end_of_needs(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int after = at + 1;
@@ -102,13 +102,14 @@ void weir_completion_end_images(const struct weir_slots *slots, struct weir_slot
 
 /* ---- the batch ---- */
 
-/* Where a GPU decodes, images stay in place: planes of other frames may lie where they would move to. */
+/* If a GPU decodes, images are not moved, because the memory that they would move to may hold planes of other frames.
+ */
 static bool is_fixed(const struct weir_slot *slot, const struct weir_batch_layout *layout, int tensor)
 {
     return slot->decoded && tensor < layout->qpos && layout->tensors[tensor].dtype == WEIR_DTYPE_U8;
 }
 
-/* Moves later rows up over skipped samples. */
+/* Removes skipped samples by moving the rows of later samples up. */
 static void compact(const struct weir_batch_layout *layout, struct weir_slot *slot)
 {
     int to = 0;
@@ -127,7 +128,7 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
     slot->batch.n = to;
 }
 
-/* Before compact: samples are where the task found them. */
+/* Call this before compact, which moves samples to other indexes. */
 static void note_last(const struct weir_completion *completion, struct weir_slot *slot, int task,
                       const struct weir_task_clock *clock)
 {

@@ -1,4 +1,4 @@
-/* faults.h: counts the bad frames of a run and keeps the names of the first ones. */
+/* faults.h: counts the bad frames of a run and keeps the messages about the first ones. */
 #ifndef WEIR_PIPELINE_SAMPLES_FAULTS_H
 #define WEIR_PIPELINE_SAMPLES_FAULTS_H
 

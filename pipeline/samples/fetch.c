@@ -149,7 +149,7 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
 
 /* ---- blocks ---- */
 
-/* Undoes the filters of a chunk and gives each frame its part of it. */
+/* Undoes the filters of a chunk and copies each frame's part of the chunk to the frame's row. */
 static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const uint8_t *data,
                   const int *ts, uint8_t *const *rows, int n)
 {
@@ -191,8 +191,8 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
     return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
 }
 
-/* read: bytes of all chunks of the block. They are divided by rows, although the last block of an episode may contain
- * rows that are not frames. */
+/* read: number of bytes read for all chunks of the block. They are divided by the block's rows, although the last block
+ * of an episode may have rows that are not frames. */
 static void count_block(struct weir_fetcher *fetcher, const struct weir_block *block, uint64_t read, int n)
 {
     weir_counter_add(&fetcher->chunks.frames, (uint64_t)n);
@@ -281,7 +281,7 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
 
 enum { TOGETHER_FRAMES = 64, TOGETHER_BYTES = 64 << 20 };
 
-/* Returns how many frames from `first` on, at most n, lie in one block; 1 for frames without blocks. */
+/* Returns how many frames from `first` on are in one block, at most n; 1 if frames are not in blocks. */
 static int together(const struct weir_fetcher *fetcher, int episode, int camera, int first, int n, size_t *row_bytes)
 {
     int rows;

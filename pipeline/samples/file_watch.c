@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Counts and lists the file once. */
+/* Counts and lists the file, unless that has been done before. */
 static void found(struct weir_file_watch *watch, int file, const char *what, char text[WEIR_FAULT_TEXT])
 {
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %s", WEIR_FAULT_TEXT - WEIR_FILE_CHANGE - 2,
@@ -14,7 +14,8 @@ static void found(struct weir_file_watch *watch, int file, const char *what, cha
         weir_faults_add_file(watch->faults, text);
 }
 
-/* A file that cannot be compared may have changed. A resource shortage is always an error, whatever --on-error says. */
+/* A file that cannot be compared counts as changed. A resource shortage is always an error, even if --on-error is not
+ * fail. */
 static void check(struct weir_file_watch *watch, int file)
 {
     char what[WEIR_FILE_CHANGE], text[WEIR_FAULT_TEXT];
@@ -27,7 +28,7 @@ static void check(struct weir_file_watch *watch, int file)
         return;
     pthread_mutex_lock(&watch->lock);
     weir_err_set(&watch->err, rc < 0 ? rc : -ESTALE, "%s; %s%s%s", text,
-                 rc < 0 ? "" : "data read since then may be of either version; ",
+                 rc < 0 ? "" : "data read since then may be from either version; ",
                  advice ? advice : "rerun on files that no process writes to",
                  weir_is_shortage(rc) ? "" : ", or use --on-error skip or substitute");
     pthread_mutex_unlock(&watch->lock);
@@ -58,7 +59,7 @@ static void *thread_main(void *user)
             pthread_cond_wait(&watch->wake, &watch->lock);
         if (watch->stop)
             break;
-        uint64_t asked = watch->asked; /* files added during the check need another check */
+        uint64_t asked = watch->asked; /* files added during the check are covered by the next check */
         pthread_mutex_unlock(&watch->lock);
         check_all(watch);
         pthread_mutex_lock(&watch->lock);
@@ -83,8 +84,8 @@ int weir_file_watch_start(struct weir_file_watch *watch, struct weir_file_set *f
     pthread_cond_destroy(&watch->done);
     pthread_mutex_destroy(&watch->lock);
     return weir_err_set(err, -EAGAIN,
-                        "the thread that looks for changed files cannot be started; raise the limit of "
-                        "processes (ulimit -u)");
+                        "the thread that checks files for changes cannot be started; raise the limit on the "
+                        "number of processes (ulimit -u)");
 }
 
 void weir_file_watch_stop(struct weir_file_watch *watch)
@@ -124,7 +125,7 @@ int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err)
 
 int weir_file_watch_wait(struct weir_file_watch *watch, const _Atomic bool *stopped, struct weir_err *err)
 {
-    enum { LOOK_NS = 100 * 1000 * 1000 }; /* a signal handler may stop the loader, and it cannot wake this thread */
+    enum { LOOK_NS = 100 * 1000 * 1000 }; /* polling interval, since a stop from a signal handler wakes no waiter */
     if (!watch->started)
         return weir_file_watch_error(watch, err);
     pthread_mutex_lock(&watch->lock);

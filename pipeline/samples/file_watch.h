@@ -1,9 +1,9 @@
-/* file_watch.h: detects files that change while a run reads them. Reads detect writes to an open file (weir_read), but
- * not a replaced file or a change on a file server: at the end of each epoch a separate thread compares the paths of
- * the files read with the index.
+/* file_watch.h: detects files that change while a run reads them. weir_read detects writes to an open file, but neither
+ * the replacement of a file nor a change on a file server. Therefore a separate thread compares all files read so far
+ * with the index, by path, at the end of each epoch.
  *
- * A changed file is an error of that file, subject to --on-error: under fail it ends the run; otherwise it is counted
- * and listed, and all its frames are bad from then on. */
+ * A changed file is an error of that file, subject to --on-error. With fail, the run ends. Otherwise the file is
+ * counted and listed, and all its frames are bad from then on. */
 #ifndef WEIR_PIPELINE_SAMPLES_FILE_WATCH_H
 #define WEIR_PIPELINE_SAMPLES_FILE_WATCH_H
 
@@ -17,34 +17,34 @@
 #include <stdint.h>
 
 struct weir_file_watch {
-    struct weir_file_set *files; /* borrowed, like faults */
+    struct weir_file_set *files; /* borrowed, as is faults */
     struct weir_faults *faults;
-    bool fail; /* --on-error fail */
+    bool fail; /* --on-error is fail */
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t wake, done;
-    uint64_t asked, checked; /* checks requested by the consumer, and checks done */
+    uint64_t asked, checked; /* number of checks requested by the consumer; number of checks done */
     bool stop;
-    struct weir_err err;  /* under fail, the first changed file */
+    struct weir_err err;  /* error that ends the run: a changed file, or a resource shortage */
     _Atomic bool has_err; /* lets the consumer check for an error without the lock */
 };
 
 /* files and faults must outlive the watch. */
 int weir_file_watch_start(struct weir_file_watch *watch, struct weir_file_set *files, struct weir_faults *faults,
                           bool fail, struct weir_err *err);
-/* Ends the thread, between two files if necessary. Accepts a watch that was never started. */
+/* Ends the thread, at the latest after the file that it is checking. Accepts a watch that was never started. */
 void weir_file_watch_stop(struct weir_file_watch *watch);
 
-/* Requests a check of everything read before this call. Does not wait. */
+/* Requests a check of all files read before this call. Does not wait. */
 void weir_file_watch_ask(struct weir_file_watch *watch);
-/* Returns the error found so far, or 0. */
+/* Returns the error that ends the run, or 0 if none has been found so far. */
 int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err);
-/* Likewise, after all requested checks are done or *stopped is set. */
+/* Like weir_file_watch_error, but first waits until all requested checks are done or *stopped is set. */
 int weir_file_watch_wait(struct weir_file_watch *watch, const _Atomic bool *stopped, struct weir_err *err);
 
-/* After a failed read or frame: whether its file changed, with the difference in text. If so, counts and lists the file
- * once; the error is the frame's. Any thread. */
+/* Call this after a failed read or a bad frame. Returns whether its file has changed, with the difference in text. If
+ * so, also counts and lists the file, once; the caller reports the error of the frame. Any thread. */
 bool weir_file_watch_blames(struct weir_file_watch *watch, int file, char text[WEIR_FILE_CHANGE]);
 
 #endif

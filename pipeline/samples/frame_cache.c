@@ -1,8 +1,9 @@
-/* Frames are never evicted. In shuffled epochs every frame is equally likely to be requested next, so evicting one for
- * another gains nothing; and least-recently-used, on a set larger than the cache, evicts each frame before its next
- * use and has almost no hits. Keeping the first frames gives, from the second epoch on, a hit rate equal to the
- * fraction that fits, which no policy improves without knowing the order. Without eviction the cache needs no locks, no
- * reference counts, and its memory does not fragment when cameras differ in size. */
+/* Frames are never evicted. In shuffled epochs every frame is equally likely to be requested next, so replacing one
+ * frame with another gains nothing. If the dataset is larger than the cache, a least-recently-used policy evicts each
+ * frame before its next use and has almost no hits. If instead the first frames are kept, the hit rate from the second
+ * epoch on equals the fraction of frames that fit, and no policy can improve on that without knowing the order. A cache
+ * without eviction also needs no locks and no reference counts, and its memory does not fragment if cameras differ in
+ * size. */
 #include "pipeline/samples/frame_cache.h"
 #include "base/resources.h"
 #include "weir/recorder.h"
@@ -13,7 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* States of a frame that is not in the cache. Frames start at multiples of 64, after the table. */
+/* States of a frame that is not in the cache. They differ from all offsets of frames, which are multiples of 64 and
+ * follow the table. */
 enum { NEVER_ASKED = 0, NOT_KEPT = 1, BEING_KEPT = 2, ALIGNMENT = 64 };
 
 static uint64_t aligned(uint64_t bytes, uint64_t to)
@@ -21,7 +23,7 @@ static uint64_t aligned(uint64_t bytes, uint64_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Computes the sizes of the tables and of all frames. Returns -EOVERFLOW when they exceed the address space. */
+/* Computes the sizes of the tables and of all frames. Returns -EOVERFLOW if they exceed the address space. */
 static int measure(struct weir_frame_cache *cache, const int *steps, int episodes)
 {
     uint64_t all_steps = 0, step_bytes = 0;
@@ -38,7 +40,7 @@ static int measure(struct weir_frame_cache *cache, const int *steps, int episode
                : 0;
 }
 
-/* Returns the bytes to map: whole pages within the budget; 0 when not even one frame fits. */
+/* Returns the number of bytes to map: whole pages within the budget, or 0 if not even one frame fits. */
 static uint64_t mapping_bytes(const struct weir_frame_cache *cache)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), smallest = UINT64_MAX;
@@ -60,8 +62,7 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
         return 0;
     if (measure(cache, steps, episodes) < 0)
         return weir_err_set(err, -EOVERFLOW,
-                            "the dataset's decoded frames are more than any memory; leave out "
-                            "--decode-cache");
+                            "the dataset's decoded frames exceed the address space; omit --decode-cache");
     uint64_t bytes = mapping_bytes(cache), available = weir_memory_available_each(processes);
     if (bytes == 0)
         return 0;
@@ -69,9 +70,10 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
                        ? MAP_FAILED
                        : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM,
-                            "a decode cache of %.3f GB does not fit: %.3f GB are free%s; use a smaller --decode-cache",
-                            (double)bytes / 1e9, (double)available / 1e9, processes > 1 ? " for each local rank" : "");
+        return weir_err_set(
+            err, -ENOMEM,
+            "a decode cache of %.3f GB does not fit: only %.3f GB are free%s; use a smaller --decode-cache",
+            (double)bytes / 1e9, (double)available / 1e9, processes > 1 ? " for each local rank" : "");
     madvise(memory, bytes, MADV_HUGEPAGE);
     cache->memory = memory;
     cache->memory_bytes = bytes;
@@ -109,7 +111,7 @@ bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int came
     if (!cache->memory)
         return false;
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
-    /* Acquire: makes the pixels visible that were written before the offset. They never change afterwards. */
+    /* The acquire load makes the pixels visible that were written before the offset. Pixels never change afterwards. */
     uint64_t offset = atomic_load_explicit(entry, memory_order_acquire);
     if (offset >= ALIGNMENT) {
         WEIR_ZONE(WEIR_STAGE_CACHE_COPY);
@@ -122,7 +124,7 @@ bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int came
     return false;
 }
 
-/* Reserves bytes and returns their offset; 0 when they do not fit. A smaller frame may still fit. */
+/* Reserves bytes and returns their offset, or 0 if they do not fit. A smaller frame may still fit. */
 static uint64_t reserve(struct weir_frame_cache *cache, uint64_t bytes)
 {
     uint64_t offset = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
@@ -141,7 +143,7 @@ void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int came
         return;
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
     if (!atomic_compare_exchange_strong_explicit(entry, &state, BEING_KEPT, memory_order_relaxed, memory_order_relaxed))
-        return; /* another worker kept it first, for another batch */
+        return; /* another worker has kept the frame first, for another batch */
     uint64_t offset = reserve(cache, bytes);
     if (offset == 0) {
         atomic_store_explicit(entry, NOT_KEPT, memory_order_relaxed);
@@ -149,6 +151,6 @@ void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int came
     }
     WEIR_ZONE(WEIR_STAGE_CACHE_KEEP);
     memcpy(cache->memory + offset, pixels, cache->image_bytes[camera]);
-    atomic_store_explicit(entry, offset, memory_order_release); /* publishes the pixels */
+    atomic_store_explicit(entry, offset, memory_order_release); /* makes the pixels visible to other threads */
     atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double STD_MIN = 1e-2; /* same minimum as ACT */
+static const double STD_MIN = 1e-2; /* the same minimum as in ACT */
 
 int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
                    bool actions, bool raw, struct weir_err *err)

@@ -13,8 +13,8 @@ struct weir_norm {
     float *mean, *std; /* owned */
 };
 
-/* For state or actions; raw: mean 0 and std 1, which change nothing. Returns -ENOMEM or a read error; call
- * weir_norm_close in any case. */
+/* Computes the statistics of the state or the actions. raw: mean 0 and std 1, so that values do not change. Returns
+ * -ENOMEM or a read error; call weir_norm_close even then. */
 int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
                    bool actions, bool raw, struct weir_err *err);
 /* Accepts a zeroed struct. */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* "cuda" is the local rank's GPU; GPU 0 where the launcher makes only one visible to each process. If counting GPUs
- * fails, opening one fails too, and reports why. */
+/* "cuda" means the local rank's GPU, or GPU 0 if the launcher makes only one GPU visible to each process. If counting
+ * the GPUs fails, opening one fails too, and that error contains the reason. */
 static void choose_gpu(struct weir_placement *p, const struct weir_loader_config *config)
 {
     weir_device_parse(config->device, &p->gpu, NULL);

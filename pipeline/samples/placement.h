@@ -1,25 +1,25 @@
-/* placement.h: a process's part of a machine that it shares with other local ranks, its cores and its GPU; and what
- * decodes on them. */
+/* placement.h: the part of a machine that a process uses: its cores and its GPU, which it may share with other local
+ * ranks, and the decoder that runs on them. */
 #ifndef WEIR_PIPELINE_SAMPLES_PLACEMENT_H
 #define WEIR_PIPELINE_SAMPLES_PLACEMENT_H
 
 #include "weir/loader.h"
 
 struct weir_placement {
-    int cores; /* this process's part of the usable cores */
-    int gpu;   /* its index; -1 = none */
-    int gpus;  /* number of GPUs if local ranks were assigned to them; else 0 */
+    int cores; /* this process's share of the usable cores */
+    int gpu;   /* number of the GPU; -1 = none */
+    int gpus;  /* number of GPUs if they were assigned to local ranks; otherwise 0 */
 };
 
-/* Where JPEGs are decoded, and why. */
+/* The chosen JPEG decoder, and the reason for the choice. */
 struct weir_decoder_choice {
     const char *requested;     /* from the configuration; borrowed */
     const char *decoder;       /* "turbo", "nvjpeg" or "hybrid" */
     double cpu_rate, gpu_rate; /* frames per second; 0 = not measured */
-    char why[512];             /* one sentence; for a decoder requested by name, why it has nothing to decode */
+    char why[512];             /* one sentence; if the decoder was requested by name, why it has nothing to decode */
 };
 
-/* config has been validated. */
+/* config must have been validated. */
 void weir_placement_find(struct weir_placement *placement, const struct weir_loader_config *config);
 
 #endif

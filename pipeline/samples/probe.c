@@ -42,7 +42,7 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     const char *advice = weir_machine_advice(rc);
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
     return weir_err_set(err, rc, "%s: %s; %s%s", name, reason, advice ? advice : "repair or remove the frame",
-                        weir_is_shortage(rc) ? "" : ", or skip bad ones with `weir run --on-error skip`");
+                        weir_is_shortage(rc) ? "" : ", or skip bad frames with `weir run --on-error skip`");
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,
@@ -64,17 +64,18 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                 return weir_err_set(err, rc, "%s", why.text);
             weir_err_set(&first, rc, "%s", why.text);
         }
-    return weir_err_set(err, rc, "camera %s: cannot read any of its first %d frames; the first: %s", info->name, tries,
-                        first.text);
+    return weir_err_set(err, rc, "camera %s: none of its first %d frames can be read; the first error: %s", info->name,
+                        tries, first.text);
 }
 
-/* Returns 1 if the frame's size differs from the camera's, 0 if not or unknown, negative on a resource shortage. */
+/* Returns 1 if the frame's size differs from the camera's, 0 if it does not or is unknown, or negative on a resource
+ * shortage. */
 static int is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size,
                               struct weir_err *err)
 {
     struct weir_camera_probe probe = {.kind = weir_dataset_kind(p->dataset, episode, camera)};
     if (!weir_frame_is_encoded(probe.kind))
-        return 0; /* the dataset itself compares sizes of raw frames */
+        return 0; /* the dataset module compares the sizes of raw frames */
     struct weir_err why = WEIR_ERR_NONE;
     int rc = probe_frame(p, episode, camera, 0, &probe, &why);
     if (weir_is_shortage(rc))
@@ -211,7 +212,8 @@ int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *
     rc = weir_fetcher_open(&fetcher, dataset, files, weir_io_default(), err);
     int done = rc < 0 ? rc : time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
     if (rc == 0 && done < 0)
-        weir_err_set(err, done, "frames of camera %s: %s", weir_dataset_camera(dataset, camera)->name, fetcher.reason);
+        weir_err_set(err, done, "cannot fetch frames of camera %s: %s", weir_dataset_camera(dataset, camera)->name,
+                     fetcher.reason);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);
     if (done > 0) {

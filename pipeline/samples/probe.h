@@ -8,32 +8,33 @@
 struct weir_camera_probe {
     int width, height;
     enum weir_frame_kind kind;
-    struct weir_image_info image; /* for cameras that are not raw */
-    int episode, t;               /* of the probed frame */
+    struct weir_image_info image; /* not set for raw cameras */
+    int episode, t;               /* position of the probed frame */
 };
 
-/* Returns the kind found in the header of the probed frame (WEIR_FRAME_PNG for depth, too); without one, the camera's.
- */
+/* Returns the kind found in the header of the probed frame (WEIR_FRAME_PNG also for depth), or the camera's kind if no
+ * header was read. */
 enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
 
 /* Probes every camera. tolerant: skips up to 256 bad frames per camera. */
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
-/* Probes one camera, always tolerant. Returns 0 with a width of 0 when no frame is readable; negative on a resource
- * shortage (base/shortage.h) or when no decoder supports the frames. */
+/* Probes one camera; always skips bad frames. Returns 0, with a width of 0 if no frame is readable. Returns negative on
+ * a resource shortage (base/shortage.h) or if no decoder supports the frames. */
 int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err);
 
-/* Returns 1 when a camera's image size differs between files, judged by the first readable frame of each; 0 when not;
- * negative on a resource shortage (base/shortage.h). */
+/* Returns 1 if a camera's image size differs between files, judged by the first frame of each file; unreadable frames
+ * are ignored. Returns 0 if not, or negative on a resource shortage (base/shortage.h). */
 int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 
-/* Prepends to a memory error the name of the frame that determined the image size, if that exceeds 4096 x 4096 pixels.
+/* If an image exceeds 4096 x 4096 pixels, adds the name of the frame with that size to the beginning of a memory error.
  */
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 
-/* Stores the seconds that one thread takes to fetch one frame of the camera: the median over n frames spread over the
- * dataset; 0 when none is readable. Returns 0, or negative with err on a resource shortage (base/shortage.h). */
+/* Stores the time in seconds that one thread takes to fetch one frame of the camera: the median over n frames (at most
+ * 64) spread over the dataset, or 0 if none is readable. Returns 0, or negative with err set on a resource shortage
+ * (base/shortage.h). */
 int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err);
 
 #endif

@@ -9,21 +9,21 @@
 #include <string.h>
 
 enum {
-    LOOK_HANDLES = 2,        /* open files for cache queries */
+    LOOK_HANDLES = 2,        /* number of open files for cache queries */
     SAMPLES = 64,            /* frames that represent the dataset */
-    SAMPLE_BYTES = 16 << 10, /* assumed frame size in padded rows, whose true size is unknown before reading */
-    TRY_SAMPLES = 1536,      /* frames for trying engines */
-    WINDOW = 1 << 16,        /* max tasks to look ahead when there is little to read */
-    LOOK_AT_ONCE = 1000,     /* frames examined before the found extents are read */
+    SAMPLE_BYTES = 16 << 10, /* assumed size of a frame in a padded row, whose true size is unknown before reading */
+    TRY_SAMPLES = 1536,      /* frames used to compare engines */
+    WINDOW = 1 << 16,        /* max tasks to look ahead if there is little to read */
+    LOOK_AT_ONCE = 1000,     /* max frames to examine before reading the extents found */
 };
-static const double NEARLY_ALL = 0.95; /* fraction in the page cache above which read-ahead gains nothing */
+static const double NEARLY_ALL = 0.95; /* if this fraction is in the page cache, read-ahead gains nothing */
 
 /* Position of the read-ahead thread. */
 struct weir_read_plan {
     struct weir_shared *shared;
     uint64_t task_number; /* next task to examine */
-    int history;          /* next frame of its history */
-    uint64_t sequence;    /* number of the batch planned below; UINT64_MAX = none */
+    int history;          /* position in the history of the next frame */
+    uint64_t sequence;    /* number of the batch in plan and samples; UINT64_MAX = none */
     struct weir_plan plan;
     struct weir_sample *samples;
 };
@@ -44,7 +44,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Finds the first extent of a frame; false when the frame has none. */
+/* Finds the first extent of a frame. Returns false if the frame has none. */
 static bool extent_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_extent *extent)
 {
     struct weir_location location;
@@ -61,7 +61,7 @@ static bool extent_of(const struct weir_dataset *dataset, int episode, int camer
     return extent->length > 0;
 }
 
-/* most: max bytes per frame. */
+/* Finds extents of frames spread over the dataset. most: max bytes of each extent. */
 static int sample_frames(const struct weir_dataset *dataset, struct weir_extent *extents, int n, size_t most)
 {
     int found = 0, episodes = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
@@ -115,7 +115,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
     if (strcmp(s->setup.config.io, "auto") != 0)
         return 0;
     choose(s);
-    if (s->setup.config.cold) /* undoes the reads of the trial */
+    if (s->setup.config.cold) /* drops the pages that the comparison has read */
         rc = weir_page_cache_drop(s->files, &r->cold, err);
     return rc;
 }
@@ -139,7 +139,7 @@ void weir_reading_probe(const struct weir_shared *s, int workers, struct weir_st
 
 /* ---- the plan ---- */
 
-/* Plans each batch once, for all its tasks. */
+/* Plans each batch only once, for all its tasks. */
 static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
 {
     if (p->sequence == sequence)
@@ -148,8 +148,9 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
     p->sequence = sequence;
 }
 
-/* Returns whether the sample's task reads this frame. An earlier sample of the batch (dedup.c), or an earlier position
- * of the same sample, may read it. Very large batches are not checked: some frames are read ahead in vain. */
+/* Returns whether the task of this sample reads this frame. It does not if an earlier sample of the batch (dedup.c), or
+ * an earlier position of the same sample, reads it. Very large batches are not checked, so some of their frames are
+ * read ahead in vain. */
 static bool reads_frame(const struct weir_read_plan *p, int sample, int back, int t)
 {
     enum { LOOK_MAX = 1024 };
@@ -166,7 +167,8 @@ static bool reads_frame(const struct weir_read_plan *p, int sample, int back, in
     return true;
 }
 
-/* Finds the frame at the plan's position, if it can be read ahead and will be read. */
+/* Finds the extent of the frame at the plan's position. Returns false if the frame cannot be read ahead, or will not be
+ * read. */
 static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_extent *extent)
 {
     const struct weir_shared *s = p->shared;
@@ -243,7 +245,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     int rc = weir_ahead_open(&r->ahead, &config, &why);
     if (rc == 0 || strcmp(s->setup.config.io, "auto") != 0)
         return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
-    r->used = weir_io_default(); /* auto uses only engines that are available */
+    r->used = weir_io_default(); /* auto must choose an available engine, so it uses the default */
     snprintf(r->choice.why, sizeof r->choice.why, "%.250s", why.text);
     return 0;
 }

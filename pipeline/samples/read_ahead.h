@@ -1,5 +1,5 @@
-/* read_ahead.h: the loader's reading: the engine, chosen for "auto", and the thread that reads ahead of the workers
- * along the sampler's plan. */
+/* read_ahead.h: how the loader reads: the I/O engine, which is chosen for "auto", and the thread that reads ahead of
+ * the workers in the order of the sampler's plan. */
 #ifndef WEIR_PIPELINE_SAMPLES_READ_AHEAD_H
 #define WEIR_PIPELINE_SAMPLES_READ_AHEAD_H
 
@@ -12,24 +12,25 @@ struct weir_read_plan;
 
 struct weir_reading {
     const char *used;
-    struct weir_file_set *look; /* handles for cache queries: the loader's own are opened on demand */
+    struct weir_file_set *look; /* files for cache queries, since the loader opens its own files only on demand */
     struct weir_choice choice;
     struct weir_extent *samples; /* frames spread over the dataset */
     int n_samples;
     double cached; /* fraction of the samples in the page cache before the first read */
     struct weir_cold cold;
     struct weir_read_plan *plan;
-    struct weir_ahead *ahead; /* NULL = none */
+    struct weir_ahead *ahead; /* NULL = no read-ahead */
 };
 
-/* Returns 0 if the engine exists, including "auto". */
+/* Returns 0 if engine is "auto", or exists and supports direct reads if direct is set. */
 int weir_reading_check(const char *engine, bool direct, struct weir_err *err);
 
-/* Makes the files direct or cold as configured, and chooses an engine. The dataset and files are open. */
+/* Enables direct reads and drops the page cache, if so configured, and chooses an engine. The dataset and files must be
+ * open. */
 int weir_reading_open(struct weir_shared *shared, struct weir_err *err);
-/* Starts read-ahead if the engine supports it and it can gain something. The slots are open. */
+/* Starts read-ahead if the engine supports it and it may save time. The slots must be open. */
 int weir_read_ahead_open(struct weir_shared *shared, struct weir_err *err);
-/* Workers have ended and closed their readers. */
+/* All workers must have ended and closed their readers. */
 void weir_reading_close(struct weir_shared *shared);
 
 void weir_reading_facts(const struct weir_shared *shared, struct weir_loader_facts *facts);

@@ -10,10 +10,10 @@ enum { FEISTEL_ROUNDS = 8 };
 struct part {
     int n_episodes;
     int *episodes;
-    uint64_t *ends; /* running sum of steps */
+    uint64_t *ends; /* running sum of the episodes' steps */
     uint64_t samples;
-    int all_batches; /* of all ranks together */
-    int batches;     /* of this rank */
+    int all_batches; /* batches of all ranks together */
+    int batches;     /* batches of this rank */
 };
 
 struct weir_sampler {
@@ -37,7 +37,7 @@ static uint64_t hash3(uint64_t a, uint64_t b, uint64_t c)
     return mix(mix(mix(a + 0x9e3779b97f4a7c15u) + b + 0x9e3779b97f4a7c15u) + c + 0x9e3779b97f4a7c15u);
 }
 
-/* Uniform in 0..n-1 (Lemire's multiply-shift; its bias of n / 2^64 is negligible). */
+/* Returns a uniform value in 0..n-1 (Lemire's multiply-shift; its bias of n / 2^64 is negligible). */
 static uint64_t below(uint64_t random, uint64_t n)
 {
     return (uint64_t)(((unsigned __int128)random * n) >> 64);
@@ -95,14 +95,16 @@ static int count_batches(struct weir_sampler *s, struct part *part, bool drop_la
     part->batches = (int)(s->config.wrap ? (batches + ranks - 1) / ranks : batches / ranks);
     if (batches > 0 && part->batches == 0 && part == &s->parts[WEIR_SPLIT_TRAIN])
         return weir_err_set(err, -EINVAL,
-                            "%d training batches are fewer than %d ranks; use a smaller --batch-size, or --wrap",
+                            "%d training batches are not enough for %d ranks; use a smaller --batch-size, or --wrap",
                             part->all_batches, s->config.world_size);
     if (s->config.max_batches > 0 && part->batches > s->config.max_batches)
         part->batches = s->config.max_batches;
     if (drop_last && part->batches == 0)
-        return weir_err_set(err, -EINVAL,
-                            "--drop-last leaves no batch: %llu training samples are fewer than a batch of %d",
-                            (unsigned long long)part->samples, s->config.batch_size);
+        return weir_err_set(
+            err, -EINVAL,
+            "--drop-last leaves no batch: %llu training samples are not enough for a batch of %d; use a "
+            "smaller --batch-size",
+            (unsigned long long)part->samples, s->config.batch_size);
     return 0;
 }
 
@@ -123,7 +125,7 @@ static int check_config(const struct weir_sampler_config *c, int episodes, struc
 
 static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
 {
-    int n_train = (int)(s->config.train_split * episodes + 1e-9); /* so that 0.9 * 10 is 9 despite rounding */
+    int n_train = (int)(s->config.train_split * episodes + 1e-9); /* rounding must not turn 0.9 * 10 into 8 */
     n_train = n_train < 1 ? 1 : n_train > episodes ? episodes : n_train;
     if (fill_part(s, &s->parts[WEIR_SPLIT_TRAIN], 0, n_train, (uint64_t)episodes) < 0 ||
         fill_part(s, &s->parts[WEIR_SPLIT_VAL], (uint64_t)n_train, episodes - n_train, (uint64_t)episodes) < 0)
@@ -196,7 +198,7 @@ int weir_sampler_batches(const struct weir_sampler *sampler, enum weir_split of)
 static int global_index(const struct weir_sampler *s, const struct part *part, int index)
 {
     int64_t global = (int64_t)index * s->config.world_size + s->config.rank;
-    return (int)(global % part->all_batches); /* changes only a wrapped batch */
+    return (int)(global % part->all_batches); /* has an effect only on a wrapped batch */
 }
 
 static int batch_size_of(const struct weir_sampler *s, const struct part *part, int index)
@@ -210,7 +212,7 @@ uint64_t weir_sampler_samples(const struct weir_sampler *sampler, enum weir_spli
 {
     const struct part *part = &sampler->parts[of];
     uint64_t samples = (uint64_t)part->batches * (uint64_t)sampler->config.batch_size;
-    /* At most one batch is short: the last of the stream, which one rank has once, as its last. */
+    /* Only the last batch of the stream can be short. It occurs once, as the last batch of one rank. */
     if (part->batches > 0)
         samples -= (uint64_t)(sampler->config.batch_size - batch_size_of(sampler, part, part->batches - 1));
     return samples;
@@ -222,7 +224,7 @@ uint64_t weir_sampler_total(const struct weir_sampler *sampler)
     return per_epoch * (uint64_t)sampler->config.num_epochs;
 }
 
-/* Returns sample i of the split as (episode, t), in the order of ends. */
+/* Returns sample i of the split as (episode, t). Episodes are in the order of part->ends. */
 static struct weir_sample timestep(const struct weir_sampler *s, const struct part *part, uint64_t i)
 {
     int low = 0, high = part->n_episodes - 1;
@@ -250,7 +252,7 @@ static struct weir_sample draw(const struct weir_sampler *s, const struct part *
     return (struct weir_sample){episode, (int)below(random, (uint64_t)s->steps[episode])};
 }
 
-/* Returns a plan without its samples. */
+/* Returns the plan of a batch, without its samples. */
 static struct weir_plan plan_of(const struct weir_sampler *s, uint64_t sequence)
 {
     uint64_t train = (uint64_t)s->parts[0].batches, per_epoch = train + (uint64_t)s->parts[1].batches;

@@ -1,5 +1,5 @@
-/* shared.h: state shared by the threads of a run: the loader's modules, opened in dependency order. Read by workers,
- * GPU threads and the consumer; each part documents its writer. */
+/* shared.h: state shared by the threads of a run: the loader's modules, opened in dependency order. Workers, GPU
+ * threads and the consumer read it; each member's header documents who writes it. */
 #ifndef WEIR_PIPELINE_SAMPLES_SHARED_H
 #define WEIR_PIPELINE_SAMPLES_SHARED_H
 
@@ -30,29 +30,29 @@ struct weir_setup {
     struct weir_decoder_choice decoder;
     struct weir_dataset *dataset;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    struct weir_view views[WEIR_CAMERAS_MAX];     /* applied by workers */
-    struct weir_view out_views[WEIR_CAMERAS_MAX]; /* result in a batch: the same, unless the GPU crops and resizes */
-    int block_rows;                               /* maximum frames per block of chunks; 0 = no blocks */
+    struct weir_view views[WEIR_CAMERAS_MAX];     /* crops and sizes that workers apply */
+    struct weir_view out_views[WEIR_CAMERAS_MAX]; /* views in the batch; differ if the GPU crops and resizes */
+    int block_rows;                               /* maximum number of frames per block of chunks; 0 = no blocks */
     struct weir_sampler *sampler;
-    uint64_t total; /* batches of the run */
+    uint64_t total; /* number of batches in the run */
     struct weir_norm qpos, actions;
-    struct weir_batch_layout layout; /* of the slots */
+    struct weir_batch_layout layout; /* layout of the slots */
 };
 
-/* The modules. Each header documents its threads. */
+/* The modules. The header of each module documents which threads may use it. */
 struct weir_shared {
     struct weir_setup setup;
     struct weir_recorder *recorder; /* NULL = nothing is timed */
     struct weir_file_set *files;
-    struct weir_reading reading; /* the engine, and read-ahead */
+    struct weir_reading reading; /* I/O engine and read-ahead */
     struct weir_slots slots;
     struct weir_completion completion;
-    struct weir_upload *upload;     /* to a GPU; NULL = batches are the slots' */
+    struct weir_upload *upload;     /* uploads to a GPU; NULL = batches are delivered in the slots */
     struct weir_gpu_decode *decode; /* JPEG decoding on the GPU; NULL = none */
     struct weir_frame_cache cache;
     struct weir_faults faults;
     struct weir_file_watch watch;
-    struct weir_sources sources; /* figures by camera and file */
+    struct weir_sources sources; /* figures per camera and per file */
     alignas(64) _Atomic uint64_t next_task;
 };
 

@@ -11,24 +11,25 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval, since a stop from a signal handler wakes no waiter */
 
 static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, int processes,
                       struct weir_err *err)
 {
     uint64_t bytes, available = weir_memory_available_each(processes);
     if (__builtin_mul_overflow((uint64_t)n, (uint64_t)layout->slot_bytes, &bytes) || (available && bytes > available))
-        return weir_err_set(err, -ENOMEM,
-                            "%d batches of %.1f MB need %.1f GB, %.1f GB are free%s; use a smaller --batch-size or "
-                            "--prefetch",
-                            n, (double)layout->slot_bytes / 1e6, (double)n * (double)layout->slot_bytes / 1e9,
-                            (double)available / 1e9, processes > 1 ? " for each local rank" : "");
+        return weir_err_set(
+            err, -ENOMEM,
+            "%d batches of %.1f MB need %.1f GB, but only %.1f GB are free%s; use a smaller --batch-size or "
+            "--prefetch",
+            n, (double)layout->slot_bytes / 1e6, (double)n * (double)layout->slot_bytes / 1e9, (double)available / 1e9,
+            processes > 1 ? " for each local rank" : "");
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return weir_err_set(err, -ENOMEM, "out of memory for %d batches of %.1f MB", n,
                             (double)layout->slot_bytes / 1e6);
     madvise(memory, bytes, MADV_HUGEPAGE);
-    memset(memory, 0, bytes); /* causes page faults here instead of in a stage */
+    memset(memory, 0, bytes); /* so that page faults occur here and not in a stage */
     slots->memory = memory;
     slots->memory_bytes = bytes;
     slots->slot_bytes = layout->slot_bytes;
@@ -122,10 +123,10 @@ static bool is_before(const struct weir_slot_order *a, const struct weir_slot_or
         return a->episode < b->episode;
     if (a->t != b->t)
         return a->t < b->t;
-    return a->sample < b->sample; /* duplicates occur with replacement, or in padded batches */
+    return a->sample < b->sample; /* makes the order unique if a batch contains a sample twice */
 }
 
-/* qsort allocates memory for large batches. */
+/* qsort would allocate memory for large batches. */
 static void shell_sort(struct weir_slot_order *order, int n)
 {
     int gap = 1;
@@ -141,8 +142,8 @@ static void shell_sort(struct weir_slot_order *order, int n)
         }
 }
 
-/* Counts a sample's parts: itself, and each earlier owner whose frames reach into its history. The owners lie between
- * from and the sample, and from only increases. */
+/* Counts the parts of each sample: one for the sample itself, and one for each earlier owner whose frames its history
+ * includes. These owners are at indexes from `from` up to the sample's, and `from` only increases. */
 static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
 {
     struct weir_slot_order *order = slot->order;
@@ -188,7 +189,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
     sort_samples(slots, slot);
-    if (slot->claimed) /* unlocked: the slot is not open */
+    if (slot->claimed) /* no lock is needed, because the slot is not open */
         memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)slots->tasks_per_sample);
     weir_completion_arm(slots, slot);
     if (slot->decoded)
@@ -198,7 +199,8 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
     set_open(slots, slot, true);
-    atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* publishes all of the above */
+    atomic_store_explicit(&slot->armed, sequence + 1,
+                          memory_order_release); /* makes all of the above visible to workers */
     weir_eventcount_notify(&slot->arming);
 }
 
@@ -219,10 +221,11 @@ int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool anothe
 {
     size_t bytes = slots->slot_bytes;
     uint64_t available = another ? weir_memory_available_bytes() : 0;
-    if (available && bytes > available / 2) /* leave half of the free memory to the machine */
-        return weir_err_set(
-            err, -ENOMEM, "too little memory for another batch while some are kept: it needs %.1f MB, %.1f MB are free",
-            (double)bytes / 1e6, (double)available / 1e6);
+    if (available && bytes > available / 2) /* leaves half of the free memory to other uses */
+        return weir_err_set(err, -ENOMEM,
+                            "too little memory for another batch while some are kept: it needs %.1f MB, but may use "
+                            "only half of the %.1f MB that are free; release kept batches",
+                            (double)bytes / 1e6, (double)available / 1e6);
     void *fresh = another ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
     if (fresh == MAP_FAILED)
         return weir_err_set(err, -ENOMEM, "out of memory for a batch of %.1f MB while others are kept",
@@ -245,8 +248,9 @@ static bool stopped(const struct weir_slots *slots)
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
 }
 
-/* Waits for *value, which only grows, to reach sequence + 1. Acquire: makes the other side's earlier writes visible.
- * Does not spin first: waits are as long as decoding, and a worker may need this core. */
+/* Waits until *value, which only grows, reaches sequence + 1. The acquire load makes the earlier writes of the other
+ * thread visible. There is no spinning before the wait, because it can take as long as decoding and a worker may need
+ * this core. */
 static int wait_for(const struct weir_slots *slots, struct weir_eventcount *wakeup, const _Atomic uint64_t *value,
                     uint64_t sequence, bool (*interrupted)(void *user), void *user)
 {

@@ -58,7 +58,7 @@ static void record(struct weir_source_cell *cell, uint64_t ticks, uint64_t bytes
     if (ticks > get(&cell->max))
         put(&cell->max, ticks);
     atomic_store_explicit(&cell->count, count + 1,
-                          memory_order_release); /* release: a reader that sees the count sees the extremes */
+                          memory_order_release); /* a reader that sees the new count also sees the new min and max */
 }
 
 static void record_file(struct weir_source_file *file, uint64_t ticks)
@@ -71,7 +71,7 @@ static void record_file(struct weir_source_file *file, uint64_t ticks)
         continue;
 }
 
-/* Returns a free entry, or that of the shortest call kept, for a call that is among the longest. */
+/* Returns a free entry, or the entry of the shortest call kept, for a call that is among the longest. */
 static int entry_for(const struct weir_slow_list *list, int n)
 {
     int entry = 0;
@@ -96,7 +96,7 @@ static void keep(struct weir_slow_list *list, uint32_t window, uint64_t ticks, c
     int entry = entry_for(list, n);
     uint32_t version = atomic_load_explicit(&list->version, memory_order_relaxed);
     atomic_store_explicit(&list->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* makes the odd version visible before any change */
+    atomic_thread_fence(memory_order_release); /* the odd version must be visible before any change */
     put(&list->calls[entry].ticks, ticks);
     atomic_store_explicit(&list->calls[entry].episode, image->episode, memory_order_relaxed);
     atomic_store_explicit(&list->calls[entry].camera, image->camera, memory_order_relaxed);
@@ -177,7 +177,7 @@ static void add_cell(struct weir_source_camera *to, const struct weir_source_cel
     to->bytes[kind] += get(&cell->bytes);
 }
 
-/* Inserts a call into the kept ones, longest first. */
+/* Inserts a call into the kept calls, which are sorted, longest first. */
 static void rank(struct weir_source_call *calls, int *n, const struct weir_source_call *call)
 {
     int at = *n;
@@ -190,7 +190,7 @@ static void rank(struct weir_source_call *calls, int *n, const struct weir_sourc
     calls[at] = *call;
 }
 
-/* Makes one attempt at a consistent copy. */
+/* Tries once to make a consistent copy. Returns false if the list changed meanwhile. */
 static bool copy_list(const struct weir_slow_list *list, uint32_t *window, int *n, struct weir_source_call *calls,
                       enum weir_source_kind kind)
 {
@@ -205,11 +205,11 @@ static bool copy_list(const struct weir_slow_list *list, uint32_t *window, int *
             .t = atomic_load_explicit(&list->calls[i].t, memory_order_relaxed),
             .ns = weir_clock_to_ns(get(&list->calls[i].ticks)),
         };
-    atomic_thread_fence(memory_order_acquire); /* completes the copy before the version is read again */
+    atomic_thread_fence(memory_order_acquire); /* completes the copy before reading the version again */
     return (before & 1) == 0 && atomic_load_explicit(&list->version, memory_order_relaxed) == before;
 }
 
-/* Merges all workers' longest calls since the last time into those of the run. */
+/* Collects all workers' longest calls since the last take, and merges them into those of the run. */
 static void take_calls(struct weir_sources *sources, enum weir_source_kind kind, struct weir_source_figures *figures)
 {
     struct weir_source_call calls[WEIR_SLOW_CALLS];

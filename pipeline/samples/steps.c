@@ -39,7 +39,7 @@ void weir_steps_asked(struct weir_steps *steps, uint64_t now_ns)
     steps->begin_ns = now_ns;
 }
 
-/* Keeps the first epoch and the latest ones. */
+/* Returns the entry of an epoch. The first epoch and the latest ones are kept. */
 static struct weir_epoch_sums *epoch_of(struct weir_steps *steps, int epoch)
 {
     if (steps->current >= 0 && steps->epochs[steps->current].epoch == epoch)
@@ -67,7 +67,7 @@ static void add_late(struct weir_steps *steps, const struct weir_last_task *last
         steps->camera_ns[last->camera] += wait_ns;
     if (last->file >= 0 && last->file < steps->n_files)
         steps->file_ns[last->file] += wait_ns;
-    if (last->worker < steps->n_workers) /* without workers the consumer's thread completes batches */
+    if (last->worker < steps->n_workers) /* false without workers, since the consumer's thread then completes batches */
         steps->worker_ns[last->worker] += wait_ns;
 }
 

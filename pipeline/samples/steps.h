@@ -1,5 +1,5 @@
-/* steps.h: times at which the consumer requested batches, its waits, and the tasks that completed the batches it waited
- * for. Written and read by the consumer's thread only. */
+/* steps.h: the times at which the consumer requested batches, its waits, and the tasks that completed the batches that
+ * it waited for. Only the consumer's thread writes and reads them. */
 #ifndef WEIR_PIPELINE_SAMPLES_STEPS_H
 #define WEIR_PIPELINE_SAMPLES_STEPS_H
 
@@ -14,41 +14,41 @@ enum { WEIR_STEPS_SPLITS = WEIR_SPLIT_VAL + 1 };
 struct weir_step_sums {
     uint64_t batches[WEIR_STEPS_SPLITS], ns[WEIR_STEPS_SPLITS], wait_ns[WEIR_STEPS_SPLITS];
     uint64_t images;
-    uint64_t first_wait_ns; /* for the first batch */
+    uint64_t first_wait_ns; /* wait for the first batch */
 };
 
 struct weir_epoch_sums {
-    int epoch; /* from 0 */
+    int epoch; /* counted from 0 */
     uint64_t batches, images, ns, wait_ns;
-    uint64_t device_bytes,
-        end_bytes; /* bytes read from storage when the epoch began, and when the next one did; UINT64_MAX = unknown */
-    bool over;     /* the next epoch has begun */
+    /* Bytes read from storage before this epoch, and before the next one; UINT64_MAX = unknown. */
+    uint64_t device_bytes, end_bytes;
+    bool over; /* the next epoch has begun */
 };
 
-/* The last task of a batch, which completed it. */
+/* The last task of a batch, which completed the batch. */
 struct weir_last_task {
     int worker;
-    int camera, file;           /* -1 = the state's task */
-    uint64_t ticks, read_ticks; /* duration of the task, and of its reading */
+    int camera, file;           /* -1 if the task is that of a state */
+    uint64_t ticks, read_ticks; /* duration of the task; the part spent on reading */
 };
 
-/* Waits for batches, by the task that completed the batch. */
+/* Waits for late batches, and the tasks that completed these batches. */
 struct weir_late_sums {
     uint64_t count, ns, task_ns, read_ns, longest_ns;
 };
 
-/* Epochs kept: the first, and the latest. */
+/* Number of epochs kept: the first one and the latest ones. */
 enum { WEIR_STEPS_EPOCHS = 64 };
-/* A shorter wait does not count: the batch was ready. */
+/* A shorter wait is not counted, because the batch was ready. */
 enum { WEIR_LATE_NS = 100 * 1000 };
 
 struct weir_steps {
     bool open; /* a step has begun */
     enum weir_split split;
     uint64_t begin_ns;
-    uint64_t begin_bytes; /* bytes read from storage when the workers began; the first epoch counts from here */
+    uint64_t begin_bytes; /* bytes read from storage when the workers began; the first epoch counts from there */
     struct weir_step_sums sums;
-    int n_epochs, current; /* index of the current one */
+    int n_epochs, current; /* current: index of the current epoch */
     struct weir_epoch_sums epochs[WEIR_STEPS_EPOCHS];
     struct weir_late_sums late;
     int n_cameras, n_files, n_workers;
@@ -58,14 +58,14 @@ struct weir_steps {
 int weir_steps_open(struct weir_steps *steps, int cameras, int files, int workers);
 void weir_steps_close(struct weir_steps *steps);
 
-/* Notes a request for a batch: ends the previous step. */
+/* Records a request for a batch, which ends the previous step. */
 void weir_steps_asked(struct weir_steps *steps, uint64_t now_ns);
-/* Notes the delivery of a batch after a wait. last: the task that completed it; NULL = unknown. */
+/* Records the delivery of a batch after a wait. last: the task that completed the batch; NULL = unknown. */
 void weir_steps_given(struct weir_steps *steps, const struct weir_batch *batch, int images_per_sample,
                       const struct weir_last_task *last);
 
-/* Ends the step, so that the consumer's reporting belongs to no step, and copies everything. The caller owns the arrays
- * of the copy. Returns 0 or -ENOMEM. */
+/* Ends the current step, so that the time for the consumer's reports does not belong to a step, and copies everything.
+ * The caller owns the arrays of the copy. Returns 0 or -ENOMEM. */
 int weir_steps_take(struct weir_steps *steps, uint64_t now_ns, struct weir_steps *copy);
 
 struct weir_loader;

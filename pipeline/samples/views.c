@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One item of crop: "WxH+X+Y", optionally after "CAMERA=". camera is NULL for all cameras. */
+/* One item of crop: "WxH+X+Y", optionally preceded by "CAMERA=". camera is NULL for all cameras. */
 struct crop {
     const char *camera;
     size_t camera_length;
@@ -14,7 +14,7 @@ struct crop {
 static int usage(struct weir_err *err, const char *text, size_t length)
 {
     return weir_err_set(err, -EINVAL,
-                        "--crop: \"%.*s\" is not a region; write WxH+X+Y for all cameras or CAMERA=WxH+X+Y, as in "
+                        "--crop: \"%.*s\" is not a region; use WxH+X+Y for all cameras, or CAMERA=WxH+X+Y, as in "
                         "320x240+160+120",
                         (int)(length < 100 ? length : 100), text);
 }
@@ -59,13 +59,14 @@ static int apply(const struct crop *crop, const char *camera, const struct weir_
                  struct weir_view *view, struct weir_err *err)
 {
     if (crop->x + crop->width > probe->width || crop->y + crop->height > probe->height)
-        return weir_err_set(err, -EINVAL, "--crop: %dx%d+%d+%d does not fit in the %dx%d images of camera %s",
+        return weir_err_set(err, -EINVAL,
+                            "--crop: %dx%d+%d+%d does not fit in the %dx%d images of camera %s; use a smaller region",
                             crop->width, crop->height, crop->x, crop->y, probe->width, probe->height, camera);
     *view = (struct weir_view){crop->x, crop->y, crop->width, crop->height, 0, 0};
     return 0;
 }
 
-/* Later items take precedence: in "320x240+0+0,wrist=64x64+0+0" one camera differs. */
+/* Later items take precedence: with "320x240+0+0,wrist=64x64+0+0", one camera differs from the others. */
 static int apply_to_all(const struct crop *crop, struct weir_view *views, const struct weir_dataset *dataset,
                         const struct weir_camera_probe *probes, struct weir_err *err)
 {
@@ -78,7 +79,7 @@ static int apply_to_all(const struct crop *crop, struct weir_view *views, const 
         rc = apply(crop, name, &probes[c], &views[c], err);
     }
     if (rc == 0 && found == 0)
-        return weir_err_set(err, -EINVAL, "--crop: no camera is named \"%.*s\"; the first is \"%s\"",
+        return weir_err_set(err, -EINVAL, "--crop: no camera is named \"%.*s\"; the first camera is \"%s\"",
                             (int)crop->camera_length, crop->camera, weir_dataset_camera(dataset, 0)->name);
     return rc;
 }

@@ -5,8 +5,8 @@
 #include "pipeline/samples/probe.h"
 #include "weir/loader.h"
 
-/* Fills one view per camera from config's crop and image size; without either, a view is the whole image. Returns
- * -EINVAL naming a crop that does not fit its camera. */
+/* Fills in one view per camera from config's crop and image size. Without them, a view is the whole image. Returns
+ * -EINVAL with the name of a crop that does not fit its camera. */
 int weir_views_init(struct weir_view *views, const struct weir_loader_config *config,
                     const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 

@@ -1,4 +1,4 @@
-/* Threads check one file each; the calling thread reports their findings in file order. */
+/* Threads check one file each. The calling thread reports the findings in the order of the files. */
 #include "base/grow.h"
 #include "base/ordered.h"
 #include "base/resources.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, DAMAGED_MAX = 1000 /* damaged parts kept per file; more are counted */ };
+enum { THREADS_MAX = 64, DAMAGED_MAX = 1000 /* max damaged parts kept per file; further ones are only counted */ };
 
 struct damage {
     char *part, *why;
@@ -19,7 +19,7 @@ struct damage {
 /* Findings about one file. */
 struct file_check {
     struct damage *damage;
-    int n, more; /* more: findings beyond DAMAGED_MAX */
+    int n, more; /* more: number of findings beyond DAMAGED_MAX */
     struct weir_err err;
 };
 
@@ -90,7 +90,7 @@ static int report_file(void *user, uint64_t file, int slot, struct weir_err *err
     for (int i = 0; i < check->n; i++)
         weir_finding_of_file(WEIR_FOUND_CHECKSUM, path, check->damage[i].part, check->damage[i].why, checks->config,
                              checks->totals);
-    snprintf(why, sizeof why, "%d more parts of it are damaged", check->more);
+    snprintf(why, sizeof why, "%d more parts of the file are damaged", check->more);
     if (check->more > 0)
         weir_finding_of_file(WEIR_FOUND_CHECKSUM, path, NULL, why, checks->config, checks->totals);
     if (check->err.code < 0)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PREFIX: bytes of a frame that --fast reads first; enough for the header of nearly every image. */
+/* PREFIX: number of bytes of a frame that --fast reads first; enough for the header of nearly every image. */
 enum { PREFIX = 16384, SIDE_MAX = 65535 };
 
 static int widest(const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
@@ -53,7 +53,7 @@ static int grow(uint8_t **buffer, size_t *capacity, size_t bytes)
     return *buffer ? 0 : -ENOMEM;
 }
 
-/* Result for one frame. */
+/* The result for one frame. */
 struct verdict {
     int code;
     uint64_t hash;
@@ -71,7 +71,7 @@ static enum weir_frame_kind kind_of(const struct weir_frame_checker *checker, in
     return weir_dataset_kind(checker->dataset, episode, camera);
 }
 
-/* Checks the header. *width and *height receive the image's size if the camera's is unknown. */
+/* Checks the header. If *width and *height are 0 (unknown), they receive the image's size. */
 static struct verdict look_at_header(struct weir_frame_checker *checker, enum weir_frame_kind kind,
                                      const uint8_t *bytes, size_t length, int *width, int *height)
 {
@@ -91,12 +91,12 @@ static struct verdict decode(struct weir_frame_checker *checker, enum weir_frame
     struct weir_pixel_format format = {0};
     struct weir_frame frame = {kind, bytes, length, width, height, NULL};
     if (grow(&checker->image, &checker->image_bytes, weir_frame_bytes(&format, kind, width, height)) < 0)
-        return bad(-ENOMEM, WEIR_FOUND_FRAME, "out of memory for its pixels");
+        return bad(-ENOMEM, WEIR_FOUND_FRAME, "out of memory for the frame's pixels");
     int rc = weir_decode(checker->decoder, &frame, checker->image);
     return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
 }
 
-/* Checks a frame in memory. Bytes after the end of an image do not belong to it. */
+/* Checks a frame in memory. Bytes after the end of an image are not part of the frame. */
 static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, const uint8_t *bytes,
                                     size_t length)
 {
@@ -141,7 +141,7 @@ static struct verdict outside(void)
     return bad(-ENODATA, WEIR_FOUND_FRAME, weir_read_reason(-ENODATA));
 }
 
-/* Checks that the chunks exist, without reading them. */
+/* Checks that the files contain the block's chunks, without reading them. */
 static struct verdict glance_at_block(struct weir_frame_checker *checker, int episode, int camera, int t)
 {
     struct weir_block block;
@@ -157,7 +157,7 @@ static struct verdict glance_at_block(struct weir_frame_checker *checker, int ep
     return (struct verdict){0};
 }
 
-/* Checks the header in the first bytes, if they contain it. */
+/* Checks the header in the frame's first bytes. If they do not contain all of it, checks the whole frame. */
 static struct verdict glance_at_extent(struct weir_frame_checker *checker, const struct weir_location *location,
                                        int episode, int camera, int t)
 {

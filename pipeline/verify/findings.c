@@ -186,7 +186,7 @@ void weir_verify_bad_episode(const struct weir_verify_config *config, struct wei
 
 /* ---- state and actions ---- */
 
-/* Clears varies for dimensions that have only one value; values are those of the first step. */
+/* Sets varies[d] if dimension d has more than one value. values: the values of the first step. */
 static void compare_rows(const struct weir_dataset *dataset, bool actions, int dim, const float *values, bool *varies)
 {
     for (int e = 0; e < weir_dataset_episodes(dataset); e++) {

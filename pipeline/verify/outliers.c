@@ -1,4 +1,4 @@
-/* Finds outliers by the quartiles of their dimension, which a few outliers do not move. */
+/* Finds outliers using the quartiles of each dimension, which a few outliers do not change. */
 #include "pipeline/verify/findings.h"
 
 #include <errno.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SAMPLE_MAX = 65536 /* values used for the quartiles */ };
-/* Distance of an outlier from the median, relative to the distance between the quartiles, or to 1 if that is smaller:
- * the quartiles of a gripper that rarely opens are equal. */
+enum { SAMPLE_MAX = 65536 /* max values used to compute the quartiles */ };
+/* Min distance of an outlier from the median, as a multiple of the distance between the quartiles. If that distance is
+ * less than 1, 1 is used instead, because the quartiles of a gripper that rarely opens are equal. */
 static const double FAR_RATIO = 1000;
 
 struct spread {
@@ -33,7 +33,7 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Computes the quartiles of dimension d from equally spaced values; sample holds SAMPLE_MAX. */
+/* Computes the quartiles of dimension d from equally spaced values. sample has room for SAMPLE_MAX values. */
 static struct spread spread_of(const struct columns *c, int d, uint64_t steps, float *sample)
 {
     uint64_t every = steps / SAMPLE_MAX + 1, next = 0;
@@ -53,10 +53,10 @@ static void report(const struct columns *c, int episode, int d, int t, int times
                    const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {
     char why[192];
-    int n = snprintf(why, sizeof why, "is %g; half of all values are %g to %g",
+    int n = snprintf(why, sizeof why, "is %g, but half of all values are between %g and %g",
                      (double)rows_of(c, episode)[(size_t)t * (size_t)c->dim + (size_t)d], spread->low, spread->high);
     if (times > 1)
-        snprintf(why + n, sizeof why - (size_t)n, " (%d steps of the episode are like it)", times);
+        snprintf(why + n, sizeof why - (size_t)n, " (%d such steps in the episode)", times);
     struct weir_finding finding = {.kind = WEIR_FOUND_OUTLIER,
                                    .file = weir_dataset_episode_path(c->dataset, episode),
                                    .dataset = c->actions ? weir_dataset_action_key(c->dataset, episode)

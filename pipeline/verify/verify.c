@@ -1,5 +1,5 @@
-/* Threads check runs of frames; the calling thread collects their results in dataset order, and reports a track (one
- * camera of one episode) once it is complete. */
+/* Threads check runs of consecutive frames. The calling thread collects their results in the order of the dataset, and
+ * reports a track (one camera of one episode) when it is complete. */
 #include "pipeline/verify/verify.h"
 #include "base/ordered.h"
 #include "base/resources.h"
@@ -18,7 +18,7 @@ enum { UNIT_FRAMES = 64, WORKERS_MAX = 512, UNITS_PER_WORKER = 8 };
 struct unit {
     struct verifier *v;
     int track, first, n;
-    uint64_t *hashes; /* one per frame; grows */
+    uint64_t *hashes; /* one per frame; grows on demand */
     int capacity;
     struct weir_findings found;
     uint64_t bytes;
@@ -32,11 +32,11 @@ struct verifier {
     struct weir_file_set *files;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     int cameras, n_tracks;
-    uint64_t *first_unit;                /* number of each track's first unit, and of all units */
+    uint64_t *first_unit; /* number of each track's first unit; the last element is the number of all units */
     struct weir_frame_checker *checkers; /* one per thread */
     struct unit *units;                  /* one per slot */
-    uint64_t done, total;                /* frames */
-    uint64_t *hashes;                    /* of the track that is being collected */
+    uint64_t done, total;                /* frames checked, frames in total */
+    uint64_t *hashes;                    /* hashes of the track that is being collected */
     struct weir_findings found;
 };
 
@@ -57,7 +57,8 @@ static int steps_of(const struct verifier *v, int track)
 
 /* ---- checking frames ---- */
 
-/* Whole chunks, so that no two threads unpack the same one. */
+/* Returns the number of frames per unit. Units consist of whole blocks, so that no two threads unpack the same chunk.
+ */
 static int unit_frames(const struct verifier *v, int track)
 {
     int rows;
@@ -218,7 +219,7 @@ static int prepare(struct verifier *v, struct weir_err *err)
     return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
 }
 
-/* One thread opens all readers of a set of files. */
+/* Opens all readers on this thread, as a set of files requires. */
 static int check_all(struct verifier *v, int workers, struct weir_err *err)
 {
     int window = workers * UNITS_PER_WORKER, opened = 0;

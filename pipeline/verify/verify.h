@@ -1,5 +1,5 @@
 /* verify.h: reads and decodes every frame of a dataset and reports faults and anomalies, in an order that depends only
- * on the data. It uses only weir_dataset_* functions, so a new format needs no change here. */
+ * on the data. It uses only weir_dataset_* functions, so new formats need no changes here. */
 #ifndef WEIR_PIPELINE_VERIFY_VERIFY_H
 #define WEIR_PIPELINE_VERIFY_VERIFY_H
 
@@ -9,60 +9,60 @@
 #include <stdint.h>
 
 enum weir_finding_kind {
-    /* Errors: a run would fail on these. */
+    /* Errors, which would make a run fail: */
     WEIR_FOUND_EPISODE,  /* cannot be opened, has non-finite state or actions, or does not match the other episodes */
     WEIR_FOUND_FRAME,    /* cannot be read or decoded */
-    WEIR_FOUND_SIZE,     /* frame size differs from its camera's */
-    WEIR_FOUND_FILE,     /* changed while it was read */
-    WEIR_FOUND_CHECKSUM, /* wrong checksum of a part of a file (weir_dataset_check_file); not with fast */
-    /* Remarks. */
-    WEIR_FOUND_FILL,      /* frame with a chunk that was never written, or is lost; the fill value is delivered */
+    WEIR_FOUND_SIZE,     /* size of a frame differs from that of its camera */
+    WEIR_FOUND_FILE,     /* the file changed while it was read */
+    WEIR_FOUND_CHECKSUM, /* a part of a file has a wrong checksum (weir_dataset_check_file); not checked with fast */
+    /* Remarks, which would not make a run fail: */
+    WEIR_FOUND_FILL,      /* a chunk of the frame was never written or is lost; readers get the fill value */
     WEIR_FOUND_OUTLIER,   /* state or action value far from all others of its dimension */
     WEIR_FOUND_STILL,     /* all images of a camera in an episode are equal */
     WEIR_FOUND_REPEAT,    /* an image repeats for many steps */
-    WEIR_FOUND_DIMENSION, /* dimension of state or actions with one value in the whole dataset */
-    WEIR_FOUND_NOTE,      /* text of weir_dataset_note, and truncated episodes (allow_ragged) */
+    WEIR_FOUND_DIMENSION, /* a dimension of state or actions has only one value in the whole dataset */
+    WEIR_FOUND_NOTE,      /* note by weir_dataset_note, or truncated episodes (allow_ragged) */
     WEIR_FOUND_KINDS
 };
 
-/* "episode", "frame", ... */
+/* Returns the name of the kind: "episode", "frame", ... */
 const char *weir_finding_name(enum weir_finding_kind kind);
 bool weir_finding_is_remark(enum weir_finding_kind kind);
 
 struct weir_finding {
     enum weir_finding_kind kind;
-    const char *text;          /* the whole line, printable: "FILE: DATASET[t]: why", or DATASET[first..last] */
-    const char *file;          /* NULL if only the text names it, like the members below */
-    const char *dataset;       /* NULL = the file as a whole */
-    int t, frames;             /* first frame and number of frames; -1 and 0 if not about frames */
-    int dimension, dimensions; /* of state or actions: the first, and the number of adjacent ones; -1 and 0 = none */
+    const char *text;    /* the whole line, printable: "FILE: DATASET[t]: why" or "FILE: DATASET[first..last]: why" */
+    const char *file;    /* NULL if only text contains the file name; the members below are then unset too */
+    const char *dataset; /* NULL = the file as a whole */
+    int t, frames;       /* first frame and number of frames; -1 and 0 if the finding is not about frames */
+    int dimension, dimensions; /* first dimension of state or actions, and number of adjacent ones; -1 and 0 = none */
     const char *why;
 };
 
 enum { WEIR_VERIFY_REPEAT_STEPS = 30 };
 
 struct weir_verify_config {
-    int workers;      /* threads; 0 = one per usable core */
-    bool fast;        /* checks headers and extents only: decodes nothing, reads no raw frames */
+    int workers;      /* number of threads; 0 = one per usable core */
+    bool fast;        /* check only headers and extents: decode nothing, and read no raw frames */
     const char *io;   /* NULL = the default engine */
-    const char *data; /* file name in findings about the whole dataset */
-    int repeat_steps; /* repeats of an image that make a finding; 0 = WEIR_VERIFY_REPEAT_STEPS */
-    /* Both are called from the calling thread; finding is valid during the call. */
+    const char *data; /* file name for findings about the whole dataset */
+    int repeat_steps; /* number of equal consecutive images that is a finding; 0 = WEIR_VERIFY_REPEAT_STEPS */
+    /* Both are called on the calling thread. finding is valid only during the call. */
     void (*found)(void *user, const struct weir_finding *finding);
-    void (*progress)(void *user, uint64_t done, uint64_t total); /* frames; may be NULL */
+    void (*progress)(void *user, uint64_t done, uint64_t total); /* in frames; may be NULL */
     void *user;
 };
 
-/* Amounts checked, and findings; weir_verify adds to them. */
+/* Numbers of checked items and of findings. weir_verify adds to them. */
 struct weir_verify_totals {
-    uint64_t episodes, frames, bytes; /* bytes: stored bytes of frames that were read */
-    uint64_t bad_frames;              /* frames of findings WEIR_FOUND_FRAME and WEIR_FOUND_SIZE */
+    uint64_t episodes, frames, bytes; /* bytes: stored bytes of the frames that were read */
+    uint64_t bad_frames;              /* number of frames in findings WEIR_FOUND_FRAME and WEIR_FOUND_SIZE */
     uint64_t found[WEIR_FOUND_KINDS];
 };
 
-/* Reports frames by episode, camera and t, then findings about files (checksums, changes), then about the dataset.
- * Returns 0 regardless of findings; negative on a resource shortage (base/shortage.h), after reporting the findings so
- * far. */
+/* Reports findings about frames first (by episode, camera and t), then those about files (checksums, changes), then
+ * those about the dataset. Returns 0 even if there are findings. On a resource shortage (base/shortage.h), reports the
+ * findings so far and returns negative. */
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Position of an episode's frames in blocks: the first block begins this many rows before the first frame. rows 0 = no
- * blocks. */
+/* Position of an episode's frames in blocks: the first block begins `before` rows before the first frame. rows 0 =
+ * frames are not in blocks. */
 struct grid {
     int rows, before;
 };
@@ -32,7 +32,7 @@ static int first_block(const struct weir_shared *shared, const struct weir_slot_
     return block_of(grid, first > 0 ? first : 0);
 }
 
-/* Returns whether two neighbours by (episode, t) have windows that touch the same block. */
+/* Returns whether the windows of two samples, neighbours in the order of (episode, t), touch the same block. */
 static bool are_together(const struct weir_shared *shared, const struct weir_slot_order *before,
                          const struct weir_slot_order *after, struct grid grid)
 {
@@ -46,7 +46,8 @@ bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_s
 
 /* ---- claiming ---- */
 
-/* Claims the frames of one camera that a sample owns, unless another task has them. */
+/* Claims the frames of one camera that the sample at this index owns. Returns false if another task has claimed them.
+ */
 static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
 {
     uint8_t *claimed = &slot->claimed[slot->order[at].sample * worker->shared->setup.layout.n_cameras + camera];
@@ -57,9 +58,9 @@ static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, in
     return true;
 }
 
-/* The blocks to load: those of the windows of a range of samples. */
+/* The blocks to load: those that the windows of a range of samples touch. */
 struct span {
-    int episode, first, last; /* blocks */
+    int episode, first, last; /* first and last: numbers of blocks */
     struct grid grid;
 };
 
@@ -83,7 +84,7 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
                          block_of(grid, order[last].t), grid};
 }
 
-/* Returns the first of a batch's samples, by (episode, t), not less than this one. */
+/* Returns the index in slot->order of the first sample whose (episode, t) is not less than the given one. */
 static int lower_bound(const struct weir_slot *slot, int episode, int t)
 {
     int low = 0, high = slot->plan.n;
@@ -98,7 +99,7 @@ static int lower_bound(const struct weir_slot *slot, int episode, int t)
     return low;
 }
 
-/* Claims samples of one later batch whose windows lie within the blocks. */
+/* Claims samples of one later batch whose windows are within the blocks. */
 static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct span *span,
                           int most)
 {
@@ -108,7 +109,8 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
         const struct weir_slot_order *at = &slot->order[i];
         if (at->episode != span->episode || block_of(span->grid, at->t) > span->last)
             return;
-        /* The slot cannot be complete: the sample's task has not begun, or it would have claimed the sample. */
+        /* If the claim succeeds, the slot is not complete: the sample's own task has not begun, since it would have
+         * claimed the sample. */
         if (claim(worker, slot, i, camera))
             weir_completion_add_task(slot);
     }
@@ -184,7 +186,8 @@ static void lose(struct weir_worker *worker, const struct weir_gather_frame *fra
     weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, code, text);
 }
 
-/* Assigns rows to n frames: in the batch itself if nothing needs decoding, else in scratch memory. */
+/* Assigns memory to the rows of n frames: in the batch itself if nothing must be decoded, otherwise in scratch memory.
+ */
 static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
@@ -206,7 +209,7 @@ static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes
     return 0;
 }
 
-/* Loads frames from .. from + n - 1, all in one block. */
+/* Loads frames from .. from + n - 1, which must all be in one block. */
 static void load_frames(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
@@ -217,7 +220,7 @@ static void load_frames(struct weir_worker *worker, int from, int n, size_t row_
     if (rc == 0)
         rc = weir_fetch_block(&worker->fetcher, first->episode, first->camera, gather->ts, gather->rows, n);
     weir_image_fetched(worker, first, n, &mark);
-    char why[WEIR_FETCH_REASON]; /* the substitute's fetch overwrites the fetcher's reason */
+    char why[WEIR_FETCH_REASON]; /* a copy, because fetching a substitute overwrites the fetcher's reason */
     snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {
         const struct weir_gather_frame *frame = &gather->frames[from + i];
@@ -241,7 +244,7 @@ static bool is_among(const struct weir_gather_frame *frames, int n, int t)
     return false;
 }
 
-/* Completes the frame from the cache, if the cache has it. */
+/* Completes the frame from the cache. Returns false if the cache does not contain the frame. */
 static bool complete_cached(struct weir_worker *worker, const struct weir_gather_frame *frame)
 {
     if (!weir_image_cached(worker, &frame->image))
@@ -250,8 +253,9 @@ static bool complete_cached(struct weir_worker *worker, const struct weir_gather
     return true;
 }
 
-/* Adds a frame that a member owns, unless it is cached, and returns the number of frames. A frame that another of the
- * batches needs too waits until that one is loaded: then the cache may have it. */
+/* Adds a frame that a member owns to the n frames gathered, unless the frame is cached. Returns the new number of
+ * frames. If the same frame has already been gathered for another batch, this one waits until it is loaded, because the
+ * cache may then contain it. */
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
@@ -281,12 +285,13 @@ static int gather_block(struct weir_worker *worker, int camera, struct grid grid
     return n;
 }
 
-/* Handles the frames that waited: loads those that did not fit into the cache. */
+/* Handles the frames that waited: completes them from the cache, and gathers those that did not fit into it. */
 static int gather_again(struct weir_worker *worker)
 {
     struct weir_gather *gather = &worker->gather;
     int n = 0;
-    for (int i = gather->n_again; i >= 1; i--) { /* from the front: n remains past the unread entries */
+    /* In array order, so that frames[n] never overwrites an unread entry. */
+    for (int i = gather->n_again; i >= 1; i--) {
         struct weir_gather_frame frame = gather->frames[gather->capacity - i];
         if (!complete_cached(worker, &frame))
             gather->frames[n++] = frame;

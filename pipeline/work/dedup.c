@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Returns the first and last position of the frame in the history of the sample at this index; they differ only for t
- * 0. */
+/* Return the first and last position of the frame in the history of the sample at this index. They differ only if t is
+ * 0, because the first frame also fills the positions before the episode. */
 static int first_position(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
 {
     return t > 0 ? slots->history - 1 - (slot->order[at].t - t) : 0;
@@ -60,7 +60,7 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
             memcpy(to, image->destination, bytes);
             copied++;
         }
-    if (copied) /* one writer */
+    if (copied) /* only this worker writes it */
         atomic_store_explicit(&worker->frames_shared, worker->frames_shared + copied, memory_order_relaxed);
 }
 

@@ -38,7 +38,7 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
     return rc;
 }
 
-/* Ignores cached frames of a changed file: they may be newer than the change. */
+/* If the file has changed, cached frames are not used, because they may have been read after the change. */
 bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image)
 {
     const struct weir_shared *shared = worker->shared;
@@ -49,7 +49,7 @@ bool weir_image_cached(struct weir_worker *worker, const struct weir_image *imag
         weir_file_set_is_spoiled(shared->files, weir_dataset_episode_file(shared->setup.dataset, image->episode));
     bool hit = !spoiled && weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->destination);
     _Atomic uint64_t *counter = hit ? &worker->cache_hits : &worker->cache_misses;
-    atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* one writer */
+    atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* only this worker writes it */
     return hit;
 }
 
@@ -58,7 +58,7 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
 {
     struct weir_shared *shared = worker->shared;
     char name[WEIR_FAULT_TEXT], change[WEIR_FILE_CHANGE];
-    int read = worker->fetcher.file; /* a chunk may be a separate file */
+    int read = worker->fetcher.file; /* a chunk may be in a separate file */
     int file = read >= 0 ? read : weir_dataset_episode_file(shared->setup.dataset, image->episode);
     if (!weir_is_shortage(code) && weir_file_watch_blames(&shared->watch, file, change)) {
         reason = change;
@@ -66,7 +66,7 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
     }
     weir_frame_name(shared->setup.dataset, image->episode, image->camera, image->t, name, sizeof name);
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
-    if (code == -ESTALE || code == -ENODATA) { /* a fault of the whole file: kept once, not once per frame */
+    if (code == -ESTALE || code == -ENODATA) { /* a fault of the whole file is kept once, not once per frame */
         snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
                  weir_dataset_episode_path(shared->setup.dataset, image->episode),
                  code == -ESTALE ? weir_read_reason(code) : reason);
@@ -107,8 +107,8 @@ static int decode(struct weir_worker *worker, const struct weir_image *image, co
     return rc < 0 ? weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text) : 0;
 }
 
-/* Takes the image from the cache, or fetches and decodes it. Returns 0, or negative with the fault kept and text "FILE:
- * DATASET[t]: reason". */
+/* Copies the image from the cache, or fetches and decodes it. Returns 0; or keeps the fault, stores "FILE: DATASET[t]:
+ * reason" in text, and returns negative. */
 static int load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
 {
     struct fetched fetched;
@@ -137,8 +137,8 @@ int weir_image_load_or_submit(struct weir_worker *worker, struct weir_slot *slot
     return rc;
 }
 
-/* Substitutes the nearest earlier good frame of the same episode and camera. Returns 0, or negative with the reason in
- * text. A changed file has no substitute. */
+/* Loads the nearest earlier good frame of the same episode and camera as a substitute. Returns 0, or negative with the
+ * reason in text. There is no substitute if the file has changed. */
 static int substitute(struct weir_worker *worker, struct weir_image image, char text[WEIR_FAULT_TEXT])
 {
     int rc = -ENOENT;
@@ -154,7 +154,7 @@ static const char *advice(int code)
     const char *machine = weir_machine_advice(code);
     if (machine)
         return machine;
-    return code == -ESTALE ? "rerun on files that no process writes to" : "repair or remove it";
+    return code == -ESTALE ? "rerun on files that no process writes to" : "repair or remove the frame";
 }
 
 static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)

@@ -1,6 +1,6 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. Frames shared by
- * several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames lie in the
- * same blocks of chunks are loaded together, by the first task to claim them (coalesce.c). */
+/* One task: either the images of one camera (history included), or the state and actions, of one sample. Frames shared
+ * by several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames are in the
+ * same blocks of chunks are loaded together, by the first task that claims them (coalesce.c). */
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
@@ -29,7 +29,7 @@ static void read_qpos(const struct weir_setup *setup, struct weir_slot *slot, in
     }
 }
 
-/* Pads with zeros before normalisation, as ACT's loader does: the model sees -mean / std there. */
+/* With --pad zero, actions are padded before normalisation, as in ACT's loader, so the model sees -mean / std there. */
 static void read_actions(const struct weir_setup *setup, struct weir_slot *slot, int sample)
 {
     WEIR_ZONE(WEIR_STAGE_READ_ACTIONS);
@@ -67,7 +67,7 @@ static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int s
         weir_dedup_load(worker, slot, at, camera);
 }
 
-/* Loads one camera of all samples that this task claimed; of none if other tasks have them. */
+/* Loads one camera for all samples that this task has claimed. There are none if other tasks have claimed them all. */
 static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     const struct weir_gather *gather = &worker->gather;
@@ -89,7 +89,7 @@ static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, in
 
 /* ---- task ---- */
 
-/* Called by the task's worker, and for each frame that returns from the GPU; the last call ends the task. */
+/* Called by the task's worker, and for each frame that returns from the GPU. The last call ends the task. */
 static void finish_camera(const struct weir_shared *shared, struct weir_slot *slot, int task,
                           const struct weir_task_clock *clock)
 {
@@ -99,7 +99,7 @@ static void finish_camera(const struct weir_shared *shared, struct weir_slot *sl
     weir_completion_end_task(&shared->completion, slot, task, clock, true);
 }
 
-/* The image is at its first destination in memory, or failed. */
+/* Completes a frame whose image is in host memory, at its first destination, or which has failed. */
 static void finish_decoded(struct weir_worker *worker, const struct weir_decode_job *frame, int code,
                            const char *reason)
 {

@@ -59,7 +59,7 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     struct weir_shared *shared = worker->shared;
     struct weir_slot *slot = weir_slot_of(&shared->slots, sequence);
     note_doing(worker, WEIR_DOING_TASK, sequence, task);
-    if (task == 0) /* first task of the batch: tasks are taken in order */
+    if (task == 0) /* workers take tasks in order, so this is the first task of the batch */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
     worker->clock = (struct weir_task_clock){.worker = worker->id,
                                              .id = weir_task_id(&shared->slots, sequence, task),
@@ -72,8 +72,8 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     atomic_store_explicit(&worker->tasks_done, worker->tasks_done + 1, memory_order_relaxed);
 }
 
-/* Takes the next task. Tasks are numbered through the run, a fixed number per batch; a short batch has no task for its
- * last numbers. A batch stays in its slot until its tasks are done. Returns false when stopped. */
+/* Runs the next task. Tasks are numbered throughout the run, with the same count for each batch, so a short batch has
+ * no tasks for its last numbers. A batch stays in its slot until its tasks are done. Returns false if stopped. */
 static bool step(struct weir_worker *worker)
 {
     WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);

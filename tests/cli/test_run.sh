@@ -349,10 +349,10 @@ for seconds in 0.2 2 20; do
     run 0 run "$data" --seconds $seconds --max-batches 1 --log "$work/log" --num-workers 1
     ! grep -q '"type":"measured",.*"batches":1,' "$work/log" && break
 done
-out 'what was measured, '
+out 'measured part, '
 measured 'measured["seconds"] >= 0.2 and measured["warm_up_s"] >= 0.04 and measured["batches"] >= 2 and measured["reads"] == "warm"'
 run 0 report "$work/log"
-out 'what was measured, '
+out 'measured part, '
 run 0 run "$data" --seconds 0.1 --log "$work/log" --num-workers 1 --io null --lang zh --step-ms 30
 out '测量部分, '
 measured 'measured["warm_up_s"] >= 0.15 and measured["batches"] >= 1 and stage["20_train_forward_pass"] <= measured["batches"]'

@@ -309,8 +309,8 @@ Test(report, timing_off_says_so_and_prints_the_rest)
 Test(report, chunks_say_what_was_paid)
 {
     static const char wanted[] =
-        "chunks: 800 unpacked for 100 frames, each for 2.5 at once; unpacked 3.00 times and read 1.50 times their own "
-        "bytes\n";
+        "chunks: 800 unpacked for 100 frames, 2.5 frames at a time; 3.00 bytes unpacked per byte of the frames, "
+        "1.50 bytes read per stored byte\n";
     struct weir_loader_report *report = small_report();
     for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
         report->chunks = (struct weir_chunk_counts){0};
@@ -632,11 +632,11 @@ Test(report, a_gpu_in_the_table)
     char *table = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(table, "\n07_h2d_copy             gpu-work "), "%s", table);
     cr_assert_not_null(strstr(table, "  2      0.006s    3.00ms "), "%s", table);
-    cr_assert_not_null(strstr(table,
-                              "\nGPU 1 (H200): busy 93.1 %, copies at 50.00 GB/s, 97.0 % of their time beside steps, "
-                              "the step's stream waited 0.500 s for batches; each step was waited for before the "
-                              "next (--sync-steps)\n"),
-                       "%s", table);
+    cr_assert_not_null(
+        strstr(table, "\nGPU 1 (H200): busy 93.1 %, copies at 50.00 GB/s, 97.0 % of their time alongside steps, "
+                      "the step's stream waited 0.500 s for batches; the program waited for each step before "
+                      "the next (--sync-steps)\n"),
+        "%s", table);
     cr_assert_null(strstr(table, "\ndecoded: "));
     free(table);
     report->gpu.decode = (struct weir_report_decode){
@@ -667,9 +667,9 @@ Test(report, a_gpu_in_the_table)
     snprintf(report->gpu.decode.reasons, sizeof report->gpu.decode.reasons, "2 gate");
     table = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(table, "busy 95.0 %; 512 frames by the multiprocessors in 2 groups, busy 25.0 %; "
-                                     "700 by the CPU; 2 not taken by the GPU (2 "
+                                     "700 by the CPU; 2 not accepted by the GPU (2 "
                                      "gate); 4 compared with the CPU's pictures: "
-                                     "43.2 dB and more, 1 below 55 dB\n"),
+                                     "at least 43.2 dB, 1 below 55 dB\n"),
                        "%s", table);
     free(table);
     release(report);

@@ -499,7 +499,7 @@ Test(upload, a_stall_names_the_threads)
     weir_loader_finish(loader);
     cr_assert_not_null(strstr(text, "  weir-upload: waits for the GPU or the consumer to finish batch 0\n"), "%s",
                        text);
-    cr_assert_not_null(strstr(text, "  weir-reap: waits until the copy is queued of batch 3\n"), "%s", text);
+    cr_assert_not_null(strstr(text, "  weir-reap: waits for the copy to be queued for batch 3\n"), "%s", text);
     weir_loader_close(&loader);
 }
 
