@@ -8,11 +8,11 @@
 
 enum { BYTES_MAX = 64 << 20 };
 
-static _Atomic uint32_t recording; /* relaxed: a launch that sees it slightly late or early does no harm */
+static _Atomic uint32_t recording; /* relaxed, because launches can see a change slightly late */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static struct weir_clock_source *sources;
-static struct weir_clock_launches *launches; /* of the recording that runs or is paused */
+static struct weir_clock_launches *launches; /* launches of the recording that is running or paused */
 static uint32_t number;
 
 uint32_t weir_clock_recording(void)

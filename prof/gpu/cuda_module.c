@@ -27,7 +27,7 @@ __attribute__((constructor)) static void watch_forks(void)
     weir_fork_lock(&opened.lock);
 }
 
-/* Returns NULL with the reason in why. A name without a slash is searched by the dynamic linker. */
+/* Returns NULL on failure, with the reason in why. The dynamic linker searches its path for a name without a slash. */
 static void *open_library(const char *path, char *why, size_t why_size)
 {
     char damage[WEIR_ELF_WHY];
@@ -74,7 +74,7 @@ static const struct weir_cuda_module *table_of(void *handle, struct weir_err *er
     const struct weir_cuda_module *module = entry ? entry() : NULL;
     if (module && module->abi == WEIR_CUDA_ABI && module->bytes == sizeof *module)
         return module;
-    weir_err_set(err, -ENODEV, "%s is %s; build it with this program", opened.path,
+    weir_err_set(err, -ENODEV, "%s is %s; build it together with this program", opened.path,
                  module ? "a module of another version of Weir" : "not a Weir module");
     return NULL;
 }
@@ -108,7 +108,8 @@ const void *weir_cuda_module_extra(const char *name, struct weir_err *err)
     for (const struct weir_cuda_extra *extra = module->extras; extra->name; extra++)
         if (strcmp(extra->name, name) == 0)
             return extra->ops;
-    weir_err_set(err, -ENOTSUP, "%s was built without %s; use the CPU, or build the module with it", opened.path, name);
+    weir_err_set(err, -ENOTSUP, "%s was built without %s; use the CPU, or build the module again with it", opened.path,
+                 name);
     return NULL;
 }
 

@@ -26,8 +26,9 @@ static bool is_library(const Elf64_Ehdr *head)
            head->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* Minimum size of a file with this header, as far as its program headers are readable. Sections are not loaded, but
- * they come last, so their absence indicates a truncated file. */
+/* Returns the minimum size of a file with this header. If its program headers cannot be read completely, considers the
+ * headers alone. Includes the sections: they are not loaded, but come last in a file, so a truncated file lacks them.
+ */
 static uint64_t needed(int fd, uint64_t file_bytes, const Elf64_Ehdr *head)
 {
     uint64_t parts = end_of(head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr));
@@ -63,7 +64,7 @@ static bool check(int fd, uint64_t file_bytes, char *why)
         snprintf(why, WEIR_ELF_WHY, "it is damaged: its %llu bytes do not match its headers",
                  (unsigned long long)file_bytes);
     else
-        snprintf(why, WEIR_ELF_WHY, "it is damaged or cut short: it has %llu bytes instead of at least %llu",
+        snprintf(why, WEIR_ELF_WHY, "it is damaged or truncated: it has %llu bytes instead of at least %llu",
                  (unsigned long long)file_bytes, (unsigned long long)least);
     return false;
 }

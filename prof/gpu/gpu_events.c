@@ -1,5 +1,5 @@
-/* Turns GPU records into trace events: kernels, copies, memsets, synchronisation, memory, and the annotations and
- * stages in which they were launched. */
+/* Converts GPU records to trace events: kernels, copies, memsets, synchronisation and memory, and the annotations and
+ * stages that launched this work. */
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The values in trace_head.c: a row of synchronisation is the stream's number plus SYNC_ROW. */
+/* Same values as in trace_head.c. A stream's row for synchronisation is the stream's number plus SYNC_ROW. */
 enum { SYNC_ROW = 1000000, OVERHEAD_PID = -1 };
 
 struct args {
@@ -35,8 +35,9 @@ static weir_text_id text_of(struct weir_gpu_join *join, const struct args *args)
 
 /* ---- when ---- */
 
-/* The two clocks agree within some us. A record that seems to begin before its launch is moved to the launch; its end
- * stays, so that it does not overlap later work on the stream. */
+/* Sets a record's times. The CPU's and the GPU's clock agree within several us. The start of a record that seems to
+ * begin before its launch is moved to the launch. Its end is kept, so that it does not overlap later work on the
+ * stream. */
 static void set_times(struct weir_gpu_join *join, struct weir_event *event, const struct weir_gpu_record *record,
                       const struct weir_gpu_call *call)
 {
@@ -56,8 +57,8 @@ static bool is_in_window(const struct weir_gpu_join *join, const struct weir_gpu
 
 /* ---- annotations ---- */
 
-/* Whether torch would draw this as a user_annotation. Steps are excluded although torch draws them: TensorBoard's
- * plugin counts each as another step, which halves the mean. */
+/* Whether a range gets a gpu_user_annotation, as in torch's traces. Steps are excluded, although torch includes them,
+ * because TensorBoard's plugin would count each of them as another step and show half the mean step time. */
 static bool has_span(const struct weir_trace *trace, const struct weir_event *event)
 {
     return event->stage || (event->cat == WEIR_CAT_USER_ANNOTATION && !weir_gpu_join_is_step(trace, event));
@@ -87,7 +88,8 @@ static int by_range(const void *a, const void *b)
 static void add_span(struct weir_gpu_join *join, const struct weir_gpu_span *span)
 {
     const struct weir_event *range = &join->trace->events[join->ranges[span->range].event];
-    struct weir_event event = {.start_ns = span->start_ns - 1, /* encloses its content, as in Kineto's traces */
+    struct weir_event event = {.start_ns = span->start_ns -
+                                           1, /* 1 ns longer at each end than its content, as in Kineto's traces */
                                .duration_ns = span->end_ns - span->start_ns + 2,
                                .external_id = range->external_id,
                                .name = range->name,
@@ -160,7 +162,9 @@ static void describe_kernel(struct weir_gpu_join *join, struct weir_event *event
         record->grid[0], record->grid[1], record->grid[2], record->block[0], record->block[1], record->block[2]);
     put_graph(&args, record);
     event->cat = WEIR_CAT_KERNEL;
-    const char *name = strcmp(record->name, "kernel") == 0 ? "Kernel" : record->name; /* readers expect "kernel" */
+    const char *name = strcmp(record->name, "kernel") == 0
+                           ? "Kernel"
+                           : record->name; /* "kernel" has a special meaning for readers of traces */
     event->name = weir_trace_intern(join->trace, name, strlen(name));
     event->args = text_of(join, &args);
 }
@@ -209,8 +213,8 @@ static void add_work(struct weir_gpu_join *join, const struct weir_gpu_record *r
 
 /* ---- synchronisation ---- */
 
-/* A wait for an event is explained by the call that recorded the event. Without that call in the trace, readers fail on
- * it. */
+/* Whether the trace contains the call that recorded the event that this record waits for. Otherwise the wait is
+ * omitted, because readers of traces fail on it. */
 static bool is_explained(const struct weir_gpu_join *join, const struct weir_gpu_record *record)
 {
     if (record->sync != WEIR_GPU_SYNC_EVENT && record->sync != WEIR_GPU_SYNC_STREAM_WAIT)
@@ -258,7 +262,8 @@ static int by_wait(const void *a, const void *b)
     return x->event.duration_ns > y->event.duration_ns ? -1 : x->event.duration_ns < y->event.duration_ns;
 }
 
-/* Several threads may wait for one stream at once; overlapping waits get separate rows. */
+/* A row for waits. Several threads can wait for the same stream at the same time, so overlapping waits get separate
+ * rows. */
 struct lane {
     uint32_t device, stream;
     int number;
@@ -302,7 +307,7 @@ static void note_memory(struct weir_gpu_join *join, const struct weir_gpu_record
     if (!is_in_window(join, record) || record->device >= WEIR_GPU_DEVICES || join->take->own_memory[record->device] ||
         !weir_gpu_join_room(join, &join->memory, join->n_memory, sizeof *join->memory))
         return;
-    const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation); /* has the thread */
+    const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation); /* provides the thread */
     join->memory[join->n_memory++] = (struct weir_gpu_memory){
         .at_ns = weir_gpu_join_ns(join, record->start_ns),
         .bytes = record->memory_bytes,
@@ -318,7 +323,8 @@ static int by_time(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-/* Totals count from the window's start: memory freed without having been allocated in it existed before. */
+/* Adds memory events with running totals. The totals start with the memory that was already allocated at the window's
+ * start, as far as its later release shows it. */
 static void add_memory(struct weir_gpu_join *join)
 {
     int64_t total[WEIR_GPU_DEVICES] = {0}, least[WEIR_GPU_DEVICES] = {0};
@@ -401,7 +407,7 @@ void weir_gpu_join_events(struct weir_gpu_join *join)
     add_waits(join);
     add_memory(join);
     weir_gpu_join_clocks(join, first);
-    for (size_t i = first; i < join->trace->n_events; i++) { /* work launched in the window may end after it */
+    for (size_t i = first; i < join->trace->n_events; i++) { /* work that was launched in the window can end after it */
         const struct weir_event *event = &join->trace->events[i];
         int64_t end_ns = event->start_ns + event->duration_ns;
         join->trace->end_ns = end_ns > join->trace->end_ns ? end_ns : join->trace->end_ns;

@@ -1,5 +1,5 @@
-/* Matches CUDA API calls with the ranges of our threads that made them: by thread and by the call's start, both on one
- * clock. Nothing is pushed or popped while recording. */
+/* Assigns CUDA API calls to the ranges of our threads that made them, by comparing the thread and the call's start,
+ * which is measured on the ranges' clock. So recording does not have to push and pop ranges. */
 #include "base/grow.h"
 #include "prof/gpu/gpu_join_priv.h"
 
@@ -23,7 +23,7 @@ int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns)
 
 /* ---- rows ---- */
 
-/* Threads of libraries have no ring, so their names are read from the kernel; ended threads have none. */
+/* Reads the name of a thread that has no ring, such as a library's thread. Returns 0 if the thread has ended. */
 static weir_text_id name_of_thread(struct weir_trace *trace, int32_t tid)
 {
     char path[64], name[64] = "";
@@ -60,7 +60,7 @@ uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64
 
 /* ---- calls ---- */
 
-/* Calls that torch leaves out: nothing on the GPU belongs to them. */
+/* Calls that torch omits, because they cause no work on the GPU. */
 static bool is_dull(const char *name)
 {
     static const char *const dull[] = {
@@ -83,8 +83,8 @@ static void take_call(void *user, const struct weir_gpu_record *record)
     if (!weir_gpu_join_room(join, &join->calls, join->n_calls, sizeof *join->calls))
         return;
     uint64_t end_ns = record->end_ns > record->start_ns ? record->end_ns : record->start_ns;
-    end_ns =
-        end_ns < join->end_ns ? end_ns : join->end_ns; /* like the enclosing ranges that continue past the window */
+    end_ns = end_ns < join->end_ns ? end_ns
+                                   : join->end_ns; /* clip it, like ranges that are still open at the window's end */
     join->calls[join->n_calls++] = (struct weir_gpu_call){
         .start_ns = weir_gpu_join_ns(join, record->start_ns),
         .end_ns = weir_gpu_join_ns(join, end_ns),
@@ -103,7 +103,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The runtime's call first: the driver's call of the same launch came from it. */
+/* Sorts a runtime call before the driver call with the same correlation number, which it has made. */
 static int by_correlation(const void *a, const void *b)
 {
     const struct weir_gpu_call *x = a, *y = b;
@@ -114,7 +114,7 @@ static int by_correlation(const void *a, const void *b)
 
 static void sort_calls(struct weir_gpu_join *join, int (*order)(const void *a, const void *b))
 {
-    if (join->n_calls) /* qsort needs a non-NULL array */
+    if (join->n_calls) /* qsort does not accept a NULL array */
         qsort(join->calls, join->n_calls, sizeof *join->calls, order);
 }
 
@@ -159,7 +159,8 @@ static bool is_range(const struct weir_event *event)
                                                event->cat == WEIR_CAT_USER_ANNOTATION);
 }
 
-/* Ids above all correlation ids, so that readers that look up by number alone cannot confuse them. */
+/* Assigns external ids. They are larger than all correlation ids, so readers that look up an id by its number alone do
+ * not confuse the two. */
 static void number_ranges(struct weir_gpu_join *join)
 {
     uint64_t next = 0;
@@ -170,8 +171,8 @@ static void number_ranges(struct weir_gpu_join *join)
             join->trace->events[i].external_id = ++next;
 }
 
-/* Returns the innermost range of a row at that instant. innermost caches each row's current one; time must not
- * decrease. */
+/* Returns the innermost range of a row at a time, or -1. *innermost caches the row's innermost range, so the times of
+ * consecutive calls must not decrease. */
 static int32_t around(const struct weir_gpu_join *join, int32_t *innermost, int64_t at_ns)
 {
     while (*innermost >= 0 && join->ranges[*innermost].end_ns <= at_ns)
@@ -196,7 +197,8 @@ static void walk_in_time(struct weir_gpu_join *join, int32_t *innermost)
     }
 }
 
-/* The innermost operator or stage, otherwise the innermost annotation other than a step. */
+/* Returns the id of the innermost operator or stage. Without one, returns the id of the innermost annotation that is
+ * not a step. */
 static uint64_t external_id_of(const struct weir_gpu_join *join, int32_t range)
 {
     uint64_t annotation = 0;
@@ -210,7 +212,7 @@ static uint64_t external_id_of(const struct weir_gpu_join *join, int32_t range)
     return annotation;
 }
 
-/* Clips the part of a call that exceeds its range because of clock error; readers drop ranges that partly overlap. */
+/* Shortens a call that ends after its range because of clock errors. Readers drop ranges that overlap only in part. */
 static void clip_call(const struct weir_gpu_join *join, struct weir_gpu_call *call)
 {
     int64_t end_ns = call->range >= 0 ? join->ranges[call->range].end_ns : INT64_MAX;
@@ -245,8 +247,8 @@ static void add_calls(struct weir_gpu_join *join)
         const struct weir_gpu_call *call = &join->calls[i];
         char args[32];
         int n = snprintf(args, sizeof args, "\"cbid\": %" PRIu32, call->cbid);
-        /* Launches by the driver API get this category too: TensorBoard's plugin loses kernels of category cuda_driver.
-         */
+        /* Driver calls also get the category cuda_runtime, because TensorBoard's plugin ignores kernels whose launch
+         * has the category cuda_driver. */
         struct weir_event event = {.start_ns = call->start_ns,
                                    .duration_ns = call->end_ns - call->start_ns,
                                    .external_id = call->external_id,

@@ -1,11 +1,11 @@
-/* Draws the clocks inside kernels as rows of the GPU, within their kernels' spans: one range with the kernel's name per
- * block, and inside it the block's stages in sequence.
+/* Adds the clocks inside kernels to a trace, as rows of the GPU within their kernels' times: one range per block with
+ * the kernel's name, and inside it the block's stages in sequence.
  *
- * A table's kernel is found by its launch: the call that the thread made between two readings of the records' clock.
- * %globaltimer and CUPTI's times have no common zero, so a block's position in the kernel's span is unknown. The first
- * block of a launch is drawn at the kernel's start, the others at their %globaltimer distance; "anchor error ns" is the
- * part of the kernel's time left over. If the blocks last longer than the kernel, because of both clocks' errors, they
- * are drawn shorter. */
+ * A table belongs to the launch that its thread made between two readings of the records' clock, and thus to that
+ * launch's kernel. %globaltimer and CUPTI's clock have no common zero, so the position of the blocks within the kernel
+ * is unknown. Therefore the first block of a launch starts at the kernel's start, and the other blocks follow at their
+ * %globaltimer distance. "anchor error ns" is the part of the kernel's time that the blocks do not cover. If the blocks
+ * last longer than the kernel because of errors in both clocks, their times are scaled down. */
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <errno.h>
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value in trace_head.c. */
+/* Same value as in trace_head.c. */
 enum { CLOCK_ROW = 1000000000 };
 enum { LANES = 256, LAPS_MAX = 1 << 18 };
 
-/* One launch, and its kernel in the trace. */
+/* A launch and its kernel in the trace. */
 struct launched {
     const struct weir_clock_launch *launch;
     uint32_t correlation; /* 0 = not found */
-    size_t kernel;        /* event index; SIZE_MAX = not found */
-    int64_t start_ns;     /* of the kernel */
+    size_t kernel;        /* index of its event; SIZE_MAX = not found */
+    int64_t start_ns;     /* start of the kernel */
 };
 
-/* A row for blocks; blocks of a device that run at the same time are in separate rows. */
+/* A row for blocks of one device. Blocks that run at the same time are in different rows. */
 struct lane {
     int64_t device, end_ns;
 };
@@ -38,10 +38,10 @@ struct clocks {
     struct lane lanes[LANES];
     int n_lanes;
     size_t laps;
-    /* the launch being drawn */
+    /* State of the launch that is being added. */
     const struct launched *now;
-    struct weir_event kernel;   /* a copy, because the array grows */
-    uint64_t first_ns, last_ns; /* of its blocks, by %globaltimer */
+    struct weir_event kernel;   /* a copy, because adding events can move the array */
+    uint64_t first_ns, last_ns; /* start of the first and end of the last block, by %globaltimer */
     double scale;
 };
 
@@ -61,7 +61,8 @@ static int by_correlation(const void *a, const void *b)
     return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-/* Sorts launches without a kernel last. Rows are assigned in order of time. */
+/* Sorts launches by their kernel's start, because rows are assigned in this order. Launches without a kernel come last.
+ */
 static int by_start(const void *a, const void *b)
 {
     const struct launched *x = a, *y = b;
@@ -71,7 +72,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Returns the thread's last launch that began by then, or NULL. */
+/* Returns the thread's last launch that began at or before at_ns, or NULL. */
 static struct launched *launch_before(const struct clocks *c, int64_t tid, int64_t at_ns)
 {
     size_t low = 0, high = c->n;
@@ -118,7 +119,8 @@ static void find_kernels(struct clocks *c, size_t first)
 
 /* ---- where ---- */
 
-/* Returns a row that is idle at that time; NULL when the limit of rows is reached. */
+/* Assigns a row that is idle during the block, and sets *number to its number on the device. Returns NULL if all rows
+ * are in use. */
 static const struct lane *take_lane(struct clocks *c, int64_t device, int64_t start_ns, int64_t end_ns, int *number)
 {
     *number = 0;
@@ -148,7 +150,7 @@ static void add_event(struct clocks *c, const struct weir_event *event)
         c->join->rc = weir_trace_add(c->join->trace, event);
 }
 
-/* Converts ticks since the block's start to trace time, within the kernel's span. */
+/* Converts ticks since the block's start to trace time, limited to the end of the kernel. */
 static int64_t place(const struct clocks *c, const struct weir_kernel_clock_block *block, uint64_t ticks)
 {
     double ns_per_tick = (block->ns > 0 ? block->ns * c->scale : (double)c->kernel.duration_ns) / (double)block->ticks;
@@ -181,7 +183,8 @@ static weir_text_id describe_block(const struct clocks *c, const struct weir_ker
     return weir_trace_intern(c->join->trace, text, n > 0 && (size_t)n < sizeof text ? (size_t)n : 0);
 }
 
-/* Draws an iteration's stages in their order; a row shows the duration of each. Returns the end of the last one. */
+/* Adds the stages of one iteration, one after another, because the table contains only their durations. Returns the end
+ * of the last stage, in ticks. */
 static uint64_t draw_row(struct clocks *c, const struct weir_kernel_clock_block *block, uint32_t number, uint32_t track,
                          uint64_t before_ended)
 {

@@ -1,4 +1,4 @@
-/* gpu_join_priv.h: working state of the join of GPU records with a window's ranges. */
+/* gpu_join_priv.h: working state for adding GPU records to the trace of a window. */
 #ifndef WEIR_PROF_GPU_GPU_JOIN_PRIV_H
 #define WEIR_PROF_GPU_GPU_JOIN_PRIV_H
 
@@ -6,7 +6,8 @@
 #include "prof/gpu/gpu_trace.h"
 #include "prof/gpu/gpu_trace_ops.h"
 
-/* After CUPTI was torn down, its clock is compared with ours at both ends of a window, within about 50 ns each. */
+/* WEIR_GPU_CLOCK_ERROR_NS: CUPTI's clock and the recorder's clock are compared at both ends of a recording, each time
+ * with an error of about 50 ns. */
 enum { WEIR_GPU_DEVICES = 16, WEIR_GPU_CLOCK_ERROR_NS = 100 };
 
 struct weir_gpu_take {
@@ -14,30 +15,31 @@ struct weir_gpu_take {
     struct weir_gpu_records *records;
     int n_devices;
     struct weir_gpu_properties devices[WEIR_GPU_DEVICES];
-    bool own_memory[WEIR_GPU_DEVICES]; /* the program reports its own allocations there (weir_memory_allocated) */
+    bool own_memory[WEIR_GPU_DEVICES]; /* the program reports its own allocations on this device (weir_memory_allocated)
+                                        */
     int driver_version, runtime_version, cupti_version;
     struct weir_clock_launches clocks;
 };
 
 /* A call of the runtime or driver API that began in the window. */
 struct weir_gpu_call {
-    int64_t start_ns, end_ns; /* in trace time */
+    int64_t start_ns, end_ns; /* trace time */
     uint64_t external_id;
     uint32_t correlation, track, cbid;
     weir_text_id name;
-    int32_t range; /* innermost range around its start, index into ranges; -1 = none */
+    int32_t range; /* index in ranges of the innermost range at its start; -1 = none */
     bool driver;
 };
 
-/* A range of one of our threads that calls may belong to. */
+/* A range of one of our threads, inside which calls can be made. */
 struct weir_gpu_range {
     int64_t end_ns;
     uint32_t event;
-    int32_t around; /* the enclosing range; -1 = none */
+    int32_t around; /* index of the enclosing range; -1 = none */
 };
 
-/* From the start of the first to the end of the last work on a stream that was launched inside an annotation or a
- * stage. */
+/* Work on a stream that was launched inside an annotation or a stage, from the start of the first kernel or copy to the
+ * end of the last. */
 struct weir_gpu_span {
     int64_t start_ns, end_ns;
     int32_t range;
@@ -59,9 +61,9 @@ struct weir_gpu_wait {
 struct weir_gpu_join {
     struct weir_trace *trace;
     const struct weir_gpu_take *take;
-    uint64_t begin_ns, end_ns;   /* the window, by the records' clock */
-    int rc;                      /* the first failure; later steps do nothing */
-    struct weir_gpu_call *calls; /* gpu_join.c: sorted by start, then by correlation */
+    uint64_t begin_ns, end_ns;   /* the window, on the records' clock */
+    int rc;                      /* the first error; later steps then do nothing */
+    struct weir_gpu_call *calls; /* sorted by start at first, later by correlation */
     size_t n_calls;
     struct weir_gpu_range *ranges; /* sorted by start */
     size_t n_ranges;
@@ -71,23 +73,24 @@ struct weir_gpu_join {
     size_t n_memory;
     struct weir_gpu_wait *waits;
     size_t n_waits;
-    uint64_t clamped; /* records that, by the clocks, began before the call that launched them */
+    uint64_t clamped; /* records whose measured start was before the call that launched them */
 };
 
-/* Makes room for one more than n; on failure sets rc and returns false. */
+/* Makes room for one more element after n. On failure, sets rc and returns false. */
 bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t size);
 /* Converts a record's time to trace time. */
 int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns);
-/* The row of a thread, with its name; and of a stream. */
+/* Return the row of a thread, which gets the thread's name, and a row of a device. */
 uint32_t weir_gpu_join_thread(struct weir_gpu_join *join, int32_t tid);
 uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64_t row);
-/* Returns the window's call with that correlation, or NULL. */
+/* Returns the call with this correlation number in the window, or NULL. */
 const struct weir_gpu_call *weir_gpu_join_call(const struct weir_gpu_join *join, uint32_t correlation);
 bool weir_gpu_join_is_step(const struct weir_trace *trace, const struct weir_event *event);
 
-/* gpu_events.c: adds everything except calls. */
+/* Adds all events except calls. Implemented in gpu_events.c. */
 void weir_gpu_join_events(struct weir_gpu_join *join);
-/* gpu_join_clocks.c: adds the stages inside kernels, starting at event `first`; the calls may be in any order. */
+/* Adds the stages inside kernels. Kernels are among the events from index `first` on; calls can be in any order.
+ * Implemented in gpu_join_clocks.c. */
 void weir_gpu_join_clocks(struct weir_gpu_join *join, size_t first);
 
 #endif

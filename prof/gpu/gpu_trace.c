@@ -12,7 +12,7 @@ uint64_t weir_gpu_now_ns(void)
     return weir_clock_to_ns(weir_clock_ticks());
 }
 
-/* The running recording; profilers run one after another, so it has one user at a time. */
+/* The running recording. Profilers run one after another, so there is at most one. */
 static struct weir_gpu_take *going_on;
 
 static int open_ops(const struct weir_gpu_trace_ops **ops, struct weir_err *err)
@@ -24,8 +24,7 @@ static int open_ops(const struct weir_gpu_trace_ops **ops, struct weir_err *err)
     *ops = module->trace;
     if (module->trace)
         return 0;
-    return weir_err_set(err, -ENOTSUP,
-                        "%s was built without CUPTI, whose headers come with CUDA 13.0; build it with them",
+    return weir_err_set(err, -ENOTSUP, "%s was built without CUPTI; build it again with the CUPTI headers of CUDA 13.0",
                         weir_cuda_module_path());
 }
 
@@ -56,7 +55,7 @@ int weir_gpu_take_start(uint64_t bytes_max, bool memory, struct weir_err *err)
     const struct weir_gpu_trace_config config = {.now_ns = weir_gpu_now_ns, .bytes_max = bytes_max, .memory = memory};
     int rc = open_ops(&take->ops, err);
     if (rc == 0)
-        rc = describe(take, err); /* before recording starts, because these are calls too */
+        rc = describe(take, err); /* before recording starts, so that these calls are not recorded */
     if (rc == 0)
         rc = take->ops->start(&config, err);
     if (rc < 0) {

@@ -1,4 +1,4 @@
-/* Reads and sums a kernel's clock table. */
+/* Reads a kernel's clock table and adds up its laps. */
 #include "weir/kernel_clock.h"
 #include "base/text.h"
 
@@ -32,8 +32,9 @@ void weir_kernel_clock_row(const struct weir_kernel_clock_block *block, uint32_t
     memcpy(to, block->row_at + i * bytes, bytes);
 }
 
-/* Checks that each row begins no earlier than the previous one ended, and that the last ends within the block's span.
- * This holds for every block that stayed on its SM. A saturated value took longer. */
+/* Checks that each row begins no earlier than the previous one ended, and that the last row ends within the block's
+ * span. This holds for every block that stayed on its SM. A saturated value (UINT32_MAX) counts as 0, because its real
+ * value is unknown. */
 static bool rows_make_sense(const struct weir_kernel_clock_block *block)
 {
     uint32_t row[1 + WEIR_KERNEL_CLOCK_STAGES_MAX];
@@ -47,13 +48,14 @@ static bool rows_make_sense(const struct weir_kernel_clock_block *block)
     return end <= block->ticks;
 }
 
-/* Sets the duration of the block's span and its error bound. */
+/* Sets the duration of the block's span and its error bound. Leaves them 0 if the span is too short for %globaltimer.
+ */
 static void time_span(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head)
 {
     double ns = (double)(head->end_ns - head->begin_ns);
     double gaps = ((double)head->begin_gap_ticks + (double)head->end_gap_ticks) / 2;
     double error_ns = block->step_ns + gaps * ns / (double)block->ticks;
-    if (block->step_ns <= 0 || ns < 2 * error_ns || ns > 1e18) /* 30 years */
+    if (block->step_ns <= 0 || ns < 2 * error_ns || ns > 1e18) /* 1e18 ns are about 30 years */
         return;
     block->ns = ns;
     block->error_ns = error_ns;
@@ -66,11 +68,12 @@ static bool is_of_kernel(const struct weir_kernel_clock_record *head, const stru
            head->rows_max == kernel->rows_max && head->block == index && head->grid > index;
 }
 
-/* Reads the record at an address. Returns false when it is inconsistent. */
+/* Converts a record to a block. Returns false if the record is inconsistent. */
 static bool read_record(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head,
                         const uint8_t *rows, uint64_t step_ns)
 {
-    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0: the block did not finish */
+    if (head->end_ticks <= head->begin_ticks ||
+        head->end_ns < head->begin_ns) /* end_ticks is 0 if the block did not finish */
         return false;
     *block = (struct weir_kernel_clock_block){
         .block = head->block,
@@ -140,7 +143,7 @@ void weir_kernel_clock_init(struct weir_kernel_clock *clock, const struct weir_k
         copy_text(clock->stages[i].name, sizeof clock->stages[i].name, kernel->stages[i]);
 }
 
-/* Saturates, because the numbers may be hostile. */
+/* Saturates, because a damaged or malicious trace can contain any numbers. */
 static void add(uint64_t *to, uint64_t value)
 {
     if (__builtin_add_overflow(*to, value, to))
@@ -150,7 +153,7 @@ static void add(uint64_t *to, uint64_t value)
 static void add_lap(struct weir_kernel_clock *clock, struct weir_kernel_clock_stage *stage,
                     const struct weir_kernel_clock_block *block, uint32_t ticks)
 {
-    if (ticks == 0) /* not lapped in this iteration */
+    if (ticks == 0) /* the iteration has no lap of this stage */
         return;
     if (ticks == UINT32_MAX) {
         add(&clock->long_laps, 1);
@@ -262,13 +265,14 @@ static bool plain_fits(const struct weir_kernel_clock_plain *plain)
     return plain->iterations <= UINT32_MAX && plain->ticks_per_ns >= 0 && plain->ticks_per_ns < 1e9;
 }
 
-/* Converts a lap of any length to a row value; negative laps become 0. */
+/* Converts the ticks of a lap, which can be any number, to a row value. Negative laps become 0. */
 static uint32_t row_ticks(int64_t ticks)
 {
     return ticks <= 0 ? 0 : ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
 }
 
-/* Converts the launch of a buffer to a block whose span is the sum of its laps. negative: number of negative laps. */
+/* Converts a plain buffer to a block whose span is the sum of its laps. Adds the number of negative laps to *negative.
+ */
 static struct weir_kernel_clock_block plain_block(const struct weir_kernel_clock_plain *plain, uint32_t n_stages,
                                                   uint64_t *negative)
 {

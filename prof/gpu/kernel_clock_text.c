@@ -1,4 +1,4 @@
-/* Clocks inside kernels as text, CSV and JSON. */
+/* Prints clocks inside kernels as a table, as CSV and as JSON. */
 #include "base/text.h"
 #include "weir/kernel_clock.h"
 
@@ -11,7 +11,7 @@ static double mean(double sum, uint64_t n)
 
 /* ---- text ---- */
 
-/* "1234.5 +-0.2ns", or "-". */
+/* Formats a time and its error, such as "1234.5 +-0.2", or "-" if it is unknown. */
 static void ns_text(char *text, size_t size, double ns, double error_ns)
 {
     if (ns > 0)
@@ -47,32 +47,33 @@ static void print_head(FILE *out, const struct weir_kernel_clock *clock)
 static void print_rate(FILE *out, const struct weir_kernel_clock *clock)
 {
     if (clock->plain && clock->span_ns > 0)
-        fprintf(out, "ticks as ns: %.3f ticks a ns, as given\n", (double)clock->timed_ticks / clock->span_ns);
+        fprintf(out, "ticks as ns: %.3f ticks per ns, as specified\n", (double)clock->timed_ticks / clock->span_ns);
     else if (clock->plain)
-        fprintf(out, "no ns: the rate of the ticks was not given\n");
+        fprintf(out, "no ns: the tick rate was not specified\n");
     else if (clock->span_ns > 0)
-        fprintf(
-            out,
-            "ticks as ns: %.3f ticks a ns within %.3g %% (%.3f to %.3f, block by block), by clock64 and %%globaltimer "
-            "at each block's beginning and end; %%globaltimer steps by %.0f ns\n",
-            (double)clock->timed_ticks / clock->span_ns, 100 * clock->span_error_ns / clock->span_ns, clock->min_rate,
-            clock->max_rate, clock->step_ns);
+        fprintf(out,
+                "ticks as ns: %.3f ticks per ns within %.3g %% (%.3f to %.3f, block by block), measured with clock64 "
+                "and %%globaltimer "
+                "at each block's start and end; %%globaltimer advances in steps of %.0f ns\n",
+                (double)clock->timed_ticks / clock->span_ns, 100 * clock->span_error_ns / clock->span_ns,
+                clock->min_rate, clock->max_rate, clock->step_ns);
     else if (clock->step_ns > 0)
-        fprintf(out, "no ns: the blocks are too short for %%globaltimer, which steps by %.0f ns\n", clock->step_ns);
+        fprintf(out, "no ns: the blocks are too short for %%globaltimer, which advances in steps of %.0f ns\n",
+                clock->step_ns);
     else
-        fprintf(out, "no ns: the step of %%globaltimer is not known\n");
+        fprintf(out, "no ns: the step of %%globaltimer is unknown\n");
 }
 
 static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
 {
     double lap = mean((double)clock->warp_lap_ticks, clock->blocks);
-    fprintf(out, "an empty lap of a warp takes %.1f ticks, one of a block with its barrier %.1f; ", lap,
+    fprintf(out, "an empty lap takes %.1f ticks in a warp and %.1f in a block, with its barrier; ", lap,
             mean((double)clock->block_lap_ticks, clock->blocks));
     fprintf(out, "%" PRIu64 " laps of a warp are %.1f %% of the blocks' time\n", clock->laps,
             clock->span_ticks ? 100 * (double)clock->laps * lap / (double)clock->span_ticks : 0);
 }
 
-/* Prints the sum of the stages compared with the time of the block and of the kernel. */
+/* Compares the sum of the stages with the time of the blocks and of the kernel. */
 static void print_cover(FILE *out, const struct weir_kernel_clock *clock)
 {
     double laps_ns = 0;
@@ -80,33 +81,33 @@ static void print_cover(FILE *out, const struct weir_kernel_clock *clock)
         return;
     for (uint32_t i = 0; i < clock->n_stages; i++)
         laps_ns += clock->stages[i].ns;
-    fprintf(out, "the laps are %.1f %% of the blocks' time",
+    fprintf(out, "the laps cover %.1f %% of the blocks' time",
             100 * (double)clock->lap_ticks / (double)clock->span_ticks);
     if (clock->timed_blocks > 0)
-        fprintf(out, ": %.1f of %.1f ns a block", mean(laps_ns, clock->timed_blocks),
+        fprintf(out, ": %.1f of %.1f ns per block", mean(laps_ns, clock->timed_blocks),
                 mean(clock->span_ns, clock->timed_blocks));
     if (clock->kernels > 0)
-        fprintf(out, "; the kernel takes %.1f ns by CUPTI", mean(clock->kernels_ns, clock->kernels));
+        fprintf(out, "; CUPTI measures %.1f ns for the kernel", mean(clock->kernels_ns, clock->kernels));
     fputc('\n', out);
 }
 
 static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
 {
     if (clock->iterations > clock->rows)
-        fprintf(out, "%" PRIu64 " of %" PRIu64 " iterations found no row in the table and are in no figure\n",
+        fprintf(out, "%" PRIu64 " of %" PRIu64 " iterations did not fit in the table and are not counted\n",
                 clock->iterations - clock->rows, clock->iterations);
     if (clock->long_laps > 0)
-        fprintf(out, "%" PRIu64 " laps of iterations longer than 32 bits of ticks are in no figure\n",
-                clock->long_laps);
+        fprintf(out, "%" PRIu64 " laps took more ticks than 32 bits can hold and are not counted\n", clock->long_laps);
     if (clock->negative_laps > 0)
-        fprintf(out, "%" PRIu64 " laps are negative and are in no figure; a buffer holds differences of readings\n",
+        fprintf(out,
+                "%" PRIu64
+                " laps are negative and are not counted; the buffer must contain differences between readings\n",
                 clock->negative_laps);
     if (clock->damaged > 0)
-        fprintf(out, "%" PRIu64 " records are invalid (a block that moved to another SM, or never finished)\n",
+        fprintf(out, "%" PRIu64 " records are invalid (their blocks moved to another SM or did not finish)\n",
                 clock->damaged);
     if (clock->skipped > 0)
-        fprintf(out,
-                "%" PRIu64 " launches ran without clocks, as a recording has no tables for more: record fewer steps\n",
+        fprintf(out, "%" PRIu64 " launches ran without clocks because all tables were in use: record fewer steps\n",
                 clock->skipped);
 }
 
@@ -125,7 +126,7 @@ void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock)
 
 /* ---- CSV ---- */
 
-/* 0 = unknown. */
+/* Prints an empty field if ns is 0, which means unknown. */
 static void csv_ns(FILE *out, double ns)
 {
     if (ns > 0)
@@ -141,7 +142,7 @@ void weir_kernel_clock_csv_head(FILE *out)
           out);
 }
 
-/* where: launch, block and iteration. */
+/* where: the last three fields, which are launch, block and iteration. */
 static void csv_rows(FILE *out, const struct weir_kernel_clock *clock, const char *where)
 {
     for (uint32_t i = 0; i < clock->n_stages; i++) {

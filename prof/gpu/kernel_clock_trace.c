@@ -10,8 +10,8 @@
 
 /* ---- args ---- */
 
-/* Returns the start of the member's value, or NULL. Quotes inside texts are escaped, so a name within a text does not
- * match. name: with its quotes, colon and space. */
+/* Returns the start of a member's value, or NULL. name includes its quotes, the colon and the space. It cannot match
+ * inside a string value, because quotes inside strings are escaped. */
 static const char *member(const char *args, const char *name)
 {
     const char *at = strstr(args, name);
@@ -39,10 +39,10 @@ static uint32_t number32(const char *args, const char *name)
 
 /* ---- events ---- */
 
-/* The block with an open range on a row. */
+/* The block whose range is open on a row. */
 struct open_block {
     int64_t end_ns;
-    int clock; /* -1: none, or one that is skipped */
+    int clock; /* index of its kernel's clock; -1 if there is no block or it is skipped */
     struct weir_kernel_clock_block block;
 };
 
@@ -62,7 +62,7 @@ static int clock_named(struct weir_kernel_clocks *clocks, const char *name)
     return clocks->n++;
 }
 
-/* Reads an event as a block, for the laps that follow on its row. */
+/* Reads a block from an event. The laps that follow on the same row belong to it. */
 static void read_block(struct open_block *open, const struct weir_trace *trace, const struct weir_event *event)
 {
     const char *args = weir_trace_text(trace, event->args);
@@ -184,12 +184,12 @@ void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_cl
     weir_json_end(json, ']');
 }
 
-/* The iteration being read. */
+/* State of the export: the iteration that is being read. */
 struct iteration {
     FILE *out;
     const struct weir_trace *trace;
     struct open_block open;
-    const char *kernel; /* NULL: no open block */
+    const char *kernel; /* NULL if no block is open */
     uint64_t number;
     struct weir_kernel_clock laps; /* laps of this iteration only */
 };
@@ -219,7 +219,7 @@ static void export_event(struct iteration *it, const struct weir_event *event)
     }
 }
 
-/* Sorts by row; events of a row stay in order of time. */
+/* Sorts by row. Events of the same row stay in order of time. */
 static int by_track(const void *a, const void *b)
 {
     const struct weir_event *x = *(const struct weir_event *const *)a, *y = *(const struct weir_event *const *)b;
@@ -228,7 +228,7 @@ static int by_track(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int export_iterations(FILE *out, const struct weir_trace *trace)
 {
     size_t n = 0, count = 0;
@@ -272,6 +272,6 @@ int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const str
         rc = rc == 0 ? close_rc : rc;
     }
     return rc == 0 ? 0
-                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
+                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; choose another file or free some space", path,
                                   strerror(-rc));
 }

@@ -1,4 +1,5 @@
-/* kernel_clock_trace.h: clocks inside kernels, read from a trace (gpu_join_clocks.c) and summed by kernel. */
+/* kernel_clock_trace.h: reads clocks inside kernels from a trace (written by gpu_join_clocks.c) and adds them up per
+ * kernel. */
 #ifndef WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 #define WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 
@@ -9,22 +10,22 @@
 enum { WEIR_KERNEL_CLOCKS_MAX = 64 };
 
 struct weir_kernel_clocks {
-    struct weir_kernel_clock *at; /* in order of their first run */
+    struct weir_kernel_clock *at; /* in order of each kernel's first block */
     int n;
-    uint64_t left_out; /* blocks of further kernels, and laps outside any block's range */
+    uint64_t left_out; /* blocks of kernels beyond WEIR_KERNEL_CLOCKS_MAX, and laps outside all blocks */
 };
 
-/* Requires a sorted trace with any content. Returns 0 or -ENOMEM, which leaves clocks empty. */
+/* Reads the clocks of a trace, which must be sorted. Returns 0, or -ENOMEM with empty clocks. */
 int weir_kernel_clocks_make(struct weir_kernel_clocks *clocks, const struct weir_trace *trace);
 void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks);
 
-/* Prints nothing if there are no clocks. */
+/* Prints the clocks, or nothing if there are none. */
 void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks);
-/* Prints the clocks of a trace; nothing if there are none or memory is short. */
+/* Prints the clocks of a trace, or nothing if there are none or memory is short. */
 void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace);
-/* Writes the member "kernel_clocks" of the open JSON object. */
+/* Adds the member "kernel_clocks" to the open JSON object. */
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks);
-/* Writes one CSV file: the stages of each kernel, then those of each iteration of each block in the trace. */
+/* Writes one CSV file: first the stages of each kernel, then the stages of each iteration of each block. */
 int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const struct weir_trace *trace, const char *path,
                               struct weir_err *err);
 

@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 struct weir_nvtx_ops {
-    /* Returns true when a tool is attached (Nsight injects itself at start). Without one every call is a load and a
-     * branch. */
+    /* Returns whether a tool is attached; Nsight attaches itself when the program starts. Without a tool, every call
+     * costs only a load and a branch. */
     int (*active)(void);
-    /* Returns a handle for the text, created once and valid for the life of the process. */
+    /* Returns a handle for a string. It is created once and stays valid until the process ends. */
     void *(*intern)(const char *text);
-    /* A range of the calling thread, in the domain "weir"; pushes and pops nest. */
+    /* Open and close a range of the calling thread in the domain "weir". Ranges nest. */
     void (*push)(void *text, uint64_t item);
     void (*pop)(void);
     void (*name_thread)(uint32_t tid, const char *name);

@@ -1,5 +1,5 @@
-/* bracket_priv.h: reference CPU timing, to validate the fast path. A build with -DWEIR_BRACKET_CPU=ON reads the
- * thread's CPU clock at both ends of every zone and prints, at exit, the result for each stage next to the one from
+/* bracket_priv.h: slow reference for CPU timing, used to validate the fast path. If built with -DWEIR_BRACKET_CPU=ON,
+ * reads the thread's CPU clock at both ends of every zone. At exit, prints each stage's result next to the result from
  * context switches. Included by recorder.c only. */
 #ifndef WEIR_PROF_RECORD_BRACKET_PRIV_H
 #define WEIR_PROF_RECORD_BRACKET_PRIV_H
@@ -19,14 +19,14 @@ static inline void bracket_begin(const struct weir_thread *t, const struct weir_
     bracket_start_ns[zone - t->open] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Runs before the zone's last clock reading, so the cost of reading the CPU clock is inside the zone at both ends. */
+/* Runs before the clock reading that ends the zone, so that the zone includes the cost of both CPU clock readings. */
 static inline void bracket_stop(void)
 {
     bracket_end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Half of each reading's cost is outside the measured interval. Time carved out of a zone shares its CPU time by wall
- * time, as in the fast path. */
+/* Adds the cost of one reading, because half of the cost of each of the two readings is outside the measured interval.
+ * The CPU time of carved-out time is taken as proportional to wall time, as in the fast path. */
 static inline void bracket_end(const struct weir_thread *t, const struct weir_open_zone *zone,
                                const struct weir_cell *cell, uint64_t wall, uint64_t carved)
 {
@@ -44,7 +44,7 @@ static inline void bracket_end(const struct weir_thread *t, const struct weir_op
 void weir_bracket_print(struct weir_recorder *recorder)
 {
     struct weir_snapshot *all = NULL;
-    if (recorder->n_threads == 1) { /* the session that measures the cost of a zone */
+    if (recorder->n_threads == 1) { /* the scratch session that measures the cost of a zone */
         memset(bracket_ns, 0, sizeof bracket_ns);
         return;
     }

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Held across a fork, so that a handler registered meanwhile does not unlock a lock it never took. */
+/* Held during a fork, so that a handler registered in the meantime does not release a lock that it has not acquired. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_fork_fn *_Atomic handlers[WEIR_FORK_PARTS];
 
@@ -43,7 +43,7 @@ void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (atomic_load_explicit(&handlers[part],
-                             memory_order_relaxed)) /* written once, and no data is read through it here */
+                             memory_order_relaxed)) /* written once; relaxed, because the handler points to no data */
         return;
     pthread_once(&once, begin);
     pthread_mutex_lock(&lock);

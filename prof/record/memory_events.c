@@ -1,4 +1,4 @@
-/* Running totals of memory per device, and their events. */
+/* Keeps running totals of memory per device and records memory events. */
 #include "prof/record/track_priv.h"
 
 static _Atomic int64_t allocated[WEIR_MEMORY_DEVICES + 1], reserved[WEIR_MEMORY_DEVICES + 1];

@@ -13,11 +13,12 @@ enum {
     BLOCKS = 256,
     SLOTS_FIRST = 256,
     FULL = BLOCK * BLOCKS - 1
-}; /* FULL: id of names that did not fit */
+}; /* FULL: id of all names that no longer fit */
 
-/* An append-only table. Readers need no lock: an entry never moves, and its id is published after it is written. */
+/* An entry of an append-only table. Readers need no lock, because an entry never moves and its id is published only
+ * after the entry is written. */
 struct entry {
-    char *text, *more; /* more: element types of shapes */
+    char *text, *more; /* more: element types, in the table of shapes */
     int cat;
 };
 
@@ -74,7 +75,7 @@ static bool slots_grow(struct table *table)
     return true;
 }
 
-/* Returns a new id, or 0 when the table is full. */
+/* Returns a new id, or 0 if the table is full. */
 static uint32_t append(struct table *table, const char *text, const char *more, int cat)
 {
     uint32_t id = table->count;

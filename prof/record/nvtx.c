@@ -15,7 +15,7 @@
 enum { NAMES = UINT16_MAX + 1 };
 
 static const struct weir_nvtx_ops *ops;
-static void *_Atomic *handles; /* by name, created at first use, never freed */
+static void *_Atomic *handles; /* indexed by name; created at first use and never freed */
 static _Atomic bool on;
 static __thread uint16_t depth;
 static __thread bool named;
@@ -67,10 +67,11 @@ static void push(void *handle)
     depth++;
 }
 
-/* Two threads may both create a name's handle. Both have the same text, so either one works. */
+/* Two threads can create a name's handle at the same time. Either handle works, because both have the same string. */
 void weir_nvtx_push_(weir_name name)
 {
-    atomic_thread_fence(memory_order_acquire); /* the state was read relaxed; this orders the setup before its use */
+    atomic_thread_fence(
+        memory_order_acquire); /* the caller read the state relaxed; this fence makes the setup visible */
     void *handle = atomic_load_explicit(&handles[name], memory_order_acquire);
     if (!handle) {
         handle = ops->intern(weir_name_text(name));

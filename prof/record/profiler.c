@@ -18,12 +18,12 @@ enum { WINDOWS_WAITING = 4, DRAIN_NS = 20 * 1000 * 1000, SAMPLE_NS = 1000 * 1000
 static const uint64_t bytes_max_default = UINT64_C(256) << 20;
 static const char data_wait_default[] = "enumerate(DataLoader)#WeirLoader.__next__";
 
-/* The scheduler's action, reduced to what the collector needs. */
+/* The current action, reduced to what the collector needs. */
 enum phase { PHASE_OFF, PHASE_WARMUP, PHASE_RECORD };
 
 struct weir_profiler {
     struct weir_profiler_config config;
-    char *folder, *worker, *data_wait, *metadata; /* copies */
+    char *folder, *worker, *data_wait, *metadata; /* copies of the config's strings */
     pid_t pid;
 
     /* Used by the caller's thread only. */
@@ -33,24 +33,24 @@ struct weir_profiler {
     uint64_t step_start, begin;
     int64_t begin_unix_ns;
     bool running, preparing; /* preparing: recording is on */
-    bool no_gpu;             /* GPU recording failed once; not tried again */
+    bool no_gpu;             /* GPU recording failed and is not attempted again */
     struct weir_nvtx_steps shown;
 
     /* Shared by the caller, the collector and the writer. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum phase phase;
-    uint64_t keep_from;        /* ticks: earlier records belong to no window; UINT64_MAX: drop all */
-    struct weir_windows ended; /* for the collector to fill */
-    struct weir_windows ready; /* for the writer */
-    int waiting;               /* windows in either list or being written */
+    uint64_t keep_from;        /* ticks; records that began earlier belong to no window. UINT64_MAX drops all records */
+    struct weir_windows ended; /* windows that the collector has to fill */
+    struct weir_windows ready; /* windows that the writer has to write */
+    int waiting;               /* number of windows in either list or being written */
     bool closing, collected;   /* collected: the collector has exited */
     struct weir_trace *last;
     pthread_t collector, writer;
 };
 
-static sem_t wake;          /* wakes the running collector; posted by rings */
-static _Atomic pid_t owner; /* process that opened the profiler; differs in a child of fork() */
+static sem_t wake;          /* wakes the collector; posted when a ring is half full */
+static _Atomic pid_t owner; /* process that opened the profiler; a child of fork() has another PID */
 static _Atomic uint32_t generation;
 
 /* ---- messages ---- */
@@ -79,7 +79,7 @@ static void sleep_until_asked(long ns)
         continue;
 }
 
-/* Moves an ended window's records out of the store; later records stay in it. */
+/* Moves the records of an ended window from the store to the window. Later records stay in the store. */
 static void fill_window(struct weir_window *window, struct weir_store *store)
 {
     window->store.bytes_max = store->bytes_max;
@@ -89,7 +89,7 @@ static void fill_window(struct weir_window *window, struct weir_store *store)
     store->dropped = 0;
 }
 
-/* Discards records collected during a warm-up, or while nothing is kept. */
+/* Discards records from before `ticks`, which were collected during a warm-up or outside all windows. */
 static void forget_before(struct weir_store *store, uint64_t ticks)
 {
     weir_store_split(store, ticks, NULL);
@@ -122,13 +122,13 @@ static void *collector_main(void *user)
         pthread_mutex_lock(&p->lock);
         enum phase phase = p->phase;
         uint64_t keep_from =
-            phase == PHASE_WARMUP ? weir_clock_ticks() : p->keep_from; /* a window begins later than this */
+            phase == PHASE_WARMUP ? weir_clock_ticks() : p->keep_from; /* no window can begin before now */
         more = !p->closing || p->ended.first;
         pthread_mutex_unlock(&p->lock);
         weir_store_drain(&store);
         struct weir_window *window = next_ended(p);
         if (window) {
-            weir_store_drain(&store); /* records written up to its end */
+            weir_store_drain(&store); /* fetch records written up to the window's end */
             fill_window(window, &store);
             if (window->discard)
                 weir_window_free(&window);
@@ -255,13 +255,13 @@ static bool own_memory(int device)
     return allocated != 0 || reserved != 0;
 }
 
-/* Runs on the caller's thread: the window's last kernels are waited for, and launches are cheap again afterwards. */
+/* Runs on the caller's thread. Waits for the window's last kernels; launches after that have no recording overhead. */
 static struct weir_gpu_take *stop_gpu(struct weir_profiler *p)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_gpu_take *take;
     if (weir_gpu_take_stop(&take, own_memory, &err) < 0) {
-        weir_err_prefix(&err, "the recording of the GPU");
+        weir_err_prefix(&err, "GPU recording");
         say(p, err.text);
     }
     return take;
@@ -270,8 +270,7 @@ static struct weir_gpu_take *stop_gpu(struct weir_profiler *p)
 static void prepare(struct weir_profiler *p)
 {
     set_phase(p, PHASE_WARMUP, weir_clock_ticks());
-    weir_track_mine(); /* now rather than at the caller's first range, because touching a new ring's pages takes a while
-                        */
+    weir_track_mine(); /* create the ring now, because touching its pages would slow down the caller's first range */
     start_gpu(p);
     __atomic_store_n(&weir_recording_state, state_of(&p->config), __ATOMIC_RELEASE);
     p->preparing = true;
@@ -279,7 +278,7 @@ static void prepare(struct weir_profiler *p)
 
 static void start(struct weir_profiler *p)
 {
-    set_phase(p, PHASE_RECORD, 0); /* before the begin time is read: from here on no record is dropped */
+    set_phase(p, PHASE_RECORD, 0); /* before reading the begin time, so that no record after it is dropped */
     weir_window_clocks(&p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
 }
@@ -299,7 +298,9 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     window->begin_unix_ns = p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
     bool whole =
-        to == WEIR_ACTION_EXIT && !p->config.whole_steps; /* otherwise the step is one that begins, or is left out */
+        to == WEIR_ACTION_EXIT &&
+        !p->config
+             .whole_steps; /* the current step belongs to the window; otherwise it begins only now, or is left out */
     window->last_step = steps ? p->step - !whole : -1;
     window->discard = window->last_step < window->first_step;
     window->state = weir_recording();
@@ -307,12 +308,13 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     return window;
 }
 
-/* Ends the window that precedes action `to`. keep: hand it to the writer, unless too many are queued. */
+/* Ends the current window; `to` is the action that follows. If keep is set, passes the window to the writer, unless too
+ * many are queued. */
 static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
 {
     struct weir_window *window = window_new(p, to);
     __atomic_store_n(&weir_recording_state, weir_nvtx_state(), __ATOMIC_SEQ_CST);
-    uint64_t end = weir_clock_ticks(); /* every recorded range began before this */
+    uint64_t end = weir_clock_ticks(); /* later than the start of every recorded range */
     p->preparing = false;
     struct weir_gpu_take *gpu = stop_gpu(p);
     pthread_mutex_lock(&p->lock);
@@ -331,7 +333,7 @@ static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
     if (!window)
         weir_gpu_take_free(&gpu);
     if (keep && full)
-        say(p, "a window is dropped: earlier ones are still being written; record less often, or fewer steps");
+        say(p, "a window is dropped: earlier windows are still being written; record less often or fewer steps");
     else if (keep && !window)
         say(p, "a window is dropped: out of memory");
 }
@@ -367,7 +369,8 @@ static bool is_timed(const struct weir_schedule *schedule)
     return schedule->wait_s > 0 || schedule->active_s > 0;
 }
 
-/* Returns the action of the step that begins now. The action of the step that just ended may be known only now. */
+/* Returns the action of the step that begins now. With a timed schedule, this also sets the final action of the step
+ * that just ended. */
 static enum weir_action next_action(struct weir_profiler *p)
 {
     if (p->config.action)
@@ -426,7 +429,7 @@ static int start_threads(struct weir_profiler *p)
     return rc;
 }
 
-/* Only one profiler may be open, because each ring has one reader. */
+/* Allows only one open profiler per process, because each ring can have only one reader. */
 static bool claim(void)
 {
     pid_t mine = getpid(), other = atomic_load(&owner);
@@ -461,7 +464,7 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
         return rc;
     }
     pthread_once(&once, init_once);
-    weir_zone_cost_ns(); /* measured now, so that its zones are in no window */
+    weir_zone_cost_ns(); /* measure it now, so that the measurement's zones are outside all windows */
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     weir_tracks_collect(true);
@@ -493,7 +496,7 @@ int weir_profiler_open(struct weir_profiler **out, const struct weir_profiler_co
     return rc == 0 && has_schedule(*out) ? weir_profiler_start(*out, err) : rc;
 }
 
-/* A child of fork() does not have the collector threads. */
+/* False in a child of fork(), which has no collector and no writer thread. */
 static bool is_mine(const struct weir_profiler *p)
 {
     return p && p->pid == getpid();

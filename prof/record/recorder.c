@@ -6,22 +6,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* CPU time is wall time minus the time off a core, taken from the kernel's context-switch records (switches.h). Without
- * these records the thread's CPU clock is sampled. That is a system call, at which the scheduler may end the time
- * slice, so it is rare: only stages of work are sampled, one call in 16, one in 256 of stages that have taken under 200
- * us, and none of stages under 2 us. */
+/* CPU time is wall time minus the time off a core, which is known from the kernel's context-switch records
+ * (switches.h). Without these records, the thread's CPU clock is sampled. Each reading is a system call, at which the
+ * scheduler can end the time slice, so readings must be rare. Only stages of kind work are sampled: every 16th call,
+ * every 256th call of stages with a call under 200 us, and no calls of stages with a call under 2 us. */
 enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
-struct weir_cell weir_cell_nobody; /* stands in for cells that could not be allocated; many writers, no reader */
+struct weir_cell weir_cell_nobody; /* stands in for cells that cannot be allocated; shared by all threads, so its
+                                      figures are unreliable */
 uint64_t weir_cpu_read_ticks;
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline void add(_Atomic uint64_t *to, uint64_t value)
 {
-    put(to, get(to) + value); /* single writer: no read-modify-write needed */
+    put(to, get(to) + value); /* only one thread writes, so no atomic read-modify-write is needed */
 }
 
-/* Keeps rare code out of line, so that zones do not save registers for it. */
+/* Keeps rare code out of line, so that the fast path of zones does not save registers for it. */
 #define RARELY __attribute__((noinline, cold))
 
 static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
@@ -34,12 +35,13 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
     cell->loop = info && info->kind == WEIR_KIND_LOOP;
-    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0 wraps around: never sampled in practice */
-    atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
+    cell->until_sample =
+        cell->work && !t->exact ? 2 : 0; /* 0 wraps around, so in practice the stage is never sampled */
+    atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes the initial min to snapshots */
     return cell;
 }
 
-/* Returns NULL when memory is short or the stage number is invalid; the call is then not counted. */
+/* Returns NULL if memory is short or the stage number is invalid. The call is then not counted. */
 static inline struct weir_cell *cell_of(struct weir_thread *t, int stage)
 {
     if ((unsigned)stage >= WEIR_STAGE_MAX)
@@ -65,7 +67,7 @@ static inline __attribute__((always_inline)) void record_in(struct weir_cell *ce
     add(&cell->total, ticks);
     if (__builtin_expect(ticks - get(&cell->min) > get(&cell->spread), 0))
         record_extreme(cell, ticks);
-    /* Written last: a reader that sees the count also sees the extremes. */
+    /* Written last, so that a reader that sees the new count also sees the new extremes. */
     atomic_store_explicit(&cell->count, get(&cell->count) + 1, memory_order_release);
 }
 
@@ -74,12 +76,12 @@ static void record(struct weir_cell *cell, uint64_t ticks)
     record_in(cell, ticks, weir_hist_bucket(ticks));
 }
 
-/* Writer side of a sequence lock: odd, change, even. */
+/* Writer side of a sequence lock: makes the version odd before a change and even after it. */
 static inline uint32_t change_begin(struct weir_thread *t)
 {
     uint32_t version = atomic_load_explicit(&t->version, memory_order_relaxed);
     atomic_store_explicit(&t->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* the odd version becomes visible before any change */
+    atomic_thread_fence(memory_order_release); /* makes the odd version visible before any change */
     return version + 2;
 }
 
@@ -88,8 +90,8 @@ static inline void change_end(struct weir_thread *t, uint32_t version)
     atomic_store_explicit(&t->version, version, memory_order_release);
 }
 
-/* Whether to read this call's CPU time, when it is due. Decided by the shortest call so far, because the mean of a
- * short stage grows with every time slice that ends in it. */
+/* Decides whether to read the CPU clock in a call that is due for sampling. Uses the stage's shortest call so far,
+ * because the mean of a short stage grows whenever a time slice ends in it. */
 static bool is_sampled(struct weir_cell *cell)
 {
     uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
@@ -99,7 +101,9 @@ static bool is_sampled(struct weir_cell *cell)
     }
     bool is_short = least_ns < SHORT_NS;
     cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : WEIR_CPU_SAMPLE_EVERY;
-    bool sampled = !is_short || cell->seen_short; /* the first short calls show how short the stage can be */
+    bool sampled =
+        !is_short ||
+        cell->seen_short; /* skip the first sample of a short stage, because its shortest call may not be known yet */
     cell->seen_short = is_short;
     return sampled;
 }
@@ -109,7 +113,7 @@ static inline struct weir_open_zone *top_of(struct weir_thread *t)
     return atomic_load_explicit(&t->top, memory_order_relaxed);
 }
 
-/* Makes the innermost zone end through the slow path. */
+/* Makes the innermost zone use the slow path when it ends. */
 static void make_special(struct weir_open_zone *zone)
 {
     if (zone->flags.special)
@@ -119,8 +123,9 @@ static void make_special(struct weir_open_zone *zone)
     zone->cpu_start_ns = 0;
 }
 
-/* Runs inside the zone: the scheduler may end the time slice at the system call, which then counts for the stage, as it
- * would an instant later. The reading's own minimum cost is subtracted at the end. */
+/* Runs inside the zone. The scheduler can end the time slice at the system call. That time counts for the stage, as it
+ * would if the time slice ended a moment later. The minimum cost of the reading is subtracted at the end of the zone.
+ */
 static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *zone)
 {
     if (!is_sampled(cell))
@@ -130,8 +135,8 @@ static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *z
     zone->cpu_start = weir_clock_ticks();
 }
 
-/* The last entry of the stack stands for all zones that are too deep. It is marked special, so only zones on the slow
- * path check for it. */
+/* The last entry of the stack stands for all zones that are nested too deep. It is marked special, so that only the
+ * slow path has to check for it. */
 static RARELY void begin_too_deep(struct weir_thread *t)
 {
     struct weir_open_zone *rest = t->open + 1 + WEIR_DEPTH_MAX;
@@ -147,12 +152,12 @@ static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *re
     if (--t->too_deep_open > 0)
         return;
     uint32_t version = change_begin(t);
-    add(&rest[-1].child, get(&rest->child)); /* time of laps */
+    add(&rest[-1].child, get(&rest->child)); /* time of laps inside the dropped zones */
     atomic_store_explicit(&t->top, rest - 1, memory_order_relaxed);
     change_end(t, version);
 }
 
-/* A thread's outermost loop is not shown. */
+/* Shows a zone in NVTX, except for a thread's outermost loop. */
 static RARELY void show_begin(struct weir_cell *cell)
 {
     if (!cell->loop)
@@ -172,7 +177,7 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     zone->flags.state = state;
     zone->flags.special = 0;
     zone->shapes = 0;
-    /* Release: a reader of the changing stack may find a new cell. */
+    /* Release, because a reader can see the new cell while the stack changes. */
     atomic_store_explicit(&zone->cell, cell, memory_order_release);
     put(&zone->child, 0);
     put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
@@ -184,9 +189,8 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
         show_begin(cell);
 }
 
-/* Handles a stage's first call on a thread, a zone that is too deep, and an invalid stage number. A stage whose cell
- * cannot be allocated counts as the first stage that has one; if there is none, its time stays in the enclosing zone.
- */
+/* Handles a stage's first call on a thread, a zone that is nested too deep, and an invalid stage number. If memory for
+ * the cell is short, the stage uses a shared cell that is not reported. */
 static RARELY void begin_first(struct weir_thread *t, int stage)
 {
     if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
@@ -195,7 +199,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     }
     if ((unsigned)stage >= WEIR_STAGE_MAX) {
         begin_at(t, top_of(t) + 1, &weir_cell_nobody, false);
-        top_of(t)->flags.state = 0; /* not shown */
+        top_of(t)->flags.state = 0; /* an invalid stage is not shown in traces */
         return;
     }
     if (!cell_new(t, stage))
@@ -203,7 +207,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
-/* The fast paths call nothing except in tail position, so they save no registers. */
+/* A separate function, because the fast path must make calls only in tail position to save no registers. */
 static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
 {
     begin_at(t, zone, cell, false);
@@ -222,8 +226,8 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
         begin_at(t, zone, cell, true);
 }
 
-/* The CPU time of zones nested in a sampled one is unknown: they share its CPU time by wall time, as does the stage
- * whose ticks were carved out. wall_ns: between the two readings. */
+/* The CPU time of zones nested in a sampled zone is unknown. It is estimated as proportional to wall time, and so is
+ * that of the stage whose ticks were carved out. wall_ns is the wall time between the two CPU clock readings. */
 static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
                        uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
 {
@@ -241,15 +245,15 @@ static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone,
     add(&other->sampled_cpu_ns, (uint64_t)(per_ns * (double)(carved_ns < wall_ns ? carved_ns : wall_ns)));
 }
 
-/* Receivers of the time that the thread spent off a core. */
+/* Zones and laps to charge for the time that the thread spent off a core. */
 struct off_core {
     struct weir_thread *thread;
-    struct weir_cell *lap; /* a lap that ends, or NULL */
+    struct weir_cell *lap; /* the lap that is ending, or NULL */
     uint64_t lap_start;
 };
 
-/* Charges the zone that was innermost at that time. Records were last read when a zone last ended; since then zones
- * have only been opened. */
+/* Charges the zone that was innermost when the thread left its core. This is one of the currently open zones: records
+ * are read whenever a zone ends, so since the last reading zones have only been opened. */
 static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
 {
     const struct off_core *to = user;
@@ -259,7 +263,7 @@ static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
         add(&to->lap->preempted, preempted ? end - start : 0);
         return;
     }
-    zone -= zone > none + WEIR_DEPTH_MAX; /* zones that are too deep have no time of their own */
+    zone -= zone > none + WEIR_DEPTH_MAX; /* the entry for zones that are too deep collects no time */
     while (zone > none && get(&zone->start) > start)
         zone--;
     if (zone == none)
@@ -277,7 +281,7 @@ static RARELY void read_switches(struct weir_thread *t, struct weir_cell *lap, u
     change_end(t, version);
 }
 
-/* Adds a zone's time off the core to its stage and to the stage carved out of it. */
+/* Adds the zone's time off the core to its stage and, in proportion, to the stage carved out of it. */
 static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t own,
                              uint64_t carved)
 {
@@ -295,7 +299,7 @@ static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone,
     add(&other->preempted, carved_preempted);
 }
 
-/* Adds an ended zone to its stage, and to the time that the enclosing zone must not count as its own. */
+/* Adds an ended zone to its stage's cell, and its time to the enclosing zone's `child`. */
 static inline __attribute__((always_inline)) void close_zone(struct weir_thread *t, struct weir_open_zone *zone,
                                                              struct weir_cell *cell, uint64_t wall, uint64_t carved,
                                                              uint64_t place, bool is_special)
@@ -304,7 +308,7 @@ static inline __attribute__((always_inline)) void close_zone(struct weir_thread 
     bracket_end(t, zone, cell, wall, carved);
     uint32_t version = change_begin(t);
     record_in(cell, total, place);
-    add(&zone[-1].child, wall); /* open[0] has no enclosing zone */
+    add(&zone[-1].child, wall); /* for an outermost zone this is open[0], which is not read */
     if (is_special && get(&zone->off))
         close_off(t, zone, cell, wall > nested ? wall - nested : 0, carved);
     if (nested)
@@ -322,7 +326,7 @@ static void record_carved(struct weir_thread *t, const struct weir_open_zone *zo
     change_end(t, version);
 }
 
-/* Time carved out in bands is drawn as one piece at the end. */
+/* Carved-out time is recorded as one range at the end of the zone, even if it was carved out in several pieces. */
 static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell *cell, uint64_t now)
 {
     uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
@@ -337,15 +341,15 @@ static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell
     weir_track_range((weir_name)cell->stage, start, now, state, shapes);
 }
 
-/* Ends a zone whose CPU time was read, that holds another stage's time, in which the thread left its core, or that is
- * too deep. */
+/* Ends a zone whose CPU time was sampled, from which time was carved out, during which the thread left its core, or
+ * that is nested too deep. */
 static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
 {
     if (zone > t->open + WEIR_DEPTH_MAX) {
         end_too_deep(t, zone);
         return;
     }
-    make_special(zone); /* it may be special only because there is no TSC */
+    make_special(zone); /* not done yet if the only reason for this path is a missing TSC */
     uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
     uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * weir_cpu_read_ticks : 0;
@@ -363,7 +367,8 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
         trace_zone(zone, cell, now);
 }
 
-/* Ends a zone that took a minute, or whose core's clock is behind that of the core it began on. */
+/* Ends a zone that took more than about a minute, or that ended on a core whose clock is behind that of the core on
+ * which it began. */
 static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
 {
     uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
@@ -372,7 +377,7 @@ static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, s
         trace_zone(zone, cell, get(&zone->start) + wall);
 }
 
-/* A zone that is recorded, and nothing else. */
+/* Ends a zone that is recorded in a trace but needs no other special handling. */
 static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
 {
     struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
@@ -412,7 +417,7 @@ void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
     struct weir_open_zone *zone = top_of(t);
     if (zone == t->open || zone > t->open + WEIR_DEPTH_MAX)
-        return; /* dropped together with the zone it is carved out of */
+        return; /* the enclosing zone is dropped, so its carved-out time is dropped too */
     make_special(zone);
     if (zone->carved > 0 && zone->carved_stage != stage)
         return;
@@ -422,7 +427,7 @@ void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 
 void weir_zone_shapes_(struct weir_thread *t, uint32_t shapes)
 {
-    top_of(t)->shapes = shapes; /* read only when the state has shapes enabled */
+    top_of(t)->shapes = shapes; /* used only if the state enables shapes */
 }
 
 void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
@@ -461,7 +466,7 @@ uint64_t weir_zone_own(void)
     return now > without ? now - without : 0;
 }
 
-/* Like a lap that ends now, of which only `own` ticks are the stage's own. */
+/* Like a lap that ends now, but only `own` of its ticks are the stage's own time. */
 void weir_zone_logged(int stage, uint64_t ticks, uint64_t own)
 {
     struct weir_thread *t = weir_thread_self;
@@ -482,7 +487,7 @@ void weir_zone_logged(int stage, uint64_t ticks, uint64_t own)
         weir_async_record_((weir_name)stage, now > ticks ? now - ticks : 0, now, weir_item_self);
 }
 
-/* A span has no time of its own: all of it is nested. */
+/* A span has no self time, so all of its time counts as nested. */
 void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
 {
     struct weir_cell *cell = cell_of(t, stage);

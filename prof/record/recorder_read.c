@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* off_ns: the part of self_ns off a core. */
+/* Adds a stage's self time to the thread's totals. off_ns is the part of self_ns spent off a core. */
 static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
@@ -20,7 +20,7 @@ static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_
              : &stats->unattributed_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
 }
 
-/* The two fields are read in sequence and may be of different moments. */
+/* Checks for underflow, because the thread can update the cell between the two loads. */
 static uint64_t self_ns_of(const struct weir_cell *cell)
 {
     uint64_t nested = get(&cell->nested), total = get(&cell->total);
@@ -35,7 +35,7 @@ struct open_view {
     uint64_t wall_ns, ticks;
 };
 
-/* Charges time that the thread has not read yet to the zone that was innermost then. */
+/* Charges time off the core that the thread has not processed yet to the zone that was innermost when it began. */
 static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
 {
     struct open_view *view = user;
@@ -47,7 +47,7 @@ static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
         view->off[i] += end - start;
 }
 
-/* Runs after the open zones are copied, because it distributes time among them. */
+/* Distributes unprocessed time off the core among the copied zones, so it runs after they are copied. */
 static void view_switches(struct weir_thread *t, struct open_view *view)
 {
     uint64_t now_ticks, now_ns;
@@ -81,19 +81,19 @@ static void view_copy(struct weir_thread *t, struct open_view *view)
     view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
 }
 
-/* One attempt at a consistent copy of the open zones and the self times of closed ones. */
+/* Attempts once to copy a consistent set of the open zones and the closed zones' self times. */
 static bool view_try(struct weir_thread *t, struct open_view *view)
 {
     uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
     if (before & 1)
         return false;
     view_copy(t, view);
-    atomic_thread_fence(memory_order_acquire); /* orders the copies above before the second reading of the version */
+    atomic_thread_fence(memory_order_acquire); /* completes the copies above before the version is read again */
     return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
 }
 
-/* A change takes a writer some ns, but it may lose its core meanwhile. This waits up to one second, then returns an
- * inconsistent copy. */
+/* Retries until the copy is consistent. A writer's change takes a few ns, but the writer can be preempted during it.
+ * After about a second, gives up and returns an inconsistent copy. */
 static void view_take(struct weir_thread *t, struct open_view *view)
 {
     enum { TRIES_AT_ONCE = 1000, TRIES = TRIES_AT_ONCE + 20000, PAUSE_NS = 50000 };
@@ -165,8 +165,8 @@ static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cel
         to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
 }
 
-/* Shares refer to the workers' work, so other threads' calls of the same stage are counted apart. Spans belong to no
- * thread. */
+/* Counts calls by other threads (WEIR_ROLE_OTHER) separately, because a stage's share refers to the workers' work only.
+ * Spans are exempt, because they belong to no thread. */
 static struct weir_stage_stats *stats_of(struct weir_snapshot *snapshot, const struct weir_thread *t, int stage)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
@@ -188,7 +188,7 @@ static struct weir_snapshot *snapshot_new(int n_threads)
     return snapshot;
 }
 
-/* Figures of the process and the machine since the session was opened. */
+/* Reads throttling and CPU times since the session was opened. */
 static void machine_read(const struct weir_recorder *recorder, struct weir_snapshot *snapshot)
 {
     struct weir_throttling throttling;
@@ -214,7 +214,8 @@ static bool is_left_out(const struct weir_thread *t, const char *workers)
     return workers && t->role == WEIR_ROLE_WORKER && strncmp(t->name, workers, strlen(workers)) != 0;
 }
 
-/* Threads that are left out keep their position, so that the threads of two snapshots correspond. */
+/* Adds one thread to the snapshot. The caller keeps the entries of threads that it leaves out, so that the threads of
+ * two snapshots have the same indexes. */
 static void thread_add(struct weir_snapshot *snapshot, struct weir_thread *t, struct weir_thread_stats *stats)
 {
     thread_read(t, stats);
@@ -276,7 +277,7 @@ void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns)
     stats->hist[weir_hist_bucket(ns)]++;
 }
 
-/* Saturating: a zone open at both ends may have been split a few ns differently each time. */
+/* Saturates at 0, because the time of a zone that is open in both snapshots can differ by a few ns. */
 static void subtract(uint64_t *from, uint64_t value)
 {
     *from = *from > value ? *from - value : 0;
@@ -303,7 +304,7 @@ void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_st
         high = b;
     }
     if (whole)
-        return; /* all calls are inside the window, so the exact extremes hold */
+        return; /* there were no calls before the window, so the exact extremes are valid */
     if (low < 0) {
         to->min_ns = to->max_ns = 0;
         return;

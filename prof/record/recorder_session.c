@@ -1,4 +1,4 @@
-/* Sessions of the recorder: threads that join them, and the cost of a zone. */
+/* Opens and closes sessions of the recorder, attaches threads to them, and measures the cost of a zone. */
 #include "prof/record/fork_priv.h"
 #include "prof/record/recorder_priv.h"
 
@@ -22,7 +22,8 @@ static void measure_cpu_read(void)
     weir_cpu_read_ticks = least;
 }
 
-/* A child of fork() has no other threads, so their zones must not be read. */
+/* Acquires all sessions' locks before a fork. In the child, forgets the sessions, because their other threads do not
+ * exist there. */
 static void on_fork(enum weir_fork when)
 {
     if (when == WEIR_FORK_PREPARE)
@@ -33,7 +34,7 @@ static void on_fork(enum weir_fork when)
         else
             pthread_mutex_unlock(&r->lock);
     }
-    /* The kernel's rings do not exist in the child either. */
+    /* The kernel does not copy the rings' mappings to the child. */
     for (struct weir_recorder *r = when == WEIR_FORK_CHILD ? weir_recorders : NULL; r; r = r->next)
         for (int i = 0; i < r->n_threads; i++)
             weir_switches_forget(&r->threads[i]->switches);
@@ -70,7 +71,7 @@ void weir_recorder_close(struct weir_recorder **recorder)
     weir_bracket_print(r);
     pthread_mutex_lock(&weir_recorders_lock);
     struct weir_recorder **link = &weir_recorders;
-    while (*link && *link != r) /* missing after a fork */
+    while (*link && *link != r) /* a child of fork() has forgotten it */
         link = &(*link)->next;
     if (*link)
         *link = r->next;
@@ -88,7 +89,7 @@ void weir_recorder_close(struct weir_recorder **recorder)
     *recorder = NULL;
 }
 
-/* Returns the cells of an ended thread, for one that joins. Called with the lock held. */
+/* Finds an ended thread whose cells a joining thread can reuse. Requires the recorder's lock. */
 static struct weir_thread *find_ended(const struct weir_recorder *recorder, const char *name,
                                       enum weir_thread_role role)
 {
@@ -118,7 +119,7 @@ static struct weir_thread *thread_new(struct weir_recorder *recorder, enum weir_
     return t;
 }
 
-/* Starts its clocks where those of the previous thread stopped. Called with the lock held. */
+/* Continues the clocks of the thread that previously used these cells. Requires the recorder's lock. */
 static void thread_begin(struct weir_thread *t, const char *name)
 {
     uint64_t end_ns = get(&t->detached_ns), wall_ns = end_ns ? end_ns - t->attached_ns : 0;
@@ -136,8 +137,8 @@ static void thread_begin(struct weir_thread *t, const char *name)
     t->delay_attached_ns = now_ns - delay_ns;
 }
 
-/* Called with the lock held. `exact` must hold for everything that the cells count: if one of their threads could not
- * be followed, CPU time is sampled. */
+/* Sets `exact` only if the context switches of all threads that used these cells were recorded. Otherwise CPU time is
+ * sampled. Requires the recorder's lock. */
 static void thread_follow(struct weir_thread *t, struct weir_switches *switches, int followed, bool is_new)
 {
     t->recorder->switches_error = followed < 0 ? followed : t->recorder->switches_error;
@@ -158,7 +159,8 @@ int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum we
     struct weir_switches switches;
     if (weir_thread_self)
         return -EBUSY;
-    int followed = weir_switches_open(&switches); /* the first one on a machine may take 30 ms: no lock is held */
+    int followed =
+        weir_switches_open(&switches); /* without a lock, because the first call on a machine can take 30 ms */
     pthread_mutex_lock(&recorder->lock);
     struct weir_thread *t = find_ended(recorder, name, role);
     bool is_new = !t, full = !t && recorder->n_threads == WEIR_THREADS_MAX;
@@ -184,7 +186,7 @@ void weir_thread_detach(void)
         return;
     while (atomic_load_explicit(&t->top, memory_order_relaxed) > t->open)
         weir_zone_end_(t);
-    pthread_mutex_lock(&t->recorder->lock); /* a reader must not use the CPU clock of an ended thread */
+    pthread_mutex_lock(&t->recorder->lock); /* a snapshot must not read the CPU clock of an ended thread */
     t->cpu_detached_ns = clock_ns(t->cpu_clock);
     t->delay_known = t->delay_known && weir_run_delay_ns(t->tid, &t->delay_detached_ns);
     put(&t->detached_ns, weir_clock_monotonic_ns());
@@ -210,7 +212,7 @@ static _Atomic uint64_t zone_cost_ps; /* 0 = not measured */
 
 static void measure_round(double *best_ns)
 {
-    enum { ZONES = 4096, STAGE = WEIR_STAGE_MAX - 1 }; /* nothing else reads these zones: any stage number works */
+    enum { ZONES = 4096, STAGE = WEIR_STAGE_MAX - 1 }; /* any stage number works, because nothing reads these zones */
     uint64_t t0 = weir_clock_ticks();
     for (int i = 0; i < ZONES; i++) {
         weir_zone_begin(STAGE);

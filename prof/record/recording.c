@@ -1,4 +1,5 @@
-/* State that all recording code reads. It is a file of its own below tracks, zones and NVTX. */
+/* The recording state, which all recording code reads. In a separate file, so that tracks, zones and NVTX can all use
+ * it. */
 #include "weir/recorder.h"
 
 uint32_t weir_recording_state;

@@ -9,7 +9,7 @@ int weir_schedule_check(const struct weir_schedule *s, struct weir_err *err)
     if (s->wait < 0 || s->warmup < 0 || s->repeat < 0 || s->skip_first < 0 || s->skip_first_wait < 0 || s->wait_s < 0)
         return weir_err_set(err, -EINVAL, "a schedule's numbers must not be negative");
     if (s->active < 0 || (s->active == 0 && !(s->active_s > 0)))
-        return weir_err_set(err, -EINVAL, "a schedule needs active=N, the number of steps to record, at least 1");
+        return weir_err_set(err, -EINVAL, "a schedule needs active=N, the number of steps to record (at least 1)");
     int64_t most = (int64_t)1 << 40;
     if (s->wait > most || s->warmup > most || s->active > most || s->repeat > most || s->skip_first > most)
         return weir_err_set(err, -EINVAL, "a schedule's numbers must be at most 2^40");
@@ -21,7 +21,7 @@ int weir_schedule_check(const struct weir_schedule *s, struct weir_err *err)
 struct field {
     const char *name;
     int64_t *steps;
-    double *seconds; /* NULL: counted in steps only */
+    double *seconds; /* NULL if the field accepts only a number of steps */
 };
 
 static int parse_value(const struct field *field, const char *text, struct weir_err *err)
@@ -32,7 +32,7 @@ static int parse_value(const struct field *field, const char *text, struct weir_
     double scale = strcmp(end, "ms") == 0 ? 1e-3 : strcmp(end, "s") == 0 ? 1 : 0;
     bool is_time = end != text && scale > 0;
     if (is_time && !field->seconds)
-        return weir_err_set(err, -EINVAL, "%s=%s: only wait and active can be times", field->name, text);
+        return weir_err_set(err, -EINVAL, "%s=%s: only wait and active accept a time", field->name, text);
     if (is_time && value * scale > 0 && value * scale <= 1e7) {
         *field->seconds = value * scale;
         return 0;
@@ -94,7 +94,7 @@ enum weir_action weir_schedule_action(const struct weir_schedule *s, int64_t ste
     return at < cycle - 1 ? WEIR_ACTION_RECORD : WEIR_ACTION_RECORD_AND_SAVE;
 }
 
-/* Whether the current part of the cycle ends before a step that begins now. */
+/* Whether the current part of the cycle is over for a step that begins now. */
 static bool is_over(const struct weir_schedule *s, const struct weir_schedule_clock *c, uint64_t now_ns)
 {
     double seconds = now_ns > c->part_ns ? (double)(now_ns - c->part_ns) / 1e9 : 0;

@@ -1,4 +1,4 @@
-/* Call stacks as numbers: each distinct stack is stored once, for the life of the process. */
+/* Represents call stacks as numbers. Each distinct stack is stored once and kept until the process ends. */
 #include "base/hash.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/track_priv.h"
@@ -13,25 +13,25 @@ enum { STACKS_MAX = 1 << 16, SLOTS = 1 << 17, SEEN = 128 };
 struct stack {
     int n;
     uint64_t hash;
-    char *text; /* the frames; NULL: the stack has addresses */
+    char *text; /* the frames as a string, or NULL if the stack consists of addresses */
     const void *addresses[WEIR_STACK_DEPTH];
 };
 
-/* Stacks that a thread had before, keyed by base address and recorded name. */
+/* Recently captured stacks of one thread, hashed by base address and recorded name. */
 struct weir_stacks_seen {
     struct seen {
         const char *base;
         const struct stack *stack;
         uint32_t number;
-        uint32_t offsets[WEIR_STACK_DEPTH]; /* from base to each return address */
+        uint32_t offsets[WEIR_STACK_DEPTH]; /* distance of each return address from base, in bytes */
     } at[SEEN];
 };
 
-/* A stack while it is unwound. */
+/* State of an unwind in progress. */
 struct walk {
     const char *base;
     int n;
-    bool known; /* all offsets are known */
+    bool known; /* the stack positions of all return addresses were found */
     void *addresses[WEIR_STACK_DEPTH];
     uint32_t offsets[WEIR_STACK_DEPTH];
 };
@@ -39,14 +39,15 @@ struct walk {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stack *_Atomic kept[STACKS_MAX];
 static uint32_t count = 1;
-static uint32_t *slots; /* numbers by hash, open addressing */
+static uint32_t *slots; /* hash table of stack numbers with open addressing */
 
 static struct stack *get(uint32_t stack)
 {
     return stack < STACKS_MAX ? atomic_load_explicit(&kept[stack], memory_order_acquire) : NULL;
 }
 
-/* Takes either text or n addresses, like the other functions here. */
+/* Stores a new stack, which consists of either a string of frames or n addresses. Returns its number, or 0 on failure.
+ */
 static uint32_t keep(const char *text, void *const *addresses, int n, uint64_t hash)
 {
     struct stack *s = count < STACKS_MAX ? malloc(sizeof *s) : NULL;
@@ -97,10 +98,12 @@ void weir_stacks_fork(enum weir_fork when)
 
 /* ---- unwinding ---- */
 
-/* GCC's unwinder, opened at the first stack, as glibc's backtrace does: programs need not link it. */
+/* GCC's unwinder. It is loaded with dlopen at the first stack, as in glibc's backtrace, so programs need not link it.
+ */
 static struct {
     pthread_once_t once;
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: not available, so no stacks */
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each,
+                                     void *user); /* NULL if unavailable; no stacks are then recorded */
     _Unwind_Word (*frame)(struct _Unwind_Context *context);
     _Unwind_Ptr (*address)(struct _Unwind_Context *context);
 } unwinder = {.once = PTHREAD_ONCE_INIT};
@@ -116,15 +119,15 @@ static void open_unwinder(void)
         *(void **)&unwinder.backtrace = dlsym(library, "_Unwind_Backtrace");
 }
 
-/* On x86-64 a return address lies right below the frame of the function that it returns to. Elsewhere the stack is
- * unwound each time. */
+/* Adds one frame to the walk. On x86-64, a return address is stored right below the frame of the function that it
+ * returns to. On other machines its position stays unknown, so the stack is unwound every time. */
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *user)
 {
     struct walk *walk = user;
     const char *frame = (const char *)unwinder.frame(context);
     void *address = (void *)unwinder.address(context);
     if (frame <= walk->base && walk->n == 0)
-        return _URC_NO_REASON; /* a frame of the capture itself */
+        return _URC_NO_REASON; /* skip frames of the capture itself */
     if (!address || walk->n == WEIR_STACK_DEPTH)
         return _URC_END_OF_STACK;
     const char *slot = frame - sizeof(void *);
@@ -136,9 +139,9 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *use
     return _URC_NO_REASON;
 }
 
-/* Unwinding costs some hundred ns per frame, but a thread's calls come from the same places over and over: if all
- * return addresses are unchanged at the same positions below the same base, the stack is the same. This reads arbitrary
- * words of the thread's own stack, so sanitizers are off. */
+/* Unwinding costs several hundred ns per frame, but a thread calls from the same places again and again. If base is
+ * equal and memory holds the same return addresses at the same offsets from it, the stack is the same. This reads
+ * arbitrary words of the thread's own stack, so sanitizers are disabled. */
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread)) static bool is_same(const struct seen *seen,
                                                                                        const char *base)
 {

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A row is written once, before its pointer is published. */
+/* Each entry is written once, before its pointer is published. */
 static const struct weir_stage_info *_Atomic stages[WEIR_STAGE_MAX];
-static struct weir_stage_info named[WEIR_STAGE_MAX]; /* rows of stages that were registered by name */
+static struct weir_stage_info named[WEIR_STAGE_MAX]; /* entries of stages that were registered by name */
 static _Atomic int stage_count;
 static pthread_mutex_t stage_lock = PTHREAD_MUTEX_INITIALIZER;
 __attribute__((constructor)) static void watch_forks(void)
@@ -27,7 +27,7 @@ int weir_stage_count(void)
     return atomic_load_explicit(&stage_count, memory_order_acquire);
 }
 
-/* Called with the lock held, as are the functions below. */
+/* This function and the functions below require the lock. */
 static void publish(int stage, const struct weir_stage_info *info)
 {
     atomic_store_explicit(&stages[stage], info, memory_order_release);

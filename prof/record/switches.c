@@ -10,18 +10,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The ring is one page: 255 records per 4 KiB, enough for 127 times off the core between two zone ends. It is locked
- * memory; an unprivileged user has 516 KiB per core (kernel.perf_event_mlock_kb) plus RLIMIT_MEMLOCK. */
+/* The ring is one page. 4 KiB hold 255 records, enough for 127 times off the core between two zone ends. The page is
+ * locked memory, of which an unprivileged user can have 516 KiB per core (kernel.perf_event_mlock_kb) plus
+ * RLIMIT_MEMLOCK. */
 enum { RECORD_BYTES = 16, NOW_TRIES = 8 };
 
-/* A record as the kernel writes it: the header, and the fields that sample_id_all adds. */
+/* A record in the kernel's format: the header, followed by the fields that sample_id_all adds. */
 struct switch_record {
     struct perf_event_header header;
     uint64_t ns;
 };
 _Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "as attr asks for it");
 
-static const _Atomic uint64_t never; /* head of a closed ring */
+static const _Atomic uint64_t never; /* stands in for the head of a ring that is not open */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -29,7 +30,7 @@ static uint64_t clock_ns(clockid_t clock)
     return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
 }
 
-/* Keeps the tightest of a few tries, because a time slice may end between the two clock readings. */
+/* Keeps the pair of readings that took the least time, because a time slice can end between the two. */
 void weir_switches_now(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
@@ -59,9 +60,9 @@ int weir_switches_open(struct weir_switches *s)
         .size = sizeof attr,
         .config = PERF_COUNT_SW_DUMMY,
         .sample_type = PERF_SAMPLE_TIME,
-        .exclude_kernel = 1, /* nothing is sampled; this setting needs no privilege */
+        .exclude_kernel = 1, /* nothing is sampled, and excluding the kernel requires no privilege */
         .exclude_hv = 1,
-        .watermark = 1, /* no wake-ups */
+        .watermark = 1, /* with a watermark that is never reached, so no wake-ups */
         .wakeup_watermark = UINT32_MAX,
         .sample_id_all = 1,
         .use_clockid = 1,
@@ -125,19 +126,19 @@ int weir_switches_try(char *why, size_t size)
     return rc;
 }
 
-/* Position of a walk through the records. */
+/* State of a walk through the records. */
 struct walk {
     const unsigned char *records;
     uint64_t bytes;
-    uint64_t from_ticks, to_ticks, from_ns, to_ns; /* two moments, by both clocks, that enclose the records */
-    uint64_t out, last; /* when the thread left its core (0 = on a core); the latest time seen */
+    uint64_t from_ticks, to_ticks, from_ns, to_ns; /* two moments, each on both clocks, before and after the records */
+    uint64_t out, last; /* out: when the thread left its core (0 = on a core); last: time of the last record */
     bool preempted, lost;
     weir_off_fn *off;
     void *user;
 };
 
-/* Interpolates linearly between the two moments. Beyond them, by no more than the time of reading the clocks, it uses
- * the clock's nominal rate. */
+/* Converts the records' clock to ticks by linear interpolation between the two moments. Times outside them, by at most
+ * the time that a clock reading takes, use the clock's nominal rate. */
 static uint64_t to_ticks(const struct walk *w, uint64_t ns)
 {
     if (ns >= w->to_ns)
@@ -171,11 +172,11 @@ static void walk(struct walk *w, uint64_t tail, uint64_t head)
 {
     struct switch_record record;
     if (head - tail > w->bytes)
-        return; /* torn: read by another thread while the owner reads */
+        return; /* inconsistent, because another thread reads while the owner does */
     while (head - tail >= sizeof record) {
         copy_out(w, tail, &record, sizeof record);
         if (record.header.size < sizeof record.header || record.header.size > head - tail)
-            return; /* overwritten by the kernel meanwhile */
+            return; /* the kernel has overwritten this record */
         if (record.header.type == PERF_RECORD_SWITCH)
             walk_one(w, &record);
         else if (record.header.type == PERF_RECORD_LOST)
@@ -197,15 +198,15 @@ static void add_off(void *user, uint64_t start, uint64_t end, bool preempted)
     sum->off(sum->user, start, end, preempted);
 }
 
-/* Records were lost. The thread's CPU clock gives the time off the core since it was last read; the missing time comes
- * after the records that exist. */
+/* Compensates for lost records. The thread's CPU clock shows the total time off the core since it was last read. The
+ * part without records is placed after the existing records. */
 static void make_up(struct weir_switches *s, struct walk *w, struct sum *sum)
 {
     uint64_t now = weir_clock_ticks(), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->sync_cpu_ns;
     uint64_t cpu = (uint64_t)((double)cpu_ns / weir_clock_ns_per_tick());
     uint64_t known = cpu + s->off_ticks + sum->ticks, all = now - s->sync_ticks;
     uint64_t start = w->out ? w->out : w->last, missing = all > known ? all - known : 0;
-    if (start && missing > 0) /* the reason for being off the core is lost */
+    if (start && missing > 0) /* not counted as preempted, because the reason is lost */
         w->off(w->user, start, start + missing < now ? start + missing : now, false);
     sync_with_cpu_clock(s, now);
     sum->ticks = 0;
@@ -222,7 +223,7 @@ void weir_switches_read(struct weir_switches *s, weir_off_fn *off, void *user)
     uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
     w.from_ticks = atomic_load_explicit(&s->read_ticks, memory_order_relaxed);
     w.from_ns = atomic_load_explicit(&s->read_ns, memory_order_relaxed);
-    /* Acquire: makes the records up to head visible. */
+    /* Acquire, so that the records up to head are visible. */
     uint64_t head = atomic_load_explicit(s->head, memory_order_acquire);
     weir_switches_now(&w.to_ticks, &w.to_ns);
     bool full = head - tail > s->bytes - 2 * RECORD_BYTES;
@@ -233,7 +234,7 @@ void weir_switches_read(struct weir_switches *s, weir_off_fn *off, void *user)
     atomic_store_explicit(&s->tail, head, memory_order_relaxed);
     atomic_store_explicit(&s->read_ticks, w.to_ticks, memory_order_relaxed);
     atomic_store_explicit(&s->read_ns, w.to_ns, memory_order_relaxed);
-    /* Release: the kernel overwrites the records only after they have been read. */
+    /* Release, so that the kernel overwrites the records only after they have been read. */
     atomic_store_explicit((_Atomic uint64_t *)&page->data_tail, head, memory_order_release);
 }
 

@@ -1,9 +1,10 @@
-/* switches.h: when a thread was off its core, and whether it was preempted or slept, without a system call per query.
+/* switches.h: records when a thread was off its core and whether it was preempted or asleep, without a system call per
+ * query.
  *
- * The kernel writes one thread's context switches into a ring mapped by that thread (perf_event_open with a software
- * event that counts nothing; needs no privilege where kernel.perf_event_paranoid is 2 or less). A query loads one word
- * to check for new records, and reads them only then. Time that a hypervisor gives to other guests (steal) is not seen:
- * the thread counts as on its core. */
+ * The kernel writes one thread's context switches into a ring that the thread has mapped (perf_event_open with a
+ * software event that counts nothing; requires no privilege if kernel.perf_event_paranoid is at most 2). A query loads
+ * one word to check for new records and reads them only if there are any. Time that a hypervisor gives to other guests
+ * (steal) is not visible here, so it counts as time on the core. */
 #ifndef WEIR_PROF_RECORD_SWITCHES_H
 #define WEIR_PROF_RECORD_SWITCHES_H
 
@@ -12,48 +13,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One thread's ring; all zero = never opened. Only the thread itself opens, reads and closes it. */
+/* One thread's ring. All zero means never opened. Only the thread itself opens, reads and closes it. */
 struct weir_switches {
-    const _Atomic uint64_t *head; /* kernel's write position; never NULL after weir_switches_open */
+    const _Atomic uint64_t *head; /* the kernel's write position; not NULL after weir_switches_open */
     _Atomic uint64_t tail;        /* read position */
-    void *page;                   /* the mapping: one page of kernel metadata, one page of records; NULL = no ring */
-    uint64_t bytes;               /* bytes per page */
-    /* One moment by our clock and by the records' clock, at the end of the last reading. */
+    void *page;                   /* mapping of two pages, the kernel's metadata and the records; NULL = no ring */
+    uint64_t bytes;               /* page size */
+    /* The end of the last reading, as ticks and as time of the records' clock. */
     _Atomic uint64_t read_ticks, read_ns;
-    /* The thread's CPU clock at one moment, and the time off the core since. Recovers the missing time when records
-     * were lost. */
+    /* The thread's CPU clock at one moment, and the time off the core since then. Used to compute the missing time if
+     * records are lost. */
     uint64_t sync_ticks, sync_cpu_ns, off_ticks;
 };
 
-/* Receives each time off the core, in order. Times are ticks of weir_clock. */
+/* Called for each time off the core, in order. Times are ticks of weir_clock. */
 typedef void weir_off_fn(void *user, uint64_t start, uint64_t end, bool preempted);
 
-/* Starts to follow the calling thread. Returns 0 or -errno: -EACCES or -EPERM where the kernel or a container forbids
- * it, -ENOSYS where it is unsupported, -EPERM where memory cannot be locked, -EMFILE. On failure the ring stays empty.
- */
+/* Starts recording the calling thread's context switches. Returns 0 or -errno: -EACCES or -EPERM if the kernel or a
+ * container forbids it, -EPERM also if memory cannot be locked, -ENOSYS if it is unsupported, -EMFILE if the process
+ * has too many open files. On failure the ring stays empty. */
 int weir_switches_open(struct weir_switches *switches);
-/* Tests whether it works. Returns 0, or -errno with one line in why. */
+/* Tests whether context switches can be recorded. Returns 0, or -errno with the reason in why. */
 int weir_switches_try(char *why, size_t size);
-/* Explains a failure of weir_switches_open: "perf_event_open: Permission denied (kernel.perf_event_paranoid is 4)". */
+/* Describes an error of weir_switches_open, such as "perf_event_open: Permission denied (kernel.perf_event_paranoid is
+ * 4)". */
 void weir_switches_why(int rc, char *why, size_t size);
-/* Releases everything. Call on the thread that opened it. */
+/* Frees the ring. Call this on the thread that opened it. */
 void weir_switches_close(struct weir_switches *switches);
-/* For a child of fork(), where the mapping does not exist. */
+/* Resets the ring in a child of fork(), which does not inherit the mapping. */
 void weir_switches_forget(struct weir_switches *switches);
 
 static inline bool weir_switches_any(const struct weir_switches *switches)
 {
-    /* Relaxed: only a hint; the reader of the records loads it again. */
+    /* Relaxed, because this is only a hint; weir_switches_read loads head again. */
     return atomic_load_explicit(switches->head, memory_order_relaxed) !=
            atomic_load_explicit(&switches->tail, memory_order_relaxed);
 }
 
-/* Reports the records added since the last reading. Call on the thread itself. */
+/* Passes the times off the core since the last reading to `off`. Call this on the thread itself. */
 void weir_switches_read(struct weir_switches *switches, weir_off_fn *off, void *user);
 
-/* Like weir_switches_read, from another thread and without consuming records. now_ticks and now_ns are one moment by
- * both clocks (weir_switches_now). A time off the core that has not ended ends now. The result may be torn while the
- * owner reads; the caller detects that and retries. */
+/* Like weir_switches_read, but for another thread, and without consuming records. now_ticks and now_ns are the current
+ * time on both clocks (weir_switches_now). If the thread is off its core, that time is reported up to now. The result
+ * can be inconsistent if the owner reads at the same time; the caller has to detect this and retry. */
 void weir_switches_peek(const struct weir_switches *switches, uint64_t now_ticks, uint64_t now_ns, weir_off_fn *off,
                         void *user);
 void weir_switches_now(uint64_t *ticks, uint64_t *ns);

@@ -1,8 +1,8 @@
-/* track_priv.h: each thread's ring of records, and the collector's side of it.
+/* track_priv.h: each thread's ring of records, and the collector's access to it.
  *
- * A record is 16 bytes, followed by up to three more 16-byte slots, and is written when a range ends. One thread
- * writes, the collector reads. A track is created at its thread's first record and belongs to the registry, so threads
- * may come and go while a window records. */
+ * A record is written when a range ends. It has 16 bytes, followed by up to three more 16-byte slots. The thread
+ * writes, and the collector reads. A track is created at its thread's first record and belongs to a global registry, so
+ * threads can start and end while a window records. */
 #ifndef WEIR_PROF_RECORD_TRACK_PRIV_H
 #define WEIR_PROF_RECORD_TRACK_PRIV_H
 
@@ -22,23 +22,23 @@ enum weir_record_type {
     WEIR_RECORD_MEMORY, /* followed by {address, bytes}, {allocated, reserved}; low is the device + 1 */
 };
 
-/* Slots that follow the record, in this order, before those of its type. */
+/* Flags for optional slots. These follow the record in this order, before the slots of its type. */
 enum {
     WEIR_RECORD_TAGS = 1, /* {item, shapes | stack << 32} */
-    WEIR_RECORD_LONG = 2, /* {duration in ticks, 0}; low is 0 */
+    WEIR_RECORD_LONG = 2, /* {duration in ticks, 0}; the record's low is then 0 */
 };
 
 struct weir_slot2 {
     uint64_t a, b;
 };
 
-/* The record's second word; the first is its start in ticks. */
+/* Returns the record's second word. The first word is its start in ticks. */
 static inline uint64_t weir_record_word(uint32_t low, weir_name name, enum weir_record_type type, unsigned follows)
 {
     return low | (uint64_t)name << 32 | (uint64_t)type << 48 | (uint64_t)follows << 56;
 }
 
-/* Number of slots of a record, including itself. */
+/* Returns the number of slots of a record, including the record itself. b is its second word. */
 static inline unsigned weir_record_slots(uint64_t b)
 {
     unsigned type = b >> 48 & 255, follows = (unsigned)(b >> 56);
@@ -54,40 +54,41 @@ struct weir_open_range {
 };
 
 struct weir_ring {
-    /* Writer's side. */
-    alignas(64) _Atomic uint64_t head; /* slots before it are readable */
-    uint64_t limit;                    /* how far head may advance before tail is read again */
+    /* Used by the writer. */
+    alignas(64) _Atomic uint64_t head; /* slots before head are readable */
+    uint64_t limit;                    /* head up to which no check of tail is needed */
     struct weir_slot2 *slots;
-    struct weir_stacks_seen *stacks; /* NULL until the first stack */
+    struct weir_stacks_seen *stacks; /* NULL until the first stack is captured */
     _Atomic uint64_t dropped;
-    _Atomic uint32_t version; /* of open; incremented by each opened range */
+    _Atomic uint32_t version; /* version of `open`, incremented each time a range is opened */
     _Atomic uint32_t depth;
     struct weir_open_range open[WEIR_OPEN_MAX];
-    /* Collector's side. */
+    /* Used by the collector. */
     alignas(64) _Atomic uint64_t tail;
     _Atomic bool held;       /* set while the slots are being read */
-    struct weir_slot2 *rest; /* unread slots of an ended thread, in place of the ring */
+    struct weir_slot2 *rest; /* unread slots of an ended thread, which replace the ring */
     size_t n_rest;
-    /* Set once at creation. */
+    /* Set once, at creation. */
     pid_t tid;
     char name[16];
-    _Atomic bool dead; /* the thread has ended; freed once drained */
+    _Atomic bool dead; /* the thread has ended; the track is freed after it is drained */
     struct weir_ring *next;
 };
 
 extern __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
-/* Returns the calling thread's track, creating it if needed; NULL when memory is short. */
+/* Creates the calling thread's track. Returns NULL if memory is short. */
 struct weir_ring *weir_track_make(void);
 static inline struct weir_ring *weir_track_mine(void)
 {
     return weir_track_self ? weir_track_self : weir_track_make();
 }
 
-/* Reserves n slots, reading tail if needed. Returns false when the ring is full: the record is dropped and counted. */
+/* Checks for space for n slots, reading tail if needed. Returns false if the ring is full; the record is then dropped
+ * and counted. */
 bool weir_track_room(struct weir_ring *track, unsigned n);
 
-/* A record being written: n slots starting at `at`. */
+/* A record of n slots that is being written, starting at slot `at`. */
 struct weir_writing {
     struct weir_ring *ring;
     uint64_t at;
@@ -114,27 +115,28 @@ static inline void weir_track_end(const struct weir_writing *writing)
 
 /* ---- stacks ---- */
 
-/* Returns the calling thread's stack as a number, equal for equal stacks; 0 when there are too many. seen: the thread's
- * known stacks, NULL at first, allocated here and freed by the caller. name: a hint, as calls of one name usually have
- * one stack. */
+/* Returns a number for the calling thread's stack, the same for equal stacks, or 0 if there are too many stacks. *seen
+ * is the thread's cache of stacks: NULL at first, allocated here, freed by the caller. name helps to find the stack in
+ * the cache, because calls with the same name usually have the same stack. */
 struct weir_stacks_seen;
 uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
-/* Return addresses, innermost first, at most WEIR_STACK_DEPTH. Valid for the life of the process. */
+/* Returns a stack's return addresses, innermost first, at most WEIR_STACK_DEPTH. They stay valid until the process
+ * ends. */
 enum { WEIR_STACK_DEPTH = 32 };
 int weir_stack_addresses(uint32_t stack, const void *const **addresses);
-/* Frames of a stack that was given as text (weir_stack_text), also valid for the life of the process; NULL = it has
- * addresses. */
+/* Returns the frames of a stack from weir_stack_text, or NULL if the stack consists of addresses. They stay valid until
+ * the process ends. */
 const char *weir_stack_frames(uint32_t stack);
 
-/* Records a range with all optional slots. shapes and stack: 0 = none. */
+/* Records a range with all optional slots. For shapes and stack, 0 means none. */
 void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
                            uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack);
 
-/* Slow path of weir_track_range: a thread's first record, and ranges with more than their times. */
+/* Slow path of weir_track_range for a thread's first record and for ranges with optional slots. */
 void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes);
 
-/* Records a range of the calling thread that ended now and was opened under state. Requires end >= start and state !=
- * 0. */
+/* Records a range of the calling thread that ended now. state is the recording state when the range was opened.
+ * Requires end >= start and state != 0. */
 static inline void weir_track_range(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
     struct weir_ring *track = weir_track_self;
@@ -155,7 +157,7 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end);
 
 /* ---- for the collector ---- */
 
-/* Whole records of one thread, in two pieces where the ring wraps. */
+/* Consecutive whole records of one thread, in two pieces if the ring wraps around. */
 struct weir_run {
     const struct weir_slot2 *slots[2];
     size_t n[2];
@@ -174,25 +176,26 @@ static inline uint64_t weir_run_records(const struct weir_run *run)
     return records;
 }
 
-/* Calls back with each track's new records, then marks them as read; tracks of ended threads are freed afterwards. One
- * caller at a time. */
+/* Calls `each` with the new records of each track, then marks them as read. Tracks of ended threads are freed
+ * afterwards. Only one thread may call this at a time. */
 typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);
 void weir_tracks_drain(weir_drain_fn *each, void *user);
 
-/* Reports each thread's open ranges: thread, name, start. */
+/* Called for each open range with its thread, name and start. */
 typedef void weir_open_fn(void *user, pid_t tid, const char *thread, weir_name name, uint64_t start);
 void weir_tracks_open(weir_open_fn *each, void *user);
-/* Reports open zones of all sessions (recorder_read.c). */
+/* Calls `each` for the open zones of all sessions (recorder_read.c). */
 void weir_recorders_open_zones(weir_open_fn *each, void *user);
 
-/* Limit of records kept for threads that end while a window records; the excess is dropped and counted. */
+/* Limit of the memory for unread records of threads that end while a window records. Records beyond it are dropped and
+ * counted. */
 enum { WEIR_REST_MAX_BYTES = 16 << 20 };
 void weir_tracks_collect(bool collecting);
 
-/* Records dropped by all tracks since the last call. */
+/* Returns the number of records dropped by all tracks since the last call. */
 uint64_t weir_tracks_dropped(void);
 
-/* Sets a function to call, from any thread and without locks held, when a ring is half full; NULL: none. */
+/* Sets a function to call when a ring is half full, or NULL. It runs on any thread, without locks held. */
 void weir_tracks_on_half(void (*call)(void));
 
 #endif

@@ -10,13 +10,13 @@
 __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the list; never taken by a thread that already has its track */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the list; never acquired by a thread that already has a track */
 static struct weir_ring *tracks;
-static uint64_t dropped_gone, dropped_seen; /* drops of freed tracks; drops already reported */
+static uint64_t dropped_gone, dropped_seen; /* records dropped by freed tracks; drops already reported */
 static void (*_Atomic on_half)(void);
 static pthread_key_t at_exit;
 static bool collecting, has_key;
-static size_t rest_bytes; /* total of all tracks */
+static size_t rest_bytes; /* size of `rest` in all tracks */
 
 /* ---- threads that come and go ---- */
 
@@ -34,7 +34,7 @@ static void unlink_and_free(struct weir_ring *track)
     free(track);
 }
 
-/* Unread records, in two pieces where the ring wraps. */
+/* Returns the unread records, in two pieces if the ring wraps around. */
 static struct weir_run unread(const struct weir_ring *track)
 {
     uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
@@ -52,12 +52,12 @@ static void drop(struct weir_ring *track, const struct weir_run *run)
     atomic_fetch_add_explicit(&track->tail, run->n[0] + run->n[1], memory_order_relaxed);
 }
 
-/* Keeps the unread records and frees the ring: short-lived threads must not fill the memory while the collector gets no
- * CPU. */
+/* Keeps only the unread records and frees the ring. Otherwise short-lived threads could fill the memory while the
+ * collector gets no CPU time. */
 static void shrink(struct weir_ring *track)
 {
     if (atomic_exchange_explicit(&track->held, true, memory_order_acquire))
-        return; /* being read now; freed next time */
+        return; /* the collector is reading it and frees it later */
     struct weir_run run = unread(track);
     size_t n = run.n[0] + run.n[1], bytes = n * sizeof *track->rest;
     struct weir_slot2 *rest = n && rest_bytes + bytes <= WEIR_REST_MAX_BYTES ? malloc(bytes) : NULL;
@@ -103,8 +103,8 @@ static void on_fork(enum weir_fork when)
         return;
     }
     if (when == WEIR_FORK_CHILD) {
-        /* The parent's other threads do not exist here, and their records are the parent's to write. This thread's
-         * track has the parent's thread id, so a new one is created. */
+        /* The child has only this thread, and the parent writes the existing records. This thread needs a new track,
+         * because its old one has the thread id of the parent. */
         weir_recording_state = 0;
         while (tracks)
             unlink_and_free(tracks);
@@ -135,7 +135,7 @@ struct weir_ring *weir_track_make(void)
         return NULL;
     }
     memset(track, 0, sizeof *track);
-    memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* takes the page faults here rather than inside a range */
+    memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* causes the page faults now instead of during a range */
     track->slots = slots;
     track->limit = WEIR_RING_SLOTS / 2;
     track->tid = gettid();
@@ -157,7 +157,8 @@ void weir_tracks_on_half(void (*call)(void))
     atomic_store_explicit(&on_half, call, memory_order_release);
 }
 
-/* limit is first half of the ring, which wakes the collector in time, then the whole ring. */
+/* Sets limit to half of the ring at first and, once head is past it, to the whole ring. Reaching half of the ring wakes
+ * the collector early enough. */
 bool weir_track_room(struct weir_ring *track, unsigned n)
 {
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_acquire);
@@ -198,7 +199,7 @@ void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, 
 void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
     if (state != weir_recording())
-        return; /* its window has closed and shows it as unfinished */
+        return; /* the window has ended and shows this range as unfinished */
     struct weir_ring *track = weir_track_mine();
     if (!track)
         return;
@@ -226,7 +227,8 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end)
     weir_track_end(&writing);
 }
 
-/* Checked at the time of writing: NVTX alone makes the state that callers check nonzero. */
+/* Returns NULL if no window records. Callers check only that the state is not 0, which is also true if only NVTX is on.
+ */
 static struct weir_ring *track_if_on(void)
 {
     return weir_recording() & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
@@ -278,7 +280,7 @@ weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat)
     return name;
 }
 
-/* Deeper ranges are recorded, but not visible while open. */
+/* Ranges nested deeper than WEIR_OPEN_MAX are recorded when they end, but are not listed while they are open. */
 void weir_range_begin_(struct weir_range *range)
 {
     if (range->state & WEIR_RECORDING_NVTX) {
@@ -287,7 +289,7 @@ void weir_range_begin_(struct weir_range *range)
     }
     struct weir_ring *track = range->state & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
     if (!track) {
-        range->state &= WEIR_RECORDING_NVTX; /* not recorded */
+        range->state &= WEIR_RECORDING_NVTX; /* no window records this range */
         return;
     }
     uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed);
@@ -297,7 +299,7 @@ void weir_range_begin_(struct weir_range *range)
         struct weir_open_range *open = &track->open[depth];
         atomic_store_explicit(&track->version, atomic_load_explicit(&track->version, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-        atomic_thread_fence(memory_order_release); /* a reader of the slot sees the new version too */
+        atomic_thread_fence(memory_order_release); /* a reader that sees the changed slot also sees the new version */
         atomic_store_explicit(&open->start, range->start, memory_order_relaxed);
         atomic_store_explicit(&open->name, range->name, memory_order_relaxed);
     }
@@ -338,7 +340,8 @@ static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
     atomic_store_explicit(&track->held, false, memory_order_release);
 }
 
-/* Entries are removed only here and added only at the head, so joining threads are not waited for. */
+/* Entries are removed only here and added only at the head, so the lock is not held during the walk and threads can
+ * join. */
 void weir_tracks_drain(weir_drain_fn *each, void *user)
 {
     pthread_mutex_lock(&lock);
@@ -368,7 +371,7 @@ uint64_t weir_tracks_dropped(void)
     return since;
 }
 
-/* Copies the open ranges consistently; gives up after many tries and returns none. */
+/* Copies a consistent set of open ranges. Returns 0 after 1000 failed attempts. */
 static uint32_t copy_open(const struct weir_ring *track, uint64_t *starts, weir_name *names)
 {
     for (int tries = 0; tries < 1000; tries++) {

@@ -28,7 +28,7 @@ static struct weir_take *take_of(struct weir_store *store, pid_t tid, const char
     return take;
 }
 
-/* Doubles the room, or takes what the limit still allows. */
+/* Doubles the array, or enlarges it by the memory that remains under the limit. */
 static bool take_room(struct weir_store *store, struct weir_take *take, size_t n)
 {
     if (take->n + n <= take->room)
@@ -72,8 +72,8 @@ void weir_store_drain(struct weir_store *store)
     weir_tracks_drain(keep_of_ring, store);
 }
 
-/* A range open at its window's end is not recorded, so a thread's records of one window precede all of later windows.
- */
+/* Returns the end of the records that began before ticks. A range that is open at the end of its window is not
+ * recorded, so a thread's records of one window come before its records of all later windows. */
 static size_t end_before(const struct weir_take *take, uint64_t ticks)
 {
     size_t at = take->first;
@@ -82,7 +82,7 @@ static size_t end_before(const struct weir_take *take, uint64_t ticks)
     return at;
 }
 
-/* Frees the moved part once it is half of the array. */
+/* Moves the remaining records to the start of the array once at least half of the array is unused. */
 static void close_gap(struct weir_take *take)
 {
     if (take->first < take->n - take->first)
@@ -92,7 +92,7 @@ static void close_gap(struct weir_take *take)
     take->first = 0;
 }
 
-/* Hands over the thread's array itself. Returns false when memory for the entry is short. */
+/* Moves the thread's array to `earlier` without copying it. Returns false if memory for the entry is short. */
 static bool hand_over(struct weir_store *store, struct weir_take *take, struct weir_store *earlier)
 {
     size_t bytes = take->room * sizeof *take->slots;
@@ -115,7 +115,7 @@ static void move(struct weir_store *store, struct weir_take *take, size_t end, s
         keep(earlier, take->tid, take->name, &(struct weir_run){{slots, slots}, {end - take->first, 0}});
 }
 
-/* Returns false when nothing remains. */
+/* Moves or discards the records that began before ticks. Returns false if no records remain. */
 static bool split_take(struct weir_store *store, struct weir_take *take, uint64_t ticks, struct weir_store *earlier)
 {
     size_t end = end_before(take, ticks);
@@ -146,7 +146,7 @@ static void copy_open(void *user, pid_t tid, const char *thread, weir_name name,
 {
     struct weir_window *window = user;
     if (!weir_grow(&window->open, window->n_open, sizeof *window->open))
-        return; /* one unfinished range less is shown */
+        return; /* this unfinished range is not shown */
     struct weir_open_copy *copy = &window->open[window->n_open++];
     *copy = (struct weir_open_copy){.tid = tid, .name = name, .start = start};
     strncpy(copy->thread, thread, sizeof copy->thread - 1);
@@ -189,7 +189,8 @@ struct weir_window *weir_windows_take(struct weir_windows *windows)
 void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns)
 {
     uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 32; i++) { /* keeps the tightest pair, without an interrupt in between */
+    for (int i = 0; i < 32;
+         i++) { /* keeps the pair of readings that took the least time, so no interrupt came between them */
         struct timespec at;
         uint64_t before = weir_clock_ticks();
         clock_gettime(CLOCK_REALTIME, &at);

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Readers keep ts (us with three decimals) in a double. Counted from the start of the day (UTC), ts is exact to 0.02
- * ns, and to 0.2 ns after a window of ten days. Kineto's base, a multiple of three months, is coarser: a double's step
- * there is 1 ns, and sums of two are off by one. The day, not the window's start, is the base, because traces of
- * several ranks are aligned by ts. */
+/* Length of the period at whose start trace time begins: a day (UTC). Readers keep ts (microseconds with three
+ * decimals) in a double. Within a day, ts is exact to 0.02 ns, and to 0.2 ns after a window of ten days. Kineto's base,
+ * a multiple of three months, is coarser: a double has steps of 1 ns there, and sums of two times are off by 1 ns. The
+ * base is not the window's start, because ts is used to align the traces of several ranks. */
 static const int64_t base_step_ns = INT64_C(86400) * 1000000000;
 
 struct build {
@@ -20,8 +20,8 @@ struct build {
     const struct weir_export *how;
     struct weir_trace *trace;
     struct weir_symbols *symbols;
-    weir_text_id *names;  /* by weir_name, 0 = not looked up */
-    weir_text_id *stacks; /* by stack number, likewise */
+    weir_text_id *names;  /* id of each weir_name, 0 = not looked up */
+    weir_text_id *stacks; /* id of each stack number, 0 = not looked up */
     uint32_t stacks_room;
     weir_text_id data_wait, memory;
     int64_t begin_ns; /* start of the window, in trace time */
@@ -33,8 +33,8 @@ static weir_text_id intern(struct build *b, const char *text)
     return weir_trace_intern(b->trace, text, strlen(text));
 }
 
-/* Rounds as the GPU's records do (weir_gpu_now_ns): converts ticks to ns first, then subtracts. The other order rounds
- * differently, and a call would end after its range. */
+/* Converts ticks to trace time. Converts to ns before subtracting, like the GPU's records (weir_gpu_now_ns). The other
+ * order rounds differently, so that a call could end after the range that contains it. */
 static int64_t ns_of(const struct build *b, uint64_t ticks)
 {
     return b->begin_ns + (int64_t)(weir_clock_to_ns(ticks) - weir_clock_to_ns(b->window->begin));
@@ -49,9 +49,9 @@ static weir_text_id name_of(struct build *b, weir_name name)
     return b->names[name];
 }
 
-/* Maps a range to what trace viewers expect. The consumer's data wait, and no other wait, is TensorBoard's DataLoader
- * time on any thread; its other stages are operators. Workers' stages are hidden unless requested. Returns false for a
- * hidden range. */
+/* Sets the name and category that trace viewers expect. Stages of the consumer are operators; only its data wait gets
+ * the name that TensorBoard counts as DataLoader time, on any thread. Workers' stages get a category of their own,
+ * unless worker_ops is set. Returns false for a range that is not shown. */
 static bool name_range(struct build *b, struct weir_event *event, weir_name name)
 {
     const struct weir_stage_info *stage = weir_stage_info(name);
@@ -63,14 +63,14 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
     event->stage = stage->kind != WEIR_KIND_WAIT;
-    if (stage->data_wait) /* an operator, because TensorBoard's plugin ignores it as a user_annotation */
+    if (stage->data_wait) /* an operator, because TensorBoard's plugin ignores a user_annotation with this name */
         event->name = b->data_wait;
     return true;
 }
 
 /* ---- stacks ---- */
 
-/* The profiler's own calls are innermost; the compiler may have inlined some. */
+/* Whether a frame belongs to the profiler itself. These frames are innermost; the compiler can inline some of them. */
 static bool is_own_frame(const char *frame)
 {
     static const char *const own[] = {"weir_stack_capture", "weir_track_", "weir_zone_", "weir_range_end", "weir_lap",
@@ -150,7 +150,7 @@ static void read_memory(struct build *b, struct weir_event *event, uint32_t devi
     event->memory.reserved = (int64_t)slots[1].b;
 }
 
-/* Converts the record at slots to an event. Returns false when it is not shown. */
+/* Converts the record at slots to an event. Returns false if the event is not shown. */
 static bool read_record(struct build *b, const struct weir_slot2 *slots, struct weir_event *event)
 {
     uint64_t word = slots->b, start = slots->a;
@@ -165,7 +165,7 @@ static bool read_record(struct build *b, const struct weir_slot2 *slots, struct 
         ticks = slots++->a;
     event->duration_ns =
         ns_of(b, start + ticks) -
-        event->start_ns; /* computed from the end, so that nested ranges end in the order of their clocks */
+        event->start_ns; /* subtract converted times, so that nested ranges end in the order of their ticks */
     if (type == WEIR_RECORD_RANGE)
         return name_range(b, event, name);
     if (type == WEIR_RECORD_MEMORY) {
@@ -220,7 +220,7 @@ static int read_take(struct build *b, const struct weir_take *take)
 
 /* ---- what was open ---- */
 
-/* The range may have ended after it was noted and before recording stopped. */
+/* Whether the range was recorded after all: it can end after it was noted but before recording stopped. */
 static bool has_ended(const struct weir_window *window, const struct weir_open_copy *open)
 {
     for (size_t t = 0; t < window->store.n_takes; t++) {

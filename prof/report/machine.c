@@ -20,7 +20,7 @@ enum { HELPERS_MAX = 64 };
 
 static struct {
     pthread_mutex_t lock;
-    int n, pid[HELPERS_MAX]; /* further helpers are not counted */
+    int n, pid[HELPERS_MAX]; /* PIDs of helpers; helpers beyond HELPERS_MAX are not counted */
     uint64_t ended_ns;
 } helpers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 __attribute__((constructor)) static void watch_forks(void)
@@ -34,7 +34,8 @@ static uint64_t ticks_to_ns(uint64_t ticks)
     return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
 }
 
-/* /proc/PID/stat: "12 (name) S PARENT ..."; fields 14 and 15 are user and system CPU time. */
+/* Returns a process's CPU time. /proc/PID/stat is "12 (name) S PARENT ..."; fields 14 and 15 are the user and system
+ * time. */
 static uint64_t cpu_of(int pid)
 {
     char path[PATH_BYTES], line[1024];
@@ -98,12 +99,13 @@ static FILE *open_below(const char *root, const char *name)
     return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* "cpu3 user nice system idle iowait irq softirq steal ...", in ticks. */
+/* Adds one line of /proc/stat: "cpu3 user nice system idle iowait irq softirq steal ...", in ticks. */
 static void add_cpu(struct weir_machine_now *now, const char *line, const cpu_set_t *allowed, size_t size)
 {
     unsigned cpu;
     unsigned long long user, nice, system, irq, softirq, steal;
-    bool one = strncmp(line, "cpu", 3) == 0 && line[3] >= '0' && line[3] <= '9'; /* "cpu " is the sum of all */
+    bool one = strncmp(line, "cpu", 3) == 0 && line[3] >= '0' &&
+               line[3] <= '9'; /* true for a single CPU; the line "cpu " is the sum over all CPUs */
     if (!one || sscanf(line, "cpu%u %llu %llu %llu %*u %*u %llu %llu %llu", &cpu, &user, &nice, &system, &irq, &softirq,
                        &steal) != 7)
         return;

@@ -1,4 +1,5 @@
-/* machine.h: activity outside the process: CPU time of other processes, and time taken by quotas and the hypervisor. */
+/* machine.h: measures activity outside the process: CPU time used by other processes, and CPU time taken away by quotas
+ * and the hypervisor. */
 #ifndef WEIR_PROF_REPORT_MACHINE_H
 #define WEIR_PROF_REPORT_MACHINE_H
 
@@ -8,32 +9,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums since boot, or since the process began. */
+/* Totals since boot, or since the process began. */
 struct weir_machine_now {
-    uint64_t at_ns;             /* weir_clock_monotonic_ns */
-    bool cpus;                  /* the next two are known */
-    uint64_t busy_ns, steal_ns; /* of the CPUs usable by this process; stolen for other guests */
-    uint64_t own_ns;            /* CPU time of this process, its reaped children and its helpers */
+    uint64_t at_ns; /* time of the reading, from weir_clock_monotonic_ns */
+    bool cpus;      /* busy_ns and steal_ns are known */
+    uint64_t busy_ns,
+        steal_ns;    /* busy time of the CPUs that this process can use, and time stolen from them by other guests */
+    uint64_t own_ns; /* CPU time of this process, its reaped children and its helpers */
     struct weir_throttling throttling;
 };
 
-/* Reads /proc/stat and similar files below root ("" for the real ones); takes about 200 us. Missing files leave their
- * figures unknown. */
+/* Reads /proc/stat and similar files below root ("" for the real ones), which takes about 200 us. Figures from missing
+ * files stay unknown. */
 void weir_machine_read(struct weir_machine_now *now, const char *root);
 
-/* Fills the constant part of the report's line: cores, limits, and the load at this moment. part: this process's share
- * of the usable cores. */
+/* Fills the constant part of the machine line: cores, limits, and the current load. part: this process's share of the
+ * usable cores. */
 void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root);
-/* Adds what happened between two readings. */
+/* Adds the CPU time used, stolen and throttled between two readings. */
 void weir_machine_between(struct weir_report_machine *machine, const struct weir_machine_now *then,
                           const struct weir_machine_now *now);
 
-/* Prints one line; nothing when the machine is unused. */
+/* Prints the machine line, or nothing if `machine` has not been filled. */
 void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine);
 
-/* Counts the CPU time of pid, a helper that is not a child of this process, as this process's from now on. */
+/* From now on, counts the CPU time of the helper process pid, which is not a child of this process, as this process's
+ * own. */
 void weir_helper_begins(int pid);
-/* Call before waiting for the helper. */
+/* Stops counting a helper's CPU time. Call this before waiting for the helper. */
 void weir_helper_ends(int pid);
 
 #endif

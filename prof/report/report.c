@@ -121,7 +121,7 @@ void weir_report_cost_print(FILE *out, const struct weir_report *report)
             100 * report->profiler_share, report->clock_error_ppm,
             report->cpu_sampled[0] ? "sampled, " : "by context switches", report->cpu_sampled);
     if (report->too_deep > 0)
-        fprintf(out, ", %" PRIu64 " zones dropped that were nested deeper than %d", report->too_deep, WEIR_ZONES_DEEP);
+        fprintf(out, ", %" PRIu64 " zones nested deeper than %d were dropped", report->too_deep, WEIR_ZONES_DEEP);
     fputc('\n', out);
 }
 

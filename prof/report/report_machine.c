@@ -1,4 +1,4 @@
-/* The machine line of a report, and its members in the log. */
+/* Prints the machine line of a report. */
 #include "prof/report/machine.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Names and rows, shared by tables and logs. */
+/* Names and row formatting, shared by tables and logs. */
 #include "base/text.h"
 #include "weir/profiler.h"
 
@@ -58,7 +58,7 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
         row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
-/* One word per cell, so that awk and sort can split the table. */
+/* Formats a time as one word, so that awk and sort can split the table into columns. */
 const char *weir_report_time(char text[24], double seconds)
 {
     if (seconds < 1e-6)

@@ -1,4 +1,4 @@
-/* The lines of a report that show where the time of the workers and the consumer went. */
+/* The part of a report that shows where the time of the workers and the consumer went. */
 #include "base/resources.h"
 #include "base/text.h"
 #include "prof/report/report_fields.h"
@@ -11,15 +11,15 @@
 
 /* ---- kernel figures of a thread's time ---- */
 
-/* For all threads of a window. */
+/* Shares that apply to all threads of a window. */
 struct shares {
-    double throttled; /* fraction of a thread's run delay, 0..1 */
-    double steal;     /* fraction of a thread's CPU time, 0..1; -1 = unknown */
+    double throttled; /* throttled part of a thread's run delay, 0..1 */
+    double steal;     /* stolen part of a thread's CPU time, 0..1; -1 = unknown */
 };
 
-/* The kernel counts throttled time per run queue, and a thread's run delay without its cause. When more threads than
- * cores are runnable, several wait in each throttled queue, so its time counts for each of them. All threads of the
- * session get the same throttled fraction of their delay, at most all of it. */
+/* Estimates how much of the threads' run delay was throttling. The kernel reports throttled time per run queue, but a
+ * thread's run delay without its cause. If more threads are runnable than there are cores, several of them wait in each
+ * throttled queue, so the queue's throttled time counts for each. All threads get the same fraction, at most 1. */
 static struct shares shares_of(const struct weir_snapshot *snapshot)
 {
     struct weir_cores cores;
@@ -63,13 +63,13 @@ static void fill(struct weir_report_worker *worker, const struct weir_thread_sta
     worker->blocked_s = fmax(worker->wall_s - worker->cpu_s - delay_s, 0);
 }
 
-/* Threads join in any order; numbers in names sort as numbers. */
+/* Sorts threads, which join in any order, by name. Numbers within names are compared as numbers. */
 static int by_name(const void *a, const void *b)
 {
     return strverscmp(((const struct weir_report_worker *)a)->name, ((const struct weir_report_worker *)b)->name);
 }
 
-/* Without worker threads the consumer does their work, so its line is shown as the worker. */
+/* Without worker threads, the consumer does the workers' work, so it is shown as a worker. */
 int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot)
 {
     enum weir_thread_role role = WEIR_ROLE_CONSUMER;
@@ -87,7 +87,8 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
         const struct weir_thread_stats *thread = &snapshot->threads[i];
         if (thread->role == role)
             fill(&report->workers[report->n_workers++], thread, &shares);
-        else if (thread->role == WEIR_ROLE_CONSUMER && !report->consumer.name[0]) /* the first one runs the loop */
+        else if (thread->role == WEIR_ROLE_CONSUMER &&
+                 !report->consumer.name[0]) /* the first consumer thread runs the training loop */
             fill(&report->consumer, thread, &shares);
     }
     qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
@@ -101,7 +102,7 @@ static double percent(double part_s, const struct weir_report_worker *worker)
     return worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0;
 }
 
-/* "-" when it is not known. */
+/* Formats a percentage of the wall time, or "-" if it is unknown. */
 static const char *share_text(char text[16], double part_s, const struct weir_report_worker *worker)
 {
     if (part_s < 0)
@@ -120,8 +121,8 @@ static void print_worker(FILE *out, const struct weir_report_worker *w)
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
 
-/* Samples shared by several workers overlap in time, so their spans may add up to more than the workers' time. Without
- * this line that looks like an error. */
+/* Explains spans that add up to more than the workers' time: spans of samples that workers process concurrently
+ * overlap. Without this line, the total would look like an error. */
 static void print_overlap(FILE *out, const struct weir_report *report)
 {
     const struct weir_report_row *most = NULL;

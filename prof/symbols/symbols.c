@@ -13,12 +13,12 @@
 
 enum { NAME_MAX_BYTES = 1024 };
 
-/* Cache of recent lookups: libdw searches a module's symbols linearly, about 0.3 ms per address, and the stacks of a
- * trace contain only a few hundred addresses. */
+/* Number of addresses in the cache. libdw searches a module's symbols linearly, which takes about 0.3 ms per address,
+ * but the stacks of a trace contain only a few hundred different addresses. */
 enum { KNOWN = 1 << 12 };
 struct known {
     const void *address;
-    char *text; /* NULL: none */
+    char *text; /* NULL: unused entry */
 };
 
 struct weir_symbols {
@@ -73,7 +73,8 @@ static int no_module(uint64_t address, char *text, size_t size)
     return snprintf(text, size, "%s(0x%" PRIx64 "): %s", unknown, address, unknown);
 }
 
-/* Sets the module's name at load time and the start of its addresses. Returns false when it is not loaded now. */
+/* Sets the module's name as the dynamic linker knows it and its load address. Returns false if no module is loaded at
+ * the address. */
 static bool module_of(uint64_t address, Dl_info *info, char name[NAME_MAX_BYTES], uint64_t *bias)
 {
     char program[4096];
@@ -81,7 +82,7 @@ static bool module_of(uint64_t address, Dl_info *info, char name[NAME_MAX_BYTES]
     if (!dladdr1((const void *)(uintptr_t)address, info, (void **)&map, RTLD_DL_LINKMAP) || !map)
         return false;
     const char *path = map->l_name;
-    if (!path[0]) { /* the program */
+    if (!path[0]) { /* the program has an empty name */
         ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
         program[n > 0 ? n : 0] = 0;
         path = program;
@@ -108,7 +109,8 @@ static int frame_of_linker(uint64_t at, uint64_t inside, char *text, size_t size
 static int look_up(struct weir_symbols *symbols, const void *address, char *text, size_t size)
 {
     char file[NAME_MAX_BYTES], function[NAME_MAX_BYTES];
-    uint64_t at = (uintptr_t)address, inside = at ? at - 1 : 0; /* inside the call instruction rather than after it */
+    uint64_t at = (uintptr_t)address,
+             inside = at ? at - 1 : 0; /* a return address; 1 less is inside the call instruction */
     struct weir_place place;
     Dl_info info;
     if (!symbols->dw)
@@ -116,10 +118,11 @@ static int look_up(struct weir_symbols *symbols, const void *address, char *text
     if (!weir_libdw_find(symbols->dw, inside, &place))
         return no_module(at, text, size);
     printable(function, place.function ? place.function : "??");
-    function[1 + strcspn(function + 1, "@")] = 0; /* removes a version: dlopen@@GLIBC_2.34 */
+    function[1 + strcspn(function + 1, "@")] = 0; /* removes a version suffix, as in dlopen@@GLIBC_2.34 */
     if (place.file)
         return snprintf(text, size, "%s(%d): %s", printable(file, place.file), place.line, function);
-    if (!module_of(inside, &info, file, &place.bias)) /* libdw resolves links in names: libz.so.1.2.13 */
+    if (!module_of(inside, &info, file, &place.bias)) /* the dynamic linker's name, because libdw resolves symbolic
+                                                         links to names like libz.so.1.2.13 */
         printable(file, place.module);
     return snprintf(text, size, "%s(0x%" PRIx64 "): %s", file, at - place.bias, function);
 }

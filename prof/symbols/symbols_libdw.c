@@ -40,7 +40,7 @@ static struct {
 
 static const struct {
     const char *name;
-    void *function; /* a pointer to it */
+    void *function; /* pointer to the function pointer to set */
 } wanted[] = {
     {"dwarf_getsrc_die", &lib.getsrc_die},
     {"dwarf_haspc", &lib.haspc},
@@ -72,7 +72,8 @@ static void load_lib(void)
     for (size_t i = 0; have_lib && i < sizeof wanted / sizeof *wanted; i++) {
         void *symbol = dlsym(library, wanted[i].name);
         have_lib = symbol;
-        memcpy(wanted[i].function, &symbol, sizeof symbol); /* ISO C has no cast from a data pointer to a function */
+        memcpy(wanted[i].function, &symbol,
+               sizeof symbol); /* ISO C does not allow a cast from a data pointer to a function pointer */
     }
     if (!have_lib)
         snprintf(why_not, sizeof why_not, "%s; install elfutils' libdw", dlerror());
@@ -101,9 +102,9 @@ static int open_file(const char *path)
     return -1;
 }
 
-/* These two callbacks replace libdw's, which ask the servers in $DEBUGINFOD_URLS for missing files: a profiler must
- * neither wait for a network nor tell a server what it runs. The kernel appends " (deleted)" to the name of a file that
- * was replaced after it was mapped; such a file is not found, and its replacement is not read. */
+/* These two callbacks replace libdw's own, which request missing files from the servers in $DEBUGINFOD_URLS. A profiler
+ * must not wait for a network, nor reveal to a server which programs it runs. The kernel appends " (deleted)" to the
+ * name of a mapped file that was replaced. No file has this name, so the replacement is not read by mistake. */
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
     (void)module, (void)user, (void)base, (void)elf;
@@ -113,7 +114,7 @@ static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
     return fd;
 }
 
-/* Distributions store stripped debug information by build id. */
+/* Distributions install separate debug information in a file named after the build id. */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
                           const char *link, GElf_Word checksum, char **path)
 {
@@ -139,7 +140,8 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 
 struct weir_libdw {
     Dwfl *dwfl;
-    unsigned long long added; /* modules loaded since the process began, at the last scan; 0 = not scanned */
+    unsigned long long
+        added; /* number of modules loaded since the process began, as of the last scan; 0 = not scanned */
 };
 
 struct weir_libdw *weir_libdw_open(void)
@@ -171,7 +173,8 @@ static int on_first(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-/* Keeps an unloaded library until the next one is loaded, because addresses in it may remain. */
+/* Scans only after a module was loaded. An unloaded library is kept until then, because recorded stacks can contain its
+ * addresses. */
 bool weir_libdw_scan(struct weir_libdw *dw)
 {
     unsigned long long added = 0;
@@ -193,8 +196,8 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* clang writes no .debug_aranges, which is the only index that libdw before 0.192 knows: without it, every unit is
- * asked for its ranges. */
+/* Finds the compilation unit of an address. libdw before 0.192 uses only the index .debug_aranges, which clang does not
+ * write. Without this index, search the address ranges of all units. */
 static Dwarf_Die *find_unit(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
 {
     Dwarf_Die *unit = lib.module_addrdie(module, address, bias);
@@ -214,7 +217,7 @@ bool weir_libdw_find(struct weir_libdw *dw, uint64_t address, struct weir_place 
     if (!module)
         return false;
     place->module = last_part(lib.module_info(module, NULL, &start, &end, NULL, NULL, NULL, NULL));
-    if (address < start || address >= end) /* libdw gives the last module all that is behind it */
+    if (address < start || address >= end) /* libdw returns the last module for every address after its start */
         return false;
     if (!lib.module_getelf(module, &bias))
         bias = start;

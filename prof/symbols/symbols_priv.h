@@ -1,5 +1,6 @@
-/* symbols_priv.h: function, file and line of an address, as libdw (elfutils) reads them from symbol tables and DWARF.
- * The library is opened at the first use and is never linked: who records no stacks does not need it. */
+/* symbols_priv.h: looks up the function, file and line of an address in symbol tables and DWARF, using libdw
+ * (elfutils). libdw is loaded at its first use instead of being linked, so recording without stacks does not require
+ * it. */
 #ifndef WEIR_PROF_SYMBOLS_SYMBOLS_PRIV_H
 #define WEIR_PROF_SYMBOLS_SYMBOLS_PRIV_H
 
@@ -9,23 +10,23 @@
 
 struct weir_libdw;
 
-/* Strings are lent until the next look-up. What is not known is NULL, line then 0. */
+/* Strings are valid until the next look-up. Unknown strings are NULL; an unknown line is 0. */
 struct weir_place {
     const char *module, *function, *file; /* module and file without directories */
     int line;
-    uint64_t bias; /* from addresses in the module's file to those in memory */
+    uint64_t bias; /* difference between an address in memory and in the module's file */
 };
 
-/* Where libdw is, as "libdw 0.188" (true), or why it is not (false). */
+/* Returns true and the library's version, such as "libdw 0.188", or false and the reason why it is unavailable. */
 bool weir_libdw_describe(char *text, size_t size);
-/* NULL without libdw, or without memory. */
+/* Returns NULL if libdw is unavailable or memory is short. */
 struct weir_libdw *weir_libdw_open(void);
-/* Sets *dw to NULL; NULL is fine. */
+/* Sets *dw to NULL; accepts NULL. */
 void weir_libdw_close(struct weir_libdw **dw);
-/* Looks at what is loaded now. True: libraries were loaded since the last time, and addresses may mean something else.
- */
+/* Updates the list of loaded modules. Returns true if modules were loaded since the last scan, so earlier look-ups can
+ * be out of date. */
 bool weir_libdw_scan(struct weir_libdw *dw);
-/* False: address is in no module of the last scan. */
+/* Returns false if the address is outside all modules of the last scan. */
 bool weir_libdw_find(struct weir_libdw *dw, uint64_t address, struct weir_place *place);
 
 #endif

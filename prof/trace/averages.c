@@ -6,14 +6,14 @@
 
 enum { NONE = -1 };
 
-/* A range of the trace, as torch's FunctionEvent represents it. Links are indexes. */
+/* A range of the trace, with the fields of torch's FunctionEvent. Links to other nodes are indexes. */
 struct node {
     int64_t start_ns, end_ns;
-    uint64_t id, linked; /* id: its own number; linked: number of the operator that launched it */
+    uint64_t id, linked; /* id: the node's own number; linked: number of the operator that launched it */
     weir_text_id name;   /* ProfilerStep#7 becomes ProfilerStep* */
     uint32_t event, track;
     bool device, annotation, runtime, gone;
-    bool hidden; /* no row of its own */
+    bool hidden; /* no row in the table */
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
     int64_t covered_ns;               /* children cover the time up to here */
@@ -23,21 +23,21 @@ struct node {
 struct memory {
     int64_t at_ns, bytes[2];
     uint32_t event;
-    int32_t covered; /* number of ranges that contain it, as a difference from the previous event */
+    int32_t covered; /* change in the number of ranges that contain the event, relative to the previous event */
 };
 
 struct job {
     struct weir_trace *trace;
     const struct weir_averages_config *config;
     struct node *nodes;
-    struct memory *memories; /* by time */
+    struct memory *memories; /* sorted by time */
     int32_t n_nodes, n_memories;
     weir_text_id step;
-    weir_text_id *names; /* table name of each text id; 0 = not looked up, UINT32_MAX = hidden */
+    weir_text_id *names; /* name in the table for each text id; 0 = not looked up, UINT32_MAX = hidden */
     uint32_t n_names;
 };
 
-/* Saturates: the trace may hold any numbers. */
+/* Saturates, because a trace can contain any numbers. */
 static void add(int64_t *to, int64_t value)
 {
     if (__builtin_add_overflow(*to, value, to))
@@ -63,7 +63,7 @@ static bool is_frame(const struct job *job, enum weir_cat cat)
     return cat == WEIR_CAT_PYTHON_FUNCTION && job->trace->python_frames != WEIR_PYTHON_LEFT_OUT;
 }
 
-/* Synchronisation and event records are not work of the device. */
+/* Excludes synchronisation and event records, which are not work of the device. */
 static bool is_device(enum weir_cat cat)
 {
     return cat == WEIR_CAT_KERNEL || cat == WEIR_CAT_GPU_MEMCPY || cat == WEIR_CAT_GPU_MEMSET ||
@@ -104,7 +104,7 @@ static void add_node(struct job *job, uint32_t index, const struct weir_event *e
         return;
     bool runtime = cat == WEIR_CAT_CUDA_RUNTIME || cat == WEIR_CAT_CUDA_DRIVER, device = is_device(cat);
     bool shadow =
-        cat == WEIR_CAT_GPU_USER_ANNOTATION; /* drawn one ns longer at both ends, and not launched by any call */
+        cat == WEIR_CAT_GPU_USER_ANNOTATION; /* 1 ns too long at both ends in the trace, and not launched by a call */
     int64_t wider = shadow && event->duration_ns >= 2 ? 1 : 0;
     job->nodes[job->n_nodes++] = (struct node){
         .start_ns = event->start_ns + wider,
@@ -158,8 +158,8 @@ static int collect(struct job *job)
 struct launch {
     uint64_t linked;
     int32_t node;
-    int64_t kernel_ns; /* of the first with a number: total device time */
-    int64_t track;     /* of the first with a number: track that the calls belong to; NONE = their own */
+    int64_t kernel_ns; /* total device time; set only in the first entry with a given `linked` */
+    int64_t track;     /* track to move the calls to, or NONE; set only in the first entry with a given `linked` */
 };
 
 static int by_linked(const void *a, const void *b)
@@ -219,7 +219,7 @@ static void move_calls(struct job *job, const struct launch *launches, int32_t n
     }
 }
 
-/* Calls of threads without operators count as the main thread's, because torch numbers them differently. */
+/* Assigns calls from threads without operators to the main thread, because torch numbers these threads differently. */
 static int adopt_calls(struct job *job)
 {
     struct weir_trace *trace = job->trace;
@@ -243,8 +243,9 @@ static int adopt_calls(struct job *job)
     return 0;
 }
 
-/* Links by number alone, as torch does: a call without an operator, whose number equals an operator's, gets that
- * operator's kernels too. Where both claim a call, the operator's thread wins, because operators come last. */
+/* Links by number alone, as torch does: a call outside all operators whose number equals an operator's also gets that
+ * operator's kernels. If both claim the same call, it moves to the operator's thread, because operators are processed
+ * last. */
 static int link_launches(struct job *job)
 {
     struct launch *launches = malloc(((size_t)job->n_nodes + 1) * sizeof *launches);
@@ -265,7 +266,7 @@ static int link_launches(struct job *job)
 
 /* ---- memory ---- */
 
-/* Index of the first memory event at a time or later (after: strictly later). */
+/* Returns the index of the first memory event at or after a time, or strictly after it if `after` is set. */
 static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
 {
     int32_t low = 0, high = job->n_memories;
@@ -280,8 +281,8 @@ static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
     return low;
 }
 
-/* A range's memory is everything that happened during it, on any thread. Events outside all ranges get a row of their
- * own. */
+/* Charges each range with all memory events during it, on any thread. Each event outside all ranges becomes a node of
+ * its own. */
 static int charge_memory(struct job *job)
 {
     int64_t(*sums)[2] = calloc((size_t)job->n_memories + 1, sizeof *sums);
@@ -346,12 +347,11 @@ static void add_child(struct job *job, int32_t parent, int32_t child)
     p->n_children++;
 }
 
-/* Each track keeps its innermost open range; the enclosing ranges are its parents. */
+/* Finds each range's parent. innermost[] holds the innermost open range of each track. */
 static int nest(struct job *job)
 {
     int32_t *innermost = malloc((job->trace->n_tracks + 1) * sizeof *innermost);
-    int32_t *around =
-        malloc(((size_t)job->n_nodes + 1) * sizeof *around); /* for each range, the one below it on the stack */
+    int32_t *around = malloc(((size_t)job->n_nodes + 1) * sizeof *around); /* the next outer range of each range */
     if (!innermost || !around) {
         free(innermost);
         free(around);
@@ -377,7 +377,8 @@ static int nest(struct job *job)
     return 0;
 }
 
-/* An only child with its parent's name is the same call. Parents come before their children. */
+/* Merges an only child into its parent if both have the same name, because they are the same call. Parents come before
+ * their children. */
 static void merge_same_names(struct job *job)
 {
     for (int32_t i = 0; i < job->n_nodes; i++) {
@@ -395,12 +396,13 @@ static void merge_same_names(struct job *job)
     }
 }
 
-/* Counts time covered by several children once: calls counted as the main thread's may overlap its ranges. Python
- * frames overlap too where the profiler starts and stops inside them; torch adds all of them. */
+/* Sums the children's time. Time covered by several children counts once, because calls moved to the main thread can
+ * overlap its ranges. If the trace's Python frames count, all children's times are added, as torch does, although
+ * frames overlap if the profiler starts or stops inside them. */
 static void cover_children(struct job *job)
 {
     bool once = job->trace->python_frames == WEIR_PYTHON_LEFT_OUT;
-    for (int32_t i = 0; i < job->n_nodes; i++) { /* in order of their starts */
+    for (int32_t i = 0; i < job->n_nodes; i++) { /* sorted by start */
         struct node *node = &job->nodes[i];
         node->covered_ns = node->start_ns;
         if (node->gone || node->parent == NONE)
@@ -439,7 +441,7 @@ static weir_text_id stack_prefix(struct job *job, weir_text_id stack, int frames
     const char *text = weir_trace_text(job->trace, stack), *end = text;
     while (*end && (*end != ';' || --frames > 0))
         end++;
-    char *copy = strndup(text, (size_t)(end - text)); /* interning may move the text */
+    char *copy = strndup(text, (size_t)(end - text)); /* a copy, because interning can move the string */
     weir_text_id prefix = copy && frames >= 0 ? weir_trace_intern(job->trace, copy, strlen(copy)) : 0;
     free(copy);
     return prefix;
@@ -458,7 +460,7 @@ static uint32_t row_hash(const struct weir_averages_row *row)
     return (uint32_t)(hash >> 32 ^ hash);
 }
 
-/* Open addressing over the rows, with at least twice as many slots as ranges, so it never grows. */
+/* Finds or adds the row by open addressing. The table has at least twice as many slots as ranges, so it never grows. */
 static struct weir_averages_row *row_of(struct weir_averages *out, uint32_t *slots, uint32_t mask,
                                         const struct weir_averages_row *key)
 {

@@ -15,7 +15,7 @@ enum { NAME_MAX_WIDTH = 55, SHAPES_MAX_WIDTH = 80, SOURCE_MAX_WIDTH = 75, WIDTH 
 static const struct key {
     const char *name;
     size_t offset;
-    bool mean; /* mean over the calls */
+    bool mean; /* divide by the number of calls */
 } keys[] = {
     {"self_cpu_time_total", offsetof(struct weir_averages_row, self_cpu_ns), false},
     {"cpu_time_total", offsetof(struct weir_averages_row, cpu_ns), false},
@@ -136,7 +136,7 @@ struct print {
     bool shapes, stacks;
 };
 
-/* Counts characters, as Python does, not bytes. */
+/* Counts characters instead of bytes, as Python does. */
 static int characters(const char *text)
 {
     int n = 0;
@@ -184,7 +184,7 @@ static const char *shapes_of(const struct weir_averages *averages, const struct 
     return row->shapes ? weir_trace_text(averages->trace, row->shapes) : "[]";
 }
 
-/* Copies line `frame` of a stack, innermost first. Returns false past the last. */
+/* Copies line `frame` of a stack; line 0 is the innermost. Returns false if the stack has fewer lines. */
 static bool frame_of(const char *stack, int frame, char *text, size_t size)
 {
     for (; frame > 0 && stack; frame--) {
@@ -251,7 +251,7 @@ static void plan_columns(struct print *p)
 
 /* ---- rows ---- */
 
-/* Copies at most that many whole characters. */
+/* Copies at most `most` characters and never splits one. */
 static void cut_text(char *to, size_t size, const char *text, int most)
 {
     size_t bytes = 0;
@@ -299,14 +299,14 @@ static void print_source(struct print *p, int column, const char *frame)
         print_cell(p, column, frame);
         return;
     }
-    for (int skip = n - width + 3; skip > 0; skip--) /* keeps the end, which says most */
+    for (int skip = n - width + 3; skip > 0; skip--) /* cuts off the beginning, because the end is more informative */
         for (frame++; ((unsigned char)*frame & 0xc0) == 0x80;)
             frame++;
     snprintf(text, sizeof text, "...%s", frame);
     print_cell(p, column, text);
 }
 
-/* Prints the remaining frames below, followed by an empty line. */
+/* Prints the stack's remaining frames on their own lines, followed by an empty line. */
 static void print_stack(struct print *p, int column, const char *stack)
 {
     char frame[2048] = "";

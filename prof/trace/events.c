@@ -51,9 +51,9 @@ bool weir_cat_is_device(enum weir_cat cat)
 struct weir_texts {
     char *characters;
     size_t used, room;
-    size_t *offsets; /* of each id */
+    size_t *offsets; /* offset of each id's string in characters */
     uint32_t count;
-    uint32_t *slots; /* ids, 0 = free; open addressing, a power of two */
+    uint32_t *slots; /* hash table of ids by open addressing; 0 = free */
     uint32_t n_slots;
     bool failed;
 };
@@ -252,10 +252,10 @@ static bool comes_first(const struct weir_event *a, const struct weir_event *b)
 {
     if (a->start_ns != b->start_ns)
         return a->start_ns < b->start_ns;
-    return a->duration_ns >= b->duration_ns; /* equal: the earlier event first */
+    return a->duration_ns >= b->duration_ns; /* if equal, keep the original order */
 }
 
-/* Merges runs of n events from one array into another. Stable, unlike qsort. */
+/* Merges pairs of adjacent sorted runs of n events from one array into another. Stable, unlike qsort. */
 static void merge_runs(struct weir_event *to, const struct weir_event *from, size_t total, size_t n)
 {
     for (size_t at = 0; at < total; at += 2 * n) {
@@ -294,13 +294,13 @@ int weir_trace_sort(struct weir_trace *trace)
     return 0;
 }
 
-enum { NEST_DEPTH = 64 }; /* same as the depth of a thread's recorded ranges */
+enum { NEST_DEPTH = 64 }; /* same as the maximum depth of recorded ranges on a thread */
 
 /* The open ranges of a row, outermost first. */
 struct nest {
     int n;
     struct {
-        int64_t end_ns, was_ns; /* the current end, and the original one before clipping */
+        int64_t end_ns, was_ns; /* end after clipping, and the original end */
     } open[NEST_DEPTH];
 };
 
@@ -310,7 +310,8 @@ static void nest_range(struct nest *row, struct weir_event *event)
     while (row->n > 0 && row->open[row->n - 1].end_ns <= event->start_ns)
         row->n--;
     if (row->n > 0 && end >= row->open[row->n - 1].end_ns && end <= row->open[row->n - 1].was_ns)
-        end = row->open[row->n - 1].end_ns - 1; /* not before its beginning: ranges that ended by then are closed */
+        end = row->open[row->n - 1].end_ns -
+              1; /* still after the event's start, because ranges that ended by then are closed */
     if (event->duration_ns > 0)
         event->duration_ns = end - event->start_ns;
     if (row->n < NEST_DEPTH) {

@@ -26,7 +26,8 @@ static int fail(const struct weir_pieces *p, struct weir_err *err, int code, con
     return weir_err_set(err, code, "at byte %" PRIu64 ": %s", p->read_ - (p->filled_ - p->at_), what);
 }
 
-/* Reads more text after the buffered part and drops what precedes keep. Returns 1, 0 at the end, or negative. */
+/* Reads more of the file into the buffer, dropping the bytes before *keep. Returns 1, 0 at the end of the file, or a
+ * negative error code. */
 static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
 {
     memmove(p->buffer_, p->buffer_ + *keep, p->filled_ - *keep);
@@ -36,13 +37,13 @@ static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
     if (p->capacity_ - p->filled_ < BLOCK) {
         char *moved = p->capacity_ < 2 * WEIR_PIECE_MAX_BYTES ? realloc(p->buffer_, 2 * p->capacity_) : NULL;
         if (!moved)
-            return fail(p, err, -E2BIG, "an element is larger than 16 MiB, which no event of a trace is");
+            return fail(p, err, -E2BIG, "an element is larger than 16 MiB; no event of a trace is that large");
         p->buffer_ = moved;
         p->capacity_ *= 2;
     }
     ssize_t n = weir_gz_read(p->reader, p->buffer_ + p->filled_, BLOCK - 1);
     if (n == -EBADMSG)
-        return fail(p, err, -EBADMSG, "the compressed data is damaged or cut off");
+        return fail(p, err, -EBADMSG, "the compressed data is damaged or truncated");
     if (n < 0)
         return fail(p, err, (int)n, strerror((int)-n));
     p->filled_ += (size_t)n;
@@ -50,7 +51,8 @@ static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
     return n > 0;
 }
 
-/* Returns the next character other than white space without consuming it; '\0' at the end, negative on errors. */
+/* Returns the next character that is not white space, without consuming it; '\0' at the end of the file, negative on
+ * errors. */
 static int peek(struct weir_pieces *p, struct weir_err *err)
 {
     for (;;) {
@@ -65,7 +67,7 @@ static int peek(struct weir_pieces *p, struct weir_err *err)
     }
 }
 
-/* Skips one value that begins here. *from and *length: its place in the buffer. */
+/* Skips the value that begins at the current position. Sets *from and *length to its place in the buffer. */
 static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struct weir_err *err)
 {
     int depth = 0;
@@ -77,7 +79,8 @@ static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struc
             if (rc < 0)
                 return rc;
             if (rc == 0)
-                return fail(p, err, -EBADMSG, "the file is cut off here; record it again, or ask for the rest of it");
+                return fail(p, err, -EBADMSG,
+                            "the file is truncated here; record the trace again or get the complete file");
         }
         char c = p->buffer_[p->at_];
         if (quoted) {
@@ -89,10 +92,10 @@ static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struc
             quoted = true;
         } else if (c == '{' || c == '[') {
             if (++depth > DEPTH_MAX)
-                return fail(p, err, -EBADMSG, "values are nested more than 64 deep, which no trace has");
+                return fail(p, err, -EBADMSG, "values are nested more than 64 levels deep, deeper than in any trace");
         } else if (c == '}' || c == ']') {
             if (depth == 0)
-                goto before; /* the end of the object or array that contains a bare value */
+                goto before; /* closes the object or array that contains this unquoted value */
             if (--depth == 0)
                 break;
         } else if (depth == 0 && strchr(", \t\r\n", c) && c) {
@@ -105,13 +108,13 @@ before:
     return *length ? 1 : fail(p, err, -EBADMSG, "a value was expected here");
 }
 
-/* "key": */
+/* Reads a member's name and the colon after it. */
 static int take_key(struct weir_pieces *p, struct weir_err *err)
 {
     size_t from, length;
     int c = peek(p, err);
     if (c != '"')
-        return c < 0 ? c : fail(p, err, -EBADMSG, "the name of a member was expected here");
+        return c < 0 ? c : fail(p, err, -EBADMSG, "a member's name was expected here");
     int rc = skip_value(p, &from, &length, err);
     if (rc < 0)
         return rc;
@@ -132,7 +135,8 @@ static int give(struct weir_pieces *p, struct weir_err *err)
     int c = peek(p, err);
     if (c <= 0)
         return c < 0 ? c
-                     : fail(p, err, -EBADMSG, "the file is cut off here; record it again, or ask for the rest of it");
+                     : fail(p, err, -EBADMSG,
+                            "the file is truncated here; record the trace again or get the complete file");
     int rc = skip_value(p, &from, &length, err);
     if (rc < 0)
         return rc;
@@ -142,7 +146,8 @@ static int give(struct weir_pieces *p, struct weir_err *err)
     return 1;
 }
 
-/* Returns 1 when another element follows, 0 at the closing character `end`. */
+/* Skips the comma between elements. Returns 1 if another element follows, 0 after consuming the closing character
+ * `end`. */
 static int separate(struct weir_pieces *p, char end, struct weir_err *err)
 {
     int c = peek(p, err);
@@ -159,8 +164,8 @@ static int separate(struct weir_pieces *p, char end, struct weir_err *err)
         return 0;
     }
     if (c == 0)
-        return fail(p, err, -EBADMSG, "the file is cut off here; record it again, or ask for the rest of it");
-    return p->begun ? fail(p, err, -EBADMSG, "',' or the end was expected here") : 1;
+        return fail(p, err, -EBADMSG, "the file is truncated here; record the trace again or get the complete file");
+    return p->begun ? fail(p, err, -EBADMSG, "',' or the closing bracket was expected here") : 1;
 }
 
 static int begin(struct weir_pieces *p, struct weir_err *err)
@@ -169,7 +174,7 @@ static int begin(struct weir_pieces *p, struct weir_err *err)
     if (c < 0)
         return c;
     if (c != '{' && c != '[')
-        return fail(p, err, -EBADMSG, "is not a trace: it begins neither with an object nor with an array of events");
+        return fail(p, err, -EBADMSG, "not a trace: the file must begin with an object or an array of events");
     p->at_++;
     p->in_array = c == '[';
     p->ended_ = false;
@@ -215,7 +220,7 @@ int weir_pieces_next(struct weir_pieces *p, struct weir_err *err)
 
 /* ---- inside a piece ---- */
 
-/* Position after the string that begins at i. */
+/* Returns the position after the string that begins at i. */
 static size_t behind_string(const char *text, size_t length, size_t i)
 {
     for (i++; i < length && text[i] != '"'; i++)
@@ -223,7 +228,7 @@ static size_t behind_string(const char *text, size_t length, size_t i)
     return i < length ? i + 1 : length;
 }
 
-/* Position after white space. */
+/* Returns the first position at or after i that is not white space. */
 static size_t behind_space(const char *text, size_t length, size_t i)
 {
     while (i < length && strchr(" \t\r\n", text[i]) && text[i])
@@ -245,7 +250,8 @@ size_t weir_piece_number(const char *object, size_t length, const char *key, con
                 continue;
             i = behind_space(object, length, colon + 1);
             *number = object + i;
-            return strspn(object + i, "+-.0123456789eE"); /* a piece does not end with a digit */
+            return strspn(object + i,
+                          "+-.0123456789eE"); /* stays inside the piece, because an object ends with a brace */
         }
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');
         i++;

@@ -1,4 +1,4 @@
-/* export_stacks: one line per stack, for flamegraph.pl. */
+/* export_stacks: writes one line per stack, as input for flamegraph.pl. */
 #include "base/files.h"
 #include "weir/trace.h"
 
@@ -11,7 +11,7 @@ enum { FRAMES_MAX = 256 };
 
 static const char translated[] = " ;\t\n";
 
-/* Innermost first in the trace, outermost first in the file. */
+/* Prints frames outermost first, as flamegraph.pl expects; traces store them innermost first. */
 static void print_reversed(FILE *out, const char *stack)
 {
     const char *frames[FRAMES_MAX];
@@ -58,6 +58,6 @@ int weir_stacks_export(struct weir_trace *trace, const char *metric, const char 
     }
     weir_averages_close(&averages);
     return rc == 0 ? 0
-                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
+                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; choose another file or free some space", path,
                                   strerror(-rc));
 }

@@ -33,7 +33,7 @@ static bool is_step(const struct weir_event *event, const char *name)
            (event->cat == WEIR_CAT_CPU_OP || event->cat == WEIR_CAT_USER_ANNOTATION);
 }
 
-/* WEIR_STEP_OTHER: not counted. */
+/* Returns the part that an event's time counts for, or WEIR_STEP_OTHER if it is not counted. */
 static enum weir_step_part part_of(const struct weir_event *event, const char *name)
 {
     bool communicates = starts_with(name, "nccl") || starts_with(name, "gloo:");
@@ -58,10 +58,10 @@ static enum weir_step_part part_of(const struct weir_event *event, const char *n
     }
 }
 
-/* Start or end of a part's range. */
+/* Start or end of a range that belongs to a part. */
 struct edge {
     int64_t at_ns;
-    int change; /* 1, -1 */
+    int change; /* change in the number of open ranges: 1 or -1 */
     enum weir_step_part part;
 };
 
@@ -113,7 +113,7 @@ static enum weir_step_part busiest(const int64_t open[WEIR_STEP_PARTS])
     return WEIR_STEP_OTHER;
 }
 
-/* Start or end of a step: a moment at which the time spent so far is queried. */
+/* A query for the time that each part took so far, at the start or end of a step. */
 struct question {
     int64_t at_ns;
     struct weir_step *step;
@@ -133,7 +133,8 @@ static void answer(const struct question *question, const int64_t spent[WEIR_STE
         question->step->part_ns[p] += question->sign * (spent[p] + (p == (int)part ? question->at_ns - since_ns : 0));
 }
 
-/* One pass over edges and queries: each part's time up to a step's end, minus its time up to the step's start. */
+/* Walks over edges and queries in order of time. A part's time in a step is its total at the step's end minus its total
+ * at the step's start. */
 static void spend(struct split *split, struct question *questions)
 {
     int64_t open[WEIR_STEP_PARTS] = {0}, spent[WEIR_STEP_PARTS] = {0};

@@ -1,9 +1,10 @@
-/* trace_head.c: the trace's members before the events, the rows' names, and the closing members. */
+/* trace_head.c: prints the members before the events, the names of the rows, and the members after the events. */
 #include "prof/trace/trace_print.h"
 
-/* Sort order of processes' rows, as in Kineto: GPUs below all processes, then CUPTI's overhead and the spans. */
+/* Sort order of processes, as in Kineto: GPUs come after all processes, followed by CUPTI's overhead and the spans. */
 enum { SORT_GPU = 5000000, SORT_OVERHEAD = 0x100000a, SORT_SPANS = 0x20000000 };
-/* Added to a stream's number for its row of synchronisation, and to a block row's number for blocks with clocks. */
+/* Offsets of thread ids: SYNC_ROW + stream is a stream's row for synchronisation, CLOCK_ROW + n is row n for clocks
+ * inside kernels. */
 enum { SYNC_ROW = 1000000, CLOCK_ROW = 1000000000 };
 enum { OVERHEAD_PID = -1 };
 
@@ -47,7 +48,7 @@ static void devices(struct weir_print *p)
     weir_print(p, "]");
 }
 
-/* Readers test for the presence of a flag, not its value. */
+/* Prints a flag only if it is on, because readers test for its presence and ignore its value. */
 static void flag(struct weir_print *p, const char *name, bool on)
 {
     if (!on)
@@ -56,7 +57,7 @@ static void flag(struct weir_print *p, const char *name, bool on)
     weir_print(p, "1");
 }
 
-/* HolisticTraceAnalysis finds the rank with a line pattern that requires the space after the colon. */
+/* HolisticTraceAnalysis finds the rank with a regular expression that requires the space after the colon. */
 static void distributed_info(struct weir_print *p)
 {
     member(p, "distributedInfo");
@@ -68,7 +69,7 @@ static void metadata(struct weir_print *p)
 {
     const struct weir_trace *trace = p->trace;
     const char *text = weir_trace_text(trace, trace->metadata);
-    if (!strstr(text, "\"distributedInfo\"")) /* a trace read from a file may have a better one */
+    if (!strstr(text, "\"distributedInfo\"")) /* metadata of a trace read from a file can have its own */
         distributed_info(p);
     if (*text) {
         weir_print_next(p);
@@ -83,7 +84,8 @@ static void metadata(struct weir_print *p)
 
 /* ---- rows ---- */
 
-/* Prints {"ph":"M","name":N,"ts":T,"pid":P,"tid":Q,"args":{ ; the caller adds the content of args and }}. */
+/* Prints {"ph":"M","name":N,"ts":T,"pid":P,"tid":Q,"args":{ and leaves the members of args and the closing }} to the
+ * caller. */
 static void row(struct weir_print *p, const char *name, int64_t pid, int64_t tid)
 {
     weir_print_next(p);
@@ -245,14 +247,14 @@ static void span(struct weir_print *p)
     weir_print(p, "}}");
 }
 
-/* Makes the loss visible among the rows. */
+/* Adds an instant event, so that viewers show the number of dropped events. */
 static void dropped(struct weir_print *p)
 {
     const struct weir_trace *trace = p->trace;
     weir_print_next(p);
     weir_print(p, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"");
     weir_print_uint(p, trace->dropped);
-    weir_print(p, " events found no room and are not in this trace\",\"pid\":");
+    weir_print(p, " events did not fit and are missing from this trace\",\"pid\":");
     weir_print_int(p, trace->main_pid);
     weir_print(p, ",\"tid\":");
     weir_print_int(p, trace->main_pid);

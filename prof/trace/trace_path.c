@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TensorBoard's plugin splits the name at dots and, across machines, at its last underscore. */
+/* Replaces special characters, because TensorBoard's plugin splits the name at dots. */
 static void clean(char *name)
 {
     for (; *name; name++)
@@ -33,7 +33,7 @@ int weir_trace_path(char *path, size_t size, const char *folder, const char *wor
     struct timespec now;
     int rc = weir_folders_make(folder);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: cannot create the folder for traces: %s; name a writable folder", folder,
+        return weir_err_set(err, rc, "%s: cannot create the folder for traces: %s; choose a writable folder", folder,
                             strerror(-rc));
     if (worker && *worker)
         snprintf(name, sizeof name, "%s", worker);
@@ -45,7 +45,7 @@ int weir_trace_path(char *path, size_t size, const char *folder, const char *wor
                           now.tv_sec * INT64_C(1000000000) + now.tv_nsec, gzip ? ".gz" : "");
     if (length < 0 || (size_t)length >= size)
         return weir_err_set(err, -ENAMETOOLONG,
-                            "%s: the name of a trace would be too long; name a folder with a "
+                            "%s: the path of a trace would be too long; choose a folder with a "
                             "shorter path",
                             folder);
     return 0;

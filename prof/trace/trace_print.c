@@ -30,7 +30,7 @@ void weir_print_bytes(struct weir_print *p, const char *text, size_t length)
 
 enum { DIGITS_MAX = 24 };
 
-/* Prints before end; returns the start of the text. */
+/* Prints value so that it stops before `end`. Returns the position of the first digit. */
 static char *digits(char *end, uint64_t value)
 {
     do {
@@ -80,7 +80,7 @@ void weir_print_double(struct weir_print *p, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    char *comma = strchr(text, ','); /* the host program may have set a locale with a decimal comma */
+    char *comma = strchr(text, ','); /* the host program's locale can have a decimal comma */
     if (comma)
         *comma = '.';
     weir_print_raw(p, text);
@@ -88,7 +88,7 @@ void weir_print_double(struct weir_print *p, double value)
 
 /* ---- texts ---- */
 
-/* Bytes printed unchanged: printable ASCII except " and \. */
+/* Whether a byte is printed unchanged: printable ASCII except " and \. */
 static inline bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -146,7 +146,7 @@ static bool is_all_plain(const char *text, size_t length)
 void weir_print_name(struct weir_print *p, const char *text)
 {
     size_t length = strlen(text);
-    if (length > 0 && is_all_plain(text, length)) /* nearly all are */
+    if (length > 0 && is_all_plain(text, length)) /* true for nearly all names */
         weir_print_bytes(p, text, length);
     else if (length > 0 && is_printable(text, length))
         cleaned(p, text, length);

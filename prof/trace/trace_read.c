@@ -10,14 +10,14 @@
 
 enum { SNIFF_BYTES = 1 << 16 };
 
-/* 126 years in ns: no trace is longer, and the difference of two such times does not overflow. */
+/* About 126 years in ns. No trace is longer, and the difference of two such times does not overflow. */
 static const int64_t ns_limit = INT64_C(4000000000000000000);
 
 struct read {
     struct weir_pieces pieces;
     struct weir_trace *trace;
     weir_text_id forked;      /* torch's name of a function run by jit.fork */
-    uint64_t ranges, foreign; /* ranges, and those without a profiler's category */
+    uint64_t ranges, foreign; /* number of ranges, and of ranges with a category that no profiler uses */
     struct weir_err *err;
 };
 
@@ -33,7 +33,7 @@ bool weir_trace_recognised(const char *path)
     ssize_t n = rc < 0 ? rc : weir_gz_read(reader, bytes, SNIFF_BYTES);
     weir_gz_read_close(&reader);
     size_t length = strlen(path);
-    if (n <= 0) /* a file named like a trace is read as one, and refused */
+    if (n <= 0) /* empty or damaged: decide by the name, so that reading the trace reports the error */
         return length > 8 && (strcmp(path + length - 8, ".json.gz") == 0);
     bytes[n] = '\0';
     const char *first = bytes + strspn(bytes, " \t\r\n");
@@ -55,7 +55,7 @@ static weir_text_id intern_text(struct read *r, const json_t *object, const char
     return intern(r, json_string_value(json_object_get(object, key)));
 }
 
-/* Formats a list as Python does, and the tables show it so. */
+/* Formats a list as Python does, because the tables print it unchanged. */
 static weir_text_id intern_list(struct read *r, const json_t *object, const char *key)
 {
     const json_t *list = json_object_get(object, key);
@@ -65,7 +65,7 @@ static weir_text_id intern_list(struct read *r, const json_t *object, const char
     return id;
 }
 
-/* Traces contain the elements of a list of tensors (TensorList); torch's tables show the list as []. */
+/* Replaces a list of tensors (TensorList) with [], as torch's tables do; traces contain the list's elements. */
 static weir_text_id intern_shapes(struct read *r, const json_t *args)
 {
     const json_t *dims = json_object_get(args, "Input Dims");
@@ -82,7 +82,7 @@ static weir_text_id intern_shapes(struct read *r, const json_t *args)
     return id;
 }
 
-/* An object's members in the form that events keep them: text without the braces. */
+/* Interns an object's members as JSON without the braces, the form of an event's args. */
 static weir_text_id intern_members(struct read *r, const json_t *object)
 {
     char *text = json_is_object(object) && json_object_size(object) > 0 ? json_dumps(object, 0) : NULL;
@@ -103,7 +103,8 @@ static int64_t get_integer(const json_t *object, const char *key)
     return json_is_integer(value) ? json_integer_value(value) : 0;
 }
 
-/* Converts us with three decimals to ns. Not through a double: Unix times in us have more digits than it holds. */
+/* Converts microseconds with three decimals to ns. Does not use a double, because Unix times in microseconds have more
+ * digits than a double holds. */
 static bool parse_ns(const char *text, size_t length, int64_t *ns)
 {
     bool negative = length > 0 && text[0] == '-';
@@ -127,7 +128,7 @@ static bool parse_ns(const char *text, size_t length, int64_t *ns)
             return false;
         value *= 10;
     }
-    if (i < length) { /* an exponent, or too large */
+    if (i < length) { /* an exponent, or too many digits */
         char copy[64];
         snprintf(copy, sizeof copy, "%.*s", (int)(length < 63 ? length : 63), text);
         double us = strtod(copy, NULL);
@@ -171,8 +172,8 @@ static int add_event(struct read *r, const json_t *json, struct weir_event *even
     return weir_trace_add(r->trace, event);
 }
 
-/* torch without Kineto (Debian's 1.13) and torch.autograd.profiler's legacy writer give no categories; the process name
- * determines one. */
+/* Returns the category of an event without "cat" from its process name. torch without Kineto (Debian's 1.13) and the
+ * legacy writer of torch.autograd.profiler write no categories. */
 static enum weir_cat cat_of_process(const json_t *json)
 {
     const char *pid = json_string_value(json_object_get(json, "pid"));
@@ -197,7 +198,7 @@ static int read_range(struct read *r, const json_t *json)
     r->ranges++;
     r->foreign += event.cat == WEIR_CAT_OTHER;
     if (!get_ns(r, json, "ts", &event.start_ns) || !get_ns(r, json, "dur", &event.duration_ns))
-        return weir_err_set(r->err, -EBADMSG, "a range without ts and dur");
+        return weir_err_set(r->err, -EBADMSG, "a range has no valid ts or dur");
     event.duration_ns = event.duration_ns > 0 ? event.duration_ns : 0;
     event.external_id = (uint64_t)get_integer(args, "External id");
     event.correlation = (uint32_t)get_integer(args, "correlation");
@@ -205,7 +206,7 @@ static int read_range(struct read *r, const json_t *json)
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_text(r, args, "Call stack");
-    const json_t *ended = json_object_get(args, "finished"); /* a string; a boolean in torch 2.15 */
+    const json_t *ended = json_object_get(args, "finished"); /* a string, or a boolean in torch 2.15 */
     const char *finished = json_string_value(ended);
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
     if (event.cat == WEIR_CAT_GPU_STAGE)
@@ -256,9 +257,9 @@ static int read_event(struct read *r, const json_t *json)
     const char *phase = json_string_value(json_object_get(json, "ph"));
     const char *cat = json_string_value(json_object_get(json, "cat"));
     if (!phase)
-        return json_is_object(json) ? 0 : weir_err_set(r->err, -EBADMSG, "an element that is not an event");
+        return json_is_object(json) ? 0 : weir_err_set(r->err, -EBADMSG, "an element is not an event");
     if (strcmp(phase, "X") == 0)
-        return cat && strcmp(cat, "Trace") == 0 ? 0 : read_range(r, json); /* the profiler's own span */
+        return cat && strcmp(cat, "Trace") == 0 ? 0 : read_range(r, json); /* "Trace" is the profiler's own span */
     if (strcmp(phase, "M") == 0)
         return read_metadata(r, json);
     if (strcmp(phase, "i") == 0 || strcmp(phase, "C") == 0)
@@ -290,12 +291,12 @@ static int read_member(struct read *r, const json_t *json)
 static int read_piece(struct read *r)
 {
     json_error_t where;
-    errno = 0; /* jansson reports a failed allocation as a syntax error; errno differs */
+    errno = 0; /* jansson reports a failed allocation as a syntax error, but errno is then ENOMEM */
     json_t *json = json_loadb(r->pieces.piece, r->pieces.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
     if (!json && errno == ENOMEM)
         return weir_err_set(r->err, -ENOMEM, "out of memory");
     if (!json && !r->pieces.in_array)
-        return 0; /* hand-written metadata, such as N/A */
+        return 0; /* ignore metadata that users added and that is not JSON, such as N/A */
     int rc = json ? 0 : weir_err_set(r->err, -EBADMSG, "not JSON: %s", where.text);
     if (rc == 0)
         rc = r->pieces.in_array ? read_event(r, json) : read_member(r, json);

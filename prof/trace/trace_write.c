@@ -14,8 +14,8 @@ struct numbers {
 
 struct writer {
     struct weir_print print;
-    struct numbers called, ran; /* correlations of runtime calls and of device events, ascending */
-    uint64_t next_external;     /* for operators and annotations without one */
+    struct numbers called, ran; /* correlation numbers of runtime calls and of device events, ascending */
+    uint64_t next_external;     /* number for the next operator or annotation without an external id */
 };
 
 /* ---- calls and device events that belong together ---- */
@@ -93,7 +93,7 @@ static void head(struct writer *w, const char *phase, const struct weir_event *e
         weir_print_raw(&w->print, weir_cat_name((enum weir_cat)event->cat));
     else if (event->cat_text)
         weir_print_name(&w->print, text(w, event->cat_text));
-    else /* TensorBoard's plugin rejects the whole file if a range has no category */
+    else /* TensorBoard's plugin rejects the whole file if one range has no category */
         weir_print(&w->print, "other");
     weir_print(&w->print, "\",\"name\":\"");
     weir_print_name(&w->print, event->kind == WEIR_EVENT_MEMORY && !event->name ? "[memory]" : text(w, event->name));
@@ -124,7 +124,8 @@ struct args {
     bool any;
 };
 
-/* Prints the member's name with quotes and colon, or nothing; the first one opens args. */
+/* Prints the separator, or opens "args" for the first member, and then `name`, which includes the quotes and the colon
+ * (empty if the caller prints whole members). */
 static void next_arg(struct args *args, const char *name)
 {
     weir_print_raw(args->print, args->any ? "," : ",\"args\":{");
@@ -194,7 +195,7 @@ static void flow_end(struct writer *w, const struct weir_event *event, int64_t a
                                      : ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"}");
 }
 
-/* Saturates: traces read from a file may hold any times. */
+/* Saturates, because a trace read from a file can contain any times. */
 static int64_t plus(int64_t ns, int64_t more_ns)
 {
     int64_t sum;
@@ -204,7 +205,7 @@ static int64_t plus(int64_t ns, int64_t more_ns)
 static void write_range(struct writer *w, const struct weir_event *event)
 {
     int64_t start = event->start_ns, duration = event->duration_ns > 0 ? event->duration_ns : 0;
-    if (start < 0) { /* an event that began before the trace keeps its end */
+    if (start < 0) { /* the event began before the trace: cut its start, keep its end */
         duration += start;
         start = 0;
     }
@@ -223,7 +224,7 @@ static void write_range(struct writer *w, const struct weir_event *event)
 static void write_async(struct writer *w, const struct weir_event *event, uint64_t index, bool begin)
 {
     head(w, begin ? "b" : "e", event);
-    /* Unpaired ones get ids of their own: pairs with one id would swap their ends. */
+    /* Ranges without an item get unique ids, because viewers would mix up the ends of ranges with the same id. */
     weir_print_raw(&w->print, event->item ? ",\"id\":\"" : ",\"id\":\"alone-");
     weir_print_uint(&w->print, event->item ? event->item : index);
     weir_print(&w->print, "\"");
@@ -244,7 +245,7 @@ static void write_instant(struct writer *w, const struct weir_event *event)
 
 static void write_counter(struct writer *w, const struct weir_event *event)
 {
-    if (!isfinite(event->value)) /* JSON has no such number */
+    if (!isfinite(event->value)) /* JSON has no infinities and no NaN */
         return;
     head(w, "C", event);
     place(w, event, event->start_ns);
@@ -274,8 +275,8 @@ static void write_memory(struct writer *w, const struct weir_event *event)
     weir_print_raw(p, event->memory.device < 0 ? ",\"Device Type\":0}}" : ",\"Device Type\":1}}");
 }
 
-/* Whether the writer adds this event itself: spans at the end of every trace, which a trace read from a file already
- * has. */
+/* Whether the writer itself adds this event. A trace read from a file already contains the spans that the writer adds
+ * at the end of every trace. */
 static bool is_written_anew(const struct writer *w, const struct weir_event *event)
 {
     const struct weir_trace_row *track = &w->print.trace->tracks[event->track];
@@ -317,7 +318,8 @@ static void write_all(struct writer *w, const char *path)
     weir_print_head(&w->print);
     for (size_t i = 0; i < trace->n_events; i++) {
         write_event(w, &trace->events[i]);
-        if (i % 4096 == 0 && weir_gz_write(w->print.file, "", 0) < 0) /* the disk is full: stop */
+        if (i % 4096 == 0 &&
+            weir_gz_write(w->print.file, "", 0) < 0) /* stop after a write error, such as a full disk */
             break;
     }
     weir_print_tail(&w->print, path);

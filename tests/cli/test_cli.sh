@@ -87,7 +87,7 @@ count '^  gpu ' 0
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     head -c 4096 "$WEIR_FAKE_CUDA_MODULE" >"$work/cut.so"
     WEIR_CUDA_MODULE=$work/cut.so run 0 doctor
-    count '^  cuda module +no +.*/cut.so: it is damaged or cut short: it has 4096 bytes instead of at least [0-9]+; ' 1
+    count '^  cuda module +no +.*/cut.so: it is damaged or truncated: it has 4096 bytes instead of at least [0-9]+; ' 1
     count '^  gpu ' 0
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     WEIR_FAKE_CUDA=gpus=2 run 0 doctor

@@ -720,7 +720,7 @@ Test(gpu_trace, a_failing_end_is_told_and_keeps_what_there_is)
     struct seen seen = record(one_launch, count_kernels);
     cr_assert_eq(kernels, 1);
     cr_assert_eq(seen.messages, 1);
-    cr_assert_str_eq(seen.message, "the recording of the GPU: CUPTI could not be torn down");
+    cr_assert_str_eq(seen.message, "GPU recording: CUPTI could not be torn down");
 }
 
 Test(gpu_trace, lost_records_are_counted)

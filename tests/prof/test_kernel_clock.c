@@ -372,22 +372,22 @@ Test(kernel_clock, the_table)
         "clocks inside a kernel: 1 launch, 1 block of 132 each, 2 iterations\n",
         "compute                           2        4000        3000.0        2000        4000   54.1% ",
         "  1500.0 +-6.3\n",
-        "2.000 ticks a ns within 0.42 %",
-        "%globaltimer steps by 32 ns",
-        "an empty lap of a warp takes 20.0 ticks, one of a block with its barrier 50.0; 9 laps of a warp are 0.9 % of",
-        "the laps are 55.5 % of the blocks' time: 5550.0 of 10000.0 ns a block\n",
+        "2.000 ticks per ns within 0.42 %",
+        "%globaltimer advances in steps of 32 ns",
+        "an empty lap takes 20.0 ticks in a warp and 50.0 in a block, with its barrier; 9 laps of a warp are 0.9 % of",
+        "the laps cover 55.5 % of the blocks' time: 5550.0 of 10000.0 ns per block\n",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         cr_assert(strstr(text, wanted[i]), "%s\nis not in\n%s", wanted[i], text);
-    cr_assert_not(strstr(text, "no row"));
+    cr_assert_not(strstr(text, "did not fit"));
     free(text);
     clock.iterations += 5;
     clock.long_laps = 3;
     clock.damaged = 2;
     clock.skipped = 9;
     text = printed(weir_kernel_clock_print, &clock);
-    cr_assert(strstr(text, "5 of 7 iterations found no row in the table"), "%s", text);
-    cr_assert(strstr(text, "3 laps of iterations longer than 32 bits"));
+    cr_assert(strstr(text, "5 of 7 iterations did not fit in the table"), "%s", text);
+    cr_assert(strstr(text, "3 laps took more ticks than 32 bits"));
     cr_assert(strstr(text, "2 records are invalid"));
     cr_assert(strstr(text, "9 launches ran without clocks"));
     free(text);
@@ -493,8 +493,8 @@ Test(kernel_clock, plain_buffers)
     cr_assert_eq(clock.lap_ticks, 4000 + 6100 + 1800);
     char *text = printed(weir_kernel_clock_print, &clock);
     cr_assert(strstr(text, "clocks inside a kernel: 1 plain buffer, 4 iterations\n"), "%s", text);
-    cr_assert(strstr(text, "ticks as ns: 2.000 ticks a ns, as given\n"), "%s", text);
-    cr_assert(strstr(text, "1 laps are negative and are in no figure"), "%s", text);
+    cr_assert(strstr(text, "ticks as ns: 2.000 ticks per ns, as specified\n"), "%s", text);
+    cr_assert(strstr(text, "1 laps are negative and are not counted"), "%s", text);
     cr_assert_not(strstr(text, "empty lap"), "%s", text);
     free(text);
     plain.ticks_per_ns = 0;
@@ -505,7 +505,7 @@ Test(kernel_clock, plain_buffers)
     weir_kernel_clock_init(&clock, &clockfx_kernel);
     cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
     text = printed(weir_kernel_clock_print, &clock);
-    cr_assert(strstr(text, "no ns: the rate of the ticks was not given\n"), "%s", text);
+    cr_assert(strstr(text, "no ns: the tick rate was not specified\n"), "%s", text);
     free(text);
 }
 

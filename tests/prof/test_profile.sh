@@ -188,7 +188,7 @@ err 'cut.pt.trace.json.gz: at byte'
 zcat "$work"/a/*.gz | head -c 9000 >"$work/cut.json"
 run 1 report "$work/cut.json"
 one_line
-err 'the file is cut off here'
+err 'the file is truncated here'
 echo '{"schemaVersion": 1, "traceName": "x"}' >"$work/none.json"
 run 1 report "$work/none.json"
 err 'contains no events'

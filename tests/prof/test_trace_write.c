@@ -397,7 +397,7 @@ Test(trace_write, what_was_dropped_is_told)
     trace->dropped = 12;
     char *text = written(trace);
     expect_line(text, "\"weir_dropped_events\": 12,\n");
-    expect_line(text, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"12 events found no room and are not in this trace\"");
+    expect_line(text, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"12 events did not fit and are missing from this trace\"");
     json_decref(parsed(text));
 }
 
