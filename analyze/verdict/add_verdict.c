@@ -1,6 +1,7 @@
 #include "analyze/verdict/verdict.h"
 
-/* Once a report, which may be written twice: as a table, and as a line of the log. The thread that trains does it. */
+/* Makes the verdict once per report, because a report can be written twice: as a table and as a line of the log. Runs
+ * on the training thread. */
 static void begin(void *user, struct weir_loader_report *report)
 {
     struct weir_added_verdict *added = user;

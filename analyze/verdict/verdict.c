@@ -1,4 +1,4 @@
-/* Makes a verdict: applies the rules, predicts what the run gains without each cause, and sorts the causes by it. */
+/* Makes a verdict: applies the rules, predicts the gain without each cause, and sorts the causes by gain. */
 #include "analyze/verdict/verdict.h"
 #include "analyze/verdict/verdict_priv.h"
 
@@ -15,8 +15,9 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 
 /* ---- the consumer ---- */
 
-/* Excludes the wait for the run's first batch, when nothing can be prefetched yet. A host that waits while the GPU
- * still computes delays nothing. */
+/* Returns the fraction of training time spent waiting for data. The wait for the run's first batch is excluded, because
+ * nothing can be prefetched before it. With a GPU, the result is at most the GPU's idle time, because a wait of the
+ * host delays nothing while the GPU still computes. */
 static double data_wait(const struct weir_loader_report *report)
 {
     const struct weir_report_steps *steps = &report->steps;
@@ -48,7 +49,7 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
     }
     shares->backward_over_forward = shares->forward > 0 ? shares->backward / shares->forward : 0;
     double sum = shares->wait + shares->forward + shares->backward + shares->optimiser;
-    if (sum > 1) { /* host and stream at the same time */
+    if (sum > 1) { /* the host's and the stream's times overlap */
         shares->wait /= sum;
         shares->forward /= sum;
         shares->backward /= sum;
@@ -57,15 +58,16 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
     shares->unattributed = fmax(1 - sum, 0);
 }
 
-/* Fraction of a thread's time in which it could compute but waited for a core or a quota. */
+/* Returns the fraction of a thread's time in which it was ready to run but waited for a core or was throttled by a
+ * quota. */
 static double waits_for_core(const struct weir_report_worker *thread)
 {
     bool known = thread->wall_s > 0 && thread->core_wait_s >= 0 && thread->throttled_s >= 0;
     return known ? (thread->core_wait_s + thread->throttled_s) / thread->wall_s : 0;
 }
 
-/* GPU events show whether the GPU was busy. Without them the consumer's CPU time only shows whether its thread had a
- * core, or was ready for one. */
+/* Describes a consumer that does not wait for data. GPU events show whether the GPU was busy. Without them, CPU time
+ * only shows whether the consumer's thread ran, or was ready to run. */
 static void fill_consumer(struct weir_verdict_cause *cause, double wait, const struct weir_loader_report *report)
 {
     static const double BUSY = 0.8;
@@ -83,12 +85,12 @@ static void fill_consumer(struct weir_verdict_cause *cause, double wait, const s
 
 /* ---- reports that show nothing ---- */
 
-/* Advice uses figures that are measured in every run that is not too short. */
+/* Some advice needs figures that a loader measures only in a run of at least WEIR_REPORT_BATCHES_LEAST batches. */
 _Static_assert(WEIR_VERDICT_BATCHES_LONG >= WEIR_REPORT_BATCHES_LEAST &&
                    WEIR_VERDICT_BATCHES_LEAST >= WEIR_REPORT_BATCHES_LEAST,
                "a verdict without figures");
 
-/* Long enough that batches prefetched before the start are few. */
+/* A run is long enough if only few of its batches were prefetched before it began. */
 static bool is_too_short(const struct weir_loader_report *report)
 {
     const struct weir_report_steps *steps = &report->steps;
@@ -98,7 +100,7 @@ static bool is_too_short(const struct weir_loader_report *report)
            (steps->train_batches < WEIR_VERDICT_BATCHES_LEAST && !is_long);
 }
 
-/* Whether the report is too poor for a verdict, and why. */
+/* Returns whether the report does not contain enough for a verdict, and sets the reason. */
 static bool is_unusable(struct weir_verdict_cause *cause, const struct weir_demands *demands,
                         const struct weir_loader_report *report)
 {
@@ -134,9 +136,9 @@ static bool is_one_of(const struct weir_verdict_cause *cause, unsigned causes)
     return (1u << cause->cause & causes) != 0;
 }
 
-/* What the cores are used for explains the causes that leave too few of them or use too few, and follows these. So does
- * the idle time of workers that mostly wait for cores. But a cause that takes so little of the cores that its removal
- * gains nothing follows their use. */
+/* Whether a cause only explains other causes, and must therefore follow them. The use of the cores explains causes that
+ * leave too few cores to the run or use too few of them. The idle time of workers is an explanation if the workers
+ * mostly wait for cores. */
 static bool is_explanation(const struct weir_verdict_cause *cause, const struct weir_demands *d)
 {
     bool mostly_idle = d->of.idle >= d->of.cpu + d->of.core_wait + d->of.throttled;
@@ -155,7 +157,7 @@ static bool is_explained(const struct weir_verdict_cause *cause)
 static void predict_gains(struct weir_verdict_cause *found, int n, const struct weir_verdict *verdict,
                           const struct weir_loader_report *report)
 {
-    double least = INFINITY; /* gain of a cause that explanations must follow */
+    double least = INFINITY; /* smallest gain among the causes that explanations must follow */
     for (int i = 0; i < n; i++) {
         found[i].gain = weir_verdict_gain(verdict, &found[i], report);
         if (is_explained(&found[i]))
@@ -166,14 +168,14 @@ static void predict_gains(struct weir_verdict_cause *found, int n, const struct 
             found[i].gain = fmin(found[i].gain, least);
 }
 
-/* Doubts about the whole report come first, then the causes by their gain. */
+/* Doubts about the whole report come first. The other causes are sorted by gain. */
 static double rank(const struct weir_verdict_cause *cause)
 {
     bool whole = cause->cause == WEIR_CAUSE_CANNOT_TELL && cause->doubt.why != WEIR_DOUBT_SAMPLED;
     return whole ? INFINITY : cause->gain > 0 ? cause->gain : 1;
 }
 
-/* Stable: of equal gains the cause of the earlier rule comes first, which an explanation is not. */
+/* Sorts stably: of causes with the same gain, the one whose rule comes first stays first. */
 static void sort_causes(struct weir_verdict_cause *found, int n)
 {
     for (int i = 1; i < n; i++)

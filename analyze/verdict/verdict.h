@@ -1,11 +1,12 @@
-/* verdict.h: what holds a run back, with what evidence, and what would help, from the figures of its report.
+/* verdict.h: determines from a run's report what limits the run, the evidence for it, and what would help.
  *
  *     struct weir_verdict verdict;
  *     weir_verdict_make(&verdict, report, NULL);
  *     weir_verdict_print(stdout, &verdict, report);
  *
- * A verdict is a function of the report alone, so that one that was read back from a log gets the same. docs/verdict.md
- * has the rules, the thresholds and what tells neighbours apart. Nothing here reads a clock or a file. Any thread. */
+ * A verdict depends only on the report, so a report that is read back from a log gets the same verdict. docs/verdict.md
+ * explains the rules, the thresholds, and how similar causes are told apart. These functions read no clock and no file.
+ * They can be called on any thread. */
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 
@@ -18,52 +19,53 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Thresholds; docs/verdict.md explains each. Fractions are of the time that their names say. */
-#define WEIR_VERDICT_WAIT_LEAST    0.05  /* of training: less is not data-bound */
-#define WEIR_VERDICT_WAIT_STRONG   0.20  /* of training: more is strongly data-bound */
-#define WEIR_VERDICT_TRACED_LEAST  0.05  /* of the traced time: less is no cause of the GPU's idle time */
-#define WEIR_VERDICT_BATCHES_LEAST 20    /* training batches */
-#define WEIR_VERDICT_SECONDS_LEAST 0.5   /* of training */
-#define WEIR_VERDICT_BATCHES_LONG  8     /* enough, when they took at least: */
-#define WEIR_VERDICT_SECONDS_LONG  1.0   /* of training */
-#define WEIR_VERDICT_OTHER_MOST    0.10  /* of the workers' time: not accounted for */
-#define WEIR_VERDICT_EPOCHS_APART  2.0   /* images/s of the fastest later epoch over the slowest */
-#define WEIR_VERDICT_EPOCH_LEAST   0.2   /* s: shorter epochs differ by chance */
-#define WEIR_VERDICT_THROTTLED     0.10  /* of the workers' time, or of the quota's periods */
-#define WEIR_VERDICT_STEAL         0.05  /* of the usable cores */
-#define WEIR_VERDICT_RUNNABLE      0.30  /* of the workers' time: on a core, or ready for one */
-#define WEIR_VERDICT_CORE_WAIT     0.10  /* of the workers' time */
-#define WEIR_VERDICT_OTHERS        0.10  /* of the usable cores, by other processes */
-#define WEIR_VERDICT_OTHERS_MANY   0.50  /* then half of WEIR_VERDICT_CORE_WAIT is enough */
-#define WEIR_VERDICT_CORES_BUSY    0.90  /* of the usable cores */
-#define WEIR_VERDICT_WORKERS_BUSY  0.90  /* of the workers' time */
-#define WEIR_VERDICT_BLOCKED       0.10  /* of the workers' time */
-#define WEIR_VERDICT_IDLE          0.10  /* of the workers' time */
-#define WEIR_VERDICT_SERIAL_BUSY   0.80  /* of the time: the helper process, the bus, the GPU's engines */
-#define WEIR_VERDICT_DECODE_RULE   0.40  /* of a sample's time */
-#define WEIR_VERDICT_COLD_BYTES    0.50  /* of an epoch's bytes, from storage */
-#define WEIR_VERDICT_SLOW_TIMES    4.0   /* a camera's median read or a file's mean read, over that of the others */
-#define WEIR_VERDICT_SLOW_SHARE    0.30  /* of all reading, by the slow camera or file */
-#define WEIR_VERDICT_TAIL_TIMES    20.0  /* p99 over p50 of reads */
-#define WEIR_VERDICT_TAIL_SHARE    0.50  /* of all reading, by the slowest tenth */
-#define WEIR_VERDICT_HALF_SIZE     0.85  /* CPU time of decoding to half the width and height, over that of the whole */
-#define WEIR_VERDICT_BACKWARD      2.0   /* backward over forward: more is a backward bottleneck */
-#define WEIR_VERDICT_CPU_GROWTH    1.30  /* CPU time of an image, over that with one worker */
-#define WEIR_VERDICT_TAKEN_GAIN    1.10  /* predicted, for a cause that takes cores away to precede their use */
-#define WEIR_VERDICT_CONVERT       0.10  /* of the workers' CPU time: --dtype u8 is worth a line */
-#define WEIR_VERDICT_ENGINE_PIXELS 1.1e9 /* pixels/s of one JPEG engine: H200, 640x480 at quality 95 */
-#define WEIR_VERDICT_INDEX_S       1.0   /* s that opening took, and */
-#define WEIR_VERDICT_INDEX_PART    0.10  /* of the time covered by the report: --index is worth a line */
+/* Thresholds; docs/verdict.md explains each of them. Comments that begin with "of" say what the fraction refers to. */
+#define WEIR_VERDICT_WAIT_LEAST 0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
+#define WEIR_VERDICT_WAIT_STRONG                                                                                       \
+    0.20 /* of training time, spent waiting for data; above it a run is strongly data-bound */
+#define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is not a cause of the GPU's idle time */
+#define WEIR_VERDICT_BATCHES_LEAST 20   /* training batches that a verdict needs */
+#define WEIR_VERDICT_SECONDS_LEAST 0.5  /* seconds of training that a verdict needs */
+#define WEIR_VERDICT_BATCHES_LONG  8    /* training batches that are enough if training takes at least */
+#define WEIR_VERDICT_SECONDS_LONG  1.0  /* this many seconds */
+#define WEIR_VERDICT_OTHER_MOST    0.10 /* of the workers' time, in no stage */
+#define WEIR_VERDICT_EPOCHS_APART  2.0  /* fastest later epoch over the slowest, in images/s */
+#define WEIR_VERDICT_EPOCH_LEAST   0.2  /* seconds; shorter epochs differ by chance */
+#define WEIR_VERDICT_THROTTLED     0.10 /* of the workers' time, or of the quota's periods, throttled */
+#define WEIR_VERDICT_STEAL         0.05 /* of the usable cores, stolen */
+#define WEIR_VERDICT_RUNNABLE      0.30 /* of the workers' time, running or ready to run */
+#define WEIR_VERDICT_CORE_WAIT     0.10 /* of the workers' time, waiting for a core */
+#define WEIR_VERDICT_OTHERS        0.10 /* of the usable cores, used by other processes */
+#define WEIR_VERDICT_OTHERS_MANY   0.50 /* same; above it, half of WEIR_VERDICT_CORE_WAIT is enough */
+#define WEIR_VERDICT_CORES_BUSY    0.90 /* of the usable cores, used by this run */
+#define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
+#define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */
+#define WEIR_VERDICT_IDLE          0.10 /* of the workers' time, without work */
+#define WEIR_VERDICT_SERIAL_BUSY   0.80 /* of the time; for the helper process, the bus and the GPU's JPEG engines */
+#define WEIR_VERDICT_DECODE_RULE   0.40 /* of a sample's time, spent decoding */
+#define WEIR_VERDICT_COLD_BYTES    0.50 /* of an epoch's bytes, read from storage */
+#define WEIR_VERDICT_SLOW_TIMES    4.0 /* median read of a camera, or mean read of a file, over that of the other ones */
+#define WEIR_VERDICT_SLOW_SHARE    0.30 /* of all reading time, for the slow camera or file */
+#define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 of reads over their p50 */
+#define WEIR_VERDICT_TAIL_SHARE    0.50 /* of all reading time, for the slowest tenth of the reads */
+#define WEIR_VERDICT_HALF_SIZE     0.85 /* CPU time of decoding to half width and height over that of full size */
+#define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward pass; above it, the backward pass is a bottleneck */
+#define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time per image over that with one worker */
+#define WEIR_VERDICT_TAKEN_GAIN    1.10 /* gain from which a cause that takes cores away precedes the use of the cores */
+#define WEIR_VERDICT_CONVERT       0.10  /* of the workers' CPU time, spent converting, to suggest --dtype u8 */
+#define WEIR_VERDICT_ENGINE_PIXELS 1.1e9 /* pixels/s of one JPEG engine (H200, 640x480 at quality 95) */
+#define WEIR_VERDICT_INDEX_S       1.0   /* seconds spent opening the dataset, to suggest --index */
+#define WEIR_VERDICT_INDEX_PART    0.10  /* of the report's time, spent opening the dataset, to suggest --index */
 
 enum weir_cause {
     WEIR_CAUSE_CANNOT_TELL,
-    WEIR_CAUSE_CONSUMER, /* not data-bound */
+    WEIR_CAUSE_CONSUMER, /* the run is not data-bound */
     WEIR_CAUSE_DECODE,
     WEIR_CAUSE_INFLATE,
     WEIR_CAUSE_CONVERT,
-    WEIR_CAUSE_READ_CPU, /* system calls, and copies out of the page cache */
+    WEIR_CAUSE_READ_CPU, /* system calls and copying from the page cache */
     WEIR_CAUSE_OTHER_CPU,
-    WEIR_CAUSE_STORAGE, /* bandwidth or latency, not separable at one depth */
+    WEIR_CAUSE_STORAGE, /* bandwidth or latency; reads at one depth do not show which */
     WEIR_CAUSE_STORAGE_BANDWIDTH,
     WEIR_CAUSE_STORAGE_LATENCY,
     WEIR_CAUSE_STORAGE_TAIL,
@@ -73,7 +75,7 @@ enum weir_cause {
     WEIR_CAUSE_LIBRARY,
     WEIR_CAUSE_BUS,
     WEIR_CAUSE_GPU_DECODER,
-    WEIR_CAUSE_BURSTS, /* too few batches ahead */
+    WEIR_CAUSE_BURSTS, /* too few batches are prefetched */
     WEIR_CAUSE_TOO_FEW_WORKERS,
     WEIR_CAUSE_TOO_MANY_WORKERS,
     WEIR_CAUSE_QUOTA,
@@ -84,66 +86,66 @@ enum weir_cause {
     WEIR_CAUSES
 };
 
-/* Why a verdict cannot tell. */
+/* Why a verdict cannot name a cause. */
 enum weir_doubt {
     WEIR_DOUBT_NO_TIMING,
-    WEIR_DOUBT_NO_FIGURES, /* the log is older than they are, or nothing was handed out */
+    WEIR_DOUBT_NO_FIGURES, /* the log comes from a version without these figures, or no batch was delivered */
     WEIR_DOUBT_TOO_SHORT,
     WEIR_DOUBT_OTHER,
     WEIR_DOUBT_EPOCHS,
-    WEIR_DOUBT_SAMPLED, /* too few readings of the CPU clock */
+    WEIR_DOUBT_SAMPLED, /* too few samples of the CPU clock */
     WEIR_DOUBT_NO_RESOURCE,
 };
 
-/* Limit of the consumer when it does not wait for data. */
+/* What limits a consumer that does not wait for data. */
 enum weir_consumer {
-    WEIR_CONSUMER_UNKNOWN,     /* only GPU events or a trace can tell */
-    WEIR_CONSUMER_COMPUTING,   /* a GPU, or its own core, is busy */
-    WEIR_CONSUMER_SYNC_BOUND,  /* waits for each step before the next */
-    WEIR_CONSUMER_LAUNCH_BOUND /* the GPU is idle and nobody waits: launches, or allocations */
+    WEIR_CONSUMER_UNKNOWN,     /* only GPU events or a trace would show it */
+    WEIR_CONSUMER_COMPUTING,   /* the GPU or the thread's core is busy */
+    WEIR_CONSUMER_SYNC_BOUND,  /* the host waits for each step before it launches the next */
+    WEIR_CONSUMER_LAUNCH_BOUND /* the GPU is idle because of launches or allocations; the host does not wait */
 };
 
-/* A cause with its evidence. */
+/* A cause and the evidence for it. */
 struct weir_verdict_cause {
-    enum weir_cause cause; /* selects the member of the union */
-    double share;          /* the most telling figure: a fraction; its meaning depends on the cause */
-    double gain;           /* predicted images/s without this cause over those now; 0 = no prediction */
+    enum weir_cause cause; /* selects the union's member */
+    double share;          /* main evidence, a fraction whose meaning depends on the cause */
+    double gain;           /* predicted images/s without this cause over current images/s; 0 = no prediction */
     union {
         struct {
             enum weir_doubt why;
-            uint64_t batches; /* TOO_SHORT: of training */
+            uint64_t batches; /* TOO_SHORT: number of training batches */
             double seconds;
             double slowest, fastest;    /* EPOCHS: images/s */
-            double cores_used, at_work; /* NO_RESOURCE: fractions of the usable cores and of the workers' time */
-        } doubt;                        /* CANNOT_TELL */
+            double cores_used, at_work; /* NO_RESOURCE: parts of the usable cores and of the workers' time */
+        } doubt;                        /* for CANNOT_TELL */
         struct {
             enum weir_consumer kind;
-            double busy;      /* fraction of the time that the GPU, or the consumer's thread, computed */
-            double core_wait; /* fraction of the thread's time waiting for a core; 0 = little */
-            bool traced;      /* the GPU's idle time was traced: */
-            double idle_most; /* fraction of the traced time by the main reason */
+            double busy;      /* fraction of the time in which the GPU, or without one the thread, computed */
+            double core_wait; /* fraction of the thread's time spent waiting for a core; 0 if it is small */
+            bool traced;      /* a trace shows the reasons for the GPU's idle time */
+            double idle_most; /* if traced: fraction of the traced time that the main reason takes */
         } consumer;
         struct {
             double own_cores, usable;
-        } compute; /* DECODE, INFLATE, CONVERT, READ_CPU, OTHER_CPU */
+        } compute; /* for DECODE, INFLATE, CONVERT, READ_CPU and OTHER_CPU */
         struct {
             double p50_s, bytes_per_s;
-        } storage; /* STORAGE, STORAGE_BANDWIDTH, STORAGE_LATENCY */
+        } storage; /* for STORAGE, STORAGE_BANDWIDTH and STORAGE_LATENCY */
         struct {
             double p50_s, p99_s;
-        } tail; /* STORAGE_TAIL */
+        } tail; /* for STORAGE_TAIL */
         struct {
             char name[256];
             double each_s, others_s;
-            bool decode; /* a camera whose images are slow to decode, not to read */
-        } source;        /* SLOW_CAMERA, SLOW_FILE */
+            bool decode; /* the camera's images are slow to decode rather than to read */
+        } source;        /* for SLOW_CAMERA and SLOW_FILE */
         struct {
             char name[16];
             double others_share;
-            bool on_core; /* the worker is busy, not asleep */
-        } worker;         /* SLOW_WORKER */
+            bool on_core; /* the worker is busy rather than asleep */
+        } worker;         /* for SLOW_WORKER */
         struct {
-            double waiting; /* workers, on average */
+            double waiting; /* mean number of waiting workers */
         } library;
         struct {
             double bytes_per_s;
@@ -154,7 +156,7 @@ struct weir_verdict_cause {
         } bursts;
         struct {
             double workers, cores;
-        } count; /* TOO_FEW_WORKERS, TOO_MANY_WORKERS */
+        } count; /* for TOO_FEW_WORKERS and TOO_MANY_WORKERS */
         struct {
             double periods_share, cores;
         } quota;
@@ -162,10 +164,10 @@ struct weir_verdict_cause {
             double steal_cores;
         } host;
         struct {
-            double others_cores, own_cores; /* others: -1 = not known */
+            double others_cores, own_cores; /* others_cores: -1 = unknown */
         } neighbours;
         struct {
-            double first_rate, later_rate; /* images/s; later: 0 = there were no later epochs */
+            double first_rate, later_rate; /* images/s; later_rate is 0 without later epochs */
         } cold;
     };
 };
@@ -179,37 +181,37 @@ enum weir_advice_kind {
     WEIR_ADVICE_MORE_BATCHES,
     WEIR_ADVICE_READ_AHEAD,
     WEIR_ADVICE_U8,
-    WEIR_ADVICE_CONVERT,    /* the dataset, to frames that need no library */
-    WEIR_ADVICE_FREE_CORES, /* of other processes */
-    WEIR_ADVICE_HOST,       /* that steals no time */
+    WEIR_ADVICE_CONVERT,    /* convert the dataset to frames that Weir can read without the HDF5 library */
+    WEIR_ADVICE_FREE_CORES, /* stop other processes */
+    WEIR_ADVICE_HOST,       /* use a host without stolen time */
     WEIR_ADVICE_QUOTA,
-    WEIR_ADVICE_WARM,    /* later epochs, measured */
-    WEIR_ADVICE_LOOK_AT, /* a camera, a file, a worker's core */
+    WEIR_ADVICE_WARM,    /* later epochs are faster */
+    WEIR_ADVICE_LOOK_AT, /* find out why a camera, a file or a worker is slow */
     WEIR_ADVICE_FASTER_STEP,
     WEIR_ADVICE_HYBRID,  /* --decoder hybrid */
     WEIR_ADVICE_TRACE,   /* --profile */
     WEIR_ADVICE_LONGER,  /* a longer run */
-    WEIR_ADVICE_ENGINES, /* --decoder auto: the GPU's JPEG engines are idle */
-    WEIR_ADVICE_INDEX,   /* --index: keep the result of opening */
+    WEIR_ADVICE_ENGINES, /* --decoder auto, because the GPU's JPEG engines are idle */
+    WEIR_ADVICE_INDEX,   /* --index, which saves the result of opening the dataset */
     WEIR_ADVICES
 };
 
 struct weir_advice {
     enum weir_advice_kind kind;
-    double ratio;             /* predicted images/s over those now; 0 = no prediction */
-    bool measured;            /* by this run itself */
-    bool if_latency;          /* holds when it is latency that makes reads slow, not bandwidth */
-    enum weir_resource limit; /* what is the limit then, where there is a prediction */
-    double figure;            /* bytes, images/s, cores: by kind */
-    double part;              /* of the frames that fit, 0..1 */
-    char flag[64];            /* to type; may be empty */
+    double ratio;             /* predicted images/s over current images/s; 0 = no prediction */
+    bool measured;            /* the run itself shows the ratio, so it is no prediction */
+    bool if_latency;          /* the prediction holds only if latency, not bandwidth, makes reads slow */
+    enum weir_resource limit; /* limit after the change; valid if there is a prediction */
+    double figure;            /* bytes, images/s or cores, depending on kind */
+    double part;              /* fraction of the frames that fit, 0..1 */
+    char flag[64];            /* command-line option; can be empty */
 };
 
-/* Fractions of training time; their sum is 1. */
+/* Fractions of training time. They add up to 1. */
 struct weir_step_shares {
     bool known;
     double wait, forward, backward, optimiser, unattributed;
-    double backward_over_forward; /* 1 to 2 is usual; 0 = no backward pass was timed */
+    double backward_over_forward; /* usually 1 to 2; 0 = no backward pass was timed */
 };
 
 enum weir_data_bound { WEIR_BOUND_UNKNOWN, WEIR_BOUND_NO, WEIR_BOUND_PARTLY, WEIR_BOUND_STRONGLY };
@@ -218,64 +220,65 @@ enum { WEIR_VERDICT_CAUSES = 4, WEIR_VERDICT_ADVICES = 5 };
 
 struct weir_verdict {
     enum weir_data_bound bound;
-    double wait; /* of training, without the first batch of the run; -1 = not known */
+    double wait; /* fraction of training time spent waiting for data, without the run's first batch; -1 = unknown */
     int n_causes;
-    struct weir_verdict_cause causes[WEIR_VERDICT_CAUSES]; /* by gain: the first limits the run most */
+    struct weir_verdict_cause causes[WEIR_VERDICT_CAUSES]; /* by falling gain; the first one limits the run most */
     int n_advices;
     struct weir_advice advices[WEIR_VERDICT_ADVICES];
     struct weir_step_shares shares;
-    bool decode_rule; /* decoding is more than 40 % of a sample's time */
+    bool decode_rule; /* decoding takes more than 40 % of a sample's time */
     struct weir_demands demands;
     struct weir_model model; /* predicts gains; may be unknown */
 };
 
-/* Measurements that one run's report does not contain; from other runs. */
+/* Measurements from other runs, which a run's own report cannot contain. */
 struct weir_verdict_facts {
-    double cpu_growth; /* of the CPU time of an image, from one worker to these; 0 = not measured */
+    double cpu_growth; /* CPU time per image over that with one worker; 0 = not measured */
 };
 
-/* facts may be NULL. */
+/* Makes the verdict of a report. facts can be NULL. */
 void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_report *report,
                        const struct weir_verdict_facts *facts);
 
 bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause);
 
-/* Prints some lines: the sentence, further causes, advice, the limits, the shares of the step. English in every
- * language of the tables. */
+/* Prints several lines: the main cause, further causes, advice, the limits, and the shares of the step. They are in
+ * English even if the table is in another language. */
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
-/* Prints the beginning: how long training waited (at most, where only a limit is known); and the sentence on the 40 %
- * rule. Also for logs that no report can be made from. */
+/* Print the beginning of a verdict, which says how long training waited, and the line about the 40 % rule. at_most:
+ * `wait` is only an upper limit. Also used for logs from which no report can be made. */
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation);
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound);
 enum weir_data_bound weir_data_bound(double wait);
-/* "no", "partly", "strongly"; NULL = not known. */
+/* Returns "no", "partly" or "strongly", or NULL if it is unknown. */
 const char *weir_data_bound_name(enum weir_data_bound bound);
-/* The member "verdict" of an object that is open in json: docs/log-format.md. */
+/* Adds the member "verdict" (see docs/log-format.md) to the open JSON object. */
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);
 
-/* Bytes as --decode-cache takes them, rounded up: "221M", from 10 GiB on "11G". */
+/* Formats a size for --decode-cache, rounded up: "221M", or "11G" from 10 GiB on. */
 void weir_cache_bytes_text(char text[24], double bytes);
 
-/* "decode", "slow-camera": as in logs. */
+/* Returns the name used in logs, such as "decode" or "slow-camera". */
 const char *weir_cause_name(enum weir_cause cause);
 
 /* ---- verdicts after tables and in logs ---- */
 
-/* For weir_loader_report, which takes the addition in it; it stays where it is until then. */
+/* Adds a verdict to the reports of a loader. Register `addition` with weir_loader_report, and keep the structure at the
+ * same address until the last report. */
 struct weir_added_verdict {
     struct weir_report_addition addition;
     struct weir_loader *loader_;
-    struct weir_verdict verdict_; /* of the report that is being written */
+    struct weir_verdict verdict_; /* verdict of the report that is being written */
 };
 
-/* loader (may be NULL) is borrowed, and probed when the last report cannot tell otherwise what storage lacks. */
+/* loader (can be NULL) is borrowed. Its storage is probed if the last report alone does not show why reads are slow. */
 void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader);
 
-/* After the report: the verdict is another than "cannot tell". */
+/* Returns whether the last report's verdict is anything but "cannot tell". Call it after the report was written. */
 bool weir_added_verdict_tells(const struct weir_added_verdict *added);
 
-/* The same for a report that was read back. */
+/* Print the verdict of a report that was read from a log, and write it as JSON. */
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report);
 void weir_verdict_of_log_json(struct weir_json *json, const struct weir_loader_report *report);
 

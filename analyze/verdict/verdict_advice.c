@@ -1,16 +1,17 @@
-/* Advice: for each cause by a table, then capabilities of the machine that the run does not use. */
+/* Advice: suggestions for each cause, from a table, followed by capabilities of the machine that the run does not use.
+ */
 #include "analyze/verdict/verdict_priv.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static const double WORTH = 1.05; /* a lower predicted gain is not worth a line */
+static const double WORTH = 1.05; /* minimum predicted gain of advice that is printed */
 
 void weir_cache_bytes_text(char text[24], double bytes)
 {
     double mib = ceil(bytes / (1 << 20));
-    if (mib >= 10240) /* less than a tenth is added */
+    if (mib >= 10240) /* from 10 GiB on, rounding up adds less than a tenth */
         snprintf(text, 24, "%.0fG", ceil(mib / 1024));
     else
         snprintf(text, 24, "%.0fM", fmax(mib, 1));
@@ -24,7 +25,7 @@ static bool has_advice(const struct weir_verdict *verdict, enum weir_advice_kind
     return false;
 }
 
-/* Appends the advice, once per kind and while there is room. */
+/* Appends advice if there is room and no advice of the same kind. */
 static void add(struct weir_verdict *verdict, const struct weir_advice *advice)
 {
     if (!has_advice(verdict, advice->kind) && verdict->n_advices < WEIR_VERDICT_ADVICES)
@@ -38,7 +39,7 @@ static void add_flag(struct weir_verdict *verdict, enum weir_advice_kind kind, c
     add(verdict, &advice);
 }
 
-/* Fills in the advice with its predicted gain; false when that is not worth a line. */
+/* Fills in the advice with its predicted gain. Returns false if the gain is too small to be worth printing. */
 static bool predict(struct weir_advice *advice, const struct weir_verdict *verdict, enum weir_advice_kind kind,
                     const struct weir_change *change)
 {
@@ -47,7 +48,7 @@ static bool predict(struct weir_advice *advice, const struct weir_verdict *verdi
     return advice->ratio >= WORTH;
 }
 
-/* Fraction of an image's CPU time spent in these parts. */
+/* Returns the fraction of an image's CPU time spent in these parts. */
 static double cpu_part(const struct weir_demands *d, unsigned parts)
 {
     double sum = 0;
@@ -62,7 +63,7 @@ static double cpu_part(const struct weir_demands *d, unsigned parts)
 typedef void advise_fn(struct weir_verdict *verdict, const struct weir_loader_report *report,
                        const struct weir_verdict_cause *cause);
 
-/* Frames from memory cost a copy. Frames that do not fit are loaded as now. */
+/* Suggests a decode cache. Each frame from the cache costs a copy. Frames that do not fit are loaded as before. */
 static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_report *report,
                          const struct weir_verdict_cause *cause)
 {
@@ -80,7 +81,8 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     double part = fmin(free_bytes / all, 1);
     double copy_s = weir_setup_image_bytes(setup) / setup->copy_bytes_per_s;
     double looked_up = (double)report->cache.hits + (double)report->cache.misses;
-    double missed = looked_up > 0 ? (double)report->cache.misses / looked_up : 1; /* hits are copied already */
+    double missed = looked_up > 0 ? (double)report->cache.misses / looked_up
+                                  : 1; /* only misses gain a copy, because the current cost of hits includes it */
     double cpu_s = part * (weir_demands_worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);
     struct weir_change change = weir_change_cheaper(d, cpu_s, part * weir_demands_asleep_s(d));
     change.library_s = (1 - part) * d->each_s[WEIR_RESOURCE_LIBRARY];
@@ -120,7 +122,8 @@ static void advise_half_size(struct weir_verdict *verdict, const struct weir_loa
     add(verdict, &advice);
 }
 
-/* The gain per core, whether or not there are more. Not where something takes cores away: that is the advice then. */
+/* Suggests more cores, with the gain per core, even if this machine has no more. Omitted if another cause shows that
+ * the run does not get, or does not use, the existing cores, because the advice for that cause comes first. */
 static void advise_more_cores(struct weir_verdict *verdict, const struct weir_loader_report *report,
                               const struct weir_verdict_cause *cause)
 {
@@ -163,7 +166,7 @@ static void advise_fewer_workers(struct weir_verdict *verdict, const struct weir
     add(verdict, &advice);
 }
 
-/* Threads no longer wait for each other, and the lowest bound limits the run. */
+/* Suggests more prefetch. Threads then no longer wait for each other, so the predicted rate is the lowest bound. */
 static void advise_more_batches(struct weir_verdict *verdict, const struct weir_loader_report *report,
                                 const struct weir_verdict_cause *cause)
 {
@@ -180,7 +183,7 @@ static void advise_more_batches(struct weir_verdict *verdict, const struct weir_
 static void advise_read_ahead(struct weir_verdict *verdict, const struct weir_loader_report *report,
                               const struct weir_verdict_cause *cause)
 {
-    enum { DEPTH = 64 }; /* reads in flight in place of one per worker */
+    enum { DEPTH = 64 }; /* number of reads in flight, instead of one per worker */
     const struct weir_demands *d = &verdict->demands;
     double hidden = 1 - fmin(fmax(d->workers, 1) / DEPTH, 1);
     struct weir_change change = weir_change_cheaper(d, 0, hidden * weir_demands_asleep_s(d));
@@ -193,7 +196,7 @@ static void advise_read_ahead(struct weir_verdict *verdict, const struct weir_lo
     add(verdict, &advice);
 }
 
-/* Whether the run trained a policy (weir train), which takes floats and runs for epochs. */
+/* Whether the run trained a policy (weir train). Such a run needs floats, and its length is a number of epochs. */
 static bool is_training(const struct weir_loader_report *report)
 {
     return weir_demands_row(report, "21_backward", WEIR_SIDE_CONSUMER) != NULL;
@@ -261,7 +264,7 @@ static void advise_consumer(struct weir_verdict *verdict, const struct weir_load
     add(verdict, &advice);
 }
 
-/* A worker's core is not predicted. */
+/* Suggests finding out why something is slow. For a slow worker there is no prediction. */
 static void advise_look_at(struct weir_verdict *verdict, const struct weir_loader_report *report,
                            const struct weir_verdict_cause *cause)
 {
@@ -292,7 +295,7 @@ static void advise_longer(struct weir_verdict *verdict, const struct weir_loader
 
 /* ---- unused capabilities ---- */
 
-/* Inserts the advice before the first one with a smaller predicted gain; the last one may drop out. */
+/* Inserts advice before the first one with a smaller predicted gain. If the list is full, the last one is dropped. */
 static void insert(struct weir_verdict *verdict, const struct weir_advice *advice)
 {
     int at = 0, n = verdict->n_advices;
@@ -308,7 +311,8 @@ static void insert(struct weir_verdict *verdict, const struct weir_advice *advic
     verdict->advices[at] = *advice;
 }
 
-/* Batches go to a GPU with JPEG engines, and CPU cores decode all JPEGs. Bytes to floats is the GPU's work already. */
+/* Suggests the JPEG engines if batches go to a GPU that has some but CPU cores decode all JPEGs. Conversion to floats
+ * saves no CPU time, because the GPU already does it. */
 static void advise_engines(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_demands *d = &verdict->demands;
@@ -332,7 +336,8 @@ static void advise_engines(struct weir_verdict *verdict, const struct weir_loade
         insert(verdict, &advice);
 }
 
-/* Conversion to floats runs band by band within decoding and has its own stage; training code can do it instead. */
+/* Suggests batches of bytes if conversion to floats, which runs inside decoding but has its own stage, takes much CPU
+ * time. Training code can convert instead. */
 static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_demands *d = &verdict->demands;
@@ -346,7 +351,7 @@ static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_rep
     insert(verdict, &advice);
 }
 
-/* Opening took long, and an index file would keep its result for the next run. */
+/* Suggests an index file if opening the dataset took long, because the file saves its result for later runs. */
 static void advise_index(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_report_setup *setup = &report->setup;
@@ -358,7 +363,7 @@ static void advise_index(struct weir_verdict *verdict, const struct weir_loader_
 
 /* ---- the table ---- */
 
-/* Advice of one cause is in the order of the rows. */
+/* The advice for one cause is printed in the order of these rows. */
 static const struct {
     unsigned causes;
     advise_fn *advise;

@@ -1,5 +1,5 @@
-/* Predicts the gain of a run without each of its causes. Predictions are ratios of the lowest bounds then and now: a
- * change that makes a resource cheaper gains no more than the next resource allows. */
+/* Predicts the gain of a run without each of its causes: the lowest bound after a change divided by the lowest bound
+ * before it. So a change that makes one resource cheaper gains no more than the next resource allows. */
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ double weir_verdict_predict(const struct weir_verdict *verdict, const struct wei
                             enum weir_resource *limit)
 {
     double ratio = weir_demands_predict(&verdict->demands, change, limit);
-    /* Two nearly balanced resources stay below the bounds of both. */
+    /* If two resources are nearly balanced, the rate stays below the bounds of both; the simulation shows this. */
     double simulated = weir_model_predict_demands(&verdict->model, &verdict->demands, change, NULL);
     return simulated > 0 ? fmin(ratio, simulated) : ratio;
 }
@@ -35,19 +35,20 @@ struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_
     struct weir_change change = WEIR_NO_CHANGE;
     change.cpu_s = fmax(d->each_s[WEIR_RESOURCE_CORES] - cpu_saved_s, 1e-9);
     double load_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - d->each_s[WEIR_RESOURCE_CONSUMER], 0);
-    double stretch = d->workers == 0 && d->load_s > 0 ? fmax(load_s / d->load_s, 1) : 1; /* by waits for a core */
+    double stretch =
+        d->workers == 0 && d->load_s > 0 ? fmax(load_s / d->load_s, 1) : 1; /* waits for a core prolong the load */
     change.worker_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - stretch * (cpu_saved_s + asleep_saved_s), 1e-9);
     return change;
 }
 
-/* As many as the cores have time for, each sleeping as now. */
+/* Enough workers to use all cores, if each of them sleeps as much as now. */
 struct weir_change weir_change_more_workers(const struct weir_demands *d)
 {
     double at_work = d->workers > 0 ? 1 : d->of.cpu + d->of.blocked;
     double busy = fmax(at_work > 0 ? d->of.cpu / at_work : 1, 0.02), n = d->usable / busy;
     struct weir_change change = WEIR_NO_CHANGE;
     change.workers = fmin(fmax(round(n), d->workers + 1), 4 * fmax(d->workers, d->usable));
-    if (d->workers == 0) /* alongside the step, not alternating with it */
+    if (d->workers == 0) /* loading then runs alongside the step instead of alternating with it */
         change.worker_s = d->load_s;
     return change;
 }
@@ -58,13 +59,13 @@ struct weir_change weir_change_no_taker(const struct weir_demands *d, const stru
     static const double STOLEN_MOST = 0.9;
     struct weir_change change = WEIR_NO_CHANGE;
     double others = fmax(report->prof.machine.others_cores, 0);
-    if (cause->cause ==
-        WEIR_CAUSE_HOST) { /* stolen time counts as CPU time of threads; other processes keep their cores */
+    if (cause->cause == WEIR_CAUSE_HOST) { /* stolen time is counted as threads' CPU time, so the change reduces CPU
+                                              time, not the cores of other processes */
         double stolen = cause->host.steal_cores / fmax(d->own_cores + others, 1e-9);
         return weir_change_cheaper(d, fmin(stolen, STOLEN_MOST) * weir_demands_worker_cpu_s(d), 0);
     }
     change.cores = d->usable;
-    if (cause->cause == WEIR_CAUSE_QUOTA) /* twice as much, or all cores of the affinity mask */
+    if (cause->cause == WEIR_CAUSE_QUOTA) /* twice the quota, or all cores of the machine if they are fewer */
         change.cores = fmin(fmax(2 * d->usable, 1), report->prof.machine.online > 0 ? report->prof.machine.online : 1);
     return change;
 }
@@ -78,7 +79,7 @@ struct weir_change weir_change_no_slow_source(const struct weir_demands *d, cons
 
 /* ---- one gain per cause ---- */
 
-/* Without the stage's CPU time; where the workers sleep in the decoder, without that. */
+/* Removes the stage's CPU time, and for a decoder in which workers sleep, also this sleep. */
 static struct weir_change no_compute(const struct weir_demands *d, const struct weir_verdict_cause *cause)
 {
     bool asleep =
@@ -94,13 +95,13 @@ static struct weir_change no_library(const struct weir_demands *d)
     return change;
 }
 
-/* The rate when no thread waits for another: the lowest bound. */
+/* Gain if no thread waits for another, so that the rate is the lowest bound. */
 static double balanced(const struct weir_demands *d)
 {
     return d->rate > 0 ? d->bound_rate / d->rate : 0;
 }
 
-/* Up to the lowest bound of the other resources. */
+/* Gain without a resource's bound, up to the lowest bound of the other resources. */
 static double without(const struct weir_demands *d, enum weir_resource resource)
 {
     double next = INFINITY;

@@ -1,20 +1,20 @@
-/* The consumer by a trace of its own steps: what the GPU waited for. */
+/* Describes a consumer that does not wait for data, using a trace of its steps that shows what the GPU waited for. */
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
 
-/* In the order of the sentence. */
+/* Reasons for idle time, in the order in which the sentence lists them. */
 enum part { LAUNCHING, SYNC, DATA, ALLOCATING, QUEUED, OTHER, PARTS };
 
 static const struct {
-    const char *what; /* that the GPU waits for */
+    const char *what; /* completes "the GPU waited for" */
     const char *kind, *help;
 } words[PARTS] = {
     [LAUNCHING] = {"launches", "launch-bound", "CUDA graphs, fused kernels or torch.compile avoid launches"},
     [SYNC] = {"synchronising calls", "sync-bound", "move read-backs such as .item(), .cpu() and print out of the step"},
     [DATA] = {"data", "short of data in the traced steps", "trace later steps"},
     [ALLOCATING] = {"allocations", "allocation-bound", "reuse buffers between steps, or use a caching pool"},
-    [QUEUED] = {"queued work to begin", "made of short kernels", "fused kernels or CUDA graphs have fewer gaps"},
+    [QUEUED] = {"queued work to start", "made of short kernels", "fused kernels or CUDA graphs have fewer gaps"},
     [OTHER] = {"other host code", "delayed by host code that launches nothing",
                "a CPU profile (--with-stack) shows which code"},
 };
@@ -27,7 +27,7 @@ static void parts_of(const struct weir_report_idle *idle, double parts[PARTS])
     parts[ALLOCATING] = idle->allocating;
     parts[QUEUED] = idle->queued;
     parts[OTHER] = idle->other;
-    for (int i = 0; i < PARTS; i++) /* a log may say anything */
+    for (int i = 0; i < PARTS; i++) /* a log can contain any numbers */
         parts[i] = fmin(fmax(parts[i], 0), 1);
 }
 
@@ -62,7 +62,7 @@ void weir_verdict_say_idle(FILE *out, const struct weir_loader_report *report)
     parts_of(idle, parts);
     enum part first = largest(parts);
     fprintf(out,
-            "the training step is the limit, and it is %s: in the %.3f s that were traced the GPU waited %.0f %% of "
+            "the training step is the limit, and it is %s: in the %.3f s traced, the GPU waited %.0f %% of "
             "the time for %s",
             words[first].kind, idle->traced_s, 100 * parts[first], words[first].what);
     for (int part = 0; part < PARTS; part++)

@@ -1,4 +1,4 @@
-/* The member "verdict" of a log's line. */
+/* Writes the member "verdict" of a log line. */
 #include "analyze/verdict/verdict_priv.h"
 
 const char *weir_cause_name(enum weir_cause cause)
@@ -33,7 +33,7 @@ const char *weir_cause_name(enum weir_cause cause)
     return names[cause];
 }
 
-/* The camera, file or worker; NULL = the cause has none. */
+/* Returns the name of the camera, file or worker, or NULL if the cause has none. */
 static const char *name_in(const struct weir_verdict_cause *cause)
 {
     if (cause->cause == WEIR_CAUSE_SLOW_WORKER)
@@ -104,7 +104,7 @@ static void write_demands(struct weir_json *json, const struct weir_demands *d)
     weir_json_double(json, "library", d->of.library);
     weir_json_double(json, "other_waits", d->of.other_waits);
     weir_json_double(json, "unattributed", d->of.unattributed);
-    weir_json_double(json, "other", d->of.unattributed); /* older name, for one release */
+    weir_json_double(json, "other", d->of.unattributed); /* older name, kept for one release */
     weir_json_end(json, '}');
 }
 
@@ -133,7 +133,7 @@ void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdic
         weir_json_double(json, "backward", shares->backward);
         weir_json_double(json, "optimizer", shares->optimiser);
         weir_json_double(json, "unattributed", shares->unattributed);
-        weir_json_double(json, "other", shares->unattributed); /* older name, for one release */
+        weir_json_double(json, "other", shares->unattributed); /* older name, kept for one release */
         if (shares->backward_over_forward > 0)
             weir_json_double(json, "backward_over_forward", shares->backward_over_forward);
         weir_json_end(json, '}');

@@ -1,4 +1,4 @@
-/* The lines of a verdict: its sentences, advice, the limits, the shares of the step. */
+/* Prints a verdict: its sentences, the advice, the limits, and the shares of the step. */
 #include "analyze/verdict/verdict_priv.h"
 #include "base/text.h"
 
@@ -12,19 +12,19 @@ static double percent(double fraction)
 
 /* ---- advice ---- */
 
-/* what: the change in words that need no figure; NULL = say_change has them. */
+/* what: description of the change; NULL if say_change prints one with a figure. */
 static const struct {
     const char *name, *what;
 } advice_words[] = {
     [WEIR_ADVICE_CACHE] = {"decode cache", NULL},
     [WEIR_ADVICE_HALF_SIZE] = {"half-size frames", "fewer pixels to decode"},
     [WEIR_ADVICE_MORE_CORES] = {"more cores", NULL},
-    [WEIR_ADVICE_MORE_WORKERS] = {"more workers", "more reads at once"},
+    [WEIR_ADVICE_MORE_WORKERS] = {"more workers", "more concurrent reads"},
     [WEIR_ADVICE_FEWER_WORKERS] = {"fewer workers", "the same rate with less memory and fewer context switches"},
     [WEIR_ADVICE_MORE_BATCHES] = {"more prefetch", "absorbs slow batches"},
-    [WEIR_ADVICE_READ_AHEAD] = {"read-ahead", "64 reads at once"},
-    [WEIR_ADVICE_U8] = {"bytes, not floats", "the training code converts, and --mean and --std are dropped"},
-    [WEIR_ADVICE_CONVERT] = {"another format", "frames that Weir reads itself"},
+    [WEIR_ADVICE_READ_AHEAD] = {"read-ahead", "64 concurrent reads"},
+    [WEIR_ADVICE_U8] = {"bytes, not floats", "the training code converts, so omit --mean and --std"},
+    [WEIR_ADVICE_CONVERT] = {"another format", "frames that Weir reads without the HDF5 library"},
     [WEIR_ADVICE_FREE_CORES] = {"stop other processes", NULL},
     [WEIR_ADVICE_HOST] = {"another host", "without stolen time"},
     [WEIR_ADVICE_QUOTA] = {"a larger quota", NULL},
@@ -64,16 +64,16 @@ static void say_change(FILE *out, const struct weir_verdict *verdict, const stru
         fprintf(out, "about %.0f images/s per additional core", advice->figure);
         break;
     case WEIR_ADVICE_FREE_CORES:
-        fprintf(out, "with all %.3g cores to itself", advice->figure);
+        fprintf(out, "if this run had all %.3g cores", advice->figure);
         break;
     case WEIR_ADVICE_QUOTA:
         fprintf(out, "of %.3g cores", advice->figure);
         break;
     case WEIR_ADVICE_ENGINES:
-        fprintf(out, "the GPU's %.0f are idle", advice->figure);
+        fprintf(out, "the GPU's %.0f engines are idle", advice->figure);
         break;
     case WEIR_ADVICE_INDEX:
-        fprintf(out, "opening the dataset took %.1f s, and would be repeated", advice->figure);
+        fprintf(out, "opening the dataset took %.1f s and is repeated by every run", advice->figure);
         break;
     default:
         fputs(advice->kind == WEIR_ADVICE_MORE_WORKERS && cores_idle ? "cores are idle"
@@ -82,7 +82,8 @@ static void say_change(FILE *out, const struct weir_verdict *verdict, const stru
     }
 }
 
-/* "1.16 x", "3.4 x", "41 x". Above 50 the rest of an image's costs is too small to be known well. */
+/* Prints "1.16", "3.4" or "41". Prints "over 50" for larger ratios, because the remaining cost of an image is then too
+ * small to be known accurately. */
 static void say_ratio(FILE *out, double ratio)
 {
     if (ratio > 50)
@@ -109,7 +110,7 @@ static void say_effect(FILE *out, const struct weir_verdict *verdict, const stru
     if (advice->kind == WEIR_ADVICE_CACHE)
         fputs(" from the second epoch on", out);
     if (advice->if_latency)
-        fputs(" if it is latency", out);
+        fputs(" if latency is the cause", out);
     if (!advice->measured && (faster_step || advice->limit != verdict->demands.least))
         say_limit(out, advice->limit);
 }
@@ -145,7 +146,7 @@ void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait,
                                              : "");
 }
 
-/* The rule that users of imitate_episodes know, in their words. */
+/* A rule of thumb that users of imitate_episodes know, in its usual wording. */
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound)
 {
     const char *then = decode_share <= WEIR_VERDICT_DECODE_RULE ? "not more than 40 %: improve other parts first"

@@ -1,6 +1,6 @@
-/* verdict_priv.h: the parts of a verdict. Calls go one way: verdict.c applies the rules (verdict_rules.c,
- * verdict_storage.c), predicts gains (verdict_gain.c), sorts the causes and asks for advice (verdict_advice.c);
- * verdict_text.c, verdict_print.c and verdict_json.c only write. */
+/* verdict_priv.h: shared by the files that make a verdict. verdict.c applies the rules (verdict_rules.c,
+ * verdict_storage.c), predicts gains (verdict_gain.c), sorts the causes and collects advice (verdict_advice.c).
+ * verdict_text.c, verdict_print.c and verdict_json.c only write the result. */
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_PRIV_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_PRIV_H
 
@@ -9,10 +9,10 @@
 /* ---- rules ---- */
 
 #define WEIR_CAUSE_BIT(cause) (1u << WEIR_CAUSE_##cause)
-/* Causes that leave fewer cores to the run. */
+/* Causes that leave the run fewer cores. */
 #define WEIR_CAUSES_TAKERS                                                                                             \
     (WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(HOST) | WEIR_CAUSE_BIT(NEIGHBOURS) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS))
-/* Work of the cores. */
+/* Causes that name the work of the cores. */
 #define WEIR_CAUSES_COMPUTE                                                                                            \
     (WEIR_CAUSE_BIT(DECODE) | WEIR_CAUSE_BIT(INFLATE) | WEIR_CAUSE_BIT(CONVERT) | WEIR_CAUSE_BIT(READ_CPU) |           \
      WEIR_CAUSE_BIT(OTHER_CPU))
@@ -25,19 +25,20 @@
 struct weir_verdict_case {
     const struct weir_loader_report *report;
     const struct weir_demands *demands;
-    const struct weir_verdict_facts *facts; /* may be NULL */
-    double wait;                            /* of training, 0..1 */
-    unsigned found;                         /* WEIR_CAUSE_BIT of the rules that applied so far */
+    const struct weir_verdict_facts *facts; /* can be NULL */
+    double wait;                            /* fraction of training time spent waiting for data */
+    unsigned found;                         /* WEIR_CAUSE_BIT of the causes found so far */
 };
 
 struct weir_verdict_rule {
     enum weir_cause cause;
-    unsigned excluded_by; /* WEIR_CAUSE_BIT of causes that make this one unnecessary */
-    /* Whether the rule applies; fills in share and evidence, and may refine the cause. */
+    unsigned excluded_by; /* WEIR_CAUSE_BIT of causes that make this rule unnecessary */
+    /* Returns whether the rule applies. Fills in share and evidence, and can replace the cause by a more specific one.
+     */
     bool (*applies)(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 };
 
-/* Rule i, in the order of evaluation; NULL past the end. */
+/* Returns rule i in the order of evaluation, or NULL after the last one. */
 const struct weir_verdict_rule *weir_verdict_rule_at(int i);
 
 bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
@@ -45,47 +46,52 @@ bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdic
 bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 bool weir_rule_storage(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
-/* A camera whose images take far longer to decode than the others'. */
+/* Applies if one camera's images take far longer to decode than those of the other cameras. */
 bool weir_rule_slow_decoding(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 
-/* Few slow reads take most of the reading time. */
+/* Returns whether a few slow reads take most of the reading time. */
 bool weir_verdict_is_tail(const struct weir_loader_report *report);
-/* Index of the camera that takes most of all decoding, or -1; *share: its fraction, *others_s: the others' median. */
+/* Returns the index of a camera whose images are far slower to decode than others and take much of the decoding time,
+ * or -1. Sets *share to its part of the decoding time, and *others_s to the median of the other cameras. */
 int weir_verdict_heavy_camera(const struct weir_report_sources *sources, double *share, double *others_s);
 
-/* The consumer of a GPU that is not busy, from the trace of its steps. False: no trace, or it shows no reason. */
+/* Describes a consumer whose GPU is not busy, using the trace of its steps. Returns false if there is no trace or it
+ * shows no reason. */
 bool weir_verdict_idle(struct weir_verdict_cause *cause, const struct weir_loader_report *report);
 void weir_verdict_say_idle(FILE *out, const struct weir_loader_report *report);
 
 /* ---- gains ---- */
 
-/* Predicted images/s after the change over those now; *limit, unless NULL, gets the resource that limits it then. */
+/* Returns the predicted images/s after the change over the current images/s. Sets *limit, unless NULL, to the resource
+ * that is then the limit. */
 double weir_verdict_predict(const struct weir_verdict *verdict, const struct weir_change *change,
                             enum weir_resource *limit);
-/* Predicted images/s without the cause over those now; 0 = no prediction. */
+/* Returns the predicted images/s without the cause over the current images/s; 0 = no prediction. */
 double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_verdict_cause *cause,
                          const struct weir_loader_report *report);
 
-/* Changes: an image costs this much less CPU time, and a worker sleeps this much less for it. */
+/* These functions describe changes. This one reduces an image's CPU time and the time that a worker sleeps for it. */
 struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_saved_s, double asleep_saved_s);
 struct weir_change weir_change_more_workers(const struct weir_demands *d);
-/* The process has all usable cores; of a quota: twice the quota; of the host: its CPU time without the stolen part. */
+/* Gives the process all usable cores. For a quota: doubles it. For the host: removes the stolen part of the CPU time.
+ */
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,
                                         const struct weir_loader_report *report);
-/* The camera or file is as fast as the others. */
+/* Makes the slow camera or file as fast as the other ones. */
 struct weir_change weir_change_no_slow_source(const struct weir_demands *d, const struct weir_verdict_cause *cause);
-/* CPU seconds of an image on the workers, and seconds asleep or waiting for the HDF5 helper process. */
+/* Return the seconds per image that workers spend computing, and those that they spend asleep or waiting for the HDF5
+ * helper process. */
 double weir_demands_worker_cpu_s(const struct weir_demands *d);
 double weir_demands_asleep_s(const struct weir_demands *d);
 
 /* ---- advice ---- */
 
-/* Fills in the advice: for the causes in their order, then unused capabilities of the machine by their gain. */
+/* Fills in the advice: first for the causes, in their order, then for unused capabilities of the machine, by gain. */
 void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_report *report);
 
 /* ---- text ---- */
 
-/* One sentence for a cause, without the period. */
+/* Writes one sentence about a cause, without the full stop. */
 void weir_verdict_sentence(char *text, size_t size, const struct weir_verdict *verdict,
                            const struct weir_verdict_cause *cause, const struct weir_loader_report *report);
 const char *weir_advice_name(enum weir_advice_kind kind);

@@ -19,7 +19,7 @@ static bool unattributed(const struct weir_verdict_case *c, struct weir_verdict_
 
 /* ---- causes that take cores away ---- */
 
-/* Fraction of the workers' time on a core or ready for one. */
+/* Returns the fraction of the workers' time spent running or ready to run. */
 static double runnable(const struct weir_demands *d)
 {
     return d->of.cpu + d->of.core_wait + d->of.throttled;
@@ -45,7 +45,7 @@ static bool host(const struct weir_verdict_case *c, struct weir_verdict_cause *c
     return steal >= WEIR_VERDICT_STEAL * usable && runnable(c->demands) >= WEIR_VERDICT_RUNNABLE;
 }
 
-/* Workers wait for cores that this process does not use itself. */
+/* Applies if workers wait for cores that this process does not use itself. */
 static bool neighbours(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
@@ -101,11 +101,13 @@ static bool epochs_apart(const struct weir_verdict_case *c, struct weir_verdict_
 
 /* ---- one worker ---- */
 
-/* Fraction of the worker's time asleep inside tasks; where the kernel does not report waits for cores, off a core. */
+/* Returns the fraction of a worker's time spent asleep inside tasks. If the kernel does not report waits for a core,
+ * they are included. */
 static double lost(const struct weir_report_worker *worker)
 {
     double lost_s = worker->blocked_s >= 0 ? worker->blocked_s - worker->wait_s : worker->work_s - worker->cpu_s;
-    double had_s = worker->wall_s - fmax(worker->core_wait_s, 0); /* waits for cores are not the worker's */
+    double had_s =
+        worker->wall_s - fmax(worker->core_wait_s, 0); /* excludes waits for a core, which are not the worker's fault */
     return had_s > 0 ? fmin(fmax(lost_s, 0) / had_s, 1) : 0;
 }
 
@@ -114,7 +116,8 @@ static void name_worker(struct weir_verdict_cause *cause, const char *name)
     snprintf(cause->worker.name, sizeof cause->worker.name, "%s", name);
 }
 
-/* One worker loses most of its time and the others do not. A tail of slow reads may hit one worker most by chance. */
+/* Applies if one worker loses most of its time and the other workers do not. The limit is higher with a tail of slow
+ * reads, because this can hit one worker most by chance. */
 static bool sleeping_worker(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     static const double LOSES = 0.5, TIMES = 3, TIMES_OF_TAIL = 10;
@@ -138,8 +141,8 @@ static bool sleeping_worker(const struct weir_verdict_case *c, struct weir_verdi
     return most >= LOSES && most >= (weir_verdict_is_tail(c->report) ? TIMES_OF_TAIL : TIMES) * others;
 }
 
-/* One worker is always at work and completes the batches that are waited for, while the others are mostly idle: its
- * core is slower, or its tasks are longer. */
+/* Applies if one worker is always busy and completes the batches that training waits for, while the other workers are
+ * mostly idle. Its core is then slower, or its tasks are longer. */
 static bool busy_worker(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     static const double BUSY = 0.8, OTHERS = 0.5, OF_WAITS = 0.6;
@@ -165,7 +168,7 @@ static bool busy_worker(const struct weir_verdict_case *c, struct weir_verdict_c
 
 /* ---- workers and batches ---- */
 
-/* The workers sleep while decoding: no core is used, but their time is. */
+/* Whether the workers sleep while they decode. This takes the workers' time but no core. */
 static bool decoder_sleeps(const struct weir_demands *d)
 {
     return d->of.blocked >= WEIR_VERDICT_BLOCKED && d->blocked_decode >= 0.5;
@@ -184,7 +187,7 @@ static bool sleeping_decoder(const struct weir_verdict_case *c, struct weir_verd
     return decoder_sleeps(c->demands);
 }
 
-/* Workers are nearly always at work while cores are free. */
+/* Applies if workers are nearly always busy although cores are free. */
 static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
@@ -196,7 +199,7 @@ static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdi
     return d->workers == 0 ? d->usable >= 2 : room && busy >= WEIR_VERDICT_WORKERS_BUSY;
 }
 
-/* Few steps take most of the time: batches pile up during them and run out afterwards. */
+/* Whether a few steps take most of the time. Batches pile up during these steps and run out afterwards. */
 static bool are_steps_uneven(const struct weir_loader_report *report)
 {
     static const double OF_TRAINING = 0.1, MEAN_OVER_MEDIAN = 4;
@@ -210,10 +213,12 @@ static bool are_cores_full(const struct weir_demands *d)
     return d->own_cores >= WEIR_VERDICT_CORES_BUSY * d->usable;
 }
 
-/* Workers and training wait for each other. A GPU whose copies or decoders are behind idles the workers as well. */
+/* Applies if workers and training wait for each other. Excludes slow copies or decoding on a GPU, which also make
+ * workers idle. */
 static bool bursts(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    static const double HALF_BUSY = 0.5, BATCH_S = 0.5e-3; /* a shorter batch takes less than waking threads for it */
+    static const double HALF_BUSY = 0.5,
+                        BATCH_S = 0.5e-3; /* waking threads takes longer than a batch of less than BATCH_S */
     const struct weir_demands *d = c->demands;
     const struct weir_report_steps *steps = &c->report->steps;
     double gpu = fmax(d->each_s[WEIR_RESOURCE_BUS], d->each_s[WEIR_RESOURCE_ENGINES]) * d->rate;
@@ -226,7 +231,7 @@ static bool bursts(const struct weir_verdict_case *c, struct weir_verdict_cause 
 
 /* ---- what the cores are used for ---- */
 
-/* Whether the use of the cores explains the run, or adds to another cause. */
+/* Whether the use of the cores limits the run, or explains another cause. */
 static bool is_compute_relevant(const struct weir_verdict_case *c)
 {
     const struct weir_demands *d = c->demands;

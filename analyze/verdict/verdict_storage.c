@@ -1,4 +1,4 @@
-/* Which of storage's causes: one camera, one file, few slow reads, the first epoch, bandwidth or latency. */
+/* Rules for storage: one slow camera, one slow file, a few slow reads, a cold first epoch, bandwidth or latency. */
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@ static double later_rate(const struct weir_report_epochs *later)
     return later->s > 0 ? (double)later->images / later->s : 0;
 }
 
-/* Fraction of an epoch's bytes that came from storage. All epochs read about the same. */
+/* Returns the fraction of an epoch's bytes that came from storage, or -1. Assumes that all epochs read about the same
+ * amount per image. */
 static double from_storage(const struct weir_report_epochs *epoch, const struct weir_loader_report *report)
 {
     double images = (double)report->steps.images;
@@ -78,7 +79,7 @@ static double median_of_others(const struct weir_report_sources *sources, int bu
     return n > 0 ? p50[n / 2] : 0;
 }
 
-/* The camera that stands out by the median of its reads, or of its images' decoding; -1: none. */
+/* Returns the camera that stands out by the median time of its reads, or of decoding its images, or -1. */
 static int slow_camera(const struct weir_report_sources *sources, bool decode, double *share, double *others_s)
 {
     double all_s = 0;
@@ -118,32 +119,33 @@ int weir_verdict_heavy_camera(const struct weir_report_sources *sources, double 
     return slow_camera(sources, true, share, others_s);
 }
 
-/* A file's mean read without its slowest one, which may have met a busy core. */
+/* Returns a file's mean read without its slowest read, which can be slow because of a busy core. */
 static double mean_but_one(const struct weir_report_file *file)
 {
     return file->count > 1 ? (file->mean_s * (double)file->count - file->max_s) / (double)(file->count - 1) : 0;
 }
 
-/* Bytes per second of many reads at once over those of the run; 0: not measured. */
+/* Returns the bytes per second of many concurrent reads over those of the run; 0 = not measured. */
 static double probe_gain(const struct weir_verdict_case *c)
 {
     const struct weir_demands *d = c->demands;
     const struct weir_loader_report *report = c->report;
     double s = report->steps.train_s + report->steps.val_s, rate = s > 0 ? (double)report->read_bytes / s : 0;
-    double at_once = d->of.blocked * (d->workers > 0 ? d->workers : 1); /* reads, on average */
+    double at_once = d->of.blocked * (d->workers > 0 ? d->workers : 1); /* mean number of concurrent reads */
     if (report->storage.probe_depth == 0 || rate <= 0 || at_once <= 0)
         return 0;
     return report->storage.probe_bytes_per_s / (rate / fmin(at_once, 1));
 }
 
-/* Storage that is limited by a budget serves reads in bursts and holds all of them up in between: that is no tail. */
+/* Whether concurrent reads give no higher throughput. Storage with a rate limit serves reads in bursts and delays all
+ * reads in between. This looks like a tail of slow reads but is none. */
 static bool gives_no_more(const struct weir_verdict_case *c)
 {
     double gain = probe_gain(c);
     return gain > 0 && gain <= 1.4;
 }
 
-/* Nine of ten reads take at most p90, so the rest of all reading is the slowest tenth's. */
+/* Returns the slowest tenth's part of the reading time. The other nine tenths take at most p90 each. */
 static double slowest_tenth(const struct weir_report_row *row)
 {
     return row->mean_s > 0 ? 1 - 0.9 * row->p90_s / row->mean_s : 0;
@@ -160,7 +162,8 @@ bool weir_verdict_is_tail(const struct weir_loader_report *report)
 
 /* ---- rules ---- */
 
-/* The workers sleep in reads, or the few tasks that batches wait for do. */
+/* Whether the workers sleep in reads, or whether reads take most of the time of the few tasks for which batches wait.
+ */
 static bool are_reads_waited_for(const struct weir_verdict_case *c)
 {
     const struct weir_demands *d = c->demands;
@@ -177,7 +180,7 @@ bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdic
     return are_reads_waited_for(c) && fill_camera(&c->report->sources, false, cause);
 }
 
-/* One file stands out; where all are slow, none does. */
+/* Applies if one file is far slower than the other files. */
 bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_report_sources *sources = &c->report->sources;
@@ -207,9 +210,9 @@ bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause
     return true;
 }
 
-/* One depth and one size cannot separate bandwidth from latency; more reads at once can: they give more bytes where
- * each waited, and no more where all share a limit. It is latency only when a small read takes about as long as a whole
- * one. */
+/* Distinguishes bandwidth from latency, using the probe of many concurrent reads, because reads at one depth and of one
+ * size do not show the difference. More bytes per second indicate latency, but only if a small read takes about as long
+ * as a whole one. The same bytes per second indicate bandwidth. */
 static enum weir_cause kind_of_storage(const struct weir_verdict_case *c)
 {
     static const double MORE = 2, AS_LONG = 0.5;

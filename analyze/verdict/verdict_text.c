@@ -1,12 +1,12 @@
-/* The sentence of each cause. Every number comes from the report. English only: of `--lang zh` the table and the epoch
- * line are Chinese. */
+/* Writes the sentence of each cause, with numbers from the report. Sentences are always in English; `--lang zh` applies
+ * only to the table and the epoch line. */
 #include "analyze/verdict/verdict_priv.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Input of the functions that write a sentence. */
+/* Input of the functions that write sentences. */
 struct telling {
     FILE *out;
     const struct weir_verdict *verdict;
@@ -18,7 +18,7 @@ static double percent(double fraction)
     return 100 * fmin(fmax(fraction, 0), 1);
 }
 
-/* "7.6us", as in the tables. */
+/* Formats a time as in the tables, such as "7.6us". */
 static const char *time_text(char text[24], double s)
 {
     if (s < 1e-3)
@@ -41,12 +41,14 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
         fputs("stage timing was off (--no-timing)", t->out);
         break;
     case WEIR_DOUBT_NO_FIGURES:
-        fputs("no batch was delivered, or the log is older than these figures", t->out);
+        fputs("no batch was delivered, or the log is from a version without these figures", t->out);
         break;
     case WEIR_DOUBT_TOO_SHORT:
-        fprintf(t->out, "this was too short: %.0f %s batches in %.2f s; it takes %d in %.1f s or more, or %d in %.1f s",
-                (double)cause->doubt.batches, what, cause->doubt.seconds, WEIR_VERDICT_BATCHES_LEAST,
-                WEIR_VERDICT_SECONDS_LEAST, WEIR_VERDICT_BATCHES_LONG, WEIR_VERDICT_SECONDS_LONG);
+        fprintf(
+            t->out,
+            "the run was too short: %.0f %s batches in %.2f s (a verdict needs %d in %.1f s or more, or %d in %.1f s)",
+            (double)cause->doubt.batches, what, cause->doubt.seconds, WEIR_VERDICT_BATCHES_LEAST,
+            WEIR_VERDICT_SECONDS_LEAST, WEIR_VERDICT_BATCHES_LONG, WEIR_VERDICT_SECONDS_LONG);
         break;
     case WEIR_DOUBT_OTHER:
         fprintf(t->out, "%.0f %% of the workers' time is in no stage", percent(cause->share));
@@ -60,8 +62,8 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
         break;
     case WEIR_DOUBT_NO_RESOURCE:
         fprintf(t->out,
-                "no resource is near its limit: this run uses %.0f %% of the usable cores, and the workers are at "
-                "work %.0f %% of their time",
+                "no resource is near its limit: this run uses %.0f %% of the usable cores, and the workers are "
+                "busy %.0f %% of their time",
                 percent(cause->doubt.cores_used), percent(cause->doubt.at_work));
         break;
     }
@@ -117,14 +119,14 @@ static void say_consumer(const struct telling *t, const struct weir_verdict_caus
 
 /* ---- what the cores do ---- */
 
-/* "JPEG " before "decoding"; empty for raw frames. */
+/* Returns the word before "decoding", such as "JPEG ", or "" for raw frames. */
 static const char *kind_text(const struct weir_report_setup *setup, char text[24])
 {
     snprintf(text, 24, "%s ", weir_frame_kind_title(setup->kind));
     return setup->encoded ? text : "";
 }
 
-/* Names the camera whose images take most of the decoding. */
+/* Names the camera whose images take most of the decoding time. */
 static void say_heavy_camera(const struct telling *t)
 {
     double share, others_s;
@@ -136,7 +138,8 @@ static void say_heavy_camera(const struct telling *t)
                 time_text(b, others_s));
 }
 
-/* The first cause says that the cores are the limit; after another cause it says what they are used for. */
+/* As the first cause, the sentence says that the cores are the limit. After another cause, it only says what the cores
+ * are used for. */
 static void say_compute(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     static const char *const names[] = {
@@ -180,12 +183,13 @@ static void say_storage(const struct telling *t, const struct weir_verdict_cause
     static const struct {
         const char *what, *more;
     } words[] = {
-        [WEIR_CAUSE_STORAGE] = {"storage", "; this run cannot tell bandwidth from latency"},
-        [WEIR_CAUSE_STORAGE_BANDWIDTH] = {"storage bandwidth", ", and more reads at once give no more"},
-        [WEIR_CAUSE_STORAGE_LATENCY] = {"storage latency", ", and more reads at once give more"},
+        [WEIR_CAUSE_STORAGE] = {"storage", "; this run cannot distinguish bandwidth from latency"},
+        [WEIR_CAUSE_STORAGE_BANDWIDTH] = {"storage bandwidth", ", and more concurrent reads give no higher throughput"},
+        [WEIR_CAUSE_STORAGE_LATENCY] = {"storage latency", ", and more concurrent reads give a higher throughput"},
     };
     char a[24];
-    fprintf(t->out, "%s is the limit: the workers wait for reads %.0f %% of their time (median %s, %.1f MB/s in all)%s",
+    fprintf(t->out,
+            "%s is the limit: the workers wait for reads %.0f %% of their time (median %s, %.1f MB/s in total)%s",
             words[cause->cause].what, percent(cause->share), time_text(a, cause->storage.p50_s),
             cause->storage.bytes_per_s / 1e6, words[cause->cause].more);
 }
@@ -232,11 +236,12 @@ static void say_slow_worker(const struct telling *t, const struct weir_verdict_c
     double share = percent(cause->share), others = percent(cause->worker.others_share);
     if (cause->worker.on_core)
         fprintf(t->out,
-                "worker %s is slow: it is at work %.0f %% of its time, the others %.0f %%, and training waits for it",
+                "worker %s is slow: it is busy %.0f %% of its time, compared with %.0f %% for the others, and training "
+                "waits for it",
                 cause->worker.name, share, others);
     else
         fprintf(t->out,
-                "worker %s is slow: %.0f %% of its time passes inside tasks without using a core, compared with "
+                "worker %s is slow: it spends %.0f %% of its time inside tasks without using a core, compared with "
                 "%.0f %% for the others",
                 cause->worker.name, share, others);
 }
@@ -250,22 +255,22 @@ static void say_too_few_workers(const struct telling *t, const struct weir_verdi
                 cause->count.cores);
     else
         fprintf(t->out,
-                "too few workers: %.0f, at work %.0f %% of the time; this run uses only %.2f of %.3g usable cores",
+                "too few workers: %.0f, busy %.0f %% of the time, but this run uses only %.2f of %.3g usable cores",
                 cause->count.workers, percent(cause->share), t->verdict->demands.own_cores, cause->count.cores);
 }
 
 static void say_too_many_workers(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     fprintf(t->out,
-            "too many workers for the cores: %.0f workers share %.3g cores, and wait for one %.0f %% of their time",
+            "too many workers for the cores: %.0f workers share %.3g cores and wait for a core %.0f %% of their time",
             cause->count.workers, cause->count.cores, percent(cause->share));
 }
 
 static void say_bursts(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     fprintf(t->out,
-            "too few batches are prefetched (--prefetch %d): the workers are idle %.0f %% of their time, and still "
-            "training waits%s",
+            "too few batches are prefetched (--prefetch %d): the workers are idle %.0f %% of their time, but "
+            "training still waits%s",
             cause->bursts.slots > 2 ? cause->bursts.slots - 1 : 1, percent(cause->share),
             cause->bursts.uneven_steps ? ", because a few steps take far longer than the others" : "");
 }
@@ -282,7 +287,7 @@ static void say_quota(const struct telling *t, const struct weir_verdict_cause *
 
 static void say_host(const struct telling *t, const struct weir_verdict_cause *cause)
 {
-    fprintf(t->out, "the host takes CPU time: the hypervisor gave %.2f of the %.3g cores to others (steal)",
+    fprintf(t->out, "the host takes CPU time: the hypervisor gave %.2f of the %.3g cores to other guests (steal)",
             cause->host.steal_cores, t->verdict->demands.usable);
 }
 
@@ -292,9 +297,9 @@ static void say_neighbours(const struct telling *t, const struct weir_verdict_ca
     fprintf(t->out, "other processes take CPU time: %s for a core %.0f %% of %s time",
             workers ? "the workers wait" : "loading waits", percent(cause->share), workers ? "their" : "its");
     if (cause->neighbours.others_cores < 0)
-        fprintf(t->out, ", and this run gets %.2f cores", cause->neighbours.own_cores);
+        fprintf(t->out, ", so this run gets only %.2f cores", cause->neighbours.own_cores);
     else
-        fprintf(t->out, "; of %d cores they use %.2f and this run %.2f", t->report->prof.machine.cores,
+        fprintf(t->out, "; of %d cores, they use %.2f and this run uses %.2f", t->report->prof.machine.cores,
                 cause->neighbours.others_cores, cause->neighbours.own_cores);
 }
 

@@ -674,13 +674,13 @@ Test(verdict, a_trace_says_what_a_gpu_that_is_not_busy_waits_for)
                                     .delay_p99_s = 12.34e-6,
                                     .kernels_per_step = 35};
     assert_traced(idle, WEIR_CONSUMER_LAUNCH_BOUND,
-                  "the training step is the limit, and it is launch-bound: in the 0.050 s that were traced the GPU "
+                  "the training step is the limit, and it is launch-bound: in the 0.050 s traced, the GPU "
                   "waited 50 % of the time for launches, 15 % for "
                   "synchronising calls, 4 % for other host code (launch delay p50 4.0us, p99 12.3us; 35.0 kernels per "
                   "step); CUDA graphs");
     idle.sync = 0.6;
     assert_traced(idle, WEIR_CONSUMER_SYNC_BOUND,
-                  "sync-bound: in the 0.050 s that were traced the GPU waited 60 % of "
+                  "sync-bound: in the 0.050 s traced, the GPU waited 60 % of "
                   "the time for synchronising calls, 50 % for launches");
     idle.allocating = 0.7;
     idle.delay_p50_s = idle.delay_p99_s = -1;

@@ -43,8 +43,8 @@ assert t["queue"]["slots"] > 0 and t["io"]["fallback_reads"] == 0 and t["bad_fra
 assert t["profiler"]["zones"] > 0 and t["profiler"]["zone_cost_ns"] > 0, t["profiler"]
 (cause,) = t["verdict"]["causes"]
 assert cause["cause"] == "cannot-tell" and t["verdict"]["data_bound"] is None, t["verdict"]
-assert re.fullmatch(r"cannot tell, because this was too short: \d+ training batches in [0-9.]+ s; it takes 20 in 0\.5 s or "
-                    r"more, or 8 in 1\.0 s", cause["text"]), cause
+assert re.fullmatch(r"cannot tell, because the run was too short: \d+ training batches in [0-9.]+ s \(a verdict needs 20 in 0\.5 s or "
+                    r"more, or 8 in 1\.0 s\)", cause["text"]), cause
 shares = t["verdict"]["step_shares"]
 assert 0 <= shares["data_wait"] <= 1 and shares["forward"] == 0, shares'
 err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
