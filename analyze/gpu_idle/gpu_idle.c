@@ -1,4 +1,4 @@
-/* Finds the gaps of each device and their causes. */
+/* Finds the gaps between the activities of each device, and their causes. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "analyze/gpu_idle/gpu_idle_priv.h"
 
@@ -15,25 +15,26 @@ struct activity {
 
 struct sweep {
     struct weir_host host;
-    struct activity *activities; /* by device, start, and as they came */
+    struct activity *activities; /* sorted by device and start; ties keep the trace's order */
     size_t n_activities;
-    int64_t *delays; /* of one device's launches */
+    int64_t *delays; /* launch delays of the current device */
     int64_t steps_begin_ns, steps_end_ns;
     bool steps;
-    struct weir_idle_device *device; /* the current one */
+    struct weir_idle_device *device; /* the device being processed */
 };
 
 /* ---- one gap ---- */
 
 struct gap {
     int64_t begin_ns, end_ns;
-    const struct weir_host_call *launch; /* of the activity that ends it; NULL: unknown */
-    uint32_t thread, beside;             /* tracks: the launching thread, and an alternative */
-    bool last;                           /* no activity follows */
+    const struct weir_host_call *launch; /* call that launched the activity after the gap; NULL = unknown */
+    uint32_t thread, beside;             /* tracks of the launching thread and of an alternative thread */
+    bool last;                           /* no activity follows the gap */
 };
 
-/* launch: the thread is in the call that launches the next activity. beside is used where the launching thread has
- * nothing recorded: PyTorch's backward pass launches from its own thread while the loop's thread waits. */
+/* Returns the cause of a part of a gap. launch: the thread is in the call that launches the next activity. beside is
+ * the state of the alternative thread. It is used if nothing is recorded for the launching thread: PyTorch's backward
+ * pass launches from a thread of its own while the loop's thread waits. */
 static enum weir_idle_cause cause_of(enum weir_host_state thread, enum weir_host_state beside, bool launch, int64_t ns)
 {
     enum weir_host_state state = thread != WEIR_HOST_NONE ? thread : beside;
@@ -46,7 +47,7 @@ static enum weir_idle_cause cause_of(enum weir_host_state thread, enum weir_host
         return WEIR_IDLE_SYNC;
     case WEIR_HOST_ALLOCATION:
         return WEIR_IDLE_ALLOCATING;
-    case WEIR_HOST_COPY: /* a thread still in the call after the copy's end waited for it */
+    case WEIR_HOST_COPY: /* a thread that is still in the call after the copy has ended waited for the copy */
         return launch ? WEIR_IDLE_LAUNCHING : WEIR_IDLE_SYNC;
     case WEIR_HOST_CALL:
         return WEIR_IDLE_LAUNCHING;
@@ -65,8 +66,8 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A gap that begins in a synchronising call is due to that call, which drained the queue: otherwise the following
- * launches would have happened while the device was busy. */
+/* A gap that begins in a synchronising call is attributed to that call, because the call drained the queue. Without it,
+ * the following launches would have happened while the device was busy. */
 static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_cause cause, const struct gap *gap)
 {
     if (cause != WEIR_IDLE_LAUNCHING)
@@ -76,7 +77,7 @@ static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_c
     return gap->last ? WEIR_IDLE_OTHER : cause;
 }
 
-/* Divides the gap by the threads' states up to the end of the launch call; the rest is launch latency. */
+/* Divides the gap up to the end of the launch call according to the threads' states. The rest is launch latency. */
 static void divide_host(const struct weir_host *host, const struct gap *gap, int64_t parts[WEIR_IDLE_CAUSES])
 {
     struct weir_host_cursor thread = weir_host_seek(host, gap->thread, gap->begin_ns);
@@ -99,7 +100,7 @@ static void divide_host(const struct weir_host *host, const struct gap *gap, int
         weir_host_move(&thread, at_ns);
         weir_host_move(&beside, at_ns);
     }
-    bool within = cause == WEIR_IDLE_DATA || cause == WEIR_IDLE_MEASUREMENT; /* the launch is inside */
+    bool within = cause == WEIR_IDLE_DATA || cause == WEIR_IDLE_MEASUREMENT; /* the launch is part of this wait */
     parts[within ? cause : carried(first, WEIR_IDLE_LAUNCHING, gap)] += gap->end_ns - returned_ns;
 }
 
@@ -132,7 +133,7 @@ static const struct weir_host_call *launch_of(const struct sweep *s, const struc
     return weir_host_launch(&s->host, activity->correlation, activity->start_ns);
 }
 
-/* Returns the first launch among the activities that begin together with a[0]. */
+/* Returns the earliest launch among the activities that start at the same time as a[0]. */
 static const struct weir_host_call *first_launch(const struct sweep *s, const struct activity *a, size_t n)
 {
     const struct weir_host_call *first = NULL;
@@ -144,7 +145,7 @@ static const struct weir_host_call *first_launch(const struct sweep *s, const st
     return first;
 }
 
-/* before: launch of the activity that ended last. */
+/* Sets the gap's threads. before: launch of the activity before the gap. */
 static void find_threads(const struct sweep *s, struct gap *gap, const struct weir_host_call *before)
 {
     uint32_t previous = before ? before->track : WEIR_HOST_NO_TRACK;
@@ -162,7 +163,7 @@ static int by_value(const void *a, const void *b)
 
 static int64_t quantile(const int64_t *sorted, uint64_t n, uint64_t percent)
 {
-    uint64_t rank = n / 100 * percent + (n % 100 * percent + 99) / 100; /* nearest rank, from 1 */
+    uint64_t rank = n / 100 * percent + (n % 100 * percent + 99) / 100; /* nearest rank, starting at 1 */
     return n ? sorted[rank ? rank - 1 : 0] : 0;
 }
 
@@ -177,7 +178,7 @@ static void count_activity(struct sweep *s, const struct activity *activity)
     s->device->step_kernels += s->steps && at_ns >= s->steps_begin_ns && at_ns < s->steps_end_ns;
 }
 
-/* Extends the covered time to the activity's end; returns the extension. */
+/* Extends the covered time to the activity's end. Returns the time added that the activity covers. */
 static int64_t cover(int64_t *end_ns, const struct activity *activity)
 {
     int64_t from_ns = activity->start_ns > *end_ns ? activity->start_ns : *end_ns;
@@ -194,7 +195,7 @@ static void sweep_device(struct sweep *s, const struct activity *a, size_t n)
         device->begin_ns = s->steps_begin_ns;
     device->before_ns = a->start_ns - device->begin_ns;
     int64_t end_ns = device->begin_ns, kernels_end_ns = device->begin_ns, kernels_ns = 0;
-    const struct activity *before = NULL; /* the one that ended last */
+    const struct activity *before = NULL; /* the activity with the latest end so far */
     for (size_t i = 0; i < n; i++) {
         if (a[i].start_ns > end_ns) {
             struct gap gap = {.begin_ns = end_ns, .end_ns = a[i].start_ns, .launch = first_launch(s, a + i, n - i)};

@@ -1,4 +1,4 @@
-/* gpu_idle.h: causes of a GPU's idle time, from a trace.
+/* gpu_idle.h: finds the causes of a GPU's idle time in a trace.
  *
  *     struct weir_gpu_idle idle;
  *     weir_steps_split(trace, &steps);
@@ -6,10 +6,10 @@
  *     weir_gpu_idle_print(stdout, &idle);
  *     weir_gpu_idle_clear(&idle);
  *
- * Activities of a device (kernels, copies, memsets) are merged over its streams. Each gap between them is divided by
- * the states of the thread that launched the next activity, from the start of the gap to that launch;
- * docs/trace-averages.md has the rules. Times are ns. Nothing here reads a clock or a file. One thread at a time per
- * trace. */
+ * The activities of a device (kernels, copies, memsets) are merged over its streams. Each gap between activities is
+ * divided according to the states of the thread that launched the next activity, from the start of the gap to this
+ * launch. docs/trace-averages.md explains the rules. Times are in ns. These functions read no clock and no file. Only
+ * one thread at a time can use a trace. */
 #ifndef WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_H
 #define WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_H
 
@@ -20,67 +20,71 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Host code in a gap that runs longer than this without the start or end of an operator or CUDA call counts as other
- * host code. Python and the autograd engine take less between two operators (0.34 ms in a trace of PyTorch 2.11). */
+/* If host code in a gap runs longer than this without the start or end of an operator or CUDA call, it counts as other
+ * host code. Python and the autograd engine take less time between two operators (0.34 ms in a trace of PyTorch 2.11).
+ */
 #define WEIR_IDLE_HOST_CODE_NS 1000000
 
 enum weir_idle_cause {
-    WEIR_IDLE_LAUNCHING,   /* operators and launch calls, and latency from the launch to the activity's start */
-    WEIR_IDLE_SYNC,        /* in a synchronising call, and after one that drained the queue */
-    WEIR_IDLE_DATA,        /* waits for data */
-    WEIR_IDLE_ALLOCATING,  /* allocates or frees device or pinned memory */
-    WEIR_IDLE_QUEUED,      /* the next activity was launched before the gap */
-    WEIR_IDLE_OTHER,       /* other host code, or unknown */
-    WEIR_IDLE_MEASUREMENT, /* in a range named "measurement": a harness's own synchronisation, never the first cause */
+    WEIR_IDLE_LAUNCHING,   /* operators and launch calls, and the latency between launch and start */
+    WEIR_IDLE_SYNC,        /* during a synchronising call, and after one that drained the queue */
+    WEIR_IDLE_DATA,        /* the thread waits for data */
+    WEIR_IDLE_ALLOCATING,  /* the thread allocates or frees device memory or pinned memory */
+    WEIR_IDLE_QUEUED,      /* the next activity was launched before the gap began */
+    WEIR_IDLE_OTHER,       /* other or unknown host code */
+    WEIR_IDLE_MEASUREMENT, /* in a range named "measurement", for a harness's own synchronisation; never the first cause
+                            */
     WEIR_IDLE_CAUSES,
-    WEIR_IDLE_COPIES = WEIR_IDLE_CAUSES, /* as first cause: no idle time, but only copies run */
+    WEIR_IDLE_COPIES = WEIR_IDLE_CAUSES, /* first cause only: the GPU is not idle, but runs only copies */
     WEIR_IDLE_NONE
 };
 
-/* One device. idle_ns is the sum of cause_ns; busy_ns + idle_ns is end_ns - begin_ns. */
+/* Figures of one device. idle_ns is the sum of cause_ns, and busy_ns + idle_ns is end_ns - begin_ns. */
 struct weir_idle_device {
     int64_t device;
-    /* From the start of the first step or activity to the end of the last one. */
+    /* From the start of the first step or activity to the end of the last step or activity. */
     int64_t begin_ns, end_ns;
     int64_t busy_ns, idle_ns;
-    int64_t copies_alone_ns;               /* of busy_ns: copies run, and no kernel or memset */
-    int64_t before_ns, after_ns;           /* of idle_ns: before the first activity, after the last */
-    int64_t cause_ns[WEIR_IDLE_CAUSES];    /* of idle_ns */
-    uint64_t cause_gaps[WEIR_IDLE_CAUSES]; /* gaps of which this was the largest part */
-    uint64_t kernels, copies;              /* in the span; memsets are neither */
-    uint64_t step_kernels;                 /* launched within the steps */
-    /* Launches into an empty queue: latency from the end of the launch call to the activity's start, at least 0. */
+    int64_t copies_alone_ns;               /* part of busy_ns with copies but no kernel or memset */
+    int64_t before_ns, after_ns;           /* parts of idle_ns before the first and after the last activity */
+    int64_t cause_ns[WEIR_IDLE_CAUSES];    /* parts of idle_ns by cause */
+    uint64_t cause_gaps[WEIR_IDLE_CAUSES]; /* number of gaps with this cause as their largest part */
+    uint64_t kernels, copies;              /* number of kernels and of copies; excludes memsets */
+    uint64_t step_kernels;                 /* number of kernels launched during the steps */
+    /* Launches into an empty queue. Their delay is the time from the end of the launch call to the activity's start, at
+     * least 0. */
     uint64_t launches;
     int64_t delay_p50_ns, delay_p99_ns;
 };
 
 struct weir_gpu_idle {
-    struct weir_idle_device *devices; /* by number */
+    struct weir_idle_device *devices; /* sorted by number */
     int n_devices;
-    uint64_t devices_left_out; /* beyond WEIR_IDLE_DEVICES_MOST */
-    int64_t n_steps;           /* 0: the trace has no steps */
+    uint64_t devices_left_out; /* devices beyond WEIR_IDLE_DEVICES_MOST */
+    int64_t n_steps;           /* 0 if the trace has no steps */
 };
 
 enum { WEIR_IDLE_DEVICES_MOST = 64 };
 
-/* steps: of weir_steps_split; may be empty. Events may be in any order. 0 or -ENOMEM; then idle is empty. */
+/* Analyses a trace, whose events can be in any order. steps is the result of weir_steps_split and can be empty. Returns
+ * 0, or -ENOMEM with an empty result. */
 int weir_gpu_idle_make(struct weir_gpu_idle *idle, const struct weir_trace *trace, const struct weir_step *steps,
                        int64_t n_steps);
 void weir_gpu_idle_clear(struct weir_gpu_idle *idle);
 
-/* The largest of the causes and copies alone, if it is at least 5 % of the time; else WEIR_IDLE_NONE. */
+/* Returns the largest cause, including copies alone, or WEIR_IDLE_NONE if it takes less than 5 % of the time. */
 enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device);
 
-/* The largest cause of idle time, without measurement; WEIR_IDLE_NONE: the device was never idle. */
+/* Returns the largest cause of idle time except measurement, or WEIR_IDLE_NONE if the device was never idle. */
 enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device);
-/* "waiting for data"; "none" for WEIR_IDLE_NONE. */
+/* Returns a name such as "waiting for data", or "none" for WEIR_IDLE_NONE. */
 const char *weir_idle_cause_name(enum weir_idle_cause cause);
 
-/* Prints a block per device, or a line that there is none. */
+/* Prints a block per device, or one line if there are no devices. */
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle);
-/* Fills in a report's figures of one GPU; traced_s is 0 when the trace does not have it. */
+/* Fills in a report's figures for GPU `number`. If the trace does not contain this GPU, traced_s is 0. */
 void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number);
-/* Writes the member "gpu_idle" to the open object. */
+/* Adds the member "gpu_idle" to the open JSON object. */
 void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle);
 
 #endif

@@ -1,4 +1,4 @@
-/* State of each thread of a trace over time, by the names of its ranges. */
+/* Determines the state of each thread of a trace over time from the names of its ranges. */
 #include "analyze/gpu_idle/gpu_idle_priv.h"
 #include "weir/trace.h"
 
@@ -44,7 +44,7 @@ static enum weir_host_state call_state(const char *name)
     return WEIR_HOST_CALL;
 }
 
-/* Recognises common annotations of waits for data: "data wait", "train_dataloader_next", "08_wait_for_data". */
+/* Recognises common names for waits for data, such as "data wait", "train_dataloader_next" and "08_wait_for_data". */
 static bool is_named_data_wait(const char *name)
 {
     static const char *const words[] = {
@@ -77,10 +77,10 @@ static enum range_name range_name(const char *name)
 
 /* ---- from ranges to points ---- */
 
-/* Meaning of names by their ids, so that each is parsed once. */
+/* Caches what each name means, indexed by its text id. */
 struct names {
     const struct weir_trace *trace;
-    uint8_t *calls, *ranges; /* enum weir_host_state + 1, enum range_name; 0 = not parsed yet */
+    uint8_t *calls, *ranges; /* calls: enum weir_host_state + 1; ranges: enum range_name; 0 = not parsed yet */
 };
 
 static bool is_call(const struct weir_event *event)
@@ -118,7 +118,7 @@ static enum weir_host_state state_of(struct names *names, const struct weir_even
         return WEIR_HOST_DATA;
     case NAME_STEP:
         return WEIR_HOST_NONE;
-    case NAME_WAIT: /* of an idle worker */
+    case NAME_WAIT: /* in a loader's stage, an idle worker */
         return event->cat == WEIR_CAT_LOADER_STAGE ? WEIR_HOST_NONE : WEIR_HOST_OPERATOR;
     default:
         return event->cat == WEIR_CAT_USER_ANNOTATION ? WEIR_HOST_NONE : WEIR_HOST_OPERATOR;
@@ -141,7 +141,7 @@ static int by_correlation(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Adds two points per range, start and end. Returns their number. */
+/* Adds two points for each range, at its start and at its end. Returns the number of points. */
 static size_t collect(struct weir_host *host, struct names *names)
 {
     const struct weir_trace *trace = names->trace;
@@ -174,8 +174,8 @@ static uint8_t highest(const int64_t open[WEIR_HOST_STATES])
     return WEIR_HOST_NONE;
 }
 
-/* Converts changes of counts to states, in place: at most one point per change. Partly overlapping ranges count like
- * nested ones. */
+/* Replaces the changes of counts by states, in place; changes at the same time become one point. Ranges that overlap
+ * only in part are counted like nested ranges. */
 static void settle_states(struct weir_host *host, size_t n_changes, uint32_t n_tracks)
 {
     size_t n = 0, i = 0;
@@ -237,7 +237,7 @@ void weir_host_clear(struct weir_host *host)
 
 /* ---- looking up ---- */
 
-/* The first call with a larger key (correlation, then start). */
+/* Returns the index of the first call that comes after the given correlation number and start, in this order. */
 static size_t call_behind(const struct weir_host *host, uint32_t correlation, int64_t at_ns)
 {
     size_t low = 0, high = host->n_calls;

@@ -1,4 +1,4 @@
-/* GPU idle time as text and JSON. */
+/* Prints GPU idle time as a table and as JSON. */
 #include "analyze/gpu_idle/gpu_idle.h"
 
 #include <inttypes.h>
@@ -11,20 +11,22 @@ static const char *const names[WEIR_IDLE_NONE] = {
 };
 
 static const char *const advice[WEIR_IDLE_NONE] = {
-    [WEIR_IDLE_LAUNCHING] = "launch-bound: the GPU waits for launches. Fewer of them help: CUDA graphs, fused kernels, "
+    [WEIR_IDLE_LAUNCHING] = "launch-bound: the GPU waits for launches. Use fewer launches: CUDA graphs, fused kernels, "
                             "torch.compile, a larger batch",
-    [WEIR_IDLE_SYNC] = "sync-bound: synchronising calls let the GPU run dry. Take read-backs such as .item(), .cpu() "
-                       "and print out of the step, or do them once in many steps",
-    [WEIR_IDLE_DATA] = "data-bound: the GPU waits for batches. More workers, or what the verdict of weir run names",
-    [WEIR_IDLE_ALLOCATING] = "allocation-bound: the GPU waits for allocations. Keep buffers from step to step, or take "
-                             "them from a caching pool",
-    [WEIR_IDLE_QUEUED] =
-        "the GPU's own time between queued kernels is the largest part. Fewer and longer kernels help: "
-        "fused kernels, CUDA graphs, a larger batch",
-    [WEIR_IDLE_OTHER] = "the GPU waits for host code that launches nothing. A CPU profile (--with-stack) says which it "
-                        "is; take it out of the step",
-    [WEIR_IDLE_COPIES] = "copies that no kernel overlaps are the largest part. Pinned memory with non_blocking copies, "
-                         "on a stream of their own, overlap with kernels",
+    [WEIR_IDLE_SYNC] =
+        "sync-bound: synchronising calls leave the GPU without work. Move read-backs such as .item(), .cpu() "
+        "and print out of the step, or do them only every few steps",
+    [WEIR_IDLE_DATA] = "data-bound: the GPU waits for batches. Use more workers, or see the verdict of weir run",
+    [WEIR_IDLE_ALLOCATING] =
+        "allocation-bound: the GPU waits for allocations. Reuse buffers between steps, or allocate "
+        "them from a caching pool",
+    [WEIR_IDLE_QUEUED] = "the GPU's own time between queued kernels is the largest part. Use fewer and longer kernels: "
+                         "fused kernels, CUDA graphs, a larger batch",
+    [WEIR_IDLE_OTHER] = "the GPU waits for host code that launches nothing. A CPU profile (--with-stack) shows which "
+                        "code this is; move it out of the step",
+    [WEIR_IDLE_COPIES] =
+        "copies that no kernel overlaps are the largest part. Use pinned memory and non_blocking copies "
+        "on a separate stream, so that they overlap with kernels",
 };
 
 const char *weir_idle_cause_name(enum weir_idle_cause cause)
@@ -37,7 +39,7 @@ static double part(int64_t ns, int64_t of_ns)
     return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;
 }
 
-/* gaps < 0: not applicable. */
+/* Prints one row. If gaps is negative, its column stays empty. */
 static void print_row(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
                       const char *name, int64_t ns, int64_t gaps)
 {
@@ -78,7 +80,7 @@ static void print_device(FILE *out, const struct weir_gpu_idle *idle, const stru
     print_row(out, idle, device, "(busy) copies alone", device->copies_alone_ns, -1);
     print_launches(out, idle, device);
     if (first == WEIR_IDLE_NONE)
-        fprintf(out, "no cause is 5 %% of the time\n");
+        fprintf(out, "no cause takes 5 %% of the time\n");
     else
         fprintf(out, "%s\n", advice[first]);
 }
@@ -86,11 +88,11 @@ static void print_device(FILE *out, const struct weir_gpu_idle *idle, const stru
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle)
 {
     if (idle->n_devices == 0)
-        fprintf(out, "\nno GPU idle time: this trace holds no kernels, copies or memsets of a GPU\n");
+        fprintf(out, "\nno GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n");
     for (int i = 0; i < idle->n_devices; i++)
         print_device(out, idle, &idle->devices[i]);
     if (idle->devices_left_out)
-        fprintf(out, "%" PRIu64 " further GPUs are left out\n", idle->devices_left_out);
+        fprintf(out, "%" PRIu64 " more GPUs are left out\n", idle->devices_left_out);
 }
 
 static void causes_json(struct weir_json *json, const struct weir_idle_device *device)

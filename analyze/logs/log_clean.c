@@ -13,8 +13,8 @@ void weir_cleaner_close(struct weir_cleaner *cleaner)
     *cleaner = (struct weir_cleaner){0};
 }
 
-/* Length of the escape sequence at text[0] == ESC: CSI up to its final byte, OSC up to BEL or ST, otherwise two bytes.
- */
+/* Returns the length of the escape sequence at text[0], which is ESC. CSI sequences extend to their final byte, OSC
+ * sequences to BEL or ST. Other sequences have two bytes. */
 static size_t escape_length(const char *text, size_t length)
 {
     if (length < 2)

@@ -1,4 +1,4 @@
-/* Reads the members of a JSON object into a struct, by a table of fields. */
+/* Reads the members of a JSON object into a struct that a table of fields describes. */
 #include "analyze/logs/log_read_priv.h"
 #include "base/fields.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No measurement in seconds or bytes is larger, and larger numbers would print hundreds of digits. */
+/* No measurement in seconds or bytes is larger. Larger numbers would print hundreds of digits. */
 static const double number_limit = 1e15;
 
 static void value_error(struct weir_log_at *at, const char *key, const char *what)
@@ -28,7 +28,7 @@ double weir_log_double(struct weir_log_at *at, const json_t *object, const char 
         return missing;
     double number = json_number_value(value);
     if (!json_is_number(value) || !(number >= -number_limit && number <= number_limit)) {
-        value_error(at, key, "is not a number of a sensible size");
+        value_error(at, key, "is not a number, or is too large");
         return missing;
     }
     return number;
@@ -40,7 +40,7 @@ int64_t weir_log_integer(struct weir_log_at *at, const json_t *object, const cha
     if (!value)
         return 0;
     if (!json_is_integer(value) || json_integer_value(value) < min || json_integer_value(value) > max) {
-        value_error(at, key, "is not an integer of a sensible size");
+        value_error(at, key, "is not an integer, or is out of range");
         return 0;
     }
     return json_integer_value(value);
@@ -65,7 +65,7 @@ void weir_log_text(struct weir_log_at *at, const json_t *object, const char *key
 {
     const char *value = json_string_value(json_object_get(object, key));
     if (!value) {
-        value_error(at, key, "is missing, or is not text");
+        value_error(at, key, "is missing, or is not a string");
         return;
     }
     snprintf(text, size, "%s", value);
@@ -78,12 +78,12 @@ const json_t *weir_log_array(struct weir_log_at *at, const json_t *object, const
     if (!array)
         return NULL;
     if (!json_is_array(array) || json_array_size(array) > max) {
-        value_error(at, key, "is not a list of a sensible length");
+        value_error(at, key, "is not a list, or is too long");
         return NULL;
     }
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (!json_is_object(json_array_get(array, i))) {
-            value_error(at, key, "holds something that is not an object");
+            value_error(at, key, "contains an element that is not an object");
             return NULL;
         }
     }
@@ -120,7 +120,7 @@ static void read_name(struct weir_log_at *at, const json_t *object, const struct
 
 static void set_present(const struct weir_field *field, void *to, bool present)
 {
-    if (field->present_size == sizeof(bool)) /* other types of members show presence by their own value */
+    if (field->present_size == sizeof(bool)) /* members of other types show by their value whether they are present */
         memcpy((char *)to + field->present, &present, sizeof present);
 }
 

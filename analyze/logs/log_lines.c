@@ -15,7 +15,7 @@ void weir_lines_close(struct weir_lines *lines)
     *lines = (struct weir_lines){0};
 }
 
-/* Grows the buffer for one more byte and the terminating NUL. Returns 0 or -ENOMEM. */
+/* Makes room for one more byte and the terminating NUL. Returns 0 or -ENOMEM. */
 static int reserve_byte(struct weir_lines *lines)
 {
     if (lines->length + 1 < lines->capacity_)
@@ -29,7 +29,7 @@ static int reserve_byte(struct weir_lines *lines)
     return 0;
 }
 
-/* Appends up to the end of the line. Returns 1 if anything was read. */
+/* Appends the rest of the line to the buffer. Returns 1, 0 if there is nothing to read, or -errno. */
 static int read_piece(struct weir_lines *lines)
 {
     int got = 0, byte;

@@ -16,17 +16,17 @@ struct weir_plain_state_ {
     struct weir_cleaner cleaner;
     bool table_open, table_has_rows;
     bool rule_before;        /* the previous line was a rule */
-    bool just_closed;        /* that rule ended a table */
-    bool title_known;        /* a title was seen */
-    bool titles_have_rules;  /* the first title had a rule above it */
-    bool legend_known;       /* of the open table */
-    char prefix[PREFIX_MAX]; /* text before the legend, written by the logger */
+    bool just_closed;        /* the rule before this line ended a table */
+    bool title_known;        /* a title has been read */
+    bool titles_have_rules;  /* a rule precedes the first title */
+    bool legend_known;       /* the open table has a legend */
+    char prefix[PREFIX_MAX]; /* what the logger prints before the legend */
     struct weir_totals_table next;
-    bool epoch_known;          /* a line named an epoch */
-    int epoch, epoch_count;    /* the latest one named */
-    bool epoch_has_row;        /* the last row of epochs belongs to it */
-    bool names_follow;         /* this log prints "Epoch N" below that epoch's times */
-    struct weir_times pending; /* times whose epoch is named further down */
+    bool epoch_known;          /* a line has named an epoch */
+    int epoch, epoch_count;    /* the epoch that was named last */
+    bool epoch_has_row;        /* the last element of log->epochs belongs to this epoch */
+    bool names_follow;         /* the log prints "Epoch N" after the epoch's times */
+    struct weir_times pending; /* times of an epoch that has not been named yet */
 };
 
 int weir_plain_open(struct weir_plain_log *log)
@@ -70,7 +70,8 @@ static void table_end(struct weir_plain_log *log, bool closed)
     state->table_open = state->table_has_rows = false;
 }
 
-/* If titles have a rule above them, that rule did not close the previous table, which was then cut off. */
+/* If titles have a rule above them, the rule before this title did not close the previous table, so that table was cut
+ * off. */
 static void take_title(struct weir_plain_log *log, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -98,7 +99,7 @@ static void take_legend(struct weir_plain_log *log, const char *text, uint64_t n
     state->prefix[prefix] = '\0';
 }
 
-/* "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", printed by weir above its tables. */
+/* Reads "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", which weir prints above its tables. */
 static void take_covers(struct weir_plain_log *log, const char *text)
 {
     struct weir_totals_table *next = &log->state_->next;
@@ -112,7 +113,7 @@ static void take_covers(struct weir_plain_log *log, const char *text)
     log->periodic = true;
 }
 
-/* A logger's prefix differs between lines only in its digits. */
+/* Returns the length of the logger's prefix, or 0. The prefixes of two lines differ only in their digits. */
 static size_t same_prefix(const char *prefix, const char *text)
 {
     size_t at = 0;
@@ -124,7 +125,8 @@ static size_t same_prefix(const char *prefix, const char *text)
     return at;
 }
 
-/* Start of the last 40 characters before bar: the padded name, if a prefix precedes it. */
+/* Returns the start of the padded name, which is the 40 characters before bar, if a prefix precedes them. Otherwise
+ * returns the start of the line. */
 static const char *padded_field(const char *text, const char *bar)
 {
     const char *at = bar;
@@ -136,7 +138,7 @@ static const char *padded_field(const char *text, const char *bar)
     return padded && boundary && *at != ' ' ? at : text;
 }
 
-/* Extracts the stage's name from the text before "总计". */
+/* Extracts the stage's name from the part of the line before "总计". */
 static bool row_name(const struct weir_plain_state_ *state, const char *text, const char *total,
                      char name[WEIR_TOTALS_NAME_SIZE])
 {
@@ -203,7 +205,7 @@ static enum row_found parse_row(const struct weir_plain_state_ *state, const cha
 static int take_row(struct weir_plain_log *log, const struct row *row, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
-    /* A repeated name means that the next table has begun and its heading is missing. */
+    /* A repeated name means that a new table has begun without a heading. */
     if (!state->table_open || (state->table_has_rows && weir_totals_has(&log->totals, row->name))) {
         table_end(log, false);
         table_begin(log, number);
@@ -259,7 +261,8 @@ static bool clashes(const struct weir_plain_epoch *row, const struct weir_times 
            (row->val_s >= 0 && times->val_s >= 0);
 }
 
-/* If the times came with the epoch's number, a second set of them is a second run of that epoch. */
+/* Assigns times to the current epoch. If the line also names the epoch, and its row has times already, this is a second
+ * run of the same epoch. */
 static int give_times(struct weir_plain_log *log, const struct weir_times *times, bool named, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -316,7 +319,7 @@ static int take_epoch(struct weir_plain_log *log, const char *text, uint64_t num
     return code;
 }
 
-/* Handles a line other than a rule. */
+/* Processes a line that is not a rule. */
 static int take_line(struct weir_plain_log *log, const char *line, uint64_t number)
 {
     struct weir_plain_state_ *state = log->state_;
@@ -351,7 +354,7 @@ int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length,
     const char *line = state->cleaner.text;
     if (*weir_skip_spaces(line) == '\0')
         return 0;
-    /* "===== Epoch 3 =====" is more than a rule. */
+    /* A line such as "===== Epoch 3 =====" is not only a rule. */
     bool rule = is_rule(line) && !strcasestr(line, "epoch") && !strstr(line, "耗时");
     bool closes = rule && state->table_has_rows;
     if (closes)

@@ -1,5 +1,5 @@
-/* log_plain.h: reads classic Chinese stage tables and epoch lines from plain training logs, mixed with other programs'
- * output, progress bars, colours and logger prefixes. */
+/* log_plain.h: reads the classic Chinese stage tables and epoch lines from plain training logs, which also contain
+ * other programs' output, progress bars, colours and logger prefixes. */
 #ifndef WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 #define WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 
@@ -11,39 +11,39 @@
 enum { WEIR_PLAIN_EPOCHS_MAX = 1 << 17 };
 
 struct weir_plain_epoch {
-    int epoch, epoch_count;         /* as printed (0- or 1-based); epoch_count 0 = not printed */
+    int epoch, epoch_count;         /* as printed (0-based or 1-based); epoch_count 0 = not printed */
     double total_s, train_s, val_s; /* -1 = not printed */
     uint64_t line;
 };
 
 struct weir_plain_log {
-    struct weir_totals totals; /* one table each */
+    struct weir_totals totals; /* contains one table per stage table in the log */
     size_t n_epochs;
     struct weir_plain_epoch *epochs;
-    uint64_t epochs_dropped; /* beyond WEIR_PLAIN_EPOCHS_MAX */
+    uint64_t epochs_dropped; /* epochs beyond WEIR_PLAIN_EPOCHS_MAX */
     uint64_t rows_cut;       /* incomplete rows */
-    uint64_t times_left;     /* times that belong to no epoch */
+    uint64_t times_left;     /* times that could not be assigned to an epoch */
     uint64_t not_utf8;       /* lines that are not UTF-8 */
-    uint64_t first_not_utf8; /* number of the first such line */
-    uint64_t empty_title;    /* line of the latest title if it has no rows, 0 = none */
+    uint64_t first_not_utf8; /* number of the first line that is not UTF-8 */
+    uint64_t empty_title;    /* line number of the last title, if it has no rows; otherwise 0 */
     bool periodic;           /* the tables name the epochs that they cover */
     struct weir_plain_state_ *state_;
 };
 
 int weir_plain_open(struct weir_plain_log *log);
 void weir_plain_close(struct weir_plain_log *log);
-/* Processes the next line (or a piece of one). number starts at 1 and must not decrease. Returns 0 or -ENOMEM. */
+/* Processes the next line or a part of it. number starts at 1 and must not decrease. Returns 0 or -ENOMEM. */
 int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length, uint64_t number);
-/* Call after the last line. */
+/* Completes the result. Call this after the last line. */
 void weir_plain_finish(struct weir_plain_log *log);
 
-/* Print the result, as text and as members of the open JSON object. */
+/* Print the result, as tables and as members of the open JSON object. */
 void weir_plain_print(FILE *out, const struct weir_plain_log *log);
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
-/* Print the tables' combined findings: the stages' shares of a sample and of the loop, the data wait, the 40 % rule,
- * and the limits of such a log. cumulative: the result of weir_totals_cumulative. In JSON it is the member "verdict" of
- * the open object. */
+/* Print what all tables show together: the stages' shares of a sample's time and of the loop's time, the data wait, the
+ * 40 % rule, and what such a log does not contain. cumulative is the result of weir_totals_cumulative. In JSON, this is
+ * the member "verdict" of the open object. */
 void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative);
 

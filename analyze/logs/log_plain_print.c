@@ -47,9 +47,9 @@ static const char *nature(const struct weir_plain_log *log, bool cumulative)
 {
     static const char *const texts[4] = {
         "one table",
-        "tables that say which epochs they cover",
-        "tables that look cumulative: each goes on counting from the one before",
-        "tables that do not look cumulative: each seems to count from zero",
+        "tables that name the epochs that they cover",
+        "tables that look cumulative: each continues the counts of the previous one",
+        "tables that do not look cumulative: each seems to start from zero",
     };
     if (log->totals.n_tables == 1)
         return texts[0];

@@ -1,4 +1,4 @@
-/* Combined findings of a plain log's tables: parts of a sample's time, parts of the loop's time, the data wait. */
+/* Combines the tables of a plain log: parts of a sample's time, parts of the loop's time, and the data wait. */
 #include "analyze/logs/log_plain.h"
 #include "analyze/verdict/verdict.h"
 #include "base/text.h"
@@ -10,7 +10,7 @@
 struct part {
     const char *name;
     double total_s;
-    bool work; /* contains no other stage */
+    bool work; /* the stage contains no other stage */
 };
 
 struct parts {
@@ -21,16 +21,17 @@ struct parts {
 
 struct summary {
     struct parts sample, loop;
-    bool by_epochs;      /* loop.whole_s is the epochs' time, otherwise the sum of the loop's stages */
-    double wait;         /* fraction of the loop's time; -1 = unknown */
-    double wait_at_most; /* upper limit if wait is unknown; -1 = unknown too */
-    double decode;       /* fraction of a sample's time; -1 = the log has no such stage */
+    bool by_epochs;      /* loop.whole_s comes from the epochs' times; otherwise it is the sum of the loop's stages */
+    double wait;         /* fraction of the loop's time spent waiting for data; -1 = unknown */
+    double wait_at_most; /* upper limit of `wait`, used if it is unknown; -1 = also unknown */
+    double decode;       /* fraction of a sample's time spent decoding; -1 = the log has no such stage */
     enum weir_data_bound bound;
 };
 
 /* ---- the figures ---- */
 
-/* Excludes copies to the GPU: scripts time them inside the forward pass, Weir with the GPU's clock. */
+/* Excludes copies to the GPU, because scripts time them inside the forward pass, and Weir times them with the GPU's
+ * clock. */
 static bool in_loop(const struct weir_stage_info *info)
 {
     return info->consumer && strcmp(info->name, "08") > 0;
@@ -55,8 +56,8 @@ static double total_of(const struct parts *parts, const char *name)
     return part ? part->total_s : 0;
 }
 
-/* Sorts by stage number, whatever the order in the log. Samples in Weir's own tables overlap, so their spans do not
- * give the workers' time. */
+/* Collects the stages, sorted by stage number instead of their order in the log. Skips the spans in Weir's own tables:
+ * samples overlap there, so spans do not show the workers' time. */
 static void gather(struct summary *summary, const struct weir_plain_log *log, const double *total_s)
 {
     const struct weir_totals *totals = &log->totals;
@@ -81,7 +82,8 @@ static double sum(const struct parts *parts)
     return sum_s;
 }
 
-/* A script's log: the time of __getitem__, or the sum of its parts. Weir's log: the workers' time. */
+/* Returns the time of a sample. In a script's log, this is the time of __getitem__ or the sum of its parts; in Weir's
+ * log, it is the workers' time. */
 static double sample_s(const struct summary *summary, bool of_weir)
 {
     const struct parts *sample = &summary->sample;
@@ -94,7 +96,7 @@ static double sample_s(const struct summary *summary, bool of_weir)
     return fmax(total_of(sample, "00_TOTAL_getitem"), parts_s);
 }
 
-/* Time of the epochs that the tables cover. */
+/* Returns the time of the epochs that the tables cover. */
 static double epochs_s(const struct weir_plain_log *log)
 {
     double sum_s = 0;
@@ -139,7 +141,7 @@ static void summarise(struct summary *summary, const struct weir_plain_log *log,
     fill_wait(summary, log);
 }
 
-/* Largest stage that contains no other stage; NULL when no stage was called. */
+/* Returns the largest stage that contains no other stage, or NULL if no stage was called. */
 static const struct part *largest(const struct parts *parts)
 {
     const struct part *most = NULL;
@@ -153,7 +155,7 @@ static const struct part *largest(const struct parts *parts)
 
 static void print_part(FILE *out, const char *name, double total_s, double whole_s, int decimals)
 {
-    enum { NAME_WIDTH = 22 }; /* longest stage name of the loader */
+    enum { NAME_WIDTH = 22 }; /* width of the loader's longest stage name */
     char total[40];
     snprintf(total, sizeof total, "%.*fs", decimals, total_s);
     fprintf(out, "%s%*s %11s %6.1f %%\n", name, NAME_WIDTH - weir_text_width(name), "", total, 100 * total_s / whole_s);
@@ -173,15 +175,16 @@ static void print_shares(FILE *out, const struct summary *summary, const struct 
     const struct parts *sample = &summary->sample, *loop = &summary->loop;
     if (sample->whole_s > 0) {
         if (log->periodic)
-            fprintf(out, "\nshares of the workers' work, %.*fs in all (samples overlap):\n", decimals, sample->whole_s);
-        else
-            fprintf(out, "\nshares of a sample's time, %.*fs in all (a stage holds those inside it):\n", decimals,
+            fprintf(out, "\nshares of the workers' work, %.*fs in total (samples overlap):\n", decimals,
                     sample->whole_s);
+        else
+            fprintf(out, "\nshares of a sample's time, %.*fs in total (a stage includes the stages inside it):\n",
+                    decimals, sample->whole_s);
         print_parts(out, sample, false, decimals);
     }
     if (loop->n > 0 && loop->whole_s > 0) {
         fprintf(out, "\nshares of the loop's time, %.*fs%s:\n", decimals, loop->whole_s,
-                summary->by_epochs ? " by the epochs" : " in its stages");
+                summary->by_epochs ? " from the epoch lines" : " from its stages");
         print_parts(out, loop, summary->by_epochs, decimals);
     }
 }
@@ -190,16 +193,16 @@ static void print_doubt(FILE *out, const struct summary *summary)
 {
     fputs("verdict: Cannot tell whether training waits for data: ", out);
     if (find(&summary->loop, "08_wait_for_data"))
-        fputs("neither epoch lines nor other stages of the loop to compare 08_wait_for_data with; time the step's "
-              "stages, too.\n",
+        fputs("the log has neither epoch lines nor other stages of the loop to compare 08_wait_for_data with; time the "
+              "step's stages too.\n",
               out);
     else if (summary->wait_at_most >= 0)
         fprintf(out,
-                "no stage 08_wait_for_data, and the loop's other stages leave %.0f %% of the epochs' time for it; "
-                "time the loader's next() as that stage.\n",
+                "the log has no stage 08_wait_for_data, and the loop's other stages leave %.0f %% of the epochs' time "
+                "for it; time the loader's next() as that stage.\n",
                 100 * summary->wait_at_most);
     else
-        fputs("no stage 08_wait_for_data; time the loader's next() as that stage.\n", out);
+        fputs("the log has no stage 08_wait_for_data; time the loader's next() as that stage.\n", out);
 }
 
 static void print_verdict(FILE *out, const struct summary *summary)
@@ -229,7 +232,7 @@ void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool 
         weir_decode_rule_print(out, summary.decode, summary.bound);
     else
         fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
-    fputs("  not in such a log: CPU time, percentiles, waits for storage or for a core, single files and cameras; "
+    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, single files or cameras; "
           "`weir run DATA --log FILE` records them\n",
           out);
 }

@@ -28,7 +28,7 @@ static void read_used(struct weir_log_at *at, const json_t *used, struct weir_lo
     to->prefetch = (int)weir_log_integer(at, used, "prefetch", 0, WEIR_FIELD_SMALL_MAX);
 }
 
-/* A codec name from a newer version counts as unknown. */
+/* Reads a table of stages. A frame kind that only newer versions know is treated as unknown. */
 static void read_report(struct weir_log_at *at, const json_t *object, struct weir_loader_report *report)
 {
     static const int unknown = -1;
@@ -68,7 +68,7 @@ bool weir_log_recognised(const char *line, size_t length)
     return ours;
 }
 
-/* Returns 1 for a record of a known type, 0 for another type, or -errno. */
+/* Reads a record. Returns 1, 0 if its type is unknown, or -errno. */
 static int take_record(struct weir_log_record *record, json_t *object, struct weir_err *err)
 {
     struct weir_log_at at = {.line = record->line, .err = err};
@@ -131,14 +131,14 @@ int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, stru
             return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is longer than %d bytes", lines->number,
                                 WEIR_LINE_MAX_BYTES);
         json_error_t where;
-        errno = 0; /* jansson reports a failed allocation as a syntax error; errno differs */
+        errno = 0; /* jansson reports a failed allocation as a syntax error, but errno is then ENOMEM */
         json_t *object = json_loadb(lines->text, lines->length, JSON_REJECT_DUPLICATES, &where);
         if (!object && errno == ENOMEM)
             return weir_err_set(err, -ENOMEM, "line %" PRIu64 ": out of memory", lines->number);
         if (!object && !lines->ended)
             return WEIR_LOG_CUT;
         if (!object)
-            return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is broken JSON: %s (column %d)", lines->number,
+            return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is invalid JSON: %s (column %d)", lines->number,
                                 where.text, where.column);
         record->parsed_ = object;
         int taken = take_record(record, object, err);
@@ -166,7 +166,7 @@ static void print_value(FILE *out, const json_t *value)
     }
 }
 
-/* "key value, key value", inner objects flattened, texts on one line. */
+/* Prints "key value, key value" on one line, including the members of inner objects. */
 static void print_pairs(FILE *out, const json_t *object, int depth, bool *first)
 {
     const char *key;

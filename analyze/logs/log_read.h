@@ -19,7 +19,7 @@ enum weir_log_type {
     WEIR_LOG_WHATIF
 };
 
-/* Choices of the loader, from a "run" record. */
+/* The loader's choices, from a "run" record. */
 struct weir_log_used {
     bool known;
     char io[16], decoder[32];
@@ -29,27 +29,27 @@ struct weir_log_used {
 struct weir_log_record {
     enum weir_log_type type;
     uint64_t line;
-    struct weir_log_used used;          /* of WEIR_LOG_RUN */
-    struct weir_start_line start;       /* of WEIR_LOG_START */
-    struct weir_epoch_line epoch;       /* of WEIR_LOG_EPOCH */
-    struct weir_loader_report report;   /* of WEIR_LOG_STAGES */
-    struct weir_measured_line measured; /* of WEIR_LOG_MEASURED */
-    struct weir_whatif *whatif;         /* of WEIR_LOG_WHATIF, owned */
+    struct weir_log_used used;          /* for WEIR_LOG_RUN */
+    struct weir_start_line start;       /* for WEIR_LOG_START */
+    struct weir_epoch_line epoch;       /* for WEIR_LOG_EPOCH */
+    struct weir_loader_report report;   /* for WEIR_LOG_STAGES */
+    struct weir_measured_line measured; /* for WEIR_LOG_MEASURED */
+    struct weir_whatif *whatif;         /* for WEIR_LOG_WHATIF; owned */
     void *parsed_;
 };
 
 enum { WEIR_LOG_END = 0, WEIR_LOG_RECORD = 1, WEIR_LOG_CUT = 2 };
 
-/* Whether the line starts a log of `weir run --log`, complete or cut off. */
+/* Returns whether the line, which can be cut off, begins a log of `weir run --log`. */
 bool weir_log_recognised(const char *line, size_t length);
 
-/* Reads the next run, start, epoch, stages, measured or whatif record, skipping empty lines and other types.
- * Zero-initialise record; each call frees the previous contents. Returns WEIR_LOG_RECORD, WEIR_LOG_END, WEIR_LOG_CUT
- * when the last line is incomplete (the run was killed), or -errno. */
+/* Reads the next record of type run, start, epoch, stages, measured or whatif. Skips empty lines and records of other
+ * types. Zero-initialise the record; each call frees its previous contents. Returns WEIR_LOG_RECORD, WEIR_LOG_END,
+ * WEIR_LOG_CUT if the last line is incomplete because the run was killed, or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
 
-/* Print the run record, as lines of "key value" pairs and unchanged as a JSON member. */
+/* Print a run record, as lines of "key value" pairs and as a JSON member with the same content. */
 void weir_log_run_print(FILE *out, const struct weir_log_record *record);
 void weir_log_run_json(struct weir_json *json, const char *key, const struct weir_log_record *record);
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct json_t; /* jansson's */
+struct json_t; /* jansson's type */
 
 /* Context for error messages. */
 struct weir_log_at {
@@ -18,23 +18,23 @@ struct weir_log_at {
     bool failed;
 };
 
-/* A missing member has the default value, because older logs have fewer. A member of the wrong type or an implausible
- * size sets at->failed. object may be NULL. */
+/* Return a member's value. If it is missing, they return a default, because older logs have fewer members. If it has
+ * the wrong type or is too large, they set at->failed. object can be NULL. */
 double weir_log_double(struct weir_log_at *at, const struct json_t *object, const char *key, double missing);
 int64_t weir_log_integer(struct weir_log_at *at, const struct json_t *object, const char *key, int64_t min,
                          int64_t max);
 int weir_log_int(struct weir_log_at *at, const struct json_t *object, const char *key);
 bool weir_log_bool(struct weir_log_at *at, const struct json_t *object, const char *key, bool missing);
-/* A missing text is an error. */
+/* Copies a string member. It is an error if the member is missing. */
 void weir_log_text(struct weir_log_at *at, const struct json_t *object, const char *key, char *text, size_t size);
-/* Returns an array of at most max objects; NULL when it is missing or invalid. */
+/* Returns an array of at most max objects, or NULL if it is missing or invalid. */
 const struct json_t *weir_log_array(struct weir_log_at *at, const struct json_t *object, const char *key, size_t max);
 
-/* Reads all members in the table. */
+/* Reads all members that the table lists. */
 struct weir_fields;
 void weir_log_fields(struct weir_log_at *at, const struct json_t *object, const struct weir_fields *fields, void *to);
 
-/* Reads a "whatif" record; the caller frees *found. Returns 0 or -ENOMEM. */
+/* Reads a "whatif" record. The caller frees *found. Returns 0 or -ENOMEM. */
 struct weir_whatif;
 int weir_log_read_whatif(struct weir_log_at *at, const struct json_t *object, struct weir_whatif **found);
 

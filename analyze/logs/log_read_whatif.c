@@ -1,4 +1,4 @@
-/* Reads a "whatif" record, the result of weir whatif. */
+/* Reads a "whatif" record, which contains the result of weir whatif. */
 #include "analyze/logs/log_read_priv.h"
 
 #include "analyze/prediction/whatif.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a text; "" if it is null or missing. */
+/* Copies a string member, or "" if it is null or missing. */
 static void optional_text(const json_t *object, const char *key, char *text, size_t size)
 {
     const char *value = json_string_value(json_object_get(object, key));

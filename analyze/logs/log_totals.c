@@ -12,7 +12,7 @@ enum { TABLES_PER_BLOCK = 8, COLUMN_WIDTH = 11 };
 
 enum figure { FIGURE_TOTAL, FIGURE_COUNT, FIGURE_MEAN };
 
-/* One table as arrays over all stages. */
+/* One table, with arrays that are indexed by stage. */
 struct spread {
     bool there[WEIR_TOTALS_STAGES_MAX];
     uint64_t count[WEIR_TOTALS_STAGES_MAX];
@@ -48,7 +48,7 @@ void weir_totals_drop_empty(struct weir_totals *totals)
         totals->n_tables--;
 }
 
-/* Tables repeat their rows in nearly the same order, so the search starts after the last hit. */
+/* Starts the search after the previous result, because tables list their rows in nearly the same order. */
 static int find_stage(const struct weir_totals *totals, const char *name)
 {
     int start = totals->n_cells ? totals->cells[totals->n_cells - 1].stage + 1 : 0;
@@ -173,7 +173,7 @@ void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double
     }
 }
 
-/* Subtracts the previous table. Stages missing from a cut-off table stay missing. */
+/* Subtracts the previous table. Stages that are missing because the table was cut off stay missing. */
 static void subtract(struct spread *now, const struct spread *before, int n_stages)
 {
     for (int i = 0; i < n_stages; i++) {
@@ -273,9 +273,9 @@ void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulat
         bool difference;
         const char *title;
     } parts[] = {
-        {FIGURE_TOTAL, false, "stage totals over time, as the tables give them"},
-        {FIGURE_MEAN, false, "mean per call, as the tables give it"},
-        {FIGURE_TOTAL, true, "totals per period (difference from the table before)"},
+        {FIGURE_TOTAL, false, "stage totals over time, as printed in the tables"},
+        {FIGURE_MEAN, false, "mean per call, as printed in the tables"},
+        {FIGURE_TOTAL, true, "totals per period (difference from the previous table)"},
         {FIGURE_MEAN, true, "mean per call within the period"},
     };
     int width = 10;

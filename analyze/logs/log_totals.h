@@ -1,4 +1,4 @@
-/* log_totals.h: stage totals over time, a matrix of stages by tables, collected while a log is read. */
+/* log_totals.h: stage totals over time, as a matrix of stages and tables, collected while a log is read. */
 #ifndef WEIR_ANALYZE_LOGS_LOG_TOTALS_H
 #define WEIR_ANALYZE_LOGS_LOG_TOTALS_H
 
@@ -18,12 +18,12 @@ enum {
 };
 
 struct weir_totals_table {
-    uint64_t line;   /* first line in the log */
-    int epoch_first; /* covered epochs, 0 = unknown */
+    uint64_t line;   /* number of its first line in the log */
+    int epoch_first; /* epochs that it covers; 0 = unknown */
     int epoch_last;
-    bool final;      /* covers the whole run */
-    int after_epoch; /* last epoch named before it, -1 = none */
-    bool closed;     /* its last line exists */
+    bool final;      /* it covers the whole run */
+    int after_epoch; /* last epoch named before the table; -1 = none */
+    bool closed;     /* its closing line was found */
     size_t first_cell, n_cells;
 };
 
@@ -34,38 +34,41 @@ struct weir_totals_cell {
 };
 
 struct weir_totals {
-    int decimals; /* for printed seconds and milliseconds */
+    int decimals; /* number of decimals for printing seconds and milliseconds */
     int n_stages;
     char (*names)[WEIR_TOTALS_NAME_SIZE];
     size_t n_tables, n_cells;
     struct weir_totals_table *tables;
     struct weir_totals_cell *cells;
-    bool full;             /* the limit of tables is reached */
-    uint64_t dropped_rows; /* beyond the limits above */
+    bool full;             /* the max number of tables is reached */
+    uint64_t dropped_rows; /* rows beyond the limits above */
 };
 
 void weir_totals_free(struct weir_totals *totals);
 
-/* Begins a table for the following rows. Returns 0 or -ENOMEM. */
+/* Begins a table, to which the following rows belong. Returns 0 or -ENOMEM. */
 int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table *table);
-/* Adds a row; name must be printable. Returns 0 or -ENOMEM. Rows beyond the limits are counted in dropped_rows. */
+/* Adds a row; name must be printable. Returns 0 or -ENOMEM. Rows beyond the limits are only counted, in dropped_rows.
+ */
 int weir_totals_add(struct weir_totals *totals, const char *name, double total_s, uint64_t count, double mean_s);
-/* Whether the latest table has a row with this name. */
+/* Returns whether the latest table has a row with this name. */
 bool weir_totals_has(const struct weir_totals *totals, const char *name);
 /* Removes the latest table if it has no rows. */
 void weir_totals_drop_empty(struct weir_totals *totals);
 
-/* Whether each table seems to continue the previous one: no total and no call count decreases, no stage disappears, no
- * total grows without calls. False for fewer than two tables. */
+/* Returns whether each table seems to continue the counts of the previous one: no total and no call count decreases, no
+ * stage disappears, and no total grows without calls. False if there are fewer than two tables. */
 bool weir_totals_cumulative(const struct weir_totals *totals);
 
-/* Each stage's total over the whole log: from the last table if they are cumulative, otherwise the sum of the tables of
- * whole runs, otherwise the sum of all. 0 for stages without calls. */
+/* Sets each stage's total over the whole log. If the tables are cumulative, it comes from the last table. Otherwise it
+ * is the sum of the tables that cover whole runs, or without such tables, the sum of all tables. Stages without calls
+ * get 0. */
 void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX]);
 
-/* Prints matrices of totals and means; if cumulative, also those of the differences between tables. */
+/* Prints matrices of totals and means. If the tables are cumulative, also prints matrices of the differences between
+ * tables. */
 void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative);
-/* Writes the members "tables", "totals" and "periods" (null unless cumulative) of the open object. */
+/* Adds the members "tables", "totals" and "periods" (null unless cumulative) to the open JSON object. */
 void weir_totals_json(struct weir_json *json, const struct weir_totals *totals, bool cumulative);
 
 #endif

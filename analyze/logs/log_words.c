@@ -13,7 +13,7 @@ const char *weir_skip_spaces(const char *text)
     return text;
 }
 
-/* Whether the comma is followed by exactly three digits. */
+/* Returns whether text is a comma followed by exactly three digits. */
 static bool thousands(const char *text)
 {
     return text[0] == ',' && strspn(text + 1, "0123456789") == 3;
@@ -41,7 +41,7 @@ size_t weir_read_decimal(const char *text, double *value)
     return at;
 }
 
-/* Longer names first, because "m" is a prefix of "ms" and "min". */
+/* Reads a unit of time. The table lists longer names first, because "m" is a prefix of "ms" and "min". */
 static size_t unit(const char *text, double *seconds)
 {
     static const struct {
@@ -65,7 +65,7 @@ static size_t unit(const char *text, double *seconds)
     return 0;
 }
 
-/* Reads the part after "1" in 1:02:03. */
+/* Reads the rest of a time such as 1:02:03 after the first number. */
 static size_t clock_rest(const char *text, double *seconds)
 {
     size_t at = 0;
@@ -97,12 +97,14 @@ size_t weir_read_duration(const char *text, double unit_s, double *seconds)
         const char *after = weir_skip_spaces(at);
         n = unit(after, &scale);
         scale = n ? scale : unit_s;
-        sum += scale < 1 ? number / (1 / scale)
-                         : number * scale; /* 14.39 / 1000 is correctly rounded, 14.39 * 0.001 is not */
+        sum +=
+            scale < 1
+                ? number / (1 / scale)
+                : number * scale; /* a division, because 14.39 / 1000 is correctly rounded but 14.39 * 0.001 is not */
         if (n == 0)
             break;
         at = after + n;
-        /* 1分23秒 continues with smaller units; "12.3s (0.2min)" does not. */
+        /* Times such as 1分23秒 continue with a smaller unit, but "12.3s (0.2min)" does not. */
         size_t more = scale >= 60 ? weir_read_decimal(weir_skip_spaces(at), &number) : 0;
         if (more == 0 || unit(weir_skip_spaces(weir_skip_spaces(at) + more), &unit_s) == 0 || unit_s >= scale)
             break;
@@ -135,7 +137,7 @@ static bool ends_with(const char *start, const char *end, const char *word)
     return (size_t)(end - start) >= n && memcmp(end - n, word, n) == 0;
 }
 
-/* "best epoch 7" is not the current epoch. */
+/* Returns whether the epoch at word is not the current one, as in "best epoch 7". */
 static bool speaks_of_another(const char *text, const char *word)
 {
     static const char *const before[] = {"best", "Best", "BEST",       "at",   "@",
@@ -153,7 +155,7 @@ static bool speaks_of_another(const char *text, const char *word)
     return false;
 }
 
-/* Reads "Epoch 3/10", "Epoch [3/10]", "epoch: 3", ... at word; 0 if it is none of these. */
+/* Reads "Epoch 3/10", "Epoch [3/10]", "epoch: 3" and so on at word. Returns 0 if there is no epoch's number. */
 static size_t epoch_at(const char *text, const char *word, int *epoch, int *count)
 {
     if ((word > text && (isalpha((unsigned char)word[-1]) || word[-1] == '_')) || speaks_of_another(text, word))
@@ -205,8 +207,8 @@ static bool has_ideograph(const char *start, const char *end)
     return false;
 }
 
-/* Returns the time that a label names which ends at end (where "耗时" begins); NULL for other labels, such as that of
- * the whole training. text starts after the epoch's number, or at the line's start if it has none. */
+/* Returns the member for the time whose label ends at `end`, where "耗时" begins. Returns NULL for other labels, such
+ * as the time of the whole training. text starts after the epoch's number, or at the line's start if there is none. */
 static double *which_time(struct weir_times *times, const char *text, const char *end, bool epoch_named)
 {
     bool is_train = ends_with(text, end, "训练") || ends_with(text, end, "训练总");

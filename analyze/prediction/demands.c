@@ -60,11 +60,12 @@ static void add_workers(struct sums *sums, const struct weir_report *prof)
         sums->core_wait_s += fmax(worker->core_wait_s, 0);
         sums->blocked_s += fmax(worker->blocked_s, 0);
     }
-    if (!sums->delay_known) /* everything off a core counts as asleep */
+    if (!sums->delay_known) /* unknown; count all time off a core as asleep */
         sums->blocked_s = fmax(sums->wall_s - sums->cpu_s, 0);
 }
 
-/* Time asleep in waits: their time without their CPU time. */
+/* Returns the time that workers were asleep in wait stages, which is the stages' time without CPU time and waits for a
+ * core. */
 static double waits_asleep(const struct weir_loader_report *report)
 {
     double sum_s = 0;
@@ -92,7 +93,7 @@ static void fill_worker_time(struct weir_demands *d, const struct weir_loader_re
     of->blocked = fmax(sums->blocked_s - waits_asleep(report), 0) / sums->wall_s;
 }
 
-/* Without workers the consumer's thread also runs the step, so only stages show the cost of loading. */
+/* Without workers, the consumer's thread also runs the step, so the cost of loading is taken from the stages. */
 static void fill_inline_time(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double wall_s = 0, cpu_s = 0, off_s = 0;
@@ -134,8 +135,8 @@ static bool is_work(const struct weir_report_row *row)
            (row->side == WEIR_SIDE_WORKER || row->side == WEIR_SIDE_HELPER);
 }
 
-/* A stage with too few readings of the CPU clock counts as on a core if threads got all the cores they were ready for;
- * otherwise its CPU time is unknown. */
+/* If a stage has too few samples of the CPU clock, all its time counts as CPU time (none for reads). The parts are set
+ * to unknown if such stages take most of the time and threads often waited or slept. */
 static void fill_cpu(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double sum_s = 0, self_s = 0, decode_s = 0, unknown_s = 0;
@@ -158,7 +159,7 @@ static void fill_cpu(struct weir_demands *d, const struct weir_loader_report *re
     d->decode_share = self_s > 0 ? decode_s / self_s : 0;
 }
 
-/* Fractions of the workers' time asleep at work that were spent in reads and in decoding. */
+/* Computes which fractions of the time that workers were asleep in tasks were spent in reads and in decoding. */
 static void fill_blocked(struct weir_demands *d, const struct weir_loader_report *report)
 {
     double read_s = 0, decode_s = 0, all_s = 0;
@@ -228,7 +229,7 @@ static void fill_demands(struct weir_demands *d, const struct weir_loader_report
     double images = d->images, step_s = steps->train_s + steps->val_s;
     double wait_s = steps->train_wait_s + steps->val_wait_s;
     double occupied = d->of.cpu + d->of.blocked + d->of.library + d->of.other_waits;
-    double span_s = images / d->rate; /* duration in which the images were made */
+    double span_s = images / d->rate; /* duration in which the images were loaded */
     d->each_s[WEIR_RESOURCE_CORES] = d->own_cores * span_s / images;
     d->each_s[WEIR_RESOURCE_WORKERS] = fmin(occupied, 1) * (d->workers > 0 ? d->workers : 1) * span_s / images;
     d->each_s[WEIR_RESOURCE_LIBRARY] = report->fallbacks.busy * span_s / images;
@@ -237,14 +238,14 @@ static void fill_demands(struct weir_demands *d, const struct weir_loader_report
     d->each_s[WEIR_RESOURCE_CONSUMER] = fmax(step_s - wait_s, 0) / images;
     if (d->workers > 0)
         d->load_s = d->each_s[WEIR_RESOURCE_WORKERS];
-    if (d->workers == 0) /* one thread alternates between both */
+    if (d->workers == 0) /* one thread alternates between loading and the step */
         d->each_s[WEIR_RESOURCE_WORKERS] = span_s / images;
     d->bound_rate = fill_bounds(d, d->bound);
     d->gap = d->bound_rate > 0 ? fmax(1 - d->rate / d->bound_rate, 0) : 0;
 }
 
-/* Cores that this number of workers can get. Where others take cores, each ready thread gets one for a fraction of its
- * time; the process gets at least what it had. */
+/* Returns the number of cores that this many workers can get. If other processes, the quota or the host take cores,
+ * each ready thread has a core only part of the time. The process gets at least as many cores as it had. */
 static double reachable(const struct weir_demands *d, int workers)
 {
     double ready = d->of.cpu + d->of.core_wait + d->of.throttled;

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double AGREE = 0.005; /* relative difference of measured and simulated rates that counts as equal */
+static const double AGREE =
+    0.005; /* max relative difference between measured and simulated rates that counts as equal */
 
 static double within(double value, double least, double most)
 {
@@ -22,7 +23,7 @@ static double spread_of(const struct weir_loader_report *report)
     return within((row->p90_s - row->p50_s) / 1.28 / row->mean_s, 0, 0.5);
 }
 
-/* Most reads take the median; a few take longer, such that the mean is right. */
+/* Models reads that take the median time, except for a few slower ones, so that the mean is correct. */
 static void fill_tail(struct weir_simulation *to, const struct weir_loader_report *report)
 {
     static const double LEAST = 3, MOST = 1000;
@@ -30,7 +31,8 @@ static void fill_tail(struct weir_simulation *to, const struct weir_loader_repor
     if (!row || row->count < 30 || row->p50_s <= 0 || row->mean_s <= row->p50_s)
         return;
     double slow_s = row->p99_s, part = (row->mean_s - row->p50_s) / (slow_s - row->p50_s);
-    if (!(slow_s > LEAST * row->p50_s) || part > 0.5) { /* slow reads are rarer than one in a hundred */
+    if (!(slow_s > LEAST * row->p50_s) ||
+        part > 0.5) { /* slow reads are fewer than one in a hundred; use the max instead of p99 */
         slow_s = row->max_s;
         part = (row->mean_s - row->p50_s) / (slow_s - row->p50_s);
     }
@@ -47,7 +49,7 @@ static double batches_of(const struct weir_loader_report *report)
     return (double)report->steps.train_batches + (double)report->steps.val_batches;
 }
 
-/* CPU time of the consumer per batch, including spinning in a step. */
+/* Returns the consumer's CPU time per batch, including busy-waiting in a step. */
 static double consumer_cpu_s(const struct weir_demands *d, const struct weir_loader_report *report, double step_s)
 {
     double wall_s = report->prof.consumer.wall_s, cpu_s = report->prof.consumer.cpu_s;
@@ -59,13 +61,13 @@ static double consumer_cpu_s(const struct weir_demands *d, const struct weir_loa
 static void fill_task(struct weir_simulation *to, const struct weir_demands *d, const struct weir_loader_report *report)
 {
     bool decodes = report->gpu.decode.n_engines > 0;
-    double each_s = d->workers / d->rate; /* worker time per image */
+    double each_s = d->workers / d->rate; /* a worker's wall time per image */
     to->library_s = d->each_s[WEIR_RESOURCE_LIBRARY];
     to->cpu_s = d->of.cpu * each_s;
     to->asleep_s = fmax((d->of.blocked + (decodes ? 0 : d->of.other_waits)) * each_s - to->library_s, 0);
     if (d->workers > 0)
         return;
-    /* inline: time without the step */
+    /* Without workers, loading takes the time that the step does not take. */
     double load_s = fmax(1 / d->rate - d->each_s[WEIR_RESOURCE_CONSUMER], 0);
     to->asleep_s = fmax(d->of.blocked * load_s - to->library_s, 0);
     to->cpu_s = fmax(load_s - to->asleep_s - to->library_s, 0);
@@ -82,7 +84,7 @@ static void fill(struct weir_model *model, const struct weir_demands *d, const s
     to->spread = spread_of(report);
     fill_task(to, d, report);
     fill_tail(to, report);
-    double per_task = images / to->tasks; /* the mean batch size is not an integer */
+    double per_task = images / to->tasks; /* corrects for a mean batch size that is not an integer */
     to->cpu_s *= per_task / weir_growth_at(to->growth, to->n_growth, d->own_cores);
     to->asleep_s *= per_task;
     to->library_s *= per_task;
@@ -99,7 +101,7 @@ static void fill(struct weir_model *model, const struct weir_demands *d, const s
 
 /* ---- calibration ---- */
 
-/* Multiplies the times of everything before the consumer by stretch. */
+/* Multiplies the times of everything before the consumer by `stretch`. */
 static struct weir_simulation stretched(const struct weir_simulation *in, double stretch)
 {
     struct weir_simulation out = *in;
@@ -116,19 +118,21 @@ static double simulated_rate(struct weir_model *model, double stretch)
     return weir_simulate(&model->was, &in) == 0 ? model->was.batches_per_s * model->images_each : 0;
 }
 
-/* Stretches loading until the simulation has the run's rate, which then includes handovers between threads, short
- * batches at ends of epochs, and the like. If the consumer hardly waited, its step is stretched instead. */
+/* Stretches the times of loading until the simulated rate equals the measured rate. The times then include handovers
+ * between threads, short batches at the ends of epochs, and so on. If the consumer hardly waited, its step is stretched
+ * instead. */
 static void calibrate(struct weir_model *model, double wait)
 {
     enum { TRIES = 8 };
     static const double WAITS = 0.1;
     double least = wait > WAITS ? 0.1 : 0.8, most = wait > WAITS ? 20 : 1.35;
-    /* Handovers that alone make the simulation slower than the run cannot have taken that long. */
+    /* If handovers alone make the simulation slower than the run, they cannot have taken that long. */
     if (model->now.handover_s > 0 && simulated_rate(model, least) < model->rate)
         model->now.handover_s = 0;
     double stretch = 1, rate = simulated_rate(model, 1);
     for (int i = 0; i < TRIES && rate > 0 && fabs(rate / model->rate - 1) > AGREE; i++) {
-        stretch = within(stretch * rate / model->rate, least, most); /* the rate is about inversely proportional */
+        stretch = within(stretch * rate / model->rate, least,
+                         most); /* the rate is roughly inversely proportional to the stretch */
         rate = simulated_rate(model, stretch);
     }
     bool agrees = fabs(rate / model->rate - 1) <= 4 * AGREE;
@@ -146,7 +150,7 @@ static bool is_sound(const struct weir_demands *d, const struct weir_loader_repo
     enum {
         WORKERS_MOST = 128,
         IMAGES_MOST = 1000000
-    }; /* more would take seconds to simulate; predictions use bounds then */
+    }; /* larger runs would take seconds to simulate; predictions then use bounds only */
     for (int i = 0; i < WEIR_RESOURCES; i++)
         if (!isfinite(d->each_s[i]) || d->each_s[i] < 0)
             return false;
@@ -219,7 +223,7 @@ double weir_model_predict(const struct weir_model *model, const struct weir_mode
     return isfinite(ratio) ? ratio : 0;
 }
 
-/* Remaining fraction of a time after a saving. */
+/* Returns the fraction of a time that remains after a saving. */
 static double times_left(double all_s, double saved_s)
 {
     return all_s > 0 ? within(1 - saved_s / all_s, 0, 1e6) : 1;
@@ -233,9 +237,11 @@ double weir_model_predict_demands(const struct weir_model *model, const struct w
     double cpu_saved_s = demanded->cpu_s >= 0 ? each_s[WEIR_RESOURCE_CORES] - demanded->cpu_s : 0;
     double asleep_saved_s =
         demanded->worker_s >= 0 ? each_s[WEIR_RESOURCE_WORKERS] - demanded->worker_s - cpu_saved_s : 0;
-    double each = model->now.tasks / (model->images_each * model->stretch); /* tasks per image, stretched */
+    double each =
+        model->now.tasks / (model->images_each * model->stretch); /* tasks per image, corrected for the stretch */
     double growth = weir_growth_at(model->now.growth, model->now.n_growth, demands->own_cores);
-    bool shares = demanded->workers > 0 && demands->reachable < demands->usable; /* other processes share the cores */
+    bool shares = demanded->workers > 0 &&
+                  demands->reachable < demands->usable; /* number of workers changes while other processes take cores */
     if (!model->known || demands->workers == 0 || shares)
         return 0;
     change.cpu_times = times_left(model->now.cpu_s * growth * each, cpu_saved_s);

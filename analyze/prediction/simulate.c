@@ -7,37 +7,38 @@
 #include <stdlib.h>
 
 enum {
-    SLOTS_MAX = 64,     /* more make no difference within a few hundred batches */
-    TASKS_MAX = 256,    /* per batch; tasks of larger batches are merged */
-    TASKS_ALL = 2048,   /* approximate number of simulated tasks */
-    BATCHES_LEAST = 16, /* min simulated batches, after those that fill the slots */
+    SLOTS_MAX = 64,     /* more slots make no difference within a few hundred batches */
+    TASKS_MAX = 256,    /* max tasks per batch; larger batches get fewer, longer tasks */
+    TASKS_ALL = 2048,   /* approximate number of tasks to simulate */
+    BATCHES_LEAST = 16, /* min batches to simulate after those that fill the slots */
     BATCHES_MAX = 256,
     WORKERS_MAX = 4096,
 };
 
-/* State of a thread. */
+/* What a thread is doing. */
 enum doing { TAKES, WAITS_FOR_SLOT, SLEEPS, QUEUES, SERVED, RUNS, WAITS, WAKES };
 
 struct thread {
     enum doing doing;
-    double until_s;                    /* SLEEPS, SERVED */
-    double left_s;                     /* RUNS: remaining CPU time without contention */
-    double asleep_s, library_s, cpu_s; /* remaining parts of its task */
-    double since_s;                    /* WAITS_FOR_SLOT, WAITS */
+    double until_s;                    /* end of SLEEPS, SERVED or WAKES */
+    double left_s;                     /* in RUNS: remaining CPU time, without contention */
+    double asleep_s, library_s, cpu_s; /* parts of its task that have not begun yet */
+    double since_s;                    /* start of WAITS_FOR_SLOT or WAITS */
     long long task, turn;
 };
 
 struct machine {
     struct weir_simulation in;
-    struct thread *threads; /* workers, then the consumer, then the feed */
+    struct thread *threads; /* first the workers, then the consumer, then the feed */
     struct thread *consumer, *feed;
     int n;
-    int left[SLOTS_MAX]; /* remaining tasks of a slot's batch */
+    int left[SLOTS_MAX]; /* remaining tasks of each slot's batch */
     long long next_task, turns;
-    long long freed, delivered, released; /* batches: slot is free again, ready for the consumer, returned by it */
+    long long freed, delivered, released; /* numbers of batches whose slot is free again, that are ready for the
+                                             consumer, and that it has returned */
     long long feeding;
     bool library_busy;
-    bool look; /* a worker needs a task, or a slot became available */
+    bool look; /* a worker needs a task, or a slot has become free */
     double now_s, busy_s[WEIR_RESOURCES], wait_s;
     uint64_t random;
 };
@@ -81,7 +82,7 @@ static bool makes_sense(const struct weir_simulation *in)
     return true;
 }
 
-/* Merges tasks and slots beyond the limits. */
+/* Reduces the numbers of tasks and slots to the limits. */
 static void coarsen(struct weir_simulation *in)
 {
     int most = in->workers > TASKS_MAX / 4 ? 4 * in->workers : TASKS_MAX;
@@ -96,7 +97,7 @@ static void coarsen(struct weir_simulation *in)
     in->slots = in->slots < SLOTS_MAX ? in->slots : SLOTS_MAX;
 }
 
-/* Uniform random number, 0..1. */
+/* Returns a uniformly distributed random number, 0..1. */
 static double draw(struct machine *m)
 {
     m->random ^= m->random << 13;
@@ -125,7 +126,7 @@ static void complete_task(struct machine *m, struct thread *t)
     m->look = true;
 }
 
-/* Starts the next part of the thread's task, or TAKES when it is done. */
+/* Starts the next part of the thread's task. If none is left, completes the task. */
 static void next_part(struct machine *m, struct thread *t)
 {
     if (t->asleep_s > 0) {
@@ -157,7 +158,7 @@ static void free_slot(struct machine *m)
     m->look = true;
 }
 
-/* Applies a worker's transitions that take no time. Returns whether there were any. */
+/* Applies a worker's transitions that take no time. Returns whether there was one. */
 static bool move_worker(struct machine *m, struct thread *t)
 {
     if (t->doing == TAKES) {
@@ -243,7 +244,7 @@ static void end_step(struct machine *m)
     m->consumer->since_s = m->now_s;
 }
 
-/* Ends the current part of a thread. */
+/* Ends the part that the thread is executing. */
 static void end_part(struct machine *m, struct thread *t)
 {
     if (t == m->consumer && t->doing == WAKES) {
@@ -281,11 +282,11 @@ static bool sleeps(const struct thread *t)
     return t->doing == SLEEPS || t->doing == SERVED || t->doing == WAKES;
 }
 
-/* Advances to the next end of a part. False: there is none. */
+/* Advances the time to the next end of a part. Returns false if no part will ever end. */
 static bool advance(struct machine *m)
 {
     int running = 0, working = 0;
-    double least_s = INFINITY, until_s = INFINITY; /* min remaining CPU time; earliest end of a sleep */
+    double least_s = INFINITY, until_s = INFINITY; /* min remaining CPU time, and earliest end of a sleep */
     for (int i = 0; i < m->n; i++) {
         const struct thread *t = &m->threads[i];
         bool runs = t->doing == RUNS, asleep = sleeps(t);
@@ -335,14 +336,14 @@ static void finish(struct weir_simulated *result, const struct machine *m, doubl
     result->wait = fmin(m->wait_s / seconds, 1);
     for (int i = 0; i < WEIR_RESOURCES; i++) {
         result->busy[i] = fmin(m->busy_s[i] / seconds, 1);
-        if (result->busy[i] <= most + SAME) /* fully busy cores precede the workers on them */
+        if (result->busy[i] <= most + SAME) /* on a tie the cores come first, then the workers that keep them busy */
             continue;
         most = result->busy[i];
         result->busiest = (enum weir_resource)i;
     }
 }
 
-/* One thread alternates between loading and the step. */
+/* Computes the result for one thread that alternates between loading and the step. */
 static void in_turns(struct weir_simulated *result, const struct weir_simulation *in)
 {
     struct machine m = {.in = *in};

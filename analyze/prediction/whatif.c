@@ -27,10 +27,10 @@ struct weir_whatif_change *weir_whatif_add_change(struct weir_whatif *found, con
 
 /* ---- errors ---- */
 
-/* Statistics of the absolute errors of checked changes that are not noisy. */
+/* Statistics of the absolute prediction errors of checked changes that are not noisy. */
 struct errors {
     int pairs, noisy;
-    double median, p90; /* 0 without pairs */
+    double median, p90; /* 0 if there are no pairs */
 };
 
 static bool is_checked(const struct weir_whatif_change *change)
@@ -43,7 +43,7 @@ static bool is_noisy(const struct weir_whatif_change *change)
     return fabs(change->noise) > WEIR_WHATIF_NOISY;
 }
 
-/* Predicted over measured, less 1; 0 if one is not known. */
+/* Returns predicted / measured - 1, or 0 if the change was not checked. */
 static double error_of(const struct weir_whatif_change *change)
 {
     return is_checked(change) ? change->predicted / change->measured - 1 : 0;
@@ -96,7 +96,7 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
     }
 }
 
-/* Name of the resource in sentences; logs have its short name. */
+/* Converts a resource's short name, which logs contain, to its name in sentences. */
 static const char *limit_text(const char *name)
 {
     for (int i = 0; i < WEIR_RESOURCES; i++)
@@ -136,7 +136,7 @@ static void print_errors(FILE *out, const struct weir_whatif *found)
         fprintf(out, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
                 100 * errors.p90);
     if (errors.noisy > 0)
-        fprintf(out, "; %d more are noisy: two identical runs alongside differ by over 5 %%", errors.noisy);
+        fprintf(out, "; %d more pairs are noisy: their two identical base runs differ by more than 5 %%", errors.noisy);
     fputc('\n', out);
 }
 
@@ -242,7 +242,7 @@ static void errors_json(struct weir_json *json, const struct weir_whatif *found)
     weir_json_end(json, '}');
 }
 
-/* One element per line. */
+/* Writes the lines of the verdict as elements of an array. */
 static void verdict_json(struct weir_json *json, const char *text)
 {
     char line[1024];

@@ -6,13 +6,13 @@
 
 static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
 
-/* A format compared with the source. */
+/* A format and its comparison with the source's format. */
 struct rival {
     const struct weir_grid_format *format;
-    const struct weir_candidate *candidate[2]; /* its best candidates, warm and cold */
-    enum weir_relation relation[2];            /* to the source's best candidate */
+    const struct weir_candidate *candidate[2]; /* the format's best candidates with a warm and a cold page cache */
+    enum weir_relation relation[2];            /* relation of each to the source's best candidate */
     struct weir_interval ratio[2];
-    double size_times; /* size of a frame over that of the source; 0 = not known */
+    double size_times; /* size of a frame relative to the source; 0 = unknown */
 };
 
 struct field {
@@ -87,7 +87,7 @@ static bool slower_somewhere(const struct rival *r)
     return r->relation[0] == WEIR_SLOWER || r->relation[1] == WEIR_SLOWER;
 }
 
-/* Its speed-up in the page cache state that favours it, warm first. */
+/* Returns the format's speed-up with a warm page cache, or with a cold one if it is not faster with a warm one. */
 static double gain(const struct rival *r)
 {
     return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
@@ -98,8 +98,8 @@ static double seconds_of(const struct weir_trial *trial)
     return trial->measured.seconds;
 }
 
-/* Whether all of its interval is faster by more than a conversion is worth. A cold trial is one epoch, which for a
- * small dataset ends before the workers reach their full rate. */
+/* Returns whether the whole interval of the speed-up is large enough to be worth a conversion. A cold trial must not be
+ * too short: it is one epoch, which for a small dataset ends before the workers reach their full rate. */
 static bool is_worthwhile(const struct rival *r)
 {
     return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
@@ -112,7 +112,8 @@ static bool is_better(const struct rival *r)
     return is_worthwhile(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
 }
 
-/* Whether the first of two good formats is better: faster warm precedes faster cold. */
+/* Returns whether r is a better choice than best. A format that is faster warm is preferred to one that is faster cold.
+ */
 static bool beats(const struct rival *r, const struct rival *best)
 {
     bool warm = r->relation[0] == WEIR_FASTER, best_warm = best->relation[0] == WEIR_FASTER;
@@ -130,7 +131,7 @@ static struct rival *choose(struct field *field)
     return best ? best : field->source;
 }
 
-/* Appends the formats with this relation to the chosen one, as "a, b and c"; returns their number. */
+/* Appends the formats that have this relation to the chosen format, as "a, b and c". Returns their number. */
 static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation relation)
 {
     const char *names[WEIR_GRID_FORMATS];
@@ -167,7 +168,7 @@ static void size(struct text *text, const struct rival *r, const char *before)
         say(text, "%s%.1f x smaller", before, 1 / r->size_times);
 }
 
-/* Appends the fastest format that is faster than the source, and the reason against it. */
+/* Appends the fastest format that is not recommended although it is faster than the source, and the reason. */
 static int objections(struct text *text, const struct field *field, const struct rival *chosen, const char *before)
 {
     const struct rival *best = NULL;
@@ -190,7 +191,7 @@ static int objections(struct text *text, const struct field *field, const struct
     return 1;
 }
 
-/* Appends the format that is slower by the least, when no other is as fast or faster. */
+/* Appends the fastest of the other formats, if all of them are slower. */
 static void nearest(struct text *text, const struct field *field, const struct rival *chosen)
 {
     const struct rival *best = NULL;
@@ -207,7 +208,7 @@ static void nearest(struct text *text, const struct field *field, const struct r
         }
     }
     if (best)
-        say(text, "every other format is slower, %s the least (%.1f x)", best->format->name, 1 / most);
+        say(text, "every other format is slower, %s by the least (%.1f x)", best->format->name, 1 / most);
     else
         say(text, "no other format was measured");
 }
@@ -219,7 +220,7 @@ static double width(const struct weir_candidate *candidate)
     return interval.median > 0 ? (interval.high - interval.low) / 2 / interval.median : 0;
 }
 
-/* Whether all formats look alike and the widest interval is so wide that differences could not show. */
+/* Returns whether no format can be distinguished from the source because the widest interval hides differences. */
 static bool only_noise(const struct field *field, double *widest)
 {
     int n = 0;
@@ -239,7 +240,7 @@ static bool only_noise(const struct field *field, double *widest)
     return n > 0 && *widest > NOISE;
 }
 
-/* Appends the format with the min CPU time per image if it differs; CPU time is disturbed less than rates. */
+/* Appends the format with the lowest CPU time per image, which other processes disturb less than the rate. */
 static void by_cpu(struct text *text, const struct field *field)
 {
     const struct rival *least = NULL;
@@ -257,11 +258,11 @@ static void by_cpu(struct text *text, const struct field *field)
     if (!least)
         return;
     if (of_source <= lowest * (1 + WEIR_CLOSE))
-        say(text, " In CPU time per image, none is more than 3 %% cheaper than %s either.",
+        say(text, " In CPU time per image, no format is more than 3 %% cheaper than %s either.",
             field->source->format->name);
     else
-        say(text, " In CPU time per image, %s is the cheapest: %.2f s for 1,000, %s %.2f s.", least->format->name,
-            lowest, field->source->format->name, of_source);
+        say(text, " In CPU time per image, %s is the cheapest: %.2f s per 1,000 images, but %s takes %.2f s.",
+            least->format->name, lowest, field->source->format->name, of_source);
 }
 
 static void advise_format(struct text *text, const struct field *field, const struct rival *chosen)
@@ -300,30 +301,30 @@ static void advise_format(struct text *text, const struct field *field, const st
     if (text->used == begin && chosen == field->source)
         nearest(text, field, chosen);
     else if (text->used == begin)
-        text->used -= 2; /* the "; " */
+        text->used -= 2; /* removes the "; " */
     say(text, ".");
 }
 
 /* ---- what to do next ---- */
 
-/* Topic of the stage that takes most time: the first row whose prefix matches. */
+/* What to say about the stage that takes the most time. The first row whose prefix matches applies. */
 static const struct {
     const char *stage, *why, *todo;
 } causes[] = {
-    {"03b_", "decoding bounds it", "more cores, a smaller --image-size, --decode-cache or a GPU make it faster"},
-    {"03c_", "reading bounds it",
+    {"03b_", "decoding is the limit", "more cores, a smaller --image-size, --decode-cache or a GPU make it faster"},
+    {"03c_", "reading is the limit",
      "more memory for the page cache, a faster disk, --io uring or a smaller format make "
-     "it faster, more workers hardly"},
-    {"09e_", "reading ahead bounds it", "a faster disk or a smaller format make it faster"},
-    {"03d_", "unpacking compressed chunks bounds it", "store frames as JPEG, or uncompressed"},
-    {"09c_", "the HDF5 library bounds it, which serves one worker at a time",
+     "it faster; more workers hardly help"},
+    {"09e_", "reading ahead is the limit", "a faster disk or a smaller format makes it faster"},
+    {"03d_", "unpacking compressed chunks is the limit", "store frames as JPEG, or uncompressed"},
+    {"09c_", "the HDF5 library is the limit, because it serves one worker at a time",
      "convert to a format that does not need it"},
-    {"05_", "conversion to float bounds it", "take --dtype u8 and normalise on the GPU"},
-    {"03h_", "handing frames to the GPU bounds it", "try larger batches"},
-    {"09d_", "the GPU's decoder bounds it", "try --decoder hybrid"},
-    {"08b_", "the GPU bounds it", "loading is not the limit"},
-    {"20_", "the training step bounds it", "loading is not the limit"},
-    {"10_", "the validation step bounds it", "loading is not the limit"},
+    {"05_", "conversion to float is the limit", "use --dtype u8 and normalise on the GPU"},
+    {"03h_", "passing frames to the GPU is the limit", "try larger batches"},
+    {"09d_", "the GPU's decoder is the limit", "try --decoder hybrid"},
+    {"08b_", "the GPU is the limit", "faster loading does not help"},
+    {"20_", "the training step is the limit", "faster loading does not help"},
+    {"10_", "the validation step is the limit", "faster loading does not help"},
 };
 
 static void advise_next(struct text *text, const struct weir_grid *grid, const struct weir_candidate *candidate,
@@ -346,8 +347,8 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     while (stage && i < n && strncmp(stage->name, causes[i].stage, strlen(causes[i].stage)) != 0)
         i++;
     if (!stage || i == n) {
-        say(text, "%s%s%s bounds it; its table is above.", *settings ? "" : "The stage ", *settings ? "the stage " : "",
-            stage ? stage->name : "that is not known");
+        say(text, "%s%s%s is the limit; its table is above.", *settings ? "" : "The stage ",
+            *settings ? "the stage " : "", stage ? stage->name : "(unknown)");
         return;
     }
     char first = causes[i].why[0];

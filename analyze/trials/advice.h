@@ -1,22 +1,22 @@
-/* advice.h: two sentences on a measured grid: the format to use, and how to speed it up. */
+/* advice.h: writes two sentences about a measured grid: the format to use, and how to make loading faster. */
 #ifndef WEIR_ANALYZE_TRIALS_ADVICE_H
 #define WEIR_ANALYZE_TRIALS_ADVICE_H
 
 #include "analyze/trials/grid.h"
 
 struct weir_advice {
-    char format[1024]; /* the first sentence */
-    char next[1024];   /* the second */
+    char format[1024]; /* first sentence */
+    char next[1024];   /* second sentence */
     const struct weir_candidate
-        *best;      /* best candidate of the format in the first sentence; NULL = nothing was measured */
-    bool cold_best; /* that candidate is a cold one */
+        *best;      /* best candidate of the format that the first sentence recommends; NULL = nothing was measured */
+    bool cold_best; /* the best candidate is a cold one */
 };
 
-/* Keeps the source unless another format is at least 1.1 times as fast in one state of the page cache (all of the
- * ratio's interval is), slower in none, and at most 1.5 times as large. Of these it names the fastest, warm before
- * cold. A faster format that breaks one of these conditions is mentioned with the reason. Relations are those of
- * weir_relation_of. Without the source among the formats, the first measured one stands for it. step_ms: as given to
- * the candidates. */
+/* Recommends the source's format, unless another format is at least 1.1 times as fast with a warm or a cold page cache
+ * (over the whole interval of the ratio), is slower in neither, and is at most 1.5 times as large. Of several such
+ * formats, recommends the fastest; warm counts before cold. A faster format that does not meet one of these conditions
+ * is mentioned with the reason. Formats are compared with weir_relation_of. If the source is not among the formats, the
+ * first measured format takes its place. step_ms is the duration of the candidates' training step. */
 void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advice *advice);
 
 #endif

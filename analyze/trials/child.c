@@ -15,12 +15,12 @@ extern char **environ;
 
 enum { TAIL = 4096, POLL_MS = 100, PATIENCE_MS = 2000 };
 
-/* A pipe from the child, with the bytes read so far. */
+/* A pipe from the child, and the bytes read from it. */
 struct stream {
     int fd; /* -1 = closed */
     char *bytes;
     size_t length, capacity, max;
-    bool tail; /* keeps the last max bytes; otherwise more than max is an error */
+    bool tail; /* keeps only the last bytes; otherwise more than max bytes are an error */
 };
 
 static void forget_front(struct stream *s, size_t n)
@@ -64,7 +64,7 @@ static int take(struct stream *s)
     return 0;
 }
 
-/* Reads until both streams end, an interrupt, or the time limit. */
+/* Reads until both streams end, the user interrupts, or the time limit is reached. */
 static int collect(struct stream *streams, const struct weir_child_config *config, uint64_t end_ns)
 {
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
@@ -85,7 +85,7 @@ static int collect(struct stream *streams, const struct weir_child_config *confi
     return 0;
 }
 
-/* Waits for the child, kills it after the time limit, and returns its wait status. */
+/* Waits for the child to end, killing it if it takes too long. Returns its wait status. */
 static int reap(pid_t pid, bool end_now, uint64_t end_ns)
 {
     int status = 0;
@@ -121,7 +121,7 @@ static int spawn(pid_t *pid, const struct weir_child_config *config, const int o
     return -rc;
 }
 
-/* Last line of the child's stderr. */
+/* Returns the last line of the child's stderr, or NULL. */
 static const char *last_line(struct stream *s)
 {
     if (s->length == 0)
@@ -145,14 +145,14 @@ static int verdict(int rc, int status, const struct weir_child_config *config, s
     if (rc < 0)
         return weir_err_set(err, rc, "its output cannot be read: %s", strerror(-rc));
     if (WIFSIGNALED(status))
-        return weir_err_set(err, -ECHILD, "it was ended by signal %d (%s)", WTERMSIG(status),
+        return weir_err_set(err, -ECHILD, "it was killed by signal %d (%s)", WTERMSIG(status),
                             strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) == 0)
         return 0;
     const char *line = config->show_stderr ? NULL : last_line(errors);
     if (line)
         return weir_err_set(err, -ECHILD, "%s", line);
-    return weir_err_set(err, -ECHILD, "it ended with exit status %d", WEXITSTATUS(status));
+    return weir_err_set(err, -ECHILD, "it exited with status %d", WEXITSTATUS(status));
 }
 
 static void close_pair(int fds[2])
@@ -218,7 +218,7 @@ static void catch_all(int flags)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         bool ignored = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!ignored) /* by nohup, which stays in force */
+        if (!ignored) /* a signal that nohup ignores stays ignored */
             sigaction(numbers[i], &action, NULL);
     }
 }

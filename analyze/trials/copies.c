@@ -83,9 +83,9 @@ int weir_copy_spec_parse(struct weir_copy_spec *spec, const char *text, const ch
     const char *codec = text[length] ? text + length + 1 : source_codec;
     bool known = is_made(codec) || strcmp(codec, source_codec) == 0;
     if (length == 0 || length >= sizeof spec->format || !known)
-        return weir_err_set(err, -EINVAL,
-                            "--formats: '%s' is neither as-is nor a format and a codec (jpeg, png, raw), as hdf5:raw",
-                            text);
+        return weir_err_set(
+            err, -EINVAL,
+            "--formats: '%s' is neither as-is nor a format and a codec (jpeg, png, raw), such as hdf5:raw", text);
     memcpy(spec->format, text, length);
     snprintf(spec->codec, sizeof spec->codec, "%s", codec);
     snprintf(spec->name, sizeof spec->name, "%s:%s", spec->format, spec->codec);
@@ -101,12 +101,12 @@ uint64_t weir_copy_bytes(const struct weir_copy_source *source, const struct wei
 {
     double part = sample > 0 && sample < source->episodes ? (double)sample / source->episodes : 1;
     uint64_t bytes =
-        source->raw_bytes; /* compressed frames, including raw ones in compressed chunks, may be as large */
+        source->raw_bytes; /* also the limit for compressed frames, and for raw frames in compressed chunks */
     int kind = weir_frame_kind_from_name(spec->codec);
     if (strcmp(spec->codec, source->codec) == 0 && source->bytes < bytes && kind != WEIR_FRAME_RAW)
         bytes = source->bytes;
     else if (kind == WEIR_FRAME_JPEG)
-        bytes /= 4; /* at quality 95 only noise is as large as that */
+        bytes /= 4; /* JPEGs of quality 95 are this large only if they show noise */
     return !*spec->format ? 0 : (uint64_t)((double)bytes * part);
 }
 
@@ -121,7 +121,7 @@ int weir_copy_path(char *path, size_t size, const char *folder, const struct wei
 
 /* ---- files ---- */
 
-/* nftw passes no user data; callers have one thread. */
+/* Static, because nftw passes no user data. Only one thread at a time can list files. */
 static struct weir_path_list *found;
 static uint64_t found_bytes;
 
@@ -194,7 +194,8 @@ bool weir_copy_in_memory(const char *path)
     return file_system_of(path, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* Adds the file's bytes, and those in the page cache; reads the others unless buffer is NULL. */
+/* Sets *size to the file's size and *cached to the bytes of it in the page cache. Unless buffer is NULL, first reads a
+ * file that is not fully cached. */
 static int visit(const char *path, uint8_t *buffer, uint64_t *size, uint64_t *cached)
 {
     struct stat st;

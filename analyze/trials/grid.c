@@ -21,23 +21,23 @@ int weir_grid_split(const char *option, const char *list, list_values values, st
         values[n][length] = '\0';
         for (int i = 0; i < n; i++)
             if (strcmp(values[i], values[n]) == 0)
-                return weir_err_set(err, -EINVAL, "--%s has '%s' twice", option, values[n]);
+                return weir_err_set(err, -EINVAL, "--%s: '%s' is listed twice", option, values[n]);
         n++;
         at += length;
         if (*at == '\0')
             return n;
     }
-    return weir_err_set(err, -EINVAL, "--%s takes at most %d values", option, WEIR_GRID_LIST);
+    return weir_err_set(err, -EINVAL, "--%s accepts at most %d values", option, WEIR_GRID_LIST);
 }
 
 /* ---- the options that may have several values ---- */
 
 struct dimension {
-    const char *name;         /* the option's */
-    size_t list, value, size; /* offsets in the configuration and in a candidate's settings */
-    long min, max;            /* of numbers; max 0: the values are names */
+    const char *name;         /* name of the option */
+    size_t list, value, size; /* offsets in the configuration and in a candidate's settings; size of the setting */
+    long min, max;            /* limits of numbers; if max is 0, values are names */
     bool allow_auto;
-    const char *preset; /* default of weir run */
+    const char *preset; /* default value in weir run */
 };
 #define DIMENSION(field)                                                                                               \
     offsetof(struct weir_grid_config, field), offsetof(struct weir_candidate_settings, field),                         \
@@ -138,7 +138,7 @@ static int make_argv(struct weir_candidate *candidate, const struct weir_grid_co
         add_number(&words, "step-ms", config->step_ms);
     if (candidate->cold)
         weir_words_add_option(&words, "cold", NULL);
-    if (candidate->limit) { /* few batches, again and again: they are loaded into memory before the measurement */
+    if (candidate->limit) { /* repeats a few batches, which are loaded into memory before the measurement */
         weir_words_add_option(&words, "no-shuffle", NULL);
         add_number(&words, "max-batches", format->limit_batches);
     }
@@ -154,7 +154,7 @@ static struct weir_candidate *add_candidate(struct weir_grid *grid, const struct
                                             const struct weir_grid_config *config, struct weir_err *err)
 {
     if (grid->n == WEIR_GRID_CANDIDATES) {
-        weir_err_set(err, -EINVAL, "the grid has more than %d candidates; give the options fewer values",
+        weir_err_set(err, -EINVAL, "the grid has more than %d candidates; specify fewer values for the options",
                      WEIR_GRID_CANDIDATES);
         return NULL;
     }
@@ -168,7 +168,8 @@ static struct weir_candidate *add_candidate(struct weir_grid *grid, const struct
     return added;
 }
 
-/* Index of the candidate's limit, added if missing; -1 = none. Prefetch and engine do not matter to it. */
+/* Returns the index of the candidate's upper bound, which is added if it is missing, or -1 for none. All prefetch
+ * values and engines share the same bound. */
 static int limit_of(struct weir_grid *grid, const struct weir_candidate *candidate,
                     const struct weir_grid_config *config, struct weir_err *err)
 {
@@ -187,14 +188,14 @@ static int limit_of(struct weir_grid *grid, const struct weir_candidate *candida
 
 static void set_settings(struct weir_candidate_settings *settings, const struct lists *lists, int combination)
 {
-    memset(settings, 0, sizeof *settings); /* compared whole */
+    memset(settings, 0, sizeof *settings); /* includes the padding, because settings are compared with memcmp */
     for (int d = N_DIMENSIONS - 1; d >= 0; d--) {
         snprintf(value_of(settings, d), dimensions[d].size, "%s", lists->values[d][combination % lists->n[d]]);
         combination /= lists->n[d];
     }
 }
 
-/* GPU decoders need batches on a GPU. */
+/* Rejects GPU decoders for batches on the CPU. */
 static bool goes_together(const struct weir_candidate_settings *settings)
 {
     bool gpu = strncmp(settings->device, "cuda", 4) == 0;

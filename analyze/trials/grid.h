@@ -1,4 +1,4 @@
-/* grid.h: all combinations of formats and settings, one candidate each. */
+/* grid.h: all combinations of formats and settings, with one candidate for each. */
 #ifndef WEIR_ANALYZE_TRIALS_GRID_H
 #define WEIR_ANALYZE_TRIALS_GRID_H
 
@@ -7,15 +7,15 @@
 
 #include <stdint.h>
 
-/* DATA itself, or a copy of it. */
+/* DATA itself, or a copy of it in another format. */
 struct weir_grid_format {
-    char name[64];     /* as in --formats: "as-is", "hdf5:raw" */
-    char what[64];     /* for sentences: "jpeg in hdf5" */
+    char name[64];     /* name in --formats, such as "as-is" or "hdf5:raw" */
+    char what[64];     /* name in sentences, such as "jpeg in hdf5" */
     const char *path;  /* borrowed */
-    bool is_source;    /* DATA itself, read with the data options */
-    uint64_t bytes;    /* of all its files */
-    double bytes_each; /* per frame; 0 = not known */
-    int limit_batches; /* batches per epoch of its limit candidates; 0 = none */
+    bool is_source;    /* DATA itself, which is read with the data options */
+    uint64_t bytes;    /* size of all its files */
+    double bytes_each; /* size per frame; 0 = unknown */
+    int limit_batches; /* batches per epoch of candidates that are upper bounds; 0 = no such candidates */
 };
 
 enum { WEIR_GRID_LIST = 16, WEIR_GRID_CANDIDATES = 512, WEIR_GRID_FORMATS = 32 };
@@ -23,33 +23,34 @@ enum { WEIR_GRID_LIST = 16, WEIR_GRID_CANDIDATES = 512, WEIR_GRID_FORMATS = 32 }
 struct weir_grid_config {
     const struct weir_grid_format *formats; /* borrowed by the grid */
     int n_formats;
-    /* "a,b": values of the options of weir run with these names; cache: "warm,cold" */
+    /* Comma-separated values for the options of weir run with these names. cache: "warm,cold". */
     const char *num_workers, *prefetch, *batch_size, *cache, *io, *decoder, *device;
     double step_ms, seconds;
-    const char *const *common;      /* further arguments of every candidate, NULL-ended; borrowed */
-    const char *const *source_only; /* further arguments of candidates of DATA itself */
+    const char *const *common;      /* further arguments for every candidate; ends with NULL; borrowed */
+    const char *const *source_only; /* further arguments for candidates that read DATA itself */
 };
 
 struct weir_grid {
     const struct weir_grid_format *formats;
     int n_formats;
-    struct weir_candidate *candidates; /* owned: warm ones with the limits, then cold ones */
+    struct weir_candidate *candidates; /* owned; warm candidates and upper bounds first, then cold candidates */
     int n, n_warm;
 };
 
-/* Checks only the lists. -EINVAL: err names the option and the invalid value. */
+/* Checks only the lists of values. Returns 0, or -EINVAL with the option and the invalid value in err. */
 int weir_grid_check(const struct weir_grid_config *config, struct weir_err *err);
-/* Adds candidates in the order of the lists, formats outermost, without combinations of a GPU decoder and the CPU. */
+/* Adds a candidate for each combination, in the order of the lists, with formats as the outermost loop. Skips
+ * combinations of a GPU decoder with batches on the CPU. */
 int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config, struct weir_err *err);
 void weir_grid_close(struct weir_grid *grid);
 
-/* Writes the settings that differ between candidates: "num-workers 2, prefetch 4". */
+/* Writes the settings that differ between candidates, such as "num-workers 2, prefetch 4". */
 void weir_grid_settings(const struct weir_grid *grid, const struct weir_candidate *candidate, char *text, size_t size);
 
-/* The candidate of this format with the highest median, limits excluded; NULL when none was measured. */
+/* Returns the format's candidate with the highest median, excluding upper bounds, or NULL if none was measured. */
 const struct weir_candidate *weir_grid_best(const struct weir_grid *grid, int format, bool cold);
 
-/* Splits "a,b" into at most WEIR_GRID_LIST values. Returns their number, or -EINVAL with err naming the option. */
+/* Splits "a,b" into at most WEIR_GRID_LIST values. Returns their number, or -EINVAL with the option's name in err. */
 int weir_grid_split(const char *option, const char *list, char values[WEIR_GRID_LIST][32], struct weir_err *err);
 
 #endif

@@ -12,11 +12,11 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The largest k whose interval, number k from both ends, reaches LEVEL; 1 when none does. */
+/* Returns the largest k for which the interval from the k-th smallest to the k-th largest value reaches LEVEL, or 1 if
+ * there is none. */
 static int rank_of(int n, double *probability)
 {
-    double tail = 0,
-           term = exp2(-n); /* P(exactly i heads) for i = 0; underflows to 0 for n > 1074, far beyond any use */
+    double tail = 0, term = exp2(-n); /* P(exactly i heads), for i = 0 at first; underflows to 0 only for n > 1074 */
     int k = 1;
     *probability = 1 - 2 * term;
     for (int i = 0; i < n / 2; i++) {

@@ -21,7 +21,7 @@ static int count_not_converged(const struct weir_candidate *candidates, int n, c
     return not_converged;
 }
 
-/* 0, -EINTR, -ENOMEM. Errors of the child go to candidate->why. */
+/* Runs one trial. Returns 0, -EINTR or -ENOMEM. Errors of the child are stored in candidate->why. */
 static int run_trial(struct weir_candidate *candidate, int round, const struct weir_rounds_config *config)
 {
     struct weir_child child = {0};
@@ -37,7 +37,7 @@ static int run_trial(struct weir_candidate *candidate, int round, const struct w
     if (rc == 0)
         rc = weir_trial_parse(&trial, NULL, child.output, child.length, &err);
     weir_child_free(&child);
-    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which ended early */
+    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which has ended early */
         return -EINTR;
     trial.round = round;
     if (rc < 0)

@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 struct weir_rounds_config {
-    const char *program; /* of every candidate's argv: "/proc/self/exe" */
-    int rounds_min;      /* for every candidate, if time permits */
+    const char *program; /* path of the program that runs every candidate's argv, such as "/proc/self/exe" */
+    int rounds_min;      /* min number of rounds, if there is enough time */
     int rounds_max;
-    double close;                             /* end once the interval of every median is within this fraction of it */
-    double trial_s;                           /* a longer trial fails */
-    uint64_t end_ns;                          /* weir_clock_monotonic_ns: no trial begins after it */
-    const volatile sig_atomic_t *interrupted; /* may be NULL */
-    /* Called before each trial; not 0: the candidate fails with err. May be NULL. */
+    double close;    /* stop if the interval of every median is within this fraction of the median */
+    double trial_s;  /* time limit of a trial */
+    uint64_t end_ns; /* time on weir_clock_monotonic_ns after which no trial begins */
+    const volatile sig_atomic_t *interrupted; /* can be NULL */
+    /* Called before each trial; can be NULL. If it does not return 0, the candidate fails with the reason in err. */
     int (*prepare)(void *user, const struct weir_candidate *candidate, struct weir_err *err);
-    /* Called after each trial; a failed one has set candidate->why. round counts from 0. May be NULL. */
+    /* Called after each trial; can be NULL. If the trial failed, candidate->why is set. round counts from 0. */
     void (*done)(void *user, const struct weir_candidate *candidate, int round, int trial, int trials);
     void *user;
 };
@@ -28,12 +28,12 @@ enum weir_rounds_end { WEIR_ROUNDS_CONVERGED, WEIR_ROUNDS_ROUNDS, WEIR_ROUNDS_TI
 
 struct weir_rounds_result {
     enum weir_rounds_end end;
-    int rounds;        /* completed */
-    int not_converged; /* candidates with a wider interval, or too few trials */
+    int rounds;        /* number of complete rounds */
+    int not_converged; /* number of candidates whose interval is too wide or that have too few trials */
 };
 
-/* Round r begins with candidate r modulo n, so that none is always first. Failed candidates have no further trials. The
- * output of an interrupted trial is discarded. 0, or -ENOMEM. */
+/* Runs the rounds. Round r begins with candidate r modulo n, so that different candidates are first. Failed candidates
+ * get no further trials. The output of an interrupted trial is discarded. Returns 0 or -ENOMEM. */
 int weir_rounds_run(struct weir_candidate *candidates, int n, const struct weir_rounds_config *config,
                     struct weir_rounds_result *result);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Records that a trial must print. */
+/* Which of the required records have been read. */
 struct seen {
     bool run, measured, stages;
 };
@@ -32,7 +32,7 @@ static void take_report(struct weir_trial *trial, const struct weir_loader_repor
     add_rows(trial, report->gpu.rows, report->gpu.n_rows);
 }
 
-/* Moves the record of the last table to *last, unless that is NULL. */
+/* Takes the figures from a record. Moves the record with the final table to *last, unless last is NULL. */
 static void take_record(struct weir_trial *trial, struct seen *seen, struct weir_log_record *record,
                         struct weir_log_record *last)
 {
@@ -99,7 +99,7 @@ static bool is(const struct weir_report_row *stage, const char *number)
     return strncmp(stage->name, number, strlen(number)) == 0;
 }
 
-/* Slot waits (09) and idle waits (09b) do not delay a worker. */
+/* Whether the stage is a slot wait (09) or an idle wait (09b), which do not slow down the worker. */
 static bool is_idle(const struct weir_report_row *stage)
 {
     return is(stage, "09_") || is(stage, "09b_");
@@ -112,7 +112,8 @@ static bool is_worker(const struct weir_report_row *stage)
 
 static bool is_consumer(const struct weir_report_row *stage)
 {
-    bool own = is(stage, "24_") || is(stage, "25_"); /* weir run's own checksums and reports */
+    bool own =
+        is(stage, "24_") || is(stage, "25_"); /* weir run's checksums and reports, which are no part of training */
     return stage->side == WEIR_SIDE_CONSUMER && !own && (stage->kind == WEIR_KIND_WORK || is(stage, "08b_"));
 }
 
@@ -132,7 +133,7 @@ const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, d
             taking = stage;
     }
     all_s = trial->workers_wall_s > all_s ? trial->workers_wall_s : all_s;
-    if (taking && all_s > 0 && ahead_s > all_s / 2) { /* the workers wait for the consumer */
+    if (taking && all_s > 0 && ahead_s > all_s / 2) { /* the workers mostly wait for the consumer */
         *part = trial->measured.seconds > 0 ? fmin(taking->self_s / trial->measured.seconds, 1) : 0;
         return taking;
     }
@@ -157,7 +158,7 @@ int weir_measured_run(struct weir_measured_run *run, const struct weir_measured_
                                               .seconds = config->patience_s,
                                               .interrupted = config->interrupted};
     int rc = words.failed ? weir_err_set(err, -ENOMEM, "out of memory") : weir_child_run(&child, &command, err);
-    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which ended early */
+    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which has ended early */
         rc = weir_err_set(err, -EINTR, "interrupted");
     if (rc == 0)
         rc = weir_trial_parse(&run->trial, &run->record_, child.output, child.length, err);

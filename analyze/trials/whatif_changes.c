@@ -1,5 +1,5 @@
-/* The list of changes and their predictions. Changes of numbers (workers, prefetch, cores, the step) are simulated.
- * Changes of the cost of an image are measured for 0.2 s, and simulated with these costs. */
+/* The list of changes and their predictions. Changes of numbers (workers, prefetch, cores, the step) are simulated. For
+ * changes of an image's cost, the cost is measured for 0.2 s, and the run is simulated with it. */
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
 #include "pipeline/gpu/gpu.h"
@@ -17,7 +17,8 @@ static struct whatif_plan *plan_of(struct whatif *w, const struct weir_whatif_ch
     return &w->plans[change - w->found->changes];
 }
 
-/* Adds a change of this name whose plan is the base run, for the caller to modify; NULL: no room. */
+/* Adds a change with this name. Its plan is a copy of the base run's, which the caller modifies. Returns NULL if there
+ * is no room. */
 static struct weir_whatif_change *begin(struct whatif *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -52,7 +53,7 @@ static void simulate(struct whatif *w, struct weir_whatif_change *change, const 
         set_limit(change, limit);
 }
 
-/* The value of --prefetch auto with this number of workers. */
+/* Returns the value that --prefetch auto would choose for this number of workers. */
 static int prefetch_with(const struct whatif *w, int workers)
 {
     const struct weir_report_setup *setup = &w->now.setup;
@@ -62,14 +63,14 @@ static int prefetch_with(const struct whatif *w, int workers)
     int wanted = (WEIR_PREFETCH_FRAMES_PER_WORKER * workers + frames - 1) / frames;
     int before = (WEIR_PREFETCH_FRAMES_PER_WORKER * setup->workers + frames - 1) / frames;
     before = before > WEIR_PREFETCH_MIN ? before : WEIR_PREFETCH_MIN;
-    if (before != now) /* the workers do not determine it */
+    if (before != now) /* the number of workers does not determine the prefetch */
         return now;
     return wanted > WEIR_PREFETCH_MIN ? wanted : WEIR_PREFETCH_MIN;
 }
 
 static void change_prefetch(struct whatif *w, int prefetch)
 {
-    struct weir_whatif_change *change = begin(w, "%d batch%s ahead", prefetch, prefetch == 1 ? "" : "es");
+    struct weir_whatif_change *change = begin(w, "%d batch%s prefetched", prefetch, prefetch == 1 ? "" : "es");
     if (!change)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
@@ -79,7 +80,7 @@ static void change_prefetch(struct whatif *w, int prefetch)
     simulate(w, change, &numbers);
 }
 
-/* Cores beyond the process's affinity: predicted only. */
+/* Predicts more cores than the process can use. This cannot be checked. */
 static void change_to_more_cores(struct whatif *w, int cores)
 {
     struct weir_whatif_change *change = begin(w, "%d cores", cores);
@@ -93,7 +94,7 @@ static void change_to_more_cores(struct whatif *w, int cores)
     numbers.workers = automatic ? cores : workers;
     numbers.slots = prefetch_with(w, (int)numbers.workers) + 1;
     simulate(w, change, &numbers);
-    snprintf(change->why, sizeof change->why, "not checked: the process may use only %d", w->found->cores);
+    snprintf(change->why, sizeof change->why, "not checked: this process can use only %d", w->found->cores);
 }
 
 static void change_step(struct whatif *w, double times)
@@ -108,7 +109,7 @@ static void change_step(struct whatif *w, double times)
     plan_of(w, change)->run.step_ms = step_ms;
     plan_of(w, change)->run.step_spin &= times > 0;
     snprintf(change->flag, sizeof change->flag, "--step-ms %.4g", step_ms);
-    /* the step's other costs (timers, releasing the batch) remain, unless there is no step */
+    /* The step's other costs (timers, releasing the batch) remain, unless there is no step. */
     double step_s = w->model.now.step_s + w->model.now.step_cpu_s, saved_s = w->config->run.step_ms / 1e3 * (1 - times);
     numbers.step_times = times > 0 && step_s > saved_s ? 1 - saved_s / step_s : times;
     simulate(w, change, &numbers);
@@ -116,7 +117,7 @@ static void change_step(struct whatif *w, double times)
 
 /* ---- costs ---- */
 
-/* Probes the plan without its step, with the base run's number of workers. */
+/* Probes the plan without its step and with the base run's number of workers. */
 static int probe_plan(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan)
 {
     struct whatif_plan short_run = *plan;
@@ -133,8 +134,8 @@ static void no_prediction(struct whatif *w, struct weir_whatif_change *change, c
     plan_of(w, change)->can_check = false;
 }
 
-/* Measures the base run without its step again, so that a temporary slowdown affects both. Returns the mean of the
- * rates before and after. */
+/* Measures the base run without its step once more, so that a temporary slowdown of the machine affects both sides.
+ * Returns the mean of the rates before and after. */
 static double rate_now(struct whatif *w, int *rc)
 {
     struct whatif_probe *again = calloc(1, sizeof *again);
@@ -149,7 +150,7 @@ static double rate_now(struct whatif *w, int *rc)
     return before > 0 && after > 0 ? (before + after) / 2 : fmax(before, after);
 }
 
-/* Measures the cost of an image after the change. */
+/* Measures an image's cost after the change, and predicts the rate from it. */
 static int measure(struct whatif *w, struct weir_whatif_change *change, struct whatif_probe *keep)
 {
     struct whatif_probe *probe = calloc(1, sizeof *probe);
@@ -196,7 +197,7 @@ static int change_crop(struct whatif *w)
     const struct weir_report_setup *setup = &w->now.setup;
     if (w->config->run.loader.crop || w->config->run.loader.image_width > 0 || setup->width < 64 || setup->height < 64)
         return 0;
-    struct weir_whatif_change *change = begin(w, "the middle half, cropped");
+    struct weir_whatif_change *change = begin(w, "cropped to the middle half");
     if (!change)
         return 0;
     snprintf(crop, sizeof crop, "%dx%d+%d+%d", setup->width / 2, setup->height / 2, setup->width / 4,
@@ -231,8 +232,9 @@ static int change_warm(struct whatif *w)
 
 /* ---- workers and cores: how they share the machine ---- */
 
-/* Measures with the step: with more threads than cores, the kernel decides how soon the consumer gets a core. *rc as
- * measure. False: the run is too short. */
+/* Measures the change together with the step. This is more accurate if there are more threads than cores, because the
+ * kernel then decides how soon the consumer gets a core. Sets *rc as measure does. Returns false if the run is too
+ * short. */
 static bool measure_with_step(struct whatif *w, struct weir_whatif_change *change, int *rc)
 {
     struct whatif_probe *probe = calloc(2, sizeof *probe);
@@ -303,11 +305,11 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     *plan = w->base;
     *bytes = part * all;
     if (!setup->known || setup->frames_bytes == 0 || batch <= 0) {
-        snprintf(why, size, "the size of its frames is not known");
+        snprintf(why, size, "the size of its frames is unknown");
         return false;
     }
     if (*bytes > free_bytes) {
-        snprintf(why, size, "%.1f GB of decoded frames do not fit into the free memory, %.1f GB", *bytes / 1e9,
+        snprintf(why, size, "%.1f GB of decoded frames do not fit into the free memory (%.1f GB)", *bytes / 1e9,
                  free_bytes / OF_FREE / 1e9);
         return false;
     }
@@ -316,11 +318,12 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     if (epoch_s <= EPOCH_S)
         return true;
     if (part < 1) {
-        snprintf(why, size, "not checked: an epoch takes %.0f s, and the cache is full after the first", epoch_s);
+        snprintf(why, size, "not checked: an epoch takes %.0f s, and the cache is full only after the first one",
+                 epoch_s);
         plan->can_check = false;
         return true;
     }
-    /* few batches, repeated: more than CPU caches hold, and soon cached */
+    /* repeat a few batches, which are soon cached but larger than the CPU's caches */
     double enough = fmin(fmax(LEAST, w->now.demands.rate * w->frame_bytes), free_bytes);
     int batches = (int)fmin(fmax(enough / 2 / batch, setup->slots + 2), 1e6);
     plan->run.loader.max_batches = batches;
@@ -330,7 +333,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     return true;
 }
 
-/* Predicts a cache of part of the frames, from the costs of cached and uncached ones. */
+/* Predicts a cache that holds a part of the frames, from the costs of cached and uncached frames. */
 static void mix(struct whatif *w, struct weir_whatif_change *change, const struct whatif_probe *cached, double part)
 {
     const struct weir_simulation *from = &w->full.model.now, *to = &cached->model.now;
@@ -347,7 +350,7 @@ static void mix(struct whatif *w, struct weir_whatif_change *change, const struc
     if (before <= 0)
         return;
     change->predicted = whatif_probe_rate(w, &mixed, w->model.now.slots, &limit) / before;
-    snprintf(change->basis, sizeof change->basis, "%.0f %% of the frames as those of a full cache", 100 * part);
+    snprintf(change->basis, sizeof change->basis, "%.0f %% of the frames at the cost in a full cache", 100 * part);
     set_limit(change, limit);
 }
 
@@ -408,7 +411,7 @@ static int change_format(struct whatif *w, const char *format, const char *suffi
         return 0;
     }
     plan->data = path;
-    struct weir_loader_config *loader = &plan->run.loader; /* the copy holds only the selected data */
+    struct weir_loader_config *loader = &plan->run.loader; /* the copy contains only the selected data */
     loader->qpos_keys = loader->action_keys = loader->image_keys = loader->split = loader->index = NULL;
     loader->allow_ragged = loader->allow_external = false;
     return measure(w, change, NULL);

@@ -1,4 +1,5 @@
-/* The experiment: the base run and probes, then trials in rounds: the ladder, and changes alongside the base run. */
+/* The experiment: measures the base run and probes, then runs trials in rounds, first of the ladder and then of changes
+ * alongside the base run. */
 #include "analyze/trials/rounds.h"
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
@@ -9,16 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes per pair of identical base candidates; more where processes start slowly. */
+/* GROUP: number of changes measured alongside a pair of identical base candidates. GROUP_SLOW is used if processes
+ * start slowly. */
 enum { GROUP = 3, GROUP_SLOW = 6, CANDIDATES = GROUP_SLOW + 2, TRIAL_PATIENCE_S = 120, TRIALS_LEAST = 3 };
 
-static const double LEAST_TRIAL_S = 0.3; /* min measured time per trial where processes start slowly */
+static const double LEAST_TRIAL_S = 0.3; /* min duration of the measurement in a trial if processes start slowly */
 
 /* ---- trials ---- */
 
 struct pace {
     int rounds;
-    double seconds; /* measured per trial */
+    double seconds; /* duration of the measurement in a trial */
     uint64_t end_ns;
 };
 
@@ -35,7 +37,7 @@ static int prepare(void *user, const struct weir_candidate *candidate, struct we
     double cached;
     (void)err;
     if (!plan->run.loader.cold && plan->data == trials->w->config->data)
-        weir_copy_warm(trials->w->config->files, &cached, NULL); /* unreadable files stay cold, and are measured cold */
+        weir_copy_warm(trials->w->config->files, &cached, NULL); /* files that cannot be read stay cold */
     whatif_set_cpus(plan->cpus);
     return 0;
 }
@@ -87,7 +89,7 @@ static int run_rounds(struct whatif *w, struct weir_candidate *candidates, const
 struct ladder {
     const char *names[WEIR_WHATIF_RUNGS];
     struct whatif_plan plans[WEIR_WHATIF_RUNGS];
-    char why[WEIR_WHATIF_RUNGS][WEIR_WHATIF_WHY]; /* not empty: the rung is left out */
+    char why[WEIR_WHATIF_RUNGS][WEIR_WHATIF_WHY]; /* reason for omitting the rung, or empty */
     int n;
 };
 
@@ -111,7 +113,7 @@ static void rung_no_io(struct ladder *ladder, const struct whatif *w)
         snprintf(why, WEIR_WHATIF_WHY, "%.1f GB of files are too large to keep in memory", bytes / 1e9);
 }
 
-/* The host's batch before its upload: interleaved bytes. */
+/* Produces the batches that are normally uploaded: interleaved bytes in the host's memory. */
 static void rung_no_copy(struct ladder *ladder, const struct whatif *w)
 {
     char *why;
@@ -124,7 +126,7 @@ static void rung_no_copy(struct ladder *ladder, const struct whatif *w)
     if (w->now.setup.device < 0)
         snprintf(why, WEIR_WHATIF_WHY, "batches stay on the CPU");
     else if (weir_decoder_on_gpu(w->now.setup.decoder))
-        snprintf(why, WEIR_WHATIF_WHY, "the GPU decodes: images are never in the host's memory");
+        snprintf(why, WEIR_WHATIF_WHY, "the GPU decodes, so images are never in the host's memory");
 }
 
 static void rung_cached(struct ladder *ladder, const struct whatif *w)
@@ -142,7 +144,7 @@ static void rungs(struct ladder *ladder, const struct whatif *w)
     struct whatif_plan *plan = add_rung(ladder, w, "page cache warm", &why);
     plan->run.loader.cold = false;
     if (!w->config->run.loader.cold)
-        snprintf(why, WEIR_WHATIF_WHY, "the first row has a warm page cache already");
+        snprintf(why, WEIR_WHATIF_WHY, "the first row already has a warm page cache");
     rung_no_io(ladder, w);
     plan = add_rung(ladder, w, "no decoding", &why);
     plan->run.loader.decoder = "null";
@@ -201,7 +203,7 @@ static int ladder(struct whatif *w)
 
 /* ---- the check ---- */
 
-/* Ratio of images/s to the mean of the two identical candidates, per round. */
+/* Computes the interval of the ratio of images/s to the mean of two identical candidates in the same round. */
 static void ratio_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
                      const struct weir_candidate *b, struct weir_interval *ratio)
 {
@@ -220,7 +222,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     struct weir_interval ratio, noise;
     ratio_of(candidate, a, b, &ratio);
     weir_candidate_ratio(b, a, &noise);
-    if (ratio.n < TRIALS_LEAST) { /* too few for a median */
+    if (ratio.n < TRIALS_LEAST) { /* too few rounds for a median */
         snprintf(change->why, sizeof change->why, "not checked: %s",
                  *candidate->why ? whatif_error_of(candidate->why) : "time ran out");
         return;
@@ -232,7 +234,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     change->noise = noise.n > 0 ? noise.median - 1 : 0;
 }
 
-/* Measures some changes alongside two copies of the base run. */
+/* Measures a group of changes alongside two copies of the base run. */
 static int check_group(struct whatif *w, struct weir_whatif_change **changes, int n, double seconds)
 {
     static const double TRIAL_S = 0.7;
@@ -256,7 +258,7 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     return rc;
 }
 
-/* Number of changes, out of n, that three rounds have time for. */
+/* Returns how many of n changes can be measured in three rounds in the remaining time. */
 static int with_time(const struct whatif *w, int n)
 {
     double trials = whatif_seconds_left(w) / (w->now.start_s + LEAST_TRIAL_S) / TRIALS_LEAST;
@@ -275,7 +277,7 @@ static int check(struct whatif *w)
     int n = with_time(w, all);
     for (int i = n; i < all; i++)
         snprintf(changes[i]->why, sizeof changes[i]->why,
-                 "not checked: processes take %.1f s to begin; --max-minutes %.3g is not enough for it", w->now.start_s,
+                 "not checked: processes take %.1f s to start, so --max-minutes %.3g is not enough", w->now.start_s,
                  w->config->max_minutes);
     w->found->checked = true;
     int group = w->slow_start ? GROUP_SLOW : GROUP;

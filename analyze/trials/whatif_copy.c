@@ -1,4 +1,4 @@
-/* Copies of a sample of DATA in other formats, in a temporary folder. */
+/* Makes copies of a sample of DATA in other formats, in a temporary folder. */
 #include "analyze/trials/child.h"
 #include "analyze/trials/whatif_priv.h"
 #include "pipeline/loader_options.h"
@@ -11,11 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Max decoded size of a copy, and max time to make it. */
+/* Max size of a copy's decoded frames, and time limit for making it. */
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
-static const double DISK_PART = 0.9; /* of the free bytes, leaving some for tables and other programs */
+static const double DISK_PART =
+    0.9; /* fraction of the free disk space that a copy can use; the rest is for tables and other programs */
 
-/* Signals must not end the process while a folder has to be removed, where it handles them. */
+/* Keeps signals from ending the process while there is a folder to remove, if the program handles them. */
 static void hold_interrupts(const struct whatif *w, bool hold)
 {
     if (w->config->interrupted == &weir_interrupted)
@@ -35,15 +36,14 @@ static int make_folder(struct whatif *w, char *why, size_t size)
     hold_interrupts(w, true);
     if (mkdtemp(w->folder))
         return 0;
-    snprintf(why, size, "%s: cannot be made: %s; set TMPDIR to a folder that can be written", w->folder,
-             strerror(errno));
+    snprintf(why, size, "%s: cannot be created: %s; set TMPDIR to a writable folder", w->folder, strerror(errno));
     hold_interrupts(w, false);
     free(w->folder);
     w->folder = NULL;
     return -EACCES;
 }
 
-/* Number of episodes for a small copy that is still worth measuring; 0 = all. */
+/* Returns a number of episodes that makes a small copy but is enough for a measurement; 0 = all. */
 static int sample_of(const struct whatif *w)
 {
     double episodes = w->config->source.episodes, raw = (double)w->config->source.raw_bytes;
@@ -79,14 +79,14 @@ static int convert(struct whatif *w, const char *path, const struct weir_copy_sp
     return *w->config->interrupted ? -EINTR : rc;
 }
 
-/* False, with why: the copy may not fit on the disk. */
+/* Returns false, with the reason in why, if the disk may have too little space for the copy. */
 static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spec, char *why, size_t size)
 {
     double free_bytes = (double)weir_copy_free_bytes(w->folder),
            bytes = (double)weir_copy_bytes(&w->config->source, spec, sample_of(w));
     if (free_bytes <= 0 || bytes <= DISK_PART * free_bytes)
         return true;
-    snprintf(why, size, "a copy takes up to %.0f MB, and %s has %.0f MB free; set TMPDIR to another folder",
+    snprintf(why, size, "a copy takes up to %.0f MB, but %s has only %.0f MB free; set TMPDIR to another folder",
              bytes / 1e6, w->folder, free_bytes / 1e6);
     return false;
 }

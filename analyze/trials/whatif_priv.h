@@ -9,26 +9,26 @@
 
 #include <stdint.h>
 
-/* A short run and its figures. */
+/* A short run and its results. */
 struct whatif_probe {
     bool known;
     struct weir_demands demands;
     struct weir_model model;
     struct weir_report_setup setup;
-    int cpus;     /* of the run; 0 = all */
-    double cpu_s; /* CPU time of the workers per image */
+    int cpus;     /* number of CPUs that the run could use; 0 = all */
+    double cpu_s; /* workers' CPU time per image */
     double data_wait;
-    double others;  /* cores that other processes used; -1 = not known */
-    double start_s; /* of the process, outside the measured time */
+    double others;  /* cores used by other processes; -1 = unknown */
+    double start_s; /* time that the process takes to start, before the measurement */
     char why[WEIR_WHATIF_WHY];
 };
 
-/* One command line of weir run, and its CPUs. */
+/* A command line of weir run, and the CPUs that it can use. */
 struct whatif_plan {
     struct weir_run_options run;
     const char *data;
-    int cpus;       /* number of CPUs of the affinity; 0 = all */
-    bool can_check; /* this machine can make the change */
+    int cpus;       /* number of CPUs in the affinity mask; 0 = all */
+    bool can_check; /* the change can be made on this machine */
 };
 
 enum { WHATIF_COPIES = 4 };
@@ -37,58 +37,59 @@ struct whatif {
     const struct weir_whatif_config *config;
     struct weir_whatif *found;
     const char *program;
-    uint64_t begin_ns, end_ns; /* weir_clock_monotonic_ns */
+    uint64_t begin_ns, end_ns; /* times on weir_clock_monotonic_ns */
     struct whatif_plan base;
-    struct whatif_probe now;  /* of base */
-    struct whatif_probe full; /* of base without a step */
-    bool slow_start;          /* processes start so slowly that only the most telling changes are measured */
+    struct whatif_probe now;  /* result of the base run */
+    struct whatif_probe full; /* result of the base run without a step */
+    bool slow_start;          /* processes start so slowly that only the most important changes are measured */
     struct weir_model_facts facts;
-    struct weir_model model;     /* of now, with the facts */
-    double frame_bytes;          /* of a decoded frame in a batch */
-    char *folder;                /* of copies, owned, removed at the end; NULL = none */
-    char *copies[WHATIF_COPIES]; /* owned */
+    struct weir_model model;     /* made from `now` and `facts` */
+    double frame_bytes;          /* size of a decoded frame in a batch */
+    char *folder;                /* folder of the copies, owned, removed at the end; NULL = none */
+    char *copies[WHATIF_COPIES]; /* paths; owned */
     int n_copies;
-    struct whatif_plan plans[WEIR_WHATIF_CHANGES]; /* of found->changes */
+    struct whatif_plan plans[WEIR_WHATIF_CHANGES]; /* plans of found->changes */
 };
 
-/* Measures the base run, and the same with other numbers of workers. 0, -EINTR, or negative. */
+/* Measures the base run, and then the base run with other numbers of workers. Returns 0, -EINTR or another error. */
 int whatif_measure_now(struct whatif *w, struct weir_err *err);
 
-/* Default measured time of a probe. */
+/* Returns the default duration of a probe's measurement. */
 double whatif_probe_seconds(const struct whatif *w);
-/* Measures the plan for so many seconds. A failed run sets probe->why. -EINTR, or 0. */
+/* Measures the plan for this many seconds. If the run fails, sets probe->why. Returns 0 or -EINTR. */
 int whatif_probe(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan, double seconds);
-/* Predicted images/s of the probe with the step of the base run and so many slots (0: the probe's); limit may be NULL.
- */
+/* Predicts images/s of the probe with the base run's step and this number of slots (0 = the probe's own). limit can be
+ * NULL. */
 double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *probe, int slots,
                          enum weir_resource *limit);
 
-/* A plan that caches a part (0..1) of the decoded frames, with few enough batches to be measured soon. bytes: the cache
- * size for that part of all frames. False, with why: not possible. */
+/* Makes a plan that caches a part (0..1) of the decoded frames, with so few batches that it can be measured quickly.
+ * Sets *bytes to the size of a cache for this part of all frames. Returns false, with the reason in why, if this is not
+ * possible. */
 bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *plan, double *bytes, char *why,
                        size_t size);
 
-/* Measures what changes cost and predicts their gains. 0, -EINTR or -ENOMEM. */
+/* Measures the costs of changes and predicts their gains. Returns 0, -EINTR or -ENOMEM. */
 int whatif_predict(struct whatif *w);
 
-/* Restricts this process and its future children to so many of its CPUs, one of each core first; 0: restores the
- * affinity. */
+/* Restricts this process and its future children to this number of its CPUs, starting with one CPU of each core. 0
+ * restores the affinity. */
 void whatif_set_cpus(int cpus);
-/* Writes these CPUs as a list for taskset -c. */
+/* Writes the CPUs that whatif_set_cpus would choose, as a list for taskset -c. */
 void whatif_cpu_list(int cpus, char *text, size_t size);
 
-/* Makes a copy of a sample of DATA, its name ending in suffix. *path is borrowed until whatif_remove_copies; NULL, with
- * why: there is no copy. -EINTR or 0. */
+/* Makes a copy of a sample of DATA, with a name that ends in suffix. *path is borrowed until whatif_remove_copies. If
+ * there is no copy, sets *path to NULL and writes the reason to why. Returns 0 or -EINTR. */
 int whatif_copy(struct whatif *w, const struct weir_copy_spec *spec, const char *suffix, const char **path, char *why,
                 size_t size);
 void whatif_remove_copies(struct whatif *w);
 
-/* Time since the beginning, and left. */
+/* Return the time since the experiment began, and the time that is left. */
 double whatif_seconds(const struct whatif *w);
 double whatif_seconds_left(const struct whatif *w);
 void whatif_progress(const struct whatif *w, const char *what);
 
-/* An error line of a child process without the name of its command; points into line. */
+/* Skips the command's name at the start of a child's error line. The result points into line. */
 const char *whatif_error_of(const char *line);
 
 #endif

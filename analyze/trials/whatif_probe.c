@@ -1,4 +1,4 @@
-/* Short runs: the base run, its CPU time with other numbers of workers, changed costs. */
+/* Short runs that measure the base run, its CPU time with other numbers of workers, and the costs of changes. */
 #include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
 
@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const double NOW_S = 1, NOW_MOST_S = 2, PROBE_S = 0.2, PATIENCE_S = 60, ALL_S = 40, SLOW_S = 1;
-static const double OTHERS = 0.1; /* of the cores: above this, runs differ in the cores they could get */
+static const double OTHERS =
+    0.1; /* fraction of the cores used by other processes above which runs are not comparable */
 enum { NOW_RUNS = 3 };
 
 static double worker_cpu_s(const struct weir_demands *d)
@@ -16,7 +17,7 @@ static double worker_cpu_s(const struct weir_demands *d)
     return d->workers > 0 && d->rate > 0 ? d->of.cpu * d->workers / d->rate : d->each_s[WEIR_RESOURCE_CORES];
 }
 
-/* Shortens measurements under a small time limit. */
+/* Returns a factor that shortens measurements if the time limit is small. */
 static double scale(const struct whatif *w)
 {
     return fmin(w->config->max_minutes * 60 / ALL_S, 1);
@@ -27,7 +28,7 @@ double whatif_probe_seconds(const struct whatif *w)
     return PROBE_S * scale(w);
 }
 
-/* The caller clears run. */
+/* Measures a plan. The caller clears run, also after an error. */
 static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
                    double *took_s, struct weir_err *err)
 {
@@ -66,7 +67,7 @@ static void learn(struct whatif_probe *probe, const struct weir_measured_run *ru
         snprintf(probe->why, sizeof probe->why, "a run had too few batches; use a smaller --batch-size or more data");
 }
 
-/* The caller clears run. */
+/* Measures a plan and fills in the probe. The caller clears run. */
 static int probe_into(struct whatif *w, struct weir_measured_run *run, struct whatif_probe *probe,
                       const struct whatif_plan *plan, double seconds)
 {
@@ -106,7 +107,8 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
         change.slots = slots;
     double others = fmax(w->now.others, probe->others);
     bool same = w->model.known && w->now.setup.device == probe->setup.device && probe->cpus == 0;
-    if (same && others > OTHERS * w->now.demands.usable) /* not the cores that others left at that moment */
+    if (same && others > OTHERS * w->now.demands.usable) /* use the base run's cores, because other processes left this
+                                                            run another number of cores */
         change.cores = w->model.now.cores;
     double rate = weir_model_predict(&probe->model, &change, limit) * probe->model.rate;
     double step_s = fmax(change.step_s, 0) + fmax(change.step_cpu_s, 0);
@@ -127,7 +129,7 @@ static int by_rate(const void *a, const void *b)
            ((*x)->probe.demands.rate < (*y)->probe.demands.rate);
 }
 
-/* Enough steps for a verdict. */
+/* Returns a duration with enough steps for a verdict. */
 static double seconds_of(const struct whatif *w)
 {
     return fmin(fmax(NOW_S, 30 * w->config->run.step_ms / 1e3), NOW_MOST_S);
@@ -153,8 +155,8 @@ static void add_growth(struct weir_model_facts *facts, double busy, double cpu_s
     facts->growth[facts->n_growth++] = (struct weir_growth_point){busy, cpu_s};
 }
 
-/* Measures the CPU time of an image with one worker, and workers on half and all of the cores. Decreases with more
- * workers are noise, and ignored. */
+/* Measures how the CPU time of an image grows with the number of workers: with one worker, and with workers on half and
+ * on all of the cores. A decrease is noise and is ignored. */
 static int measure_growth(struct whatif *w)
 {
     int cores = (int)fmax(round(w->now.demands.usable), 1);
@@ -184,8 +186,8 @@ static int measure_growth(struct whatif *w)
     return 0;
 }
 
-/* Handover time that makes the simulation of the run without a step, with one batch of prefetch, match the measured
- * rate. */
+/* Finds the handover time for which the simulated rate equals the measured rate, in the run without a step and with a
+ * prefetch of one batch. */
 static double handover_of(const struct whatif_probe *full, double rate)
 {
     static const double MOST_S = 5e-3;
@@ -205,7 +207,7 @@ static double handover_of(const struct whatif_probe *full, double rate)
     return (low_s + high_s) / 2;
 }
 
-/* The cost of handing over a batch shows with a prefetch of one. */
+/* Measures the cost of handing over a batch. Uses a prefetch of one batch, which makes this cost visible. */
 static int measure_handover(struct whatif *w)
 {
     struct whatif_plan plan = without_step(w, w->now.setup.workers);
@@ -218,7 +220,7 @@ static int measure_handover(struct whatif *w)
     return rc;
 }
 
-/* Fills in the base run's verdict, with the growth of CPU time, which one run cannot show. */
+/* Fills in the base run's verdict, using the growth of CPU time, which a single run does not show. */
 static void judge(struct whatif *w, const struct weir_loader_report *report)
 {
     struct weir_verdict verdict;
@@ -254,8 +256,8 @@ static void fill_found(struct whatif *w)
     w->frame_bytes = weir_setup_image_bytes(setup);
 }
 
-/* The verdict is of the first, longer run; predictions start from the median one. Runs with other numbers of workers
- * follow. */
+/* Measures the base run, and then runs with other numbers of workers. The verdict uses the first run, which is longer.
+ * Predictions use the run with the median rate. */
 static int measure_all(struct whatif *w, struct first_run **runs, struct weir_err *err)
 {
     int n = NOW_RUNS;
@@ -298,9 +300,9 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     }
     if (rc == 0) {
         double cached;
-        if (!w->config->run.loader.cold) /* all measurements have these in the page cache */
+        if (!w->config->run.loader.cold) /* all measurements expect the files in the page cache */
             weir_copy_warm(w->config->files, &cached, NULL);
-        whatif_progress(w, "measuring the base run, and other numbers of workers");
+        whatif_progress(w, "measuring the base run and other numbers of workers");
         rc = measure_all(w, runs, err);
     }
     for (int i = 0; i < NOW_RUNS; i++) {

@@ -1,4 +1,4 @@
-/* Child processes of the experiment: their CPUs, command lines, time and errors. */
+/* Child processes of the experiment: their CPUs, command lines, times and errors. */
 #include "analyze/trials/whatif_run.h"
 #include "analyze/trials/whatif_priv.h"
 #include "pipeline/loader_options.h"
@@ -11,7 +11,7 @@
 static cpu_set_t had;
 static bool restricted;
 
-/* First CPU of the core; the CPU itself where the kernel does not report siblings. */
+/* Returns the first CPU of the core, or `cpu` itself if the kernel does not report siblings. */
 static int first_sibling(int cpu)
 {
     char path[96];
@@ -25,7 +25,7 @@ static int first_sibling(int cpu)
     return first;
 }
 
-/* Takes one CPU of each core, then siblings. */
+/* Chooses one CPU of each core first, then their siblings. */
 static void choose(cpu_set_t *to, int cpus)
 {
     CPU_ZERO(to);

@@ -76,7 +76,7 @@ void weir_shell_word(FILE *out, const char *word)
     const char *control = word;
     while (*control && !iscntrl((unsigned char)*control))
         control++;
-    if (*control) { /* the quotes of bash and zsh */
+    if (*control) { /* control characters need the $'...' quotes of bash and zsh */
         fputs("$'", out);
         for (; *word; word++)
             if (iscntrl((unsigned char)*word) || *word == '\'' || *word == '\\')

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-static const double ONE_MARGIN = 1.10;  /* a worker among others is at most this much faster than alone */
-static const double KEEPS_UP = 0.95;    /* of the fastest, by one trial each: good enough as a base */
-static const double MORE_MARGIN = 1.10; /* on predicted additional memory */
-static const double SPREAD_MOST = 0.25; /* of one setting's trials; a larger spread is not allowed for */
+static const double ONE_MARGIN = 1.10; /* max speed of one of several workers, relative to a single worker */
+static const double KEEPS_UP =
+    0.95; /* fraction of the fastest rate, from one trial each, that is good enough for a base */
+static const double MORE_MARGIN = 1.10; /* factor applied to predicted additional memory */
+static const double SPREAD_MOST = 0.25; /* max spread of one setting's trials that comparisons allow for */
 enum { DISTURBED_TURNS = 2 };
 
 /* ---- settings ---- */
@@ -43,7 +44,7 @@ void weir_tune_describe(const struct weir_tune_space *space, const struct weir_t
 
 /* ---- memory ---- */
 
-/* Predicted peak memory, extrapolated from the nearest measured setting; 0 = none was measured. */
+/* Predicts the peak memory by extrapolating from the nearest measured setting. Returns 0 if no setting was measured. */
 static double predicted_peak(const struct weir_tune *tune, const struct weir_tune_setting *to)
 {
     const struct weir_tune_candidate *from = NULL;
@@ -57,7 +58,7 @@ static double predicted_peak(const struct weir_tune *tune, const struct weir_tun
     const struct weir_tune_space *space = &tune->space;
     const struct weir_tune_setting *s = &from->setting;
     double peak = weir_candidate_median(&from->measured, weir_trial_peak_bytes);
-    int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* the automatic choice is not known */
+    int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* unknown if prefetch is automatic */
     peak += (to->workers - s->workers) * tune->look.worker_bytes + more_ahead * tune->look.slot_bytes;
     peak += to->cache_bytes - s->cache_bytes;
     if (to->engine >= 0 && space->maps[to->engine] && !(s->engine >= 0 && space->maps[s->engine]))
@@ -106,7 +107,7 @@ bool weir_tune_keeps_up(const struct weir_tune *tune, int i)
            weir_tune_rate(tune, i) >= (KEEPS_UP - weir_tune_spread(tune)) * weir_tune_rate(tune, fastest);
 }
 
-/* Whether other processes disturbed the candidate's last trial. */
+/* Returns whether other processes disturbed the candidate's last trial. */
 static bool was_disturbed(const struct weir_tune *tune, int i)
 {
     const struct weir_candidate *candidate = &tune->candidates[i].measured;
@@ -122,7 +123,7 @@ int weir_tune_try(struct weir_tune *tune, const struct weir_tune_setting *settin
         return 0;
     weir_tune_describe(&tune->space, setting, text, sizeof text);
     if (!weir_tune_fits(tune, setting)) {
-        weir_tune_tell(tune, "%s: would take about %.0f MB, more than --max-memory", text,
+        weir_tune_tell(tune, "%s: would use about %.0f MB, more than --max-memory", text,
                        predicted_peak(tune, setting) / 1e6);
         return 0;
     }

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CPU_SLACK = 0.03;    /* of --max-cpu, for wake-ups of the consumer's thread; */
-static const double CORE_SLACK = 0.1;    /* at least this much of a core */
-static const double FAR = 0.85;          /* a ratio below this after one undisturbed round is not noise */
-static const double OTHERS = 0.1;        /* of the cores, by other processes: they affect the measurement */
-static const double ERROR_LEAST = 0.025; /* min error of a ratio of two trials */
-enum { NOISE_ROUNDS = 2 };               /* of a candidate without rivals */
+static const double CPU_SLACK =
+    0.03; /* excess over --max-cpu that is allowed for wake-ups of the consumer's thread, as a fraction; */
+static const double CORE_SLACK = 0.1;    /* but at least this many cores */
+static const double FAR = 0.85;          /* a ratio below this in undisturbed rounds is not noise */
+static const double OTHERS = 0.1;        /* fraction of the cores used by other processes that disturbs a measurement */
+static const double ERROR_LEAST = 0.025; /* min error of the ratio of two trials */
+enum { NOISE_ROUNDS = 2 };               /* rounds of a candidate without rivals */
 
 void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
 {
@@ -26,7 +27,7 @@ void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
     tune->say(tune->user, line);
 }
 
-/* Notes the rate that no setting of workers, prefetch and engine can exceed. It is the highest such bound, since
+/* Updates the rate that no setting of workers, prefetch and engine can exceed. Keeps the highest such bound, because
  * disturbances only lower bounds. */
 static void note_limit(struct weir_tune *tune, const struct weir_demands *d)
 {
@@ -58,7 +59,7 @@ int weir_tune_trial(struct weir_tune *tune, int candidate)
     }
     double cores = figures.trial.measured.seconds > 0 ? figures.trial.cpu_s / figures.trial.measured.seconds : 0;
     if (tune->space.memory_max > 0 && (double)figures.trial.measured.peak_rss_bytes > tune->space.memory_max)
-        snprintf(c->measured.why, sizeof c->measured.why, "it took %.0f MB, more than --max-memory",
+        snprintf(c->measured.why, sizeof c->measured.why, "it used %.0f MB, more than --max-memory",
                  (double)figures.trial.measured.peak_rss_bytes / 1e6);
     else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
         snprintf(c->measured.why, sizeof c->measured.why, "it used %.2f cores, more than --max-cpu", cores);
@@ -123,7 +124,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Standard error of the median, from the median absolute deviation. */
+/* Estimates the standard error of the median from the median absolute deviation. */
 static double error_of(double *ratios, int n, double median)
 {
     for (int i = 0; i < n; i++)
@@ -133,7 +134,8 @@ static double error_of(double *ratios, int n, double median)
     return 1.2533 * 1.4826 * middle / sqrt(n);
 }
 
-/* Ratio to the leader and its error, from pairs of trials of the same round. Trials before the rounds do not count. */
+/* Computes the candidate's ratio to the leader, and its error, from pairs of trials in the same round. Ignores trials
+ * from before the rounds. */
 static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
 {
     const struct weir_candidate *a = &tune->candidates[candidate].measured, *b = &tune->candidates[to].measured;
@@ -150,8 +152,8 @@ static void compare(const struct weir_tune *tune, int candidate, int to, struct 
 
 enum standing { OUT, OPEN, WITHIN };
 
-/* WITHIN: at most 3 % slower than the leader, after subtracting the error. OUT: slower than that, after adding it. The
- * error has a minimum, since three trials may agree by chance. */
+/* WITHIN: the ratio minus its error is at most 3 % below the leader. OUT: the ratio plus its error is further below.
+ * The error has a minimum, because three trials can agree by chance. */
 static enum standing standing_of(const struct weir_tune *tune, int candidate, int to)
 {
     struct weir_interval ratio;
@@ -177,8 +179,8 @@ static int cheapest(const struct weir_tune *tune, int to, enum standing least)
     return best;
 }
 
-/* Drops candidates that are clearly slower, or cost more than one known to be good enough. Returns the number of those
- * left; the leader always is. */
+/* Drops candidates that are clearly slower than the leader, or more expensive than a candidate known to be good enough.
+ * Returns the number of remaining candidates, which include the leader. */
 static int drop(struct weir_tune *tune, int to)
 {
     int good = cheapest(tune, to, WITHIN), left = 0;
@@ -234,7 +236,7 @@ int weir_tune_race(struct weir_tune *tune)
         if (rc < 0 || leader(tune) < 0)
             break;
         left = drop(tune, leader(tune));
-        /* the cheapest candidate is good enough, or only the leader is left */
+        /* Stop if the cheapest remaining candidate is known to be good enough. */
         if (tune->rounds >= rounds_least(tune) &&
             cheapest(tune, leader(tune), OPEN) == cheapest(tune, leader(tune), WITHIN))
             break;

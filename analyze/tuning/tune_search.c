@@ -9,20 +9,21 @@
 #include <string.h>
 #include <sys/param.h>
 
-static const double FINALIST = 0.93; /* of the fastest, by one trial each: good enough for the rounds */
-static const double GROWS = 1.10;    /* CPU time of an image over that with one worker: contention */
-static const double EPOCHS_S = 20;   /* max duration of an epoch that fills a cache, in trials */
+static const double FINALIST =
+    0.93; /* fraction of the fastest rate, from one trial each, that is good enough for the rounds */
+static const double GROWS = 1.10;  /* CPU time per image, relative to one worker, that indicates contention */
+static const double EPOCHS_S = 20; /* max duration of the epoch that fills a cache, in durations of a trial */
 enum { FINALISTS = 5, BASE_TURNS = 2 };
 
 /* ---- what is known from the first measurement ---- */
 
-/* Whether the cores are busy with work that engine and prefetch cannot change. */
+/* Returns whether the cores are busy, with work that engine and prefetch cannot change. */
 static bool cores_are_busy(const struct weir_demands *d)
 {
     return d->known && d->bound[WEIR_RESOURCE_CORES] > 0 && WEIR_TUNE_WORTH * d->rate >= d->bound[WEIR_RESOURCE_CORES];
 }
 
-/* Speed-up without the workers' time in reads, on a core or asleep. */
+/* Returns the speed-up if workers spent no time in reads, neither computing nor asleep. */
 static double reading_gain(const struct weir_demands *d)
 {
     if (!d->known || d->cpu[WEIR_CPU_READ] < 0)
@@ -42,10 +43,10 @@ static void tell_bounds(struct weir_tune *tune)
     if (*text)
         weir_tune_tell(tune, "limits in images/s: %s", text);
     if (tune->disturbed)
-        weir_tune_tell(tune, "other processes use %.2f of %.2f cores: the result is valid with this load",
+        weir_tune_tell(tune, "other processes use %.2f of %.2f cores, so the result is valid only under this load",
                        tune->look.trial.others_cores, (double)tune->space.cores);
     if (weir_tune_at_limit(tune))
-        weir_tune_tell(tune, "no setting can give 3 %% more: only cheaper settings are tried");
+        weir_tune_tell(tune, "no setting can be 3 %% faster, so only cheaper settings are tried");
 }
 
 /* ---- steps ---- */
@@ -56,7 +57,7 @@ static struct weir_tune_setting first_setting(const struct weir_tune_space *spac
         .workers = MAX(space->cores, 1), .engine = WEIR_TUNE_AUTO, .decoder = WEIR_TUNE_AUTO};
 }
 
-/* Replaces automatic values by the ones that the program chose. */
+/* Replaces the first setting's automatic values by the values that the program chose. */
 static void name_choices(struct weir_tune *tune)
 {
     struct weir_tune_setting *s = &tune->candidates[0].setting;
@@ -68,14 +69,14 @@ static void name_choices(struct weir_tune *tune)
         s->decoder = tune->look.decoder;
 }
 
-/* The first measurement. Under a memory limit it is the smallest setting, which shows how much more fits. */
+/* Measures the first setting. With a memory limit, measures the smallest setting first, to learn how much more fits. */
 static int look(struct weir_tune *tune)
 {
     struct weir_tune_setting setting = first_setting(&tune->space);
     int i, rc;
     if (tune->space.memory_max > 0) {
         struct weir_tune_setting least = {.workers = 1, .prefetch = 1, .engine = 0, .decoder = WEIR_TUNE_AUTO};
-        rc = weir_tune_try(tune, &least, "the min memory", &i);
+        rc = weir_tune_try(tune, &least, "minimum memory", &i);
         if (rc < 0 || *tune->candidates[0].measured.why)
             return rc;
         name_choices(tune);
@@ -89,7 +90,7 @@ static int look(struct weir_tune *tune)
                 break;
             setting = more;
         }
-        tune->look.demands.known = false; /* the demands with all cores count */
+        tune->look.demands.known = false; /* use the demands measured with all cores instead */
     }
     rc = weir_tune_try(tune, &setting, "all cores, automatic settings", &i);
     if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].measured.why)
@@ -97,13 +98,13 @@ static int look(struct weir_tune *tune)
     return rc;
 }
 
-/* The rate of one worker bounds the gain of each further one. */
+/* Measures one worker, because its rate bounds the gain of each additional worker. */
 static int try_one(struct weir_tune *tune)
 {
     struct weir_tune_setting one = weir_tune_base(tune);
     int i, rc;
     one.workers = 1;
-    rc = weir_tune_try(tune, &one, "what each worker adds at most", &i);
+    rc = weir_tune_try(tune, &one, "upper limit of each worker's gain", &i);
     if (rc == 0 && i >= 0)
         tune->one_rate = weir_tune_rate(tune, i);
     return rc;
@@ -117,7 +118,7 @@ static int try_decoders(struct weir_tune *tune)
         if (d == weir_tune_base(tune).decoder)
             continue;
         setting.decoder = d;
-        setting.prefetch = 0; /* a GPU needs more prefetch than the CPU */
+        setting.prefetch = 0; /* automatic, because a GPU needs more prefetch than the CPU */
         rc = weir_tune_try(tune, &setting, "another decoder", &i);
         if (rc == 0)
             weir_tune_adopt(tune, i);
@@ -151,7 +152,8 @@ static int try_engines(struct weir_tune *tune)
     if (weir_tune_at_limit(tune))
         return 0;
     if (gain < WEIR_TUNE_WORTH) {
-        weir_tune_tell(tune, "other engines are not tried: even without reading the rate would be only %.1f %% higher",
+        weir_tune_tell(tune,
+                       "other engines are not tried: even without any reads, the rate would be only %.1f %% higher",
                        100 * (gain - 1));
         return 0;
     }
@@ -164,7 +166,7 @@ static int try_engines(struct weir_tune *tune)
     return rc < 0 ? rc : try_depths(tune);
 }
 
-/* Sleeping workers leave cores to further ones. */
+/* Tries more workers than cores. This helps if workers sleep, because other workers can then use their cores. */
 static int try_more_workers(struct weir_tune *tune)
 {
     const struct weir_demands *d = weir_tune_base_demands(tune);
@@ -189,7 +191,7 @@ static int try_more_workers(struct weir_tune *tune)
     return rc;
 }
 
-/* Half of the workers may be faster under contention (a lock, memory bandwidth). */
+/* Tries half the workers, which can be faster if workers contend for a lock or for memory bandwidth. */
 static int try_half(struct weir_tune *tune)
 {
     struct weir_tune_setting setting = weir_tune_base(tune);
@@ -216,7 +218,7 @@ static int try_half(struct weir_tune *tune)
     return rc;
 }
 
-/* Idle workers while training waits: batches come in bursts. */
+/* Tries more prefetch if workers are idle, because batches can come in bursts. */
 static int try_more_prefetch(struct weir_tune *tune)
 {
     const struct weir_demands *d = weir_tune_base_demands(tune);
@@ -231,14 +233,15 @@ static int try_more_prefetch(struct weir_tune *tune)
     }
     while (rc == 0 && setting.prefetch < tune->space.prefetch_max) {
         setting.prefetch = MIN(2 * setting.prefetch, tune->space.prefetch_max);
-        rc = weir_tune_try(tune, &setting, "batches ahead", &i);
+        rc = weir_tune_try(tune, &setting, "more prefetch", &i);
         if (rc == 0 && !weir_tune_adopt(tune, i))
             break;
     }
     return rc;
 }
 
-/* Finds the fewest workers that keep up, by bisection between the ceiling's minimum and the fastest setting. */
+/* Finds the smallest number of workers that keeps up, by bisection between the number that weir_tune_ceiling requires
+ * and that of the fastest setting. */
 static int try_fewer_workers(struct weir_tune *tune, struct weir_tune_setting *setting)
 {
     double rate = weir_tune_rate(tune, weir_tune_fastest(tune));
@@ -246,9 +249,9 @@ static int try_fewer_workers(struct weir_tune *tune, struct weir_tune_setting *s
     while (low < high && weir_tune_ceiling(tune, low) < (1 - WEIR_CLOSE) * rate)
         low++;
     if (low > 1)
-        weir_tune_tell(tune, "fewer than %d workers are not tried: they give %.0f images/s at most", low,
+        weir_tune_tell(tune, "fewer than %d workers are not tried: they would give at most %.0f images/s", low,
                        weir_tune_ceiling(tune, low - 1));
-    bool least = tune->one_rate > 0; /* without contention the ceiling is about right */
+    bool least = tune->one_rate > 0; /* start at the low end, because without contention the ceiling is about right */
     while (low < high && rc == 0) {
         struct weir_tune_setting fewer = *setting;
         fewer.workers = least ? low : (low + high) / 2;
@@ -291,7 +294,7 @@ static int try_simplest(struct weir_tune *tune, struct weir_tune_setting *settin
 
 /* ---- the end ---- */
 
-/* Marks the fastest candidate and the cheapest of those that are not much slower. */
+/* Marks the fastest candidate and the cheapest of the candidates that are not much slower. */
 static void mark_finalists(struct weir_tune *tune)
 {
     int fastest = weir_tune_fastest(tune);
@@ -325,7 +328,8 @@ static int race(struct weir_tune *tune)
         return rc;
     weir_tune_describe(&tune->space, &tune->candidates[tune->chosen].setting, text, sizeof text);
     if (tune->ratio.n > 0)
-        weir_tune_tell(tune, "%d finalists, %d rounds: %s is the cheapest within 3 %% of the fastest (%.3f of it)", n,
+        weir_tune_tell(tune,
+                       "%d finalists, %d rounds: %s is the cheapest within 3 %% of the fastest (%.3f of its rate)", n,
                        tune->rounds, text, tune->ratio.median);
     else
         weir_tune_tell(tune, "%d finalist%s, %d rounds: %s is the fastest, and nothing cheaper is within 3 %%", n,
@@ -333,7 +337,8 @@ static int race(struct weir_tune *tune)
     return rc;
 }
 
-/* Tries a decode cache. It helps epochs after the first, which the workers still decode, so their number stays. */
+/* Tries a decode cache. The number of workers stays the same, because the cache helps only after the first epoch, which
+ * the workers still decode. */
 static int try_cache(struct weir_tune *tune)
 {
     const struct weir_tune_figures *look = &tune->look;
@@ -355,7 +360,7 @@ static int try_cache(struct weir_tune *tune)
     for (int c = 0; c < tune->n; c++)
         tune->candidates[c].finalist = c == i || c == tune->chosen;
     tune->rounds = 0;
-    for (int c = 0; c < tune->n; c++) /* rounds start again from 0 */
+    for (int c = 0; c < tune->n; c++) /* discard earlier rounds, because numbering restarts */
         for (int t = 0; t < tune->candidates[c].measured.n_trials; t++)
             tune->candidates[c].measured.trials[t].round = 0;
     rc = weir_tune_race(tune);
@@ -370,7 +375,7 @@ static int search(struct weir_tune *tune)
         return rc;
     tune->base = weir_tune_fastest(tune);
     tell_bounds(tune);
-    rc = weir_tune_trial(tune, tune->base); /* again, to see how much trials of one setting differ */
+    rc = weir_tune_trial(tune, tune->base); /* repeat it to measure the spread between trials of the same setting */
     for (int more = 0; rc == 0 && tune->disturbed && more < BASE_TURNS; more++)
         rc = weir_tune_trial(tune, tune->base);
     static int (*const raise[])(struct weir_tune *) = {try_decoders,     try_engines, try_more_prefetch,
@@ -393,13 +398,13 @@ int weir_tune_run(struct weir_tune *tune, struct weir_err *err)
     tune->n = tune->trials = tune->rounds = 0;
     int rc = search(tune);
     tune->end = rc == -EINTR ? WEIR_TUNE_INTERRUPTED : rc == -ETIME ? WEIR_TUNE_TIME : WEIR_TUNE_DONE;
-    if (tune->chosen < 0) /* the search ended before the rounds */
+    if (tune->chosen < 0) /* the search ended before the race */
         tune->chosen = tune->fastest = weir_tune_fastest(tune);
     if (tune->chosen >= 0)
         return rc;
     tune->end = rc < 0 ? tune->end : WEIR_TUNE_FAILED;
     if (rc < 0)
-        return weir_err_set(err, rc, "it ended before anything was measured");
+        return weir_err_set(err, rc, "the search ended before anything was measured");
     const char *why = tune->n > 0 ? tune->candidates[tune->n - 1].measured.why : "";
     return weir_err_set(err, -ENODATA, "nothing could be measured: %s", *why ? why : "no setting is within the limits");
 }

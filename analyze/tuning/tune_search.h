@@ -1,4 +1,4 @@
-/* tune_search.h: finds the best loader settings for a machine, with few measurements.
+/* tune_search.h: finds the best loader settings for a machine with few measurements.
  *
  * The caller provides the measuring function, so the search itself uses no clock, files or processes:
  *
@@ -7,8 +7,8 @@
  *     if (tune.chosen >= 0) ... tune.candidates[tune.chosen].setting ...
  *     weir_tune_free(&tune);
  *
- * The bounds of the first measurement (demands.h) exclude settings that cannot help. The others are measured one by
- * one, and the finalists in rounds. docs/tune.md has the rules. One thread. */
+ * The bounds from the first measurement (demands.h) exclude settings that cannot help. The other settings are measured
+ * one by one. The finalists are then measured in rounds. docs/tune.md explains the rules. Not thread-safe. */
 #ifndef WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 #define WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 
@@ -23,48 +23,48 @@ enum { WEIR_TUNE_NAMES = 8, WEIR_TUNE_CANDIDATES = 96, WEIR_TUNE_AUTO = -1 };
 struct weir_tune_setting {
     int workers;
     int prefetch;        /* 0 = automatic */
-    int engine, decoder; /* indices into the space, or WEIR_TUNE_AUTO */
-    int depth;           /* of an engine with a depth; 0 = automatic */
+    int engine, decoder; /* indexes into the space's lists, or WEIR_TUNE_AUTO */
+    int depth;           /* number of reads in flight, for an engine that has this option; 0 = automatic */
     double cache_bytes;
 };
 
 /* The search space. */
 struct weir_tune_space {
-    int cores;       /* usable; also the number of workers of the first measurement */
-    int workers_max; /* at least cores, unless these are limited */
+    int cores;       /* usable cores, and number of workers in the first measurement */
+    int workers_max; /* at least `cores`, unless --max-cpu limits the cores */
     int prefetch_max;
-    int n_engines, n_decoders; /* the simplest engine first */
+    int n_engines, n_decoders; /* the simplest engine is the first */
     const char *engines[WEIR_TUNE_NAMES], *decoders[WEIR_TUNE_NAMES];
-    bool maps[WEIR_TUNE_NAMES]; /* engines whose reads count as resident memory */
-    bool deep[WEIR_TUNE_NAMES]; /* engines with a depth */
-    double file_bytes;          /* of the dataset */
-    double cache_max;           /* bytes of the decode cache; 0 = no cache */
-    double memory_max;          /* bytes, of the process; 0 = no limit */
-    double cpu_max;             /* cores, of the process and its helpers; 0 = no limit */
+    bool maps[WEIR_TUNE_NAMES]; /* the engine's reads count as resident memory */
+    bool deep[WEIR_TUNE_NAMES]; /* the engine has a depth */
+    double file_bytes;          /* size of the dataset */
+    double cache_max;           /* max bytes of the decode cache; 0 = no cache */
+    double memory_max;          /* max bytes of the process; 0 = no limit */
+    double cpu_max;             /* max cores used by the process and its helpers; 0 = no limit */
 };
 
-/* Figures of one measurement. */
+/* Results of one measurement. */
 struct weir_tune_figures {
-    struct weir_trial trial; /* its round is set by the search */
+    struct weir_trial trial; /* the search sets its round */
     struct weir_demands demands;
-    int engine, decoder; /* used ones, as in the setting */
-    double slot_bytes;   /* of a batch in memory */
-    double worker_bytes; /* approximate memory of one more worker */
-    double frames_bytes; /* of a decode cache for all frames */
-    double epoch_images; /* frames that fill that cache; 0 = not known */
+    int engine, decoder; /* the ones that were used; indexes as in the setting */
+    double slot_bytes;   /* size of a batch in memory */
+    double worker_bytes; /* approximate memory of an additional worker */
+    double frames_bytes; /* size of a decode cache for all frames */
+    double epoch_images; /* number of frames that fill this cache; 0 = unknown */
 };
 
-/* Measures a setting. 0; -EINTR, -ETIME and -ENOMEM end the search with its result so far; after other errors the
- * candidate drops out with err. */
+/* Measures a setting. Returns 0 or an error. -EINTR, -ETIME and -ENOMEM end the search with its result so far. After
+ * other errors the candidate drops out, with the reason in err. */
 typedef int weir_tune_measure(void *user, const struct weir_tune_setting *setting, struct weir_tune_figures *figures,
                               struct weir_err *err);
-/* Receives a line about a step and its reason; borrowed during the call. */
+/* Receives a line about a step of the search and its reason. The line is valid during the call. */
 typedef void weir_tune_say(void *user, const char *line);
 
 struct weir_tune_candidate {
     struct weir_tune_setting setting;
-    struct weir_candidate measured; /* its trials; why: it failed, or passed a limit */
-    struct weir_demands demands;    /* of its last trial */
+    struct weir_candidate measured; /* its trials; why: reason for dropping out */
+    struct weir_demands demands;    /* demands in its last trial */
     bool finalist;
 };
 
@@ -73,35 +73,37 @@ enum weir_tune_end { WEIR_TUNE_DONE, WEIR_TUNE_TIME, WEIR_TUNE_INTERRUPTED, WEIR
 struct weir_tune {
     struct weir_tune_space space;
     weir_tune_measure *measure;
-    weir_tune_say *say; /* may be NULL */
+    weir_tune_say *say; /* can be NULL */
     void *user;
 
     struct weir_tune_candidate candidates[WEIR_TUNE_CANDIDATES];
     int n;
-    int base;            /* index of the candidate that further settings start from */
-    int chosen, fastest; /* indices of candidates; -1 = none was measured */
+    int base;            /* index of the candidate from which further settings are derived */
+    int chosen, fastest; /* indexes of candidates; -1 if no candidate was measured */
     bool disturbed;      /* other processes used cores during a trial */
-    int trials, rounds;  /* rounds: of finalists */
+    int trials, rounds;  /* rounds: only those of the finalists */
     double one_rate;     /* images/s with one worker; 0 = not measured */
-    double limit_rate;   /* images/s that no setting exceeds: the step, the HDF5 library, the bus; 0 = not known */
-    double noise;        /* of the fastest: (max - min) / median of its trials in rounds; 0 = not known */
-    struct weir_interval ratio;    /* of the chosen one to the fastest; n 0 = it is the fastest */
-    struct weir_tune_figures look; /* of the first measurement */
+    double
+        limit_rate; /* bound on images/s that no setting exceeds (the step, the HDF5 library, the bus); 0 = unknown */
+    double noise;   /* (max - min) / median of the fastest candidate's trials in rounds; 0 = unknown */
+    struct weir_interval ratio;    /* rate of the chosen candidate over the fastest; n is 0 if both are the same */
+    struct weir_tune_figures look; /* results of the first measurement */
     enum weir_tune_end end;
 };
 
-/* Runs the search. 0 with a choice; -ENODATA when nothing could be measured within the limits (err: why); -EINTR,
- * -ETIME or -ENOMEM when it ended early, and tune->chosen is the best so far. */
+/* Runs the search. Returns 0 with a choice, or -ENODATA if nothing could be measured within the limits, with the reason
+ * in err. If the search ends early, returns -EINTR, -ETIME or -ENOMEM, and tune->chosen is the best candidate so far.
+ */
 int weir_tune_run(struct weir_tune *tune, struct weir_err *err);
 void weir_tune_free(struct weir_tune *tune);
 
-/* Negative when a is cheaper than b: fewer workers, then less prefetch, a smaller cache, an earlier engine, decoder,
- * depth. */
+/* Compares the cost of two settings: the number of workers, then prefetch, cache size, engine, decoder and depth.
+ * Returns a negative number if a is cheaper. */
 int weir_tune_compare(const struct weir_tune_setting *a, const struct weir_tune_setting *b);
-/* Writes "workers 4, prefetch 2, mmap, turbo". */
+/* Writes a description such as "workers 4, prefetch 2, mmap, turbo". */
 void weir_tune_describe(const struct weir_tune_space *space, const struct weir_tune_setting *setting, char *text,
                         size_t size);
-/* Max images/s with this many workers; INFINITY = not known. */
+/* Returns the max images/s with this many workers, or INFINITY if it is unknown. */
 double weir_tune_ceiling(const struct weir_tune *tune, int workers);
 
 #endif

@@ -14,8 +14,8 @@
 #include <sys/param.h>
 
 enum { BATCHES = 10, PREFETCH_MAX = 16, PATIENCE_S = 120 };
-static const double SECONDS_MAX = 10;       /* of a trial, however few its batches */
-static const double WORKER_BYTES = 4 << 20; /* a thread's stacks and buffers, without its frame */
+static const double SECONDS_MAX = 10;       /* max duration of a trial that is lengthened because it has few batches */
+static const double WORKER_BYTES = 4 << 20; /* stacks and buffers of a worker, excluding its frame */
 
 /* ---- settings as options ---- */
 
@@ -74,7 +74,7 @@ static void fill(struct weir_tune_figures *figures, const struct weir_tune_space
     figures->epoch_images = frame > 0 ? (double)setup->frames_bytes / frame : 0;
 }
 
-/* Lengthens later trials when the first one had too few batches to be telling. */
+/* Lengthens later trials if the first one had too few batches for a reliable rate. */
 static void lengthen(struct weir_tune_trials *trials, const struct weir_loader_report *report)
 {
     double batches = (double)(report->steps.train_batches + report->steps.val_batches);
@@ -83,7 +83,8 @@ static void lengthen(struct weir_tune_trials *trials, const struct weir_loader_r
         return;
     trials->seconds =
         fmin(fmax(trials->seconds, report->wall_s) * BATCHES / batches, fmax(SECONDS_MAX, trials->seconds));
-    snprintf(line, sizeof line, "trials take %.1f s, as the first had only %.0f batches", trials->seconds, batches);
+    snprintf(line, sizeof line, "trials take %.1f s, because the first one had only %.0f batches", trials->seconds,
+             batches);
     if (trials->config->note)
         trials->config->note(trials->config->user, line);
 }
@@ -153,7 +154,7 @@ static void list_engines(struct weir_tune_space *space, bool direct)
     }
 }
 
-/* On the CPU there is nothing to choose. */
+/* Lists the decoders. Without a GPU the list stays empty, because there is no choice. */
 static void list_decoders(struct weir_tune_space *space)
 {
     static const enum weir_decode_where places[] = {WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH};

@@ -59,8 +59,7 @@ struct weir_change weir_change_no_taker(const struct weir_demands *d, const stru
     static const double STOLEN_MOST = 0.9;
     struct weir_change change = WEIR_NO_CHANGE;
     double others = fmax(report->prof.machine.others_cores, 0);
-    if (cause->cause == WEIR_CAUSE_HOST) { /* stolen time is counted as threads' CPU time, so the change reduces CPU
-                                              time, not the cores of other processes */
+    if (cause->cause == WEIR_CAUSE_HOST) { /* stolen time is part of the threads' CPU time, so reduce that */
         double stolen = cause->host.steal_cores / fmax(d->own_cores + others, 1e-9);
         return weir_change_cheaper(d, fmin(stolen, STOLEN_MOST) * weir_demands_worker_cpu_s(d), 0);
     }

@@ -123,7 +123,7 @@ Test(trial, hostile)
         {RUN, "no line \"measured\""},
         {RUN MEASURED("100"), "no line \"stages\""},
         {"\x7f\x45LF\x02\xff\xfe", "no line \"run\""},
-        {"\x7f\x45LF\x02\xff\xfe\n", "line 1 is broken JSON"},
+        {"\x7f\x45LF\x02\xff\xfe\n", "line 1 is invalid JSON"},
         {RUN "{\"type\":\"measured\"", "no line \"measured\""},
         {RUN "[1,2]\n{\"type\":7}\nnull\n", "line 2 is not a record"},
         {"{\"type\":\"run\",\"used\":[]}", "no line \"run\""},
@@ -133,7 +133,7 @@ Test(trial, hostile)
         {RUN MEASURED("1e300") TABLE(DECODING), "\"images\" is not an integer"},
         {RUN MEASURED("1e999") TABLE(DECODING), "broken JSON"},
         {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
-        {RUN MEASURED("1") TABLE("7"), "\"stages\" holds something that is not an object"},
+        {RUN MEASURED("1") TABLE("7"), "\"stages\" contains an element that is not an object"},
         {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "\"kind\" is missing"},
         {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" holds something"},
     };
@@ -281,7 +281,7 @@ Test(grid, lists_that_are_wrong)
     } cases[] = {
         {{.num_workers = "1,,2"}, "--num-workers: '1,,2' is not a list"},
         {{.num_workers = "1,2,"}, "is not a list"},
-        {{.num_workers = "1,1"}, "'1' twice"},
+        {{.num_workers = "1,1"}, "'1' is listed twice"},
         {{.num_workers = "513"}, "must be a number from 0 to 512, or auto"},
         {{.num_workers = "-1"}, "must be a number"},
         {{.num_workers = "2x"}, "'2x' must be a number"},
@@ -470,7 +470,7 @@ Test(advice, ties_and_cold_that_contradicts_warm)
     EXPECT(advice.format,
            "Keep the data as it is (jpeg, act): lmdb:jpeg and packed:jpeg are within 3 % warm, hdf5:raw is "
            "4.2 x faster warm and 9.1 x larger, and slower from this disk when cold.");
-    EXPECT(advice.next, "Decoding bounds it (03b_image_decode, 95 % of the workers' time): more cores, a smaller "
+    EXPECT(advice.next, "Decoding is the limit (03b_image_decode, 95 % of the workers' time): more cores, a smaller "
                         "--image-size, --decode-cache or a GPU make it faster.");
     cr_expect(advice.best == source && !advice.cold_best);
 }
@@ -540,7 +540,7 @@ Test(advice, all_slower_and_one_cell)
     steady(3, false, 500);
     advise(&advice, 0);
     EXPECT(advice.format,
-           "Keep the data as it is (jpeg, act): every other format is slower, hdf5:raw the least (2.0 x).");
+           "Keep the data as it is (jpeg, act): every other format is slower, hdf5:raw by the least (2.0 x).");
     begin();
     steady(0, true, 1000);
     advise(&advice, 0);
@@ -583,14 +583,15 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
     advise(&advice, 0);
     BEGINS(advice.format, "No format is distinguishable from another here: equal trials differ by up to 3");
     cr_expect(
-        strstr(advice.format, " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s for 1,000, as-is 1.00 s."),
+        strstr(advice.format,
+               " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s per 1,000 images, but as-is takes 1.00 s."),
         "%s", advice.format);
     begin(); /* the machine was slow in some rounds, for both: their ratio is steady */
     give(0, false, "03b_image_decode", noisy, 5);
     give(1, false, "03b_image_decode", slower, 5);
     advise(&advice, 0);
     EXPECT(advice.format,
-           "Keep the data as it is (jpeg, act): every other format is slower, lmdb:jpeg the least (2.0 x).");
+           "Keep the data as it is (jpeg, act): every other format is slower, lmdb:jpeg by the least (2.0 x).");
 }
 
 Test(advice, unsure)
@@ -613,7 +614,7 @@ Test(advice, what_bounds_it)
     begin();
     give(0, false, "03c_read_bytes", rates, 5);
     advise(&advice, 0);
-    BEGINS(advice.next, "Reading bounds it (03c_read_bytes, 95 % of the workers' time): ");
+    BEGINS(advice.next, "Reading is the limit (03c_read_bytes, 95 % of the workers' time): ");
     begin();
     give(0, false, "03c_read_bytes", rates, 5);
     advise(&advice, 20);
@@ -621,7 +622,7 @@ Test(advice, what_bounds_it)
     begin();
     give(0, false, "77_something_else", rates, 5);
     advise(&advice, 0);
-    EXPECT(advice.next, "The stage 77_something_else bounds it; its table is above.");
+    EXPECT(advice.next, "The stage 77_something_else is the limit; its table is above.");
     begin(); /* beside the cell whose bytes come from memory, and with settings that differ */
     give(0, false, "09c_wait_for_library", rates, 5)->limit_candidate = 1;
     const double limit[] = {200, 200, 200, 200, 200};
@@ -629,7 +630,7 @@ Test(advice, what_bounds_it)
     snprintf(give(0, false, "03b_image_decode", NULL, 0)->settings.num_workers, 12, "2");
     snprintf(candidates[0].settings.num_workers, 12, "1");
     advise(&advice, 0);
-    BEGINS(advice.next, "With num-workers 1 the HDF5 library bounds it, which serves one worker at a time "
+    BEGINS(advice.next, "With num-workers 1 the HDF5 library is the limit, because it serves one worker at a time "
                         "(09c_wait_for_library, 95 % of the workers' time; 50 % of the rate without reading): ");
 }
 

@@ -97,7 +97,7 @@ refused "--cache: 'hot' is neither" "$data" --cache hot
 refused "unknown format nothing" "$data" --formats nothing:raw
 refused "--formats: 'hdf5:gif' is neither" "$data" --formats hdf5:gif
 refused "hdf5-gzip cannot hold jpeg frames" "$data" --formats hdf5-gzip:jpeg
-refused "'as-is' twice" "$data" --formats as-is,as-is
+refused "'as-is' is listed twice" "$data" --formats as-is,as-is
 refused "--json and --csv" "$data" --json --csv
 refused "nowhere" "$data" --io nowhere
 refused "nothing" "$data" --decoder nothing

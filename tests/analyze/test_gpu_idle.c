@@ -385,7 +385,7 @@ Test(gpu_idle, a_trace_without_a_gpu_has_a_line)
     cr_assert_null(make());
     weir_gpu_idle_print(out, &idle);
     fclose(out);
-    cr_assert_str_eq(text, "\nno GPU idle time: this trace holds no kernels, copies or memsets of a GPU\n");
+    cr_assert_str_eq(text, "\nno GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n");
     free(text);
 }
 

@@ -76,7 +76,7 @@ assert found["cores"] == 1 and chosen["setting"]["num_workers"] == 1 and found["
 assert all(t["peak_rss_bytes"] <= 100 << 20 for t in chosen["turns"])
 assert any(c["setting"]["decode_cache_bytes"] > 0 for c in found["candidates"])'
 run 1 tune "$data" "${quick[@]}" --max-memory 1M
-err "weir tune: nothing could be measured: it took "
+err "weir tune: nothing could be measured: it used "
 run 0 tune "$data" --min-seconds 0.2 --max-cache 0 --max-minutes 0.01
 out "--max-minutes was over: this is the best so far"
 

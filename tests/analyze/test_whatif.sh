@@ -76,7 +76,7 @@ left_behind
 
 # ---- copies go to TMPDIR, however long its name, or to /tmp if it is empty ----
 TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
-count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be made: No such file or directory; set TMPDIR to " 2
+count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be created: No such file or directory; set TMPDIR to " 2
 TMPDIR='' run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
 count '^stored as packed:raw +[0-9.]+x ' 1
 

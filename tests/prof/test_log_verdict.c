@@ -31,14 +31,14 @@ Test(log_verdict, a_classic_log_gets_shares_the_rule_and_a_verdict)
         ACT_ROWS("55.00", ROW("08_wait_for_data", "35.00", "40"), ROW("20_train_forward_pass", "10.00", "40")) RULE;
     struct report_output output = shown_as(text, NULL, "03b_image_decode            55.00s   55.0 %\n");
     static const char *const wanted[] = {
-        "shares of a sample's time, 100.00s in all",
-        "shares of the loop's time, 50.00s by the epochs",
+        "shares of a sample's time, 100.00s in total",
+        "shares of the loop's time, 50.00s from the epoch lines",
         "08_wait_for_data            35.00s   70.0 %\n",
         "unattributed                 5.00s   10.0 %\n",
         "verdict: Training waited for data 70 % of the time. ",
         "The largest part of a sample's time is 03b_image_decode, 55 %.\n",
         "the 40 % rule: decoding is 55 % of a sample's time, more than 40 %: store decoded or smaller frames",
-        "not in such a log: CPU time, percentiles",
+        "such a log does not show CPU time, percentiles",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         cr_assert_not_null(strstr(output.out, wanted[i]), "wanted: %s\n%s", wanted[i], output.out);
@@ -53,7 +53,7 @@ Test(log_verdict, a_loop_that_does_not_wait_for_data)
 {
     static const char text[] = HEAD //
         ACT_ROWS("55.00", ROW("08_wait_for_data", "1.00", "40"), ROW("20_train_forward_pass", "99.00", "40")) RULE;
-    assert_shown(text, NULL, "shares of the loop's time, 100.00s in its stages");
+    assert_shown(text, NULL, "shares of the loop's time, 100.00s from its stages");
     assert_shown(text, NULL,
                  "verdict: Training waited for data 1 % of the time, so data loading is not the limit. "
                  "The largest part of the loop's time is 20_train_forward_pass, 99 %.\n");
@@ -66,15 +66,17 @@ Test(log_verdict, a_loop_that_does_not_wait_for_data)
 /* Without 08_wait_for_data the rest of the epochs bounds the wait; without both nothing does. */
 Test(log_verdict, a_log_says_what_it_cannot_show)
 {
-    assert_shown("Epoch 1/1 总耗时: 10.00s\n" HEAD ROW("20_train_forward_pass", "4.00", "40") RULE, NULL,
-                 "verdict: Cannot tell whether training waits for data: no stage 08_wait_for_data, and the loop's "
-                 "other stages leave 60 % of the epochs' time for it; time the loader's next() as that stage.\n");
+    assert_shown(
+        "Epoch 1/1 总耗时: 10.00s\n" HEAD ROW("20_train_forward_pass", "4.00", "40") RULE, NULL,
+        "verdict: Cannot tell whether training waits for data: the log has no stage 08_wait_for_data, and the loop's "
+        "other stages leave 60 % of the epochs' time for it; time the loader's next() as that stage.\n");
     assert_shown("Epoch 1/1 总耗时: 10.00s\n" HEAD ROW("20_train_forward_pass", "9.80", "40") RULE, NULL,
                  "verdict: Training waited for data at most 2 % of the time, so data loading is not the limit.");
     assert_shown(HEAD ROW("20_train_forward_pass", "4.00", "40") RULE, NULL,
-                 "Cannot tell whether training waits for data: no stage 08_wait_for_data");
-    assert_shown(HEAD ROW("08_wait_for_data", "4.00", "40") RULE, NULL,
-                 "Cannot tell whether training waits for data: neither epoch lines nor other stages of the loop");
+                 "Cannot tell whether training waits for data: the log has no stage 08_wait_for_data");
+    assert_shown(
+        HEAD ROW("08_wait_for_data", "4.00", "40") RULE, NULL,
+        "Cannot tell whether training waits for data: the log has neither epoch lines nor other stages of the loop");
     assert_shown(HEAD ROW("a", "4.00", "40") RULE, NULL, "the 40 % rule needs the stage 03b_image_decode");
     assert_shown(HEAD ROW("a", "4.00", "40") RULE, "--json", "\"data_wait_fraction\": null");
 }
@@ -97,7 +99,7 @@ Test(log_verdict, shares_of_what_weir_prints_in_chinese)
         "统计范围: 整个运行, 第 1-2 轮 (共 2 轮), 墙钟 1.00s\n" HEAD ROW("00_TOTAL_getitem", "90.00", "10")
             ROW("03_read_images_total", "80.00", "10") ROW("03a_read_one_camera", "9.00", "20")
                 ROW("03b_image_decode", "6.00", "20") ROW("03c_read_bytes", "2.00", "20") RULE;
-    assert_shown(text, NULL, "shares of the workers' work, 8.00s in all");
+    assert_shown(text, NULL, "shares of the workers' work, 8.00s in total");
     assert_shown(text, NULL, "03b_image_decode             6.00s   75.0 %\n");
 }
 
