@@ -219,7 +219,7 @@ static void sweep_device(struct sweep *s, const struct activity *a, size_t n)
     device->delay_p99_ns = quantile(s->delays, device->launches, 99);
 }
 
-/* ---- all ---- */
+/* ---- all devices ---- */
 
 static bool is_activity(const struct weir_event *event)
 {
@@ -335,7 +335,7 @@ enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device
     return largest;
 }
 
-/* ---- for a report ---- */
+/* ---- a report's figures ---- */
 
 void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number)
 {

@@ -235,7 +235,7 @@ void weir_host_clear(struct weir_host *host)
     *host = (struct weir_host){.step_track = WEIR_HOST_NO_TRACK};
 }
 
-/* ---- looking up ---- */
+/* ---- look-ups ---- */
 
 /* Returns the index of the first call that comes after the given correlation number and start, in this order. */
 static size_t call_behind(const struct weir_host *host, uint32_t correlation, int64_t at_ns)

@@ -8,7 +8,7 @@
 enum weir_host_state {
     WEIR_HOST_NONE, /* nothing is recorded, except steps and annotations */
     WEIR_HOST_OPERATOR,
-    WEIR_HOST_CALL, /* a CUDA call of no other kind */
+    WEIR_HOST_CALL, /* any other CUDA call */
     WEIR_HOST_COPY, /* a call that starts an asynchronous copy */
     WEIR_HOST_ALLOCATION,
     WEIR_HOST_SYNC,

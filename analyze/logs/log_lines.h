@@ -11,15 +11,14 @@
 enum { WEIR_LINE_MAX_BYTES = 1 << 20 };
 
 struct weir_lines {
-    FILE *in;        /* borrowed */
-    uint64_t number; /* 1-based number of the line that contains text */
-    char
-        *text; /* the line without its line end; NUL-terminated, but can also contain NULs; valid until the next call */
+    FILE *in;            /* borrowed */
+    uint64_t number;     /* 1-based number of the line that contains text */
+    char *text;          /* the line without its end; NUL-terminated, can contain NULs; valid until the next call */
     size_t length;       /* at most WEIR_LINE_MAX_BYTES; the rest of the line is dropped */
     bool cut;            /* the rest of the line was dropped */
     bool ended;          /* the line is complete: a newline or carriage return follows */
-    uint64_t nul_bytes;  /* NUL bytes in the file so far */
-    uint64_t cut_lines;  /* lines cut so far */
+    uint64_t nul_bytes;  /* number of NUL bytes in the file so far */
+    uint64_t cut_lines;  /* number of lines cut so far */
     bool pushed_back;    /* set by the caller to get the same line again */
     bool after_newline_; /* the previous piece ended with a newline, so the next piece starts a line */
     size_t capacity_;

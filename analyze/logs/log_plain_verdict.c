@@ -151,7 +151,7 @@ static const struct part *largest(const struct parts *parts)
     return most;
 }
 
-/* ---- text ---- */
+/* ---- printing ---- */
 
 static void print_part(FILE *out, const char *name, double total_s, double whole_s, int decimals)
 {

@@ -28,7 +28,7 @@ static void read_used(struct weir_log_at *at, const json_t *used, struct weir_lo
     to->prefetch = (int)weir_log_integer(at, used, "prefetch", 0, WEIR_FIELD_SMALL_MAX);
 }
 
-/* Reads a table of stages. A frame kind that only newer versions know is treated as unknown. */
+/* Reads a table of stages. Frame kinds of newer versions count as unknown. */
 static void read_report(struct weir_log_at *at, const json_t *object, struct weir_loader_report *report)
 {
     static const int unknown = -1;

@@ -97,10 +97,8 @@ size_t weir_read_duration(const char *text, double unit_s, double *seconds)
         const char *after = weir_skip_spaces(at);
         n = unit(after, &scale);
         scale = n ? scale : unit_s;
-        sum +=
-            scale < 1
-                ? number / (1 / scale)
-                : number * scale; /* a division, because 14.39 / 1000 is correctly rounded but 14.39 * 0.001 is not */
+        /* Divides, because 14.39 / 1000 is correctly rounded but 14.39 * 0.001 is not. */
+        sum += scale < 1 ? number / (1 / scale) : number * scale;
         if (n == 0)
             break;
         at = after + n;

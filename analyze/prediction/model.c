@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double AGREE =
-    0.005; /* max relative difference between measured and simulated rates that counts as equal */
+static const double AGREE = 0.005; /* max relative difference of equal rates, measured and simulated */
 
 static double within(double value, double least, double most)
 {
@@ -31,8 +30,7 @@ static void fill_tail(struct weir_simulation *to, const struct weir_loader_repor
     if (!row || row->count < 30 || row->p50_s <= 0 || row->mean_s <= row->p50_s)
         return;
     double slow_s = row->p99_s, part = (row->mean_s - row->p50_s) / (slow_s - row->p50_s);
-    if (!(slow_s > LEAST * row->p50_s) ||
-        part > 0.5) { /* slow reads are fewer than one in a hundred; use the max instead of p99 */
+    if (!(slow_s > LEAST * row->p50_s) || part > 0.5) { /* slow reads are rarer than 1 in 100 */
         slow_s = row->max_s;
         part = (row->mean_s - row->p50_s) / (slow_s - row->p50_s);
     }
@@ -42,7 +40,7 @@ static void fill_tail(struct weir_simulation *to, const struct weir_loader_repor
     to->slow_part = part;
 }
 
-/* ---- the run as it was ---- */
+/* ---- the base run ---- */
 
 static double batches_of(const struct weir_loader_report *report)
 {
@@ -131,8 +129,7 @@ static void calibrate(struct weir_model *model, double wait)
         model->now.handover_s = 0;
     double stretch = 1, rate = simulated_rate(model, 1);
     for (int i = 0; i < TRIES && rate > 0 && fabs(rate / model->rate - 1) > AGREE; i++) {
-        stretch = within(stretch * rate / model->rate, least,
-                         most); /* the rate is roughly inversely proportional to the stretch */
+        stretch = within(stretch * rate / model->rate, least, most); /* roughly, rate is 1 / stretch */
         rate = simulated_rate(model, stretch);
     }
     bool agrees = fabs(rate / model->rate - 1) <= 4 * AGREE;
@@ -237,11 +234,11 @@ double weir_model_predict_demands(const struct weir_model *model, const struct w
     double cpu_saved_s = demanded->cpu_s >= 0 ? each_s[WEIR_RESOURCE_CORES] - demanded->cpu_s : 0;
     double asleep_saved_s =
         demanded->worker_s >= 0 ? each_s[WEIR_RESOURCE_WORKERS] - demanded->worker_s - cpu_saved_s : 0;
-    double each =
-        model->now.tasks / (model->images_each * model->stretch); /* tasks per image, corrected for the stretch */
+    /* Tasks per image, corrected for the stretch. */
+    double each = model->now.tasks / (model->images_each * model->stretch);
     double growth = weir_growth_at(model->now.growth, model->now.n_growth, demands->own_cores);
-    bool shares = demanded->workers > 0 &&
-                  demands->reachable < demands->usable; /* number of workers changes while other processes take cores */
+    /* The number of workers changes while other processes take cores. */
+    bool shares = demanded->workers > 0 && demands->reachable < demands->usable;
     if (!model->known || demands->workers == 0 || shares)
         return 0;
     change.cpu_times = times_left(model->now.cpu_s * growth * each, cpu_saved_s);

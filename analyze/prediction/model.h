@@ -34,9 +34,8 @@ struct weir_model {
 struct weir_model_change {
     double workers, slots, cores;
     double cpu_times, asleep_times, library_times, feed_times, step_times;
-    double step_s,
-        step_cpu_s; /* time per batch that the step takes asleep and on a core, to use instead of the model's */
-    int n_growth;   /* if > 0: growth of CPU time to use instead of the model's */
+    double step_s, step_cpu_s; /* time per batch of the step, asleep and on a core, instead of the model's */
+    int n_growth;              /* if > 0: growth of CPU time to use instead of the model's */
     struct weir_growth_point growth[WEIR_SIMULATE_POINTS];
 };
 #define WEIR_MODEL_AS_IT_IS ((struct weir_model_change){-1, -1, -1, 1, 1, 1, 1, 1, -1, -1, 0, {{0, 0}}})

@@ -30,10 +30,9 @@ struct weir_simulation {
     double asleep_s;  /* mean time asleep per task, including slow tasks */
     double slow_part; /* fraction of tasks whose sleep is slow_times that of other tasks; 0 = none */
     double slow_times;
-    double library_s; /* time per task in a resource that serves one worker at a time */
-    double
-        feed_s;  /* time per batch between completion and delivery, one batch at a time (upload, the GPU's decoders) */
-    int outputs; /* max batches that are delivered but not released; 0 = no upload */
+    double library_s;  /* time per task in a resource that serves one worker at a time */
+    double feed_s;     /* time per batch from completion to delivery, one batch at a time (upload, GPU decoding) */
+    int outputs;       /* max batches that are delivered but not released; 0 = no upload */
     double step_s;     /* time per batch that the consumer spends asleep or on another device */
     double step_cpu_s; /* CPU time of the consumer per batch */
     double handover_s; /* time until a thread that waits for a batch or a slot wakes up */

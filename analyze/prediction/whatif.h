@@ -26,7 +26,7 @@ struct weir_whatif_rung {
 struct weir_whatif_change {
     char name[WEIR_WHATIF_TEXT];
     char flag[WEIR_WHATIF_TEXT];  /* command-line option for the change; can be empty */
-    char basis[WEIR_WHATIF_TEXT]; /* what the prediction is based on */
+    char basis[WEIR_WHATIF_TEXT]; /* basis of the prediction, such as "simulated" */
     double predicted;             /* predicted images/s over those of the base run; 0 = no prediction */
     char limit[32];               /* limiting resource after the change; empty = unknown */
     char why[WEIR_WHATIF_WHY];    /* why it was not predicted or not checked, or empty */

@@ -305,7 +305,7 @@ static void advise_format(struct text *text, const struct field *field, const st
     say(text, ".");
 }
 
-/* ---- what to do next ---- */
+/* ---- the second sentence ---- */
 
 /* What to say about the stage that takes the most time. The first row whose prefix matches applies. */
 static const struct {

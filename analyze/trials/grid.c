@@ -30,7 +30,7 @@ int weir_grid_split(const char *option, const char *list, list_values values, st
     return weir_err_set(err, -EINVAL, "--%s accepts at most %d values", option, WEIR_GRID_LIST);
 }
 
-/* ---- the options that may have several values ---- */
+/* ---- options with several values ---- */
 
 struct dimension {
     const char *name;         /* name of the option */

@@ -92,7 +92,7 @@ int weir_trial_parse(struct weir_trial *trial, struct weir_log_record *last, con
     return rc < 0 ? rc : check(trial, &seen, err);
 }
 
-/* ---- what bounded it ---- */
+/* ---- the limiting stage ---- */
 
 static bool is(const struct weir_report_row *stage, const char *number)
 {

@@ -470,7 +470,7 @@ static int change_gpu(struct whatif *w)
     return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all changes ---- */
 
 static void change_numbers(struct whatif *w)
 {

@@ -13,8 +13,7 @@
 
 /* Max size of a copy's decoded frames, and time limit for making it. */
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
-static const double DISK_PART =
-    0.9; /* fraction of the free disk space that a copy can use; the rest is for tables and other programs */
+static const double DISK_PART = 0.9; /* fraction of the free disk space; the rest is for tables and other programs */
 
 /* Keeps signals from ending the process while there is a folder to remove, if the program handles them. */
 static void hold_interrupts(const struct whatif *w, bool hold)

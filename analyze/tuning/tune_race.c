@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CPU_SLACK =
-    0.03; /* excess over --max-cpu that is allowed for wake-ups of the consumer's thread, as a fraction; */
+static const double CPU_SLACK = 0.03;    /* allowed excess over --max-cpu for wake-ups of the consumer's thread, */
 static const double CORE_SLACK = 0.1;    /* but at least this many cores */
 static const double FAR = 0.85;          /* a ratio below this in undisturbed rounds is not noise */
 static const double OTHERS = 0.1;        /* fraction of the cores used by other processes that disturbs a measurement */

@@ -10,12 +10,12 @@
 #include <sys/param.h>
 
 static const double FINALIST =
-    0.93; /* fraction of the fastest rate, from one trial each, that is good enough for the rounds */
-static const double GROWS = 1.10;  /* CPU time per image, relative to one worker, that indicates contention */
+    0.93;                         /* fraction of the fastest rate, from one trial each, that is enough for a finalist */
+static const double GROWS = 1.10; /* CPU time per image, relative to one worker, that indicates contention */
 static const double EPOCHS_S = 20; /* max duration of the epoch that fills a cache, in durations of a trial */
 enum { FINALISTS = 5, BASE_TURNS = 2 };
 
-/* ---- what is known from the first measurement ---- */
+/* ---- conclusions from the first measurement ---- */
 
 /* Returns whether the cores are busy, with work that engine and prefetch cannot change. */
 static bool cores_are_busy(const struct weir_demands *d)
@@ -292,7 +292,7 @@ static int try_simplest(struct weir_tune *tune, struct weir_tune_setting *settin
     return rc;
 }
 
-/* ---- the end ---- */
+/* ---- the final rounds ---- */
 
 /* Marks the fastest candidate and the cheapest of the candidates that are not much slower. */
 static void mark_finalists(struct weir_tune *tune)

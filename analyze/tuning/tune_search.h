@@ -83,9 +83,8 @@ struct weir_tune {
     bool disturbed;      /* other processes used cores during a trial */
     int trials, rounds;  /* rounds: only those of the finalists */
     double one_rate;     /* images/s with one worker; 0 = not measured */
-    double
-        limit_rate; /* bound on images/s that no setting exceeds (the step, the HDF5 library, the bus); 0 = unknown */
-    double noise;   /* (max - min) / median of the fastest candidate's trials in rounds; 0 = unknown */
+    double limit_rate;   /* images/s that no setting exceeds (the step, the HDF5 library, the bus); 0 = unknown */
+    double noise;        /* (max - min) / median of the fastest candidate's trials in rounds; 0 = unknown */
     struct weir_interval ratio;    /* rate of the chosen candidate over the fastest; n is 0 if both are the same */
     struct weir_tune_figures look; /* results of the first measurement */
     enum weir_tune_end end;

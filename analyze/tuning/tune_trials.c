@@ -140,7 +140,7 @@ static void say(void *user, const char *line)
         trials->config->step(trials->config->user, line);
 }
 
-/* ---- what may be tried ---- */
+/* ---- the search space ---- */
 
 static void list_engines(struct weir_tune_space *space, bool direct)
 {

@@ -83,7 +83,7 @@ static void fill_consumer(struct weir_verdict_cause *cause, double wait, const s
         cause->consumer.kind = report->gpu.sync_steps ? WEIR_CONSUMER_SYNC_BOUND : WEIR_CONSUMER_LAUNCH_BOUND;
 }
 
-/* ---- reports that show nothing ---- */
+/* ---- reports without a verdict ---- */
 
 /* Some advice needs figures that a loader measures only in a run of at least WEIR_REPORT_BATCHES_LEAST batches. */
 _Static_assert(WEIR_VERDICT_BATCHES_LONG >= WEIR_REPORT_BATCHES_LEAST &&

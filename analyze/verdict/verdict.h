@@ -20,9 +20,8 @@
 #include <stdio.h>
 
 /* Thresholds; docs/verdict.md explains each of them. Comments that begin with "of" say what the fraction refers to. */
-#define WEIR_VERDICT_WAIT_LEAST 0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
-#define WEIR_VERDICT_WAIT_STRONG                                                                                       \
-    0.20 /* of training time, spent waiting for data; above it a run is strongly data-bound */
+#define WEIR_VERDICT_WAIT_LEAST    0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
+#define WEIR_VERDICT_WAIT_STRONG   0.20 /* same; above it a run is strongly data-bound */
 #define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is not a cause of the GPU's idle time */
 #define WEIR_VERDICT_BATCHES_LEAST 20   /* training batches that a verdict needs */
 #define WEIR_VERDICT_SECONDS_LEAST 0.5  /* seconds of training that a verdict needs */
@@ -228,7 +227,7 @@ struct weir_verdict {
     struct weir_step_shares shares;
     bool decode_rule; /* decoding takes more than 40 % of a sample's time */
     struct weir_demands demands;
-    struct weir_model model; /* predicts gains; may be unknown */
+    struct weir_model model; /* predicts gains; can be unknown */
 };
 
 /* Measurements from other runs, which a run's own report cannot contain. */

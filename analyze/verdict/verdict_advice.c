@@ -81,8 +81,8 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     double part = fmin(free_bytes / all, 1);
     double copy_s = weir_setup_image_bytes(setup) / setup->copy_bytes_per_s;
     double looked_up = (double)report->cache.hits + (double)report->cache.misses;
-    double missed = looked_up > 0 ? (double)report->cache.misses / looked_up
-                                  : 1; /* only misses gain a copy, because the current cost of hits includes it */
+    /* Only misses gain a copy, because the current cost of hits includes it. */
+    double missed = looked_up > 0 ? (double)report->cache.misses / looked_up : 1;
     double cpu_s = part * (weir_demands_worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);
     struct weir_change change = weir_change_cheaper(d, cpu_s, part * weir_demands_asleep_s(d));
     change.library_s = (1 - part) * d->each_s[WEIR_RESOURCE_LIBRARY];

@@ -35,8 +35,8 @@ struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_
     struct weir_change change = WEIR_NO_CHANGE;
     change.cpu_s = fmax(d->each_s[WEIR_RESOURCE_CORES] - cpu_saved_s, 1e-9);
     double load_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - d->each_s[WEIR_RESOURCE_CONSUMER], 0);
-    double stretch =
-        d->workers == 0 && d->load_s > 0 ? fmax(load_s / d->load_s, 1) : 1; /* waits for a core prolong the load */
+    /* Waits for a core prolong the load. */
+    double stretch = d->workers == 0 && d->load_s > 0 ? fmax(load_s / d->load_s, 1) : 1;
     change.worker_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - stretch * (cpu_saved_s + asleep_saved_s), 1e-9);
     return change;
 }
@@ -100,7 +100,7 @@ static double balanced(const struct weir_demands *d)
     return d->rate > 0 ? d->bound_rate / d->rate : 0;
 }
 
-/* Gain without a resource's bound, up to the lowest bound of the other resources. */
+/* Returns the gain if this resource had no bound, so that the lowest of the other bounds applies. */
 static double without(const struct weir_demands *d, enum weir_resource resource)
 {
     double next = INFINITY;

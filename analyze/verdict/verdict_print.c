@@ -124,7 +124,7 @@ static void print_advice(FILE *out, const struct weir_verdict *verdict, const st
     fputc('\n', out);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole verdict ---- */
 
 static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, const struct weir_loader_report *report)
 {

@@ -89,7 +89,7 @@ double weir_demands_asleep_s(const struct weir_demands *d);
 /* Fills in the advice: first for the causes, in their order, then for unused capabilities of the machine, by gain. */
 void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_report *report);
 
-/* ---- text ---- */
+/* ---- sentences ---- */
 
 /* Writes one sentence about a cause, without the full stop. */
 void weir_verdict_sentence(char *text, size_t size, const struct weir_verdict *verdict,

@@ -106,8 +106,8 @@ static bool epochs_apart(const struct weir_verdict_case *c, struct weir_verdict_
 static double lost(const struct weir_report_worker *worker)
 {
     double lost_s = worker->blocked_s >= 0 ? worker->blocked_s - worker->wait_s : worker->work_s - worker->cpu_s;
-    double had_s =
-        worker->wall_s - fmax(worker->core_wait_s, 0); /* excludes waits for a core, which are not the worker's fault */
+    /* Excludes waits for a core, which are not the worker's fault. */
+    double had_s = worker->wall_s - fmax(worker->core_wait_s, 0);
     return had_s > 0 ? fmin(fmax(lost_s, 0) / had_s, 1) : 0;
 }
 
@@ -217,8 +217,7 @@ static bool are_cores_full(const struct weir_demands *d)
  * workers idle. */
 static bool bursts(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    static const double HALF_BUSY = 0.5,
-                        BATCH_S = 0.5e-3; /* waking threads takes longer than a batch of less than BATCH_S */
+    static const double HALF_BUSY = 0.5, BATCH_S = 0.5e-3; /* waking threads takes longer than such a batch */
     const struct weir_demands *d = c->demands;
     const struct weir_report_steps *steps = &c->report->steps;
     double gpu = fmax(d->each_s[WEIR_RESOURCE_BUS], d->each_s[WEIR_RESOURCE_ENGINES]) * d->rate;
@@ -229,7 +228,7 @@ static bool bursts(const struct weir_verdict_case *c, struct weir_verdict_cause 
            gpu < HALF_BUSY && steps->train_s >= BATCH_S * (double)steps->train_batches;
 }
 
-/* ---- what the cores are used for ---- */
+/* ---- use of the cores ---- */
 
 /* Whether the use of the cores limits the run, or explains another cause. */
 static bool is_compute_relevant(const struct weir_verdict_case *c)

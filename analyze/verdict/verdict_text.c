@@ -30,7 +30,7 @@ static const char *time_text(char text[24], double s)
     return text;
 }
 
-/* ---- cannot tell ---- */
+/* ---- no verdict ---- */
 
 static void say_doubt(const struct telling *t, const struct weir_verdict_cause *cause)
 {
@@ -117,7 +117,7 @@ static void say_consumer(const struct telling *t, const struct weir_verdict_caus
     }
 }
 
-/* ---- what the cores do ---- */
+/* ---- use of the cores ---- */
 
 /* Returns the word before "decoding", such as "JPEG ", or "" for raw frames. */
 static const char *kind_text(const struct weir_report_setup *setup, char text[24])

@@ -33,7 +33,7 @@ static weir_text_id text_of(struct weir_gpu_join *join, const struct args *args)
     return weir_trace_intern(join->trace, args->text, args->length);
 }
 
-/* ---- when ---- */
+/* ---- times ---- */
 
 /* Sets a record's times. The CPU's and the GPU's clock agree within several us. The start of a record that seems to
  * begin before its launch is moved to the launch. Its end is kept, so that it does not overlap later work on the
@@ -88,8 +88,7 @@ static int by_range(const void *a, const void *b)
 static void add_span(struct weir_gpu_join *join, const struct weir_gpu_span *span)
 {
     const struct weir_event *range = &join->trace->events[join->ranges[span->range].event];
-    struct weir_event event = {.start_ns = span->start_ns -
-                                           1, /* 1 ns longer at each end than its content, as in Kineto's traces */
+    struct weir_event event = {.start_ns = span->start_ns - 1, /* 1 ns longer at each end, as in Kineto's traces */
                                .duration_ns = span->end_ns - span->start_ns + 2,
                                .external_id = range->external_id,
                                .name = range->name,
@@ -354,7 +353,7 @@ static void add_memory(struct weir_gpu_join *join)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all events ---- */
 
 static void add_overhead(struct weir_gpu_join *join, const struct weir_gpu_record *record)
 {

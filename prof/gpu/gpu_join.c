@@ -83,8 +83,8 @@ static void take_call(void *user, const struct weir_gpu_record *record)
     if (!weir_gpu_join_room(join, &join->calls, join->n_calls, sizeof *join->calls))
         return;
     uint64_t end_ns = record->end_ns > record->start_ns ? record->end_ns : record->start_ns;
-    end_ns = end_ns < join->end_ns ? end_ns
-                                   : join->end_ns; /* clip it, like ranges that are still open at the window's end */
+    /* Clip it, like ranges that are still open at the window's end. */
+    end_ns = end_ns < join->end_ns ? end_ns : join->end_ns;
     join->calls[join->n_calls++] = (struct weir_gpu_call){
         .start_ns = weir_gpu_join_ns(join, record->start_ns),
         .end_ns = weir_gpu_join_ns(join, end_ns),
@@ -262,7 +262,7 @@ static void add_calls(struct weir_gpu_join *join)
     }
 }
 
-/* ---- the trace's head ---- */
+/* ---- the trace's metadata ---- */
 
 static void add_device(struct weir_gpu_join *join, const struct weir_gpu_properties *p)
 {

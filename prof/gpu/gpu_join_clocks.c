@@ -45,7 +45,7 @@ struct clocks {
     double scale;
 };
 
-/* ---- which kernel ---- */
+/* ---- kernels of the launches ---- */
 
 static int by_thread(const void *a, const void *b)
 {
@@ -117,7 +117,7 @@ static void find_kernels(struct clocks *c, size_t first)
     }
 }
 
-/* ---- where ---- */
+/* ---- rows and times ---- */
 
 /* Assigns a row that is idle during the block, and sets *number to its number on the device. Returns NULL if all rows
  * are in use. */
@@ -160,7 +160,7 @@ static int64_t place(const struct clocks *c, const struct weir_kernel_clock_bloc
     return c->kernel.start_ns + ns;
 }
 
-/* ---- what ---- */
+/* ---- events ---- */
 
 static weir_text_id describe_block(const struct clocks *c, const struct weir_kernel_clock_block *block)
 {

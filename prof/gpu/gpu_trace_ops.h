@@ -73,10 +73,9 @@ struct weir_gpu_properties {
 struct weir_gpu_records; /* the result of one recording */
 
 struct weir_gpu_trace_config {
-    uint64_t (*now_ns)(
-        void);          /* monotonic, callable on any thread, and the same function in all recordings of a process */
-    uint64_t bytes_max; /* limit of the records' size; records beyond it are dropped and counted */
-    bool memory;        /* record memory events */
+    uint64_t (*now_ns)(void); /* monotonic, for any thread, and the same in all recordings of a process */
+    uint64_t bytes_max;       /* limit of the records' size; records beyond it are dropped and counted */
+    bool memory;              /* record memory events */
 };
 
 struct weir_gpu_trace_ops {

@@ -72,8 +72,7 @@ static bool is_of_kernel(const struct weir_kernel_clock_record *head, const stru
 static bool read_record(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head,
                         const uint8_t *rows, uint64_t step_ns)
 {
-    if (head->end_ticks <= head->begin_ticks ||
-        head->end_ns < head->begin_ns) /* end_ticks is 0 if the block did not finish */
+    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0 if it never finished */
         return false;
     *block = (struct weir_kernel_clock_block){
         .block = head->block,

@@ -9,7 +9,7 @@ static double mean(double sum, uint64_t n)
     return n ? sum / (double)n : 0;
 }
 
-/* ---- text ---- */
+/* ---- table ---- */
 
 /* Formats a time and its error, such as "1234.5 +-0.2", or "-" if it is unknown. */
 static void ns_text(char *text, size_t size, double ns, double error_ns)

@@ -70,8 +70,7 @@ static void push(void *handle)
 /* Two threads can create a name's handle at the same time. Either handle works, because both have the same string. */
 void weir_nvtx_push_(weir_name name)
 {
-    atomic_thread_fence(
-        memory_order_acquire); /* the caller read the state relaxed; this fence makes the setup visible */
+    atomic_thread_fence(memory_order_acquire); /* makes the setup visible, because the caller read the state relaxed */
     void *handle = atomic_load_explicit(&handles[name], memory_order_acquire);
     if (!handle) {
         handle = ops->intern(weir_name_text(name));

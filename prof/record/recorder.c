@@ -12,8 +12,8 @@
  * every 256th call of stages with a call under 200 us, and no calls of stages with a call under 2 us. */
 enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
-struct weir_cell weir_cell_nobody; /* stands in for cells that cannot be allocated; shared by all threads, so its
-                                      figures are unreliable */
+/* Stands in for cells that cannot be allocated. Shared by all threads, so its figures are unreliable. */
+struct weir_cell weir_cell_nobody;
 uint64_t weir_cpu_read_ticks;
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
@@ -35,8 +35,7 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
     cell->loop = info && info->kind == WEIR_KIND_LOOP;
-    cell->until_sample =
-        cell->work && !t->exact ? 2 : 0; /* 0 wraps around, so in practice the stage is never sampled */
+    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0 wraps around: never sampled in practice */
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes the initial min to snapshots */
     return cell;
 }
@@ -101,9 +100,8 @@ static bool is_sampled(struct weir_cell *cell)
     }
     bool is_short = least_ns < SHORT_NS;
     cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : WEIR_CPU_SAMPLE_EVERY;
-    bool sampled =
-        !is_short ||
-        cell->seen_short; /* skip the first sample of a short stage, because its shortest call may not be known yet */
+    /* Skip the first sample of a short stage, because its shortest call may not be known yet. */
+    bool sampled = !is_short || cell->seen_short;
     cell->seen_short = is_short;
     return sampled;
 }

@@ -22,12 +22,11 @@ struct weir_cell {
     _Atomic uint64_t count, total, nested; /* nested: time of inner zones; self time is total - nested */
     _Atomic uint64_t min, spread;          /* spread is max - min, so one comparison shows that neither changes */
     int stage;
-    uint32_t until_sample;                /* calls until the next CPU clock sample */
-    bool work;                            /* kind is work; CPU time is sampled only for this kind */
-    bool loop;                            /* kind is loop; not shown by NVTX */
-    bool seen_short;                      /* the stage was short when a sample was last due */
-    _Atomic uint64_t off, preempted;      /* self time spent off a core, and the part of it spent runnable; valid if the
-                                             thread's exact is set */
+    uint32_t until_sample;           /* calls until the next CPU clock sample */
+    bool work;                       /* kind is work; CPU time is sampled only for this kind */
+    bool loop;                       /* kind is loop; not shown by NVTX */
+    bool seen_short;                 /* the stage was short when a sample was last due */
+    _Atomic uint64_t off, preempted; /* self time off a core, and its runnable part; valid if the thread is exact */
     _Atomic uint64_t logged, logged_self; /* calls timed by the program itself, whose CPU time is unknown */
     _Atomic uint64_t sampled,
         sampled_cpu_ns; /* number of calls with a CPU clock reading, and their CPU time; used if exact is not set */
@@ -44,10 +43,9 @@ struct weir_open_zone {
     } flags;              /* 0 in most zones, so one comparison selects the fast path */
     uint32_t shapes;
     int carved_stage;
-    uint64_t carved; /* ticks charged to carved_stage instead */
-    uint64_t cpu_start_ns,
-        cpu_start; /* CPU clock when sampling began, and the ticks at that moment; 0 = call is not sampled */
-    _Atomic uint64_t off, preempted; /* same as in struct weir_cell, for this zone; 0 in unused entries */
+    uint64_t carved;                  /* ticks charged to carved_stage instead */
+    uint64_t cpu_start_ns, cpu_start; /* CPU clock and ticks when sampling began; 0 = not sampled */
+    _Atomic uint64_t off, preempted;  /* same as in struct weir_cell, for this zone; 0 in unused entries */
 };
 
 struct weir_thread {
@@ -60,10 +58,9 @@ struct weir_thread {
     char name[16];
     enum weir_thread_role role;
     clockid_t cpu_clock;
-    uint64_t attached_ns,
-        cpu_attached_ns;          /* start times, moved back by the time of earlier threads that used these cells */
-    _Atomic uint64_t detached_ns; /* 0 while attached */
-    uint64_t cpu_detached_ns;     /* valid once detached_ns is set */
+    uint64_t attached_ns, cpu_attached_ns; /* start times, less the time of earlier threads that used these cells */
+    _Atomic uint64_t detached_ns;          /* 0 while attached */
+    uint64_t cpu_detached_ns;              /* valid once detached_ns is set */
     pid_t tid;
     bool delay_known;
     uint64_t delay_attached_ns, delay_detached_ns; /* run delay, moved back in the same way; wraps around below 0 */
@@ -101,8 +98,7 @@ static inline uint64_t clock_ns(clockid_t clock)
 
 /* The CPU clock is read in one of this many calls. */
 enum { WEIR_CPU_SAMPLE_EVERY = 16 };
-extern uint64_t
-    weir_cpu_read_ticks; /* minimum cost of reading a thread's CPU clock; measured when the first session opens */
+extern uint64_t weir_cpu_read_ticks;      /* min cost of reading a thread's CPU clock, from the first session */
 extern struct weir_cell weir_cell_nobody; /* stands in for cells that cannot be allocated; shared by all threads */
 
 #ifdef WEIR_BRACKET_CPU

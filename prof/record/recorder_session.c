@@ -159,8 +159,7 @@ int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum we
     struct weir_switches switches;
     if (weir_thread_self)
         return -EBUSY;
-    int followed =
-        weir_switches_open(&switches); /* without a lock, because the first call on a machine can take 30 ms */
+    int followed = weir_switches_open(&switches); /* without a lock: the first call on a machine can take 30 ms */
     pthread_mutex_lock(&recorder->lock);
     struct weir_thread *t = find_ended(recorder, name, role);
     bool is_new = !t, full = !t && recorder->n_threads == WEIR_THREADS_MAX;

@@ -16,7 +16,7 @@ int weir_schedule_check(const struct weir_schedule *s, struct weir_err *err)
     return 0;
 }
 
-/* ---- text ---- */
+/* ---- parsing ---- */
 
 struct field {
     const char *name;

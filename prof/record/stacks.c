@@ -102,8 +102,7 @@ void weir_stacks_fork(enum weir_fork when)
  */
 static struct {
     pthread_once_t once;
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each,
-                                     void *user); /* NULL if unavailable; no stacks are then recorded */
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: no stacks are recorded */
     _Unwind_Word (*frame)(struct _Unwind_Context *context);
     _Unwind_Ptr (*address)(struct _Unwind_Context *context);
 } unwinder = {.once = PTHREAD_ONCE_INIT};

@@ -18,7 +18,7 @@ static pthread_key_t at_exit;
 static bool collecting, has_key;
 static size_t rest_bytes; /* size of `rest` in all tracks */
 
-/* ---- threads that come and go ---- */
+/* ---- start and end of threads ---- */
 
 static void unlink_and_free(struct weir_ring *track)
 {

@@ -218,7 +218,7 @@ static int read_take(struct build *b, const struct weir_take *take)
     return rc;
 }
 
-/* ---- what was open ---- */
+/* ---- open ranges ---- */
 
 /* Whether the range was recorded after all: it can end after it was noted but before recording stopped. */
 static bool has_ended(const struct weir_window *window, const struct weir_open_copy *open)

@@ -11,11 +11,10 @@
 
 /* Totals since boot, or since the process began. */
 struct weir_machine_now {
-    uint64_t at_ns; /* time of the reading, from weir_clock_monotonic_ns */
-    bool cpus;      /* busy_ns and steal_ns are known */
-    uint64_t busy_ns,
-        steal_ns;    /* busy time of the CPUs that this process can use, and time stolen from them by other guests */
-    uint64_t own_ns; /* CPU time of this process, its reaped children and its helpers */
+    uint64_t at_ns;             /* time of the reading, from weir_clock_monotonic_ns */
+    bool cpus;                  /* busy_ns and steal_ns are known */
+    uint64_t busy_ns, steal_ns; /* busy time of the CPUs of this process; stolen time of these CPUs */
+    uint64_t own_ns;            /* CPU time of this process, its reaped children and its helpers */
     struct weir_throttling throttling;
 };
 

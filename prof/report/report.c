@@ -119,7 +119,7 @@ void weir_report_cost_print(FILE *out, const struct weir_report *report)
             " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm, CPU time %s%s",
             report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
             100 * report->profiler_share, report->clock_error_ppm,
-            report->cpu_sampled[0] ? "sampled, " : "by context switches", report->cpu_sampled);
+            report->cpu_sampled[0] ? "sampled because of " : "from context switches", report->cpu_sampled);
     if (report->too_deep > 0)
         fprintf(out, ", %" PRIu64 " zones nested deeper than %d were dropped", report->too_deep, WEIR_ZONES_DEEP);
     fputc('\n', out);

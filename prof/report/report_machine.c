@@ -9,7 +9,7 @@ void weir_report_machine_print(FILE *out, const struct weir_report_machine *m)
         return;
     fprintf(out, "machine: %d of %d cores", m->cores, m->online);
     if (m->part > 0 && m->part < m->cores)
-        fprintf(out, ", of which %d are this local rank's", m->part);
+        fprintf(out, ", %d of them for this local rank", m->part);
     if (m->quota_cores > 0)
         fprintf(out, "; CPU quota %.2f cores", m->quota_cores);
     if (m->throttling)

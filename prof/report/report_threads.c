@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- kernel figures of a thread's time ---- */
+/* ---- the kernel's figures for a thread's time ---- */
 
 /* Shares that apply to all threads of a window. */
 struct shares {
@@ -87,8 +87,7 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
         const struct weir_thread_stats *thread = &snapshot->threads[i];
         if (thread->role == role)
             fill(&report->workers[report->n_workers++], thread, &shares);
-        else if (thread->role == WEIR_ROLE_CONSUMER &&
-                 !report->consumer.name[0]) /* the first consumer thread runs the training loop */
+        else if (thread->role == WEIR_ROLE_CONSUMER && !report->consumer.name[0]) /* the first one runs the loop */
             fill(&report->consumer, thread, &shares);
     }
     qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
@@ -134,7 +133,9 @@ static void print_overlap(FILE *out, const struct weir_report *report)
             most = &report->rows[i];
     if (!most)
         return;
-    fprintf(out, "spans of %s overlap: %.3fs in %.3fs of the workers' time; the mean is the latency of one\n",
+    fprintf(out,
+            "spans of %s overlap: they add up to %.3fs in %.3fs of the workers' time; the mean is the latency of one "
+            "span\n",
             most->name, most->total_s, wall_s);
 }
 

@@ -109,8 +109,7 @@ static int frame_of_linker(uint64_t at, uint64_t inside, char *text, size_t size
 static int look_up(struct weir_symbols *symbols, const void *address, char *text, size_t size)
 {
     char file[NAME_MAX_BYTES], function[NAME_MAX_BYTES];
-    uint64_t at = (uintptr_t)address,
-             inside = at ? at - 1 : 0; /* a return address; 1 less is inside the call instruction */
+    uint64_t at = (uintptr_t)address, inside = at ? at - 1 : 0; /* a return address, and an address inside the call */
     struct weir_place place;
     Dl_info info;
     if (!symbols->dw)
@@ -121,8 +120,8 @@ static int look_up(struct weir_symbols *symbols, const void *address, char *text
     function[1 + strcspn(function + 1, "@")] = 0; /* removes a version suffix, as in dlopen@@GLIBC_2.34 */
     if (place.file)
         return snprintf(text, size, "%s(%d): %s", printable(file, place.file), place.line, function);
-    if (!module_of(inside, &info, file, &place.bias)) /* the dynamic linker's name, because libdw resolves symbolic
-                                                         links to names like libz.so.1.2.13 */
+    /* libdw resolves symbolic links to names like libz.so.1.2.13, so prefer the dynamic linker's name. */
+    if (!module_of(inside, &info, file, &place.bias))
         printable(file, place.module);
     return snprintf(text, size, "%s(0x%" PRIx64 "): %s", file, at - place.bias, function);
 }

@@ -72,11 +72,10 @@ static void load_lib(void)
     for (size_t i = 0; have_lib && i < sizeof wanted / sizeof *wanted; i++) {
         void *symbol = dlsym(library, wanted[i].name);
         have_lib = symbol;
-        memcpy(wanted[i].function, &symbol,
-               sizeof symbol); /* ISO C does not allow a cast from a data pointer to a function pointer */
+        memcpy(wanted[i].function, &symbol, sizeof symbol); /* ISO C has no cast from a data to a function pointer */
     }
     if (!have_lib)
-        snprintf(why_not, sizeof why_not, "%s; install elfutils' libdw", dlerror());
+        snprintf(why_not, sizeof why_not, "%s; install libdw (elfutils)", dlerror());
 }
 
 bool weir_libdw_describe(char *text, size_t size)
@@ -140,8 +139,7 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 
 struct weir_libdw {
     Dwfl *dwfl;
-    unsigned long long
-        added; /* number of modules loaded since the process began, as of the last scan; 0 = not scanned */
+    unsigned long long added; /* modules loaded since the process began, at the last scan; 0 = not scanned */
 };
 
 struct weir_libdw *weir_libdw_open(void)

@@ -16,7 +16,7 @@ struct node {
     bool hidden; /* no row in the table */
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
-    int64_t covered_ns;               /* children cover the time up to here */
+    int64_t covered_ns;               /* end of the time that children cover so far */
     int64_t bytes[2], child_bytes[2]; /* on the CPU, on devices */
 };
 
@@ -103,8 +103,8 @@ static void add_node(struct job *job, uint32_t index, const struct weir_event *e
     if (name == UINT32_MAX)
         return;
     bool runtime = cat == WEIR_CAT_CUDA_RUNTIME || cat == WEIR_CAT_CUDA_DRIVER, device = is_device(cat);
-    bool shadow =
-        cat == WEIR_CAT_GPU_USER_ANNOTATION; /* 1 ns too long at both ends in the trace, and not launched by a call */
+    /* A gpu_user_annotation is 1 ns too long at both ends in the trace, and not launched by a call. */
+    bool shadow = cat == WEIR_CAT_GPU_USER_ANNOTATION;
     int64_t wider = shadow && event->duration_ns >= 2 ? 1 : 0;
     job->nodes[job->n_nodes++] = (struct node){
         .start_ns = event->start_ns + wider,

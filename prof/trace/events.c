@@ -46,7 +46,7 @@ bool weir_cat_is_device(enum weir_cat cat)
            cat == WEIR_CAT_GPU_STAGE;
 }
 
-/* ---- texts: one block of characters, their offsets, and a table of ids by hash ---- */
+/* ---- strings: one block of characters, their offsets, and a hash table of ids ---- */
 
 struct weir_texts {
     char *characters;
@@ -310,8 +310,7 @@ static void nest_range(struct nest *row, struct weir_event *event)
     while (row->n > 0 && row->open[row->n - 1].end_ns <= event->start_ns)
         row->n--;
     if (row->n > 0 && end >= row->open[row->n - 1].end_ns && end <= row->open[row->n - 1].was_ns)
-        end = row->open[row->n - 1].end_ns -
-              1; /* still after the event's start, because ranges that ended by then are closed */
+        end = row->open[row->n - 1].end_ns - 1; /* after its start, because ranges that ended by then are closed */
     if (event->duration_ns > 0)
         event->duration_ns = end - event->start_ns;
     if (row->n < NEST_DEPTH) {

@@ -217,7 +217,7 @@ void weir_print_head(struct weir_print *p)
     rows(p);
 }
 
-/* ---- the end ---- */
+/* ---- after the events ---- */
 
 static uint64_t count_operators(const struct weir_trace *trace)
 {

@@ -86,7 +86,7 @@ void weir_print_double(struct weir_print *p, double value)
     weir_print_raw(p, text);
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 /* Whether a byte is printed unchanged: printable ASCII except " and \. */
 static inline bool is_plain(unsigned char c)

@@ -18,7 +18,7 @@ struct writer {
     uint64_t next_external;     /* number for the next operator or annotation without an external id */
 };
 
-/* ---- calls and device events that belong together ---- */
+/* ---- matching calls and device events ---- */
 
 static int add(struct numbers *numbers, uint32_t value)
 {
