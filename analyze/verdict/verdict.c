@@ -147,6 +147,8 @@ static bool is_explanation(const struct weir_verdict_cause *cause, const struct 
     return is_one_of(cause, WEIR_CAUSES_COMPUTE | WEIR_CAUSE_BIT(MEMORY_BANDWIDTH));
 }
 
+/* Whether explanations must follow this cause. A cause that takes cores away counts only if its removal gains enough.
+ */
 static bool is_explained(const struct weir_verdict_cause *cause)
 {
     static const unsigned always =

@@ -21,7 +21,7 @@
 
 /* Thresholds; docs/verdict.md explains each of them. Comments that begin with "of" say what the fraction refers to. */
 #define WEIR_VERDICT_WAIT_LEAST    0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
-#define WEIR_VERDICT_WAIT_STRONG   0.20 /* same; above it a run is strongly data-bound */
+#define WEIR_VERDICT_WAIT_STRONG   0.20 /* as above; above this value a run is strongly data-bound */
 #define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is not a cause of the GPU's idle time */
 #define WEIR_VERDICT_BATCHES_LEAST 20   /* training batches that a verdict needs */
 #define WEIR_VERDICT_SECONDS_LEAST 0.5  /* seconds of training that a verdict needs */
@@ -35,7 +35,7 @@
 #define WEIR_VERDICT_RUNNABLE      0.30 /* of the workers' time, running or ready to run */
 #define WEIR_VERDICT_CORE_WAIT     0.10 /* of the workers' time, waiting for a core */
 #define WEIR_VERDICT_OTHERS        0.10 /* of the usable cores, used by other processes */
-#define WEIR_VERDICT_OTHERS_MANY   0.50 /* same; above it, half of WEIR_VERDICT_CORE_WAIT is enough */
+#define WEIR_VERDICT_OTHERS_MANY   0.50 /* as above; from here on, half of WEIR_VERDICT_CORE_WAIT is enough */
 #define WEIR_VERDICT_CORES_BUSY    0.90 /* of the usable cores, used by this run */
 #define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
 #define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */

@@ -217,7 +217,7 @@ static bool are_cores_full(const struct weir_demands *d)
  * workers idle. */
 static bool bursts(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    static const double HALF_BUSY = 0.5, BATCH_S = 0.5e-3; /* waking threads takes longer than such a batch */
+    static const double HALF_BUSY = 0.5, BATCH_S = 0.5e-3; /* a shorter batch takes less time than waking threads */
     const struct weir_demands *d = c->demands;
     const struct weir_report_steps *steps = &c->report->steps;
     double gpu = fmax(d->each_s[WEIR_RESOURCE_BUS], d->each_s[WEIR_RESOURCE_ENGINES]) * d->rate;

@@ -126,7 +126,7 @@ static const char *kind_text(const struct weir_report_setup *setup, char text[24
     return setup->encoded ? text : "";
 }
 
-/* Names the camera whose images take most of the decoding time. */
+/* Names a camera whose images are far slower to decode than those of the other cameras, if there is one. */
 static void say_heavy_camera(const struct telling *t)
 {
     double share, others_s;
