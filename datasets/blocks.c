@@ -5,8 +5,8 @@
 
 enum { CHUNK_BYTES_MAX = 1 << 30, RGB = 3 };
 
-/* Frames become RGB for any number of channels. A plane consists of whole runs of the innermost dimension: see
- * put_pixels. */
+/* Converts frames with any number of channels to RGB. In planar frames, each plane must consist of whole rows of the
+ * innermost dimension, because put_pixels copies one such row at a time. */
 static bool take_channels(struct weir_blocks *blocks)
 {
     bool known = blocks->channels == 1 || blocks->channels == 3 || blocks->channels == 4;
@@ -31,12 +31,12 @@ bool weir_blocks_init(struct weir_blocks *blocks)
     blocks->rows = (uint32_t)grid->chunk[0];
     blocks->per_block = 1;
     for (int i = 0; i < 3; i++) {
-        int d = grid->rank - 3 + i; /* dimension of the grid; the first one is time */
+        int d = grid->rank - 3 + i; /* dimension of the grid; dimension 0 is time */
         bool there = d >= 1;
         blocks->row[i] = there ? grid->dims[d] : 1;
         blocks->box[i] = there ? grid->chunk[d] : 1;
         blocks->count[i] = (blocks->row[i] + blocks->box[i] - 1) / blocks->box[i];
-        blocks->per_block *= (uint32_t)blocks->count[i]; /* a divisor of n_chunks */
+        blocks->per_block *= (uint32_t)blocks->count[i]; /* divides n_chunks, so it fits 32 bits */
     }
     blocks->row[2] *= grid->element_bytes;
     blocks->box[2] *= grid->element_bytes;
@@ -64,7 +64,7 @@ uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks)
     return max;
 }
 
-/* Describes the copy of a part of a row. */
+/* The part of a row that one chunk covers: position and size in (outer, middle, inner bytes). */
 struct part {
     uint64_t at[3], size[3];
 };
@@ -81,8 +81,8 @@ static struct part part_of(const struct weir_blocks *blocks, uint32_t i)
     return part;
 }
 
-/* Copies n runs of so many bytes. Chunks that cut the channels of pixels produce runs of one or two bytes, for which
- * calls of memcpy would cost more than unpacking. */
+/* Copies n runs of `bytes` bytes each. Chunks that split the channels of a pixel produce runs of one or two bytes, for
+ * which calling memcpy would cost more than unpacking the chunk. */
 static void copy_runs(uint8_t *restrict to, size_t to_step, const uint8_t *restrict from, size_t from_step,
                       size_t bytes, size_t n)
 {
@@ -112,7 +112,8 @@ static void fill_run(const struct weir_blocks *blocks, uint8_t *to, size_t bytes
         memcpy(to + i, blocks->fill, element);
 }
 
-/* Puts n values of pixels, starting with value number at of the row. from NULL: the fill value. */
+/* Writes n channel values into the frame. The first of them is value number `at` of the row. If `from` is NULL, writes
+ * the fill value. */
 static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_t at, const uint8_t *from, size_t n)
 {
     uint64_t channels = blocks->channels, pixels = blocks->row_bytes / RGB;
@@ -138,7 +139,8 @@ static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_
     }
 }
 
-/* For chunks with all planes: copies three at once, which is four times as fast as one after the other. */
+/* For chunks that contain all planes. Copying the three planes in one loop is four times as fast as copying them one
+ * after another. */
 static void put_planes(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
 {
     size_t plane = blocks->box[1] * blocks->box[2];
@@ -154,7 +156,7 @@ static void put_planes(const struct weir_blocks *blocks, const struct part *part
     }
 }
 
-/* For chunks with whole pixels. */
+/* For chunks that contain whole RGBA pixels. */
 static void put_without_alpha(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from,
                               uint8_t *frame)
 {
@@ -166,7 +168,7 @@ static void put_without_alpha(const struct weir_blocks *blocks, const struct par
     }
 }
 
-/* Copies runs of the chunk's innermost dimension; in planar rows no run spans two channels. */
+/* Copies the chunk one innermost row at a time. In planar frames no such row spans two channels. */
 static void put_pixels(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
 {
     if (from && blocks->is_planar && blocks->row[0] == blocks->channels && part->at[0] == 0 && part->size[0] >= RGB) {

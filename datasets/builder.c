@@ -1,4 +1,4 @@
-/* Collects and checks what a layout names in an episode. */
+/* Collects and checks the arrays that a layout names in an episode. */
 #include "datasets/builder.h"
 #include "base/shortage.h"
 #include "base/text.h"
@@ -117,7 +117,7 @@ static bool is_asked_for(const char *list, const char *name)
     }
 }
 
-/* Returns true for a camera that was not requested, and lists it for errors about missing cameras. */
+/* Returns true for a camera that was not requested, and records its name for errors about missing cameras. */
 static bool pass_over(struct weir_episode_builder *builder, const char *name, bool depth)
 {
     const struct weir_dataset_config *config = builder->config;
@@ -185,7 +185,7 @@ bool weir_looks_like_depth(const struct weir_array_shape *shape)
     return is_encoded(shape) || is_raw_depth(shape);
 }
 
-/* "uint16 (steps, 96, 96, 3)" */
+/* Writes a description such as "uint16 (steps, 96, 96, 3)". */
 static void shape_text(const struct weir_array_shape *shape, char *text, size_t size)
 {
     int n, bits = 8 * (int)shape->type_bytes;
@@ -224,7 +224,7 @@ static int wrong_shape(const struct weir_episode_builder *builder, const char *k
                         readable_images(builder));
 }
 
-/* Derives rows and pixels from the shape. */
+/* Derives the frames, rows and pixels of a camera from the array's shape. */
 static int take_shape(const struct weir_episode_builder *builder, struct weir_frame_map *map, const char *key,
                       const struct weir_array_shape *shape, bool depth, struct weir_err *err)
 {
@@ -291,7 +291,7 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
         return rc < 0 ? rc : weir_no_memory(err);
     }
     snprintf(e->names[e->n_maps], WEIR_NAME_MAX, "%s", name);
-    weir_text_printable(e->names[e->n_maps]); /* for display; the key stays unchanged */
+    weir_text_printable(e->names[e->n_maps]); /* only the displayed name changes; the key does not */
     builder->last = e->n_maps;
     e->maps[e->n_maps++] = map;
     return 0;

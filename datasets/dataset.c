@@ -36,7 +36,7 @@ static int check_whole(const struct weir_dataset *dataset, const char *path, int
     return 0;
 }
 
-/* Records what the search could not read: episodes may be missing. */
+/* Records paths that the search could not read, because episodes may be missing there. */
 static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset_config *config,
                          const struct weir_path_list *left_out, struct weir_err *err)
 {
@@ -196,10 +196,10 @@ int weir_dataset_read_files(const struct weir_dataset *dataset)
     return dataset->n_files + dataset->n_parts;
 }
 
-/* Returns the folder that a part belongs to. */
+/* Returns the file (a folder of arrays) that a part belongs to. */
 static const struct weir_file_index *whole_of(const struct weir_dataset *dataset, int part)
 {
-    int low = 0, high = dataset->n_files; /* search for the first file whose parts begin after it */
+    int low = 0, high = dataset->n_files; /* searches for the first file whose parts start after this part */
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (dataset->files[middle].first_part <= part)
@@ -207,7 +207,7 @@ static const struct weir_file_index *whole_of(const struct weir_dataset *dataset
         else
             high = middle;
     }
-    return &dataset->files[low - 1]; /* of files that begin at the same number, only the last has parts */
+    return &dataset->files[low - 1]; /* if several files start at the same part, only the last of them has parts */
 }
 
 void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
@@ -229,7 +229,8 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
         there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode, looked->mtime_ns, false};
 }
 
-/* Returns true for names that a scan of the dataset's folder accepts, including files that were left out. */
+/* Returns true for paths that a scan of the dataset's folder would accept as episodes, including files that were left
+ * out. */
 static bool has_episode_name(const struct weir_dataset *dataset, const char *path)
 {
     struct stat root;
@@ -368,7 +369,7 @@ int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
     return n;
 }
 
-/* Writes one line for all files with a note: the first file's note. */
+/* Writes one line for all files with notes: the first note and the number of other files. */
 static bool file_notes(const struct weir_dataset *dataset, char *text, size_t size)
 {
     const struct weir_file_index *first = NULL;
@@ -387,7 +388,7 @@ static bool file_notes(const struct weir_dataset *dataset, char *text, size_t si
     return true;
 }
 
-/* Names cameras that the first episode lacks, when the user named none. */
+/* Lists cameras that the first episode does not have, if the user named no cameras. */
 static bool camera_note(const struct weir_dataset *dataset, char *text, size_t size)
 {
     int n = 0, first = 0;
@@ -409,12 +410,12 @@ static bool camera_note(const struct weir_dataset *dataset, char *text, size_t s
 }
 
 struct left_out {
-    const char *line; /* of length bytes */
+    const char *line; /* `length` bytes, without a final zero */
     size_t length;
     int episodes, first;
 };
 
-/* Counts line number n of the list, or appends a new line. */
+/* Counts the line if the list contains an equal one; otherwise appends it. Returns the new number of lines. */
 static int count_left_out(struct left_out *list, int n, const char *line, size_t length, int episode)
 {
     for (int i = 0; i < n; i++)
@@ -489,7 +490,7 @@ static void lock_timed(struct weir_dataset *dataset)
     pthread_mutex_lock(&dataset->helper_lock);
 }
 
-/* Called under the lock: there is one writer. */
+/* Called with the lock held, so there is only one writer. */
 static void count_helper(struct weir_dataset *dataset, uint64_t asked_ns, uint64_t begun_ns)
 {
     weir_counter_add(&dataset->helper_calls, 1);

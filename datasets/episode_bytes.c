@@ -126,7 +126,7 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
 
 /* ---- reading ---- */
 
-/* n bytes, padded to 8; sets bad and returns NULL when fewer remain. */
+/* Returns n bytes, which are padded to a multiple of 8. Sets bad and returns NULL if fewer remain. */
 void *weir_bytes_get(struct weir_bytes_reader *c, uint64_t n)
 {
     uint64_t padded = n + (-n & 7);
@@ -148,7 +148,7 @@ static void *get_array(struct weir_bytes_reader *c, uint64_t count, size_t eleme
     return c->bad ? NULL : weir_bytes_get(c, bytes);
 }
 
-/* Allocates arrays that an episode owns. */
+/* Allocates an array that the episode owns. */
 static void *allocate(struct weir_bytes_reader *c, size_t n, size_t bytes)
 {
     void *memory = calloc(n, bytes);
@@ -184,7 +184,7 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
         c->bad = true;
         return;
     }
-    unsigned char filtered; /* a byte: a bool with another value than 0 and 1 is undefined */
+    unsigned char filtered; /* one byte, because a bool with a value other than 0 or 1 is undefined */
     memcpy(&filtered, &fields->grid.filtered, 1);
     if (filtered > 1) {
         c->bad = true;
@@ -204,7 +204,7 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
     blocks->chunks = get_array(c, blocks->n_chunks, sizeof *blocks->chunks);
 }
 
-/* Parsed lengths are hints: only lengths that this process has seen are trusted. */
+/* Parsed lengths are only hints. A length becomes trusted when this process has read the frame. */
 static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
 {
     uint64_t frames = (uint64_t)map->frames;
@@ -212,7 +212,7 @@ static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
     bool padded = map->rows == WEIR_ROWS_PADDED || map->rows == WEIR_ROWS_STRINGS;
     for (uint64_t t = 0; t < frames && map->ends; t++)
         if (!padded || atomic_load_explicit(&map->ends[t].bytes, memory_order_relaxed) > map->row_bytes)
-            c->bad = true; /* also refuses WEIR_END_KNOWN */
+            c->bad = true; /* also refuses lengths with WEIR_END_KNOWN set */
 }
 
 static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, char name[WEIR_NAME_MAX], int steps)
@@ -271,7 +271,7 @@ static bool is_below(int32_t value, int32_t end)
     return value >= 0 && value < end;
 }
 
-/* Parses state and actions, and the same in their own types if they were kept. */
+/* Parses state and actions. If their original types were kept, parses those arrays too. */
 static void get_numbers(struct weir_bytes_reader *c, const struct episode_fields *fields, struct weir_episode *e)
 {
     uint64_t qpos = (uint64_t)e->steps * (uint64_t)e->qpos_dim, actions = (uint64_t)e->steps * (uint64_t)e->action_dim;

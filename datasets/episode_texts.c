@@ -80,7 +80,7 @@ int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct 
                         value ? ", not \"" : "", value ? value : "", value ? "\"" : "");
 }
 
-/* ---- cameras and texts that are not loaded ---- */
+/* ---- contents that are not loaded ---- */
 
 int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)
 {

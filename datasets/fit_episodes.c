@@ -1,5 +1,5 @@
-/* Fits episodes together into one dataset: cameras, frame kinds, sizes and dimensions must agree with the first
- * episode. One that disagrees is an error, or is left out. */
+/* Combines episodes into one dataset. All of them must have the first episode's cameras, frame kinds, sizes and
+ * dimensions. An episode that differs is an error or is left out. */
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/index.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_SET_ENTRY = 96 }; /* memory of an io file set per file, without its path */
+enum { FILE_SET_ENTRY = 96 }; /* memory that an io file set needs per file, without the path */
 
 /* ---- cameras of the dataset ---- */
 
@@ -49,7 +49,7 @@ static int add_camera(struct weir_dataset *dataset, const char *name, struct wei
     return 0;
 }
 
-/* Takes the names from --cameras, or all of the first episode. */
+/* Takes the names from --cameras, or all cameras of the first episode. */
 static int choose_cameras(struct weir_dataset *dataset, const char *path, const struct weir_episode *first,
                           const char *wanted, struct weir_err *err)
 {
@@ -74,8 +74,8 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
 
 /* ---- fitting episodes together ---- */
 
-/* -ENOKEY: an episode that lacks a camera; -EBADMSG: one that has none of the cameras, and so belongs to another
- * dataset. */
+/* For an episode that does not have all cameras: returns -ENOKEY if it has some of them. Returns -EBADMSG if it has
+ * none, because it then belongs to another dataset. */
 static int lack_code(const struct weir_dataset *dataset, const struct weir_episode *episode)
 {
     for (int c = 0; c < dataset->n_cameras; c++)
@@ -84,7 +84,8 @@ static int lack_code(const struct weir_dataset *dataset, const struct weir_episo
     return -EBADMSG;
 }
 
-/* Moves the maps of the chosen cameras to the front, in the dataset's order; the others are freed with the episode. */
+/* Moves the maps of the chosen cameras to the front, in the dataset's order. The other maps are freed with the episode.
+ */
 static int order_maps(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
                       struct weir_err *err)
 {
@@ -152,7 +153,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
     return rc;
 }
 
-/* ---- taking episodes ---- */
+/* ---- adding episodes ---- */
 
 int weir_leave_out(struct weir_dataset *dataset, const char *text)
 {
@@ -162,7 +163,7 @@ int weir_leave_out(struct weir_dataset *dataset, const char *text)
     return dataset->bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
 }
 
-/* Moves an episode from its file's index to the dataset, or frees one that does not fit. */
+/* Moves an episode from its file's index to the dataset, or frees the episode if it does not fit. */
 static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_config *config, int file,
                         struct weir_episode *from, struct weir_err *err)
 {
@@ -176,7 +177,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     }
     weir_episode_close(from);
     dataset->n_misfits++;
-    /* -EINVAL: the command line names something that does not exist, which is not the episode's fault */
+    /* -EINVAL: the command line names something that does not exist, so the episode is not at fault */
     bool alone = strcmp(config->path, dataset->files[file].file.path) == 0;
     if (rc == -EINVAL || (alone && !config->tolerant))
         return weir_err_set(err, rc, "%s", why.text);

@@ -67,7 +67,7 @@ static bool is_split(const char *path, const char *split, size_t length)
     return found && n == length && memcmp(found, split, n) == 0;
 }
 
-/* Writes the splits of the files, "train, val", as far as they fit; returns their number. */
+/* Writes the names of the splits ("train, val") as far as they fit. Returns the number of splits. */
 static int list_splits(const struct weir_path_list *files, char *text, size_t size)
 {
     int found = 0;

@@ -1,4 +1,5 @@
-/* Locates a frame by its storage: an extent, an object in a heap, a block of chunks, or through the library. */
+/* Locates a frame, which is stored as an extent, as an object in a heap, in a block of chunks, or readable only through
+ * the library. */
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/inflate.h"
@@ -25,7 +26,7 @@ static size_t min_size(uint64_t a, uint64_t b)
     return (size_t)(a < b ? a : b);
 }
 
-/* Sets the next extent of a walk: a window, or enough for the frame's object. */
+/* Sets the next extent of a walk through a heap collection: a window, or more if the frame's object needs more. */
 static void heap_extent(struct weir_location *location, uint64_t file_bytes, uint64_t headers, uint32_t length)
 {
     uint64_t want = headers + length < WEIR_HEAP_WINDOW ? WEIR_HEAP_WINDOW : headers + length;
@@ -33,7 +34,7 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
-/* Returns false for references outside the file, whose heap collection need not be read. */
+/* Returns false for a reference outside the file, because its heap collection need not be read. */
 static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
 {
     return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&
@@ -45,8 +46,8 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
     struct weir_heap_slot *slot = &map->slots[t];
     if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
-    uint64_t payload =
-        atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a lone number: nothing is published with it */
+    uint64_t payload = atomic_load_explicit(
+        &slot->payload, memory_order_relaxed); /* an independent number that publishes no other data */
     if (payload) {
         location->offset = payload;
         location->length = slot->ref.length;
@@ -58,11 +59,11 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
     return WEIR_HOW_EXTENT;
 }
 
-/* Limits the extent of a padded row to the image, as far as its end is known. */
+/* Shortens the extent of a padded row to the image, if the length of the image is known or hinted. */
 static void locate_end(struct weir_frame_end *end, struct weir_location *location)
 {
-    uint32_t bytes =
-        atomic_load_explicit(&end->bytes, memory_order_relaxed); /* a lone number: nothing is published with it */
+    uint32_t bytes = atomic_load_explicit(
+        &end->bytes, memory_order_relaxed); /* an independent number that publishes no other data */
     location->row_bytes = location->length;
     location->end = bytes & WEIR_END_KNOWN ? NULL : end;
     bytes &= ~WEIR_END_KNOWN;
@@ -75,14 +76,15 @@ int weir_note_end(struct weir_location *location, size_t bytes)
         location->length = location->row_bytes;
         return 1;
     }
-    location->payload_length = bytes ? bytes : location->length; /* without an end, the whole row is read every time */
+    location->payload_length =
+        bytes ? bytes : location->length; /* if no end was found, the whole row is read every time */
     atomic_store_explicit(&location->end->bytes, (uint32_t)location->payload_length | WEIR_END_KNOWN,
                           memory_order_relaxed); /* every thread finds the same value */
     location->end = NULL;
     return 0;
 }
 
-/* Returns the number of a part of the episode's file; parts follow all files. */
+/* Returns the number of a part of the episode's file. Parts are numbered after all files. */
 static int part_of(const struct weir_dataset *dataset, int episode, uint32_t part)
 {
     return dataset->n_files + dataset->files[dataset->episodes[episode].file].first_part + (int)part;
@@ -98,7 +100,7 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         break;
     case WEIR_STORED_CHUNKS:
         if (map->offsets[t] == WEIR_CHUNK_NONE)
-            return WEIR_HOW_LIBRARY; /* never written: the fill value */
+            return WEIR_HOW_LIBRARY; /* the chunk was never written: use the fill value */
         if (map->offsets[t] == WEIR_CHUNK_BAD)
             return -EBADMSG;
         location->offset = map->offsets[t];
@@ -190,7 +192,7 @@ int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct wei
     const struct weir_chunk *chunk = &blocks->chunks[chunk_number(block, piece)];
     *unpacked = NULL;
     if (chunk->offset == WEIR_CHUNK_NONE)
-        return 0; /* never written: the fill value */
+        return 0; /* the chunk was never written: use the fill value */
     if (chunk->offset == WEIR_CHUNK_BAD) {
         *reason = bad_chunk;
         return -EBADMSG;
@@ -289,7 +291,7 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     if (map->storage == WEIR_STORED_CHUNKS && map->offsets[t] == UINT64_MAX)
-        return map->row_bytes; /* of the fill value */
+        return map->row_bytes; /* the size of the fill value */
     uint32_t end = map->ends ? atomic_load_explicit(&map->ends[t].bytes, memory_order_relaxed) : 0;
     if (map->ends)
         return end & WEIR_END_KNOWN ? end & ~WEIR_END_KNOWN : 0;
@@ -297,7 +299,8 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
         return map->slots[t].ref.length;
     if (map->storage == WEIR_STORED_EXTENTS)
         return (size_t)map->extents[t].length;
-    return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes; /* a row of references does not tell */
+    return map->rows == WEIR_ROWS_VLEN ? 0
+                                       : map->row_bytes; /* 0: the length of a variable-length row is unknown here */
 }
 
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)

@@ -1,4 +1,4 @@
-/* Turns one file into episodes, by its format and the layouts of its episodes. */
+/* Turns one file into episodes, using the file's format and the layouts of its episodes. */
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/shortage.h"
@@ -28,8 +28,8 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
     return 0;
 }
 
-/* Hashes the start of a file: superblock and root group. 0 when the file cannot be opened; the library then reports
- * why. */
+/* Hashes the start of a file, which contains the superblock and the root group. Returns 0 if the file cannot be opened;
+ * the library then reports the reason. */
 static uint64_t hash_header(const char *path)
 {
     uint8_t bytes[HEADER_BYTES];
@@ -192,7 +192,7 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
             continue;
         }
         if (episode->root && *episode->root && !weir_is_shortage(rc) && !strstr(why.text, episode->root))
-            weir_err_prefix(&why, "%s", episode->root); /* stores name only the array */
+            weir_err_prefix(&why, "%s", episode->root); /* messages of stores name only the array */
         weir_episode_close(episode);
         rc = weir_file_leave_out(result, config, rc, &why);
     }

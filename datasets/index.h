@@ -1,6 +1,6 @@
-/* index.h: the index of a dataset in memory: its files, their episodes, and the places of each camera's frames. It is
- * built file by file at open and does not change afterwards, apart from facts about a frame that its first read
- * establishes. */
+/* index.h: the index of a dataset in memory: its files, their episodes, and the locations of each camera's frames. It
+ * is built file by file when the dataset is opened. After that only a few facts about a frame change, when its first
+ * read establishes them. */
 #ifndef WEIR_DATASETS_INDEX_H
 #define WEIR_DATASETS_INDEX_H
 
@@ -15,132 +15,133 @@
 
 /* A reference into a global heap collection, from a variable-length dataset. */
 struct weir_heap_ref {
-    uint64_t address; /* of the collection, from the start of the file; 0 = empty */
+    uint64_t address; /* address of the collection, from the start of the file; 0 = empty */
     uint32_t length, index;
 };
 
-/* A frame in a global heap: its reference and, after the first read, the place of its bytes. */
+/* A frame in a global heap: its reference and, after the first read, the location of its bytes. */
 struct weir_heap_slot {
     struct weir_heap_ref ref;
     _Atomic uint64_t payload; /* offset in the file; 0 = not found yet */
 };
 
-/* The end of the image in a padded row: its length, with WEIR_END_KNOWN after the first read. Before that, the length
- * that the recording claims, as a hint; 0 = unknown. */
+/* Length of the image in a padded row. After the first read it is exact, and WEIR_END_KNOWN is set. Before that it is a
+ * hint that the recording contains; 0 = unknown. */
 struct weir_frame_end {
     _Atomic uint32_t bytes;
 };
 
-static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* rows are shorter */
+static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* a flag bit, because rows are always shorter */
 
-/* One frame of any length, in its map's source. */
+/* Location of a frame of any length, in its map's source. */
 struct weir_frame_extent {
     uint64_t offset, length;
 };
 
 enum weir_storage {
     WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
-    WEIR_STORED_CHUNKS,     /* row t is at offsets[t], UINT64_MAX for a chunk that was never written */
-    WEIR_STORED_BLOCKS,     /* row t lies in filtered chunks, or in chunks that cut rows */
+    WEIR_STORED_CHUNKS,     /* row t is at offsets[t]; UINT64_MAX = the chunk was never written */
+    WEIR_STORED_BLOCKS,     /* row t lies in filtered chunks, or in chunks that split rows */
     WEIR_STORED_HEAP,       /* row t is a reference into a global heap collection */
     WEIR_STORED_LIBRARY,    /* readable only through the format's library */
-    WEIR_STORED_EXTENTS,    /* row t is extents[t] */
+    WEIR_STORED_EXTENTS,    /* row t is at extents[t] */
 };
 
 enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
 
-/* The places of the frames of one camera in one episode. Arrays have one element per frame. */
+/* The locations of one camera's frames in one episode. Arrays have one element per frame. */
 struct weir_frame_map {
-    char *key; /* path of the dataset */
+    char *key; /* path of the dataset in the file */
     enum weir_frame_kind kind;
-    int width, height; /* of raw frames */
-    int frames;        /* in the dataset: at least the episode's steps */
+    int width, height; /* size of raw frames */
+    int frames;        /* number of frames in the dataset, which is at least the episode's steps */
     enum weir_storage storage;
     enum weir_rows rows;
-    const char *why;   /* the reason for WEIR_STORED_LIBRARY, static text */
-    size_t row_bytes;  /* except variable length */
-    uint64_t base;     /* contiguous */
-    uint64_t *offsets; /* chunks */
+    const char *why;   /* reason for WEIR_STORED_LIBRARY, a static string */
+    size_t row_bytes;  /* size of a row, unless it has variable length */
+    uint64_t base;     /* for WEIR_STORED_CONTIGUOUS */
+    uint64_t *offsets; /* for WEIR_STORED_CHUNKS */
     struct weir_blocks *blocks;
-    struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
-    struct weir_heap_slot *slots; /* heap */
+    struct weir_frame_end *ends;  /* for padded rows and fixed-length strings that are extents; otherwise NULL */
+    struct weir_heap_slot *slots; /* for WEIR_STORED_HEAP */
     struct weir_frame_extent *extents;
-    /* For extents in files of their own: frame t lies in part first_part + (before + t) / part_rows of the episode's
-     * file. part_rows 0: all extents lie in that file. */
+    /* For extents in separate files: frame t is in part first_part + (before + t) / part_rows of the episode's file. If
+     * part_rows is 0, all extents are in the episode's file. */
     uint32_t first_part, part_rows, before;
 };
 
 struct weir_own_numbers {
     enum weir_number_type type;
-    void *values; /* steps x dim; NULL = not requested */
+    void *values; /* steps x dim numbers; NULL = not requested */
 };
 
 struct weir_episode {
-    int file; /* number of its file in the dataset */
+    int file; /* number of the episode's file in the dataset */
     const struct weir_layout_ops *layout;
-    char *root; /* its group in the file, "" for a file of one episode */
+    char *root; /* the episode's group in the file; "" if the file holds one episode */
     int steps;
-    int rows_cut; /* by --allow-ragged: longest part less steps */
+    int rows_cut; /* rows removed by --allow-ragged: longest part minus steps */
     enum weir_note note;
     bool is_bgr; /* the file records that red and blue are swapped */
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
-    struct weir_own_numbers qpos_own, actions_own; /* config.own_types */
+    struct weir_own_numbers qpos_own, actions_own; /* filled if config.own_types is set */
     int n_maps;
     struct weir_frame_map *maps;
-    char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
-    char *passed_over;            /* names of cameras that were not requested, "a, b"; may be NULL */
-    char *left_out;               /* contents that are not loaded, one line each; may be NULL */
+    char (*names)[WEIR_NAME_MAX]; /* names of the cameras, in the order of maps */
+    char *passed_over;            /* names of cameras that were not requested ("a, b"); may be NULL */
+    char *left_out;               /* contents that were not loaded, one per line; may be NULL */
     int n_texts;
     size_t texts_bytes;
-    char *texts;  /* see weir_texts_count; may be NULL */
-    size_t bytes; /* memory taken */
-    bool is_lent; /* texts and arrays belong to an index file */
+    char *texts;  /* metadata strings (see weir_texts_count); may be NULL */
+    size_t bytes; /* memory that the episode uses */
+    bool is_lent; /* strings and arrays belong to an index file */
 };
 
 /* Result of opening one file. */
 struct weir_file_index {
-    struct weir_dataset_file file; /* owns path */
-    uint64_t header_hash;          /* of the first bytes */
+    struct weir_dataset_file file; /* owns its path */
+    uint64_t header_hash;          /* hash of the first bytes of the file */
     int n_episodes;
     struct weir_episode *episodes;
-    int n_bad; /* episodes left out */
+    int n_bad; /* number of episodes left out */
     char **bad;
-    bool from_index;          /* described by an index file */
-    struct weir_parts *parts; /* chunks of a folder, each a file; else NULL */
+    bool from_index;          /* the file was described by an index file */
+    struct weir_parts *parts; /* chunks of a folder, each in its own file; otherwise NULL */
     int first_part;           /* number of the first part in the dataset */
-    char *note;               /* for users; NULL = none */
-    void *held;               /* released when the file is closed; NULL = nothing */
+    char *note;               /* note for the user; NULL = none */
+    void *held;               /* resource that is released when the file is closed; NULL = none */
     void (*release)(void *held);
 };
 
 /* Per-thread state for opening files and for reading through libraries. */
 struct weir_opening {
-    const struct weir_dataset_config *config; /* NULL: only rows are read */
+    const struct weir_dataset_config *config; /* NULL: the opening is used only to read rows */
     const char *root;                         /* real path of the dataset's folder */
     bool allow_external;
-    void *kept; /* a format's state across files, released by release(kept); NULL = none */
+    void *kept; /* state that a format keeps between files; release(kept) frees it; NULL = none */
     void (*release)(void *kept);
 };
 
 struct weir_dataset {
     int n_files;
     struct weir_file_index *files;
-    int n_from_index; /* files described by an index file */
-    int n_parts;      /* of all files */
+    int n_from_index; /* number of files described by an index file */
+    int n_parts;      /* number of parts of all files */
     int n_episodes, capacity;
-    struct weir_episode *episodes; /* in the order of the files, taken over from them */
-    size_t index_bytes;            /* memory of episodes and files */
+    struct weir_episode *episodes; /* in file order, moved here from the files */
+    size_t index_bytes;            /* memory used by episodes and files */
     int n_cameras;
     struct weir_camera cameras[WEIR_CAMERAS_MAX];
-    int n_bad, n_misfits; /* episodes left out; those among them that merely disagree with the first one */
+    int n_bad, n_misfits; /* n_bad: episodes left out; n_misfits: the number of them that only disagree with the first
+                             episode */
     char **bad;
     size_t extent_max;
     char *root;                  /* real path of the dataset's folder; NULL = unknown */
-    uint8_t *lent;               /* memory of an index file */
-    struct weir_opening library; /* for weir_fetch; under helper_lock */
-    _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written under helper_lock */
+    uint8_t *lent;               /* memory of an index file that episodes borrow */
+    struct weir_opening library; /* used by weir_fetch with helper_lock held */
+    _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written with helper_lock held */
     pthread_mutex_t helper_lock;
 };
 
@@ -148,83 +149,85 @@ struct weir_file_result {
     struct weir_file_index file;
     int rc; /* 0, or negative with err */
     struct weir_err err;
-    int n_wanted; /* episodes in the file, good or bad */
+    int n_wanted; /* number of episodes in the file, good or bad */
 };
 
 void weir_opening_end(struct weir_opening *opening);
 
-/* Opens one file. After an error, err names the path and the file is empty. With config->tolerant, bad episodes of a
- * file of many are listed instead of refused. */
+/* Opens one file. After an error, err names the path and the file is empty. With config->tolerant, a bad episode in a
+ * file of several episodes is listed as left out and is no error. */
 struct weir_format_ops;
 void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,
                     struct weir_opening *opening);
 
-/* Fills the episode with the arrays of the store that its layout names. */
+/* Fills the episode with the arrays that its layout finds in the store. */
 int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
                           const struct weir_dataset_config *config, struct weir_err *err);
-/* Fills *episode, zeroed before, with episode i of a file and the places of its frames. After an error the caller
+/* Fills *episode, which is zeroed, with episode i of a file and the locations of its frames. After an error the caller
  * closes the episode. */
 typedef int weir_describe_fn(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
                              struct weir_err *err);
-/* Describes the n episodes of a file in order, for a format's open. With a tolerant config, bad episodes are left out,
- * unless the file has only one; else the first error fails the file. */
+/* Describes the n episodes of a file in order; open() of a format calls it. With config->tolerant, bad episodes are
+ * left out, unless the file has only one episode. Otherwise the first error fails the file. */
 int weir_file_describe_episodes(struct weir_file_result *result, int n, const struct weir_dataset_config *config,
                                 weir_describe_fn *describe, void *user);
-/* Lists an episode as left out when config is tolerant and the file has several; else fails the file with why. */
+/* If config is tolerant and the file has several episodes, lists the episode as left out. Otherwise the file fails with
+ * the error `why`. */
 int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
                         const struct weir_err *why);
-/* Frees the space reserved for more cameras and counts the episode's memory, once its frames are located. */
+/* Frees the space reserved for more cameras and computes the episode's memory. Call it after the frames are located. */
 void weir_episode_finish(struct weir_episode *episode);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
-/* Adds a text (weir_dataset_text), up to its first zero. Only the first text of a key is kept, and no text that exceeds
- * the limits. 0 or -ENOMEM with err. */
+/* Adds a metadata string (weir_dataset_text) up to its first zero byte. A second string with the same key and strings
+ * over the limits are ignored. Returns 0, or -ENOMEM with err. */
 int weir_episode_add_text(struct weir_episode *episode, const char *key, const char *value, size_t length,
                           struct weir_err *err);
-/* Parses a recorded colour order: "rgb", or "bgr" for swapped frames. -EBADMSG with err for other values (NULL: not a
- * text). where: the place of the value, for the message. */
+/* Parses a recorded colour order: "rgb", or "bgr" if red and blue are swapped. Returns -EBADMSG with err for any other
+ * value; value is NULL if it is not a string. where: the location of the value, for the message. */
 int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct weir_err *err);
-/* Adds a line for weir_dataset_left_out. 0 or -ENOMEM with err. */
+/* Adds a line to the list of weir_dataset_left_out. Returns 0, or -ENOMEM with err. */
 int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Returns -ESTALE when the file changed after it was indexed. */
+/* Returns -ESTALE if the file changed after it was indexed. */
 int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err);
 
-/* Opens the files on several threads and takes their episodes in file order. */
+/* Opens the files on several threads and adds their episodes in file order. */
 int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
                     struct weir_err *err);
-/* Records an episode that is left out, with the reason. 0 or -ENOMEM. */
+/* Records that an episode is left out; text contains the reason. Returns 0 or -ENOMEM. */
 int weir_leave_out(struct weir_dataset *dataset, const char *text);
-/* Takes one file and its fitting episodes; from becomes empty. */
+/* Moves one file and those of its episodes that fit into the dataset; `from` becomes empty. */
 int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
                    struct weir_err *err);
 
-/* Fills size, times and header hash of a file; path is copied. */
+/* Fills in the size, times and header hash of a file, and copies the path. */
 int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
 
-/* Rates how well a camera's name matches a requested one of `length` bytes: 2 equal, 1 "main" for rgb_main, 0 no match.
- */
+/* Rates how well a camera's name matches a requested name of `length` bytes: 2 = equal, 1 = "main" was requested and
+ * the camera is rgb_main, 0 = no match. */
 int weir_name_match(const char *name, const char *asked, size_t length);
 
-/* Chooses the layout of a file: a custom one when the configuration names all keys. NULL with err. */
+/* Chooses the layout of a file. If the configuration names all keys, this is a custom layout. Returns NULL with err if
+ * no layout fits. */
 const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const struct weir_dataset_config *config,
                                                  struct weir_err *err);
 const struct weir_layout_ops *weir_layout_by_name(const char *name);
 
-/* Returns the memory of the map's arrays. */
+/* Returns the memory that the map's arrays use. */
 size_t weir_frame_map_bytes(const struct weir_frame_map *map);
 void weir_frame_map_close(struct weir_frame_map *map);
 
-/* Returns the largest extent of any frame of the map, bytes. */
+/* Returns the size of the largest extent of any frame in the map, in bytes. */
 size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, uint64_t file_bytes);
 
-/* Describes the storage in words: "contiguous", "deflate chunks of 5x32x32x2". */
+/* Describes the storage in words, such as "contiguous" or "deflate chunks of 5x32x32x2". */
 void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size);
 
-/* ---- texts, packed as "key\0value\0" one after the other ---- */
+/* ---- metadata strings, packed one after another as "key\0value\0" ---- */
 
-/* Returns the number of texts in these bytes; -1 for malformed bytes: an odd number of strings, an empty key, or more
- * texts than an episode may have. */
+/* Returns the number of key-value pairs in these bytes. Returns -1 if the bytes are malformed: an odd number of
+ * strings, an empty key, or more pairs than an episode can have. */
 int weir_texts_count(const char *texts, size_t bytes);
 
 #endif

@@ -21,18 +21,18 @@ static const char MAGIC[8] = "WEIRIDX";
 struct head {
     char magic[8];
     uint32_t version, byte_order;
-    uint64_t bytes, hash; /* of the rest of the file */
+    uint64_t bytes, hash; /* size and hash of the rest of the file */
 };
 
 struct file_fields {
     uint64_t size_bytes, header_hash;
     int64_t mtime_ns;
-    uint64_t n_episodes, bytes; /* of its episodes */
+    uint64_t n_episodes, bytes; /* number and serialised size of the file's episodes */
 };
 
 /* ---- writing ---- */
 
-/* n: episodes of one file. */
+/* n: number of episodes in the file */
 static bool may_be_kept(const struct weir_file_index *file, int n)
 {
     const struct weir_format_ops *format = weir_format_of(file->file.path);
@@ -54,7 +54,7 @@ static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *
         memcpy(w->bytes + at, &entry, sizeof entry);
 }
 
-/* Writes the options that shape an index. */
+/* Writes the options that an index depends on. */
 static char *recipe_of(const struct weir_dataset_config *config)
 {
     char *text;
@@ -136,7 +136,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
-/* Returns false for malformed contents or another recipe. */
+/* Returns false for malformed contents or different options. */
 static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader c, const char *recipe)
 {
     const char *made_by = weir_bytes_get_text(&c);
@@ -157,7 +157,8 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
     return !c.bad;
 }
 
-/* Reads a whole index of this version; *bytes is NULL, with 0, for another file. */
+/* Reads a whole index file. Returns 0 with *bytes NULL if the file does not exist or is too short, and -EEXIST if it is
+ * not an index file. */
 static int read_whole(const char *path, uint8_t **bytes, size_t *n)
 {
     *bytes = NULL;
@@ -248,7 +249,7 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
     const struct file_fields *head = entry->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&
                 head->header_hash == file->header_hash && head->n_episodes > 0 && head->n_episodes <= INT_MAX / 2 &&
-                head->n_episodes <= head->bytes / 24 /* an episode takes more bytes */;
+                head->n_episodes <= head->bytes / 24 /* every episode takes at least 24 bytes */;
     struct weir_bytes_reader c = {.at = entry->episodes, .left = head->bytes, .bad = !fine};
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)

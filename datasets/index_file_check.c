@@ -1,12 +1,12 @@
-/* Checks whether an episode from an index file or the HDF5 helper process is plausible, by its own numbers and the
- * file's size. The hash of an index file proves integrity, not origin. */
+/* Checks whether an episode from an index file or from the HDF5 helper process is plausible, given its own numbers and
+ * the file's size. The hash in an index file proves integrity, but not origin. */
 #include "datasets/blocks_priv.h"
 #include "datasets/index_file.h"
 #include "decoders/frame_kind.h"
 
 #include <string.h>
 
-enum { DIM_MAX = 65536, SIDE_MAX = 65500 }; /* same limits as builder.c */
+enum { DIM_MAX = 65536, SIDE_MAX = 65500 }; /* same limits as in builder.c */
 
 static bool inside(uint64_t offset, uint64_t length, uint64_t file_bytes)
 {
@@ -36,7 +36,7 @@ static bool slots_fit(const struct weir_frame_map *map, uint64_t file_bytes)
         const struct weir_heap_slot *slot = &map->slots[t];
         uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed);
         if (slot->ref.address == WEIR_CHUNK_BAD && slot->ref.length == 1 && payload == 0)
-            continue; /* its reference is lost */
+            continue; /* the frame's reference is lost */
         if (slot->ref.address > file_bytes || (payload && !inside(payload, slot->ref.length, file_bytes)))
             return false;
     }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Splits off the last component: "." for a bare name, "/" for one in the root. */
+/* Splits off the last component of a path. The folder is "." for a bare name and "/" for a file in the root. */
 static void folder_of(const char *path, char folder[WEIR_INSIDE_PATH_MAX], const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -52,7 +52,7 @@ static bool is_below(const char *path, const char *folder)
     return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* Returns the real path of a descriptor. Without /proc, resolves the path again. */
+/* Returns the real path of an open file. Without /proc, resolves `path` again. */
 static bool real_path(int fd, const char *path, char real[PATH_MAX])
 {
     char link[64];
@@ -71,7 +71,7 @@ static int refuse(struct weir_inside *inside, const char *path, const char *why)
     return -EPERM;
 }
 
-/* file and folder: descriptors without read access. */
+/* file and folder are O_PATH descriptors, which cannot be read. */
 static int check(struct weir_inside *inside, const char *path, int folder, const char *name, int file)
 {
     char real[PATH_MAX], above[PATH_MAX], why[512];
@@ -106,7 +106,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     return refuse(inside, path, why);
 }
 
-/* Opens the checked file itself. */
+/* Opens the checked file itself for reading. */
 static int reopen(int file, int folder, const char *name)
 {
     char link[64];
@@ -134,7 +134,9 @@ int weir_inside_open(struct weir_inside *inside, const char *path)
     int folder = open(text, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    int file = openat(folder, *name ? name : ".", O_PATH | O_CLOEXEC); /* without opening: a device might react */
+    int file = openat(
+        folder, *name ? name : ".",
+        O_PATH | O_CLOEXEC); /* O_PATH does not open the file, because opening a device might have side effects */
     int rc = file < 0 ? -errno : check(inside, path, folder, name, file);
     if (rc == 0)
         rc = reopen(file, folder, name);

@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-/* Without memory jansson reports a syntax error, or silently drops a character of a text. malloc sets errno to ENOMEM,
- * but later numbers reset it. So a text is parsed twice: the same shortage does not strike twice in the same place
- * unnoticed. */
+/* If memory runs out, jansson reports a syntax error or silently drops a character of a string. malloc sets errno to
+ * ENOMEM, but parsing a later number resets errno. So the JSON is parsed twice and the results are compared, because
+ * the same failure will not occur unnoticed in the same place twice. */
 int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err)
 {
     json_error_t why;

@@ -1,4 +1,4 @@
-/* json_object.h: parses the JSON objects of datasets. */
+/* json_object.h: parses JSON objects in datasets. */
 #ifndef WEIR_DATASETS_JSON_OBJECT_H
 #define WEIR_DATASETS_JSON_OBJECT_H
 
@@ -8,8 +8,8 @@
 
 struct json_t;
 
-/* Parses an object; json_decref(*object). 0; -ENOMEM; -EBADMSG with err "not a JSON object (why)". *object is NULL
- * after an error. */
+/* Parses a JSON object. The caller releases it with json_decref(*object). Returns 0; -ENOMEM; or -EBADMSG with err "not
+ * a JSON object (why)". *object is NULL after an error. */
 int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Opens many files on several threads, by their formats, unless the index file has them. Results are taken in file
- * order, so that the dataset and its first error do not depend on threads. */
+/* Opens many files on several threads through their formats, except for files that the index file describes. Results
+ * are used in file order, so that the dataset and its first error do not depend on the threads. */
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
@@ -23,19 +23,20 @@ struct opener {
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
-    uint64_t ask_ns; /* next call of interrupted */
+    uint64_t ask_ns; /* time of the next call of interrupted() */
     struct weir_file_result *results;
-    /* under the lock */
+    /* protected by the lock: */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool *done;
     int next;
-    int taken; /* files that the consumer has finished */
+    int taken; /* number of files that the consumer has finished */
     bool stop;
-    struct weir_opening opening; /* for opening without threads */
+    struct weir_opening opening; /* used if files are opened without threads */
 };
 
-/* Returns the next file, once it is close enough to the consumer; n at the end or after stop. */
+/* Returns the number of the next file. Waits until that file is close enough to the consumer. Returns n after the last
+ * file or after a stop. */
 static int take_number(struct opener *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -47,7 +48,7 @@ static int take_number(struct opener *o)
     return i;
 }
 
-/* Folders are recognised by their contents, whatever their name. */
+/* A folder is recognised by its contents, whatever its name is. */
 static const struct weir_format_ops *format_of(const char *path)
 {
     const struct weir_format_ops *format = NULL;
@@ -87,7 +88,7 @@ static void *open_some(void *user)
     return NULL;
 }
 
-/* Asks only now and then: the callback may have to wait for a lock. */
+/* Calls the callback only occasionally, because it may have to wait for a lock. */
 static bool is_interrupted(struct opener *o)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
@@ -107,7 +108,7 @@ static void wait_a_while(struct opener *o)
     pthread_cond_timedwait(&o->changed, &o->lock, &until);
 }
 
-/* Returns the result of file i, or NULL when interrupted; without threads, opens it here. */
+/* Returns the result of file i, or NULL if interrupted. Without threads, opens the file on the calling thread. */
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
     if (threads == 0) {
@@ -168,7 +169,7 @@ static int thread_count(const struct weir_dataset_config *config, int files)
     return threads < useful ? threads : useful;
 }
 
-/* Returns the number of threads started. With none, the caller's thread opens the files. */
+/* Returns the number of threads started. If none was started, the caller's thread opens the files. */
 static int start(struct opener *o, pthread_t *threads, int wanted)
 {
     int started = 0;

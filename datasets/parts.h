@@ -1,5 +1,5 @@
-/* parts.h: the chunks of a folder of arrays, each a file. Their names follow from their numbers, so a part needs only
- * its identity: 32 bytes. */
+/* parts.h: the chunks of a folder of arrays, each of which is a file. The name of a chunk's file follows from its
+ * number, so only the file's identity (32 bytes) is kept per chunk. */
 #ifndef WEIR_DATASETS_PARTS_H
 #define WEIR_DATASETS_PARTS_H
 
@@ -10,11 +10,11 @@
 enum { WEIR_PART_RANK_MAX = 8 };
 
 struct weir_part {
-    uint64_t size_bytes, device, inode; /* all 0: never written */
+    uint64_t size_bytes, device, inode; /* all 0: the chunk was never written */
     int64_t mtime_ns;
 };
 
-/* Parts first, first + 1, ...: the chunks of one array, in row-major order. */
+/* Parts first, first + 1, ... are the chunks of one array, in row-major order. */
 struct weir_part_folder {
     char *path; /* owned */
     char separator;
@@ -29,12 +29,12 @@ struct weir_parts {
     struct weir_part_folder *folders;
     int n_folders;
     char *stand_in;          /* path of a file that exists in every store and represents the folder; owned */
-    struct weir_part looked; /* its identity when indexed */
+    struct weir_part looked; /* identity of that file when it was indexed */
 };
 
-/* Adds n zeroed parts of a folder (whose path is copied). Returns the number of the first part, -ENOMEM or -EFBIG. */
+/* Adds n zeroed parts of a folder, whose path is copied. Returns the number of the first part, -ENOMEM or -EFBIG. */
 int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct weir_part_folder *folder);
-/* Writes "12.0.0.0" or "12/0/0/0"; size as for snprintf. */
+/* Writes the name of a chunk's file, such as "12.0.0.0" or "12/0/0/0". text and size are used as by snprintf. */
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size);
 /* Writes the path of part i. */
 void weir_part_path(const struct weir_parts *parts, uint32_t i, char *text, size_t size);

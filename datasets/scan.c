@@ -1,5 +1,5 @@
-/* Searches a folder for episodes. fts(3) is unsuitable: it takes a failing readdir for the end of the folder, and part
- * of a dataset would be missing without an error. */
+/* Searches a folder for episodes. fts(3) is unsuitable, because it treats a failing readdir as the end of the folder:
+ * part of a dataset would be missing without an error. */
 #include "base/grow.h"
 #include "datasets/format_ops.h"
 
@@ -13,20 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16 /* a message names it */, FILES_MAX = 10 * 1000 * 1000 };
+enum { DEPTH_MAX = 16 /* an error message contains this number */, FILES_MAX = 10 * 1000 * 1000 };
 
-/* Files of other tools' datasets (LeRobot has both kinds), named in errors where no episode is found. */
+/* Kinds of files in other tools' datasets (LeRobot uses both). Errors mention them if no episode is found. */
 enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
 struct walk {
     struct weir_path_list files, left_out;
-    char *partial; /* first folder of an unfinished copy, which is skipped; owned, NULL without one */
+    char *partial; /* path of the first unfinished copy, which is skipped; owned; NULL = none */
     struct weir_err *err;
-    bool foreign[FOREIGN]; /* kinds of such files found */
+    bool foreign[FOREIGN]; /* which kinds of foreign files were found */
     struct {
         dev_t device;
         ino_t inode;
-    } above[DEPTH_MAX + 1]; /* open folders, from the first one down */
+    } above[DEPTH_MAX + 1]; /* open folders, outermost first */
 };
 
 static bool is_episode(const char *name)
@@ -52,7 +52,7 @@ int weir_path_list_add(struct weir_path_list *list, char *text)
     return rc;
 }
 
-/* Lack of memory or descriptors is not the dataset's fault: it ends the search, under any --on-error. */
+/* A lack of memory or descriptors is not the dataset's fault, so it ends the search even with --on-error skip. */
 static bool is_ours(int code)
 {
     return code == ENOMEM || code == EMFILE || code == ENFILE;
@@ -81,7 +81,7 @@ static const char *kind_of(mode_t mode)
 
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth);
 
-/* Takes a path that is not a folder, or frees it. */
+/* Adds a path that is not a folder to the list of files if it is an episode; otherwise frees it. */
 static int take_file(struct walk *walk, char *path, const char *name, mode_t mode)
 {
     if (is_episode(name) && S_ISREG(mode))
@@ -91,8 +91,8 @@ static int take_file(struct walk *walk, char *path, const char *name, mode_t mod
     return rc;
 }
 
-/* Takes an entry that stat fails on. A dangling link may have led to a folder of episodes; a file with an episode's
- * name is listed, and refused when opened. */
+/* Handles an entry for which stat fails. If it has an episode's name, it is listed, and opening it fails later. Other
+ * entries may be dangling links to folders of episodes, so they are reported. */
 static int take_unknown(struct walk *walk, char *path, const char *name, int code)
 {
     if (is_episode(name) && !is_ours(code))
@@ -138,7 +138,7 @@ static int walk_entries(struct walk *walk, DIR *folder, const char *path, int de
     }
 }
 
-/* Returns true for a link back to a folder that is being searched, where its episodes are found. */
+/* Returns true for a link back to a folder that is already being searched; its episodes are found there. */
 static bool is_above(struct walk *walk, const struct stat *st, int depth)
 {
     for (int i = 0; i < depth; i++)
@@ -147,7 +147,8 @@ static bool is_above(struct walk *walk, const struct stat *st, int depth)
     return false;
 }
 
-/* Returns true for NAME.partial with a state.json: a copy that weir convert is writing, or that was interrupted. */
+/* Returns true for a folder NAME.partial that contains state.json: a copy that weir convert is writing, or an
+ * interrupted copy. */
 static bool is_partial(int folder, const char *name)
 {
     const char *end = strrchr(name, '.');
@@ -170,7 +171,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
             walk->partial = strdup(path);
         enter = false;
     }
-    if (enter && weir_format_of_folder(fd, path)) { /* a dataset as a whole: not searched */
+    if (enter && weir_format_of_folder(fd, path)) { /* the folder as a whole is a dataset, so it is not searched */
         close(fd);
         return weir_path_list_add(&walk->files, strdup(path));
     }
@@ -188,7 +189,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
     return rc;
 }
 
-/* Compares digits by value: episode_10 follows episode_9. */
+/* Compares sequences of digits by value, so that episode_10 follows episode_9. */
 static int by_version(const void *a, const void *b)
 {
     const char *left = *(char *const *)a, *right = *(char *const *)b;

@@ -1,4 +1,4 @@
-/* State and actions: columns of one or several datasets. */
+/* State and actions: columns from one or several datasets. */
 #include "base/shortage.h"
 #include "datasets/builder.h"
 
@@ -9,7 +9,7 @@
 
 enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536 };
 
-/* One NaN would make the mean NaN, and with it every normalised sample. */
+/* A single NaN would make the mean NaN, and with it every normalised sample. */
 static int check_finite(const char *key, const struct weir_state_part *part, struct weir_err *err)
 {
     size_t dim = (size_t)part->dim, n = (size_t)part->steps * dim;
@@ -23,7 +23,8 @@ static int check_finite(const char *key, const struct weir_state_part *part, str
 static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
                              const struct weir_array_shape *shape, struct weir_err *err)
 {
-    bool flat = shape->rank == 1 && builder->by_keys; /* a single number per step: only on request */
+    bool flat =
+        shape->rank == 1 && builder->by_keys; /* one number per step is accepted only if the user named the dataset */
     if (shape->rank != 2 && !flat)
         return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape->rank);
     if (shape->dims[0] == 0)
@@ -108,7 +109,7 @@ int weir_builder_actions_next(struct weir_episode_builder *builder, const char *
     return add_columns(builder, &builder->actions, key, true, err);
 }
 
-/* Concatenates the rows of all parts; sources[i] has part i's numbers of so many bytes. */
+/* Concatenates the rows of all parts; sources[i] holds the numbers of part i, each of `bytes` bytes. */
 static void join_rows(const struct weir_state_columns *columns, const void *const *sources, int steps, size_t bytes,
                       void *rows)
 {
@@ -127,7 +128,7 @@ static int dimensions(const struct weir_state_columns *columns)
 {
     int dim = 0;
     for (int i = 0; i < columns->n; i++)
-        dim += columns->parts[i].dim; /* at most 256 x 65536 */
+        dim += columns->parts[i].dim; /* at most 256 x 65536, so no overflow */
     return dim;
 }
 
@@ -144,7 +145,7 @@ int weir_columns_join(const struct weir_state_columns *columns, int steps, float
     return 0;
 }
 
-/* Returns a part's numbers in the common type: its own array, or a copy in *made. */
+/* Returns a part's numbers in the common type: the part's own array, or a converted copy in *made. */
 static const void *as_common(const struct weir_state_columns *columns, int i, enum weir_number_type type, void **made,
                              struct weir_err *err)
 {
@@ -211,7 +212,7 @@ int weir_store_read_floats(struct weir_store *store, const char *path, float **v
     }
     size_t n = 1;
     for (int d = 0; d < shape->rank; d++)
-        n *= (size_t)shape->dims[d]; /* at most 1 GiB was read */
+        n *= (size_t)shape->dims[d]; /* no overflow, because at most 1 GiB was read */
     *values = malloc(n ? n * sizeof **values : 1);
     if (*values)
         weir_numbers_convert(type, read, n, WEIR_F32, *values);

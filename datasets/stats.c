@@ -1,5 +1,5 @@
-/* Mean and standard deviation of state and actions, in double and in a fixed order, so that results do not depend on
- * the machine or the number of threads. Unbiased, like torch.std. */
+/* Computes the mean and the standard deviation of state and actions. Sums are in double and in a fixed order, so that
+ * results do not depend on the machine or the number of threads. The estimate is unbiased, as in torch.std. */
 #include "datasets/index.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* --qpos-keys, --action-keys and --image-keys: datasets that the user names. */
+/* Adds the datasets that the user names with --qpos-keys, --action-keys and --image-keys. */
 #include "datasets/builder.h"
 
 #include <errno.h>
@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies the next key of "a,b" to text; NULL at the end, or for an empty or too long key. */
+/* Copies the next key of a list like "a,b" to text. Returns NULL at the end of the list, or if the key is empty or too
+ * long. */
 static const char *next_key(const char *list, char text[WEIR_STORE_PATH_MAX])
 {
     size_t n = strcspn(list, ",");
@@ -46,7 +47,8 @@ static int missing(const struct weir_episode_builder *builder, const char *optio
                         builder->store->ops->lister);
 }
 
-/* Names a camera after its dataset, or after the group of a dataset called "rgb", "image" or "depth". */
+/* Names a camera after its dataset. If the dataset is called "rgb", "image" or "depth", names the camera after the
+ * dataset's group. */
 static const char *camera_name(char *key, char name[WEIR_NAME_MAX])
 {
     char *equals = strchr(key, '=');

@@ -1,12 +1,12 @@
-/* Blosc containers by libblosc, which includes the codecs (lz4, zstd, zlib, blosclz) and both shuffles. */
+/* Blosc containers, through libblosc, which includes the codecs (lz4, zstd, zlib, blosclz) and both shuffles. */
 #include "datasets/chunks/filters.h"
 
 #include <blosc.h>
 #include <errno.h>
 
 #if WEIR_NO_SNAPPY
-/* Stubs for the Snappy functions that libblosc.a references; Snappy is C++ and would need a runtime library. All fail.
- */
+/* Stubs for the Snappy functions that libblosc.a references. Snappy is written in C++ and would need a runtime library.
+ * All stubs fail. */
 enum { SNAPPY_INVALID_INPUT = 1 };
 int snappy_compress(const char *in, size_t n, char *out, size_t *made);
 int snappy_uncompress(const char *in, size_t n, char *out, size_t *made);
@@ -35,10 +35,10 @@ int weir_blosc_bytes(const uint8_t *in, size_t n, size_t *bytes)
     return n >= BLOSC_MIN_HEADER_LENGTH && blosc_cbuffer_validate(in, n, bytes) == 0 ? 0 : -EBADMSG;
 }
 
-/* The call without a context takes the library's global lock. */
+/* Uses the function with a context, because the function without one takes a global lock of the library. */
 int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes)
 {
-    (void)n; /* the header has it, and was compared */
+    (void)n; /* weir_blosc_bytes has compared n with the size in the header */
     return blosc_decompress_ctx(in, out, bytes, 1) == (int)bytes ? 0 : -EBADMSG;
 }
 

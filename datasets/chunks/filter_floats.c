@@ -57,7 +57,8 @@ void weir_floats_to_pixels(uint32_t kind, const uint8_t *in, size_t n, uint8_t *
 {
     float scale = kind & WEIR_FLOATS_TO_ONE ? 255 : 1;
     size_t width = kind & WEIR_FLOATS_WIDTH;
-    if (width == sizeof(float) && !(kind & WEIR_FLOATS_BIG_ENDIAN)) /* the common case, for vector code */
+    if (width == sizeof(float) &&
+        !(kind & WEIR_FLOATS_BIG_ENDIAN)) /* the most common case, written so that the compiler vectorises it */
         for (size_t i = 0; i < n; i++) {
             float value;
             memcpy(&value, in + i * sizeof value, sizeof value);

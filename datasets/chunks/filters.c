@@ -7,28 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum expansion of one byte: a repetition yields up to 258 bytes from 2 bits, 264 from 3 bytes. */
+/* Maximum expansion of one byte: deflate yields up to 258 bytes from 2 bits, and LZF up to 264 bytes from 3 bytes. */
 enum { DEFLATE_GROWS = 1032, LZF_GROWS = 88 };
 
 enum { CHECKSUM_BYTES = 4 };
 
 struct weir_unfilter_context {
     struct weir_inflater *inflater;
-    struct weir_zstd *zstd; /* NULL until first used */
+    struct weir_zstd *zstd; /* NULL until its first use */
     struct {
         uint8_t *bytes;
         size_t capacity;
-    } buffer[2]; /* each filter is undone from one into the other */
+    } buffer[2]; /* each filter is undone from one buffer into the other */
 };
 
-/* A chunk between two filters. */
+/* State of a chunk between two filters. */
 struct work {
     struct weir_unfilter_context *context;
-    int spare; /* the unused buffer */
+    int spare; /* index of the unused buffer */
     const uint8_t *bytes;
     size_t n;
     const char **reason;
-    uint8_t *to; /* output of the last step in place of the spare buffer; NULL in other steps */
+    uint8_t *to; /* the caller's buffer, if the last step writes there; otherwise NULL */
     size_t to_bytes;
 };
 
@@ -83,7 +83,7 @@ static int too_long(const struct work *work)
     return bad(work, "its chunk holds more bytes than a chunk of its dataset has");
 }
 
-/* Reserves space for the step's result: the caller's, or the spare buffer, whose contents are lost. */
+/* Reserves space for the result of a step: the caller's buffer, or the spare buffer, whose contents are lost. */
 static uint8_t *reserve(struct work *work, size_t n)
 {
     if (work->to && n <= work->to_bytes)
@@ -101,7 +101,7 @@ static uint8_t *reserve(struct work *work, size_t n)
     return context->buffer[i].bytes;
 }
 
-/* Makes the reserved space the chunk. */
+/* Turns the reserved space into the current chunk. */
 static int made(struct work *work, size_t n)
 {
     work->bytes = work->to ? work->to : work->context->buffer[work->spare].bytes;
@@ -110,8 +110,8 @@ static int made(struct work *work, size_t n)
     return 0;
 }
 
-/* Returns the capacity for an unpacked chunk: the expected size, or less when so few compressed bytes cannot expand to
- * it. So small files cannot cause large allocations. */
+/* Returns the capacity for an unpacked chunk: the expected size, or less if the compressed bytes cannot expand to that
+ * size. So a small file cannot cause a large allocation. */
 static size_t capacity_for(const struct work *work, size_t most, size_t grows)
 {
     return most / grows < work->n ? most : work->n * grows;
@@ -185,7 +185,7 @@ static int undo_zstd(struct work *work, size_t most, uint32_t element_bytes)
 }
 #endif
 
-/* Not a filter of the file: converts pixels that are stored as floats. */
+/* Converts pixels that are stored as floats. This is not a filter that the file names. */
 static int undo_floats(struct work *work, size_t most, uint32_t kind)
 {
     (void)most;
@@ -212,7 +212,7 @@ static int undo_lzf(struct work *work, size_t most, uint32_t element_bytes)
     return made(work, (size_t)n);
 }
 
-/* Byte b of element i is at in[b * n + i]. With a width that the compiler knows this becomes vector code. */
+/* Byte b of element i is at in[b * n + i]. If the compiler knows the width, it vectorises this loop. */
 static inline void unshuffle(const uint8_t *restrict in, uint8_t *restrict out, size_t n, size_t width)
 {
     for (size_t i = 0; i < n; i++)
@@ -220,7 +220,7 @@ static inline void unshuffle(const uint8_t *restrict in, uint8_t *restrict out, 
             out[i * width + b] = in[b * n + i];
 }
 
-/* In parts, so that strided writes stay in the cache. */
+/* Works in parts, so that the strided writes stay in the cache. */
 static void unshuffle_any(const uint8_t *restrict in, uint8_t *restrict out, size_t n, size_t width)
 {
     size_t part = 8192 / width + 1;
@@ -256,16 +256,16 @@ static int undo_shuffle(struct work *work, size_t most, uint32_t element_bytes)
     return made(work, work->n);
 }
 
-/* Reduces to 16 bits in ones' complement: 0 stays 0, other multiples of 65535 become 65535. */
+/* Reduces a sum to 16 bits in ones' complement: 0 remains 0, and other multiples of 65535 become 65535. */
 static uint64_t fold(uint64_t sum)
 {
     return sum == 0 ? 0 : (sum - 1) % 65535 + 1;
 }
 
-/* Computes Fletcher's checksum over big-endian 16-bit words; an odd last byte is the upper half of a word. */
+/* Computes Fletcher's checksum over big-endian 16-bit words. An odd last byte is the upper half of a word. */
 static uint32_t fletcher32(const uint8_t *bytes, size_t n)
 {
-    enum { WORDS = 1 << 20 }; /* both sums fit 64 bits for so many words */
+    enum { WORDS = 1 << 20 }; /* for this many words, neither sum exceeds 64 bits */
     uint64_t sum = 0, sums = 0;
     size_t words = n / 2;
     for (size_t from = 0; from < words; from += WORDS) {
@@ -284,7 +284,8 @@ static uint32_t fletcher32(const uint8_t *bytes, size_t n)
     return (uint32_t)(sums << 16 | sum);
 }
 
-/* Before 1.6.3 the library stored both halves with swapped bytes on little-endian machines; both forms are accepted. */
+/* Before version 1.6.3, the HDF5 library swapped the bytes of both halves of the checksum on little-endian machines.
+ * Both forms are accepted. */
 static int undo_fletcher32(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)most, (void)element_bytes;
@@ -302,7 +303,7 @@ static int undo_fletcher32(struct work *work, size_t most, uint32_t element_byte
 static const struct known {
     int id;
     const char *name;
-    /* most: maximum size of its input when the chunk was written. NULL = known by name only. */
+    /* most: maximum input size of the filter when the chunk was written. NULL: only the filter's name is known. */
     int (*undo)(struct work *work, size_t most, uint32_t element_bytes);
 } known[] = {
     {WEIR_FILTER_DEFLATE, "deflate", undo_deflate},
@@ -365,8 +366,8 @@ static bool applied(uint32_t mask, int i)
     return (mask >> i & 1) == 0;
 }
 
-/* Returns the maximum input size of the filter at this place; exact unless a compressor precedes it. Chunks that would
- * grow are stored uncompressed; some slack allows for less strict writers. */
+/* Returns the maximum input size of the filter at this place. It is exact unless a compressor precedes the filter.
+ * Writers should store a chunk uncompressed if compression would enlarge it; the slack is for writers that do not. */
 static size_t most_before(const struct weir_filters *filters, uint32_t mask, int place, size_t out_bytes)
 {
     size_t most = out_bytes;
@@ -384,7 +385,7 @@ static size_t most_before(const struct weir_filters *filters, uint32_t mask, int
     return most;
 }
 
-/* Checks all filters first, so that the result depends on the pipeline and not on the bytes. */
+/* Checks all filters first, so that the result depends only on the pipeline and not on the bytes. */
 static int check_known(const struct weir_filters *filters, uint32_t mask, const char **reason)
 {
     for (int i = 0; i < filters->n; i++)
@@ -395,7 +396,7 @@ static int check_known(const struct weir_filters *filters, uint32_t mask, const 
     return 0;
 }
 
-/* Returns the filter that is undone last; filters->n when none was applied. */
+/* Returns the index of the filter that is undone last, or filters->n if no filter was applied. */
 static int lowest_applied(const struct weir_filters *filters, uint32_t mask)
 {
     int i = 0;
@@ -421,7 +422,7 @@ int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_fi
     int rc = check_known(filters, mask, reason);
     if (rc < 0)
         return rc;
-    if (out_bytes > SIZE_MAX / 16) /* no length can overflow */
+    if (out_bytes > SIZE_MAX / 16) /* so that no length can overflow */
         return too_short(&work);
     for (int i = filters->n - 1; i >= 0; i--) {
         if (!applied(mask, i))

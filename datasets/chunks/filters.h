@@ -1,5 +1,5 @@
-/* filters.h: undoes chunk filters: HDF5's deflate, shuffle, fletcher32, h5py's lzf, and Zarr's compressors. Other
- * filters are known by name only. */
+/* filters.h: undoes chunk filters: HDF5's deflate, shuffle and fletcher32, h5py's lzf, and Zarr's compressors. Other
+ * filters cannot be undone, but their names are known. */
 #ifndef WEIR_DATASETS_CHUNKS_FILTERS_H
 #define WEIR_DATASETS_CHUNKS_FILTERS_H
 
@@ -9,7 +9,7 @@
 
 enum { WEIR_FILTERS_MAX = 8 };
 
-/* Identifiers of the HDF5 library and of the registry of filters. */
+/* Identifiers from the HDF5 library and from the registry of HDF5 filters. */
 enum {
     WEIR_FILTER_DEFLATE = 1,
     WEIR_FILTER_SHUFFLE = 2,
@@ -19,27 +19,27 @@ enum {
     WEIR_FILTER_SCALEOFFSET = 6,
     WEIR_FILTER_LZF = 32000,
 };
-/* Zarr's compressors without an HDF5 identifier; registered identifiers have 16 bits. */
+/* Zarr's compressors without an HDF5 identifier. These values are above the 16 bits of registered identifiers. */
 enum {
     WEIR_FILTER_GZIP = 65536,
     WEIR_FILTER_ZARR_BLOSC,
     WEIR_FILTER_ZARR_ZSTD,
-    WEIR_FILTER_FLOATS, /* pixels stored as floats: filter_floats.h; element_bytes is the kind */
+    WEIR_FILTER_FLOATS, /* pixels stored as floats; element_bytes contains the kind (see below) */
 };
 
-/* A dataset's pipeline, in the order of writing. */
+/* A dataset's filter pipeline, in the order in which it is applied when writing. */
 struct weir_filters {
     int n;
     struct {
         int id;
-        uint32_t element_bytes; /* shuffle's parameter, or the kind of floats; else 0 */
+        uint32_t element_bytes; /* shuffle: its parameter; floats: their kind; otherwise 0 */
     } filter[WEIR_FILTERS_MAX];
 };
 
-/* Returns "deflate", "blosc", "zstd", ... for common identifiers, "unknown" for others. Static text. */
+/* Returns a static string: "deflate", "blosc", "zstd", ... for common identifiers, "unknown" for all others. */
 const char *weir_filter_name(int id);
 
-/* Returns true when weir_unfilter can undo all filters. */
+/* Returns true if weir_unfilter can undo all filters. */
 bool weir_filters_can_undo(const struct weir_filters *filters);
 
 /* Per-thread state. */
@@ -47,54 +47,62 @@ struct weir_unfilter_context;
 struct weir_unfilter_context *weir_unfilter_open(void); /* NULL = out of memory */
 void weir_unfilter_close(struct weir_unfilter_context **context);
 
-/* Undoes the filters of one chunk: n stored bytes become exactly out_bytes. mask: bit i set = filter i was not applied.
- * *out points to the result: in context until the next call, or in itself when nothing had to move. Memory grows to the
- * largest chunk. 0; or, with *reason (static text) and *out NULL: -EBADMSG for damage, a wrong size or checksum;
- * -ENOTSUP for an unknown filter, named by *reason; -ENOMEM. */
+/* Undoes the filters of one chunk; its n stored bytes must become exactly out_bytes bytes. mask: bit i is set if filter
+ * i was not applied. *out points to the result, which lies in context until the next call, or in `in` if no bytes had
+ * to be moved. The context's memory grows to the largest chunk. Returns 0. On failure sets *out to NULL and *reason to
+ * a static string and returns -EBADMSG for damage, a wrong size or a wrong checksum; -ENOTSUP for an unknown filter,
+ * which *reason names; or -ENOMEM. */
 int weir_unfilter(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
                   const uint8_t *in, size_t n, size_t out_bytes, const uint8_t **out, const char **reason);
-/* The same, but the last step may write to `to` (out_bytes; NULL = nowhere), and then *out is to. Otherwise, and after
- * a failure, its contents are undefined. */
+/* Like weir_unfilter, but the last step can write to `to` (out_bytes bytes, or NULL); *out is then `to`. If it does
+ * not, or after a failure, the contents of `to` are undefined. */
 int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
                      const uint8_t *in, size_t n, uint8_t *to, size_t out_bytes, const uint8_t **out,
                      const char **reason);
 
-/* Unpacks LZF (LibLZF's format, as stored by h5py). Returns the number of bytes, or -1 for damaged input or more than
- * out_bytes. */
+/* Unpacks LZF (LibLZF's format, as stored by h5py). Returns the number of bytes, or -1 if the input is damaged or
+ * unpacks to more than out_bytes bytes. */
 long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_bytes);
 
-/* ---- Blosc 1 containers, by libblosc (filter_blosc.c): any thread, without locks ---- */
+/* ---- Blosc 1 containers, through libblosc (filter_blosc.c): any thread, without locks ---- */
 
-/* Returns the unpacked size in *bytes, from a checked header; -EBADMSG for a malformed one. */
+/* Sets *bytes to the unpacked size, from a checked header. Returns 0, or -EBADMSG for a malformed header. */
 int weir_blosc_bytes(const uint8_t *in, size_t n, size_t *bytes);
-/* Unpacks a container into out, which holds the size from weir_blosc_bytes. 0 or -EBADMSG. */
+/* Unpacks a container into out, which has room for the size from weir_blosc_bytes. Returns 0 or -EBADMSG. */
 int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes);
 
-/* Packs n bytes into out (n + 16 bytes) with zarr's defaults: lz4, level 5, shuffled by elements of so many bytes.
- * Returns the packed size; 0 on failure. */
+/* Packs n bytes into out (n + 16 bytes) with zarr's defaults: lz4, level 5, and shuffle for elements of element_bytes
+ * bytes. Returns the packed size, or 0 on failure. */
 size_t weir_blosc_pack(const uint8_t *in, size_t n, size_t element_bytes, uint8_t *out, size_t capacity);
 
-/* ---- Zstandard frames, by libzstd (filter_zstd.c) ---- */
+/* ---- Zstandard frames, through libzstd (filter_zstd.c) ---- */
 
 /* Per-thread state. */
 struct weir_zstd;
 struct weir_zstd *weir_zstd_open(void); /* NULL = out of memory */
 void weir_zstd_close(struct weir_zstd **zstd);
 
-/* Returns the declared size of the first frame in *bytes; SIZE_MAX when undeclared. -EBADMSG for another format. */
+/* Sets *bytes to the size that the first frame declares, or to SIZE_MAX if it declares none. Returns 0, or -EBADMSG if
+ * the data is not a Zstandard frame. */
 int weir_zstd_bytes(const uint8_t *in, size_t n, size_t *bytes);
-/* Unpacks all frames. 0 with *made bytes in out; -ENOSPC when they exceed capacity; -EBADMSG. */
+/* Unpacks all frames. Returns 0 with *made bytes in out; -ENOSPC if they exceed capacity; -EBADMSG if the data is
+ * damaged. */
 int weir_zstd_unpack(struct weir_zstd *zstd, const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *made);
 
 /* ---- pixels stored as floats ---- */
 
-enum { WEIR_FLOATS_WIDTH = 15, WEIR_FLOATS_BIG_ENDIAN = 16, WEIR_FLOATS_TO_ONE = 32 /* white is 1, else 255 */ };
+enum {
+    WEIR_FLOATS_WIDTH = 15,
+    WEIR_FLOATS_BIG_ENDIAN = 16,
+    WEIR_FLOATS_TO_ONE = 32 /* white is 1; without this flag it is 255 */
+};
 
 /* Returns 2, 4 or 8; 0 for an unknown kind. */
 size_t weir_floats_width(uint32_t kind);
-/* Rounds to nearest, halves up; values outside the range become 0 or 255, NaN becomes 0. */
+/* Converts n values to bytes. Rounds to nearest, with halves rounded up. Values outside the range become 0 or 255, and
+ * NaN becomes 0. */
 void weir_floats_to_pixels(uint32_t kind, const uint8_t *in, size_t n, uint8_t *out);
-/* Returns one value. */
+/* Returns the value at `in`. */
 double weir_float_at(uint32_t kind, const uint8_t *in);
 
 #endif

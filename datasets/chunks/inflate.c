@@ -1,4 +1,4 @@
-/* zlib streams by libdeflate. */
+/* Unpacks zlib streams through libdeflate. */
 #include "datasets/chunks/inflate.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* inflate.h: unpacks whole zlib streams (of the deflate filter), by libdeflate, or by zlib in builds without it
- * (-DWEIR_WITH_LIBDEFLATE=OFF). Both accept the same streams. */
+/* inflate.h: unpacks whole zlib streams (as written by the deflate filter), through libdeflate, or through zlib in
+ * builds without libdeflate (-DWEIR_WITH_LIBDEFLATE=OFF). Both libraries accept the same streams. */
 #ifndef WEIR_DATASETS_CHUNKS_INFLATE_H
 #define WEIR_DATASETS_CHUNKS_INFLATE_H
 
@@ -11,17 +11,17 @@ struct weir_inflater;
 struct weir_inflater *weir_inflater_open(void); /* NULL = out of memory */
 void weir_inflater_close(struct weir_inflater **inflater);
 
-/* Unpacks the stream at the start of in; bytes after its end are ignored, as by the HDF5 library. 0 with *made bytes in
- * out; -ENOSPC when it unpacks to more than capacity bytes; -EBADMSG when it is damaged or truncated. After an error
- * the contents of out are undefined. */
+/* Unpacks the stream at the start of in. Ignores bytes after the end of the stream, as the HDF5 library does. Returns 0
+ * with *made bytes in out; -ENOSPC if the stream unpacks to more than capacity bytes; -EBADMSG if it is damaged or
+ * truncated. After an error the contents of out are undefined. */
 int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
                  size_t *made);
 
-/* The same for a gzip stream. */
+/* Like weir_inflate, for a gzip stream. */
 int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
                       size_t *made);
 
-/* Writes "libdeflate 1.14". */
+/* Writes the name and version of the library, such as "libdeflate 1.14". */
 void weir_inflate_library(char *text, size_t size);
 
 #endif

@@ -1,11 +1,11 @@
-/* zlib streams by zlib, in builds without libdeflate. */
+/* Unpacks zlib streams through zlib, in builds without libdeflate. */
 #include "datasets/chunks/inflate.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#define ZLIB_CONST /* const input pointers */
+#define ZLIB_CONST /* makes zlib's input pointers const */
 #include <zlib.h>
 
 struct weir_inflater {
@@ -35,7 +35,8 @@ static uInt part(size_t n)
     return n < UINT_MAX ? (uInt)n : UINT_MAX;
 }
 
-/* Unpacks one byte beyond capacity elsewhere, to distinguish a stream that is too long from a truncated one. */
+/* Accepts one byte beyond capacity in a separate buffer, to distinguish a stream that is too long from a truncated one.
+ */
 static int unpack(struct weir_inflater *inflater, int window_bits, const uint8_t *in, size_t n, uint8_t *out,
                   size_t capacity, size_t *made)
 {
@@ -68,7 +69,7 @@ int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, ui
 int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
                       size_t *made)
 {
-    return unpack(inflater, MAX_WBITS + 16, in, n, out, capacity, made); /* 16 more selects gzip (zlib.h) */
+    return unpack(inflater, MAX_WBITS + 16, in, n, out, capacity, made); /* adding 16 selects gzip (zlib.h) */
 }
 
 void weir_inflate_library(char *text, size_t size)

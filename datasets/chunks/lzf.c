@@ -1,16 +1,16 @@
-/* A stream is a sequence of pieces. A first byte below 32 is the number of literal bytes that follow, minus one. Any
- * other begins a repetition: its upper 3 bits are the length minus 2 (for 7, the next byte is added); its lower 5 bits
- * and the following byte are the distance back, minus one. */
+/* An LZF stream is a sequence of pieces. If the first byte of a piece is below 32, it is the number of literal bytes
+ * that follow, minus one. Otherwise the piece is a repetition. The upper 3 bits are its length minus 2; if they are 7,
+ * the next byte is added to the length. The lower 5 bits and the following byte are the distance back, minus one. */
 #include "datasets/chunks/filters.h"
 
 #include <string.h>
 
-/* Most pieces are short: a copy of fixed size needs no call, and excess bytes are overwritten later. */
+/* Most pieces are short. A copy of fixed size needs no call of memcpy, and later pieces overwrite the excess bytes. */
 enum { WIDE = 32, HALF = WIDE / 2 };
 
 enum { PLAIN_END = 32, LENGTH_SHIFT = 5, LENGTH_LONG = 7, LENGTH_LEAST = 2, DISTANCE_HIGH = 31 };
 
-/* The data before out repeats with this period, so each copy may be twice as long as the previous one. */
+/* The data before `out` repeats with a period of `distance`, so each copy can be twice as long as the previous one. */
 static void repeat(uint8_t *out, size_t distance, size_t length)
 {
     while (length > distance) {
@@ -48,7 +48,8 @@ long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_b
         if (distance > made || length > out_bytes - made)
             return -1;
         if (length <= WIDE && distance >= HALF && out_bytes - made >= WIDE) {
-            memcpy(out + made, out + made - distance, HALF); /* each half may repeat the preceding bytes */
+            memcpy(out + made, out + made - distance,
+                   HALF); /* in two halves, because the second half may repeat the first */
             memcpy(out + made + HALF, out + made + HALF - distance, HALF);
         } else {
             repeat(out + made, distance, length);

@@ -1,5 +1,6 @@
-/* Chunk indexes that are arrays: fixed (VII.C) and extensible (VII.D). An element is a chunk's address; with filters,
- * also its stored size and mask. Chunks are numbered over the grid that the dataset may grow to. */
+/* Chunk indexes that are arrays: fixed arrays (VII.C) and extensible arrays (VII.D). An element is the address of a
+ * chunk; in a filtered dataset, it also contains the chunk's stored size and filter mask. Chunks are numbered over the
+ * grid of the dataset's maximum size. */
 #include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <errno.h>
@@ -34,8 +35,9 @@ static bool is_element(const struct weir_walk *walk, uint64_t client, uint64_t b
     return client == CLIENT_FILTERED && bytes > 12 && bytes <= 20;
 }
 
-/* Reads one run of elements that ends in a checksum. Counts steps by its size, because a file may name a large run many
- * times. The library's runs, of up to 1,024 elements, take 5 of the 8 steps that weir_chunk_index grants per chunk. */
+/* Reads one run of elements, which ends in a checksum. A large run counts as several steps, because a file may refer to
+ * the same run many times. The library's runs have up to 1,024 elements, and take 5 of the 8 steps that
+ * weir_chunk_index allows per chunk. */
 static int read_run(struct weir_walk *walk, uint64_t address, uint64_t before, uint64_t element_bytes, uint64_t first,
                     uint64_t n, const char *signature, struct run *run)
 {
@@ -68,7 +70,7 @@ static int read_run(struct weir_walk *walk, uint64_t address, uint64_t before, u
     return 0;
 }
 
-/* The most significant bit of a byte comes first. */
+/* Returns bit i. The first bit of a byte is its most significant one. */
 static bool bit(const uint8_t *bits, uint64_t i)
 {
     return bits[i / 8] >> (7 - i % 8) & 1;
@@ -79,13 +81,14 @@ static bool bit(const uint8_t *bits, uint64_t i)
 struct array {
     struct weir_walk *walk;
     uint64_t element_bytes;
-    int slowest; /* dimension */
+    int slowest; /* the slowest-varying dimension */
     struct run run;
-    int (*load)(struct array *array, uint64_t number); /* loads run with the number; run.n = 0: not stored */
+    int (*load)(struct array *array,
+                uint64_t number); /* loads the run that contains chunk `number`; run.n = 0: the run is not stored */
     void *user;
 };
 
-/* Computes the number of a chunk; false on overflow. */
+/* Computes the number of a chunk. Returns false on overflow. */
 static bool number_of(const struct array *array, const uint64_t *scaled, uint64_t *number)
 {
     const struct weir_walk *walk = array->walk;
@@ -97,8 +100,8 @@ static bool number_of(const struct array *array, const uint64_t *scaled, uint64_
     return true;
 }
 
-/* Computes the place of chunk i in numerical order. The dataset's own order would alternate between blocks when the
- * first dimension is not the slowest. */
+/* Computes the grid position of chunk i, counted in the order of the index. The dataset's own order would alternate
+ * between blocks if the first dimension is not the slowest. */
 static void place_of(const struct array *array, uint64_t i, uint64_t *scaled)
 {
     const struct weir_walk *walk = array->walk;
@@ -141,8 +144,8 @@ static int no_elements(struct array *array, uint64_t first, uint64_t n)
 /* ---- fixed arrays ---- */
 
 struct fixed {
-    uint64_t n, page, pages, address; /* page: elements per page; 0 = no pages */
-    uint8_t *prefix;                  /* of a paged block, with its bits */
+    uint64_t n, page, pages, address; /* page: elements per page; 0 = not paged */
+    uint8_t *prefix;                  /* prefix of a paged block, which includes the page bitmap */
     uint64_t prefix_bytes;
 };
 
@@ -190,19 +193,20 @@ int weir_walk_fixed(struct weir_walk *walk, uint64_t address)
 
 /* ---- extensible arrays ---- */
 
-/* The elements of the index block are followed by super blocks 0, 1, 2, ...: number u has 2^(u/2) data blocks of
- * 2^((u+1)/2) x min_elements elements. The index block holds the addresses of the data blocks of the first
- * direct_supers, and of the other super blocks. */
+/* The elements in the index block are followed by super blocks 0, 1, 2, ... Super block u has 2^(u/2) data blocks of
+ * 2^((u+1)/2) x min_elements elements each. For the first direct_supers super blocks, the index block contains the
+ * addresses of their data blocks. For the remaining ones, it contains the addresses of the super blocks. */
 enum { SUPERS_MAX = 64 };
 
 struct extensible {
-    uint64_t max_bits, in_index, min_elements, min_pointers, page; /* page: elements */
+    uint64_t max_bits, in_index, min_elements, min_pointers, page; /* page: elements per page */
     int supers, direct_supers;
-    uint64_t start[SUPERS_MAX], start_block[SUPERS_MAX]; /* elements and data blocks before super block u */
-    uint64_t offset_bytes;                               /* width of a block's offset, stored in it */
-    uint8_t *index;                                      /* the index block */
+    uint64_t start[SUPERS_MAX],
+        start_block[SUPERS_MAX]; /* number of elements and of data blocks before super block u */
+    uint64_t offset_bytes;       /* size of the field in a block that contains its offset */
+    uint8_t *index;              /* the index block */
     const uint8_t *block_addresses, *super_addresses;
-    int super_read; /* super block in memory; -1 = none */
+    int super_read; /* number of the super block in memory; -1 = none */
     uint8_t *super;
 };
 
@@ -221,7 +225,7 @@ static int log2_of(uint64_t n)
     return 63 - __builtin_clzll(n);
 }
 
-/* Returns the pages of a data block of super block u; 0 = one piece. */
+/* Returns the number of pages in a data block of super block u; 0 = not paged. */
 static uint64_t pages_of(const struct extensible *e, int u)
 {
     return elements_of(e, u) > e->page ? elements_of(e, u) / e->page : 0;
@@ -249,7 +253,7 @@ static int load_super(struct array *array, int u, bool *there)
     return rc;
 }
 
-/* Loads the data block that holds element `at` of super block u. */
+/* Loads the data block that contains element `at` of super block u. */
 static int load_block(struct array *array, int u, uint64_t at)
 {
     struct extensible *e = array->user;
@@ -295,7 +299,7 @@ static int load_extensible(struct array *array, uint64_t number)
     return load_block(array, u, at - e->start[u]);
 }
 
-/* Returns false for parameters that no file can have. */
+/* Returns false for parameters that no valid file has. */
 static bool lay_out(struct extensible *e, const uint8_t *head)
 {
     uint64_t page_bits = head[11];

@@ -8,7 +8,7 @@
 
 /* ---- version 1 ---- */
 
-/* Place of a chunk, in chunks; the last number is 0 for valid keys. */
+/* Position of a chunk in the grid, in units of chunks. The last number is 0 in valid keys. */
 struct key {
     uint64_t at[WEIR_GRID_RANK_MAX + 1];
 };
@@ -18,7 +18,8 @@ static size_t key_bytes(const struct weir_walk *walk)
     return 8 + 8 * ((size_t)walk->grid->rank + 1);
 }
 
-/* Key: u32 stored size, u32 filter mask, the first element as rank + 1 u64 numbers, the last of them in bytes. */
+/* A stored key consists of a u32 stored size, a u32 filter mask, and the position of the chunk's first element as rank
+ * + 1 u64 numbers, the last of which is in bytes. */
 static struct key key_of(const struct weir_walk *walk, const uint8_t *bytes)
 {
     struct key key = {.at = {0}};
@@ -41,20 +42,20 @@ static int note_key(struct weir_walk *walk, const struct key *key, const uint8_t
     for (int d = 0; d < walk->grid->rank; d++)
         if (weir_le(bytes + 8 + 8 * d, 8) % walk->grid->chunk[d] != 0)
             return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
-    if (weir_le(bytes + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk but does not find it */
+    if (weir_le(bytes + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk but cannot find it */
         return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
     return weir_walk_note(walk, key->at, address, weir_le(bytes, 4), (uint32_t)weir_le(bytes + 4, 4));
 }
 
-/* Range of keys in a part of the tree, `to` excluded. */
+/* Range of keys in a part of the tree, excluding `to`. */
 struct span {
     struct key from, to;
 };
 
 static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above, const struct span *span);
 
-/* The library searches: with unordered keys it misses chunks and reads fill values instead. This walk must miss the
- * same chunks. */
+/* The library searches the tree by key, so if keys are not in order it misses chunks and reads fill values instead.
+ * This walk refuses such an index, because it would find more chunks than the library. */
 static int walk_child1(struct weir_walk *walk, const uint8_t *entry, int level, const struct span *span)
 {
     const uint8_t *child = entry + key_bytes(walk);
@@ -110,12 +111,12 @@ struct tree {
     struct weir_walk *walk;
     int type;
     uint64_t node_bytes, record_bytes;
-    int count_bytes;                /* width of a child's record count */
-    int total_bytes[DEPTH_MAX + 1]; /* width of the record count below a node of this depth */
-    uint64_t max[DEPTH_MAX + 1];    /* records per node */
+    int count_bytes;                /* size of the field for a child's record count */
+    int total_bytes[DEPTH_MAX + 1]; /* size of the field for the record count of a subtree of this depth */
+    uint64_t max[DEPTH_MAX + 1];    /* maximum number of records per node */
 };
 
-/* Returns the width of numbers up to n, bytes. */
+/* Returns the number of bytes that a number up to n needs. */
 static int bytes_for(uint64_t n)
 {
     int bytes = 1;
@@ -144,7 +145,8 @@ static bool lay_out(struct tree *tree, int depth)
     return tree->max[depth] > 0;
 }
 
-/* Record: address; when filtered, stored size and u32 mask; then the chunk's place in the grid. */
+/* A record contains the chunk's address; in a filtered dataset, its stored size and a u32 filter mask; and its position
+ * in the grid. */
 static int note_record(struct tree *tree, const uint8_t *record)
 {
     struct weir_walk *walk = tree->walk;

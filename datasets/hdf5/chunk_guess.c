@@ -5,7 +5,7 @@
 
 static const double base_bytes = 16 * 1024, least_bytes = 8 * 1024, most_bytes = 1024 * 1024;
 
-/* 16 KiB for a dataset of 1 MiB, doubled for every factor of ten. */
+/* Returns 16 KiB for a dataset of 1 MiB. The target doubles for every factor of ten. */
 static double target_bytes(double dataset_bytes)
 {
     double target = base_bytes * pow(2, log10(dataset_bytes / (1024 * 1024)));
@@ -20,8 +20,8 @@ static double product(const uint64_t *sizes, int rank)
     return all;
 }
 
-/* h5py's rule, in floating point like h5py's so that ties break alike: halves the dimensions in turn until the chunk is
- * near the target. */
+/* Implements h5py's rule: halves the dimensions in turn until the chunk is close to the target size. Uses floating
+ * point like h5py, so that ties are resolved the same way. */
 void weir_chunk_guess(const uint64_t *dims, int rank, size_t element_bytes, uint64_t *chunk)
 {
     for (int i = 0; i < rank; i++)

@@ -56,7 +56,7 @@ static bool is_edge(const struct weir_walk *walk, const uint64_t *scaled)
     return false;
 }
 
-/* A wrong address loses its own chunk, not the other frames. */
+/* A wrong address loses only its own chunk. The other frames remain readable. */
 static int note_bad(struct weir_walk *walk, struct weir_chunk *chunk, const char *why)
 {
     *chunk = (struct weir_chunk){.offset = WEIR_CHUNK_BAD};
@@ -74,7 +74,7 @@ int weir_walk_note(struct weir_walk *walk, const uint64_t *scaled, uint64_t addr
         i = i * walk->count[d] + scaled[d];
     }
     if (address == UINT64_MAX)
-        return 0; /* never written */
+        return 0; /* the chunk was never written */
     struct weir_chunk *chunk = &walk->chunks[i];
     if (chunk->offset != WEIR_CHUNK_NONE)
         return weir_walk_bad(walk, "the index has a chunk twice");
@@ -101,7 +101,7 @@ static int walk_single(struct weir_walk *walk)
     return weir_walk_note(walk, scaled, walk->layout->address, bytes, walk->layout->single_mask);
 }
 
-/* Chunks are contiguous, in the order of the grid that the dataset may grow to. */
+/* Chunks are contiguous, in the order of the grid of the dataset's maximum size. */
 static int walk_implicit(struct weir_walk *walk)
 {
     int rank = walk->grid->rank, rc = 0;

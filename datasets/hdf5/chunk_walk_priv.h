@@ -1,4 +1,4 @@
-/* chunk_walk_priv.h: shared by the walks over chunk indexes. */
+/* chunk_walk_priv.h: declarations that the walks over chunk indexes share. */
 #ifndef WEIR_DATASETS_HDF5_CHUNK_WALK_PRIV_H
 #define WEIR_DATASETS_HDF5_CHUNK_WALK_PRIV_H
 
@@ -13,24 +13,26 @@ struct weir_walk {
     const char **reason;
     uint32_t n_chunks, chunk_bytes;
     uint64_t count[WEIR_GRID_RANK_MAX];     /* chunks along each dimension of the dataset */
-    uint64_t max_count[WEIR_GRID_RANK_MAX]; /* of its maximum size; UINT64_MAX = unlimited */
-    uint32_t good, bad;                     /* chunks recorded */
-    const char *why_bad;                    /* for the first bad chunk */
-    uint64_t steps, steps_max;              /* nodes and entries visited: bounds the walk through a cyclic index */
+    uint64_t max_count[WEIR_GRID_RANK_MAX]; /* chunks along each dimension of the dataset's maximum size; UINT64_MAX =
+                                               unlimited */
+    uint32_t good, bad;                     /* number of chunks recorded as good and as bad */
+    const char *why_bad;                    /* reason for the first bad chunk */
+    uint64_t steps, steps_max; /* number of nodes and entries visited; the limit ends a walk through a cyclic index */
 };
 
 int weir_walk_bad(struct weir_walk *walk, const char *text);
-/* Reads n bytes at an address; -EBADMSG for a range outside the file. */
+/* Reads n bytes at an address. Returns -EBADMSG if the range is not inside the file. */
 int weir_walk_read(struct weir_walk *walk, uint64_t address, void *buffer, uint64_t n);
-/* The same into new memory (free it), and checks signature, version 0 and the checksum at the end. */
+/* Like weir_walk_read, but into new memory, which the caller frees. Also checks the signature, version 0 and the
+ * checksum at the end of the block. */
 int weir_walk_block(struct weir_walk *walk, uint64_t address, const char *signature, uint64_t n, uint8_t **bytes);
-/* Counts n more steps; false above the limit. */
+/* Counts n more steps. Returns false if the limit is exceeded. */
 bool weir_walk_step(struct weir_walk *walk, uint64_t n);
 
-/* Records a chunk by its place in the grid (in chunks). Ignores chunks outside the dataset. */
+/* Records the chunk at a position in the grid, which is in units of chunks. Ignores chunks outside the dataset. */
 int weir_walk_note(struct weir_walk *walk, const uint64_t *scaled, uint64_t address, uint64_t bytes, uint32_t mask);
 
-/* One walk per kind of index, from its address. */
+/* One walk per kind of index. address: the address of the index. */
 int weir_walk_btree1(struct weir_walk *walk, uint64_t address);
 int weir_walk_btree2(struct weir_walk *walk, uint64_t address);
 int weir_walk_fixed(struct weir_walk *walk, uint64_t address);
@@ -49,20 +51,22 @@ enum weir_index_kind {
 
 struct weir_layout_message {
     enum weir_index_kind kind;
-    uint64_t address; /* of the index (of the chunk: single, implicit), without base; UINT64_MAX = nothing written */
-    bool partial_unfiltered; /* chunks that reach over the edge are stored as they are */
-    uint64_t single_bytes;   /* single chunk: as stored; 0 = not filtered */
+    uint64_t address; /* address of the index, or of the chunk (single, implicit), without base; UINT64_MAX = nothing
+                         was written */
+    bool partial_unfiltered; /* chunks that extend past the edge of the dataset are stored unfiltered */
+    uint64_t single_bytes;   /* stored size of a single chunk; 0 = not filtered */
     uint32_t single_mask;
 };
 
-/* Finds the message and compares it with the grid that the library reported. Codes as weir_chunk_index. */
+/* Finds the layout message and compares it with the grid that the library reported. Returns the same codes as
+ * weir_chunk_index. */
 int weir_layout_message_read(const struct weir_raw_file *file, uint64_t object_address,
                              const struct weir_chunk_grid *grid, struct weir_layout_message *message,
                              const char **reason);
 
-/* Checksum of HDF5 metadata: Bob Jenkins' lookup3, hashlittle with initial value 0. */
+/* Returns the checksum that HDF5 uses for metadata: Bob Jenkins' lookup3, hashlittle with initial value 0. */
 uint32_t weir_lookup3(const uint8_t *bytes, size_t n);
-/* The last 4 of the n bytes are the checksum of those before. */
+/* Returns true if the last 4 of the n bytes are the checksum of the preceding bytes. */
 bool weir_checksum_holds(const uint8_t *bytes, size_t n);
 
 #endif

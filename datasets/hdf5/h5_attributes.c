@@ -17,7 +17,7 @@ static void note_unreadable(struct weir_h5 *h5, const char *name)
         snprintf(h5->unreadable, sizeof h5->unreadable, "%s", name);
 }
 
-/* If one attribute of the root is damaged, the library finds none of them by name. */
+/* If one attribute of the root is damaged, the library cannot find any attribute of the root by name. */
 static int unreadable(const char *name, int rc, struct weir_err *err)
 {
     return weir_err_set(err, rc, "attribute %s, or another of the file's root, cannot be read; copy the file again",
@@ -29,7 +29,8 @@ int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err)
     return *h5->unreadable ? unreadable(h5->unreadable, -EBADMSG, err) : 0;
 }
 
-/* Opens an attribute of the file's root; H5I_INVALID_HID when it is missing, or, recorded, when it cannot be opened. */
+/* Opens an attribute of the file's root. Returns H5I_INVALID_HID if it is missing or cannot be opened; *exists
+ * distinguishes the two cases. */
 static hid_t open_attribute(struct weir_h5 *h5, const char *name, bool *exists)
 {
     *exists = H5Aexists_by_name(h5->file, "/", name, H5P_DEFAULT) != 0;
@@ -57,20 +58,20 @@ bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
     return is_byte && value == 0;
 }
 
-/* For variable length, which h5py writes for str. */
+/* Reads a variable-length string, the type that h5py writes for str. */
 static int read_text(hid_t id, hid_t type, hid_t space, char *text, size_t size)
 {
     char *read = NULL;
     if (H5Aread(id, type, &read) < 0)
         return -EBADMSG;
     if (!read)
-        return 0; /* never written */
+        return 0; /* the attribute was never written */
     snprintf(text, size, "%s", read);
     H5Dvlen_reclaim(type, space, H5P_DEFAULT, &read);
     return 1;
 }
 
-/* For fixed length, which h5py writes for numpy.bytes_. */
+/* Reads a fixed-length string, the type that h5py writes for numpy.bytes_. */
 static int read_fixed_text(hid_t id, hid_t type, char *text, size_t size)
 {
     size_t bytes = H5Tget_size(type);
@@ -84,7 +85,8 @@ static int read_fixed_text(hid_t id, hid_t type, char *text, size_t size)
     return rc;
 }
 
-/* Returns 1 with the text, cut to size; 0 for another type; negative for an unreadable attribute. */
+/* Returns 1 with the string, truncated to size; 0 if the attribute has another type; a negative code if it is
+ * unreadable. */
 static int read_attribute(hid_t id, char *text, size_t size)
 {
     hid_t type = H5Aget_type(id), space = H5Aget_space(id);
@@ -113,7 +115,7 @@ int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, 
     return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is not a text; repair it, or remove it", name);
 }
 
-/* ---- all texts of an object ---- */
+/* ---- all strings of an object ---- */
 
 struct telling {
     weir_h5_text_fn *take;
@@ -122,7 +124,7 @@ struct telling {
     char text[TEXT_MAX];
 };
 
-/* Returning 1 ends the iteration. */
+/* A callback of H5Aiterate. Returning 1 ends the iteration. */
 static herr_t tell_attribute(hid_t object, const char *name, const H5A_info_t *info, void *user)
 {
     enum { ATTRIBUTES_MAX = 1000 };
@@ -152,12 +154,12 @@ int weir_h5_texts(struct weir_h5 *h5, const char *path, weir_h5_text_fn *take, v
     return rc;
 }
 
-/* ---- datasets of texts ---- */
+/* ---- datasets of strings ---- */
 
-/* Called for each of n elements with a zero-terminated text; NULL for an element that was never written. */
+/* Called for each of the n elements with a zero-terminated string, or with NULL if the element was never written. */
 typedef bool text_fn(void *user, size_t i, const char *text);
 
-/* For fixed length: reads all elements, each with space for a zero. */
+/* For fixed-length strings: reads all elements, leaving space for a zero after each of them. */
 static bool take_fixed(const struct weir_h5_read *how, const struct weir_h5_dataset *d, size_t n, text_fn *take,
                        void *user)
 {
@@ -216,7 +218,7 @@ static bool take_one(void *user, size_t i, const char *text)
     return text != NULL;
 }
 
-/* A scalar, or an array of one element. */
+/* Accepts a scalar, or an array of one element. */
 bool weir_h5_text_of(struct weir_h5 *h5, const char *path, char *text, size_t size)
 {
     struct weir_h5_dataset d;

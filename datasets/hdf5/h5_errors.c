@@ -26,20 +26,22 @@ const char *weir_h5_library_message(char text[256])
     return text;
 }
 
-/* The first failure since a file was opened that was not the file's fault. The library's errors are per thread, too. */
+/* The first failure since a file was opened that was not the file's fault. It is per thread, because the library's
+ * errors are. */
 static _Thread_local int machine_code;
 static _Thread_local bool malloc_failed;
-static _Thread_local char machine_file[512]; /* the affected file, if it is not the one being read */
+static _Thread_local char machine_file[512]; /* the affected file, if it is not the file being read */
 
-/* EAGAIN is a lock held by a writer: the library starts no threads. */
+/* Returns true for an errno that is the machine's fault. EAGAIN is not: it means that a writer holds a lock on the
+ * file, because the library starts no threads. */
 static bool is_machines(int number)
 {
     return number != EAGAIN &&
            (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM);
 }
 
-/* The library puts the errno of a failed system call into its text, and uses these codes for failed allocations. Its
- * property lists come from no file: only a lack of memory breaks them. */
+/* The library puts the errno of a failed system call into its message, and uses the codes below for failed allocations.
+ * Property lists do not come from the file, so only a lack of memory can break them. */
 static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
 {
     (void)n;
@@ -54,7 +56,7 @@ static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *co
     return 0;
 }
 
-/* malloc sets errno to ENOMEM; the library may lack memory for reporting it. */
+/* malloc sets errno to ENOMEM. The library itself may not have enough memory to report it. */
 static void find_no_memory(void)
 {
     malloc_failed |= errno == ENOMEM;
@@ -62,7 +64,7 @@ static void find_no_memory(void)
         machine_code = -ENOMEM;
 }
 
-/* The library calls this for each failed call, including those whose failure means "no" here. */
+/* The library calls this function for each failed call, including calls for which failure is a normal result here. */
 static herr_t on_library_error(hid_t stack, void *user)
 {
     (void)user;
@@ -78,7 +80,8 @@ void weir_h5_watch_errors(void)
     malloc_failed = false;
     machine_file[0] = '\0';
     errno = 0;
-    H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; the library prints nothing */
+    H5Eset_auto2(H5E_DEFAULT, on_library_error,
+                 NULL); /* per thread; this also stops the library from printing errors */
 }
 
 void weir_h5_note_error(int number, const char *file)

@@ -1,5 +1,6 @@
-/* Reads external raw files. The library opens any path that they name, and returns zeros past their end. So this code
- * opens and measures them, and the library reads through the descriptors. */
+/* Reads datasets whose data is in external raw files. The library opens any path that a dataset names, and returns
+ * zeros past the end of an external file. So this code opens and measures the files itself, and the library reads
+ * through their descriptors. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -20,14 +21,14 @@ static int fail(const struct weir_h5_read *read, struct weir_err *err, const cha
 }
 
 struct external {
-    hid_t dataset, plist; /* and its creation properties */
-    hsize_t first, last;  /* needed bytes of the array */
-    hsize_t before;       /* bytes in the files before */
-    hid_t copy;           /* names the same files by open descriptors */
+    hid_t dataset, plist; /* the dataset and its creation properties */
+    hsize_t first, last;  /* range of bytes of the array that is needed */
+    hsize_t before;       /* number of bytes in the preceding files */
+    hid_t copy;           /* creation properties that refer to the same files through open descriptors */
     int n, fds[EXTERNAL_MAX];
 };
 
-/* Uses the library's search: relative to the current folder, or a prefix. */
+/* Searches like the library: relative to the current folder, or to a prefix. */
 static void external_path(hid_t dataset, const char *name, char path[WEIR_INSIDE_PATH_MAX])
 {
     char from[WEIR_INSIDE_PATH_MAX];
@@ -44,7 +45,7 @@ static bool get_external(hid_t plist, int i, char name[WEIR_INSIDE_PATH_MAX], of
     return H5Pget_external(plist, (unsigned)i, WEIR_INSIDE_PATH_MAX - 1, name, offset, size) >= 0 && *offset >= 0;
 }
 
-/* Opens file i, which must hold n bytes from offset on. */
+/* Opens external file i, which must contain n bytes from offset on. */
 static int open_external(const struct weir_h5_read *read, struct external *e, const char *name, hsize_t offset,
                          hsize_t n, struct weir_err *err)
 {
@@ -65,7 +66,7 @@ static int open_external(const struct weir_h5_read *read, struct external *e, co
 
 static int take_external(const struct weir_h5_read *read, struct external *e, int i, struct weir_err *err)
 {
-    char name[WEIR_INSIDE_PATH_MAX], link[64] = "/nowhere"; /* for files that are not needed */
+    char name[WEIR_INSIDE_PATH_MAX], link[64] = "/nowhere"; /* path for files that are not needed */
     off_t offset;
     hsize_t size;
     if (!get_external(e->plist, i, name, &offset, &size))
@@ -98,7 +99,8 @@ static bool bytes_of(hid_t dataset, hid_t space, hsize_t *first, hsize_t *last)
     return fine && !__builtin_mul_overflow(bytes, from[0], first) && !__builtin_mul_overflow(bytes, to[0] + 1, last);
 }
 
-/* Reads the same array from a file in memory that names the descriptors: the library opens no path from the file. */
+/* Creates a dataset in memory that refers to the descriptors, and reads the array from it. So the library opens no path
+ * that comes from the file. */
 static int read_through(const struct weir_h5_read *read, const struct external *e, hid_t space, hid_t memory,
                         void *buffer, struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* A file driver of the HDF5 library that opens only regular files, and only those that weir_h5_inside permits. It reads
- * like the library's default driver. */
+/* A file driver for the HDF5 library that opens only regular files, and only files that weir_h5_inside permits. It
+ * reads like the library's default driver. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -19,16 +19,17 @@
 struct weir_inside weir_h5_inside;
 
 struct guarded {
-    H5FD_t library; /* must be first: the library's part */
+    H5FD_t library; /* the library's part, which must be the first member */
     int fd;
     haddr_t end_of_allocation, end_of_file;
     dev_t device;
     ino_t inode;
-    char name[]; /* "" for the file being read */
+    char name[]; /* path; "" for the file being read */
 };
 
-/* Words errors like the library's own driver, and records them: when it looks for virtual sources, the library takes a
- * failure for the end of a series and drops the reason. A refusal is not an error of the system. */
+/* Reports errors in the words of the library's own driver. Also records them, because the library drops the reason when
+ * it searches for virtual sources: it treats a failure as the end of a series. A refusal (EPERM) is not an error of the
+ * system, so it is not recorded. */
 static void say(const char *what, int code, const char *name)
 {
     if (code != EPERM)
@@ -81,10 +82,10 @@ static int guard_compare(const H5FD_t *a, const H5FD_t *b)
 
 static herr_t guard_query(const H5FD_t *library, unsigned long *flags)
 {
-    (void)library; /* NULL requests the driver's flags, which are the same */
+    (void)library; /* NULL if the flags of the driver itself are requested, which are the same */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE |
-             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* needed to find files beside the target of a link */
+             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* needed to find files next to the target of a link */
     return 0;
 }
 
@@ -129,7 +130,7 @@ static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr
             say("file read failed", errno, file->name);
             return -1;
         }
-        if (got == 0) { /* the library reads a little past the end */
+        if (got == 0) { /* the library reads slightly past the end of the file */
             memset((char *)buffer + done, 0, n - done);
             break;
         }
@@ -149,7 +150,7 @@ static herr_t guard_write(H5FD_t *library, H5FD_mem_t type, hid_t transfer, hadd
     return -1;
 }
 
-/* A file being written holds an exclusive lock. Some file systems have no locks. */
+/* A writer holds an exclusive lock on its file. Some file systems do not support locks. */
 static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
 {
     const struct guarded *file = (const struct guarded *)library;

@@ -1,5 +1,5 @@
-/* h5_guard_priv.h: opens and reads for the HDF5 library where it would follow names from the file by itself. For
- * h5_read.c and its single-threaded processes. Identifiers are the library's hid_t. */
+/* h5_guard_priv.h: opens and reads files in the cases in which the HDF5 library would by itself follow names from the
+ * file. For h5_read.c and its single-threaded processes. Identifiers are the library's hid_t. */
 #ifndef WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 #define WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 
@@ -11,13 +11,15 @@
 /* The files that this process may open for the current request. */
 extern struct weir_inside weir_h5_inside;
 
-/* Returns a file access list whose driver opens files by weir_h5_inside, including external links and virtual sources,
- * so that the library reads the checked files. Negative on failure. Borrowed; do not close. */
+/* Returns a file access property list whose driver opens only files that weir_h5_inside permits, also for external
+ * links and virtual sources. So the library reads exactly the files that were checked. Negative on failure. Borrowed;
+ * do not close it. */
 int64_t weir_h5_guarded(void);
 
-/* H5Dread for any storage. The library reads zeros where a virtual source or the end of an external file is missing;
- * here that is an error that names the source. space: the dataset's, with a selection; memory: as many elements.
- * must_be_written: an array that was never written is also an error. path: for messages. */
+/* weir_h5_read_selected calls H5Dread for any storage. If a virtual source or the end of an external file is missing,
+ * the library would return zeros; here this is an error that names the source. space: the dataset's dataspace, with a
+ * selection; memory: a dataspace with as many selected elements. must_be_written: an array that was never written is
+ * also an error. path: for messages. */
 struct weir_h5_read {
     const char *path;
     int64_t memory_type;
@@ -26,27 +28,30 @@ struct weir_h5_read {
 int weir_h5_read_selected(const struct weir_h5_read *read, int64_t dataset, int64_t space, int64_t memory, void *buffer,
                           struct weir_err *err);
 
-/* The library shortens a virtual dataset if a source of an unlimited mapping does not open. Returns 0 when all growing
- * sources open and the part after the last of each numbered series is absent or opens; else -errno with the source's
- * name. A missing part is indistinguishable from the end of its series. path: for messages. */
+/* If a source of an unlimited mapping cannot be opened, the library shortens the virtual dataset without an error. This
+ * function returns 0 if all sources of unlimited mappings can be opened and if, after the last source of each numbered
+ * series, the next one is either absent or readable. Otherwise returns -errno with the source's name. A missing source
+ * in a series cannot be distinguished from the end of the series. path: for messages. */
 int weir_h5_check_extent(const char *path, int64_t dataset, struct weir_err *err);
 
-/* Opens the files that an external or virtual dataset names, so that weir_h5_inside refuses them before any read. */
+/* Opens the files that an external or virtual dataset refers to, so that weir_h5_inside can refuse them before any
+ * read. */
 void weir_h5_look_outside(int64_t dataset);
 
-/* ---- what these share ---- */
+/* ---- functions for h5_external.c and h5_sources.c ---- */
 
 /* Writes the path of the file that contains a dataset. */
 bool weir_h5_file_name(int64_t dataset, char name[WEIR_INSIDE_PATH_MAX]);
-/* Writes the path of name in the folder of a file; "" when it is too long. */
+/* Writes the path of `name` in the folder of `file`; "" if the path is too long. */
 void weir_h5_beside(const char *file, const char *name, char path[WEIR_INSIDE_PATH_MAX]);
-/* Writes name after a prefix from the environment (length bytes), in which "${ORIGIN}" is the folder of from. */
+/* Writes `name` after a prefix of `length` bytes from the environment. In the prefix, "${ORIGIN}" stands for the folder
+ * of the file `from`. */
 void weir_h5_prefixed(const char *prefix, int length, const char *from, const char *name,
                       char path[WEIR_INSIDE_PATH_MAX]);
-/* Opens and closes a file, for the verdict of weir_h5_inside. */
+/* Opens and closes a file, so that weir_h5_inside checks it. */
 void weir_h5_look_at(const char *path);
 void weir_h5_look_at_external(int64_t dataset, int64_t plist);
-/* weir_h5_read_selected for a dataset with external files. */
+/* Like weir_h5_read_selected, for a dataset with external files. */
 int weir_h5_read_external(const struct weir_h5_read *read, int64_t dataset, int64_t plist, int64_t space,
                           int64_t memory, void *buffer, struct weir_err *err);
 

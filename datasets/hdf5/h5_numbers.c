@@ -10,7 +10,7 @@
 
 static const uint64_t NUMBERS_MAX_BYTES = 1ull << 30;
 
-/* Returns the type for reading. */
+/* Returns the type in which the numbers are returned. */
 static enum weir_number_type number_type(const struct weir_h5_dataset *d)
 {
     static const enum weir_number_type integers[2][4] = {{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64},
@@ -65,7 +65,8 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     return rc;
 }
 
-/* The library's own space status compares compressed with unpacked bytes for filtered datasets. */
+/* Returns true if some chunks were never written. The library's own space status is useless for filtered datasets,
+ * because it compares compressed with unpacked sizes. */
 static bool has_fill(const struct weir_h5_dataset *d)
 {
     hsize_t chunk[WEIR_GRID_RANK_MAX], written = 0;
@@ -76,7 +77,8 @@ static bool has_fill(const struct weir_h5_dataset *d)
     if (layout != H5D_CHUNKED || H5Pget_chunk(d->plist, WEIR_GRID_RANK_MAX, chunk) < 0)
         return false;
     for (int i = 0; i < d->shape.rank; i++)
-        chunks *= (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* bounded by the numbers that were read */
+        chunks *=
+            (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* no overflow, because all of these numbers were read */
     return H5Dget_num_chunks(d->id, d->space, &written) >= 0 && written < chunks;
 }
 

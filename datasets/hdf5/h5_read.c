@@ -24,7 +24,7 @@ void weir_h5_enter(struct weir_h5 *h5, const char *root)
     snprintf(h5->root, sizeof h5->root, "%s", root);
 }
 
-/* Makes a path from the file's root; a path that is too long becomes one that no file has. */
+/* Makes a path from the file's root. If the path is too long, writes a path that no file contains. */
 static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_STORE_PATH_MAX])
 {
     const char *slash = *h5->root && *path != '/' ? "/" : "";
@@ -111,7 +111,8 @@ int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], i
     return 0;
 }
 
-/* The number begins at the first bit of its bytes and ends within them; otherwise the bytes are not the values. */
+/* Returns true if the number starts at the first bit of its bytes and ends within them. Otherwise its bytes cannot be
+ * used as the value. */
 static bool fills_its_bytes(hid_t type)
 {
     return H5Tget_offset(type) == 0 && H5Tget_precision(type) <= 8 * H5Tget_size(type);
@@ -171,7 +172,7 @@ static int dataset_shape(struct weir_h5_dataset *d, const char *path, struct wei
     return 0;
 }
 
-/* The library reads past the end of truncated compact data. */
+/* If compact data is truncated, the library reads past its end. */
 static int check_compact(const struct weir_h5_dataset *d, struct weir_err *err)
 {
     uint64_t bytes = d->shape.type_bytes;
@@ -252,7 +253,7 @@ static int read_facts(struct weir_h5 *h5)
 
 static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: a FIFO must not block */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: opening a FIFO must not block */
     if (fd < 0)
         return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     struct stat st;
@@ -318,7 +319,7 @@ void weir_h5_close(struct weir_h5 **h5)
         H5Fclose((*h5)->file);
     free(*h5);
     *h5 = NULL;
-    H5Eclear2(H5E_DEFAULT); /* a thread's remaining errors keep the library from closing at exit */
+    H5Eclear2(H5E_DEFAULT); /* an error that remains on a thread's stack prevents the library from closing at exit */
 }
 
 /* ---- storage of a dataset ---- */
@@ -352,7 +353,7 @@ static void read_fill(const struct weir_h5_dataset *d, struct weir_h5_descriptio
         out->fill_is_known = true;
 }
 
-/* Asks the library for one chunk, to verify the chunk index. */
+/* Asks the library for the location of one chunk, to verify the chunk index. */
 static void probe_chunk(struct weir_h5 *h5, const struct weir_h5_dataset *d, struct weir_h5_description *out)
 {
     if (h5->chunks_probed)
@@ -402,8 +403,8 @@ static int describe(struct weir_h5 *h5, const char *path, const struct weir_h5_d
     out->object_address = info.addr;
     out->other_file = info.fileno != h5->fileno;
     out->plain_sizes = h5->plain_sizes;
-    /* Must precede the offset: after a user block, H5Dget_offset of an unwritten dataset is 511 instead of undefined.
-     */
+    /* This must be known before the offset is used: in a file with a user block, H5Dget_offset returns 511 instead of
+     * "undefined" for an unwritten dataset. */
     out->written = H5Dget_storage_size(d->id) > 0;
     switch (H5Pget_layout(d->plist)) {
     case H5D_CONTIGUOUS: {
@@ -440,7 +441,7 @@ int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_descri
 
 /* ---- reading through the library ---- */
 
-/* Memory has the file's own type, here and below: signed bytes must not be clipped. */
+/* Here and below, the memory type is the file's own type, so that signed bytes are not clipped. */
 static int read_vlen(struct weir_h5_dataset *d, const char *path, hid_t memory, void *buffer, size_t capacity,
                      size_t *length, struct weir_err *err)
 {
@@ -465,7 +466,7 @@ static int read_row(struct weir_h5_dataset *d, const char *path, uint64_t t, voi
     for (int i = 1; i < d->shape.rank; i++) {
         count[i] = d->shape.dims[i];
         if (__builtin_mul_overflow(row_bytes, d->shape.dims[i], &row_bytes))
-            return -ENOSPC; /* the file changed after its frames were located */
+            return -ENOSPC; /* the file has changed since its frames were located */
     }
     if (d->shape.rank < 1 || t >= d->shape.dims[0])
         return weir_err_set(err, -ENODATA, "%s: has no frame %llu", path, (unsigned long long)t);
@@ -505,7 +506,7 @@ int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buf
 void weir_h5_library(char *text, size_t size)
 {
     hbool_t safe = 0;
-    H5is_library_threadsafe(&safe); /* the version call would start the library in this process */
+    H5is_library_threadsafe(&safe); /* calling the version function would start the library in this process */
     snprintf(text, size, "HDF5 %d.%d.%d (%s)", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE,
              safe ? "thread-safe build: one global lock" : "not thread-safe");
 }

@@ -1,4 +1,4 @@
-/* h5_read_priv.h: an open file and an open dataset of it. */
+/* h5_read_priv.h: an open HDF5 file and its open datasets. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_PRIV_H
 #define WEIR_DATASETS_HDF5_H5_READ_PRIV_H
 
@@ -7,11 +7,11 @@
 struct weir_h5 {
     int64_t file;
     uint64_t user_block;
-    bool plain_sizes;     /* addresses and lengths of 8 bytes */
-    unsigned long fileno; /* distinguishes objects of this file from those behind external links */
+    bool plain_sizes;     /* addresses and lengths have 8 bytes */
+    unsigned long fileno; /* distinguishes objects of this file from objects that external links lead to */
     bool chunks_probed;
-    char unreadable[64];            /* attribute for weir_h5_unreadable; "" = none */
-    char root[WEIR_STORE_PATH_MAX]; /* prefix of paths: "" or "/data/demo_0" */
+    char unreadable[64];            /* name of the attribute that weir_h5_unreadable reports; "" = none */
+    char root[WEIR_STORE_PATH_MAX]; /* group that paths are relative to: "" or "/data/demo_0" */
 };
 
 /* An open dataset, with properties that every row needs. */
@@ -21,7 +21,8 @@ struct weir_h5_dataset {
     char path[WEIR_STORE_PATH_MAX]; /* from the file's root */
 };
 
-/* Its shape is one to go by, also where the library works it out of what others hold. */
+/* Opens a dataset whose shape is reliable. The library derives the shape of a virtual dataset from its sources; an
+ * error is returned if one of them cannot be opened (weir_h5_check_extent). */
 int weir_h5_open_whole(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err);
 void weir_h5_close_dataset(struct weir_h5_dataset *d);
 

@@ -1,5 +1,5 @@
-/* Reads virtual datasets. The library takes a missing, truncated, damaged or unreadable source for one that was never
- * written, and returns fill values. So this code follows each mapping itself. */
+/* Reads virtual datasets. If a source is missing, truncated, damaged or unreadable, the library treats it as never
+ * written and returns fill values. So this code follows each mapping itself. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 
@@ -19,7 +19,7 @@ struct extent {
     hsize_t start[RANK_MAX], stride[RANK_MAX], count[RANK_MAX], block[RANK_MAX];
 };
 
-/* Names of one mapping. */
+/* The file and the dataset that one mapping names. */
 struct source {
     char file[WEIR_INSIDE_PATH_MAX], dataset[WEIR_INSIDE_PATH_MAX];
 };
@@ -40,8 +40,8 @@ static void close_space(hid_t space)
 
 /* ---- opening a source ---- */
 
-/* Writes candidate i of the library's search for a virtual source, in its order; false past the last. from: the file
- * that names the source. */
+/* Writes candidate i of the paths where the library searches for a virtual source, in the library's order. Returns
+ * false past the last candidate. from: the file that names the source. */
 static bool candidate(const char *from, const char *name, int i, char path[WEIR_INSIDE_PATH_MAX])
 {
     char real[PATH_MAX];
@@ -83,7 +83,7 @@ static int no_source(const struct weir_h5_read *read, const struct source *sourc
 
 static const char is_missing[] = "is missing: there is no such file";
 
-/* Opens the file of a mapping; negative with why. */
+/* Opens the file of a mapping. On failure, returns a negative identifier and writes the reason to why. */
 static hid_t open_file(hid_t dataset, const char *name, char why[512])
 {
     char from[WEIR_INSIDE_PATH_MAX], path[WEIR_INSIDE_PATH_MAX], text[256];
@@ -116,13 +116,13 @@ static int open_source(const struct weir_h5_read *read, hid_t dataset, const str
     if (file < 0)
         return no_source(read, source, why, err);
     *opened = H5Dopen2(file, source->dataset, H5P_DEFAULT);
-    H5Fclose(file); /* the dataset keeps it open */
+    H5Fclose(file); /* the open dataset keeps the file open */
     return *opened < 0 ? no_source(read, source, "is missing: its file has no such dataset", err) : 0;
 }
 
 /* ---- mappings ---- */
 
-/* Selections are combined as hyperslabs: converts a selection of everything. */
+/* If everything is selected, converts the selection to a hyperslab, because only hyperslabs can be combined. */
 static hid_t as_hyperslab(hid_t space)
 {
     hsize_t dims[RANK_MAX], zero[RANK_MAX] = {0};
@@ -142,7 +142,8 @@ static bool is_hyperslab(hid_t space)
     return space >= 0 && H5Sget_select_type(space) == H5S_SEL_HYPERSLABS;
 }
 
-/* Returns the unlimited dimension of a mapping, with its selection as numbers; -1 for a limited one. */
+/* Returns the unlimited dimension of a mapping, with the mapping's selection in *extent. Returns -1 if no dimension is
+ * unlimited. */
 static int unlimited(hid_t space, struct extent *extent)
 {
     extent->rank = H5Sget_simple_extent_ndims(space);
@@ -155,7 +156,7 @@ static int unlimited(hid_t space, struct extent *extent)
     return -1;
 }
 
-/* Returns a copy of space with the selection of extent, enlarged to hold it. */
+/* Returns a dataspace with the selection of extent that is large enough to hold it. */
 static hid_t select_extent(const struct extent *extent)
 {
     hsize_t dims[RANK_MAX];
@@ -181,16 +182,16 @@ struct reading {
     const struct weir_h5_read *read;
     hid_t dataset, plist;
     hid_t space, memory;                  /* the selection, as hyperslabs */
-    hid_t provided;                       /* the part provided so far; negative = nothing */
-    hsize_t from[RANK_MAX], to[RANK_MAX]; /* bounds of space */
+    hid_t provided;                       /* the part that sources have provided so far; negative = nothing */
+    hsize_t from[RANK_MAX], to[RANK_MAX]; /* bounds of the selection */
     void *buffer;
     int depth;
-    struct weir_err lacking; /* for a source that cannot be opened and may be needed */
+    struct weir_err lacking; /* error of a source that cannot be opened but may be needed */
     struct weir_err *err;
 };
 
-/* Reads the source's part of the selection. Its shape may have changed since it was mapped, so the selection is
- * anchored in the current shape; a fully mapped source has no shape. */
+/* Reads the part of the selection that comes from this source. The source's shape may have changed since it was mapped,
+ * so the selection is applied to its current shape. If a source is mapped as a whole, the mapping contains no shape. */
 static int read_source(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to, hssize_t n)
 {
     hid_t space = H5Dget_space(opened), memory = H5Sselect_project_intersection(r->space, r->memory, from);
@@ -212,11 +213,12 @@ static int read_source(struct reading *r, const struct source *source, hid_t ope
     return rc;
 }
 
-/* Reads a mapping's part of the selection: from (in the virtual dataset) comes from to (in the source). opened: the
- * source, if it is open; it is opened only for a non-empty part. */
+/* Reads the part of the selection that comes from one mapping. `from` is the mapping's selection in the virtual
+ * dataset, and `to` is its selection in the source. opened: the source, if it is already open. Otherwise it is opened
+ * here, but only if the part is not empty. */
 static int read_part(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to)
 {
-    /* H5Scombine_select crashes on empty selections (1.10.8), so only unions use it. */
+    /* H5Scombine_select crashes on empty selections (1.10.8), so it is used only for unions of non-empty selections. */
     hid_t both = H5Sselect_project_intersection(r->space, r->space, from);
     hssize_t n = both < 0 ? -1 : H5Sget_select_npoints(both);
     hid_t provided = n <= 0 || r->provided < 0 ? both : H5Scombine_select(r->provided, H5S_SELECT_OR, both);
@@ -238,7 +240,8 @@ static int read_part(struct reading *r, const struct source *source, hid_t opene
     return rc;
 }
 
-/* Expands "name_%b": %b is the number of the block, "%%" a percent sign. */
+/* Expands the name of a numbered source, such as "name_%b": "%b" becomes the number of the block, and "%%" a percent
+ * sign. */
 static bool numbered(const char *name, hsize_t block, char text[WEIR_INSIDE_PATH_MAX])
 {
     size_t n = 0;
@@ -252,7 +255,7 @@ static bool numbered(const char *name, hsize_t block, char text[WEIR_INSIDE_PATH
     return n < WEIR_INSIDE_PATH_MAX;
 }
 
-/* Reads a series of sources with numbers in their names, one block of the virtual dataset each. */
+/* Reads a series of sources with numbered names, each of which provides one block of the virtual dataset. */
 static int read_numbered(struct reading *r, const struct source *source, struct extent extent, int along, hid_t to)
 {
     hsize_t start = extent.start[along], stride = extent.stride[along], block = extent.block[along];
@@ -277,7 +280,7 @@ static int read_numbered(struct reading *r, const struct source *source, struct 
     return rc;
 }
 
-/* Limits an unlimited selection to n elements along its dimension; false when it cannot end there. */
+/* Limits an unlimited selection to n elements along its unlimited dimension. Returns false if it cannot end there. */
 static bool end_after(struct extent *extent, int along, hsize_t n)
 {
     if (extent->block[along] == H5S_UNLIMITED) {
@@ -288,14 +291,14 @@ static bool end_after(struct extent *extent, int along, hsize_t n)
     return n % extent->block[along] == 0;
 }
 
-/* Reads a growing source up to its current end. */
+/* Reads a source with an unlimited selection up to the current end of the source. */
 static int read_growing(struct reading *r, const struct source *source, struct extent from, int along, hid_t to)
 {
     struct extent part;
     hsize_t dims[RANK_MAX];
     hid_t opened;
     int of_source = unlimited(to, &part), rc = open_source(r->read, r->dataset, source, &opened, &r->lacking);
-    if (rc < 0) /* the missing part is detected at the end */
+    if (rc < 0) /* after all mappings, the missing part is detected */
         return 0;
     hid_t space = H5Dget_space(opened), clipped = H5I_INVALID_HID, selected = H5I_INVALID_HID;
     hsize_t n = 0, unit = from.block[along] == H5S_UNLIMITED ? 1 : from.block[along];
@@ -438,7 +441,8 @@ int weir_h5_read_selected(const struct weir_h5_read *read, int64_t dataset, int6
 
 /* ---- extents of virtual datasets ---- */
 
-/* Checks the first part that the extent does not include whole: its file and dataset must be absent or open. */
+/* Checks the source of the first block that is not entirely inside the virtual dataset's extent. Its file or dataset
+ * must be absent, or it must be possible to open both. */
 static int check_next(const struct weir_h5_read *read, hid_t dataset, const struct source *source,
                       const struct extent *extent, int along, hsize_t end, struct weir_err *err)
 {
@@ -530,7 +534,7 @@ static void look_at_sources(hid_t dataset, hid_t plist)
         return;
     for (size_t m = 0; m < n && !weir_h5_inside.refusal[0]; m++) {
         if (!get_names(plist, m, &source) || strcmp(source.file, before) == 0 || strchr(source.file, '%'))
-            continue; /* sources with numbers in their names are opened for reading */
+            continue; /* numbered sources are opened when they are read */
         memcpy(before, source.file, sizeof before);
         bool found = strcmp(source.file, ".") == 0;
         for (int i = 0; !found && candidate(from, source.file, i, path); i++) {

@@ -1,4 +1,5 @@
-/* HDF5 files as stores: the library describes how datasets are stored, and frames are located afterwards. */
+/* HDF5 files as stores. The library describes how datasets are stored; frames are located afterwards, without the
+ * library. */
 #include "base/shortage.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index.h"
@@ -68,11 +69,11 @@ static bool is_false(struct weir_store *store, const char *name)
     return weir_h5_is_false(file_of(store), name);
 }
 
-/* ---- texts ---- */
+/* ---- metadata strings ---- */
 
 struct taking {
     struct weir_episode *episode;
-    bool all; /* false: instructions only, because simulators' groups have models and settings of any length */
+    bool all; /* false: only instructions, because groups of simulators contain models and settings of any length */
     struct weir_err *err;
 };
 
@@ -85,7 +86,7 @@ static bool is_instruction(const char *name)
     return found;
 }
 
-/* LIBERO's JSON attribute: language_instruction is a text or a list of texts. */
+/* In LIBERO's JSON attribute, language_instruction is a string or a list of strings. */
 static int take_problem_info(const struct taking *taking, const char *value)
 {
     char all[WEIR_TEXT_MAX] = "";
@@ -122,7 +123,7 @@ static int take_text(void *user, const char *name, const char *value)
                       : weir_episode_add_text(taking->episode, name, value, strlen(value), taking->err);
 }
 
-/* Datasets of one text: RoboMIND's instruction. */
+/* Adds datasets that hold a single string, such as RoboMIND's instruction. */
 static int take_datasets(struct taking *taking, struct weir_h5 *h5)
 {
     static const char *const names[] = {"language_instruction", "language_raw", "instruction", "task"};
@@ -137,8 +138,8 @@ static int take_datasets(struct taking *taking, struct weir_h5 *h5)
     return rc;
 }
 
-/* Adds attributes of the episode's group and of the file. Weir's own copies use those of the root, which are all added.
- */
+/* Adds attributes of the episode's group and of the file. Copies that Weir wrote have their strings at the root, so all
+ * attributes of the root are added. */
 static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     static const char *const others[] = {"/data", "/metadata"};

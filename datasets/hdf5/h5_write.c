@@ -15,12 +15,12 @@
 
 enum { SETS_MAX = 64, GZIP_LEVEL = 4, CACHE_MAX_BYTES = 1 << 30, CACHE_MAX_SLOTS = 1 << 20 };
 
-/* A dataset with missing frames. */
+/* A dataset whose frames are being written. */
 struct set {
     bool open;
-    hid_t id, memory; /* type of an element in memory */
+    hid_t id, memory; /* memory: type of an element in memory */
     struct weir_h5w_shape shape;
-    uint64_t bytes; /* per frame; 0 = any */
+    uint64_t bytes; /* bytes per frame; 0 = any number */
     uint64_t written;
     char name[128];
 };
@@ -32,7 +32,7 @@ struct weir_h5w {
     struct set set[SETS_MAX];
 };
 
-/* HDF5 leaves the system's errno after a failed read or write. */
+/* After a failed read or write, HDF5 leaves the errno of the system call. */
 static int fail(const struct weir_h5w *file, const char *name, const char *what, struct weir_err *err)
 {
     int known = errno ? errno : -weir_h5_machine_error(NULL);
@@ -68,7 +68,7 @@ static hid_t plist(hid_t class)
 int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *err)
 {
     *out = NULL;
-    H5dont_atexit(); /* its exit handler crashes after a file that could not be closed */
+    H5dont_atexit(); /* the library's exit handler crashes if a file could not be closed */
     struct weir_h5w *file = weir_h5_start() < 0 ? NULL : calloc(1, sizeof *file);
     if (!file)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
@@ -80,7 +80,7 @@ int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *er
     }
     weir_h5_watch_errors();
     hid_t creation = plist(H5P_FILE_CREATE);
-    unlink(file->temporary); /* left by an interrupted call; a link would be followed */
+    unlink(file->temporary); /* an interrupted call may have left a file, and a link would be followed */
     file->id = H5Fcreate(file->temporary, H5F_ACC_EXCL, creation, H5P_DEFAULT);
     int rc = file->id < 0 ? fail(file, "", "cannot be created", err) : 0;
     H5Pclose(creation);
@@ -109,8 +109,8 @@ static int close_all(struct weir_h5w *file)
     return rc < 0 ? -1 : 0;
 }
 
-/* H5Fclose flushes, and if that fails (disk full) HDF5 1.10 leaves its lists broken. So an abandoned file flushes into
- * memory. */
+/* H5Fclose flushes the file. If that fails (disk full), HDF5 1.10 leaves its internal lists broken. So an abandoned
+ * file is flushed to memory. */
 static void flush_nowhere(struct weir_h5w *file)
 {
     int *fd = NULL, memory = memfd_create("weir-synth", MFD_CLOEXEC);
@@ -229,7 +229,7 @@ static hid_t memory_type(enum weir_number_type type)
     return types[type];
 }
 
-/* Storage of a dataset, and the library's chunk cache while it is written. */
+/* Properties for creating a dataset, and for the library's chunk cache while it is written. */
 struct plists {
     hid_t creation, access;
 };
@@ -240,8 +240,9 @@ static void close_plists(struct plists *plists)
     H5Pclose(plists->access);
 }
 
-/* Keeps the chunks of a row in the cache until they are full, so that each is compressed once. The library places a
- * chunk by the low bits of its coordinates; with this many slots no two chunks of a row collide. */
+/* Makes the cache large enough to keep the chunks of a row until they are full, so that each chunk is compressed once.
+ * The library chooses a chunk's slot by the low bits of its coordinates; with this many slots, no two chunks of a row
+ * collide. */
 static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const uint64_t *chunk, size_t element_bytes)
 {
     uint64_t bytes = element_bytes * chunk[0], slots = 1;
@@ -255,7 +256,7 @@ static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const ui
     H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
 }
 
-/* rows: per chunk; 0 = the storage's choice */
+/* rows: rows per chunk; 0 = the storage chooses */
 static struct plists open_plists(const struct weir_h5w_shape *shape, size_t element_bytes,
                                  enum weir_h5w_storage storage, uint64_t rows)
 {
@@ -327,7 +328,7 @@ void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows)
     file->chunk_rows = rows;
 }
 
-/* Takes ownership of memory. */
+/* Takes ownership of the type `memory`. */
 static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t memory,
                     const struct weir_h5w_shape *shape, const struct plists *plists, struct weir_err *err)
 {
@@ -369,7 +370,7 @@ static int open_elements(struct weir_h5w *file, const char *name, hid_t type, ui
 {
     const struct weir_h5w_shape shape = {1, {steps}};
     struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS, 0);
-    if (H5Tget_class(type) == H5T_VLEN) /* the bytes would be taken for a reference */
+    if (H5Tget_class(type) == H5T_VLEN) /* so that the bytes of an unwritten element are not read as a reference */
         H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
     int id = open_set(file, name, type, type, &shape, &plists, err);
     close_plists(&plists);
@@ -418,7 +419,7 @@ int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *dat
         return fail(file, set->name, "frame cannot be written", err);
     if (++set->written < set->shape.dims[0])
         return 0;
-    /* Flushed first: a dataset that fails to close would keep the file from being abandoned. */
+    /* Flushed first, because a dataset that cannot be closed would prevent the file from being abandoned. */
     bool fine = H5Dflush(set->id) >= 0 && close_set(set) >= 0;
     return fine ? 0 : fail(file, set->name, "frames cannot be written", err);
 }

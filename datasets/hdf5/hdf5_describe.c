@@ -13,7 +13,7 @@ struct description {
     struct weir_hdf5_described *described;
     struct weir_h5_store *store;
     const struct weir_layout_ops *layout;
-    char (*groups)[64]; /* for a file of many episodes; else NULL */
+    char (*groups)[64]; /* groups of a file that holds many episodes; otherwise NULL */
 };
 
 static int describe_opened(struct weir_h5_store *store, struct weir_episode *episode,
@@ -28,7 +28,7 @@ static int describe_opened(struct weir_h5_store *store, struct weir_episode *epi
     if (rc == 0)
         rc = weir_episode_describe(&store->store, episode, config, err);
     weir_h5_enter(h5, "");
-    int refused = weir_h5_refused(err); /* the cause of rc, if any */
+    int refused = weir_h5_refused(err); /* if a file was refused, this is the cause of rc */
     return refused < 0 ? refused : rc;
 }
 

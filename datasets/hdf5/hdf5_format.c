@@ -15,7 +15,7 @@
 
 /* ---- descriptions ---- */
 
-/* A bool with another byte must not be read as one. */
+/* Returns true if the byte is 0 or 1, because it is undefined to read any other byte as a bool. */
 static bool is_bool(const bool *value)
 {
     unsigned char byte;
@@ -30,7 +30,8 @@ static bool bools_fit(const struct weir_h5_description *d)
            is_bool(&d->shape.is_big_endian) && is_bool(&d->shape.is_signed) && is_bool(&d->grid.filtered);
 }
 
-/* Shapes that are not blocks are left to the library; blocks must have the announced rows. */
+/* Shapes that do not form blocks are left to the library. Blocks must have the row size of the map and at least as many
+ * rows as it has frames. */
 static bool grid_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
 {
     enum { REF_BYTES = 16 };
@@ -51,7 +52,7 @@ static bool description_fits(const struct weir_frame_map *map, const struct weir
 
 bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras)
 {
-    /* An episode without any requested camera has no map; dataset.c reports that. */
+    /* An episode without any requested camera has no map; dataset.c reports this. */
     bool sane = weir_index_shapes_fit(episode);
     for (int i = 0; i < episode->n_maps && sane; i++)
         sane = description_fits(&episode->maps[i], &cameras[i]);
@@ -109,7 +110,10 @@ static int locate_file(struct weir_file_result *r, const struct weir_hdf5_descri
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
         return weir_no_memory(&r->err);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when described */
+    int fd = open(
+        path,
+        O_RDONLY | O_CLOEXEC |
+            O_NONBLOCK); /* O_NONBLOCK: the path was a regular file when it was described, but may have been replaced */
     struct stat st = {0};
     struct weir_raw_file raw = {weir_raw_read, &fd, described->base, r->file.file.size_bytes};
     uint64_t held_bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;

@@ -18,8 +18,8 @@
 
 enum {
     TEXT_MAX = 65536,
-    REPLY_TIMEOUT_S = 600, /* wall time: storage may be slow */
-    LIBRARY_ENDED = 255    /* exit status of HDF5 1.10 when it lacks memory to start */
+    REPLY_TIMEOUT_S = 600, /* wall-clock time, because storage may be slow */
+    LIBRARY_ENDED = 255    /* exit status of HDF5 1.10 if it does not have enough memory to start */
 };
 static const uint64_t REPLY_MAX_BYTES = (uint64_t)8 << 30;
 
@@ -29,7 +29,7 @@ struct weir_hdf5_helper {
     bool allow_external;
     pid_t pid; /* 0 = none */
     int fd;
-    bool crashed; /* in the last request, after a failed allocation */
+    bool crashed; /* the process crashed in the last request, after a failed allocation */
 };
 
 struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
@@ -63,8 +63,8 @@ void weir_hdf5_helper_close(struct weir_hdf5_helper **helper)
     *helper = NULL;
 }
 
-/* The kernel killed the process: memory is short, or this process's CPU time limit is below the library's allowance for
- * a file. */
+/* Reports that the kernel killed the process. Either memory is short, or this process has a lower CPU time limit than
+ * the library needs for a file. */
 static int report_killed(const char *path, struct weir_err *err)
 {
     struct rlimit limit;
@@ -80,7 +80,7 @@ static int report_killed(const char *path, struct weir_err *err)
                         weir_machine_advice(-ENOMEM));
 }
 
-/* The process is gone or hangs. The file is blamed, unless memory was short or the process was killed. */
+/* Reports that the process ended or hangs. The file is blamed, unless memory was short or the process was killed. */
 static int report_no_reply(struct weir_hdf5_helper *helper, const char *path, struct weir_err *err)
 {
     struct pollfd gone = {.fd = helper->fd, .events = POLLIN};
@@ -126,14 +126,15 @@ static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request 
     if (!fine)
         return report_no_reply(helper, texts[WEIR_HELPER_PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
-    if (reply->rc == -ENOMEM) /* the library's state is unreliable now */
+    if (reply->rc == -ENOMEM) /* the library's state is unreliable after this */
         end_process(helper);
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
     return reply->rc < 0 ? reply->rc : 0;
 }
 
-/* The helper cannot have meant such a reply: the library overwrote its memory. The process is not used again. */
+/* The helper never sends such a reply, so the library must have overwritten its memory. The process is not used again.
+ */
 static int report_bad_reply(struct weir_hdf5_helper *helper, struct weir_err *err)
 {
     if (helper->pid)
@@ -144,7 +145,7 @@ static int report_bad_reply(struct weir_hdf5_helper *helper, struct weir_err *er
         "remove the file");
 }
 
-/* A second process, which had checked that memory was available, crashed, too. */
+/* Reports that a second process crashed too, although it had checked that memory was available. */
 static int report_second_crash(struct weir_err *err)
 {
     *err = WEIR_ERR_NONE;
@@ -184,7 +185,7 @@ int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir
 
 /* ---- arrays and names ---- */
 
-/* Receives the data after a reply; free(*bytes). */
+/* Receives the data after a reply. The caller frees *bytes. */
 static int request_bytes(struct weir_hdf5_helper *helper, enum weir_helper_request_kind kind,
                          const struct weir_dataset_file *file, const char *key, bool again, uint8_t **bytes, size_t *n,
                          struct weir_err *err)
@@ -223,7 +224,7 @@ static int request_again(struct weir_hdf5_helper *helper, enum weir_helper_reque
     return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
 }
 
-/* Returns true when the reply is an array, whose values it moves to the start of bytes. */
+/* If the reply is an array, moves its values to the start of bytes and returns true. */
 static bool take_array(uint8_t *bytes, size_t n, struct weir_file_array *array)
 {
     struct weir_helper_array head;

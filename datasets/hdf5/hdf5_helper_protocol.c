@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 
-enum { CPU_S = 60 /* per request, plus the same for every 600 MB of the file */, BYTES_PER_CPU_S = 10000000 };
+enum { CPU_S = 60 /* per request, plus 60 s for every 600 MB of the file */, BYTES_PER_CPU_S = 10000000 };
 
-/* Incremented for changes of messages that change no size. */
+/* Incremented when messages change but keep their sizes. */
 enum { ABI = 2 };
 
 struct weir_helper_hello weir_helper_hello(void)

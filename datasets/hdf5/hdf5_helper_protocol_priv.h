@@ -1,10 +1,10 @@
-/* hdf5_helper_protocol_priv.h: messages between the loader and an HDF5 helper process. Both are of one build
- * (weir_helper_hello) on the same machine, so structs are sent as in memory. The loader checks every reply
- * nevertheless, because the HDF5 library may have overwritten the helper's memory.
+/* hdf5_helper_protocol_priv.h: messages between the loader and an HDF5 helper process. Both are from the same build
+ * (weir_helper_hello) and on the same machine, so structs are sent as they are in memory. The loader still checks every
+ * reply, because the HDF5 library may have overwritten the helper's memory.
  *
- * A request is followed by its texts. A reply is followed by `bytes` bytes: a row; or a weir_helper_described and the
- * file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a weir_helper_array and its numbers
- * or texts; or the members of a group, as weir_hdf5_member. */
+ * A request is followed by its strings. A reply is followed by `bytes` bytes. They are a row; or a
+ * weir_helper_described and the file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a
+ * weir_helper_array and its numbers or strings; or the members of a group (weir_hdf5_member). */
 #ifndef WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 #define WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 
@@ -18,7 +18,8 @@
 
 enum weir_helper_request_kind { WEIR_HELPER_DESCRIBE, WEIR_HELPER_READ_ROW, WEIR_HELPER_READ_ARRAY, WEIR_HELPER_LIST };
 
-/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; the others end with it. */
+/* The strings of a request, in this order. WEIR_HELPER_DESCRIBE does not send the key. All other requests send no
+ * string after the key. */
 enum {
     WEIR_HELPER_PATH,
     WEIR_HELPER_ROOT,
@@ -33,38 +34,39 @@ enum {
 /* Exit statuses of the helper process. */
 enum {
     WEIR_HELPER_LACKED_MEMORY = 77,   /* an allocation failed */
-    WEIR_HELPER_CRASHED_LACKING = 78, /* it crashed after a failed allocation */
+    WEIR_HELPER_CRASHED_LACKING = 78, /* the library crashed after a failed allocation */
 };
 
 struct weir_helper_request {
-    uint32_t kind, text_bytes[WEIR_HELPER_TEXTS]; /* including the final zero; 0: the text is NULL */
-    uint64_t t, capacity;                         /* of a row */
+    uint32_t kind,
+        text_bytes[WEIR_HELPER_TEXTS]; /* sizes of the strings, including the final zero; 0 = the string is NULL */
+    uint64_t t, capacity;              /* number of the row to read, and the maximum size of the reply */
     bool depth, own_types, allow_ragged, tolerant, allow_external;
-    bool again;                    /* the previous helper lacked memory: check first that some is available */
-    struct weir_dataset_file file; /* not for WEIR_HELPER_DESCRIBE; its path is sent as a text */
+    bool again;                    /* the previous helper ran out of memory, so first check that some is available */
+    struct weir_dataset_file file; /* not used by WEIR_HELPER_DESCRIBE; the path is sent as a string */
 };
 
 struct weir_helper_reply {
     int rc;
     struct weir_err err;
-    uint64_t length; /* of the row */
-    uint64_t bytes;  /* that follow */
+    uint64_t length; /* length of the row */
+    uint64_t bytes;  /* number of bytes that follow */
 };
 
-/* Head of the description of a file. */
+/* Start of the description of a file. */
 struct weir_helper_described {
     struct weir_dataset_file file; /* path is NULL */
     uint64_t header_hash, base;
     int32_t n_wanted, n_episodes, n_bad, reserved;
 };
 
-/* Head of an array. */
+/* Start of an array. */
 struct weir_helper_array {
     uint64_t dims[WEIR_FILE_ARRAY_RANK];
-    int32_t rank, type; /* type: enum weir_number_type; -1: texts of WEIR_FILE_ARRAY_TEXT bytes */
+    int32_t rank, type; /* type: enum weir_number_type, or -1 for strings of WEIR_FILE_ARRAY_TEXT bytes */
 };
 
-/* Returns the CPU time limit of the HDF5 library for a file, seconds. */
+/* Returns the CPU time limit of the HDF5 library for a file, in seconds. */
 uint64_t weir_helper_cpu_limit_s(const char *path);
 
 #endif

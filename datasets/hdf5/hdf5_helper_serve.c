@@ -1,5 +1,5 @@
-/* The HDF5 helper process: serves requests with the HDF5 library. It expects the library to crash, to hang and to run
- * out of memory, and reports this by its exit status as far as possible. */
+/* The HDF5 helper process: serves requests with the HDF5 library. It expects that the library may crash, hang or run
+ * out of memory, and reports this through its exit status if it can. */
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/h5_errors.h"
@@ -16,17 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECES = 8192 }; /* of as many bytes: 64 MiB */
+enum { PIECES = 8192 }; /* number of pieces and size of each, in bytes: 64 MiB in total */
 static const size_t SPARE_BYTES = (size_t)256 << 20;
 
 struct child {
     int fd;
-    struct weir_h5 *h5; /* the file of the last row, array or list */
+    struct weir_h5 *h5; /* file of the last request for a row, an array or a list */
     struct weir_dataset_file file;
     char *path;
 };
 
-/* On some damaged files the library never returns. */
+/* Limits the CPU time, because the library never returns from some damaged files. */
 static void limit_time(const char *path)
 {
     struct rusage used;
@@ -39,19 +39,19 @@ static void limit_time(const char *path)
     setrlimit(RLIMIT_CPU, &limit);
 }
 
-/* After a failed allocation the library may follow the null pointer, or use a half-built structure. errno is 0 when a
- * request begins, and malloc sets it to ENOMEM. */
-static volatile sig_atomic_t has_begun; /* the library started, and a repeated request found memory */
+/* After a failed allocation, the library may dereference the null pointer or use a half-built structure. The handler
+ * detects this through errno, which is 0 when a request begins and which malloc sets to ENOMEM. */
+static volatile sig_atomic_t has_begun; /* the library has started, and memory was available for a repeated request */
 
 static void on_crash(int number)
 {
     if (errno == ENOMEM)
         _exit(has_begun ? WEIR_HELPER_CRASHED_LACKING : WEIR_HELPER_LACKED_MEMORY);
     signal(number, SIG_DFL);
-    raise(number); /* raised again when this handler returns */
+    raise(number); /* the signal is delivered again when this handler returns */
 }
 
-/* The handler needs its own stack: some crashes are stack overflows. */
+/* The handler needs its own stack, because some crashes are stack overflows. */
 static void watch_for_crashes(void)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -89,8 +89,9 @@ static bool send_reply(const struct child *child, struct weir_helper_reply *repl
     return weir_helper_send(child->fd, reply, sizeof *reply) && weir_helper_send(child->fd, bytes, reply->bytes);
 }
 
-/* Returns true when the request lacked memory that is available now for a file of this size. If the second attempt
- * fails too, the damaged file makes the library allocate too much; otherwise the shortage was the machine's. */
+/* Returns true if the request ran out of memory, but memory for a file of this size is available now. If the second
+ * attempt fails too, the damaged file makes the library allocate too much. Otherwise the machine was short of memory.
+ */
 static bool retry_is_worthwhile(int code, const char *path)
 {
     struct stat st;
@@ -183,7 +184,7 @@ static int read_row(struct child *child, const struct weir_helper_request *reque
         rc = machine < 0 ? machine : rc;
     }
     if (weir_is_shortage(rc))
-        weir_h5_close(&child->h5); /* unreliable after a failed allocation */
+        weir_h5_close(&child->h5); /* its state is unreliable after a failed allocation */
     return rc;
 }
 
@@ -237,11 +238,11 @@ static int put_array(struct child *child, const char *key, struct weir_bytes_wri
         head.type = texts ? -1 : (int32_t)type;
         for (int d = 0; d < shape.rank; d++) {
             head.dims[d] = shape.dims[d];
-            bytes *= (size_t)shape.dims[d]; /* bounded by what was read */
+            bytes *= (size_t)shape.dims[d]; /* no overflow, because all of these elements were read */
         }
         weir_bytes_put(w, &head, sizeof head);
         weir_bytes_put(w, texts ? (void *)names : values, bytes);
-        w->n = sizeof head + bytes; /* without padding */
+        w->n = sizeof head + bytes; /* removes the padding */
     }
     free(names);
     free(values);
@@ -278,7 +279,7 @@ static int put_bytes(struct child *child, const struct weir_helper_request *requ
         rc = machine < 0 ? machine : rc;
     }
     if (weir_is_shortage(rc))
-        weir_h5_close(&child->h5); /* unreliable after a failed allocation */
+        weir_h5_close(&child->h5); /* its state is unreliable after a failed allocation */
     return rc;
 }
 
@@ -306,8 +307,8 @@ static bool reply_bytes(struct child *child, const struct weir_helper_request *r
     return fine;
 }
 
-/* Checks for memory for a file of this size, in one large piece and many small ones. After that, a second shortage is
- * the file's fault. */
+/* Checks that memory for a file of this size is available, in one large piece and in many small ones. If the library
+ * then runs out of memory again, the file is at fault. */
 static bool has_memory_for(const char *path)
 {
     void **first = NULL, **piece;
@@ -370,5 +371,5 @@ void weir_hdf5_helper_serve(int fd)
     if (weir_h5_start() < 0)
         _exit(WEIR_HELPER_LACKED_MEMORY);
     while (serve_request(&child))
-        continue; /* the spawner then calls _exit: the library's exit handlers may crash */
+        continue; /* the spawner then calls _exit, because the library's exit handlers may crash */
 }

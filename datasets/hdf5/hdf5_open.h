@@ -1,5 +1,6 @@
-/* hdf5_open.h: opening an HDF5 file in two steps. The library describes how the file's datasets are stored and reads
- * state (hdf5_describe.c, in a helper process); frames are located without it (hdf5_format.c, locate_frames.c). */
+/* hdf5_open.h: opens an HDF5 file in two steps. First the library, in a helper process, describes how the file's
+ * datasets are stored and reads the state (hdf5_describe.c). Then frames are located without the library
+ * (hdf5_format.c, locate_frames.c). */
 #ifndef WEIR_DATASETS_HDF5_HDF5_OPEN_H
 #define WEIR_DATASETS_HDF5_HDF5_OPEN_H
 
@@ -8,20 +9,21 @@
 
 /* Result of the first step. */
 struct weir_hdf5_described {
-    struct weir_h5_description **cameras; /* per episode: one description per map */
+    struct weir_h5_description **cameras; /* one array per episode, with one description per map */
     int n;
     uint64_t base; /* size of the user block */
 };
 
-/* The first step, with the library. */
+/* The first step, which uses the library. */
 void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
                         const struct weir_dataset_config *config);
 void weir_hdf5_described_free(struct weir_hdf5_described *described);
-/* Returns true when an episode and its n_maps descriptions from the helper process, which may be any bytes, are
- * plausible. */
+/* Returns true if an episode and its n_maps descriptions are plausible. They come from the helper process, so they may
+ * be any bytes. */
 bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras);
 
-/* The second step, for one camera. held_bytes: allocated bytes of the file, without holes; 0 = unknown. */
+/* The second step, for one camera. held_bytes: bytes that the file occupies on the storage, without holes; 0 = unknown.
+ */
 int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
                        const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
                        struct weir_err *err);
@@ -30,8 +32,8 @@ int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_descript
 
 struct weir_h5_store {
     struct weir_store store;
-    struct weir_h5 *h5; /* borrowed; its paths start at the group of weir_h5_enter */
-    /* Arrays passed to rows(), in call order; owned by the caller after the layout is done. */
+    struct weir_h5 *h5; /* borrowed; its paths are relative to the group from weir_h5_enter */
+    /* Arrays that were passed to rows(), in call order. The caller owns them after the layout has finished. */
     struct weir_h5_description *descriptions;
     int n_descriptions;
 };

@@ -1,5 +1,5 @@
-/* HDF5 in the layouts of ACT and act-plus-plus: a folder with one file per episode, /observations/qpos, /action and
- * /observations/images/{camera}. Three rows of the table differ in the storage of frames. */
+/* HDF5 in the layouts of ACT and act-plus-plus: a folder with one file per episode, with /observations/qpos, /action
+ * and /observations/images/{camera}. The three rows of the table differ in how frames are stored. */
 #include "base/files.h"
 #include "base/spool.h"
 #include "datasets/hdf5/h5_write.h"
@@ -14,17 +14,17 @@
 #include <unistd.h>
 
 enum kind { PADDED, VLEN, GZIP };
-enum { LENGTH_MAX = 1 << 24 /* exact in float32, act-plus-plus' type for lengths */ };
+enum { LENGTH_MAX = 1 << 24 /* exact in float32, which act-plus-plus uses for lengths */ };
 
 struct writer {
     enum kind kind;
     struct weir_copy copy;
-    char *folder, *hidden, *name; /* of the copy; of the episode's file, temporary and final */
+    char *folder, *hidden, *name; /* path of the copy's folder; temporary and final path of the episode's file */
     struct weir_h5w *file;
     struct weir_copy_episode episode;
-    int camera, set;         /* current camera, -1 = none, and its dataset, -1 = the spool */
+    int camera, set;         /* current camera (-1 = none) and its dataset (-1 = the spool) */
     struct weir_spool spool; /* frames that become padded rows */
-    double *lengths;         /* cameras x steps, for padded rows */
+    double *lengths;         /* cameras x steps image lengths, for padded rows */
 };
 
 static bool is_encoded(const struct writer *w, int camera)
@@ -50,7 +50,7 @@ static char *path_of(const struct writer *w, const char *dot, int episode)
     return asprintf(&path, "%s/%sepisode_%d.hdf5", w->folder, dot, episode) < 0 ? NULL : path;
 }
 
-/* Removes everything but the complete episodes before the first missing one. */
+/* Removes everything except the complete episodes before the first missing one. */
 static int remove_rest(const struct writer *w, int complete, struct weir_err *err)
 {
     DIR *folder = opendir(w->folder);
@@ -146,8 +146,8 @@ static int put_attributes(const struct writer *w, const struct weir_copy_episode
     bool compressed = false;
     for (int c = 0; c < w->copy.n_cameras; c++)
         compressed |= is_encoded(w, c);
-    int rc = weir_h5w_attr_bool(w->file, "/", "sim", false, err); /* ACT's reader requires it */
-    if (rc == 0 && compressed)                                    /* false marks cobot_magic's files */
+    int rc = weir_h5w_attr_bool(w->file, "/", "sim", false, err); /* required by ACT's reader */
+    if (rc == 0 && compressed) /* false would mark the file as one from cobot_magic */
         rc = weir_h5w_attr_bool(w->file, "/", "compress", true, err);
     if (rc == 0 && w->copy.is_bgr)
         rc = weir_h5w_attr_text(w->file, "/", "weir_color", "bgr", err);
@@ -243,7 +243,8 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
     return rc == 0 && t + 1 == w->episode.steps ? end_camera(w, err) : rc;
 }
 
-/* /compress_len (cameras, steps): one row per colour camera, in name order; only if all of them are padded rows. */
+/* Writes /compress_len (cameras, steps), with one row per colour camera in name order. Writes it only if all colour
+ * cameras have padded rows. */
 static int put_lengths(struct writer *w, struct weir_err *err)
 {
     size_t steps = (size_t)w->episode.steps;

@@ -46,7 +46,7 @@ static bool inside(const struct weir_raw_file *raw, uint64_t offset, uint64_t le
 
 /* ---- references ---- */
 
-/* Addresses count from the base, after the user block. */
+/* Parses references. Their addresses count from the base, which is the end of the user block. */
 static void take_refs(struct locating *p, const uint8_t *raw, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++, raw += REF_BYTES) {
@@ -79,14 +79,14 @@ static int read_refs(struct locating *p)
     return rc;
 }
 
-/* Loses the frames whose references lie in a damaged chunk. */
+/* Marks the frames whose references lie in a damaged chunk as lost. */
 static void lose_refs(struct locating *p, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++)
         p->map->slots[first + i].ref = (struct weir_heap_ref){WEIR_CHUNK_BAD, 1, 0};
 }
 
-/* Unpacks references from chunks, filtered or not. */
+/* Reads references that are stored in chunks, filtered or not. */
 static int unpack_refs(struct locating *p)
 {
     struct weir_blocks *blocks = p->map->blocks;
@@ -98,7 +98,7 @@ static int unpack_refs(struct locating *p)
     for (uint32_t i = 0; i < blocks->n_chunks && rc == 0; i++) {
         const struct weir_chunk *chunk = &blocks->chunks[i];
         if (chunk->offset == WEIR_CHUNK_NONE)
-            continue; /* empty references: frames that were never written */
+            continue; /* references remain empty, because these frames were never written */
         const uint8_t *refs;
         const char *reason = "cannot be read";
         rc = chunk->offset == WEIR_CHUNK_BAD ? -EBADMSG
@@ -125,7 +125,7 @@ static int unpack_refs(struct locating *p)
 
 /* ---- chunks ---- */
 
-/* Returns false when the library reports another place for the compared chunk: the library is right then. */
+/* Returns false if the library reports another location for the probed chunk. In this case the library is right. */
 static bool agrees(const struct weir_h5_description *description, const struct weir_blocks *blocks)
 {
     if (!description->has_probe)
@@ -139,7 +139,7 @@ static bool agrees(const struct weir_h5_description *description, const struct w
     return found && found->offset == description->probe.offset && found->bytes == description->probe.bytes;
 }
 
-/* Unfiltered chunks of whole frames: each frame is an extent. */
+/* For unfiltered chunks that contain whole frames: each frame is an extent. */
 static int whole_frames(struct locating *p)
 {
     struct weir_blocks *blocks = p->map->blocks;
@@ -187,7 +187,7 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
         return "a fill value of its own";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of an invalid size";
-    /* Chunks that exist take some bytes of an index, and none of these lies in a hole. */
+    /* Every existing chunk takes some bytes in an index, and no index lies in a hole of the file. */
     uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
     return blocks->n_chunks / 64 > 65536 + bytes / 64 ? "more chunks than the file can hold" : NULL;
 }
@@ -196,7 +196,7 @@ static int locate_chunked(struct locating *p)
 {
     const struct weir_h5_description *d = p->description;
     struct weir_frame_map *map = p->map;
-    for (int i = 0; i < d->filters.n; i++) /* lzf is h5py's own: the library may lack it */
+    for (int i = 0; i < d->filters.n; i++) /* lzf comes from h5py, so the library may not have it */
         if (d->filter_missing == d->filters.filter[i].id && !weir_filters_can_undo(&d->filters))
             return missing_filter(p, d->filter_missing);
     struct weir_blocks *blocks = map->blocks = calloc(1, sizeof *blocks);
@@ -273,7 +273,7 @@ static int place(struct locating *p)
     }
 }
 
-/* Image ends are kept for rows that are extents. Other rows are read whole. */
+/* Keeps the ends of images only for rows that are extents, because all other rows are read whole. */
 static int keep_ends(struct locating *p)
 {
     struct weir_frame_map *map = p->map;

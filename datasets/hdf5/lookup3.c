@@ -48,7 +48,7 @@ uint32_t weir_lookup3(const uint8_t *bytes, size_t n)
 bool weir_checksum_holds(const uint8_t *bytes, size_t n)
 {
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    return bytes && n > 4; /* no fuzzer finds a checksum */
+    return bytes && n > 4; /* a fuzzer cannot find a valid checksum, so any is accepted */
 #else
     return n > 4 && weir_lookup3(bytes, n - 4) == (uint32_t)weir_le(bytes + n - 4, 4);
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    BLOCKS_MAX = 1024, /* continuations */
+    BLOCKS_MAX = 1024, /* maximum number of blocks, with continuations */
     HEADER_BYTES_MAX = 1 << 24,
     MESSAGE_LAYOUT = 8,
     MESSAGE_CONTINUATION = 16,
@@ -29,7 +29,7 @@ static int not_here(const char **reason, const char *text)
 struct bytes {
     const uint8_t *at;
     size_t left;
-    bool over; /* more was needed than there is */
+    bool over; /* more bytes were requested than remained */
 };
 
 static uint64_t take(struct bytes *b, int n)
@@ -45,7 +45,7 @@ static uint64_t take(struct bytes *b, int n)
     return value;
 }
 
-/* The dimensions of a chunk and the size of its elements must be those that the library named. */
+/* Returns true if the dimensions of a chunk and the element size are those that the library reported. */
 static bool is_grid(struct bytes *b, int n, int width, const struct weir_chunk_grid *grid)
 {
     bool same = n == grid->rank + 1;
@@ -56,7 +56,7 @@ static bool is_grid(struct bytes *b, int n, int width, const struct weir_chunk_g
     return same && !b->over;
 }
 
-/* Version 4: one of five kinds of index, each with its own parameters, which its header repeats. */
+/* Version 4 has five kinds of index. Each kind has its own parameters, which the index's header repeats. */
 static int read_version_4(struct bytes *b, const struct weir_chunk_grid *grid, struct weir_layout_message *out,
                           const char **reason)
 {
@@ -117,18 +117,19 @@ static int read_layout(const uint8_t *data, size_t n, const struct weir_chunk_gr
 
 /* ---- the header around it ---- */
 
-/* Blocks of messages: the header's own, and its continuations in the order in which they are named. */
+/* The blocks of messages: the header's own block, then the continuations in the order in which messages refer to them.
+ */
 struct header {
     const struct weir_raw_file *file;
     const struct weir_chunk_grid *grid;
     struct weir_layout_message *message;
     bool version_2, found;
-    int order_bytes; /* version 2: of the creation order in each message */
+    int order_bytes; /* version 2: size of the creation order field in each message */
     struct {
         uint64_t address, bytes;
     } block[BLOCKS_MAX];
     int n_blocks;
-    uint64_t bytes; /* of all blocks, which may be the same one */
+    uint64_t bytes; /* total size of all blocks; a block that is referred to twice counts twice */
     const char **reason;
 };
 
@@ -183,7 +184,7 @@ static int read_messages(struct header *h, const uint8_t *data, size_t n)
     return rc;
 }
 
-/* Version 2: a checksum at the end of each block, a signature at the start of continuations. */
+/* In version 2, every block ends with a checksum, and continuations start with a signature. */
 static int read_block(struct header *h, int i, uint64_t address, uint64_t bytes, size_t before)
 {
     uint8_t *data = malloc(bytes ? bytes : 1);

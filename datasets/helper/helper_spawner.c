@@ -1,4 +1,4 @@
-/* The loader's side: starts the helper program, and asks its spawner for processes. */
+/* The loader's side: starts the helper program, and requests processes from its spawner. */
 #include "datasets/helper/helper_spawner.h"
 #include "base/files.h"
 #include "base/shortage.h"
@@ -23,7 +23,7 @@ static const char PROGRAM[] = "weir-hdf5", VARIABLE[] = "WEIR_HDF5_HELPER";
 
 static struct {
     pthread_mutex_t lock;
-    pid_t owner; /* the process that started it */
+    pid_t owner; /* the process that started the spawner */
     int fd;
 } spawner = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 __attribute__((constructor)) static void watch_forks(void)
@@ -33,8 +33,8 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- starting the program ---- */
 
-/* Where it is; a name without a slash is to be looked for on the PATH. Negative: it cannot be said for a lack of
- * memory or descriptors. */
+/* Writes the path of the program. If the path contains no slash, the program is searched for on the PATH. Returns a
+ * negative code if memory or descriptors run out during the search. */
 static int find_program(char path[PATH_MAX])
 {
     static const char *const folders[] = {"", "../bin/", "../../bin/"};
@@ -54,8 +54,9 @@ static int find_program(char path[PATH_MAX])
     return 0;
 }
 
-/* With nothing of ours but the socket: a copy of another descriptor would keep its file's lock alive. Signals are as in
- * a new process. The order counts: our end of the socket may be one of the standard descriptors. */
+/* Starts the program with no open descriptors except the socket, because a copy of any other descriptor would keep its
+ * file's lock alive. Signals are reset as in a new process. The order of the actions matters, because our end of the
+ * socket may be one of the standard descriptors. */
 static int spawn_program(const char *path, int fd, pid_t *pid)
 {
     char *const arguments[] = {(char *)PROGRAM, (char *)"serve", NULL};
@@ -71,7 +72,7 @@ static int spawn_program(const char *path, int fd, pid_t *pid)
     for (int standard = 0; standard < 3 && rc == 0; standard++)
         rc = posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
     rc = rc ? rc : posix_spawn_file_actions_addclosefrom_np(&actions, WEIR_HELPER_FD + 1);
-    posix_spawnattr_init(&attributes); /* these cannot fail */
+    posix_spawnattr_init(&attributes); /* these functions cannot fail */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -92,10 +93,10 @@ static int report_not_started(const char *path, int rc, struct weir_err *err)
     return weir_err_set(err, rc, "the HDF5 helper process cannot be started: %s", strerror(-rc));
 }
 
-/* It said nothing, or something else. */
+/* Reports that the program sent no hello message, or a different one. */
 static int report_no_hello(const char *path, int status, struct weir_err *err)
 {
-    enum { NOT_LOADED = 127 /* by the dynamic linker */ };
+    enum { NOT_LOADED = 127 /* exit status if the dynamic linker fails */ };
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_LOADED)
         return weir_err_set(err, -ENOTSUP,
                             "the HDF5 helper program, %s, finds no library that it needs; `ldd %s` shows which", path,
@@ -106,7 +107,7 @@ static int report_no_hello(const char *path, int status, struct weir_err *err)
                         "%s is not the HDF5 helper program of this build of weir; build or install both again", path);
 }
 
-/* The process that was started ends as soon as it has forked the spawner. */
+/* Waits for the spawner's hello message. The process that was started exits as soon as it has forked the spawner. */
 static int await_spawner(const char *path, int fd, pid_t started, struct weir_err *err)
 {
     struct weir_helper_hello hello, wanted = weir_helper_hello();
@@ -114,7 +115,7 @@ static int await_spawner(const char *path, int fd, pid_t started, struct weir_er
     bool fine = came && memcmp(&hello, &wanted, sizeof hello) == 0;
     int status = 0;
     if (!fine)
-        kill(started, SIGKILL); /* it is another program and may keep running */
+        kill(started, SIGKILL); /* another program, which may keep running */
     while (waitpid(started, &status, 0) < 0 && errno == EINTR)
         continue;
     return fine ? 0 : report_no_hello(path, came ? 0 : status, err);
@@ -142,7 +143,7 @@ static int start_spawner(struct weir_err *err)
     return 0;
 }
 
-/* ---- asking the spawner ---- */
+/* ---- requests to the spawner ---- */
 
 static int receive_result(struct weir_helper_result *result, int *fd)
 {
@@ -169,13 +170,13 @@ static int receive_result(struct weir_helper_result *result, int *fd)
 static int have_spawner_locked(struct weir_err *err)
 {
     if (spawner.fd >= 0 && spawner.owner != getpid()) {
-        close(spawner.fd); /* it belongs to the parent process */
+        close(spawner.fd); /* this spawner belongs to the parent process */
         spawner.fd = -1;
     }
     return spawner.fd < 0 ? start_spawner(err) : 0;
 }
 
-/* Sends one command and receives its result. Restarts a spawner that is gone, once. */
+/* Sends one command and receives its result. If the spawner is gone, starts a new one and tries again, once. */
 static int send_command_locked(const struct weir_helper_command *command, struct weir_helper_result *result, int *fd,
                                struct weir_err *err)
 {
@@ -203,7 +204,7 @@ int weir_helper_spawn(enum weir_helper_kind kind, pid_t *pid, int *fd, struct we
     int rc = send_command_locked(&command, &result, fd, &why);
     pthread_mutex_unlock(&spawner.lock);
     if (rc == 0 && *fd < 0)
-        rc = -EMFILE; /* the descriptor did not fit */
+        rc = -EMFILE; /* this process has no free descriptor for the socket */
     if (rc < 0 && why.text[0])
         return weir_err_set(err, rc, "%s", why.text);
     if (rc < 0)

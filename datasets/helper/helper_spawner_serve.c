@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sends fd along when it is not negative. */
+/* If fd is not negative, sends this descriptor with the result. */
 static bool send_result(int to, const struct weir_helper_result *result, int fd)
 {
     union {
@@ -31,10 +31,10 @@ static bool send_result(int to, const struct weir_helper_result *result, int fd)
     return sendmsg(to, &message, MSG_NOSIGNAL) == sizeof *result;
 }
 
-/* Runs in the new process, which keeps only its own descriptor. */
+/* Runs in the new process, which closes all descriptors except its own. */
 static void serve_and_exit(weir_helper_serve_fn *serve, int fd, pid_t spawner)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* even a hanging helper ends with the program that could use it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* even a helper that hangs ends with the program that uses it */
     if (getppid() != spawner)
         _exit(0);
     if (fd > 3)

@@ -1,6 +1,6 @@
-/* ACT / ALOHA recorders (act record_sim_episodes.py, aloha record_episodes.py): /observations/images/{camera} uint8
- * (T, H, W, 3), /observations/qpos and /action (T, D) float. Also files with the same keys and one encoded image per
- * row, as RDT-1B reads. */
+/* ACT / ALOHA recorders (act record_sim_episodes.py, aloha record_episodes.py): /observations/images/{camera} uint8 (T,
+ * H, W, 3), /observations/qpos and /action (T, D) float. Also covers files with the same keys but one encoded image per
+ * row, as RDT-1B reads them. */
 #include "datasets/dataset_ops.h"
 
 #define IMAGES "/observations/images"

@@ -1,7 +1,8 @@
-/* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with zeros.
- * /compress_len (cameras, T), mostly float32, holds the used length of each row, in the order of the recorder's camera
- * list, which the file lacks, or of the camera names if compress_data.py wrote it. So it is only a hint: at step t no
- * image is longer than the column's maximum. The JPEG itself decides where it ends. */
+/* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), where each row is a JPEG padded
+ * with zeros. /compress_len (cameras, T), mostly float32, contains the used length of each row. Its cameras are in the
+ * order of the recorder's camera list, which the file does not contain, or in the order of the camera names if
+ * compress_data.py wrote it. So it is only a hint: no image at step t is longer than the maximum of that column. The
+ * JPEG itself determines where it ends. */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define IMAGES  "/observations/images"
 #define LENGTHS "/compress_len"
 
-/* Rows of bytes instead of images: one camera of rank 2 is enough. */
+/* Detects rows of bytes instead of images. One camera of rank 2 is enough. */
 static bool detect(struct weir_store *store)
 {
     if (weir_store_has(store, LENGTHS))
@@ -35,7 +36,7 @@ static bool detect(struct weir_store *store)
     return found;
 }
 
-/* Colour cameras, all cameras, their steps, and their longest row. */
+/* Number of colour cameras, of all cameras and of their steps, and the length of the longest row. */
 struct images {
     uint64_t colour, all, steps, row_bytes;
 };
@@ -58,14 +59,14 @@ static struct images look_at(struct weir_store *store, char (*names)[64], int n)
     return images;
 }
 
-/* Sets *hint to the maximum of step t's plausible lengths. Returns false when a value is not a length. */
+/* Sets *hint to the maximum of the plausible lengths at step t. Returns false if a value is not a length. */
 static bool take_column(const float *values, uint64_t rows, const struct images *images, uint64_t t, uint32_t *hint)
 {
     bool fine = true;
     for (uint64_t row = 0; row < rows; row++) {
         float bytes = values[row * images->steps + t];
         bool sane =
-            bytes >= 0 && bytes < 0x1p31f && (double)bytes < (double)images->row_bytes + 1; /* 0: a depth camera */
+            bytes >= 0 && bytes < 0x1p31f && (double)bytes < (double)images->row_bytes + 1; /* 0 for a depth camera */
         uint32_t length = sane ? (uint32_t)ceilf(bytes) : 0;
         *hint = length > *hint ? length : *hint;
         fine &= sane;
@@ -73,7 +74,8 @@ static bool take_column(const float *values, uint64_t rows, const struct images 
     return fine;
 }
 
-/* Reads compress_len: one hint per step; NULL, with 0, without it. Oddities are recorded in a note. */
+/* Reads compress_len as one hint per step. Returns 0 with NULL if the file has no compress_len. Irregularities are
+ * recorded as notes. */
 static int read_hints(struct weir_store *store, struct weir_episode_builder *builder, const struct images *images,
                       uint32_t **hints, struct weir_err *err)
 {

@@ -1,6 +1,6 @@
-/* cobot_magic / AgileX (collect_data.py): like ACT, with /observations/images_depth/{camera} uint16 (T, H, W),
- * /base_action, and `compress` set to false. As in its own loader, the action is the state one step later; /action
- * holds the command of the leader arm. */
+/* cobot_magic / AgileX (collect_data.py): like ACT, but with /observations/images_depth/{camera} uint16 (T, H, W),
+ * /base_action, and `compress` set to false. As in cobot_magic's own loader, the action is the state of the next step;
+ * /action contains the command of the leader arm. */
 #include "datasets/dataset_ops.h"
 
 #define IMAGES "/observations/images"

@@ -1,6 +1,6 @@
 /* AstroBench (astrobench_dual_arm): /observations/rgb_{camera} (T,) of variable-length uint8, each a JPEG;
- * /observations/depth_{camera} the same with 16-bit PNGs; /observations/joint_pos and /action/joint_positions (T, D)
- * float. */
+ * /observations/depth_{camera}, stored the same way with 16-bit PNGs; /observations/joint_pos and
+ * /action/joint_positions (T, D) float. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Files of many episodes: /data/demo_k with `actions` and `obs`. robomimic (docs/datasets/overview), LIBERO
- * (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) differ in attributes and in Isaac Lab's nested
- * groups. Arrays below obs that look like images are cameras; those with a row of numbers per step form the state, in
- * the order of their names. */
+/* Files with many episodes: /data/demo_k with `actions` and `obs`. robomimic (docs/datasets/overview in its
+ * repository), LIBERO (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) differ in their attributes, and
+ * only Isaac Lab has nested groups. Arrays below obs that look like images are cameras. Arrays with one row of numbers
+ * per step form the state, in name order. */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* narrower rows of bytes are numbers, not images */
+enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* shorter rows of bytes are numbers, not images */
 
 /* ---- episodes ---- */
 
@@ -19,7 +19,7 @@ static bool is_demo(const char *name)
     return digits > 0 && name[5 + digits] == '\0';
 }
 
-/* demo_10 follows demo_9. */
+/* Sorts by number, so that demo_10 follows demo_9. */
 static int by_number(const void *a, const void *b)
 {
     return strverscmp(a, b);
@@ -62,7 +62,7 @@ static bool detect_libero(struct weir_store *store)
            has_demos(store);
 }
 
-/* robomimic's states are a dataset, Isaac Lab's a group. */
+/* robomimic's `states` is a dataset, but Isaac Lab's is a group. */
 static bool detect_isaaclab(struct weir_store *store)
 {
     char(*names)[64];
@@ -86,7 +86,7 @@ static bool detect_isaaclab(struct weir_store *store)
 static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
                             int depth, struct weir_err *err);
 
-/* "obs/policy/front_rgb" is the camera "policy/front_rgb". */
+/* Adds a member of a group. For example, "obs/policy/front_rgb" becomes the camera "policy/front_rgb". */
 static int add_member(struct weir_store *store, struct weir_episode_builder *builder, const char *key, int depth,
                       struct weir_err *err)
 {

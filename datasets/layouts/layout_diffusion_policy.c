@@ -1,5 +1,6 @@
-/* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numbers of /data
- * as state. UMI stores no actions: as in its own loader, they are the poses and widths of the same step. */
+/* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numeric arrays
+ * of /data as state. UMI stores no actions, so as in its own loader, the actions are the poses and widths of the same
+ * step. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ static bool is_umi_action(const char *name)
            (ends_with(name, "_eef_pos") || ends_with(name, "_eef_rot_axis_angle") || ends_with(name, "_gripper_width"));
 }
 
-/* Rows of floats are state; single numbers per step (timestamp, stage) are not. */
+/* Rows of floats are state, but single numbers per step (timestamp, stage) are not. */
 static bool is_state(const char *name, const struct weir_array_shape *shape)
 {
     bool named = strcmp(name, "state") == 0 || strcmp(name, "qpos") == 0;

@@ -1,4 +1,5 @@
-/* RLDS, as written by tensorflow_datasets: the steps of an episode flattened, "steps/observation/image_0" and so on. */
+/* RLDS, as written by tensorflow_datasets. The steps of an episode are flattened into features such as
+ * "steps/observation/image_0". */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -6,9 +7,9 @@
 
 #define OBSERVATION "/steps/observation"
 
-enum { PIXELS_MIN = 32 * 32 }; /* this many integers per step are an unencoded image */
+enum { PIXELS_MIN = 32 * 32 }; /* this many integers per step are a raw image */
 
-/* Adds the first of these features that exists, unless --qpos-keys replaces it. */
+/* Adds the first of these features that exists, unless --qpos-keys replaces the state. */
 static int add_state(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     static const char *const keys[] = {OBSERVATION "/state", OBSERVATION "/proprio", OBSERVATION "/joint_position"};
@@ -27,7 +28,7 @@ static int add_cameras(struct weir_store *store, struct weir_episode_builder *bu
         struct weir_array_shape shape;
         snprintf(key, sizeof key, OBSERVATION "/%s", names[i]);
         if (weir_store_shape(store, key, &shape, NULL) < 0)
-            continue; /* numbers that form no rows */
+            continue; /* these numbers do not form rows */
         bool images = shape.element == WEIR_ELEMENT_VLEN_BYTES;
         if (images && shape.rank == 1)
             rc = weir_is_depth_name(names[i]) ? weir_builder_depth(builder, names[i], key, err)

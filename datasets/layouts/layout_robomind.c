@@ -1,5 +1,5 @@
 /* RoboMIND (trajectory.hdf5): /observations/rgb_images/{camera} and depth_images/{camera} (T,) of variable-length
- * uint8; /puppet/joint_position* is the state, /master/joint_position* the action, each in the order of the names
+ * uint8. /puppet/joint_position* is the state and /master/joint_position* is the action, both joined in name order
  * (two-armed robots have *_left and *_right). */
 #include "datasets/dataset_ops.h"
 

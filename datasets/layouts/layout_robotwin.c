@@ -1,5 +1,6 @@
-/* RoboTwin 2 (envs/utils/pkl2hdf5.py): /observation/{camera}/rgb (T,) fixed strings that hold JPEGs, with zeros in and
- * after them; /joint_action/vector (T, D) float64 is the state, and its next row the action. */
+/* RoboTwin 2 (envs/utils/pkl2hdf5.py): /observation/{camera}/rgb (T,) is a dataset of fixed-length strings. They
+ * contain JPEGs, with zero bytes inside and after the JPEGs. /joint_action/vector (T, D) float64 is the state, and its
+ * next row is the action. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The file records which cameras are depth, whatever their names are. */
+/* The file records which cameras are depth cameras, so their names do not matter. */
 static bool is_depth(struct weir_store *store, const char *name)
 {
     char path[WEIR_STORE_PATH_MAX];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* AstroBench accepts any /observations/rgb_*, so robomind with its rgb_images comes first. */
+/* AstroBench's detect accepts any /observations/rgb_*. robomind has rgb_images there, so it must come first. */
 static const struct weir_layout_ops *const layouts[] = {
     &weir_layout_actpp,
     &weir_layout_agilex,
@@ -62,7 +62,7 @@ static void no_layout(struct weir_store *store, struct weir_err *err)
                  n ? have : "nothing in it", known);
 }
 
-/* Returns true when the first key exists without going into /data/demo_0. */
+/* Returns true if the first key exists at the file's root, without the prefix /data/demo_0. */
 static bool keys_are_at_root(struct weir_store *store, const char *keys)
 {
     char key[WEIR_STORE_PATH_MAX];

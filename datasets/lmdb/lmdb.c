@@ -40,12 +40,13 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 
 /* ---- the transaction to read ---- */
 
-/* Reads the state after the held transaction. A transaction writes the meta page of the one before the last: while the
- * other page is older, this page is not being written. */
+/* Reads the state after the held transaction. Transaction N + 2 overwrites the meta page of transaction N. So as long
+ * as the other page is older than this one, this page is not being written. */
 static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const struct weir_raw_file *raw,
                       struct weir_lmdb_state *state, struct weir_err *err)
 {
-    static const uint64_t patience_ns = 10000000000; /* time, not tries: on a busy machine the writer gets the cores */
+    static const uint64_t patience_ns =
+        10000000000; /* limits time instead of attempts, because on a busy machine the writer gets the cores */
     uint64_t end_ns = weir_clock_monotonic_ns() + patience_ns;
     do {
         struct weir_lmdb_state states[2];
@@ -61,7 +62,7 @@ static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const s
     return weir_err_set(err, -EBUSY, "another process keeps writing to it; open it when the writer is done");
 }
 
-/* Chooses the newest state; without a held transaction it is valid as long as nobody writes. */
+/* Chooses the newest state. If no transaction is held, it is only valid until someone writes to the file. */
 static int choose_state(struct weir_file_result *result, const char *path, struct weir_raw_file *raw,
                         struct weir_lmdb_state *state)
 {
@@ -84,7 +85,7 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     file->release = weir_lmdb_hold_release;
     file->file.may_be_written = true;
     rc = held_state(file->held, transaction, raw, state, &result->err);
-    struct stat st; /* the file may have grown until the commit */
+    struct stat st; /* the file may have grown before the commit */
     if (rc == 0 && fstat(*(const int *)raw->user, &st) == 0 && (uint64_t)st.st_size > raw->size_bytes)
         file->file.size_bytes = raw->size_bytes = (uint64_t)st.st_size;
     return rc;
@@ -108,7 +109,7 @@ static int open_lmdb(struct weir_file_result *result, const char *path, struct w
     return rc;
 }
 
-/* "data.mdb" in a folder, beside lock.mdb; or a lone file (MDB_NOSUBDIR). */
+/* Accepts "data.mdb" in a folder, next to lock.mdb, and single files (MDB_NOSUBDIR). */
 static bool is_lmdb(const char *name)
 {
     const char *dot = strrchr(name, '.');

@@ -1,5 +1,5 @@
-/* Collects the episodes of a file from its keys, in ascending order: "dataset" first, then per episode its frames, step
- * by step, followed by "action", "episode" and "qpos". */
+/* Collects the episodes of a file from its keys, which are in ascending order. "dataset" comes first. Each episode then
+ * has its frames, step by step, followed by "action", "episode" and "qpos". */
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/lmdb/lmdb_store.h"
@@ -15,13 +15,13 @@ struct gathering {
     bool has_schema;
 };
 
-/* Refuses Python's pickle format, protocol 2 and later: loading it would execute code. */
+/* Refuses Python's pickle format (protocol 2 and later), because loading it would execute code. */
 static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint64_t length, struct weir_err *err)
 {
     uint8_t head[2] = {0}, last = 0;
     if (length < 3 || file->read(file->user, offset, head, sizeof head) < 0 ||
         file->read(file->user, offset + length - 1, &last, 1) < 0)
-        return 0; /* the reader of the value reports the error */
+        return 0; /* the function that reads the value reports the error */
     if (head[0] != 0x80 || head[1] < 2 || head[1] > 5 || last != '.')
         return 0;
     return weir_err_set(err, -ENOTSUP,

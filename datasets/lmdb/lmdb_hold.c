@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLDS_MAX = 64 /* processes */, TIMEOUT_S = 60 /* storage may be slow */ };
+enum { HOLDS_MAX = 64 /* maximum number of processes */, TIMEOUT_S = 60 /* storage may be slow */ };
 
 struct weir_lmdb_hold {
     pid_t owner, pid;
@@ -34,7 +34,7 @@ static bool send_request(const struct weir_lmdb_hold *hold, const char *path)
     request.is_file = strcmp(name, "data.mdb") != 0;
     if (slash && (size_t)(slash - path) + 1 < sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
-    char *real = realpath(folder, NULL); /* the process has another current folder */
+    char *real = realpath(folder, NULL); /* absolute, because the process has another current folder */
     bool fine = real && asprintf(&whole, "%s/%s", real, name) >= 0;
     free(real);
     if (!fine)
@@ -120,6 +120,6 @@ void weir_lmdb_hold_release(void *of)
         return;
     }
     if (weir_helper_send(hold->fd, &order, 1))
-        receive_reply(hold, &reply); /* the transaction has ended: the process may be killed */
+        receive_reply(hold, &reply); /* after this reply the transaction has ended, so the process can be killed */
     free_hold(hold);
 }

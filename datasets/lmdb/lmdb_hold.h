@@ -1,7 +1,7 @@
-/* lmdb_hold.h: holds a read transaction of an LMDB file while a dataset is open, so that a writer does not reuse pages
- * that are read. liblmdb does this in its own process, like the HDF5 library (helper_spawner.h); nothing is read
- * through it. The process ends its transaction, and frees its slot in the reader table, when this process ends in any
- * way. */
+/* lmdb_hold.h: holds a read transaction of an LMDB file while a dataset is open, so that no writer reuses pages that
+ * are being read. liblmdb runs in a process of its own for this, like the HDF5 library (helper_spawner.h); no data is
+ * read through liblmdb. When this process ends in any way, that process ends its transaction and frees its slot in the
+ * reader table. */
 #ifndef WEIR_DATASETS_LMDB_LMDB_HOLD_H
 #define WEIR_DATASETS_LMDB_LMDB_HOLD_H
 
@@ -12,16 +12,18 @@ struct weir_lmdb_hold;
 
 enum { WEIR_LMDB_HOLD_WHY = 256 };
 
-/* path: of a file with valid meta pages, which liblmdb trusts. *transaction is the last committed one, whose pages stay
- * unchanged from now on. NULL, with why, when no transaction can be held. Any thread. */
+/* path: a file with valid meta pages, because liblmdb trusts them. *transaction becomes the last committed transaction,
+ * whose pages remain unchanged from now on. Returns NULL, with the reason in why, if no transaction can be held. Any
+ * thread. */
 struct weir_lmdb_hold *weir_lmdb_hold(const char *path, uint64_t *transaction, char why[WEIR_LMDB_HOLD_WHY]);
-/* Holds the last committed transaction instead. False: nothing is held any more. */
+/* Replaces the held transaction with the last committed one. If it returns false, no transaction is held any more. */
 bool weir_lmdb_hold_renew(struct weir_lmdb_hold *hold, uint64_t *transaction);
-/* In a process forked since, only frees the memory. hold is a struct weir_lmdb_hold, or NULL. */
+/* Ends the transaction. In a process that was forked after weir_lmdb_hold, only frees the memory. hold: a struct
+ * weir_lmdb_hold, or NULL. */
 void weir_lmdb_hold_release(void *hold);
 
-/* Main loop of the process that holds the transaction, until the loader ends it or is gone. Returns at once without
- * liblmdb. */
+/* Main loop of the process that holds the transaction. Returns when the loader ends the transaction or is gone. In
+ * builds without liblmdb, returns immediately. */
 void weir_lmdb_hold_serve(int fd);
 
 /* ---- messages ---- */
@@ -30,15 +32,16 @@ enum { WEIR_LMDB_PATH_MAX = 65536, WEIR_LMDB_RENEW = 'r', WEIR_LMDB_END = 'e' };
 
 struct weir_lmdb_request {
     uint32_t path_bytes; /* including the final zero */
-    uint32_t mode;       /* of a new lock file */
-    bool is_file;        /* lock file is PATH-lock; else path is FOLDER/data.mdb, and it is FOLDER/lock.mdb */
+    uint32_t mode;       /* permissions of a new lock file */
+    bool is_file; /* the lock file is PATH-lock; otherwise path is FOLDER/data.mdb and the lock file is FOLDER/lock.mdb
+                   */
 };
 
 struct weir_lmdb_reply {
     int rc;         /* 0, an errno, or a negative code of liblmdb */
-    bool is_locked; /* the transaction is in the reader table */
+    bool is_locked; /* the transaction has a slot in the reader table */
     uint64_t transaction;
-    char text[WEIR_LMDB_HOLD_WHY]; /* of rc */
+    char text[WEIR_LMDB_HOLD_WHY]; /* description of rc */
 };
 
 #endif

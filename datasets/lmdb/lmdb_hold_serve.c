@@ -18,14 +18,15 @@
 static int begin(MDB_env *env, MDB_txn **txn)
 {
     int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
-    if (rc == MDB_MAP_RESIZED) { /* a writer enlarged the file meanwhile */
+    if (rc == MDB_MAP_RESIZED) { /* a writer has enlarged the file */
         rc = mdb_env_set_mapsize(env, 0);
         rc = rc ? rc : mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
     }
     return rc;
 }
 
-/* Opens the lock file and keeps it open: POSIX locks of a process end when any descriptor of the file is closed. */
+/* Opens the lock file. It is never closed, because closing any descriptor of a file releases all POSIX locks of the
+ * process on it. */
 static int open_lock(const struct weir_lmdb_request *request, const char *path, struct weir_err *err)
 {
     char lock[PATH_MAX];
@@ -37,8 +38,8 @@ static int open_lock(const struct weir_lmdb_request *request, const char *path, 
     return weir_output_private(lock, O_RDWR | O_CREAT, (mode_t)request->mode, err);
 }
 
-/* liblmdb opens PATH and PATH-lock by name, follows links and overwrites the contents of the second. So it gets its own
- * folder, where these names lead to the file and to the checked descriptor. */
+/* liblmdb opens PATH and PATH-lock by name, follows links, and overwrites the contents of PATH-lock. So it gets a
+ * folder of its own, in which these names are links to the file and to the checked descriptor. */
 static int open_through(MDB_env *env, const char *path, int lock)
 {
     char folder[PATH_MAX], data[PATH_MAX + 8], beside[PATH_MAX + 8], to[32];
@@ -93,8 +94,8 @@ static void serve(int fd, const struct weir_lmdb_request *request, const char *p
     struct weir_err err = WEIR_ERR_NONE;
     int rc = open_and_begin(request, path, &env, &txn, &err);
     struct weir_lmdb_reply reply = describe(rc, env, txn, &err);
-    /* Killed, it would leave its entry in the reader table, which keeps writers from reusing pages. From here on it
-     * only waits for its socket, and notices its end. */
+    /* If this process were killed, its entry would remain in the reader table and keep writers from reusing pages. From
+     * here on it only waits on its socket, and notices when the loader closes it. */
     prctl(PR_SET_PDEATHSIG, 0);
     while (weir_helper_send(fd, &reply, sizeof reply) && weir_helper_receive(fd, &order, 1, -1) &&
            order == WEIR_LMDB_RENEW) {

@@ -10,7 +10,7 @@ enum { DIGITS = 8, SIDE_MAX = 65500, DIM_MAX = 65536, VERSION = 1 };
 
 /* ---- keys ---- */
 
-/* At most eight digits: they fit into 32 bits. */
+/* Reads at most eight digits, so that the value fits 32 bits. */
 static bool read_digits(const uint8_t *text, uint32_t *value)
 {
     *value = 0;
@@ -64,7 +64,7 @@ static int parse(const char *json, size_t length, const char *key, json_t **root
     return rc;
 }
 
-/* Returns an integer of 1 to max; 0 for other values. */
+/* Returns an integer between 1 and max, or 0 if the value is anything else. */
 static int small_integer(const json_t *object, const char *name, int max)
 {
     const json_t *value = json_object_get(object, name);
@@ -156,7 +156,7 @@ int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, si
     return rc;
 }
 
-/* Ignores values that are not texts, and names reserved for Weir. */
+/* Adds the metadata strings. Ignores values that are not strings, and names reserved for Weir. */
 static int add_texts(const json_t *root, const struct weir_lmdb_texts *texts, struct weir_err *err)
 {
     json_t *name = json_object_get(root, "name"), *all = json_object_get(root, "texts"), *value;

@@ -26,13 +26,13 @@ struct weir_lmdb_numbers {
     int dim;
 };
 
-/* The key "dataset". */
+/* The value of the key "dataset". */
 struct weir_lmdb_schema {
     int n_cameras;
     struct weir_lmdb_camera cameras[WEIR_CAMERAS_MAX];
     struct weir_lmdb_numbers qpos, action;
     bool is_bgr;
-    int64_t episodes; /* expected number; negative = unknown */
+    int64_t episodes; /* expected number of episodes; negative = unknown */
 };
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
@@ -40,13 +40,13 @@ struct weir_lmdb_texts {
     int (*add)(void *user, const char *key, const char *value, size_t length, struct weir_err *err);
     void *user;
 };
-/* Parses the key "e00000007/episode". *steps is negative when unknown. Calls texts->add for every text in "texts", and
- * with "weir_source" for the name; texts may be NULL. */
+/* Parses the value of a key like "e00000007/episode". *steps is negative if unknown. Calls texts->add for every string
+ * in "texts", and with the key "weir_source" for the name; texts may be NULL. */
 int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
                             struct weir_err *err);
 
 enum weir_lmdb_key_kind {
-    WEIR_LMDB_OTHER, /* not of the schema */
+    WEIR_LMDB_OTHER, /* not a key of the schema */
     WEIR_LMDB_FRAME,
     WEIR_LMDB_ACTION,
     WEIR_LMDB_EPISODE,

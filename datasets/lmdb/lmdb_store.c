@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the camera of "/NAME", or, for depth cameras, of "/depth/NAME". */
+/* Finds the camera of "/NAME" or, for depth cameras, of "/depth/NAME". */
 static int find_camera(const struct weir_lmdb_store *store, const char *path)
 {
     path += *path == '/';
@@ -18,7 +18,7 @@ static int find_camera(const struct weir_lmdb_store *store, const char *path)
     return -1;
 }
 
-/* Locates the numbers of "/qpos" and "/action"; NULL for other paths. */
+/* Locates the numbers of "/qpos" or "/action". Returns NULL for other paths. */
 static const struct weir_frame_extent *find_numbers(const struct weir_lmdb_store *store, const char *path,
                                                     const struct weir_lmdb_numbers **numbers)
 {
@@ -47,7 +47,7 @@ static bool is_group(struct weir_store *opened, const char *path)
     return strcmp(path, "/") == 0;
 }
 
-/* Lists the cameras in the order of the converted dataset. */
+/* Lists the cameras in the order of the dataset that was converted. */
 static int list(struct weir_store *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct weir_lmdb_store *store = lmdb_of(opened);

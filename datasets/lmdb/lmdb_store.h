@@ -14,10 +14,10 @@ struct weir_lmdb_frames {
 
 struct weir_lmdb_episode {
     uint32_t number;
-    struct weir_lmdb_frames *cameras;            /* per camera of the schema */
-    struct weir_frame_extent qpos, action, json; /* length 0: missing */
-    struct weir_err why;                         /* error in its keys, if any */
-    char unlisted[WEIR_NAME_MAX];                /* the first camera with frames that the schema lacks; or "" */
+    struct weir_lmdb_frames *cameras;            /* one element per camera of the schema */
+    struct weir_frame_extent qpos, action, json; /* length 0: the key is missing */
+    struct weir_err why;                         /* error in the episode's keys, if any */
+    char unlisted[WEIR_NAME_MAX]; /* the first camera that has frames but is not in the schema; "" = none */
 };
 
 struct weir_lmdb_episodes {
@@ -26,7 +26,7 @@ struct weir_lmdb_episodes {
     int n;
 };
 
-/* Walks all keys. 0, or a negative code with err; call weir_lmdb_episodes_free in either case. */
+/* Walks all keys. Returns 0, or a negative code with err. Call weir_lmdb_episodes_free in either case. */
 int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct weir_lmdb_state *state,
                             const struct weir_raw_file *file, struct weir_err *err);
 void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes);
@@ -38,10 +38,10 @@ struct weir_lmdb_store {
     const struct weir_raw_file *file;
 };
 
-/* Parses the episode's key "episode"; without it, there are no steps and no texts. */
+/* Parses the value of the episode's key "episode". Without this key, *steps is negative and there are no strings. */
 int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
                            struct weir_err *err);
-/* Checks what collecting the keys does not: the expected number of steps, and values that are pickles. */
+/* Checks the expected number of steps, and refuses values that are pickles. weir_lmdb_episodes_find does neither. */
 int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err);
 
 extern const struct weir_store_ops weir_store_lmdb;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Offsets in a page, and in a meta page after its header (MDB_page, MDB_meta, MDB_db, MDB_node). */
+/* Offsets of fields in a page, and in a meta page after its header (MDB_page, MDB_meta, MDB_db, MDB_node). */
 enum {
     PAGE_FLAGS = 10,
     PAGE_LOWER = 12,
@@ -115,22 +115,22 @@ const struct weir_lmdb_state *weir_lmdb_newest(const struct weir_lmdb_state stat
 struct level {
     uint64_t number;
     unsigned node, nodes;
-    uint8_t *page; /* page_bytes */
+    uint8_t *page; /* page_bytes bytes */
 };
 
 struct walk {
     const struct weir_lmdb_state *state;
     const struct weir_raw_file *file;
-    uint64_t pages; /* in the file, as far as the database uses them */
+    uint64_t pages; /* number of pages in the file that the database uses */
     uint8_t *used;  /* one bit per page */
     struct level levels[WEIR_LMDB_DEPTH_MAX];
-    uint8_t *buffer; /* pages of all levels */
+    uint8_t *buffer; /* memory for the pages of all levels */
     uint8_t last_key[WEIR_LMDB_KEY_MAX];
     size_t last_length;
     uint64_t entries;
 };
 
-/* Marks pages as used; false if one is missing or already used. */
+/* Marks pages as used. Returns false if one of them is missing or already used. */
 static bool use_pages(struct walk *w, uint64_t first, uint64_t n)
 {
     if (first < 2 || first >= w->pages || n > w->pages - first)
@@ -187,7 +187,7 @@ static bool is_next_key(struct walk *w, const uint8_t *key, size_t length)
     return fine;
 }
 
-/* Locates the value of a leaf node: after its key, or in overflow pages. */
+/* Locates the value of a leaf node, which follows the key or is in overflow pages. */
 static int find_value(struct walk *w, const struct level *level, const uint8_t *node, struct weir_lmdb_entry *entry,
                       struct weir_err *err)
 {
@@ -282,7 +282,7 @@ int weir_lmdb_walk(const struct weir_lmdb_state *state, const struct weir_raw_fi
         return weir_no_memory(err);
     w->state = state;
     w->file = file;
-    w->pages = file->size_bytes / state->page_bytes; /* free pages at the end may be missing */
+    w->pages = file->size_bytes / state->page_bytes; /* the file may be shorter, without the free pages at its end */
     if (state->last_page < w->pages)
         w->pages = state->last_page + 1;
     w->used = calloc((size_t)(w->pages / 8 + 1), 1);

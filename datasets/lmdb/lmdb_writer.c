@@ -1,6 +1,6 @@
 /* LMDB with the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps a transaction's data in memory,
- * so an episode takes several transactions. The key "episode" is in the last of them; an episode without it is
- * incomplete. */
+ * so an episode is written in several transactions. The last of them contains the key "episode"; an episode without
+ * this key is incomplete. */
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/writer.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { KEY_ROOM = 128 };
-/* Values take up to twice their size in pages, plus the tree. */
+/* A value takes up to twice its size in pages, plus space for the tree. */
 static const size_t TRANSACTION_BYTES = (size_t)32 << 20, MAP_SPARE_BYTES = (size_t)256 << 20;
 
 struct writer {
@@ -28,7 +28,7 @@ struct writer {
     MDB_env *env;
     MDB_txn *txn; /* NULL = none open */
     MDB_dbi dbi;
-    size_t pending; /* bytes in the transaction */
+    size_t pending; /* bytes in the current transaction */
     struct weir_copy_episode episode;
 };
 
@@ -63,7 +63,7 @@ static int begin_transaction(struct writer *w, struct weir_err *err)
     return rc ? failed(w, rc, err) : 0;
 }
 
-/* On return the data is on the storage. */
+/* When it returns, the data is on the storage device. */
 static int commit(struct writer *w, struct weir_err *err)
 {
     int rc = w->txn ? mdb_txn_commit(w->txn) : 0;
@@ -77,14 +77,15 @@ static int put(struct writer *w, const char *key, const void *bytes, size_t leng
     int rc = begin_transaction(w, err);
     if (rc < 0)
         return rc;
-    int put = mdb_put(w->txn, w->dbi, &name, &value, MDB_APPEND); /* fills pages; requires ascending keys */
+    int put = mdb_put(w->txn, w->dbi, &name, &value,
+                      MDB_APPEND); /* MDB_APPEND fills pages completely; it requires ascending keys */
     if (put == MDB_KEYEXIST)
         put = mdb_put(w->txn, w->dbi, &name, &value, 0);
     w->pending += length;
     return put ? failed(w, put, err) : 0;
 }
 
-/* The map limits the file's size, and can only grow between transactions. */
+/* The map size limits the size of the file, and can only change between transactions. */
 static int grow_map(struct writer *w, size_t more, struct weir_err *err)
 {
     MDB_envinfo info;
@@ -138,7 +139,7 @@ static void put_episode(const struct writer *w, struct weir_json *json)
     weir_json_text(json, "name", w->episode.name);
     weir_json_object(json, "texts");
     for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* from an earlier copy */
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* such strings come from an earlier copy */
             weir_json_text(json, w->episode.texts[i].key, w->episode.texts[i].value);
     weir_json_end(json, '}');
     weir_json_end(json, '}');
@@ -167,7 +168,7 @@ static int ignore(void *user, const struct weir_lmdb_entry *entry, struct weir_e
     return 0;
 }
 
-/* liblmdb trusts an existing file: one that a power failure truncated is started over. */
+/* liblmdb trusts an existing file, so a file that a power failure truncated is removed. */
 static void remove_damaged(const char *path)
 {
     struct weir_err ignored = WEIR_ERR_NONE;
@@ -191,7 +192,7 @@ static bool is_there(struct writer *w, const char *key, MDB_val *value)
     return mdb_get(w->txn, w->dbi, &name, value) == 0;
 }
 
-/* Removes all keys from this one on: those of an incomplete episode. */
+/* Removes this key and all keys after it, which belong to an incomplete episode. */
 static int remove_from(struct writer *w, const char *key, struct weir_err *err)
 {
     MDB_cursor *cursor;
@@ -308,7 +309,7 @@ static void abandon(void **writer)
     drop((struct writer **)writer);
 }
 
-/* lock.mdb belongs to processes that have the file open. */
+/* Removes lock.mdb, because only processes that have the file open need it. */
 static int finish(void **writer, struct weir_err *err)
 {
     struct writer *w = *writer;
@@ -336,7 +337,7 @@ static int begin(void *writer, const struct weir_copy_episode *episode, struct w
     return 0;
 }
 
-/* Ends the transaction if so many bytes more would exceed its limit. */
+/* Ends the transaction if `bytes` more bytes would exceed its limit. */
 static int make_room(struct writer *w, size_t bytes, struct weir_err *err)
 {
     int rc = w->txn && w->pending + bytes > TRANSACTION_BYTES ? commit(w, err) : 0;

@@ -1,5 +1,5 @@
-/* Packed files: one index at the end, one record per episode, frames as extents (docs/packed.md). Opening verifies the
- * checksums of header, index and records; only `weir verify` verifies those of frames. */
+/* Packed files: one index at the end, one record per episode, and frames as extents (docs/packed.md). Opening a file
+ * verifies the checksums of its header, index and records; only `weir verify` verifies the checksums of frames. */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
@@ -18,7 +18,7 @@ struct episode_store {
     struct weir_store store;
     const struct weir_packed_header *header;
     const struct weir_packed_record *record;
-    const uint8_t *bytes; /* of the record */
+    const uint8_t *bytes; /* bytes of the record */
 };
 
 /* ---- an episode as a store ---- */

@@ -1,4 +1,4 @@
-/* Serialises the header, index and records of packed files: docs/packed.md. */
+/* Serialises and parses the header, index and records of packed files (docs/packed.md). */
 #include "datasets/packed/packed_file.h"
 #include "base/hash.h"
 #include "decoders/frame_kind.h"
@@ -12,7 +12,7 @@ static const uint8_t file_magic[8] = {0x89, 'W', 'E', 'I', 'R', '\r', '\n', 0x1A
 static const uint8_t record_magic[8] = {'W', 'E', 'I', 'R', 'e', 'p', 'i', 's'};
 
 enum { FLAG_BGR = 1 };
-/* of the header */
+/* offsets and sizes in the header */
 enum {
     AT_VERSION = 8,
     AT_CRC = 12,
@@ -29,9 +29,9 @@ enum {
     AT_ACTION_DIM = 68,
     AT_CAMERA = 128,
 };
-/* of a camera in it */
+/* offsets and sizes in a camera's entry of the header */
 enum { CAMERA = 96, AT_CODEC = 64, CODEC = 16, AT_WIDTH = 80, AT_HEIGHT = 84 };
-/* of a record */
+/* offsets and sizes in a record */
 enum {
     AT_RECORD_CRC = 8,
     AT_NUMBER = 12,
@@ -42,8 +42,8 @@ enum {
     AT_TEXTS_BEGIN = 40
 };
 enum { DIM_MAX = 65536, SIDE_MAX = 65500, STEPS_MAX = 100 * 1000 * 1000, TEXTS_MAX = 1000 };
-/* Limit for each of a record's parts (state, actions, frames, texts), which are read before a checksum can be verified.
- */
+/* Size limit for each part of a record (state, actions, frames, texts), because parts are read before their checksum
+ * can be verified. */
 enum { ARRAY_BYTES_MAX = 1 << 30 };
 
 static const char *const types[WEIR_NUMBER_TYPES] = {
@@ -77,7 +77,7 @@ void weir_packed_put64(uint8_t *bytes, uint64_t value)
     memcpy(bytes, &value, sizeof value);
 }
 
-/* Checksums n bytes, with the four bytes at `at` taken as zeros. */
+/* Computes the checksum of n bytes, with the four bytes at offset `at` counted as zeros. */
 static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
 {
     static const uint8_t zeros[4];
@@ -86,7 +86,8 @@ static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
     return weir_crc32c(crc, bytes + at + 4, n - at - 4);
 }
 
-/* Frames of unknown codecs, from a newer Weir, are recognised by their first bytes, or as depth by the codec's name. */
+/* Frames of unknown codecs, which a newer Weir may write, are recognised by their first bytes, or as depth by the
+ * codec's name. */
 static enum weir_frame_kind kind_of(const char *codec)
 {
     size_t n = strlen(codec);
@@ -200,7 +201,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
 
 /* ---- a record ---- */
 
-/* Advances *at past n elements of so many bytes, padded to 8; false on overflow. */
+/* Advances *at past n elements of `bytes` bytes each, padded to a multiple of 8. Returns false on overflow. */
 static bool go_on(uint64_t *at, uint64_t n, uint64_t bytes)
 {
     uint64_t all;

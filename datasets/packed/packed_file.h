@@ -1,5 +1,6 @@
-/* packed_file.h: the parts of a packed file, serialised and parsed: header, index, record of an episode. docs/packed.md
- * lists the fields. Parsed sizes are checked against the sizes around them; nothing is allocated here. Any thread. */
+/* packed_file.h: serialises and parses the parts of a packed file: header, index, and records of episodes.
+ * docs/packed.md lists the fields. Parsed sizes are checked against the sizes of the enclosing parts; no memory is
+ * allocated here. Any thread. */
 #ifndef WEIR_DATASETS_PACKED_PACKED_FILE_H
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 
@@ -12,7 +13,7 @@
 
 enum {
     WEIR_PACKED_VERSION = 1,
-    WEIR_PACKED_HEADER = 4096,    /* bytes, at the start of the file */
+    WEIR_PACKED_HEADER = 4096,    /* size of the header, at the start of the file */
     WEIR_PACKED_INDEX_ENTRY = 16, /* bytes per episode */
     WEIR_PACKED_RECORD_MIN = 48,  /* bytes of a record before its arrays */
     WEIR_PACKED_FRAME = 16,       /* bytes per frame in its record */
@@ -23,7 +24,7 @@ enum {
 struct weir_packed_camera {
     char name[WEIR_NAME_MAX];
     enum weir_frame_kind kind;
-    int width, height; /* of every frame; 0 = each frame's header has them */
+    int width, height; /* size of every frame; 0 = see the header of each frame */
 };
 
 struct weir_packed_header {
@@ -40,28 +41,29 @@ struct weir_packed_header {
 };
 
 void weir_packed_put_header(const struct weir_packed_header *header, uint8_t bytes[WEIR_PACKED_HEADER]);
-/* 0, or -EBADMSG with err (-ENOTSUP: written by a newer Weir). */
+/* Returns 0, or -EBADMSG with err (-ENOTSUP if a newer Weir wrote the file). */
 int weir_packed_get_header(struct weir_packed_header *header, const uint8_t bytes[WEIR_PACKED_HEADER],
                            struct weir_err *err);
 
 /* Offsets of the parts of a record, from its start. */
 struct weir_packed_record {
-    uint32_t number;   /* of the episode, from 0 */
-    uint64_t bytes;    /* total */
+    uint32_t number;   /* number of the episode, from 0 */
+    uint64_t bytes;    /* total size */
     uint64_t previous; /* file offset of the previous record; 0 = none */
     int steps;
     uint32_t n_texts;
     uint64_t qpos, actions, frames, texts;
 };
 
-/* Computes the offsets of a record's parts; text_bytes: of all texts. False when a part would exceed 1 GiB. */
+/* Computes the offsets of a record's parts. text_bytes: total size of the metadata strings. Returns false if a part
+ * would exceed 1 GiB. */
 bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_packed_header *header,
                          uint64_t text_bytes);
 /* Writes the record's head and checksum. */
 void weir_packed_seal(const struct weir_packed_record *record, uint8_t *bytes);
-/* Returns the record length stored in its first WEIR_PACKED_RECORD_MIN bytes, unchecked. */
+/* Returns the length in the first WEIR_PACKED_RECORD_MIN bytes of a record, unchecked. */
 uint64_t weir_packed_record_bytes(const uint8_t *bytes);
-/* Parses the first bytes of a record of n bytes into *record, and checks that it belongs to this file. */
+/* Parses the first bytes of a record of n bytes into *record, and checks that the record belongs to this file. */
 int weir_packed_get_head(struct weir_packed_record *record, const struct weir_packed_header *header,
                          const uint8_t bytes[WEIR_PACKED_RECORD_MIN], uint64_t n, uint64_t offset,
                          struct weir_err *err);
@@ -69,7 +71,7 @@ int weir_packed_get_head(struct weir_packed_record *record, const struct weir_pa
 int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
                            const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err);
 
-/* One frame. */
+/* Location and checksum of a frame. */
 struct weir_packed_frame {
     uint64_t offset;
     uint32_t length, crc;
@@ -80,12 +82,12 @@ struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *r
                                               const struct weir_packed_header *header, const uint8_t *bytes, int t,
                                               int camera);
 
-/* Key and value of a text, without final zeros. */
+/* Key and value of a metadata string, without final zeros. */
 struct weir_packed_text {
     const uint8_t *key, *value;
     uint32_t key_bytes, value_bytes;
 };
-/* Parses the text at *at and advances *at; false for malformed bytes. */
+/* Parses the key and value at *at and advances *at. Returns false for malformed bytes. */
 bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct weir_packed_text *text);
 
 uint32_t weir_packed_get32(const uint8_t *bytes);
@@ -93,7 +95,6 @@ uint64_t weir_packed_get64(const uint8_t *bytes);
 void weir_packed_put32(uint8_t *bytes, uint32_t value);
 void weir_packed_put64(uint8_t *bytes, uint64_t value);
 
-/* Depth pixels: "raw16", "png16". */
 /* Returns the size of a raw frame; 0 for encoded frames. */
 uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
 
@@ -107,7 +108,7 @@ struct weir_packed_index {
     uint64_t record_capacity;
 };
 
-/* file_bytes: current size of the file. Errors do not name the path. After an error the file is closed. */
+/* file_bytes: current size of the file. Messages do not contain the path. After an error the file is closed. */
 int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err);
 void weir_packed_close(struct weir_packed_index *file);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_AHEAD_RECORDS = 64, AHEAD_MAX = 8 << 20, INDEX_PIECE = 65536 /* entries */ };
+enum { READ_AHEAD_RECORDS = 64, AHEAD_MAX = 8 << 20, INDEX_PIECE = 65536 /* entries per read */ };
 
 int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void *buffer, size_t n,
                      struct weir_err *err)
@@ -56,8 +56,8 @@ static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *of
     *bytes = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8);
 }
 
-/* Checks that records follow each other, so that reading all of them reads no more than the file. end: of the last one.
- */
+/* Checks that records do not overlap, so that reading all of them reads no more bytes than the file has. *end: end of
+ * the last record. */
 static int check_entries(const struct weir_packed_index *file, uint32_t first, uint32_t n, uint64_t *end,
                          struct weir_err *err)
 {
@@ -72,7 +72,7 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
     return 0;
 }
 
-/* Reads the index in checked pieces, so that memory grows only with entries that exist. */
+/* Reads and checks the index in pieces, so that memory grows only with entries that exist. */
 static int read_index(struct weir_packed_index *file, struct weir_err *err)
 {
     uint64_t end = WEIR_PACKED_HEADER;
@@ -99,7 +99,7 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
     return rc;
 }
 
-/* Lets remote storage read several records at once. */
+/* Announces several records, so that remote storage can read them simultaneously. */
 static void announce(const struct weir_packed_index *file, uint32_t i)
 {
     uint64_t offset, bytes;

@@ -1,5 +1,5 @@
-/* Writes packed files (docs/packed.md): frames in call order, the record of their episode after them, the index at the
- * end. The header, rewritten after each episode reaches the storage, records the progress. */
+/* Writes packed files (docs/packed.md): frames in call order, each episode's record after its frames, and the index at
+ * the end. The header records the progress. It is rewritten after each episode has reached the storage device. */
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/shortage.h"
@@ -22,15 +22,15 @@ struct packed_writer {
     struct weir_packed_header header;
     uint8_t *index; /* one entry per complete episode */
     uint32_t n_wanted;
-    uint8_t *buffer; /* unwritten end of the file */
+    uint8_t *buffer; /* bytes at the end of the file that are not written yet */
     size_t buffered;
     uint64_t at; /* file offset after the buffered bytes */
     /* the episode being written */
     const struct weir_copy_episode *episode;
     struct weir_packed_record record;
     uint8_t *record_bytes;
-    size_t given; /* number of frames */
-    int step;     /* of the previous frame; -1 = none */
+    size_t given; /* number of frames received */
+    int step;     /* step of the previous frame; -1 = none */
 };
 
 static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
@@ -90,7 +90,7 @@ static int sync_file(struct packed_writer *w, struct weir_err *err)
     return fdatasync(w->fd) == 0 ? 0 : failed(w, -errno, err);
 }
 
-/* Records the complete episodes in the header, once they are on the storage. */
+/* Records the complete episodes in the header, after they have reached the storage device. */
 static int commit(struct packed_writer *w, struct weir_err *err)
 {
     int rc = sync_file(w, err);
@@ -106,8 +106,8 @@ static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint
     weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes);
 }
 
-/* Checks the record of episode i at offset, and its link to the previous one. Returns its end, or 0 if it is invalid.
- */
+/* Checks the record of episode i at offset, and its link to the previous record. Returns the end of the record, or 0 if
+ * it is invalid. */
 static uint64_t take_record(struct packed_writer *w, const struct weir_packed_header *old, uint32_t i, uint64_t offset,
                             uint64_t file_bytes, uint64_t *previous)
 {
@@ -204,7 +204,7 @@ static int open_file(struct packed_writer *w, int *complete, struct weir_err *er
     *complete = resume(w);
     if (*complete == 0)
         w->at = WEIR_PACKED_HEADER;
-    /* The header goes first: it is valid for the file before and after. */
+    /* The header is written before the file is truncated, because it is valid in both states of the file. */
     int rc = write_header(w, err);
     if (rc == 0 && ftruncate(w->fd, (off_t)w->at) != 0)
         rc = failed(w, -errno, err);

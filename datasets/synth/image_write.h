@@ -1,12 +1,13 @@
-/* image_write.h: encodes images as OpenCV's imencode does. Threads may encode at the same time, each into its own
- * buffer. The functions replace the buffer's contents and return 0, -ENOMEM, or -EINVAL when the library refuses. */
+/* image_write.h: encodes images in the same way as OpenCV's imencode. Threads may encode simultaneously, each into its
+ * own buffer. The functions replace the buffer's contents and return 0, -ENOMEM, or -EINVAL if the library refuses the
+ * image. */
 #ifndef WEIR_DATASETS_SYNTH_IMAGE_WRITE_H
 #define WEIR_DATASETS_SYNTH_IMAGE_WRITE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Grows as needed; start from {0}; free data when done. */
+/* A growing buffer. Initialise it with {0}; free data when done. */
 struct weir_bytes {
     uint8_t *data;
     size_t size, capacity;

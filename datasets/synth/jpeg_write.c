@@ -55,7 +55,7 @@ static void on_start(j_compress_ptr jpeg)
 static boolean on_full(j_compress_ptr jpeg)
 {
     struct encoder *encoder = jpeg->client_data;
-    size_t used = encoder->out->capacity; /* all of it: free_in_buffer is not valid here */
+    size_t used = encoder->out->capacity; /* all of the capacity, because free_in_buffer is not valid here */
     grow(encoder, used * 2);
     encoder->destination.next_output_byte = encoder->out->data + used;
     encoder->destination.free_in_buffer = encoder->out->capacity - used;
@@ -97,7 +97,7 @@ int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, stru
     jpeg->image_height = (JDIMENSION)height;
     jpeg->input_components = 3;
     jpeg->in_color_space = JCS_RGB;
-    jpeg_set_defaults(jpeg); /* 4:2:0 */
+    jpeg_set_defaults(jpeg); /* selects 4:2:0 */
     jpeg_set_quality(jpeg, quality, TRUE);
     jpeg->dct_method = JDCT_ISLOW;
     jpeg_start_compress(jpeg, TRUE);

@@ -47,7 +47,7 @@ static void on_flush(png_structp png)
     (void)png;
 }
 
-/* PNG stores the high byte first. */
+/* PNG stores the high byte of a value first. */
 static void write_rows(png_structp png, const uint16_t *grey, int width, int height, uint8_t *row)
 {
     for (int y = 0; y < height; y++) {
@@ -61,7 +61,7 @@ static void write_rows(png_structp png, const uint16_t *grey, int width, int hei
 }
 
 struct picture {
-    const uint8_t *rgb; /* NULL: grey */
+    const uint8_t *rgb; /* NULL: the image is grey */
     const uint16_t *grey;
     int width, height;
 };
@@ -95,7 +95,8 @@ static int write_png(const struct picture *picture, struct weir_bytes *out)
         return -ENOMEM;
     }
     if (setjmp(png_jmpbuf(png))) {
-        int rc = errno == ENOMEM ? -ENOMEM : encoder.rc; /* libpng reports its own lack of memory as any error */
+        int rc =
+            errno == ENOMEM ? -ENOMEM : encoder.rc; /* libpng reports its own lack of memory like any other error */
         png_destroy_write_struct(&png, &info);
         free(row);
         return rc;

@@ -13,7 +13,7 @@ struct mount {
     int arm;
     float yaw, pitch;   /* radians; pitch 0 looks along the table, pi / 2 straight down */
     float pixels_per_m; /* for an image whose longer side is 1 */
-    int x, y;           /* its view's position on the backdrop, pixels */
+    int x, y;           /* position of its view on the backdrop, pixels */
 };
 
 enum { NOISE_PERIOD = 1 << 16 };
@@ -21,7 +21,7 @@ enum { NOISE_PERIOD = 1 << 16 };
 struct weir_scene {
     struct weir_scene_config config;
     struct weir_backdrop backdrop;
-    int8_t *noise; /* three per pixel, NOISE_PERIOD + width pixels */
+    int8_t *noise; /* three values per pixel, for NOISE_PERIOD + width pixels */
     struct mount *mount;
 };
 
@@ -46,7 +46,7 @@ static bool has(const char *name, const char *word)
     return false;
 }
 
-/* Places a camera by its name, as recorders name them. */
+/* Chooses a camera's position from its name, using the names that recorders give their cameras. */
 static struct mount mount_make(const char *name, int index, uint64_t seed)
 {
     struct mount mount = {
@@ -79,7 +79,7 @@ static struct view view_make(const struct mount *mount, const struct weir_arm_po
     struct view view = {.right = weir_v3(cy, sy, 0), .ahead = weir_v3(-sy * cp, cy * cp, -sp)};
     view.down = weir_v3_cross(view.ahead, view.right);
     view.scale = mount->pixels_per_m * (float)longest;
-    /* Fixed cameras pan slowly; mounted ones follow their arm. */
+    /* Fixed cameras pan slowly; mounted cameras follow their arm. */
     view.target = mount->rides ? arms[mount->arm].tip
                                : weir_v3(0.05f * weir_scene_sin(0.45f * time + weir_scene_range(seed, 0, 6)),
                                          0.38f + 0.02f * weir_scene_sin(0.31f * time), 0.1f);
@@ -95,7 +95,8 @@ static void draw_backdrop(const struct weir_scene *scene, const struct mount *mo
     size_t mask = backdrop->size - 1;
     size_t x0 = (size_t)(mount->x + (int)(view->scale * (weir_v3_dot(view->target, view->right) + 8)));
     size_t y0 = (size_t)(mount->y + (int)(view->scale * (weir_v3_dot(view->target, view->down) + 8)));
-    /* The table is a plane: each row is nearer, by more when the camera's angle is flatter. */
+    /* The table is a plane, so each row is nearer than the row above it. The difference is larger if the camera's angle
+     * is flatter. */
     float row_mm = 1000 * (1 - view->ahead.z * view->ahead.z) / view->scale;
     for (int y = 0; y < picture->height; y++) {
         size_t from = ((y0 + (size_t)y) & mask) * backdrop->size;
@@ -126,7 +127,7 @@ static struct weir_v3 project(const struct view *view, const struct picture *pic
                    1000 + 1000 * weir_v3_dot(p, view->ahead));
 }
 
-/* Draws a cylinder with round ends, or a ball if they coincide, lit from the front. */
+/* Draws a cylinder with round ends, lit from the front. If the ends coincide, it is a ball. */
 static void draw_rod(const struct view *view, const struct picture *picture, struct weir_v3 from, struct weir_v3 to,
                      float radius_m, const float colour[3])
 {
@@ -174,11 +175,11 @@ static void draw_arm(const struct view *view, const struct picture *picture, con
 
 /* ---- the sensor ---- */
 
-/* Calibrated with the backdrop so that 640x480 frames weigh about 100 KB at JPEG quality 95 (4:2:0) and 22 KB at 50, as
- * camera frames do. */
+/* Calibrated together with the backdrop: like camera frames, 640x480 frames have about 100 KB at JPEG quality 95
+ * (4:2:0) and 22 KB at quality 50. */
 static const int noise_luma = 16, noise_chroma = 5; /* deviations in eighths of a level */
 
-/* Sum of eight uniform values, roughly normal; the standard deviation is 16. */
+/* Returns the sum of eight uniform values, which is roughly normal with a standard deviation of 16. */
 static int normal(uint64_t hash)
 {
     int sum = 0;
@@ -214,7 +215,7 @@ static void add_noise(const struct weir_scene *scene, const struct picture *pict
     }
 }
 
-/* ---- the module's face ---- */
+/* ---- public functions ---- */
 
 static uint64_t episode_seed(const struct weir_scene *scene, int episode)
 {
@@ -230,7 +231,7 @@ void weir_scene_render(const struct weir_scene *scene, int episode, int step, in
     struct weir_arm_pose arms[WEIR_SCENE_ARMS];
     for (int i = 0; i < WEIR_SCENE_ARMS; i++)
         weir_motion_pose(seed, scene->config.steps, i, step, &arms[i]);
-    mount.x += (int)(seed & 1023); /* a different table for each episode */
+    mount.x += (int)(seed & 1023); /* each episode shows a different part of the backdrop */
     struct view view = view_make(&mount, arms, camera_seed, (float)(step / scene->config.rate_hz), &picture);
     draw_backdrop(scene, &mount, &view, &picture);
     for (int i = 0; i < WEIR_SCENE_ARMS; i++)
@@ -240,7 +241,7 @@ void weir_scene_render(const struct weir_scene *scene, int episode, int step, in
 
 static void tip_of(const struct weir_arm_pose *arm, float out[7])
 {
-    /* the gripper's rotation about z, then its pitch about y */
+    /* the gripper's rotation about z, followed by its pitch about y */
     float pitch = arm->joint[1] + arm->joint[2] + arm->joint[4];
     float cy = weir_scene_cos(arm->joint[0] * 0.5f), sy = weir_scene_sin(arm->joint[0] * 0.5f);
     float cp = weir_scene_cos(-pitch * 0.5f), sp = weir_scene_sin(-pitch * 0.5f);
@@ -278,7 +279,7 @@ int weir_scene_open(struct weir_scene **out, const struct weir_scene_config *con
     if (!scene)
         return -ENOMEM;
     scene->config = *config;
-    scene->config.camera = NULL; /* borrowed during open only */
+    scene->config.camera = NULL; /* was borrowed only during open */
     scene->noise = noise_make(config->width, weir_scene_mix(config->seed, 1));
     scene->mount = calloc((size_t)config->n_cameras, sizeof *scene->mount);
     int longest = config->width > config->height ? config->width : config->height;

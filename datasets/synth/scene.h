@@ -1,5 +1,5 @@
 /* scene.h: a synthetic robot table: two arms that pick and place objects, their joint angles, and images of them. The
- * images are cheap to render, and their JPEGs have the size and decoding cost of a camera's; they are not realistic.
+ * images are not realistic but cheap to render, and their JPEGs have the size and decoding cost of camera images.
  *
  * Everything is a pure function of (seed, episode, step, camera), so any number of threads may render frames in any
  * order. Arithmetic is limited to + - * / and square roots, which IEEE 754 rounds identically everywhere (compile with
@@ -21,7 +21,7 @@ struct weir_scene_config {
     int steps;           /* per episode */
     double rate_hz;      /* steps per second, for velocities */
     int width, height;   /* of every camera */
-    const char **camera; /* names; one with "wrist" is mounted on an arm. Read by open only */
+    const char **camera; /* names; a camera with "wrist" in its name is mounted on an arm. Only open reads them */
     int n_cameras;
 };
 
@@ -30,13 +30,13 @@ struct weir_scene; /* shared by all threads; constant after open */
 struct weir_scene_state {
     float qpos[WEIR_SCENE_JOINTS];    /* radians, with encoder noise */
     float qvel[WEIR_SCENE_JOINTS];    /* radians per second */
-    float action[WEIR_SCENE_JOINTS];  /* the commanded position: that of the next step */
+    float action[WEIR_SCENE_JOINTS];  /* the commanded position, which is the position of the next step */
     float tip[WEIR_SCENE_ARMS][7];    /* gripper position (metres) and orientation (quaternion xyzw) */
     float target[WEIR_SCENE_ARMS][7]; /* the same, as commanded */
     int holding;                      /* number of objects held */
 };
 
-/* Returns 0 or -ENOMEM. *scene is owned by the caller; NULL after failure. */
+/* Returns 0 or -ENOMEM. The caller owns *scene, which is NULL after a failure. */
 int weir_scene_open(struct weir_scene **scene, const struct weir_scene_config *config);
 void weir_scene_close(struct weir_scene **scene);
 

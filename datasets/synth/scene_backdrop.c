@@ -1,6 +1,6 @@
-/* The backdrop: a quilt of grainy, woven, printed and plain patches of the size of objects in an image of a table. Each
- * kind adds energy to another part of a JPEG's spectrum: grain and weave to high frequencies, which quality 50
- * discards, seams and print to those that it keeps. */
+/* The backdrop: a quilt of grainy, woven, printed and plain patches, which have the size of objects in an image of a
+ * table. Each kind adds energy to a different part of a JPEG's spectrum. Grain and weave add it to high frequencies,
+ * which quality 50 discards; seams and print add it to frequencies that quality 50 keeps. */
 #include "datasets/synth/scene_priv.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 enum { TILE_MIN = 64, TILE_MAX = 1024, ROWS = 8, COLUMNS = 8 };
 
-/* Returns 0..1 from a short hash: it runs millions of times. */
+/* Returns 0..1 from a hash, which is short because it is computed millions of times. */
 static float corner(uint32_t seed, int x, int y)
 {
     uint32_t h = seed + (uint32_t)x * 0x9e3779b1u + (uint32_t)y * 0x85ebca77u;
@@ -39,7 +39,7 @@ static float octaves(uint32_t seed, float u, float v, int px, int py, int count)
     return sum;
 }
 
-/* Lines of marks like letters; fu and fv are 0..1 over the patch. */
+/* Lines of marks that resemble letters; fu and fv are 0..1 over the patch. */
 static float print(uint64_t cell, float fu, float fv)
 {
     int line = (int)(fv * 6), letter = (int)(fu * 16);
@@ -58,7 +58,7 @@ static void paint(uint32_t seed, float u, float v, uint8_t rgb[3], int16_t *reli
     int column = (int)along % COLUMNS;
     uint64_t cell = weir_scene_mix(seed, (uint64_t)(row * COLUMNS + column));
     float light = weir_scene_range(cell, 0.85f, 1.1f);
-    switch ((column + 2 * row + row / 2) % 4) { /* not random: each image contains all kinds */
+    switch ((column + 2 * row + row / 2) % 4) { /* not random, so that each image contains all kinds */
     case 0:                                     /* grain */
         light *= 1 + 0.09f * octaves((uint32_t)cell, u, v, 16, 128, 3);
         break;
@@ -78,7 +78,8 @@ static void paint(uint32_t seed, float u, float v, uint8_t rgb[3], int16_t *reli
     *relief_mm = (int16_t)(14 * octaves(seed + 9, u, v, 4, 4, 2));
 }
 
-/* Filters a line of n pixels, step bytes apart, by (1 2 1) / 4; its ends are neighbours. */
+/* Filters a line of n pixels, `step` bytes apart, with (1 2 1) / 4. The first and the last pixel count as neighbours.
+ */
 static void blur(uint8_t *line, size_t n, size_t step)
 {
     uint8_t first[3], before[3];

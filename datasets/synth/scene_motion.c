@@ -42,7 +42,7 @@ float weir_scene_cos(float radians)
     return weir_scene_sin(radians + 0.5f * pi);
 }
 
-/* Abramowitz and Stegun 4.4.49 on 0..1. */
+/* Arctangent on 0..1 (Abramowitz and Stegun 4.4.49). */
 static float atan_unit(float x)
 {
     float x2 = x * x;
@@ -77,9 +77,9 @@ static float arc_cosine(float x)
 
 struct key {
     float phase;
-    int place;   /* 0 rest, 1 source, 2 destination */
+    int place;   /* 0 = rest, 1 = source, 2 = destination */
     float above; /* metres above the grasp */
-    float open;  /* gripper */
+    float open;  /* opening of the gripper, 0..1 */
 };
 
 static const struct key keys[] = {
@@ -99,7 +99,7 @@ static struct weir_v3 arm_base(int arm)
     return weir_v3(arm == 0 ? -0.46f : 0.46f, 0.16f, 0.0f);
 }
 
-/* Half the edge length of an arm's object. */
+/* Returns half the edge length of an arm's object. */
 static float object_half(uint64_t episode_seed, int arm)
 {
     return weir_scene_range(weir_scene_mix(episode_seed, 900 + (uint64_t)arm), 0.018f, 0.026f);
@@ -117,7 +117,7 @@ static struct weir_v3 spot(uint64_t seed, int arm, int which)
     return weir_v3(arm == 0 ? -x : x, y, 0);
 }
 
-/* Smooth random function of time, -1..1, like an unsteady hand. */
+/* Returns a smooth random function of time, -1..1, which resembles an unsteady hand. */
 static float wobble(uint64_t seed, double time)
 {
     double base = floor(time);
@@ -157,7 +157,7 @@ static struct plan plan_at(uint64_t seed, int steps, int arm, int step)
     struct weir_v3 places[3] = {spot(seed, arm, 0), plan.source, plan.destination};
     float grasp = object_half(seed, arm);
     float s = (plan.phase - from->phase) / (to->phase - from->phase);
-    float smooth = s * s * s * (10 + s * (6 * s - 15)); /* minimum jerk */
+    float smooth = s * s * s * (10 + s * (6 * s - 15)); /* minimum-jerk profile */
     struct weir_v3 a = places[from->place], b = places[to->place];
     a.z = grasp + from->above;
     b.z = grasp + to->above;

@@ -1,5 +1,5 @@
-/* scene_priv.h: parts of the synthetic scene: arithmetic, motion and the backdrop. Distances are metres; x is right, y
- * away from the viewer, z up; the table top is z = 0. */
+/* scene_priv.h: internal parts of the synthetic scene: arithmetic, motion and the backdrop. Distances are in metres.
+ * The x axis points right, y away from the viewer, and z up; the table top is at z = 0. */
 #ifndef WEIR_DATASETS_SYNTH_SCENE_PRIV_H
 #define WEIR_DATASETS_SYNTH_SCENE_PRIV_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __clang__ /* gcc's default with -std=c17; it does not support the pragma */
+#ifdef __clang__ /* gcc does not support the pragma, but has this default with -std=c17 */
 #pragma STDC FP_CONTRACT OFF
 #endif
 
@@ -50,7 +50,7 @@ static inline struct weir_v3 weir_v3_cross(struct weir_v3 a, struct weir_v3 b)
 uint64_t weir_scene_mix(uint64_t a, uint64_t b);
 float weir_scene_range(uint64_t hash, float lo, float hi); /* lo..hi */
 
-/* In place of libm's, whose rounding differs between machines. Error below 1e-5. */
+/* Replacements for libm's functions, whose rounding differs between machines. The error is below 1e-5. */
 float weir_scene_sin(float radians);
 float weir_scene_cos(float radians);
 float weir_scene_atan2(float y, float x);
@@ -82,7 +82,7 @@ struct weir_backdrop {
     int16_t *relief_mm; /* distance behind the plane */
 };
 
-/* longest: longer side of the images. Returns 0, or -ENOMEM; free it in either case. */
+/* longest: longer side of the images. Returns 0 or -ENOMEM; free the backdrop in either case. */
 int weir_backdrop_make(struct weir_backdrop *backdrop, int longest, uint64_t seed);
 void weir_backdrop_free(struct weir_backdrop *backdrop);
 

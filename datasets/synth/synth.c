@@ -76,7 +76,7 @@ static void strip_name(const struct weir_synth_format *format, const char **name
 static int add_camera(struct weir_synth_job *job, const char *name, size_t length, struct weir_err *err)
 {
     strip_name(job->format, &name, &length);
-    /* The name of the dataset has the same limit. */
+    /* The dataset's name has the same length limit. */
     size_t most = WEIR_SYNTH_NAME - 1 - (job->format->suffix ? strlen(job->format->suffix) : 0);
     if (length == 0 || length > most)
         return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %zu characters, not %zu", most, length);

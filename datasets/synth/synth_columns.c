@@ -30,7 +30,7 @@ void weir_fill_success(const struct weir_synth_moment *now, double *row)
     row[0] = now->step == now->steps - 1;
 }
 
-/* The force of a spring between the joint and its commanded position. */
+/* The effort of a joint is the force of a spring between its position and its commanded position. */
 void weir_fill_effort(const struct weir_synth_moment *now, double *row)
 {
     for (int j = 0; j < WEIR_SCENE_JOINTS; j++)
@@ -73,17 +73,17 @@ void weir_fill_fingers(const struct weir_synth_moment *now, double *row)
 
 /* ---- the gripper in space ---- */
 
-/* Rotation vector (axis times angle) of a quaternion xyzw. */
+/* Writes the rotation vector (axis times angle) of a quaternion in xyzw order. */
 static void rotation_vector(const double *turn, double *vector)
 {
-    double sign = turn[3] < 0 ? -1 : 1; /* the shorter way */
+    double sign = turn[3] < 0 ? -1 : 1; /* chooses the shorter rotation */
     double sine = sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2]);
     double angle = 2 * (double)weir_scene_atan2((float)sine, (float)(sign * turn[3]));
     for (int i = 0; i < 3; i++)
         vector[i] = sine > 1e-9 ? sign * turn[i] / sine * angle : 0;
 }
 
-/* The turn from a to b: b times a's inverse. */
+/* Computes the rotation from a to b, which is b times the inverse of a. */
 static void turn_between(const float *a, const float *b, double *turn)
 {
     for (int i = 0; i < 3; i++) {
@@ -113,7 +113,8 @@ static double within_one(double value)
 
 static void fill_delta(const struct weir_synth_moment *now, int arm, double *row)
 {
-    static const double step_m = 0.05, step_rad = 0.5; /* that 1 means in robosuite's controller */
+    static const double step_m = 0.05,
+                        step_rad = 0.5; /* the motion that an action of 1 means in robosuite's controller */
     const float *from = now->state.tip[arm], *to = now->state.target[arm];
     double turn[4], rotation[3];
     turn_between(from + 3, to + 3, turn);

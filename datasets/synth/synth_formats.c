@@ -1,4 +1,5 @@
-/* The formats of weir synth: the objects that each recorder writes, in its order and with its types. */
+/* The formats of weir synth. Each lists the objects that its recorder writes, in the recorder's order and with its
+ * types. */
 #include "datasets/synth/synth_priv.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #define FLAG(object, attribute, is)   .what = WEIR_ITEM_FLAG, .name = (object), .key = (attribute), .value = (is)
 #define NUMBER(object, attribute, of) .what = WEIR_ITEM_NUMBER, .name = (object), .key = (attribute), .value = (of)
 #define TEXT(object, attribute, is)   .what = WEIR_ITEM_TEXT, .name = (object), .key = (attribute), .text = (is)
-/* Columns: width floats of the scene's state from a member on, or computed ones of an arm. */
+/* Columns. STATE: n floats of the scene's state, from `member` on. FILL: n numbers computed for an arm. */
 #define STATE(path, as, n, member)                                                                                     \
     .what = WEIR_ITEM_COLUMN, .name = (path), .type = (as), .width = (n),                                              \
     .from = offsetof(struct weir_scene_state, member)
@@ -53,7 +54,7 @@ static const struct weir_synth_item act_jpeg_nolen[] = {
     {.what = WEIR_ITEM_PADDED, .name = "/observations/images/"},
 };
 
-/* cobot_magic */
+/* for cobot_magic */
 static const struct weir_synth_item agilex[] = {
     {FLAG("/", "sim", false)},
     {LIST("", act_rows)},
@@ -157,7 +158,7 @@ static const struct weir_synth_item robotwin[] = {
 
 /* ---- robomimic ---- */
 
-/* Writes the names of demos first .. end - 1, as numpy stores a list of bytes. */
+/* Writes the names of demos first .. end - 1 in the form in which numpy stores a list of bytes. */
 static int write_mask(struct weir_synth_job *job, const char *name, int first, int end, struct weir_err *err)
 {
     char demo[32];
@@ -172,7 +173,7 @@ static int write_mask(struct weir_synth_job *job, const char *name, int first, i
     return rc;
 }
 
-/* A tenth of the demos, and at least one, is for validation, unless there is only one. */
+/* A tenth of the demos, but at least one, is for validation. If there is only one demo, none is. */
 static int write_masks(struct weir_synth_job *job, struct weir_err *err)
 {
     int n = job->config->episodes, train = n - (n > 10 ? n / 10 : n > 1);

@@ -15,7 +15,7 @@ struct slot {
     int rc;
 };
 
-/* A ring: frame n uses slot n % n_slots. Threads take frame numbers in order while slots are free. */
+/* A ring: frame n uses slot n % n_slots. Threads take frame numbers in order as slots become free. */
 struct weir_synth_frames {
     struct weir_synth_frames_config config;
     int64_t total;
@@ -25,7 +25,7 @@ struct weir_synth_frames {
     int n_threads;
     pthread_mutex_t lock;
     pthread_cond_t slot_free, done; /* a slot became free; a frame was finished */
-    int64_t taken, returned;        /* under lock, like the slots' done */
+    int64_t taken, returned;        /* protected by lock, like the slots' `done` */
     bool stop;
 };
 
@@ -38,7 +38,7 @@ struct bench {
 static uint64_t bytes_per_thread(const struct weir_synth_frames_config *config)
 {
     uint64_t pixels = (uint64_t)config->width * (uint64_t)config->height;
-    /* an image and depth, and the same in two slots */
+    /* an image and its depth in a thread's buffers, and the same in two slots */
     return 3 * pixels * (3 + 2);
 }
 
@@ -96,7 +96,7 @@ static void *work(void *arg)
     int bench_rc = bench_open(&bench, &frames->config);
     pthread_mutex_lock(&frames->lock);
     for (;;) {
-        /* The caller still uses the last frame's slot. */
+        /* The caller still uses the slot of the frame that was returned last. */
         while (!frames->stop && frames->taken < frames->total &&
                frames->taken >= frames->returned - 1 + frames->n_slots)
             pthread_cond_wait(&frames->slot_free, &frames->lock);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_BYTES = 128 /* of an object in a file */ };
+enum { PATH_BYTES = 128 /* maximum length of an object's path in a file */ };
 
-/* The items' group, and the steps of their columns. */
+/* The group that the items belong to, and the steps of their columns. */
 struct place {
     char group[PATH_BYTES];
     int first, count;
@@ -21,7 +21,7 @@ int weir_synth_make_folders(const char *path, struct weir_err *err)
 {
     char part[4096];
     size_t length = strlen(path);
-    /* with room for the names below it */
+    /* leaves room for the names below this folder */
     if (length == 0 || length > sizeof part - 256)
         return weir_err_set(err, length ? -ENAMETOOLONG : -EINVAL, "%s: %s", length ? path : "output folder",
                             length ? "path is too long" : "no name given");
@@ -71,7 +71,7 @@ void weir_synth_report(struct weir_synth_job *job)
         config->progress(config->user, job->stats.episodes, config->episodes);
 }
 
-/* Writes all frames of a camera to the datasets with these ids, or into the spool (NULL: none). */
+/* Writes all frames of a camera to the datasets with these ids, or into the spool if it is not NULL. */
 static int take_camera(struct weir_synth_job *job, int image_set, int depth_set, struct weir_spool *spool,
                        struct weir_err *err)
 {
@@ -114,7 +114,7 @@ static int write_streamed(struct weir_synth_job *job, const struct weir_synth_it
     return item->depth && depth_set < 0 ? depth_set : take_camera(job, image_set, depth_set, NULL, err);
 }
 
-/* The longest image has to be known before the first is written. */
+/* The size of the longest image must be known before the first image is written. */
 static int write_spooled(struct weir_synth_job *job, const struct weir_synth_item *item, const char *image,
                          struct weir_spool *spool, struct weir_err *err)
 {
@@ -127,7 +127,7 @@ static int write_spooled(struct weir_synth_job *job, const struct weir_synth_ite
                   ? weir_h5w_string_frames(job->file, image, steps, spool->longest, err)
                   : weir_h5w_frames(job->file, image, WEIR_U8, &shape, WEIR_H5W_CONTIGUOUS, err);
     rc = weir_h5w_spooled(job->file, set, spool, err);
-    /* act-plus-plus keeps lengths as float32 */
+    /* act-plus-plus stores lengths as float32, which is exact up to 2^24 */
     if (rc == 0 && item->lengths && spool->longest > 1 << 24)
         rc = weir_err_set(err, -EFBIG,
                           "a JPEG of %zu bytes: act-jpeg stores lengths as float32, exact up to 16 MiB; "
@@ -136,7 +136,7 @@ static int write_spooled(struct weir_synth_job *job, const struct weir_synth_ite
     return rc;
 }
 
-/* Rows of lengths follow the cameras in the order of their names. */
+/* Rows of lengths are in the order of the camera names. */
 static int rank_of(const struct weir_synth_job *job, int camera)
 {
     int rank = 0;

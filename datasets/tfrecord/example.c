@@ -11,9 +11,9 @@ enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 struct walk {
     const struct weir_byte_source *source;
     struct weir_example *example;
-    uint64_t end;                   /* of the record */
-    uint64_t window_at, window_end; /* range of the file */
-    uint64_t integers;              /* of packed lists so far, each byte of which is examined */
+    uint64_t end;                   /* end of the record */
+    uint64_t window_at, window_end; /* range of the file that the window contains */
+    uint64_t integers; /* number of integers in packed fields so far; limited, because each byte of them is examined */
     const char *reason;
     uint8_t window[WINDOW];
 };
@@ -58,10 +58,10 @@ static int varint(struct walk *walk, uint64_t *at, uint64_t end, uint64_t *value
 
 struct field {
     unsigned number, wire;
-    uint64_t begin, end; /* of its contents */
+    uint64_t begin, end; /* range of the field's contents */
 };
 
-/* Parses the next field before end. 1; 0 at the end; or negative. */
+/* Parses the next field before `end`. Returns 1; 0 at the end; or a negative code. */
 static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct field *field)
 {
     uint64_t key, length = 0;
@@ -71,7 +71,7 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
     if (rc < 0)
         return rc;
     *field = (struct field){.number = (unsigned)(key >> 3 & 0x1FFFFFFF), .wire = key & 7, .begin = *at};
-    if (field->number == 0) /* a hole in the file, or zeros: the rest is invalid */
+    if (field->number == 0) /* zeros, as in a hole of the file, so the rest is invalid */
         return bad(walk, "not a protocol buffers message");
     switch (field->wire) {
     case WIRE_VARINT:
@@ -219,7 +219,7 @@ static int walk_entry(struct walk *walk, uint64_t at, uint64_t end)
     return rc;
 }
 
-/* Walks all fields 1 of a message by inner. */
+/* Calls `inner` for every field of a message that has the number 1. */
 static int walk_message(struct walk *walk, uint64_t at, uint64_t end,
                         int (*inner)(struct walk *walk, uint64_t at, uint64_t end))
 {
@@ -276,7 +276,7 @@ void weir_example_free(struct weir_example *example)
     *example = (struct weir_example){0};
 }
 
-/* The last feature of a name counts, as in a map. */
+/* If several features have this name, returns the last one, as in a map. */
 const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name)
 {
     for (int i = example->n - 1; i >= 0; i--)

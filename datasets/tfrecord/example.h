@@ -1,11 +1,12 @@
 /* example.h: walks a tf.train.Example in a file without reading the bytes of its images.
  *
- * The message (tensorflow/core/example/example.proto, feature.proto) in protocol buffers' wire format: Example has one
- * Features (field 1). Features is a map, whose entries have a name (1) and a Feature (2). A Feature is a BytesList (1),
- * a FloatList (2) or an Int64List (3), with its values in field 1: bytes one by one, numbers packed or one by one. A
- * message may come in pieces, which are merged; unknown fields are ignored.
+ * The message (tensorflow/core/example/example.proto, feature.proto) uses protocol buffers' wire format. An Example
+ * contains one Features message (field 1). Features is a map, whose entries have a name (1) and a Feature (2). A
+ * Feature is a BytesList (1), a FloatList (2) or an Int64List (3), with its values in field 1. Bytes have one field per
+ * value, and numbers are packed or unpacked. A message can be split into pieces, which are merged; unknown fields are
+ * ignored.
  *
- * Every byte is hostile: nothing outside [begin, end) is read, and the bytes there bound allocations. */
+ * Every byte is hostile: nothing outside [begin, end) is read, and the number of bytes there limits allocations. */
 #ifndef WEIR_DATASETS_TFRECORD_EXAMPLE_H
 #define WEIR_DATASETS_TFRECORD_EXAMPLE_H
 
@@ -24,8 +25,9 @@ struct weir_byte_range {
 struct weir_feature {
     char name[WEIR_FEATURE_NAME_MAX]; /* truncated if longer */
     enum weir_feature_kind kind;
-    uint64_t n;                     /* number of values */
-    struct weir_byte_range *ranges; /* bytes: one range per value; numbers: one per run, packed or single */
+    uint64_t n; /* number of values */
+    struct weir_byte_range
+        *ranges; /* one range per field: a packed field has many numbers, all other fields have one value */
     size_t n_ranges;
 };
 
@@ -34,21 +36,22 @@ struct weir_example {
     int n;
 };
 
-/* Reads [offset, offset + n) of the file; 0 or a negative code. */
+/* A file to read. read() reads [offset, offset + n) and returns 0 or a negative code. */
 struct weir_byte_source {
     int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
     void *user;
 };
 
-/* 0; -EBADMSG with *reason (static text) for another message; -ENOMEM; or an error of reading. */
+/* Returns 0; -EBADMSG with *reason (a static string) if the bytes are another message; -ENOMEM; or an error of reading.
+ */
 int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
                       const char **reason);
 void weir_example_free(struct weir_example *example);
 const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name);
 
-/* Reads all feature->n values of a FloatList. 0, or a negative code. */
+/* Reads all feature->n values of a FloatList. Returns 0 or a negative code. */
 int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values);
-/* The same for an Int64List. */
+/* Like weir_feature_floats, for an Int64List. */
 int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { BYTES_MAX = 4 << 20, DEPTH_MAX = 32, RANK_MAX = 16 };
 
-/* Features over WEIR_FEATURES_MAX are dropped: no readable record has so many. */
+/* Features beyond WEIR_FEATURES_MAX are dropped, because no readable record has that many. */
 static struct weir_stated_feature *add(struct weir_stated_features *stated, const char *name)
 {
     if (stated->n == WEIR_FEATURES_MAX || !stated->features)
@@ -28,7 +28,8 @@ static struct weir_stated_feature *add(struct weir_stated_features *stated, cons
     return feature;
 }
 
-/* Parses "7", as protocol buffers write 64-bit numbers in JSON, or 7; 0 when unknown: "-1", or malformed. */
+/* Parses a dimension: 7 or "7", because protocol buffers write 64-bit numbers as strings in JSON. Returns 0 if it is
+ * unknown ("-1") or malformed. */
 static uint64_t dimension(const json_t *value)
 {
     long long n = json_is_string(value) ? strtoll(json_string_value(value), NULL, 10) : json_integer_value(value);
@@ -85,11 +86,11 @@ static int take_members(struct weir_stated_features *stated, const char *name, c
     return rc;
 }
 
-/* Features nest: a dictionary joins names; a sequence or data set contributes steps. */
+/* Features can be nested. A dictionary adds its keys to the name; a sequence or dataset does not change the name. */
 static int take_node(struct weir_stated_features *stated, const char *name, const json_t *node, int depth)
 {
     if (depth > DEPTH_MAX || strlen(name) >= WEIR_FEATURE_NAME_MAX)
-        return 0; /* no record has this name */
+        return 0; /* no record can have such a name */
     const json_t *members = json_object_get(json_object_get(node, "featuresDict"), "features");
     const json_t *inner = json_object_get(json_object_get(node, "sequence"), "feature");
     if (json_is_object(members))

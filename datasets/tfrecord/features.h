@@ -1,5 +1,5 @@
-/* features.h: reads features.json, which tensorflow_datasets writes beside TFRecord files: the shapes of features,
- * which records lack. */
+/* features.h: reads features.json, which tensorflow_datasets writes next to TFRecord files. It contains the shapes of
+ * features, which the records do not contain. */
 #ifndef WEIR_DATASETS_TFRECORD_FEATURES_H
 #define WEIR_DATASETS_TFRECORD_FEATURES_H
 
@@ -11,7 +11,7 @@ enum weir_stated_kind { WEIR_STATED_NUMBERS, WEIR_STATED_IMAGE, WEIR_STATED_TEXT
 
 /* A feature of features.json. */
 struct weir_stated_feature {
-    char name[WEIR_FEATURE_NAME_MAX]; /* as in a record: "steps/observation/state" */
+    char name[WEIR_FEATURE_NAME_MAX]; /* name as in a record: "steps/observation/state" */
     enum weir_stated_kind kind;
     uint64_t values; /* numbers per step, the product of the shape; 0 = unknown */
 };
@@ -21,13 +21,13 @@ struct weir_stated_features {
     int n;
 };
 
-/* Parses the text of a features.json (n bytes, hostile). -EBADMSG, with err beginning with the file's name, for
- * malformed JSON or another structure. */
+/* Parses the contents of a features.json (n bytes, hostile). Returns -EBADMSG for malformed JSON or another structure;
+ * err then starts with the file's name. */
 int weir_stated_parse(struct weir_stated_features *stated, const char *text, size_t n, struct weir_err *err);
-/* Reads features.json in the folder of this path; a missing file gives no features and no error. */
+/* Reads features.json in the folder of the path `beside`. A missing file is no error; there are then no features. */
 int weir_stated_read(struct weir_stated_features *stated, const char *beside, struct weir_err *err);
 void weir_stated_free(struct weir_stated_features *stated);
-/* Returns NULL for unlisted features. */
+/* Returns NULL for a feature that is not listed. */
 const struct weir_stated_feature *weir_stated_find(const struct weir_stated_features *stated, const char *name);
 
 /* ---- an episode as a store ---- */
@@ -37,12 +37,13 @@ struct weir_rlds_store {
     struct weir_example example;
     const struct weir_byte_source *source;
     const struct weir_stated_features *stated;
-    uint64_t steps; /* weir_rlds_steps of the example */
+    uint64_t steps; /* number of steps, from weir_rlds_steps */
 };
 
 extern const struct weir_store_ops weir_store_rlds;
 
-/* Returns the number of steps, by is_first or, without it, by the images. 0: neither exists. */
+/* Returns the number of steps according to is_first or, if that does not exist, to the images. Returns 0 if neither
+ * exists. */
 uint64_t weir_rlds_steps(const struct weir_example *example);
 
 #endif

@@ -32,7 +32,7 @@ static uint64_t varint_bytes(uint64_t value)
     return n;
 }
 
-/* Size of a field of wire type 2 with its head; field numbers are below 16. */
+/* Returns the size of a field of wire type 2, including its tag and length. Field numbers are below 16. */
 static uint64_t field_bytes(uint64_t content)
 {
     return 1 + varint_bytes(content) + content;
@@ -106,7 +106,7 @@ static int put_varint(struct weir_record_writer *w, uint64_t value)
     return put(w, bytes, n);
 }
 
-/* Writes the head of a field of wire type 2. */
+/* Writes the tag and length of a field of wire type 2. */
 static int put_head(struct weir_record_writer *w, unsigned number, uint64_t content)
 {
     int rc = put_varint(w, (uint64_t)number << 3 | 2);
@@ -131,7 +131,7 @@ static int put_frames(struct weir_record_writer *w, const struct weir_list *list
     return rc;
 }
 
-/* Packed, as tensorflow writes them. */
+/* Writes packed numbers, as tensorflow does. */
 static int put_numbers(struct weir_record_writer *w, const struct weir_list *list)
 {
     const int64_t *integers = list->values;

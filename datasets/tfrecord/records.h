@@ -8,21 +8,21 @@
 
 enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
 
-/* free(at), free(bytes). */
+/* The caller frees `at` and `bytes`. */
 struct weir_records {
-    uint64_t *at; /* file offsets of the data */
+    uint64_t *at; /* file offset of each record's data */
     uint64_t *bytes;
     int n;
 };
 
-/* Locates all records of a file and verifies the checksums of their lengths, reading a few bytes of each. After an
- * error, records has those before it. */
+/* Locates all records of a file and verifies the checksums of their lengths. Reads only a few bytes of each record.
+ * After an error, records contains the records before the error. */
 int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
                       struct weir_err *err);
 void weir_records_free(struct weir_records *records);
 
-/* Reads the data of record i and compares its checksum. 1: equal, 0: different; or an error of reading. buffer:
- * WEIR_RECORD_BUFFER bytes, overwritten. */
+/* weir_record_is_whole reads the data of record i. Returns 1 if the checksum matches, 0 if it does not, or an error of
+ * reading. buffer: WEIR_RECORD_BUFFER bytes, overwritten. */
 enum { WEIR_RECORD_BUFFER = 1 << 20 };
 int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,
                          uint8_t *buffer);

@@ -18,22 +18,22 @@ static const struct weir_feature *find(struct weir_store *store, const char *pat
     return weir_example_find(&s->example, path + (*path == '/'));
 }
 
-/* Records do not mark texts. No image begins like one: the first byte of a JPEG or PNG is not UTF-8, and damaged
- * images, zeros or the like, are not texts either. */
+/* Records do not mark strings, so they are recognised by their bytes. No image looks like a string: the first byte of a
+ * JPEG or PNG is not valid UTF-8, and damaged images (zeros, for example) are not strings either. */
 static bool looks_like_text(const uint8_t *bytes, size_t n, bool whole)
 {
     uint32_t code;
     for (size_t at = 0, length; at < n; at += length) {
         length = weir_utf8_next((const char *)bytes + at, n - at, &code);
         if (length == 0)
-            return !whole && n - at < 4 && at > 0; /* a character may be truncated */
+            return !whole && n - at < 4 && at > 0; /* the last character may be cut off */
         if (code < ' ' && code != '\n' && code != '\t' && code != '\r')
             return false;
     }
     return true;
 }
 
-/* Decides by features.json, or else by the first non-empty value. */
+/* Decides by features.json or, if it does not list the feature, by the first non-empty value. */
 static bool is_text(const struct weir_rlds_store *s, const struct weir_feature *feature)
 {
     uint8_t bytes[64];
@@ -55,7 +55,7 @@ static bool has(struct weir_store *store, const char *path)
     return find(store, path) != NULL;
 }
 
-/* Returns the rest of the feature's name if it lies below the group; else NULL. */
+/* Returns the rest of the feature's name if the feature is below the group; otherwise NULL. */
 static const char *below(const struct weir_feature *feature, const char *group)
 {
     group += *group == '/';
@@ -107,7 +107,8 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     return 0;
 }
 
-/* Refuses features whose values disagree with features.json: rows might be cut in the wrong places. */
+/* Refuses a feature whose number of values disagrees with features.json, because its rows might be split in the wrong
+ * places. */
 static int check_stated(const struct weir_rlds_store *s, const struct weir_feature *feature, const char *path,
                         struct weir_err *err)
 {
@@ -134,7 +135,7 @@ static void bytes_shape(const struct weir_rlds_store *s, const struct weir_featu
     found->type_bytes = sizeof(struct weir_byte_range);
 }
 
-/* Numbers are flat in the file: rows of equal length, one per step. */
+/* Numbers are stored flat. They are split into rows of equal length, one per step. */
 static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
@@ -218,7 +219,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     return 0;
 }
 
-/* ---- texts ---- */
+/* ---- metadata strings ---- */
 
 static int by_feature_name(const void *a, const void *b)
 {
@@ -244,11 +245,12 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     return weir_episode_add_text(episode, key ? key : feature->name, value, n, err);
 }
 
-/* Separate from the texts: here another type, or any other value, is an error. */
+/* Reads the colour order. It is handled separately from other strings, because another type or any other value is an
+ * error. */
 static int read_color(const struct weir_rlds_store *s, struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_feature *feature = weir_example_find(&s->example, COLOR);
-    char value[17] = ""; /* longer than valid values */
+    char value[17] = ""; /* longer than any valid value */
     if (!feature)
         return 0;
     bool texts = feature->kind == WEIR_FEATURE_BYTES && feature->n > 0;
@@ -261,7 +263,8 @@ static int read_color(const struct weir_rlds_store *s, struct weir_episode *epis
     return weir_color_parse(COLOR, texts ? value : NULL, &episode->is_bgr, err);
 }
 
-/* Adds texts in name order, because the file's order is arbitrary. For a text in every step, adds the first step's. */
+/* Adds strings in name order, because their order in the file is arbitrary. If there is one in every step, adds that of
+ * the first step. */
 static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;

@@ -1,5 +1,5 @@
-/* TFRecord files of tf.train.Example, one episode per record. Opening verifies the checksums of lengths; `weir verify`
- * verifies those of data. */
+/* TFRecord files of tf.train.Example, with one episode per record. Opening a file verifies the checksums of record
+ * lengths; `weir verify` verifies the checksums of the data. */
 #include "base/shortage.h"
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/dataset_ops.h"
@@ -111,7 +111,7 @@ static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged,
     return rc;
 }
 
-/* "NAME.tfrecord", or shards: "NAME-train.tfrecord-00000-of-00001". */
+/* Accepts "NAME.tfrecord", and shards such as "NAME-train.tfrecord-00000-of-00001". */
 static bool is_tfrecord(const char *name)
 {
     const char *at = strstr(name, ".tfrecord");

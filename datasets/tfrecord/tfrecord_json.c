@@ -1,4 +1,4 @@
-/* Writes the JSON files that tensorflow_datasets keeps beside TFRecord files. */
+/* Writes the JSON files that tensorflow_datasets stores next to TFRecord files. */
 #include "base/files.h"
 #include "base/grow.h"
 #include "datasets/tfrecord/features.h"
@@ -53,7 +53,7 @@ static int out_of_memory(const char *folder, struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "%s: out of memory", folder);
 }
 
-/* Replaces a file by a complete one that is on the storage. */
+/* Replaces a file with a complete one that is already on the storage device. */
 static int replace_file(const char *folder, const char *name, const char *text, size_t n, struct weir_err *err)
 {
     char *path = NULL, *aside = NULL;
@@ -61,7 +61,7 @@ static int replace_file(const char *folder, const char *name, const char *text, 
     if (asprintf(&path, "%s/%s", folder, name) < 0 || asprintf(&aside, "%s/.%s", folder, name) < 0)
         rc = out_of_memory(folder, err);
     if (rc == 0)
-        unlink(aside); /* left by an interrupted call; a link would be followed */
+        unlink(aside); /* an interrupted call may have left a file, and a link would be followed */
     FILE *file = rc == 0 ? fopen(aside, "wxe") : NULL;
     bool fine = file && fwrite(text, 1, n, file) == n;
     fine = (!file || fclose(file) == 0) && fine;
@@ -113,7 +113,7 @@ static void put_class(struct weir_json *json, const char *name)
     weir_json_text(json, "pythonClassName", text);
 }
 
-/* Protocol buffers' JSON has 64-bit numbers as texts. */
+/* In JSON, protocol buffers write 64-bit numbers as strings. */
 static void put_shape(struct weir_json *json, const int *dimensions, int rank)
 {
     weir_json_object(json, "shape");
@@ -129,7 +129,7 @@ static void put_shape(struct weir_json *json, const int *dimensions, int rank)
     weir_json_end(json, '}');
 }
 
-/* dim 0: a scalar. */
+/* dim 0 is a scalar. */
 static void put_tensor(struct weir_json *json, const char *name, int dim, const char *type)
 {
     weir_json_object(json, name);
@@ -173,7 +173,8 @@ static void end_dictionary(struct weir_json *json, const char *name)
         weir_json_end(json, '}');
 }
 
-/* Writes the texts of this group, one level deep: "steps/observation/note" is not in "steps/". */
+/* Writes the string features of this group, but not those of groups below it: "steps/observation/note" is not in
+ * "steps/". */
 static void put_texts(struct weir_json *json, const char *group, const struct weir_tfw_texts *texts)
 {
     size_t n = strlen(group);

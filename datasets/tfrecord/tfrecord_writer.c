@@ -1,5 +1,5 @@
-/* TFRecord of tf.train.Example in RLDS's structure: a folder with one file, one record per episode, and features.json.
- */
+/* Writes TFRecord files of tf.train.Example in RLDS's structure: a folder with one such file, which has one record per
+ * episode, and features.json. */
 #include "base/files.h"
 #include "base/spool.h"
 #include "datasets/chunks/chunk_grid.h"
@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DATASET "episodes" /* tensorflow_datasets' name of the dataset */
+#define DATASET "episodes" /* name of the dataset for tensorflow_datasets */
 #define SPLIT   "train"
-#define SOURCE  "episode_metadata/weir_source" /* the episode's file */
+#define SOURCE  "episode_metadata/weir_source" /* path of the episode's file */
 #define COLOR   "episode_metadata/weir_color"  /* "bgr": red and blue are swapped */
 
 enum { LISTS_MAX = 512 };
@@ -27,14 +27,14 @@ struct writer {
     struct weir_copy copy;
     char *folder, *path;
     int fd;
-    uint64_t file_bytes; /* up to the end of the last complete record */
-    int episodes;        /* complete */
+    uint64_t file_bytes; /* size up to the end of the last complete record */
+    int episodes;        /* number of complete episodes */
     struct weir_tfw_texts texts;
-    /* being written */
+    /* the episode being written */
     struct weir_copy_episode episode;
-    struct weir_spool spool; /* its frames, camera by camera */
-    int64_t *flags;          /* is_first and is_last, steps each */
-    struct weir_list *lists; /* one per feature */
+    struct weir_spool spool; /* frames of the episode, camera by camera */
+    int64_t *flags;          /* is_first and is_last, `steps` values each */
+    struct weir_list *lists; /* one list per feature */
     int n;
     struct weir_record_writer record;
 };
@@ -69,7 +69,8 @@ static void add_text(struct writer *w, const char *name, const char *value)
     add(w, WEIR_LIST_TEXTS, each ? (uint64_t)w->episode.steps : 1, name)->text = value;
 }
 
-/* Returns an empty text for features of other episodes: readers of tensorflow_datasets require all features. */
+/* Returns an empty string for features that only other episodes have, because readers based on tensorflow_datasets
+ * require all features in every record. */
 static const char *text_of(const struct writer *w, const char *feature)
 {
     char name[WEIR_TFW_NAME_MAX];
@@ -125,7 +126,8 @@ static void drop(struct writer **writer)
     *writer = NULL;
 }
 
-/* Only the last record can be partial: those before it were on the storage when it was begun. */
+/* Only the last record can be incomplete, because all earlier records had reached the storage device before it was
+ * begun. */
 static int find_complete(struct writer *w, int *complete, struct weir_err *err)
 {
     struct stat st;
@@ -149,7 +151,7 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
     return rc;
 }
 
-/* Removes files that an interrupted writer had not renamed. */
+/* Removes temporary files that an interrupted writer left. */
 static int remove_hidden(const char *path, struct weir_err *err)
 {
     DIR *folder = opendir(path);
@@ -218,7 +220,7 @@ static int open_tfrecord(void **out, const struct weir_copy *copy, const char *p
 
 /* ---- an episode ---- */
 
-/* features.json lists a feature before any record has it. */
+/* Adds new features to features.json before any record contains them. */
 static int note_texts(struct writer *w, struct weir_err *err)
 {
     int more = weir_tfw_add_text(&w->texts, SOURCE);

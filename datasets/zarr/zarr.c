@@ -1,5 +1,5 @@
-/* Replay buffers of diffusion_policy and UMI in Zarr v2: all episodes one after the other in the arrays of data/, with
- * their ends in meta/episode_ends; a folder, or one zip archive. */
+/* Replay buffers of diffusion_policy and UMI in Zarr v2. The arrays of data/ contain all episodes one after another,
+ * and meta/episode_ends contains the ends of the episodes. The store is a folder, or one zip archive. */
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
@@ -25,7 +25,7 @@ static bool is_zarr(const char *name)
     return ends_with(name, ".zarr") || ends_with(name, ".zarr.zip");
 }
 
-/* Also by name: a store without .zgroup is refused rather than searched. */
+/* Recognises a store also by its name, so that a store without .zgroup is refused instead of being searched. */
 static bool is_store(int folder, const char *name)
 {
     struct stat st;
@@ -34,7 +34,7 @@ static bool is_store(int folder, const char *name)
 
 /* ---- episodes ---- */
 
-/* Reads the ends of the episodes; free(*ends). */
+/* Reads the ends of the episodes. The caller frees *ends. */
 static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct weir_err *err)
 {
     enum { EPISODES_MAX = 10 * 1000 * 1000 };
@@ -63,7 +63,7 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
             free(numbers);
             return rc;
         }
-    *ends = (uint64_t *)numbers; /* all are positive */
+    *ends = (uint64_t *)numbers; /* all ends are positive */
     *n = (int)count;
     return 0;
 }
@@ -74,8 +74,8 @@ struct reading {
     int n;
 };
 
-/* Reports rows after the last episode, of the first array with some: either all arrays have them, or their writer was
- * interrupted. */
+/* Reports rows after the last episode, for the first array that has any. Either all arrays have such rows, or their
+ * writer was interrupted. */
 static int leave_out_rest(const struct weir_zarr *zarr, uint64_t end, struct weir_episode *last, struct weir_err *err)
 {
     for (int i = 0; i < zarr->n; i++) {
@@ -109,7 +109,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     return rc;
 }
 
-/* Moves the folder's chunks to the file's index; the file's size is theirs. */
+/* Moves the folder's chunks to the file's index. The size of the file becomes the total size of the chunks. */
 static void take_parts(struct weir_file_index *file, struct weir_zarr_files *files)
 {
     file->parts = files->parts;

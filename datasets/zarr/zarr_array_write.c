@@ -86,7 +86,7 @@ static void chunk_key(const struct weir_zarr_writing *array, uint64_t number, ch
     snprintf(key, 192, "%s/%llu%s", array->name, (unsigned long long)number, ends[array->rank]);
 }
 
-/* Writes the whole chunk; rows after the last one are zero. */
+/* Writes the whole chunk. Rows after the last one are zero. */
 static int write_chunk(struct weir_zarr_writing *array, uint64_t number, struct weir_err *err)
 {
     char key[192];

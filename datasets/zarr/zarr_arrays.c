@@ -83,7 +83,8 @@ bool weir_zarr_blocks(const struct weir_zarr_array *array, uint64_t rows, struct
 
 /* ---- chunks, unpacked ---- */
 
-/* Reads the chunk into *buffer, which grows; *unpacked points into it or into the context. */
+/* Reads and unpacks the chunk. *buffer grows as needed; *unpacked points into the buffer or into the unfilter context.
+ */
 static int unpack(struct weir_zarr *zarr, const struct weir_zarr_array *array, const struct weir_blocks *blocks,
                   uint32_t i, uint8_t **buffer, const uint8_t **unpacked, struct weir_err *err)
 {
@@ -129,7 +130,7 @@ static void swap_bytes(uint8_t *values, size_t n, size_t width)
         }
 }
 
-/* Converts stored elements to native ones; half precision becomes single. */
+/* Converts stored elements to native ones; half precision becomes single precision. */
 static int make_native(struct weir_zarr_array *array, size_t n)
 {
     size_t width = array->about.grid.element_bytes;

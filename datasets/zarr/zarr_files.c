@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 enum { KEY_MAX = 1024, NAMES_MAX = 4096, CHECK_BUFFER = 1 << 20 };
-/* Limits the chunks that an array may have per existing file; the others were never written. */
+/* An array's number of chunks is limited relative to the number of existing chunk files, because chunks without a file
+ * were never written. */
 enum { CHUNKS_FREE = 1000 * 1000, CHUNKS_PER_FILE = 16 };
 
 static bool is_folder(const struct weir_zarr_files *files)
@@ -86,7 +87,7 @@ bool weir_zarr_has(struct weir_zarr_files *files, const char *key)
     return fstatat(files->fd, key, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Reads a stored member, whose data begins at `at`. -EBADMSG for a wrong checksum. */
+/* Reads an uncompressed member, whose data begins at `at`. Returns -EBADMSG if the checksum is wrong. */
 static int read_member(struct weir_zarr_files *files, const struct weir_zip_member *member, uint64_t at, void *bytes,
                        struct weir_err *err)
 {
@@ -253,7 +254,8 @@ static struct weir_part_folder folder_of(const struct weir_zarray *about, uint32
     return folder;
 }
 
-/* Counts chunk files below an open folder, up to `most`, `levels` of folders deep. Closes the folder. */
+/* Counts chunk files below an open folder, down to `levels` levels of folders; stops at `most` files. Closes the
+ * folder. */
 static int count_files(int fd, int levels, uint64_t most, uint64_t *n)
 {
     DIR *folder = fdopendir(fd);
@@ -276,7 +278,8 @@ static int count_files(int fd, int levels, uint64_t most, uint64_t *n)
     return rc;
 }
 
-/* Checks that the shape is plausible for the existing files, before allocating its chunks. */
+/* Checks that an array's shape is plausible for the number of existing files, before memory for its chunks is
+ * allocated. */
 static int check_count(struct weir_zarr_files *files, int fd, const char *array, const struct weir_part_folder *folder,
                        struct weir_err *err)
 {
@@ -330,7 +333,7 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
     return rc;
 }
 
-/* Returns the member of chunk i, and writes its name; NULL when it does not exist. */
+/* Returns the archive member of chunk i and writes its name. Returns NULL if the member does not exist. */
 static const struct weir_zip_member *find_member(struct weir_zarr_files *files, const char *array,
                                                  const struct weir_part_folder *folder, uint32_t i, char name[KEY_MAX])
 {

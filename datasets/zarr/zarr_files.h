@@ -1,4 +1,4 @@
-/* zarr_files.h: the keys of a Zarr store, in a folder (a file each) or in one zip archive (a stored member each). */
+/* zarr_files.h: the keys of a Zarr store. They are files in a folder, or uncompressed members of one zip archive. */
 #ifndef WEIR_DATASETS_ZARR_ZARR_FILES_H
 #define WEIR_DATASETS_ZARR_ZARR_FILES_H
 
@@ -10,35 +10,37 @@
 
 struct weir_zarr_files {
     const char *path;         /* lent */
-    int fd;                   /* of the folder or of the archive */
-    struct weir_parts *parts; /* of a folder; for the caller to take over */
+    int fd;                   /* descriptor of the folder or of the archive */
+    struct weir_parts *parts; /* parts of a folder, which the caller can take over; NULL for an archive */
     struct weir_zip zip;
     struct weir_raw_file raw;
 };
 
-/* 0 or a negative code with err, which does not name path. */
+/* Returns 0, or a negative code with err, which does not contain path. */
 int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct weir_err *err);
 void weir_zarr_files_close(struct weir_zarr_files *files);
 
 bool weir_zarr_has(struct weir_zarr_files *files, const char *key);
-/* All of a key of at most most bytes. *bytes has a zero behind it; free(*bytes). -ENOENT when it is not there,
- * -EBADMSG when its checksum (in an archive) is wrong. */
+/* Reads the whole value of a key, which may have at most `most` bytes. *bytes is followed by a zero byte; the caller
+ * frees it. Returns -ENOENT if the key does not exist, and -EBADMSG if its checksum (in an archive) is wrong. */
 int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
                    struct weir_err *err);
-/* Names of the arrays in a group ("data"), sorted; free(*names). Those of over 63 bytes are -ENAMETOOLONG. */
+/* Lists the names of the arrays in a group ("data"), sorted. Returns -ENAMETOOLONG if a name has over 63 bytes. The
+ * caller frees *names. */
 int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**names)[64], int *n, struct weir_err *err);
 
-/* Where the chunks of an array lie (weir_chunk_grid_count of them, row-major; free(*chunks)): in the archive; or each
- * at the beginning of its own file, of which chunk i is part *first_part + i. */
+/* Locates the chunks of an array: weir_chunk_grid_count of them, in row-major order. The caller frees *chunks. In an
+ * archive, their offsets are in the archive. In a folder, every chunk starts at the beginning of its own file, and
+ * chunk i is part *first_part + i. */
 int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const struct weir_zarray *about,
                      struct weir_chunk **chunks, uint32_t *n, uint32_t *first_part, struct weir_err *err);
-/* The bytes of chunk i of them, which was written, as stored; buffer has room for chunks[i].bytes. Of an archive the
- * checksum is compared. 0 or negative with err, which does not name the chunk. */
+/* Reads chunk i, which must exist, as stored. buffer has room for chunks[i].bytes. In an archive, also verifies the
+ * checksum. Returns 0, or a negative code with err, which does not name the chunk. */
 int weir_zarr_read_chunk(struct weir_zarr_files *files, const char *array, const struct weir_zarray *about,
                          uint32_t first_part, const struct weir_chunk *chunks, uint32_t i, void *buffer,
                          struct weir_err *err);
 
-/* weir_format_ops.check: compares the checksums of all members of an archive; a folder has none. */
+/* Implements weir_format_ops.check: verifies the checksums of all members of an archive. A folder has no checksums. */
 int weir_zarr_check(struct weir_zarr_files *files, weir_damaged_fn *damaged, void *user, struct weir_err *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* How layouts see an array. Pixels appear as uint8 (steps, height, width, 3), encoded images as one element of bytes
- * per frame, numbers as rows of any rank. Other arrays with the shape of images appear unchanged. */
+ * per frame, and numbers as rows of any rank. Other arrays with the shape of images appear unchanged. */
 enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED, LOOK_OTHER };
 
 static struct weir_image_shape image_of(const struct weir_zarray *about)
@@ -30,7 +30,7 @@ static enum look look_of(const struct weir_zarray *about)
         return LOOK_DEPTH;
     if (image.channels == 0)
         return LOOK_NUMBERS;
-    /* one-channel floats may be depth in metres as well as gray */
+    /* one-channel floats may be gray or depth in metres */
     return is_bytes || (is_float && image.channels > 1) ? LOOK_PIXELS : LOOK_OTHER;
 }
 
@@ -81,20 +81,20 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
     shape->dims[0] = steps;
     shape->element = about->kind == 'f' ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER;
     shape->is_signed = about->kind == 'i';
-    if (look == LOOK_OTHER && about->kind == 'b') /* masks */
+    if (look == LOOK_OTHER && about->kind == 'b') /* booleans are masks */
         shape->element = WEIR_ELEMENT_OTHER;
     if (look == LOOK_PIXELS) {
         struct weir_image_shape image = image_of(about);
         *shape = (struct weir_array_shape){.rank = 4, .element = WEIR_ELEMENT_INTEGER, .type_bytes = 1};
         memcpy(shape->dims, (uint64_t[]){steps, image.height, image.width, 3}, 4 * sizeof *shape->dims);
     } else if (look == LOOK_DEPTH && grid->rank == 4) {
-        shape->rank = 3; /* without the single channel, which may be first */
+        shape->rank = 3; /* removes the single channel, which may be the first dimension */
         shape->dims[1] = grid->dims[1] == 1 ? grid->dims[2] : grid->dims[1];
         shape->dims[2] = grid->dims[1] == 1 ? grid->dims[3] : grid->dims[2];
     } else if (look == LOOK_ENCODED) {
         shape->rank = 1;
         shape->element = WEIR_ELEMENT_VLEN_BYTES;
-        shape->type_bytes = grid->element_bytes; /* of a pixel */
+        shape->type_bytes = grid->element_bytes; /* size of an element of the decoded image */
     } else if (look == LOOK_NUMBERS && grid->rank > 1) {
         shape->rank = 2;
         for (int d = 2; d < grid->rank; d++)
@@ -113,7 +113,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     return rc < 0 ? rc : shape_of(array, e->steps, found, err);
 }
 
-/* Returns true when a chunk of these rows was never written. Chunks are row-major. */
+/* Returns true if a chunk of these rows was never written. Chunks are in row-major order. */
 static bool has_fill(const struct weir_zarr_array *array, uint64_t begin, uint64_t steps)
 {
     const struct weir_chunk_grid *grid = &array->about.grid;
@@ -139,7 +139,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
         return rc;
     size_t row_bytes = weir_number_bytes(array->type);
     for (int d = 1; d < array->about.grid.rank; d++)
-        row_bytes *= (size_t)array->about.grid.dims[d]; /* all rows together have at most 2 GiB */
+        row_bytes *= (size_t)array->about.grid.dims[d]; /* no overflow, because all rows together have at most 2 GiB */
     *type = array->type;
     *values = malloc((size_t)e->steps * row_bytes + 1);
     if (!*values)
@@ -186,7 +186,7 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
     return 0;
 }
 
-/* Makes a grid of the episode's rows; the first block may begin before them. */
+/* Describes the episode's rows as blocks. The first block may begin before the episode. */
 static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_array *array, struct weir_blocks **out,
                    struct weir_err *err)
 {

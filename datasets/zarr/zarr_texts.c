@@ -1,4 +1,4 @@
-/* Metadata of Weir's own stores: .zattrs of the root, and of episodes/N. */
+/* Metadata of stores that Weir wrote: .zattrs of the root and of episodes/N. */
 #include "datasets/index.h"
 #include "datasets/json_object.h"
 #include "datasets/zarr/zarr_arrays.h"
@@ -11,7 +11,8 @@
 
 enum { TEXTS_BYTES_MAX = 1 << 20 };
 
-/* Reads the JSON object of a key; NULL when the key does not exist. -EBADMSG: the value is not a JSON object. */
+/* Reads the JSON object under a key; *object is NULL if the key does not exist. Returns -EBADMSG if the value is not a
+ * JSON object. */
 static int read_object(struct weir_zarr *zarr, const char *key, json_t **object, struct weir_err *err)
 {
     uint8_t *text;

@@ -1,6 +1,6 @@
-/* Zarr v2 in diffusion_policy's layout: data/{camera}, data/state, data/action, one row per step over all episodes, and
- * meta/episode_ends. Keys are written under temporary names and renamed. meta/episode_ends is written last, once the
- * whole episode is on the storage: an episode in it is complete. */
+/* Zarr v2 in diffusion_policy's layout: data/{camera}, data/state and data/action, with one row per step over all
+ * episodes, and meta/episode_ends. Keys are written under temporary names and renamed. meta/episode_ends is written
+ * last, after the whole episode has reached the storage device. So every episode in it is complete. */
 #include "base/files.h"
 #include "datasets/writer.h"
 #include "datasets/zarr/zarr_array_write_priv.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Rows per chunk of numbers and ends: a chunk is rewritten at the end of each episode. */
+/* Rows per chunk of numbers and ends. At the end of each episode, one such chunk per array is rewritten. */
 enum { STATE_ROWS = 1024, END_ROWS = 1024 };
 
 enum { STATE = WEIR_CAMERAS_MAX, ACTION, ENDS, ARRAYS };
@@ -25,7 +25,7 @@ struct zarr_writer {
     struct weir_zarr_writing arrays[ARRAYS];
     bool has[ARRAYS];
     struct weir_copy_episode episode;
-    uint64_t rows; /* of all complete episodes */
+    uint64_t rows; /* rows of all complete episodes */
 };
 
 static int no_memory(const char *path, struct weir_err *err)
@@ -107,7 +107,7 @@ static int open_arrays(struct zarr_writer *w, struct weir_err *err)
 
 /* ---- resuming ---- */
 
-/* Returns the number of episodes with ends, and their rows. */
+/* Returns the number of episodes in meta/episode_ends, and sets *rows to their number of rows. */
 static int count_complete(struct zarr_writer *w, uint64_t *rows)
 {
     int64_t ends[END_ROWS];
@@ -271,7 +271,7 @@ static int write_texts(struct zarr_writer *w, struct weir_err *err)
     weir_json_text(&json, "name", w->episode.name);
     weir_json_object(&json, "texts");
     for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* from an earlier copy */
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* such strings come from an earlier copy */
             weir_json_text(&json, w->episode.texts[i].key, w->episode.texts[i].value);
     weir_json_end(&json, '}');
     weir_json_end(&json, '}');

@@ -75,7 +75,7 @@ static void put_number(struct weir_zarray *array, uint64_t bits)
 
 static uint64_t half_bits(double value)
 {
-    for (uint32_t bits = 0; bits < 65536; bits++) { /* once per array, and few have such values */
+    for (uint32_t bits = 0; bits < 65536; bits++) { /* runs once per array, and few arrays have such values */
         int exponent = bits >> 10 & 31;
         double magnitude = exponent ? ldexp((bits & 1023) + 1024.0, exponent - 25) : ldexp(bits & 1023, -24);
         if (exponent < 31 && (bits & 0x8000 ? -magnitude : magnitude) == value)
@@ -131,7 +131,7 @@ static int image_kind(const char *id)
     return codec && strcmp(codec, "jpeg8") == 0 ? WEIR_FRAME_IMAGE : -1;
 }
 
-/* Writes the compressors of images: "imagecodecs_jpeg, ...". */
+/* Lists the compressors of images: "imagecodecs_jpeg, ...". */
 static void list_images(char *text, size_t size)
 {
     size_t at = 0;

@@ -1,5 +1,5 @@
-/* zarray.h: the metadata of a Zarr v2 array: .zarray, JSON of at most 1 MiB. Unsupported metadata is refused by name.
- */
+/* zarray.h: the metadata of a Zarr v2 array: .zarray, which is JSON of at most 1 MiB. Messages name the metadata that
+ * is not supported. */
 #ifndef WEIR_DATASETS_ZARR_ZARRAY_H
 #define WEIR_DATASETS_ZARR_ZARRAY_H
 
@@ -15,17 +15,17 @@
 enum { WEIR_ZARRAY_BYTES_MAX = 1 << 20 };
 
 struct weir_zarray {
-    struct weir_chunk_grid grid; /* rank 1..8, no zero in chunk; elements as stored */
+    struct weir_chunk_grid grid; /* rank 1..8; chunk sizes are not zero; elements as stored */
     char kind;                   /* numpy's: 'f', 'i', 'u', 'b' */
     bool big_endian;
-    uint8_t fill[8];             /* one stored element; zero for null */
-    char separator;              /* between numbers in the name of a chunk */
-    struct weir_filters filters; /* at most one */
+    uint8_t fill[8];             /* fill value of one stored element; zero if it is null */
+    char separator;              /* character between the numbers in a chunk's name */
+    struct weir_filters filters; /* at most one filter */
     bool is_image;               /* chunks are encoded images */
-    enum weir_frame_kind image;  /* their kind; WEIR_FRAME_IMAGE: by the first bytes, including depth */
+    enum weir_frame_kind image; /* kind of the images; WEIR_FRAME_IMAGE: decided by their first bytes, also for depth */
 };
 
-/* 0; or -EBADMSG, -ENOTSUP, -EFBIG, -ENOMEM with err, which does not name the array. */
+/* Returns 0; or -EBADMSG, -ENOTSUP, -EFBIG or -ENOMEM with err, which does not name the array. */
 int weir_zarray_parse(const char *text, size_t n, struct weir_zarray *array, struct weir_err *err);
 
 #endif

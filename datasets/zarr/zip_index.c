@@ -15,13 +15,13 @@ enum {
     COMMENT_MAX = 65535,
     ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* with name, extra field and comment */
     WINDOW_BYTES = 1 << 20,
-    NAME_MAX_BYTES = 1024, /* for members that are located: no key is longer */
+    NAME_MAX_BYTES = 1024, /* limit for members that are located, because no key is longer */
 };
 enum { END_MARK = 0x06054b50, LOCATOR_MARK = 0x07064b50, END64_MARK = 0x06064b50 };
 enum { ENTRY_MARK = 0x02014b50, HEADER_MARK = 0x04034b50 };
 static const uint64_t DIRECTORY_MAX = (uint64_t)4 << 30;
 
-/* The central directory: its place, the base of its offsets, and its claimed contents. */
+/* The central directory: its position, the base of its offsets, and the contents that the archive claims. */
 struct directory {
     uint64_t at, bytes, entries, shift;
 };
@@ -48,7 +48,7 @@ static uint32_t u32(const uint8_t *at)
 
 /* ---- the end of the archive ---- */
 
-/* Finds ZIP64's end record, by the locator before the common end record. */
+/* Finds the ZIP64 end record through the locator in front of the common end record. */
 static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct directory *directory, struct weir_err *err)
 {
     uint8_t locator[LOCATOR_BYTES], end64[END64_BYTES];
@@ -61,7 +61,8 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
         return 0;
     if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
         return weir_err_set(err, -ENOTSUP, "a part of a zip archive of several; join them with `zip -s 0`");
-    /* Like zipfile: the record's own offset is useless if data precedes the archive. */
+    /* Like Python's zipfile, expects the record directly in front of the locator. The offset in the locator is wrong if
+     * other data precedes the archive. */
     uint64_t at = end - LOCATOR_BYTES - END64_BYTES;
     rc = raw->read(raw->user, at, end64, sizeof end64);
     if (rc < 0)
@@ -94,8 +95,8 @@ static int find_end(const struct weir_raw_file *raw, struct directory *directory
     free(tail);
     if (rc < 0)
         return rc;
-    /* The directory ends where the end record begins. If its offset differs, other data precedes the archive, and all
-     * offsets count from its end. */
+    /* The directory ends where the end record begins. If its recorded offset differs from that, other data precedes the
+     * archive, and all offsets count from the end of this data. */
     if (directory->bytes > directory->at || directory->shift > directory->at - directory->bytes)
         return damaged(err, "its directory lies outside the file");
     directory->at -= directory->bytes;
@@ -105,7 +106,7 @@ static int find_end(const struct weir_raw_file *raw, struct directory *directory
 
 /* ---- the directory ---- */
 
-/* Parses numbers that did not fit the entry, in entry order (APPNOTE.TXT 4.5.3). */
+/* Parses the numbers that did not fit in the entry, in the order of the entry's fields (APPNOTE.TXT 4.5.3). */
 static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t *unpacked, uint64_t *header)
 {
     uint64_t *const wide[] = {*unpacked == UINT32_MAX ? unpacked : NULL, *bytes == UINT32_MAX ? bytes : NULL,
@@ -131,7 +132,7 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
     return false;
 }
 
-/* Parses the entry at `at`; returns its length, 0 for a malformed entry. The name is lent. */
+/* Parses the entry at `at`. Returns its length, or 0 if it is malformed. The member's name is lent. */
 static size_t read_entry(struct weir_zip_member *member, const uint8_t *at, uint64_t left,
                          const struct directory *directory, uint64_t file_bytes)
 {
@@ -173,7 +174,8 @@ static void keep_last_of_each(struct weir_zip *zip)
     zip->n = kept;
 }
 
-/* Reserves space for n elements; the list grows with the data read, not with the archive's claims. */
+/* Reserves space for n elements. The list grows with the data that was read, not with the size that the archive claims.
+ */
 static bool reserve(void **list, uint64_t *capacity, uint64_t n, size_t bytes)
 {
     if (n <= *capacity)
@@ -192,7 +194,7 @@ struct listing {
     const struct directory *directory;
     uint8_t *window;
     size_t begin, end; /* unparsed bytes of the window */
-    uint64_t read;     /* bytes of the directory so far */
+    uint64_t read;     /* bytes of the directory read so far */
     uint64_t names;    /* bytes of all names so far */
     uint64_t room[2];  /* capacity for members and names */
 };
@@ -212,7 +214,8 @@ static int fill_window(struct listing *l)
     return rc;
 }
 
-/* Adds the next entry as the last member. Its name is an offset for now: the names may still move. */
+/* Adds the next entry as the last member. Its name is an offset for now, because the memory of the names may still
+ * move. */
 static int add_entry(struct listing *l, struct weir_err *err)
 {
     struct weir_zip *zip = l->zip;

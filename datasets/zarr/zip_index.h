@@ -1,6 +1,7 @@
-/* zip_index.h: locates the members of a zip archive by its central directory (APPNOTE.TXT 4.3, including ZIP64), like
- * Python's zipfile: the last member of a name counts, and data before the archive is ignored. Every byte is hostile:
- * nothing outside the file is read, and memory grows only with entries read. */
+/* zip_index.h: locates the members of a zip archive through its central directory (APPNOTE.TXT 4.3, including ZIP64),
+ * like Python's zipfile: if several members have the same name, the last one counts, and data before the archive is
+ * ignored. Every byte is hostile: nothing outside the file is read, and memory grows only with the entries that were
+ * read. */
 #ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
 #define WEIR_DATASETS_ZARR_ZIP_INDEX_H
 
@@ -15,7 +16,7 @@ struct weir_zip_member {
     const char *name;       /* lent by the index; zero-terminated */
     uint64_t header, bytes; /* offset of its local header; size of its stored data */
     uint64_t unpacked;      /* unpacked size */
-    uint32_t number;        /* in the central directory */
+    uint32_t number;        /* position in the central directory */
     uint32_t crc;           /* CRC-32 of the unpacked data */
     uint16_t method, flags; /* method 0 = stored */
 };
@@ -28,18 +29,18 @@ struct weir_zip {
     char *names;
 };
 
-/* 0 or a negative code with err, which does not name the file. raw: base is 0. */
+/* Returns 0, or a negative code with err, which does not name the file. raw->base must be 0. */
 int weir_zip_open(struct weir_zip *zip, const struct weir_raw_file *raw, struct weir_err *err);
 void weir_zip_close(struct weir_zip *zip);
-/* Returns the first member whose name is not below this one; zip->n if there is none. */
+/* Returns the index of the first member whose name is not less than `name`, or zip->n if there is none. */
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
-/* Returns NULL if it does not exist. */
+/* Returns NULL if the member does not exist. */
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);
-/* Locates the stored data of a member, with one read. -ENOTSUP for an encrypted member, -EBADMSG for a missing header
- * or one with another name, -ENAMETOOLONG over 1,024 bytes; with err. */
+/* Locates the stored data of a member, with one read. Returns -ENOTSUP if the member is encrypted, -EBADMSG if its
+ * header is missing or has another name, and -ENAMETOOLONG if its name has over 1,024 bytes; all with err. */
 int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                     struct weir_err *err);
-/* The same for uncompressed members: -ENOTSUP for compressed ones, too. */
+/* Like weir_zip_locate, for uncompressed members: also returns -ENOTSUP for compressed members. */
 int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err);
 

@@ -4,19 +4,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#define ZLIB_CONST /* const input pointers */
+#define ZLIB_CONST /* makes zlib's input pointers const */
 #include <zlib.h>
 
 enum { STORED = 0, DEFLATE = 8 };
-enum { BUFFER_BYTES = 1 << 16, PART_BYTES = 1 << 30 /* per call: zlib counts in 32 bits */ };
-/* Deflate makes at most 258 bytes of 2 bits; the headers' bytes exceed the rounding error. */
+enum { BUFFER_BYTES = 1 << 16, PART_BYTES = 1 << 30 /* maximum per call, because zlib counts in 32 bits */ };
+/* Deflate makes at most 258 bytes from 2 bits. The stream's headers make up for the rounding error. */
 enum { DEFLATE_RATIO_MAX = 1032 };
 
 struct weir_zip_unpack {
     const struct weir_raw_file *raw;
     const struct weir_zip_member *member;
     uint64_t at, left; /* stored data: file offset, remaining bytes */
-    uint64_t made;     /* unpacked so far */
+    uint64_t made;     /* bytes unpacked so far */
     uint32_t crc;
     bool started, ended; /* state of the deflate stream */
     z_stream stream;
@@ -91,8 +91,8 @@ static int fill_buffer(struct weir_zip_unpack *u, struct weir_err *err)
     return rc;
 }
 
-/* Unpacks up to n bytes; *made is fewer only at the end of the stream. Without more input zlib may still have output.
- */
+/* Unpacks up to n bytes; *made is less than n only at the end of the stream. zlib may still have output when there is
+ * no more input. */
 static int inflate_some(struct weir_zip_unpack *u, void *bytes, size_t n, size_t *made, struct weir_err *err)
 {
     int rc = 0;
