@@ -56,8 +56,8 @@ static int complete_length(struct weir_episode_builder *builder, struct weir_err
     if (e->rows_cut == 0 || builder->config->allow_ragged)
         return 0;
     return weir_err_set(err, -EBADMSG,
-                        "%s has %d %s, %s has %d %s; cut them to the same length, or load what all have with "
-                        "--allow-ragged",
+                        "%s has %d %s, but %s has %d %s; cut them to the same length, or load only the common steps "
+                        "with --allow-ragged",
                         longest.what, longest.steps, longest.unit, shortest.what, shortest.steps, shortest.unit);
 }
 
@@ -65,7 +65,7 @@ int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err 
 {
     struct weir_episode *e = builder->episode;
     if (builder->qpos.n == 0 || builder->actions.n == 0)
-        return weir_err_set(err, -EBADMSG, "layout %s, but it has no %s; name the datasets with --%s-keys",
+        return weir_err_set(err, -EBADMSG, "layout %s, but the episode has no %s; name the datasets with --%s-keys",
                             e->layout->name, builder->qpos.n == 0 ? "state" : "actions",
                             builder->qpos.n == 0 ? "qpos" : "action");
     int rc = complete_length(builder, err);
@@ -213,8 +213,8 @@ static int wrong_shape(const struct weir_episode_builder *builder, const char *k
     shape_text(shape, text, sizeof text);
     if (shape->element == WEIR_ELEMENT_VLEN_STRING)
         return weir_err_set(err, -EBADMSG,
-                            "%s: holds variable-length strings, which end at the first zero byte and so cannot hold "
-                            "JPEGs; JPEGs are stored as variable-length uint8",
+                            "%s: contains variable-length strings, which end at the first zero byte, so they cannot "
+                            "contain JPEGs; store JPEGs as variable-length uint8",
                             key);
     if (depth)
         return weir_err_set(err, -EBADMSG,
@@ -237,7 +237,7 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
     uint64_t row_bytes = shape->type_bytes;
     for (int i = 1; i < shape->rank; i++)
         if (__builtin_mul_overflow(row_bytes, shape->dims[i], &row_bytes) || row_bytes > INT32_MAX)
-            return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", key);
+            return weir_err_set(err, -EFBIG, "%s: a frame has over 2 GiB; check the shape", key);
     map->row_bytes = row_bytes;
     if (is_encoded(shape)) {
         if (depth)
@@ -245,7 +245,7 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
         map->rows = shape->element == WEIR_ELEMENT_VLEN_BYTES    ? WEIR_ROWS_VLEN
                     : shape->element == WEIR_ELEMENT_FIXED_BYTES ? WEIR_ROWS_STRINGS
                                                                  : WEIR_ROWS_PADDED;
-        return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows have no bytes", key);
+        return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows are empty", key);
     }
     if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
         return weir_err_set(err, -EBADMSG, "%s: the frame size is invalid (%llux%llu); sides are 1 to 65500", key,
@@ -333,7 +333,7 @@ int weir_builder_group(struct weir_episode_builder *builder, const char *group, 
         snprintf(key, sizeof key, "%s/%s", group, names[i]);
         snprintf(name, sizeof name, "%s%s", depth && !weir_is_depth_name(names[i]) ? "depth_" : "", names[i]);
         if (strlen(name) >= WEIR_NAME_MAX)
-            rc = weir_err_set(err, -ENAMETOOLONG, "%s: a camera's name of over %d bytes; rename it", key,
+            rc = weir_err_set(err, -ENAMETOOLONG, "%s: a camera's name has over %d bytes; rename it", key,
                               WEIR_NAME_MAX - 1);
         else
             rc = add_camera(builder, name, key, depth || weir_is_depth_name(names[i]), err);

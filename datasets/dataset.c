@@ -24,15 +24,15 @@ static int check_whole(const struct weir_dataset *dataset, const char *path, int
     if (dataset->n_episodes == 0 && n_files == 1 && dataset->n_bad == 1)
         return weir_err_set(err, -EBADMSG, "%s", dataset->bad[0]);
     if (dataset->n_episodes == 0)
-        return weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; the first: %s", path, n_files,
-                            dataset->n_bad ? dataset->bad[0] : "it has no episodes");
+        return weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; error of the first file: %s", path,
+                            n_files, dataset->n_bad ? dataset->bad[0] : "it has no episodes");
     int all = dataset->n_episodes + dataset->n_bad;
     if (dataset->n_misfits > dataset->n_episodes)
-        return weir_err_set(err, -EBADMSG,
-                            "%d of %d episodes do not fit the first one, %s: the folder holds several datasets; `weir "
-                            "info %s` lists them; give the folder or the file of one, or move the odd ones away: %s",
-                            dataset->n_misfits, all, weir_dataset_episode_path(dataset, 0), path,
-                            dataset->bad[dataset->n_bad - 1]);
+        return weir_err_set(
+            err, -EBADMSG,
+            "%d of %d episodes do not fit the first one, %s: the folder contains several datasets; `weir info %s` "
+            "lists them; choose the folder or the file of one dataset, or move the differing episodes away: %s",
+            dataset->n_misfits, all, weir_dataset_episode_path(dataset, 0), path, dataset->bad[dataset->n_bad - 1]);
     return 0;
 }
 
@@ -267,7 +267,8 @@ int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, str
     if (!real)
         rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
     else if (is_part(dataset, real))
-        rc = weir_err_set(err, -EEXIST, "%s: is a part of the dataset and will not be written to; name another", path);
+        rc = weir_err_set(err, -EEXIST, "%s: is a part of the dataset, so it is not overwritten; choose another path",
+                          path);
     free(real);
     return rc;
 }
@@ -402,7 +403,8 @@ static bool camera_note(const struct weir_dataset *dataset, char *text, size_t s
     if (n == 0)
         return false;
     snprintf(text, size,
-             "camera %s of %s is left out: the first episode, %s, has no such camera (%d of %d episodes have more)",
+             "camera %s of %s is left out: the first episode, %s, has no such camera (%d of %d episodes have "
+             "additional cameras)",
              dataset->episodes[first].names[dataset->n_cameras], weir_dataset_episode_path(dataset, first),
              weir_dataset_episode_path(dataset, 0), n, dataset->n_episodes);
     weir_text_printable(text);
@@ -452,7 +454,7 @@ bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text
 
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
-    static const char hint[] = "it is a hint only: frames end where their images end";
+    static const char hint[] = "it is only a hint, because the images show where frames end";
     static const struct {
         const char *what, *so;
     } notes[WEIR_NOTES] = {
@@ -460,7 +462,7 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         [WEIR_NOTE_LENGTHS_SHAPE] = {"compress_len is not of shape (cameras, steps)", hint},
         [WEIR_NOTE_LENGTHS_VALUES] = {"compress_len holds values that are not row lengths", hint},
         [WEIR_NOTE_FILL] = {"chunks of state or actions were never written, or are lost,",
-                            "their rows are the fill value"},
+                            "their rows contain the fill value"},
     };
     for (int note = 1; note < WEIR_NOTES; note++) {
         int n = 0, first = 0;

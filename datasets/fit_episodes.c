@@ -62,7 +62,7 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
     for (const char *at = wanted; rc == 0;) {
         size_t length = strcspn(at, ",");
         if (length == 0)
-            return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", has an empty name in it", wanted);
+            return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", contains an empty name", wanted);
         int map = find_name(first, at, length);
         rc = map < 0 ? no_camera(path, first, at, length, -EINVAL, err) : add_camera(dataset, first->names[map], err);
         if (at[length] == '\0')
@@ -111,20 +111,23 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
     const struct weir_episode *first = &dataset->episodes[0];
     const char *first_path = dataset->files[first->file].file.path;
     if (episode->qpos_dim != first->qpos_dim || episode->action_dim != first->action_dim)
-        return weir_err_set(err, -EBADMSG, "%s: state and actions have %d and %d dimensions, in %s they have %d and %d",
-                            path, episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim,
-                            first->action_dim);
+        return weir_err_set(err, -EBADMSG,
+                            "%s: state and actions have %d and %d dimensions, but in %s they have %d and %d", path,
+                            episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
     if (episode->is_bgr != first->is_bgr)
-        return weir_err_set(err, -EBADMSG, "%s: its colours are recorded as %s, in %s as %s; give each kind a folder",
+        return weir_err_set(err, -EBADMSG,
+                            "%s: its colours are recorded as %s, but in %s as %s; put each kind in a folder of its own",
                             path, episode->is_bgr ? "bgr" : "rgb", first_path, first->is_bgr ? "bgr" : "rgb");
     for (int c = 0; c < dataset->n_cameras; c++) {
         const struct weir_frame_map *a = &episode->maps[c];
         struct weir_camera *b = &dataset->cameras[c];
         if (weir_frame_is_depth(a->kind) != weir_frame_is_depth(b->kind))
-            return weir_err_set(err, -EBADMSG, "%s: %s holds %s frames, in %s it holds %s; give each kind a folder",
-                                path, a->key, weir_frame_kind_name(a->kind), first_path, weir_frame_kind_name(b->kind));
+            return weir_err_set(
+                err, -EBADMSG,
+                "%s: %s contains %s frames, but in %s it contains %s; put each kind in a folder of its own", path,
+                a->key, weir_frame_kind_name(a->kind), first_path, weir_frame_kind_name(b->kind));
         if (a->width && b->width && (a->width != b->width || a->height != b->height))
-            return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, in %s they are %dx%d", path, a->key,
+            return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, but in %s they are %dx%d", path, a->key,
                                 a->width, a->height, first_path, b->width, b->height);
     }
     return 0;
@@ -182,15 +185,14 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     if (rc == -EINVAL || (alone && !config->tolerant))
         return weir_err_set(err, rc, "%s", why.text);
     if (!config->tolerant && rc == -ENOKEY)
-        return weir_err_set(
-            err, rc,
-            "%.600s; choose cameras that all episodes have (--cameras), move the episode away, or go on "
-            "without it (--on-error skip)",
-            why.text);
+        return weir_err_set(err, rc,
+                            "%.600s; choose cameras that all episodes have (--cameras), move the episode away, or "
+                            "continue without it (--on-error skip)",
+                            why.text);
     if (!config->tolerant)
         return weir_err_set(err, rc,
-                            "%.300s; the folder holds several datasets: `weir info %.200s` lists them; give the folder "
-                            "or the file of one",
+                            "%.300s; the folder contains several datasets: `weir info %.200s` lists them; choose the "
+                            "folder or the file of one dataset",
                             why.text, config->path);
     return weir_leave_out(dataset, why.text) < 0 ? weir_no_memory(err) : 0;
 }
@@ -219,7 +221,8 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
     f->first_part = dataset->n_parts;
     uint64_t parts = (uint64_t)dataset->n_parts + (f->parts ? f->parts->n : 0);
     if (parts > INT32_MAX - 1000 * 1000 * 1000)
-        return weir_err_set(err, -EFBIG, "%s: more than a thousand million files of chunks; use fewer", f->file.path);
+        return weir_err_set(
+            err, -EFBIG, "%s: the dataset has more than a thousand million chunk files; use fewer files", f->file.path);
     dataset->n_parts = (int)parts;
     if (reserve_episodes(dataset, f->n_episodes) < 0)
         return weir_no_memory(err);

@@ -106,8 +106,9 @@ int weir_choose_split(struct weir_path_list *files, const char *folder, const ch
     if (split && strcmp(split, "all") == 0)
         return 0;
     if (!split && n > 1)
-        return weir_err_set(err, -EINVAL, "%s: has the splits %s; choose one by --split, or all of them by --split all",
-                            folder, splits);
+        return weir_err_set(err, -EINVAL,
+                            "%s: has the splits %s; choose one with --split, or all of them with --split all", folder,
+                            splits);
     if (!split)
         return 0;
     keep_split(files, split);

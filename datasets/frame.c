@@ -19,7 +19,7 @@ static uint64_t file_bytes_of(const struct weir_dataset *dataset, int episode)
     return dataset->files[dataset->episodes[episode].file].file.size_bytes;
 }
 
-static const char bad_chunk[] = "the index of chunks leads outside the file";
+static const char bad_chunk[] = "the chunk index leads outside the file";
 
 static size_t min_size(uint64_t a, uint64_t b)
 {
@@ -333,7 +333,7 @@ void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
-    const char *reason = "its offset is not known";
+    const char *reason = "its offset is unknown";
     if (map->storage == WEIR_STORED_EXTENTS)
         reason = "the frame is empty";
     else if (map->storage == WEIR_STORED_HEAP && (map->slots[t].ref.length == 0 || map->slots[t].ref.address == 0))
@@ -341,8 +341,8 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
     else if (map->storage == WEIR_STORED_CHUNKS)
         reason = bad_chunk;
     else if (map->storage == WEIR_STORED_HEAP && map->slots[t].ref.address == WEIR_CHUNK_BAD)
-        reason = "the chunk that its reference is in is damaged";
+        reason = "the chunk that contains its reference is damaged";
     else if (map->storage == WEIR_STORED_HEAP)
-        reason = "its heap reference leads past the end of the file";
+        reason = "its heap reference points past the end of the file";
     snprintf(text, size, "%s", reason);
 }

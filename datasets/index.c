@@ -98,8 +98,8 @@ void weir_episode_finish(struct weir_episode *episode)
 static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
 {
     if (episode->left_out)
-        return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras that are read: %.*s",
-                            episode->layout->name, (int)strcspn(episode->left_out, "\n"), episode->left_out);
+        return weir_err_set(err, -EBADMSG, "layout %s, but it has no supported cameras: %.*s", episode->layout->name,
+                            (int)strcspn(episode->left_out, "\n"), episode->left_out);
     return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it again",
                         episode->layout->name, episode->passed_over ? " but depth: " : "",
                         episode->passed_over ? episode->passed_over : "");

@@ -111,8 +111,7 @@ int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_d
     free(recipe);
     free(w.bytes);
     return rc < 0 ? weir_err_set(err, rc,
-                                 "%s: the index cannot be written: %s; give --index a file in a folder that "
-                                 "may be written",
+                                 "%s: the index cannot be written: %s; choose a file in a writable folder with --index",
                                  config->index, strerror(-rc))
                   : 0;
 }
@@ -189,7 +188,7 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
     size_t n = 0;
     int rc = read_whole(config->index, &bytes, &n);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: %s; give --index another file", config->index,
+        return weir_err_set(err, rc, "%s: %s; choose another file with --index", config->index,
                             rc == -EEXIST ? "exists and is not an index file" : strerror(-rc));
     char *recipe = recipe_of(config);
     struct weir_index_file *index = calloc(1, sizeof *index);

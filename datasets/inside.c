@@ -101,8 +101,8 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
         (known && (is_below(real, inside->root) || is_below(real, inside->folder))))
         return 0;
     snprintf(why, sizeof why,
-             "lies outside the dataset's folder, and an object of the HDF5 file leads there; move it into the folder, "
-             "or pass --allow-external");
+             "lies outside the dataset's folder, but an object of the HDF5 file refers to it; move it into the folder, "
+             "or use --allow-external");
     return refuse(inside, path, why);
 }
 

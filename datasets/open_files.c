@@ -151,7 +151,7 @@ static int take_all(struct weir_dataset *dataset, struct opener *o, int threads,
                         : weir_err_set(err, -EINTR, "interrupted while file %d of %d was opened", i + 1, o->n);
         if (rc == 0 && available && dataset->index_bytes > available)
             rc = weir_err_set(err, -ENOMEM,
-                              "%s: state, actions and index of %d of its %d files fill the memory; use fewer",
+                              "%s: state, actions and index of %d of its %d files fill the memory; use fewer files",
                               o->config->path, i + 1, o->n);
         if (rc < 0)
             return rc;

@@ -98,7 +98,7 @@ static int take_unknown(struct walk *walk, char *path, const char *name, int cod
     if (is_episode(name) && !is_ours(code))
         return weir_path_list_add(&walk->files, path);
     int rc = leave_out(walk, path, code,
-                       "cannot be followed, and may have led to episodes; repair or remove it, or its permissions");
+                       "cannot be followed, but may lead to episodes; repair or remove it, or correct its permissions");
     free(path);
     return rc;
 }
@@ -163,7 +163,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
     int rc = enter ? 0 : leave_out(walk, path, errno, "folder cannot be read");
     enter = enter && !is_above(walk, &st, depth <= DEPTH_MAX ? depth : DEPTH_MAX + 1);
     if (enter && depth > DEPTH_MAX) {
-        rc = leave_out(walk, path, 0, "lies more than 16 folders deep; give a folder closer to the episodes");
+        rc = leave_out(walk, path, 0, "lies more than 16 folders deep; choose a folder closer to the episodes");
         enter = false;
     }
     if (enter && depth > 0 && is_partial(fd, name)) {
@@ -215,12 +215,12 @@ static int nothing_found(const struct walk *walk, const char *path, bool is_fold
 {
     bool parquet = walk->foreign[FOREIGN_PARQUET], mp4 = walk->foreign[FOREIGN_MP4];
     if (walk->left_out.n > 0)
-        return weir_err_set(err, -ENOENT, "%s: no files of episodes that can be reached: %s", path,
+        return weir_err_set(err, -ENOENT, "%s: none of the episode files can be reached: %s", path,
                             walk->left_out.paths[0]);
     if (walk->partial)
         return weir_err_set(err, -ENOENT,
-                            "%s: no files of episodes but those of an unfinished copy, %s; repeat that weir convert, "
-                            "or wait for it",
+                            "%s: no episode files except those of an unfinished copy, %s; run that weir convert again, "
+                            "or wait until it ends",
                             path, walk->partial);
     if ((parquet || mp4) && !is_folder)
         return weir_err_set(err, -ENOENT,
@@ -229,14 +229,14 @@ static int nothing_found(const struct walk *walk, const char *path, bool is_fold
                             path, parquet ? "Parquet" : "MP4");
     if (parquet || mp4)
         return weir_err_set(err, -ENOENT,
-                            "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed), but %s%s%s files%s, which "
-                            "this version does not read; write the episodes in one of the layouts that `weir doctor` "
+                            "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed), but %s%s%s files%s, which this "
+                            "version does not read; write the episodes in one of the layouts that `weir doctor` "
                             "lists",
                             path, parquet ? "Parquet" : "", parquet && mp4 ? " and " : "", mp4 ? "MP4" : "",
                             parquet && mp4 ? " (a LeRobot dataset)" : "");
     return weir_err_set(err, -ENOENT,
-                        "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; give the folder "
-                        "that holds the episodes",
+                        "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; choose the folder "
+                        "that contains the episodes",
                         path);
 }
 
@@ -246,9 +246,10 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
     struct stat st;
     *files = *left_out = (struct weir_path_list){0};
     if (!*path)
-        return weir_err_set(err, -ENOENT, "the path is empty; give the folder that holds the episodes");
+        return weir_err_set(err, -ENOENT, "the path is empty; specify the folder that contains the episodes");
     if (stat(path, &st) != 0)
-        return weir_err_set(err, -errno, "%s: %s; give the folder that holds the episodes", path, strerror(errno));
+        return weir_err_set(err, -errno, "%s: %s; specify the folder that contains the episodes", path,
+                            strerror(errno));
     if (!S_ISDIR(st.st_mode))
         note_foreign(&walk, path);
     bool foreign = walk.foreign[FOREIGN_PARQUET] || walk.foreign[FOREIGN_MP4];

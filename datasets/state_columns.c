@@ -26,7 +26,8 @@ static int check_state_shape(const struct weir_episode_builder *builder, const c
     bool flat =
         shape->rank == 1 && builder->by_keys; /* one number per step is accepted only if the user named the dataset */
     if (shape->rank != 2 && !flat)
-        return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape->rank);
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d, but its shape must be (steps, dimensions)", key,
+                            shape->rank);
     if (shape->dims[0] == 0)
         return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
     uint64_t dim = flat ? 1 : shape->dims[1];
@@ -66,7 +67,8 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
     char full[WEIR_STORE_PATH_MAX];
     weir_builder_full_key(builder, key, full);
     if (columns->n == WEIR_STATE_PARTS_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
+        return weir_err_set(err, -EBADMSG, "%s: more than %d datasets form the state or the actions", full,
+                            WEIR_STATE_PARTS_MAX);
     struct weir_array_shape shape;
     int rc = weir_store_shape(builder->store, key, &shape, err);
     if (rc == 0)
@@ -159,7 +161,7 @@ static const void *as_common(const struct weir_state_columns *columns, int i, en
     if (!*made)
         weir_no_memory(err);
     else if (!weir_numbers_convert(part->type, own, n, type, *made))
-        weir_err_set(err, -ERANGE, "%s: %s beside other types becomes %s, which cannot hold all of its values",
+        weir_err_set(err, -ERANGE, "%s: %s, combined with other types, becomes %s, which cannot hold all of its values",
                      columns->keys, weir_number_name(part->type), weir_number_name(type));
     return *made;
 }

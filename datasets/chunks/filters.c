@@ -75,12 +75,12 @@ static int bad(const struct work *work, const char *text)
 
 static int too_short(const struct work *work)
 {
-    return bad(work, "its chunk holds fewer bytes than a chunk of its dataset has");
+    return bad(work, "its chunk contains fewer bytes than the chunks of its dataset must have");
 }
 
 static int too_long(const struct work *work)
 {
-    return bad(work, "its chunk holds more bytes than a chunk of its dataset has");
+    return bad(work, "its chunk contains more bytes than the chunks of its dataset must have");
 }
 
 /* Reserves space for the result of a step: the caller's buffer, or the spare buffer, whose contents are lost. */
@@ -160,7 +160,7 @@ static int undo_blosc(struct work *work, size_t most, uint32_t element_bytes)
         return -ENOMEM;
     return weir_blosc_unpack(work->bytes, work->n, out, n) == 0
                ? made(work, n)
-               : bad(work, "the blosc container of its chunk is damaged, or of a codec that libblosc here lacks");
+               : bad(work, "the blosc container of its chunk is damaged, or this libblosc does not have its codec");
 }
 #endif
 
@@ -236,7 +236,7 @@ static int undo_shuffle(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)most;
     if (element_bytes == 0)
-        return bad(work, "its shuffle filter has elements of no size");
+        return bad(work, "its shuffle filter has an element size of 0");
     size_t elements = work->n / element_bytes;
     if (element_bytes == 1 || elements <= 1)
         return 0;

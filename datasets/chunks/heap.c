@@ -14,10 +14,10 @@ static int read_header(struct weir_heap_walk *walk, const uint8_t *bytes, uint64
     if (walk->at != from || n < WEIR_HEAP_HEADER)
         return bad(reason, "the heap collection of this frame is past the end of the file");
     if (memcmp(bytes, "GCOL", 4) != 0 || bytes[4] != 1)
-        return bad(reason, "its reference leads to no heap collection");
+        return bad(reason, "its reference does not lead to a heap collection");
     uint64_t size = weir_le(bytes + 8, 8);
     if (size < WEIR_HEAP_HEADER || walk->address > walk->file_bytes || size > walk->file_bytes - walk->address)
-        return bad(reason, "its heap collection reaches past the end of the file");
+        return bad(reason, "its heap collection extends past the end of the file");
     walk->end = walk->address + size;
     walk->at += WEIR_HEAP_HEADER;
     return 0;
@@ -33,14 +33,14 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
     }
     for (;;) {
         if (walk->end - walk->at < WEIR_HEAP_OBJECT_HEADER || walk->objects > UINT16_MAX)
-            return bad(reason, "its heap collection has no object of this number");
+            return bad(reason, "its heap collection has no object with this number");
         if (walk->at < from || walk->at - from > n || n - (size_t)(walk->at - from) < WEIR_HEAP_OBJECT_HEADER)
             return 1;
         const uint8_t *object = bytes + (walk->at - from);
         uint64_t index = weir_le(object, 2), size = weir_le(object + 8, 8);
         uint64_t left = walk->end - walk->at - WEIR_HEAP_OBJECT_HEADER;
         if (index == 0)
-            return bad(reason, "its heap collection has no object of this number");
+            return bad(reason, "its heap collection has no object with this number");
         if (size > left)
             return bad(reason, "an object of its heap collection is larger than the collection");
         if (index == walk->index) {
@@ -51,7 +51,7 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
         }
         uint64_t padded = (size + 7) & ~(uint64_t)7;
         if (padded > left)
-            return bad(reason, "its heap collection has no object of this number");
+            return bad(reason, "its heap collection has no object with this number");
         walk->at += WEIR_HEAP_OBJECT_HEADER + padded;
         walk->objects++;
     }

@@ -47,7 +47,7 @@ static int read_run(struct weir_walk *walk, uint64_t address, uint64_t before, u
     *run = (struct run){0};
     if (__builtin_mul_overflow(n, element_bytes, &bytes) || __builtin_add_overflow(bytes, before + CHECKSUM, &bytes) ||
         bytes > walk->file->size_bytes)
-        return weir_walk_bad(walk, "the index reaches past the end of the file");
+        return weir_walk_bad(walk, "the index extends past the end of the file");
     if (!weir_walk_step(walk, 1 + n / ELEMENTS_PER_STEP))
         return weir_walk_bad(walk, "the index leads back to itself");
     int rc = 0;

@@ -41,9 +41,9 @@ static int note_key(struct weir_walk *walk, const struct key *key, const uint8_t
 {
     for (int d = 0; d < walk->grid->rank; d++)
         if (weir_le(bytes + 8 + 8 * d, 8) % walk->grid->chunk[d] != 0)
-            return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
+            return weir_walk_bad(walk, "a key of the index is not the start of a chunk");
     if (weir_le(bytes + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk but cannot find it */
-        return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
+        return weir_walk_bad(walk, "a key of the index is not the start of a chunk");
     return weir_walk_note(walk, key->at, address, weir_le(bytes, 4), (uint32_t)weir_le(bytes + 4, 4));
 }
 
@@ -81,7 +81,7 @@ static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above,
     size_t used = (size_t)weir_le(head + 6, 2), bytes = used * entry_bytes + key_bytes(walk);
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 1 || level > LEVEL_MAX ||
         (level_above >= 0 && level != level_above - 1))
-        return weir_walk_bad(walk, "a part of the index is not where it should be");
+        return weir_walk_bad(walk, "a part of the index is not at the expected address");
     if (!weir_walk_step(walk, used + 1))
         return weir_walk_bad(walk, "the index leads back to itself");
     if (used == 0)
@@ -175,7 +175,7 @@ static int walk_node2(struct tree *tree, uint64_t address, uint64_t records, int
     uint8_t *node;
     int rc = weir_walk_block(walk, address, depth ? "BTIN" : "BTLF", bytes, &node);
     if (rc == 0 && node[5] != tree->type)
-        rc = weir_walk_bad(walk, "a part of the index is not where it should be");
+        rc = weir_walk_bad(walk, "a part of the index is not at the expected address");
     for (uint64_t i = 0; i < records && rc == 0; i++)
         rc = note_record(tree, node + NODE_PREFIX + i * tree->record_bytes);
     const uint8_t *child = rc == 0 ? node + NODE_PREFIX + records * tree->record_bytes : NULL;

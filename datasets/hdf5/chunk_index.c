@@ -19,7 +19,7 @@ int weir_walk_read(struct weir_walk *walk, uint64_t address, void *buffer, uint6
 {
     uint64_t offset, size = walk->file->size_bytes;
     if (__builtin_add_overflow(address, walk->file->base, &offset) || offset > size || n > size - offset)
-        return weir_walk_bad(walk, "the index reaches past the end of the file");
+        return weir_walk_bad(walk, "the index extends past the end of the file");
     return walk->file->read(walk->file->user, offset, buffer, n);
 }
 
@@ -27,11 +27,11 @@ int weir_walk_block(struct weir_walk *walk, uint64_t address, const char *signat
 {
     *bytes = NULL;
     if (n > walk->file->size_bytes)
-        return weir_walk_bad(walk, "the index reaches past the end of the file");
+        return weir_walk_bad(walk, "the index extends past the end of the file");
     uint8_t *data = malloc(n);
     int rc = data ? weir_walk_read(walk, address, data, n) : -ENOMEM;
     if (rc == 0 && (memcmp(data, signature, 4) != 0 || data[4] != 0))
-        rc = weir_walk_bad(walk, "a part of the index is not where it should be");
+        rc = weir_walk_bad(walk, "a part of the index is not at the expected address");
     if (rc == 0 && !weir_checksum_holds(data, n))
         rc = weir_walk_bad(walk, "a checksum of the index is wrong");
     if (rc < 0) {
@@ -77,16 +77,16 @@ int weir_walk_note(struct weir_walk *walk, const uint64_t *scaled, uint64_t addr
         return 0; /* the chunk was never written */
     struct weir_chunk *chunk = &walk->chunks[i];
     if (chunk->offset != WEIR_CHUNK_NONE)
-        return weir_walk_bad(walk, "the index has a chunk twice");
+        return weir_walk_bad(walk, "the index contains a chunk twice");
     bool plain = !walk->grid->filtered;
     if (walk->layout->partial_unfiltered && is_edge(walk, scaled)) {
         plain = true;
         mask = UINT32_MAX;
     }
     if (bytes == 0 || bytes > UINT32_MAX || (plain && bytes != walk->chunk_bytes))
-        return note_bad(walk, chunk, "a chunk has a size that cannot be");
+        return note_bad(walk, chunk, "a chunk has an impossible size");
     if (__builtin_add_overflow(address, walk->file->base, &offset) || offset > size || bytes > size - offset)
-        return note_bad(walk, chunk, "a chunk reaches past the end of the file");
+        return note_bad(walk, chunk, "a chunk extends past the end of the file");
     walk->good++;
     *chunk = (struct weir_chunk){offset, (uint32_t)bytes, mask};
     return 0;
@@ -116,7 +116,7 @@ static int walk_implicit(struct weir_walk *walk)
             over |= __builtin_mul_overflow(at, walk->max_count[d], &at) || __builtin_add_overflow(at, scaled[d], &at);
         over |= __builtin_mul_overflow(at, (uint64_t)walk->chunk_bytes, &at) ||
                 __builtin_add_overflow(at, walk->layout->address, &at);
-        rc = over ? weir_walk_bad(walk, "a chunk reaches past the end of the file")
+        rc = over ? weir_walk_bad(walk, "a chunk extends past the end of the file")
                   : weir_walk_note(walk, scaled, at, walk->chunk_bytes, 0);
     }
     return rc;
@@ -153,13 +153,13 @@ int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, 
     for (uint32_t i = 0; i < walk.n_chunks; i++)
         chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
     if (walk.n_chunks == 0 || walk.chunk_bytes == 0)
-        return weir_walk_bad(&walk, "its chunks have a size that cannot be");
+        return weir_walk_bad(&walk, "its chunks have an impossible size");
     for (int i = 0; i < grid->rank; i++) {
         uint64_t max = grid->max_dims[i], chunk = grid->chunk[i];
         walk.count[i] = grid->dims[i] / chunk + (grid->dims[i] % chunk != 0);
         walk.max_count[i] = max == UINT64_MAX ? max : max / chunk + (max % chunk != 0);
         if (walk.max_count[i] < walk.count[i])
-            return weir_walk_bad(&walk, "it is larger than it may grow");
+            return weir_walk_bad(&walk, "it is larger than its maximum size");
     }
     int rc = weir_layout_message_read(file, object_address, grid, &layout, reason);
     if (rc < 0 || layout.address == UINT64_MAX)

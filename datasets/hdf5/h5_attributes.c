@@ -112,7 +112,7 @@ int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, 
         H5Aclose(id);
     if (rc < 0)
         return unreadable(name, rc, err);
-    return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is not a text; repair it, or remove it", name);
+    return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is not a string; repair it, or remove it", name);
 }
 
 /* ---- all strings of an object ---- */
@@ -254,7 +254,7 @@ int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64],
     else if (!*names)
         rc = weir_err_set(err, -ENOMEM, "%s: out of memory", d.path);
     else if (!take_texts(&d, (size_t)n, take_name, *names))
-        rc = weir_err_set(err, -EBADMSG, "%s: holds no texts of up to 63 bytes; are they names?", d.path);
+        rc = weir_err_set(err, -EBADMSG, "%s: contains no strings of up to 63 bytes; does it contain names?", d.path);
     weir_h5_close_dataset(&d);
     if (rc < 0) {
         free(*names);

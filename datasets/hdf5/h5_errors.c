@@ -102,7 +102,7 @@ int weir_h5_machine_error(struct weir_err *err)
     return weir_err_set(err, machine_code, "%s%s%s (%s), in the HDF5 helper process; %s",
                         machine_code == -ENOMEM               ? "out of memory"
                         : weir_is_storage_error(machine_code) ? "the storage failed to read the file"
-                                                              : "what the file consists of cannot be opened",
+                                                              : "a file that it refers to cannot be opened",
                         machine_file[0] ? ": " : "", machine_file, strerror(-machine_code),
                         weir_open_advice(machine_code));
 }

@@ -60,7 +60,7 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     bool numbers = d->shape.element == WEIR_ELEMENT_FLOAT || d->shape.element == WEIR_ELEMENT_INTEGER;
     if (numbers && H5Sget_simple_extent_type(d->space) != H5S_NULL)
         return 0;
-    rc = weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", d->path);
+    rc = weir_err_set(err, -EBADMSG, "%s: contains no numbers; it must contain floats or integers", d->path);
     weir_h5_close_dataset(d);
     return rc;
 }

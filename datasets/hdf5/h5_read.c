@@ -157,7 +157,8 @@ static int dataset_shape(struct weir_h5_dataset *d, const char *path, struct wei
 {
     int rank = H5Sget_simple_extent_ndims(d->space);
     if (rank < 0 || rank > WEIR_GRID_RANK_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: has rank %d; at most %d is read", path, rank, WEIR_GRID_RANK_MAX);
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d, but at most %d is supported", path, rank,
+                            WEIR_GRID_RANK_MAX);
     hsize_t dims[WEIR_GRID_RANK_MAX] = {0};
     if (rank > 0 && H5Sget_simple_extent_dims(d->space, dims, NULL) < 0)
         return weir_h5_fail(err, path, "its shape cannot be read");
@@ -183,7 +184,7 @@ static int check_compact(const struct weir_h5_dataset *d, struct weir_err *err)
         fits = fits && !__builtin_mul_overflow(bytes, d->shape.dims[i], &bytes);
     if (fits && bytes <= H5Dget_storage_size(d->id))
         return 0;
-    return weir_err_set(err, -EBADMSG, "%s: holds fewer bytes than its shape requires; repair or remove the file",
+    return weir_err_set(err, -EBADMSG, "%s: contains fewer bytes than its shape requires; repair or remove the file",
                         d->path);
 }
 
@@ -260,7 +261,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     close(fd);
     if (!is_file)
-        return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
+        return weir_err_set(err, -EINVAL, "not a regular file; specify a folder of episodes or an HDF5 file");
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
     char text[256];
     if (h5->file < 0) {

@@ -81,7 +81,7 @@ static int no_source(const struct weir_h5_read *read, const struct source *sourc
                         source->file, why);
 }
 
-static const char is_missing[] = "is missing: there is no such file";
+static const char is_missing[] = "is missing: the file does not exist";
 
 /* Opens the file of a mapping. On failure, returns a negative identifier and writes the reason to why. */
 static hid_t open_file(hid_t dataset, const char *name, char why[512])
@@ -205,7 +205,7 @@ static int read_source(struct reading *r, const struct source *source, hid_t ope
     fits = selected >= 0 && memory >= 0 && H5Sget_select_npoints(selected) == n && H5Sget_select_npoints(memory) == n &&
            H5Sselect_copy(space, selected) >= 0 && H5Sselect_valid(space) > 0;
     int rc = fits ? read_at_depth(r->read, opened, space, memory, r->buffer, r->depth + 1, r->err)
-                  : no_source(r->read, source, "has not the shape that is mapped from it", r->err);
+                  : no_source(r->read, source, "does not have the shape that the mapping requires", r->err);
     close_space(selected);
     close_space(mapped);
     close_space(memory);
@@ -390,7 +390,7 @@ static int read_virtual(const struct weir_h5_read *read, hid_t dataset, hid_t pl
 {
     struct reading r = {.read = read, .dataset = dataset, .plist = plist, .buffer = buffer, .depth = depth, .err = err};
     if (depth > DEPTH_MAX)
-        return weir_err_set(err, -ELOOP, "%s: its virtual sources are virtual themselves, more than %d times over",
+        return weir_err_set(err, -ELOOP, "%s: its virtual sources are virtual themselves, over more than %d levels",
                             read->path, DEPTH_MAX);
     r.space = as_hyperslab(H5Scopy(space));
     r.memory = as_hyperslab(H5Scopy(memory));

@@ -167,8 +167,7 @@ const struct weir_store_ops weir_store_hdf5 = {
     .has_attribute = has_attribute,
     .is_false = is_false,
     .texts = texts,
-    .images =
-        "uint8 (steps, height, width, 3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings or as "
-        "variable-length uint8 (steps)",
-    .lister = "`h5ls -r` lists those of a file",
+    .images = "uint8 (steps, height, width, 3), or from JPEGs in rows of uint8 (steps, bytes), in fixed-length strings "
+              "or in variable-length uint8 (steps)",
+    .lister = "`h5ls -r` lists the datasets of a file",
 };

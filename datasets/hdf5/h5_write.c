@@ -133,7 +133,7 @@ int weir_h5w_commit(struct weir_h5w **file, uint64_t *bytes, struct weir_err *er
     if (close_all(*file) < 0 && rc == 0)
         rc = fail(*file, "", "cannot be closed", err);
     if (rc == 0 && (stat((*file)->temporary, &st) != 0 || rename((*file)->temporary, (*file)->path) != 0))
-        rc = fail(*file, "", "cannot get its name", err);
+        rc = fail(*file, "", "cannot be renamed to its final name", err);
     if (rc < 0)
         unlink((*file)->temporary);
     else if (bytes)

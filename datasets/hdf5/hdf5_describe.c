@@ -58,7 +58,7 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
     struct weir_file_result *r = d->result;
     r->n_wanted = n;
     if (n == 0)
-        return weir_err_set(&r->err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file",
+        return weir_err_set(&r->err, -EBADMSG, "layout %s, but /data contains no episodes; remove the file",
                             d->layout->name);
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);

@@ -169,7 +169,7 @@ static bool is_hdf5(const char *name)
 
 const struct weir_format_ops weir_format_hdf5 = {
     .name = "hdf5",
-    .summary = "HDF5, one episode a file or several",
+    .summary = "HDF5, one or several episodes per file",
     .names = is_hdf5,
     .open = open_hdf5,
     .read_row = read_row,

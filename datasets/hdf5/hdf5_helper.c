@@ -71,8 +71,8 @@ static int report_killed(const char *path, struct weir_err *err)
     bool limited = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
     if (limited && limit.rlim_max <= weir_helper_cpu_limit_s(path))
         return weir_err_set(err, -ENOMEM,
-                            "the HDF5 helper process was killed while it read the file: out of memory, or over this "
-                            "process's limit of CPU time, %llu s; raise these limits (ulimit -v, -t)",
+                            "the HDF5 helper process was killed while it read the file: it ran out of memory, or "
+                            "exceeded this process's CPU time limit of %llu s; raise these limits (ulimit -v, -t)",
                             (unsigned long long)limit.rlim_max);
     return weir_err_set(err, -ENOMEM,
                         "the HDF5 helper process was killed while it read the file: the machine or the container is "
@@ -97,10 +97,11 @@ static int report_no_reply(struct weir_hdf5_helper *helper, const char *path, st
         return report_killed(path, err);
     if (WTERMSIG(status) == SIGXCPU)
         return weir_err_set(
-            err, -EBADMSG, "the HDF5 library exceeded its limit of %llu s of CPU time on it; repair or remove the file",
+            err, -EBADMSG,
+            "the HDF5 library exceeded its CPU time limit of %llu s on this file; repair or remove the file",
             (unsigned long long)weir_helper_cpu_limit_s(path));
     const char *how = sigdescr_np(WTERMSIG(status));
-    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it (%s); repair or remove the file",
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on this file (%s); repair or remove the file",
                         how ? how : "by a signal");
 }
 
@@ -113,7 +114,7 @@ static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request 
     for (int i = 0; i < WEIR_HELPER_TEXTS; i++) {
         size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
         if (bytes > TEXT_MAX)
-            return weir_err_set(err, -ENAMETOOLONG, "a name of over %d bytes", TEXT_MAX);
+            return weir_err_set(err, -ENAMETOOLONG, "a name has over %d bytes", TEXT_MAX);
         request->text_bytes[i] = (uint32_t)bytes;
     }
     int rc = helper->pid ? 0 : weir_helper_spawn(WEIR_HELPER_HDF5, &helper->pid, &helper->fd, err);
@@ -149,7 +150,7 @@ static int report_bad_reply(struct weir_hdf5_helper *helper, struct weir_err *er
 static int report_second_crash(struct weir_err *err)
 {
     *err = WEIR_ERR_NONE;
-    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it; repair or remove the file");
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on this file; repair or remove the file");
 }
 
 static int request_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,

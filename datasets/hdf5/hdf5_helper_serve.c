@@ -105,10 +105,9 @@ static bool retry_is_worthwhile(int code, const char *path)
 static int report_excessive_request(struct weir_err *err)
 {
     *err = WEIR_ERR_NONE;
-    return weir_err_set(
-        err, -EBADMSG,
-        "the HDF5 library cannot allocate what the file claims to hold, though there is enough memory for "
-        "a file of its size; repair or remove the file");
+    return weir_err_set(err, -EBADMSG,
+                        "the HDF5 library cannot allocate the memory that the file claims to need, although enough is "
+                        "available for a file of this size; repair or remove the file");
 }
 
 static void describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,

@@ -300,19 +300,20 @@ static void abandon(void **writer)
 
 const struct weir_writer_ops weir_writer_hdf5 = {
     .name = "hdf5",
-    .summary = "HDF5, a file an episode: encoded frames in padded rows (act-plus-plus), raw ones one a chunk (ACT)",
+    .summary =
+        "HDF5, one file per episode: encoded frames in padded rows (act-plus-plus), raw frames one per chunk (ACT)",
     HDF5_WRITER(open_padded, WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH),
 };
 
 const struct weir_writer_ops weir_writer_hdf5_vlen = {
     .name = "hdf5-vlen",
-    .summary = "the same with encoded frames in rows of variable length",
+    .summary = "like hdf5, but with encoded frames in rows of variable length",
     HDF5_WRITER(open_vlen, WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH),
 };
 
 const struct weir_writer_ops weir_writer_hdf5_gzip = {
     .name = "hdf5-gzip",
-    .summary = "the same with raw frames in the gzip chunks that h5py chooses",
+    .summary = "like hdf5, but with raw frames in the gzip chunks that h5py chooses",
     .compresses = true,
     HDF5_WRITER(open_gzip, WEIR_FRAMES_RAW),
 };

@@ -113,7 +113,7 @@ static int unpack_refs(struct locating *p)
         else if (rc == -EBADMSG && n < (size_t)p->map->frames)
             lose_refs(p, n, first);
         else
-            weir_err_set(p->err, rc, "%s: the chunk of the references from frame %zu on: %s", p->map->key, first,
+            weir_err_set(p->err, rc, "%s: the chunk with the references of frame %zu and later: %s", p->map->key, first,
                          reason);
         rc = rc == -EBADMSG && n < (size_t)p->map->frames ? 0 : rc;
     }
@@ -162,8 +162,8 @@ static int whole_frames(struct locating *p)
 static int missing_filter(struct locating *p, int id)
 {
     return weir_err_set(p->err, -ENOTSUP,
-                        "%s: compressed by filter %d (%s), which neither Weir nor the HDF5 library here can undo; "
-                        "rewrite the file with h5repack -f GZIP=4 where that filter is installed",
+                        "%s: compressed with filter %d (%s), which neither Weir nor this HDF5 library can undo; "
+                        "rewrite the file with h5repack -f GZIP=4 on a machine with this filter",
                         p->map->key, id, weir_filter_name(id));
 }
 
@@ -171,7 +171,7 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
 {
     const struct weir_h5_description *d = p->description;
     if (!d->plain_sizes)
-        return "addresses that are not of 8 bytes";
+        return "addresses not 8 bytes wide";
     if (!d->filters_kept)
         return "too many filters";
     if (!weir_filters_can_undo(&d->filters))
@@ -181,10 +181,10 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
                 return id == WEIR_FILTER_SZIP ? "szip" : id == WEIR_FILTER_NBIT ? "n-bit" : "scale-offset";
         }
     if (!weir_filters_can_undo(&d->filters))
-        return "a filter of the library's";
+        return "a filter that only the library has";
     bool vlen = p->map->rows == WEIR_ROWS_VLEN;
     if (!vlen && !d->fill_is_zero && !d->fill_is_known)
-        return "a fill value of its own";
+        return "an unknown fill value";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of an invalid size";
     /* Every existing chunk takes some bytes in an index, and no index lies in a hole of the file. */
@@ -218,11 +218,11 @@ static int locate_chunked(struct locating *p)
         for (uint32_t i = 0; i < blocks->n_chunks; i++)
             blocks->chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
     if (rc == -ENOTSUP)
-        return library(p, "a kind of chunk index that is not known");
+        return library(p, "an unknown kind of chunk index");
     if (rc < 0)
         return cannot(p, rc, "its chunks cannot be located", *reason ? reason : strerror(-rc));
     if (d->written && !agrees(d, blocks))
-        return library(p, "chunks that the library finds elsewhere");
+        return library(p, "a chunk that the library finds elsewhere");
     if (map->rows == WEIR_ROWS_VLEN)
         return unpack_refs(p);
     if (d->filters.n == 0 && blocks->per_block == 1)
@@ -243,7 +243,7 @@ static int locate_contiguous(struct locating *p)
         return library(p, "without an address");
     uint64_t row_bytes = map->rows == WEIR_ROWS_VLEN ? REF_BYTES : map->row_bytes, total;
     if (__builtin_mul_overflow((uint64_t)map->frames, row_bytes, &total) || !inside(p->raw, d->offset, total))
-        return weir_err_set(p->err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
+        return weir_err_set(p->err, -ENODATA, "%s: its data extends past the end of the file; is the file truncated?",
                             map->key);
     map->base = d->offset;
     map->storage = WEIR_STORED_CONTIGUOUS;
@@ -258,7 +258,7 @@ static int place(struct locating *p)
     if (d->shape.is_big_endian)
         return library(p, "big-endian");
     if (p->map->rows == WEIR_ROWS_VLEN && !d->plain_sizes)
-        return library(p, "references that are not of 16 bytes");
+        return library(p, "references not 16 bytes long");
     switch (d->layout) {
     case WEIR_H5_CONTIGUOUS:
         return locate_contiguous(p);
@@ -348,7 +348,7 @@ void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, s
         chunk_text(map->blocks, text, size);
         return;
     case WEIR_STORED_EXTENTS:
-        snprintf(text, size, "one after the other");
+        snprintf(text, size, "one after another");
         return;
     case WEIR_STORED_LIBRARY:
         snprintf(text, size, "only through the HDF5 library: %s", map->why);

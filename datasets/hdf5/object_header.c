@@ -67,7 +67,7 @@ static int read_version_4(struct bytes *b, const struct weir_chunk_grid *grid, s
         return bad(reason, "its header and its layout message disagree about its chunks");
     uint64_t kind = take(b, 1);
     if (kind < 1 || kind > 5)
-        return not_here(reason, "a kind of chunk index that is not known");
+        return not_here(reason, "an unknown kind of chunk index");
     out->kind = (enum weir_index_kind)kind;
     out->partial_unfiltered = flags & 1;
     if (out->kind == WEIR_INDEX_SINGLE && (flags & 2)) {
@@ -92,14 +92,14 @@ static int read_layout(const uint8_t *data, size_t n, const struct weir_chunk_gr
     if (version == 1 || version == 2) {
         int rank = (int)take(&b, 1);
         if (take(&b, 1) != CHUNKED)
-            return bad(reason, "its header declares a storage that is not chunked");
+            return bad(reason, "its header declares storage that is not chunked");
         take(&b, 5);
         out->address = take(&b, 8);
         rc =
             is_grid(&b, rank, 4, grid) ? 0 : bad(reason, "its header and its layout message disagree about its chunks");
     } else if (version == 3 || version == 4) {
         if (take(&b, 1) != CHUNKED)
-            return bad(reason, "its header declares a storage that is not chunked");
+            return bad(reason, "its header declares storage that is not chunked");
         if (version == 4) {
             rc = read_version_4(&b, grid, out, reason);
         } else {
@@ -110,9 +110,9 @@ static int read_layout(const uint8_t *data, size_t n, const struct weir_chunk_gr
                      : bad(reason, "its header and its layout message disagree about its chunks");
         }
     } else {
-        return not_here(reason, "a version of the layout message that is not known");
+        return not_here(reason, "an unknown version of the layout message");
     }
-    return rc == 0 && b.over ? bad(reason, "its layout message is cut short") : rc;
+    return rc == 0 && b.over ? bad(reason, "its layout message is truncated") : rc;
 }
 
 /* ---- the header around it ---- */
@@ -138,14 +138,14 @@ static int read_at(const struct weir_raw_file *file, uint64_t address, uint8_t *
     uint64_t offset;
     if (__builtin_add_overflow(address, file->base, &offset) || offset > file->size_bytes ||
         n > file->size_bytes - offset)
-        return bad(reason, "its header reaches past the end of the file");
+        return bad(reason, "its header extends past the end of the file");
     return file->read(file->user, offset, buffer, n);
 }
 
 static int add_block(struct header *h, uint64_t address, uint64_t bytes)
 {
     if (h->n_blocks == BLOCKS_MAX || bytes > HEADER_BYTES_MAX - h->bytes)
-        return bad(h->reason, "its header is in too many or too large parts");
+        return bad(h->reason, "its header has too many or too large parts");
     h->bytes += bytes;
     h->block[h->n_blocks].address = address;
     h->block[h->n_blocks++].bytes = bytes;
@@ -156,7 +156,7 @@ static int on_message(struct header *h, int type, bool shared, const uint8_t *da
 {
     if (type == MESSAGE_CONTINUATION) {
         if (n < 16)
-            return bad(h->reason, "a continuation of its header is cut short");
+            return bad(h->reason, "a continuation of its header is truncated");
         return add_block(h, weir_le(data, 8), weir_le(data + 8, 8));
     }
     if (type != MESSAGE_LAYOUT)
@@ -176,7 +176,7 @@ static int read_messages(struct header *h, const uint8_t *data, size_t n)
         size_t bytes = (size_t)weir_le(data + (h->version_2 ? 1 : 2), 2);
         bool shared = data[h->version_2 ? 3 : 4] & 2;
         if (bytes > n - head)
-            return bad(h->reason, "a message of its header reaches past its end");
+            return bad(h->reason, "a message in its header extends past the end of the header");
         rc = on_message(h, type, shared, data + head, bytes);
         data += head + bytes;
         n -= head + bytes;
@@ -218,19 +218,19 @@ static int first_block(struct header *h, uint64_t address, size_t *before)
     h->version_2 = memcmp(prefix, "OHDR", 4) == 0;
     if (!h->version_2) {
         if (prefix[0] != 1)
-            return not_here(h->reason, "a version of the object header that is not known");
+            return not_here(h->reason, "an unknown version of the object header");
         *before = 0;
         return add_block(h, address + 16, weir_le(prefix + 8, 4));
     }
     if (prefix[4] != 2)
-        return not_here(h->reason, "a version of the object header that is not known");
+        return not_here(h->reason, "an unknown version of the object header");
     int flags = prefix[5], size_bytes = 1 << (flags & 3);
     h->order_bytes = flags & 4 ? 2 : 0;
     size_t at = 6 + (flags & 32 ? 16u : 0u) + (flags & 16 ? 4u : 0u);
     *before = at + (size_t)size_bytes;
     uint64_t bytes = weir_le(prefix + at, size_bytes);
     if (bytes > HEADER_BYTES_MAX)
-        return bad(h->reason, "its header is in too many or too large parts");
+        return bad(h->reason, "its header has too many or too large parts");
     return add_block(h, address, *before + bytes + 4);
 }
 

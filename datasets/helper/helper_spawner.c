@@ -85,11 +85,10 @@ static int spawn_program(const char *path, int fd, pid_t *pid)
 static int report_not_started(const char *path, int rc, struct weir_err *err)
 {
     if (rc == -ENOENT || rc == -EACCES || rc == -ENOEXEC || rc == -ENOTDIR)
-        return weir_err_set(
-            err, -ENOTSUP,
-            "the HDF5 helper program, %s, cannot be started: %s; keep %s beside the program or library, "
-            "or say where it is with %s",
-            path, strerror(-rc), PROGRAM, VARIABLE);
+        return weir_err_set(err, -ENOTSUP,
+                            "the HDF5 helper program, %s, cannot be started: %s; install %s next to the program or "
+                            "library, or specify its path with %s",
+                            path, strerror(-rc), PROGRAM, VARIABLE);
     return weir_err_set(err, rc, "the HDF5 helper process cannot be started: %s", strerror(-rc));
 }
 
@@ -98,9 +97,9 @@ static int report_no_hello(const char *path, int status, struct weir_err *err)
 {
     enum { NOT_LOADED = 127 /* exit status if the dynamic linker fails */ };
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_LOADED)
-        return weir_err_set(err, -ENOTSUP,
-                            "the HDF5 helper program, %s, finds no library that it needs; `ldd %s` shows which", path,
-                            path);
+        return weir_err_set(
+            err, -ENOTSUP, "the HDF5 helper program, %s, cannot load a library that it needs; `ldd %s` shows which one",
+            path, path);
     if (WIFEXITED(status) && (WEXITSTATUS(status) == ENOMEM || WEXITSTATUS(status) == EAGAIN))
         return report_not_started(path, -WEXITSTATUS(status), err);
     return weir_err_set(err, -ENOTSUP,

@@ -94,7 +94,7 @@ int weir_helper_program(int argc, weir_helper_serve_fn *const *serve, int n)
     int type;
     socklen_t bytes = sizeof type;
     if (argc != 2 || getsockopt(WEIR_HELPER_FD, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0) {
-        fputs("weir-hdf5: reads HDF5 files for weir, which starts it; run weir\n", stderr);
+        fputs("weir-hdf5: weir starts this program to read HDF5 files; run weir instead\n", stderr);
         return 2;
     }
     pid_t spawner = fork();

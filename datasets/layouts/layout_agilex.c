@@ -23,7 +23,7 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
 
 const struct weir_layout_ops weir_layout_agilex = {
     .name = "agilex",
-    .summary = "cobot_magic / AgileX: as act, actions are the next state, depth in /observations/images_depth",
+    .summary = "cobot_magic / AgileX: like act, with the next state as action, and depth in /observations/images_depth",
     .detect = detect,
     .index = index_episode,
 };

@@ -91,8 +91,9 @@ static int add_member(struct weir_store *store, struct weir_episode_builder *bui
                       struct weir_err *err)
 {
     if (weir_store_is_group(store, key))
-        return depth < DEPTH_MAX ? add_observations(store, builder, key, depth + 1, err)
-                                 : weir_err_set(err, -ELOOP, "%s: groups are nested over %d deep", key, DEPTH_MAX);
+        return depth < DEPTH_MAX
+                   ? add_observations(store, builder, key, depth + 1, err)
+                   : weir_err_set(err, -ELOOP, "%s: groups are nested more than %d levels deep", key, DEPTH_MAX);
     struct weir_array_shape shape;
     int rc = weir_store_shape(store, key, &shape, err);
     if (rc < 0)
@@ -134,7 +135,7 @@ static int index_demo(struct weir_store *store, struct weir_episode_builder *bui
 
 const struct weir_layout_ops weir_layout_robomimic = {
     .name = "robomimic",
-    .summary = "robomimic: one file of /data/demo_k, images and state in obs",
+    .summary = "robomimic: one file with /data/demo_k, images and state in obs",
     .detect = detect_robomimic,
     .list = list_demos,
     .index = index_demo,
@@ -142,7 +143,7 @@ const struct weir_layout_ops weir_layout_robomimic = {
 
 const struct weir_layout_ops weir_layout_libero = {
     .name = "libero",
-    .summary = "LIBERO: as robomimic, with the task's attributes at /data",
+    .summary = "LIBERO: like robomimic, with the task's attributes at /data",
     .detect = detect_libero,
     .list = list_demos,
     .index = index_demo,
@@ -150,7 +151,7 @@ const struct weir_layout_ops weir_layout_libero = {
 
 const struct weir_layout_ops weir_layout_isaaclab = {
     .name = "isaaclab",
-    .summary = "Isaac Lab: as robomimic, with groups in obs, all of it compressed",
+    .summary = "Isaac Lab: like robomimic, but with groups in obs, and compressed",
     .detect = detect_isaaclab,
     .list = list_demos,
     .index = index_demo,
@@ -160,11 +161,11 @@ const struct weir_layout_ops weir_layout_isaaclab = {
 
 const struct weir_layout_ops weir_layout_custom = {
     .name = "custom",
-    .summary = "any file: --qpos-keys, --action-keys and --image-keys say what is what",
+    .summary = "any file whose arrays --qpos-keys, --action-keys and --image-keys name",
 };
 
 const struct weir_layout_ops weir_layout_custom_demos = {
     .name = "custom-demos",
-    .summary = "any file of /data/demo_k: keys as for custom, below each demo",
+    .summary = "any file with /data/demo_k: keys like custom's, relative to each demo",
     .list = list_demos,
 };

@@ -40,7 +40,7 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
 
 const struct weir_layout_ops weir_layout_robotwin = {
     .name = "robotwin",
-    .summary = "RoboTwin 2: JPEGs in fixed strings, /observation/{camera}/rgb, actions are the next state",
+    .summary = "RoboTwin 2: JPEGs in fixed-length strings, /observation/{camera}/rgb, with the next state as action",
     .detect = detect,
     .index = index_episode,
 };

@@ -57,9 +57,9 @@ static void no_layout(struct weir_store *store, struct weir_err *err)
         if (layouts[i]->detect)
             snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", layouts[i]->name);
     weir_err_set(err, -EBADMSG,
-                 "no known layout: the file has %s; layouts read: %s; others with --qpos-keys, --action-keys and "
-                 "--image-keys",
-                 n ? have : "nothing in it", known);
+                 "no known layout: the file contains %s; supported layouts: %s; for any other layout, use --qpos-keys, "
+                 "--action-keys and --image-keys",
+                 n ? have : "nothing", known);
 }
 
 /* Returns true if the first key exists at the file's root, without the prefix /data/demo_0. */

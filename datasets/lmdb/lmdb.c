@@ -57,9 +57,11 @@ static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const s
         if (state->transaction == transaction && states[~transaction & 1].transaction <= transaction)
             return 0;
         if (!weir_lmdb_hold_renew(hold, &transaction))
-            return weir_err_set(err, -EIO, "the process that holds its read transaction ended; open it again");
+            return weir_err_set(err, -EIO,
+                                "the process that holds the file's read transaction ended; open the file again");
     } while (weir_clock_monotonic_ns() < end_ns);
-    return weir_err_set(err, -EBUSY, "another process keeps writing to it; open it when the writer is done");
+    return weir_err_set(err, -EBUSY,
+                        "another process keeps writing to the file; open the file when the writer is done");
 }
 
 /* Chooses the newest state. If no transaction is held, it is only valid until someone writes to the file. */
@@ -77,8 +79,8 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     file->held = weir_lmdb_hold(path, &transaction, why);
     if (!file->held)
         return asprintf(&file->note,
-                        "nothing keeps a writer from reusing pages that are read (no read transaction is held: %s); "
-                        "do not write to the file meanwhile",
+                        "no read transaction is held (%s), so a writer can reuse pages that are being read; do not "
+                        "write to the file while it is open",
                         why) < 0
                    ? weir_no_memory(&result->err)
                    : 0;
@@ -118,7 +120,7 @@ static bool is_lmdb(const char *name)
 
 const struct weir_format_ops weir_format_lmdb = {
     .name = "lmdb",
-    .summary = "LMDB, one key a frame: a folder with data.mdb, or a file .mdb or .lmdb",
+    .summary = "LMDB, one key per frame: a folder with data.mdb, or a file .mdb or .lmdb",
     .names = is_lmdb,
     .open = open_lmdb,
     .beside = "lock.mdb",

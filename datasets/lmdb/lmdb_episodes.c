@@ -25,8 +25,8 @@ static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint
     if (head[0] != 0x80 || head[1] < 2 || head[1] > 5 || last != '.')
         return 0;
     return weir_err_set(err, -ENOTSUP,
-                        "pickled values are refused, because unpickling runs code from the file; write the "
-                        "values as bytes by the keys that docs/formats.md describes");
+                        "pickled values are refused, because unpickling runs code from the file; write the values as "
+                        "bytes under the keys that docs/formats.md describes");
 }
 
 /* ---- the schema ---- */
@@ -36,8 +36,8 @@ static int no_schema(const struct gathering *g, const struct weir_lmdb_entry *en
     int rc = refuse_pickle(g->file, entry->offset, entry->length, err);
     return rc < 0 ? rc
                   : weir_err_set(err, -EBADMSG,
-                                 "has no key \"dataset\": its first one is \"%.*s\"; LMDB is read by the keys that "
-                                 "docs/formats.md describes, and `weir convert` writes",
+                                 "has no key \"dataset\" (its first key is \"%.*s\"); an LMDB file needs the keys that "
+                                 "docs/formats.md describes and `weir convert` writes",
                                  (int)entry->key_length, (const char *)entry->key);
 }
 
@@ -97,12 +97,13 @@ static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_epi
     struct weir_lmdb_frames *frames = &episode->cameras[camera];
     const char *name = schema->cameras[camera].name;
     if (key->t != frames->n) {
-        weir_err_set(&episode->why, -EBADMSG, "e%08u: %s lacks frame %llu but has frame %u; write it again",
-                     episode->number, name, (unsigned long long)frames->n, key->t);
+        weir_err_set(&episode->why, -EBADMSG,
+                     "e%08u: %s does not have frame %llu, but has frame %u; write the episode again", episode->number,
+                     name, (unsigned long long)frames->n, key->t);
         return 0;
     }
     if (extent.length > INT32_MAX) {
-        weir_err_set(&episode->why, -EFBIG, "e%08u/%08u/%s: a frame of over 2 GiB", episode->number, key->t, name);
+        weir_err_set(&episode->why, -EFBIG, "e%08u/%08u/%s: the frame has over 2 GiB", episode->number, key->t, name);
         return 0;
     }
     if (!weir_grow(&frames->extents, frames->n, sizeof *frames->extents))
@@ -148,8 +149,8 @@ int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct we
         return weir_err_set(err, -EBADMSG, "has no keys; remove the file");
     if (episodes->schema.episodes >= 0 && episodes->schema.episodes != episodes->n)
         return weir_err_set(err, -EBADMSG,
-                            "has %d of the %lld episodes that its key \"dataset\" counts; it was not written to its "
-                            "end: convert or write it again",
+                            "has %d of the %lld episodes that its key \"dataset\" declares, so it was not written "
+                            "completely; convert or write it again",
                             episodes->n, (long long)episodes->schema.episodes);
     return episodes->n > 0 ? 0 : weir_err_set(err, -EBADMSG, "has no episodes; remove the file");
 }
@@ -193,7 +194,7 @@ static int check_steps(const struct weir_lmdb_store *store, struct weir_err *err
     uint64_t row = (uint64_t)store->schema->qpos.dim * weir_number_bytes(store->schema->qpos.type);
     uint64_t rows = store->episode->qpos.length / row;
     if (rc == 0 && steps >= 0 && (uint64_t)steps != rows)
-        return weir_err_set(err, -EBADMSG, "its key \"episode\" says %lld steps, and \"qpos\" has %llu rows",
+        return weir_err_set(err, -EBADMSG, "its key \"episode\" declares %lld steps, but \"qpos\" has %llu rows",
                             (long long)steps, (unsigned long long)rows);
     return rc;
 }

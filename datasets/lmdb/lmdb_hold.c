@@ -64,7 +64,7 @@ static struct weir_lmdb_hold *start(char why[WEIR_LMDB_HOLD_WHY])
     if (!WEIR_HAVE_LMDB)
         snprintf(why, WEIR_LMDB_HOLD_WHY, "built without liblmdb");
     else if (too_many)
-        snprintf(why, WEIR_LMDB_HOLD_WHY, "%d other files have one", HOLDS_MAX);
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "%d other files already have one", HOLDS_MAX);
     else if (!(hold = calloc(1, sizeof *hold)))
         snprintf(why, WEIR_LMDB_HOLD_WHY, "out of memory");
     else if (weir_helper_spawn(WEIR_HELPER_LMDB, &hold->pid, &hold->fd, &err) < 0)
@@ -85,7 +85,7 @@ struct weir_lmdb_hold *weir_lmdb_hold(const char *path, uint64_t *transaction, c
     if (!hold)
         return NULL;
     if (!send_request(hold, path) || !receive_reply(hold, &reply))
-        snprintf(why, WEIR_LMDB_HOLD_WHY, "its process did not reply");
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "the process for it did not reply");
     else if (reply.rc)
         snprintf(why, WEIR_LMDB_HOLD_WHY, "%s", reply.text);
     else if (!reply.is_locked)

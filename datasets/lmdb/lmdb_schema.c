@@ -82,7 +82,7 @@ static int parse_numbers(struct weir_lmdb_numbers *numbers, const json_t *root, 
     if (found >= 0 && numbers->dim > 0)
         return 0;
     return weir_err_set(err, -EBADMSG,
-                        "key \"dataset\": \"%s\" wants a dtype (float32, float64, int8 to uint64) and a dim (1 to %d); "
+                        "key \"dataset\": \"%s\" needs a dtype (float32, float64, int8 to uint64) and a dim (1 to %d); "
                         "docs/formats.md describes it",
                         name, DIM_MAX);
 }
@@ -91,7 +91,7 @@ static int bad_codec(struct weir_err *err)
 {
     char kinds[128], why[192];
     weir_frame_kind_list(WEIR_LMDB_HOLDS, ", ", kinds, sizeof kinds);
-    snprintf(why, sizeof why, "the codec of a camera is none of %s and png", kinds);
+    snprintf(why, sizeof why, "the codec of a camera is not one of %s and png", kinds);
     return bad(why, err);
 }
 
@@ -100,12 +100,12 @@ static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, s
     const char *name = json_string_value(json_object_get(object, "name"));
     const char *codec = json_string_value(json_object_get(object, "codec"));
     if (!name || !*name || strlen(name) >= WEIR_NAME_MAX)
-        return bad("a camera wants a name of at most 63 bytes", err);
+        return bad("a camera needs a name of at most 63 bytes", err);
     if (strchr(name, '/') || strcmp(name, "qpos") == 0 || strcmp(name, "action") == 0)
-        return bad("the name of a camera has a / in it, or is qpos or action", err);
+        return bad("the name of a camera contains a /, or is qpos or action", err);
     for (int i = 0; i < schema->n_cameras; i++)
         if (strcmp(schema->cameras[i].name, name) == 0)
-            return bad("two cameras have one name", err);
+            return bad("two cameras have the same name", err);
     int kind = codec ? weir_frame_kind_from_name(codec) : -1;
     if (kind < 0 || !(weir_frame_kind_row((enum weir_frame_kind)kind)->group & WEIR_LMDB_HOLDS))
         return bad_codec(err);
@@ -115,7 +115,7 @@ static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, s
     camera->height = small_integer(object, "height", SIDE_MAX);
     memcpy(camera->name, name, strlen(name) + 1);
     return !weir_frame_is_encoded(camera->kind) && (!camera->width || !camera->height)
-               ? bad("a camera of raw frames wants width and height", err)
+               ? bad("a camera with raw frames needs width and height", err)
                : 0;
 }
 
@@ -124,7 +124,7 @@ static int parse_cameras(struct weir_lmdb_schema *schema, const json_t *root, st
     const json_t *cameras = json_object_get(root, "cameras");
     size_t n = json_array_size(cameras);
     if (n == 0 || n > WEIR_CAMERAS_MAX)
-        return bad("it wants 1 to 32 cameras", err);
+        return bad("it needs 1 to 32 cameras", err);
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = parse_camera(schema, json_array_get(cameras, i), err);
@@ -134,7 +134,7 @@ static int parse_cameras(struct weir_lmdb_schema *schema, const json_t *root, st
 static int parse_root(struct weir_lmdb_schema *schema, const json_t *root, struct weir_err *err)
 {
     if (small_integer(root, "version", VERSION) != VERSION)
-        return bad("its version is not 1, which is the one that is read", err);
+        return bad("its version is not 1, the only supported version", err);
     const json_t *episodes = json_object_get(root, "episodes"), *color = json_object_get(root, "color");
     schema->episodes = json_is_integer(episodes) ? json_integer_value(episodes) : -1;
     int rc = color ? weir_color_parse("key \"dataset\": its color", json_string_value(color), &schema->is_bgr, err) : 0;

@@ -108,12 +108,12 @@ static int read_numbers(struct weir_store *opened, const char *path, enum weir_n
     const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
     *values = NULL;
     if (!at)
-        return weir_err_set(err, -EBADMSG, "e%08u: %s holds no numbers", store->episode->number, path);
+        return weir_err_set(err, -EBADMSG, "e%08u: %s contains no numbers", store->episode->number, path);
     int rc = shape(opened, path, found, err);
     if (rc < 0)
         return rc;
     if (at->length > NUMBERS_MAX_BYTES)
-        return weir_err_set(err, -EFBIG, "e%08u%s: numbers of over 1 GiB", store->episode->number, path);
+        return weir_err_set(err, -EFBIG, "e%08u%s: its numbers have over 1 GiB", store->episode->number, path);
     *type = numbers->type;
     *values = malloc((size_t)at->length);
     if (!*values)
@@ -139,7 +139,7 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     shape_frames(camera, frames->n, found);
     for (uint64_t t = 0; t < frames->n && bytes > 0; t++)
         if (frames->extents[t].length != bytes)
-            return weir_err_set(err, -EBADMSG, "e%08u/%08llu/%s: %llu bytes, and a raw frame of %dx%d has %llu",
+            return weir_err_set(err, -EBADMSG, "e%08u/%08llu/%s: has %llu bytes, but a raw frame of %dx%d has %llu",
                                 store->episode->number, (unsigned long long)t, camera->name,
                                 (unsigned long long)frames->extents[t].length, camera->width, camera->height,
                                 (unsigned long long)bytes);

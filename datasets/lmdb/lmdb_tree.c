@@ -41,7 +41,7 @@ static unsigned little16(const uint8_t *bytes)
 
 static int damaged(uint64_t page, const char *what, struct weir_err *err)
 {
-    return weir_err_set(err, -EBADMSG, "page %llu %s; the file is damaged or was not copied whole",
+    return weir_err_set(err, -EBADMSG, "page %llu %s; the file is damaged or was not copied completely",
                         (unsigned long long)page, what);
 }
 
@@ -52,13 +52,13 @@ static int no_lmdb(const uint8_t *page, struct weir_err *err)
     enum { META_MAGIC_32_BITS = 12 };
     if (weir_le(page + META_MAGIC_32_BITS, 4) == MAGIC)
         return weir_err_set(err, -ENOTSUP,
-                            "LMDB as a 32-bit program writes it, which 64-bit ones cannot read; move it with mdb_dump "
-                            "there and mdb_load here");
+                            "LMDB file from a 32-bit program, which 64-bit programs cannot read; export it with "
+                            "mdb_dump there, and import it with mdb_load here");
     if (weir_le(page + META_MAGIC, 4) == MAGIC_SWAPPED)
         return weir_err_set(err, -ENOTSUP,
-                            "LMDB of a machine with the other byte order; move it with mdb_dump there and mdb_load "
-                            "here");
-    return weir_err_set(err, -EBADMSG, "no LMDB file: its meta pages are not there; repair or remove it");
+                            "LMDB file from a machine with the other byte order; export it with mdb_dump there, and "
+                            "import it with mdb_load here");
+    return weir_err_set(err, -EBADMSG, "not an LMDB file: it has no meta pages; repair or remove it");
 }
 
 static int read_state(struct weir_lmdb_state *state, const struct weir_raw_file *file, uint64_t offset,
@@ -66,7 +66,7 @@ static int read_state(struct weir_lmdb_state *state, const struct weir_raw_file 
 {
     uint8_t page[META_BYTES];
     if (offset > file->size_bytes || file->size_bytes - offset < sizeof page)
-        return weir_err_set(err, -EBADMSG, "no LMDB file, or one that is cut off: it has %llu bytes",
+        return weir_err_set(err, -EBADMSG, "not an LMDB file, or a truncated one: it has %llu bytes",
                             (unsigned long long)file->size_bytes);
     int rc = file->read(file->user, offset, page, sizeof page);
     if (rc < 0)
@@ -74,7 +74,7 @@ static int read_state(struct weir_lmdb_state *state, const struct weir_raw_file 
     if (!(little16(page + PAGE_FLAGS) & P_META) || weir_le(page + META_MAGIC, 4) != MAGIC)
         return no_lmdb(page, err);
     if (weir_le(page + META_VERSION, 4) != VERSION)
-        return weir_err_set(err, -ENOTSUP, "LMDB of format version %u, and version %d is read",
+        return weir_err_set(err, -ENOTSUP, "LMDB format version %u is not supported; only version %d is",
                             (unsigned)weir_le(page + META_VERSION, 4), VERSION);
     const uint8_t *main_db = page + META_MAIN;
     *state = (struct weir_lmdb_state){
@@ -100,7 +100,7 @@ int weir_lmdb_states(struct weir_lmdb_state states[2], const struct weir_raw_fil
     if (rc == 0 && states[1].page_bytes != states[0].page_bytes)
         return weir_err_set(err, -EBADMSG, "its meta pages do not agree; the file is damaged");
     if (rc == 0 && file->size_bytes < 2 * (uint64_t)states[0].page_bytes)
-        return weir_err_set(err, -EBADMSG, "it is cut off within its meta pages");
+        return weir_err_set(err, -EBADMSG, "it is truncated within its meta pages");
     return rc;
 }
 
@@ -167,9 +167,9 @@ static int enter(struct walk *w, int depth, uint64_t number, struct weir_err *er
     unsigned flags = little16(level->page + PAGE_FLAGS), lower = little16(level->page + PAGE_LOWER);
     bool is_leaf = depth + 1 == w->state->depth;
     if (flags & P_LEAF2)
-        return weir_err_set(err, -ENOTSUP, "it has keys with several values (MDB_DUPFIXED), which are not read");
+        return weir_err_set(err, -ENOTSUP, "it has keys with several values (MDB_DUPFIXED), which is not supported");
     if (weir_le(level->page, 8) != number || (flags & (P_BRANCH | P_LEAF)) != (is_leaf ? P_LEAF : P_BRANCH))
-        return damaged(number, "is not the page of the tree that it should be", err);
+        return damaged(number, "is not of the kind that the tree needs there", err);
     if (lower < PAGE_HEADER || lower > little16(level->page + PAGE_UPPER) || lower > bytes)
         return damaged(number, "has an invalid header", err);
     level->nodes = (lower - PAGE_HEADER) / 2;
@@ -195,14 +195,14 @@ static int find_value(struct walk *w, const struct level *level, const uint8_t *
     const uint8_t *data = entry->key + entry->key_length;
     size_t at = (size_t)(data - level->page), inside = little16(node + NODE_FLAGS) & F_BIGDATA ? 8 : entry->length;
     if (inside > bytes - at)
-        return damaged(level->number, "has a value that leads out of it", err);
+        return damaged(level->number, "has a value that extends beyond the page", err);
     if (!(little16(node + NODE_FLAGS) & F_BIGDATA)) {
         entry->offset = level->number * bytes + at;
         return 0;
     }
     uint64_t first = weir_le(data, 8);
     if (!use_pages(w, first, (PAGE_HEADER - 1 + entry->length) / bytes + 1))
-        return damaged(level->number, "has a value whose pages are not in the file, or belong to another one", err);
+        return damaged(level->number, "has a value whose pages are not in the file, or belong to another value", err);
     entry->offset = first * bytes + PAGE_HEADER;
     return 0;
 }
@@ -222,8 +222,8 @@ static int visit_node(struct walk *w, const struct level *level, const uint8_t *
                             (int)entry.key_length, (const char *)entry.key);
     if (flags & F_SUBDATA)
         return weir_err_set(err, -ENOTSUP,
-                            "\"%.*s\" is a database of its own within the file (mdb_dbi_open with a name), which is "
-                            "not read; write its keys into the file's main database",
+                            "\"%.*s\" is a named database within the file (mdb_dbi_open with a name), which is not "
+                            "supported; write its keys into the file's main database",
                             (int)entry.key_length, (const char *)entry.key);
     int rc = find_value(w, level, node, &entry, err);
     return rc < 0 ? rc : visit(user, &entry, err);
@@ -243,14 +243,14 @@ static int walk_tree(struct walk *w,
         }
         const uint8_t *node = node_at(w, level, level->node++);
         if (!node)
-            rc = damaged(level->number, "has a node that leads out of it", err);
+            rc = damaged(level->number, "has a node that extends beyond the page", err);
         else if (depth == leaf)
             rc = visit_node(w, level, node, visit, user, err);
         else
             rc = enter(w, ++depth, weir_le(node, NODE_PAGE_BYTES), err);
     }
     if (rc >= 0 && w->entries != w->state->entries)
-        return weir_err_set(err, -EBADMSG, "it has %llu keys and should have %llu; the file is damaged",
+        return weir_err_set(err, -EBADMSG, "it has %llu keys, but should have %llu; the file is damaged",
                             (unsigned long long)w->entries, (unsigned long long)w->state->entries);
     return rc < 0 ? rc : 0;
 }

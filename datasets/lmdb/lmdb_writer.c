@@ -257,10 +257,11 @@ static int check_names(const struct weir_copy *copy, const char *path, struct we
     for (int c = 0; c < copy->n_cameras; c++) {
         const char *name = copy->cameras[c].name;
         if (strchr(name, '/') || strcmp(name, "qpos") == 0 || strcmp(name, "action") == 0)
-            return weir_err_set(err, -EINVAL,
-                                "%s: camera \"%s\": LMDB's keys cannot have a camera of this name; leave it out with "
-                                "--cameras",
-                                path, name);
+            return weir_err_set(
+                err, -EINVAL,
+                "%s: camera \"%s\": the keys in LMDB cannot contain a camera with this name; leave it out with "
+                "--cameras",
+                path, name);
     }
     return 0;
 }
@@ -398,7 +399,7 @@ static int end(void *writer, struct weir_err *err)
 
 const struct weir_writer_ops weir_writer_lmdb = {
     .name = "lmdb",
-    .summary = "LMDB, one key a frame: a folder with data.mdb",
+    .summary = "LMDB, one key per frame: a folder with data.mdb",
     .why_not = WHY_NOT,
     .suffix = ".lmdb",
     .holds = WEIR_LMDB_HOLDS,

@@ -127,7 +127,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     *values = NULL;
     *type = WEIR_F32;
     if (!is_state(path, &actions))
-        return weir_err_set(err, -EBADMSG, "%s: holds no numbers", path);
+        return weir_err_set(err, -EBADMSG, "%s: contains no numbers", path);
     *found = state_shape(s, actions);
     *type = actions ? s->header->action_type : s->header->qpos_type;
     size_t bytes = (size_t)found->dims[0] * (size_t)found->dims[1] * found->type_bytes;
@@ -164,7 +164,7 @@ static int texts(struct weir_store *store, struct weir_episode *episode, struct 
     for (uint32_t i = 0; i < s->record->n_texts && rc == 0; i++) {
         struct weir_packed_text text;
         if (!weir_packed_text_at(s->bytes, s->record->bytes, &at, &text))
-            return weir_err_set(err, -EBADMSG, "its texts are invalid");
+            return weir_err_set(err, -EBADMSG, "its metadata strings are invalid");
         char *key = strndup((const char *)text.key, text.key_bytes);
         rc = key ? weir_episode_add_text(episode, key, (const char *)text.value, text.value_bytes, err)
                  : weir_no_memory(err);
@@ -181,8 +181,8 @@ static const struct weir_store_ops packed_store = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = texts,
-    .images = "what `weir convert --to packed` writes",
-    .lister = "`weir info` lists those of a file",
+    .images = "frames that `weir convert --to packed` writes",
+    .lister = "`weir info` lists the arrays of a file",
 };
 
 /* ---- the file ---- */

@@ -184,13 +184,13 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
     *header = (struct weir_packed_header){0};
     uint32_t version = weir_packed_get32(bytes + AT_VERSION);
     if (memcmp(bytes, file_magic, sizeof file_magic) != 0)
-        return weir_err_set(err, -EBADMSG,
-                            "is not a packed file (by its first bytes); is it a copy of weir "
-                            "convert --to packed?");
+        return weir_err_set(
+            err, -EBADMSG,
+            "is not a packed file, according to its first bytes; did weir convert --to packed write it?");
     if (version > WEIR_PACKED_VERSION)
         return weir_err_set(err, -ENOTSUP,
-                            "has version %u of the format, and this Weir reads version %d; use a newer "
-                            "Weir, or convert the dataset again",
+                            "has version %u of the format, but this Weir reads version %d; use a newer Weir, or "
+                            "convert the dataset again",
                             version, WEIR_PACKED_VERSION);
     if (version == 0 || weir_packed_get32(bytes + AT_CRC) != crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC))
         return weir_err_set(err, -EBADMSG,
@@ -280,9 +280,9 @@ static int check_frames(const struct weir_packed_record *record, const struct we
             bool inside =
                 frame.offset >= WEIR_PACKED_HEADER && frame.offset <= end && frame.length <= end - frame.offset;
             if (!inside || frame.length > INT32_MAX || (raw && frame.length && frame.length != raw))
-                return weir_err_set(err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu are not a frame of it",
-                                    record->number, header->cameras[c].name, t, frame.length,
-                                    (unsigned long long)frame.offset);
+                return weir_err_set(
+                    err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu cannot be a frame of this episode",
+                    record->number, header->cameras[c].name, t, frame.length, (unsigned long long)frame.offset);
         }
     }
     return 0;
@@ -310,7 +310,7 @@ int weir_packed_get_head(struct weir_packed_record *record, const struct weir_pa
 {
     *record = (struct weir_packed_record){0};
     if (n < WEIR_PACKED_RECORD_MIN || memcmp(bytes, record_magic, sizeof record_magic) != 0)
-        return weir_err_set(err, -EBADMSG, "no episode is at byte %llu, where its index has one; %s",
+        return weir_err_set(err, -EBADMSG, "no episode starts at byte %llu, where its index lists one; %s",
                             (unsigned long long)offset, advice);
     uint32_t steps = weir_packed_get32(bytes + AT_STEPS);
     record->number = weir_packed_get32(bytes + AT_NUMBER);
@@ -336,6 +336,7 @@ int weir_packed_get_record(struct weir_packed_record *record, const struct weir_
         return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
                             (unsigned long long)offset, advice);
     if (!check_texts(record, bytes))
-        return weir_err_set(err, -EBADMSG, "the texts of episode %u are invalid; %s", record->number, advice);
+        return weir_err_set(err, -EBADMSG, "the metadata strings of episode %u are invalid; %s", record->number,
+                            advice);
     return check_frames(record, header, bytes, offset, err);
 }

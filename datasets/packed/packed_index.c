@@ -21,7 +21,7 @@ int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void
         if (got < 0)
             return weir_err_set(err, rc, "%s", strerror(-rc));
         if (got == 0)
-            return weir_err_set(err, rc, "ends at byte %llu, within what it should hold; copy it again",
+            return weir_err_set(err, rc, "ends too early, at byte %llu; copy it again",
                                 (unsigned long long)(offset + done));
         done += (size_t)got;
     }
@@ -32,7 +32,8 @@ static int read_header(struct weir_packed_index *file, uint64_t file_bytes, stru
 {
     uint8_t bytes[WEIR_PACKED_HEADER];
     if (file_bytes < sizeof bytes)
-        return weir_err_set(err, -ENODATA, "has %llu bytes, and a packed file at least %zu; copy or convert it again",
+        return weir_err_set(err, -ENODATA,
+                            "has only %llu bytes (a packed file has at least %zu); copy or convert it again",
                             (unsigned long long)file_bytes, sizeof bytes);
     int rc = weir_packed_read(file, 0, bytes, sizeof bytes, err);
     rc = rc < 0 ? rc : weir_packed_get_header(&file->header, bytes, err);
@@ -42,11 +43,11 @@ static int read_header(struct weir_packed_index *file, uint64_t file_bytes, stru
     if (header->index_offset == 0)
         return weir_err_set(err, -ENODATA, "unfinished; run weir convert again");
     if (header->file_bytes != file_bytes)
-        return weir_err_set(err, -ENODATA, "has %llu bytes, and was written with %llu; copy it again",
+        return weir_err_set(err, -ENODATA, "has %llu bytes, but was written with %llu; copy it again",
                             (unsigned long long)file_bytes, (unsigned long long)header->file_bytes);
     if (header->index_offset < WEIR_PACKED_HEADER || header->index_offset > file_bytes ||
         (uint64_t)header->n_episodes * WEIR_PACKED_INDEX_ENTRY != file_bytes - header->index_offset)
-        return weir_err_set(err, -EBADMSG, "its index does not fit into it; convert the dataset again");
+        return weir_err_set(err, -EBADMSG, "its index does not fit into the file; convert the dataset again");
     return 0;
 }
 
@@ -65,8 +66,8 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
         uint64_t offset, bytes;
         entry(file, i, &offset, &bytes);
         if (offset < *end || offset > file->header.index_offset || bytes > file->header.index_offset - offset)
-            return weir_err_set(err, -EBADMSG, "its index has episode %u where it cannot be; convert the dataset again",
-                                i);
+            return weir_err_set(err, -EBADMSG,
+                                "its index lists episode %u at an impossible place; convert the dataset again", i);
         *end = offset + bytes;
     }
     return 0;
@@ -130,7 +131,8 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
     rc = weir_packed_read(file, offset, file->record, (size_t)bytes, err);
     rc = rc < 0 ? rc : weir_packed_get_record(record, &file->header, file->record, bytes, offset, err);
     if (rc == 0 && record->number != i)
-        rc = weir_err_set(err, -EBADMSG, "its index has episode %u where %u is; convert the dataset again", i,
+        rc = weir_err_set(err, -EBADMSG,
+                          "its index lists episode %u at the place of episode %u; convert the dataset again", i,
                           record->number);
     return rc;
 }

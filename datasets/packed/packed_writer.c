@@ -275,7 +275,7 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
     size_t i = (size_t)t * (size_t)w->header.n_cameras + (size_t)camera;
     uint64_t raw = weir_packed_raw_bytes(&w->header.cameras[camera]);
     if (length > INT32_MAX || (raw && length != raw))
-        return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame of %zu bytes", w->path, w->episode->name,
+        return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame cannot have %zu bytes", w->path, w->episode->name,
                             w->header.cameras[camera].name, t, length);
     int rc = align(w, t == w->step ? WEIR_PACKED_FRAME_ALIGN : WEIR_PACKED_STEP_ALIGN, err);
     struct weir_packed_frame put_there = {w->at, (uint32_t)length, weir_crc32c(0, bytes, length)};
@@ -292,7 +292,7 @@ static int end(void *writer, struct weir_err *err)
     struct weir_packed_header *header = &w->header;
     size_t steps = (size_t)episode->steps;
     if (w->given != steps * (size_t)header->n_cameras)
-        return weir_err_set(err, -EINVAL, "%s: %s: %zu frames were given, %zu steps of %d cameras were announced",
+        return weir_err_set(err, -EINVAL, "%s: %s: received %zu frames, but %zu steps of %d cameras were announced",
                             w->path, episode->name, w->given, steps, header->n_cameras);
     memcpy(w->record_bytes + w->record.qpos, episode->qpos,
            steps * (size_t)header->qpos_dim * weir_number_bytes(header->qpos_type));

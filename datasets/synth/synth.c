@@ -37,7 +37,7 @@ static const struct weir_synth_format *find_format(const char *name, struct weir
     for (int i = 0; name && (format = weir_synth_format_at(i)); i++)
         if (strcmp(format->name, name) == 0)
             return format;
-    weir_err_set(err, -EINVAL, "unknown format '%s'; there are %s", name ? name : "", weir_synth_format_names);
+    weir_err_set(err, -EINVAL, "unknown format '%s'; the formats are %s", name ? name : "", weir_synth_format_names);
     return NULL;
 }
 
@@ -114,11 +114,11 @@ static int check_empty(const char *path, struct weir_err *err)
 {
     DIR *folder = opendir(path);
     if (!folder)
-        return weir_err_set(err, -errno, "%s: %s; give a new or empty folder", path, strerror(errno));
+        return weir_err_set(err, -errno, "%s: %s; choose a new or empty folder", path, strerror(errno));
     int rc = 0;
     for (struct dirent *entry; rc == 0 && (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            rc = weir_err_set(err, -ENOTEMPTY, "%s: is not empty (it has %s); give a new or empty folder", path,
+            rc = weir_err_set(err, -ENOTEMPTY, "%s: is not empty (it contains %s); choose a new or empty folder", path,
                               entry->d_name);
     closedir(folder);
     return rc;
@@ -188,7 +188,7 @@ int weir_synth_write(const struct weir_synth_config *config, struct weir_err *er
         rc = parse_cameras(&job, err);
     if (rc == 0)
         rc = config->out ? weir_synth_make_folders(config->out, err)
-                         : weir_err_set(err, -EINVAL, "no output folder given");
+                         : weir_err_set(err, -EINVAL, "no output folder specified");
     if (rc == 0)
         rc = check_empty(config->out, err);
     if (rc == 0)

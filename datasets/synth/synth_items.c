@@ -24,7 +24,7 @@ int weir_synth_make_folders(const char *path, struct weir_err *err)
     /* leaves room for the names below this folder */
     if (length == 0 || length > sizeof part - 256)
         return weir_err_set(err, length ? -ENAMETOOLONG : -EINVAL, "%s: %s", length ? path : "output folder",
-                            length ? "path is too long" : "no name given");
+                            length ? "path is too long" : "no name specified");
     for (size_t i = 1; i <= length; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -130,8 +130,8 @@ static int write_spooled(struct weir_synth_job *job, const struct weir_synth_ite
     /* act-plus-plus stores lengths as float32, which is exact up to 2^24 */
     if (rc == 0 && item->lengths && spool->longest > 1 << 24)
         rc = weir_err_set(err, -EFBIG,
-                          "a JPEG of %zu bytes: act-jpeg stores lengths as float32, exact up to 16 MiB; "
-                          "lower --quality or --size, or take act-jpeg-nolen",
+                          "a JPEG has %zu bytes, but act-jpeg stores lengths as float32, which is exact up to 16 MiB; "
+                          "lower --quality or --size, or use act-jpeg-nolen",
                           spool->longest);
     return rc;
 }

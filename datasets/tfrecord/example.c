@@ -45,7 +45,7 @@ static int varint(struct walk *walk, uint64_t *at, uint64_t end, uint64_t *value
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t byte;
         if (*at >= end)
-            return bad(walk, "a number of it is cut off");
+            return bad(walk, "a number in it is truncated");
         int rc = byte_at(walk, (*at)++, &byte);
         if (rc < 0)
             return rc;
@@ -53,7 +53,7 @@ static int varint(struct walk *walk, uint64_t *at, uint64_t end, uint64_t *value
         if (byte < 128)
             return 0;
     }
-    return bad(walk, "a number of it has more than ten bytes");
+    return bad(walk, "a number in it has more than ten bytes");
 }
 
 struct field {
@@ -93,7 +93,7 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
         return bad(walk, "not a protocol buffers message");
     }
     if (length > end - *at)
-        return bad(walk, "a field ends past its message");
+        return bad(walk, "a field extends past the end of its message");
     field->begin = *at;
     field->end = *at += length;
     return 1;
@@ -116,7 +116,7 @@ static int count_varints(struct walk *walk, uint64_t at, uint64_t end, uint64_t 
     uint64_t value;
     for (*n = 0; at < end; ++*n) {
         if (walk->integers++ == INTEGERS_MAX)
-            return bad(walk, "it has integers of over 1 GiB");
+            return bad(walk, "its integers exceed 1 GiB");
         int rc = varint(walk, &at, end, &value);
         if (rc < 0)
             return rc;
@@ -129,15 +129,15 @@ static int add_value(struct walk *walk, struct weir_feature *feature, const stru
     uint64_t bytes = field->end - field->begin, n = 1;
     if (feature->kind == WEIR_FEATURE_BYTES)
         return field->wire == WIRE_BYTES ? add_range(walk, feature, field->begin, field->end, 1)
-                                         : bad(walk, "a list of bytes has a number in it");
+                                         : bad(walk, "a list of bytes contains a number");
     if (feature->kind == WEIR_FEATURE_FLOATS) {
         bool packed = field->wire == WIRE_BYTES && bytes % sizeof(float) == 0;
         if (!packed && field->wire != WIRE_32)
-            return bad(walk, "a list of floats has something else in it");
+            return bad(walk, "a list of floats contains another type");
         return bytes ? add_range(walk, feature, field->begin, field->end, bytes / sizeof(float)) : 0;
     }
     if (field->wire != WIRE_BYTES && field->wire != WIRE_VARINT)
-        return bad(walk, "a list of integers has something else in it");
+        return bad(walk, "a list of integers contains another type");
     int rc = field->wire == WIRE_BYTES ? count_varints(walk, field->begin, field->end, &n) : 0;
     return rc < 0 || n == 0 ? rc : add_range(walk, feature, field->begin, field->end, n);
 }
@@ -164,7 +164,7 @@ static int walk_feature(struct walk *walk, struct weir_feature *feature, uint64_
     while ((rc = next_field(walk, &at, end, &field)) > 0) {
         bool known = field.number >= 1 && field.number <= 3 && field.wire == WIRE_BYTES;
         if (known && feature->kind != WEIR_FEATURE_NONE && feature->kind != (enum weir_feature_kind)field.number)
-            return bad(walk, "a feature of it is of two kinds");
+            return bad(walk, "a feature in it has values of two kinds");
         if (known) {
             feature->kind = (enum weir_feature_kind)field.number;
             rc = walk_list(walk, feature, field.begin, field.end);

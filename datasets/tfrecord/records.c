@@ -21,7 +21,7 @@ static int add_record(struct weir_records *records, uint64_t at, uint64_t bytes)
 
 static int no_record(int number, uint64_t at, const char *what, struct weir_err *err)
 {
-    return weir_err_set(err, -EBADMSG, "record %d, at byte %llu: %s; the file is damaged or was not copied whole",
+    return weir_err_set(err, -EBADMSG, "record %d, at byte %llu: %s; the file is damaged or was not copied completely",
                         number, (unsigned long long)at, what);
 }
 
@@ -32,9 +32,9 @@ int weir_records_find(struct weir_records *records, const struct weir_byte_sourc
     uint8_t header[HEADER] = {0};
     int rc = file_bytes >= HEADER ? source->read(source->user, 0, header, HEADER) : 0;
     if (rc == 0 && header[0] == 0x1F && header[1] == 0x8B)
-        return weir_err_set(err, -ENOTSUP,
-                            "it is compressed by gzip, and its frames cannot be read one by one; "
-                            "unpack it with gunzip");
+        return weir_err_set(
+            err, -ENOTSUP,
+            "it is compressed with gzip, so its frames cannot be read one by one; unpack it with gunzip");
     for (uint64_t at = 0; rc == 0 && at < file_bytes;) {
         if (file_bytes - at < HEADER + FOOTER)
             return no_record(records->n, at, "it is cut off", err);

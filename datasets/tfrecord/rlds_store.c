@@ -92,7 +92,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
         if (length >= sizeof **names) {
             free(*names);
             *names = NULL;
-            return weir_err_set(err, -ENAMETOOLONG, "%s/%s: a name of over %zu bytes; rename it", group, name,
+            return weir_err_set(err, -ENAMETOOLONG, "%s/%s: the name has over %zu bytes; rename it", group, name,
                                 sizeof **names - 1);
         }
         if (length > 0)
@@ -119,7 +119,8 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
     if (feature->n / stated->values == s->steps && feature->n % stated->values == 0)
         return 0;
     return weir_err_set(
-        err, -EBADMSG, "%s: %llu values in %llu steps, but features.json has %llu a step; repair it or move it away",
+        err, -EBADMSG,
+        "%s: %llu values in %llu steps, but features.json declares %llu per step; repair features.json or move it away",
         path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
 }
 
@@ -170,7 +171,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     case WEIR_FEATURE_NONE:
         break;
     }
-    return weir_err_set(err, -EBADMSG, "%s: a feature without values", path);
+    return weir_err_set(err, -EBADMSG, "%s: the feature has no values", path);
 }
 
 static int read_numbers(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
@@ -183,11 +184,11 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     if (rc < 0)
         return rc;
     if (feature->kind != WEIR_FEATURE_FLOATS && feature->kind != WEIR_FEATURE_INTEGERS)
-        return weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", path);
+        return weir_err_set(err, -EBADMSG, "%s: contains no numbers; it must contain floats or integers", path);
     bool integers = feature->kind == WEIR_FEATURE_INTEGERS;
     *type = integers ? WEIR_I64 : WEIR_F32;
     if (feature->n > NUMBERS_MAX_BYTES / weir_number_bytes(*type))
-        return weir_err_set(err, -EFBIG, "%s: numbers of over 1 GiB", path);
+        return weir_err_set(err, -EFBIG, "%s: its numbers have over 1 GiB", path);
     *values = malloc((size_t)feature->n * weir_number_bytes(*type));
     if (!*values)
         return weir_no_memory(err);
@@ -213,7 +214,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
         return weir_no_memory(err);
     for (uint64_t t = 0; t < feature->n; t++) {
         if (feature->ranges[t].length > INT32_MAX)
-            return weir_err_set(err, -EFBIG, "%s[%llu]: a frame of over 2 GiB", path, (unsigned long long)t);
+            return weir_err_set(err, -EFBIG, "%s[%llu]: the frame has over 2 GiB", path, (unsigned long long)t);
         map->extents[t] = (struct weir_frame_extent){feature->ranges[t].offset, feature->ranges[t].length};
     }
     return 0;
@@ -289,8 +290,8 @@ const struct weir_store_ops weir_store_rlds = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = texts,
-    .images = "bytes of one encoded image (JPEG, PNG) a step",
-    .lister = "`weir info` lists those of a file",
+    .images = "bytes that contain one encoded image (JPEG, PNG) per step",
+    .lister = "`weir info` lists the features of a file",
 };
 
 uint64_t weir_rlds_steps(const struct weir_example *example)

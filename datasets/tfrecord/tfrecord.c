@@ -130,7 +130,7 @@ static const char *split_of(const char *name, size_t *length)
 
 const struct weir_format_ops weir_format_tfrecord = {
     .name = "tfrecord",
-    .summary = "TFRecord of tf.train.Example, as RLDS stores it: one episode a record",
+    .summary = "TFRecord of tf.train.Example, as RLDS stores it: one episode per record",
     .names = is_tfrecord,
     .split = split_of,
     .open = open_tfrecord,

@@ -146,7 +146,7 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
     w->file_bytes = n > 0 ? records.at[n - 1] + records.bytes[n - 1] + WEIR_RECORD_FOOTER : 0;
     weir_records_free(&records);
     if (rc == 0 && ftruncate(w->fd, (off_t)w->file_bytes) != 0)
-        rc = weir_err_set(err, -errno, "%s: cannot be shortened: %s", w->path, strerror(errno));
+        rc = weir_err_set(err, -errno, "%s: cannot be truncated: %s", w->path, strerror(errno));
     *complete = w->episodes = n;
     return rc;
 }
@@ -172,7 +172,7 @@ static int check_names(const struct weir_copy *copy, struct weir_err *err)
     for (int c = 0; c < copy->n_cameras; c++)
         if (strcmp(copy->cameras[c].name, "state") == 0 || strchr(copy->cameras[c].name, '/'))
             return weir_err_set(err, -EINVAL,
-                                "camera %s: RLDS cannot hold a camera of this name; rename it with --image-keys",
+                                "camera %s: RLDS cannot contain a camera with this name; rename it with --image-keys",
                                 copy->cameras[c].name);
     return 0;
 }
@@ -253,7 +253,7 @@ static int begin(void *writer, const struct weir_copy_episode *episode, struct w
 
 static int too_large(const struct writer *w, struct weir_err *err)
 {
-    return fail(w, -EFBIG, "over 2 GiB, which no reader of tf.train.Example takes; copy it into another format", err);
+    return fail(w, -EFBIG, "over 2 GiB, which no reader of tf.train.Example accepts; choose another format", err);
 }
 
 static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
@@ -298,7 +298,7 @@ static void abandon(void **writer)
 
 const struct weir_writer_ops weir_writer_tfrecord = {
     .name = "tfrecord",
-    .summary = "TFRecord of tf.train.Example, as RLDS stores it: a folder, an episode a record",
+    .summary = "TFRecord of tf.train.Example, as RLDS stores it: a folder, one episode per record",
     .suffix = "",
     .holds = WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH,
     .number_types = 1u << WEIR_F32 | 1u << WEIR_I64,

@@ -42,7 +42,8 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_zarr_array(zarr, ENDS, &array, &why);
     if (rc < 0)
-        return weir_err_set(err, rc, "has no array " ENDS " that can be read, which says where episodes end: %.300s",
+        return weir_err_set(err, rc,
+                            "has no array " ENDS " that can be read, so the ends of the episodes are unknown: %.300s",
                             why.text);
     if (array->about.grid.rank != 1 || array->about.kind == 'f' || array->about.grid.dims[0] > EPISODES_MAX)
         return weir_err_set(err, -EBADMSG, ENDS ": must be a list of at most %d integers", EPISODES_MAX);
@@ -58,7 +59,7 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
     weir_numbers_convert(array->type, array->values, count, WEIR_I64, numbers);
     for (size_t i = 0; i < count; before = numbers[i++])
         if (numbers[i] <= before || numbers[i] > INT32_MAX) {
-            rc = weir_err_set(err, -EBADMSG, ENDS "[%zu]: is %lld after %lld; ends must grow, up to 2147483647", i,
+            rc = weir_err_set(err, -EBADMSG, ENDS "[%zu]: is %lld after %lld; ends must increase, up to 2147483647", i,
                               (long long)numbers[i], (long long)before);
             free(numbers);
             return rc;
@@ -104,8 +105,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     if (rc == 0 && i == reading->n - 1)
         rc = leave_out_rest(reading->zarr, of.begin + of.steps, episode, err);
     if (rc == 0 && (uint64_t)episode->steps < of.steps)
-        rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but by " ENDS " %llu", episode->root, episode->steps,
-                          (unsigned long long)of.steps);
+        rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but according to " ENDS " %llu", episode->root,
+                          episode->steps, (unsigned long long)of.steps);
     return rc;
 }
 

@@ -65,7 +65,8 @@ int weir_zarr_write_open(struct weir_zarr_writing *array, struct weir_err *err)
         array->row_bytes *= (size_t)array->dims[d];
     size_t bytes = array->image ? 0 : array->row_bytes * (size_t)array->chunk_rows;
     if (bytes > INT32_MAX / 2)
-        return weir_err_set(err, -EINVAL, "%s: chunks of over 1 GiB; fewer --chunk-frames", array->name);
+        return weir_err_set(err, -EINVAL, "%s: its chunks would exceed 1 GiB; use a smaller --chunk-frames",
+                            array->name);
     array->chunk = calloc(1, bytes + 1);
     array->packed = malloc(bytes + BLOSC_SPARE);
     if (!array->chunk || !array->packed)
@@ -114,8 +115,8 @@ int weir_zarr_write_row(struct weir_zarr_writing *array, const void *bytes, size
         return weir_zarr_write_key(array->root, key, bytes, length, err);
     }
     if (length != array->row_bytes)
-        return weir_err_set(err, -EBADMSG, "%s: a row of %zu bytes, and the array has rows of %zu", array->name, length,
-                            array->row_bytes);
+        return weir_err_set(err, -EBADMSG, "%s: a row has %zu bytes, but the rows of the array have %zu", array->name,
+                            length, array->row_bytes);
     memcpy(array->chunk + within * array->row_bytes, bytes, length);
     if (within + 1 == array->chunk_rows) {
         rc = write_chunk(array, array->at / array->chunk_rows, err);

@@ -173,14 +173,14 @@ int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, str
     if (array->values)
         return 0;
     if (array->about.is_image)
-        return weir_err_set(err, -EBADMSG, "%s: holds images, no numbers", array->path);
+        return weir_err_set(err, -EBADMSG, "%s: contains images, not numbers", array->path);
     int rc = weir_zarr_locate(zarr, array, err);
     if (rc < 0)
         return rc;
     uint64_t rows = array->about.grid.dims[0], bytes;
     if (!weir_zarr_blocks(array, rows, &blocks) || __builtin_mul_overflow(rows, blocks.row_bytes, &bytes) ||
         bytes > NUMBERS_MAX)
-        return weir_err_set(err, -EFBIG, "%s: numbers of over 1 GiB, or of more than 4 dimensions", array->path);
+        return weir_err_set(err, -EFBIG, "%s: its numbers have over 1 GiB, or more than 4 dimensions", array->path);
     array->type = (enum weir_number_type)type_of(&array->about);
     array->values = calloc(1, (size_t)bytes + 1);
     rc = array->values ? copy_numbers(zarr, array, &blocks, err) : weir_no_memory(err);
@@ -211,7 +211,7 @@ static int widen(struct weir_zarr *zarr, const struct weir_zarr_array *array, ui
     size_t width = array->about.grid.element_bytes;
     uint32_t kind = (uint32_t)width | (array->about.big_endian ? WEIR_FLOATS_BIG_ENDIAN : 0);
     if (!weir_zarr_blocks(array, array->about.grid.dims[0], &blocks))
-        return weir_err_set(err, -EFBIG, "%s: chunks of 1 GiB and more, or of more than 4 dimensions", array->path);
+        return weir_err_set(err, -EFBIG, "%s: its chunks have 1 GiB or more, or more than 4 dimensions", array->path);
     int rc = unpack(zarr, array, &blocks, i, &buffer, &unpacked, err);
     for (size_t at = 0; rc == 0 && unpacked && at + width <= blocks.chunk_bytes; at += width) {
         double value = weir_float_at(kind, unpacked + at);
@@ -236,16 +236,15 @@ int weir_zarr_float_range(struct weir_zarr *zarr, struct weir_zarr_array *array,
     if (rc < 0)
         return rc;
     if (range[0] < 0 || range[1] > 255.5)
-        return weir_err_set(err, -ENOTSUP,
-                            "%s: float pixels from %g to %g; supported ranges are 0 to 1 and 0 to 255; "
-                            "store them as uint8",
-                            array->path, range[0], range[1]);
-    if (range[1] == 0)
         return weir_err_set(
             err, -ENOTSUP,
-            "%s: pixels as floats, all 0 in the chunks looked at, so whether white is 1 or 255 cannot be "
-            "known; store them as uint8",
-            array->path);
+            "%s: its float pixels are from %g to %g, but only 0 to 1 and 0 to 255 are supported; store them as uint8",
+            array->path, range[0], range[1]);
+    if (range[1] == 0)
+        return weir_err_set(err, -ENOTSUP,
+                            "%s: its float pixels are all 0 in the examined chunks, so it is unknown whether white is "
+                            "1 or 255; store them as uint8",
+                            array->path);
     array->floats = array->about.grid.element_bytes | (array->about.big_endian ? WEIR_FLOATS_BIG_ENDIAN : 0) |
                     (range[1] <= 1 ? WEIR_FLOATS_TO_ONE : 0);
     return 0;

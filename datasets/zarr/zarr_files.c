@@ -42,8 +42,7 @@ static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
     }
     if (fstatat(files->fd, "zarr.json", &st, 0) == 0)
         return weir_err_set(err, -ENOTSUP,
-                            "is Zarr of version 3; only version 2 is supported; write it with "
-                            "zarr_format=2");
+                            "is Zarr version 3, but only version 2 is supported; write it with zarr_format=2");
     return weir_err_set(err, -EBADMSG, "has no .zgroup, so it is not a group of Zarr v2; was it copied completely?");
 }
 
@@ -59,10 +58,9 @@ int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct
     files->raw = (struct weir_raw_file){weir_raw_read, &files->fd, 0, (uint64_t)st.st_size};
     int rc = S_ISDIR(st.st_mode) ? open_folder(files, err) : weir_zip_open(&files->zip, &files->raw, err);
     if (rc == 0 && !is_folder(files) && !weir_zarr_has(files, ".zgroup"))
-        rc = weir_err_set(
-            err, -EBADMSG,
-            "has no .zgroup at its top, so it is not a group of Zarr v2; is it packed with a folder around "
-            "it?");
+        rc = weir_err_set(err, -EBADMSG,
+                          "has no .zgroup at its top, so it is not a group of Zarr v2; does it contain a folder that "
+                          "contains the store?");
     if (rc < 0)
         weir_zarr_files_close(files);
     return rc;
@@ -104,7 +102,7 @@ static int read_member(struct weir_zarr_files *files, const struct weir_zip_memb
 static int make_room(uint8_t **bytes, uint64_t length, size_t most, struct weir_err *err)
 {
     if (length > most)
-        return weir_err_set(err, -EFBIG, "%llu bytes are more than makes sense", (unsigned long long)length);
+        return weir_err_set(err, -EFBIG, "its size of %llu bytes is implausible", (unsigned long long)length);
     *bytes = malloc((size_t)length + 1);
     return *bytes ? 0 : weir_no_memory(err);
 }
@@ -115,7 +113,7 @@ static int read_in_zip(struct weir_zarr_files *files, const char *key, size_t mo
     uint64_t at = 0;
     const struct weir_zip_member *member = weir_zip_find(&files->zip, key);
     if (!member)
-        return weir_err_set(err, -ENOENT, "%s: is not there", key);
+        return weir_err_set(err, -ENOENT, "%s: does not exist", key);
     int rc = weir_zip_data(&files->raw, member, &at, err);
     if (rc < 0)
         return rc;
@@ -170,7 +168,7 @@ struct names {
 static int add_name(struct names *names, const char *group, const char *name, size_t length, struct weir_err *err)
 {
     if (length > 63)
-        return weir_err_set(err, -ENAMETOOLONG, "%s/%.*s: a name of over 63 bytes; rename it", group,
+        return weir_err_set(err, -ENAMETOOLONG, "%s/%.*s: the name has over 63 bytes; rename it", group,
                             (int)(length < 128 ? length : 128), name);
     if (names->n == NAMES_MAX)
         return weir_err_set(err, -EFBIG, "%s: more than %d arrays", group, NAMES_MAX);
@@ -293,14 +291,14 @@ static int check_count(struct weir_zarr_files *files, int fd, const char *array,
         return weir_err_set(err, rc, "%s: %s", array, strerror(-rc));
     if (there >= least)
         return 0;
-    return weir_err_set(err, -EFBIG, "%s: by its shape it has %u chunks, but hardly any are there; is its shape right?",
+    return weir_err_set(err, -EFBIG, "%s: its shape requires %u chunks, but few of them exist; is its shape right?",
                         array, folder->n);
 }
 
 static int take_chunk(struct weir_chunk *chunk, uint64_t offset, uint64_t bytes, const char *name, struct weir_err *err)
 {
     if (bytes > INT32_MAX)
-        return weir_err_set(err, -EFBIG, "%s: a chunk of over 2 GiB", name);
+        return weir_err_set(err, -EFBIG, "%s: the chunk has over 2 GiB", name);
     *chunk = (struct weir_chunk){.offset = offset, .bytes = (uint32_t)bytes};
     return 0;
 }
@@ -367,7 +365,7 @@ int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const str
     *chunks = NULL;
     *first_part = 0;
     if (*n == 0 || *n > INT32_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: has no rows, or more chunks than makes sense; is its shape right?",
+        return weir_err_set(err, -EBADMSG, "%s: has no rows, or an implausible number of chunks; is its shape right?",
                             array);
     struct weir_part_folder folder = folder_of(about, *n);
     int fd = is_folder(files) ? openat(files->fd, array, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -165,11 +165,10 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
 {
     if (!one_frame_each(&array->about.grid))
         return weir_err_set(err, -ENOTSUP,
-                            "%s: its encoded chunks must hold one frame each; write it with chunks "
-                            "of one frame",
+                            "%s: each encoded chunk must contain exactly one frame; write it with chunks of one frame",
                             array->path);
     if (array->about.image != WEIR_FRAME_IMAGE && array->about.grid.element_bytes != 1)
-        return weir_err_set(err, -ENOTSUP, "%s: %s of other pixels than uint8; depth is read as imagecodecs_png",
+        return weir_err_set(err, -ENOTSUP, "%s: the pixels of a %s must be uint8; depth is read as imagecodecs_png",
                             array->path, weir_frame_kind_name(array->about.image));
     map->kind = array->about.image;
     map->storage = WEIR_STORED_EXTENTS;
@@ -210,7 +209,7 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
     }
     if (!fits) {
         int rc = !blocks ? weir_no_memory(err)
-                         : weir_err_set(err, -EFBIG, "%s: chunks or frames of 1 GiB and more", array->path);
+                         : weir_err_set(err, -EFBIG, "%s: its chunks or frames have 1 GiB or more", array->path);
         free(blocks);
         return rc;
     }
@@ -275,11 +274,12 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
         return rc;
     enum look look = look_of(&array->about);
     if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, like padded JPEGs */
-        return weir_err_set(err, -EBADMSG, "%s: holds numbers; images are read from %s", path, weir_store_zarr.images);
+        return weir_err_set(err, -EBADMSG, "%s: contains numbers; images are read from %s", path,
+                            weir_store_zarr.images);
     if (look == LOOK_NUMBERS || look == LOOK_OTHER || e->steps > INT32_MAX / 2)
         return 0; /* the caller refuses the shape */
     if (look == LOOK_DEPTH && array->about.big_endian)
-        return weir_err_set(err, -ENOTSUP, "%s: depth in big-endian numbers; store it as '<u2'", array->path);
+        return weir_err_set(err, -ENOTSUP, "%s: depth is stored as big-endian numbers; store it as '<u2'", array->path);
     rc = weir_zarr_locate(e->zarr, array, err);
     if (rc == 0 && look == LOOK_PIXELS && array->about.kind == 'f')
         rc = weir_zarr_float_range(e->zarr, array, err);
@@ -298,5 +298,5 @@ const struct weir_store_ops weir_store_zarr = {
     .texts = weir_zarr_texts,
     .images = "uint8 (steps, height, width), uint8 and floats (steps, height, width, 3 or 4) and (steps, 3 or 4, "
               "height, width), or imagecodecs' chunks of one image",
-    .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists those there are",
+    .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists the arrays",
 };

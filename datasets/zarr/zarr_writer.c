@@ -245,8 +245,8 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
     struct zarr_writer *w = writer;
     struct weir_zarr_writing *array = &w->arrays[camera];
     if (array->at != w->rows + (uint64_t)t)
-        return weir_err_set(err, -EINVAL, "%s: episode %d: frame %d of %s comes out of its turn", w->path,
-                            w->episode.number, t, array->name);
+        return weir_err_set(err, -EINVAL, "%s: episode %d: frame %d of %s is out of order", w->path, w->episode.number,
+                            t, array->name);
     return weir_zarr_write_row(array, bytes, length, err);
 }
 
@@ -311,7 +311,7 @@ static int end(void *writer, struct weir_err *err)
 
 const struct weir_writer_ops weir_writer_zarr = {
     .name = "zarr",
-    .summary = "Zarr v2 replay buffer of diffusion_policy: a folder, one file a chunk",
+    .summary = "Zarr v2 replay buffer of diffusion_policy: a folder, one file per chunk",
     .suffix = ".zarr",
     .holds = WEIR_FRAMES_ANY,
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,

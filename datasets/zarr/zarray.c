@@ -11,7 +11,7 @@
 
 static int wrong(struct weir_err *err, const char *what)
 {
-    return weir_err_set(err, -EBADMSG, ".zarray: %s; is it whole?", what);
+    return weir_err_set(err, -EBADMSG, ".zarray: %s; is the file complete?", what);
 }
 
 /* ---- dtype ---- */
@@ -25,7 +25,7 @@ static int parse_dtype(const json_t *json, struct weir_zarray *array, struct wei
                 (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && !(dtype[1] == 'f' && bytes == 1) &&
                 !(dtype[1] == 'b' && bytes != 1);
     if (!fits)
-        return weir_err_set(err, -ENOTSUP, "elements of type %s%s%s cannot be read; numbers of 1 to 8 bytes can",
+        return weir_err_set(err, -ENOTSUP, "elements of type %s%s%s are not supported, only numbers of 1 to 8 bytes",
                             dtype ? "\"" : "", dtype && n < 100 ? dtype : "several fields", dtype ? "\"" : "");
     array->kind = dtype[1];
     array->big_endian = dtype[0] == '>' && bytes > 1;
@@ -111,7 +111,7 @@ static int parse_fill(const json_t *json, struct weir_zarray *array, struct weir
     else if (json_is_boolean(json))
         put_number(array, (uint64_t)json_is_true(json));
     else
-        return wrong(err, "fill_value does not fit its dtype");
+        return wrong(err, "fill_value does not fit the array's dtype");
     return 0;
 }
 
@@ -160,8 +160,8 @@ static int add_filter(struct weir_zarray *array, int id, struct weir_err *err)
     if (weir_filters_can_undo(&array->filters))
         return 0;
     return weir_err_set(err, -ENOTSUP,
-                        "its compressor is %s, and this weir was built without lib%s; build it with that, or store "
-                        "the array with another one",
+                        "its compressor is %s, but this build of weir does not include lib%s; use a build that does, "
+                        "or store the array with another compressor",
                         weir_filter_name(id), weir_filter_name(id));
 }
 
@@ -183,7 +183,7 @@ static int parse_compressor(const json_t *json, struct weir_zarray *array, struc
     }
     char images[256];
     list_images(images, sizeof images);
-    return weir_err_set(err, -ENOTSUP, "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc%s are", id,
+    return weir_err_set(err, -ENOTSUP, "its compressor %.60s is not supported; null, zlib, gzip, zstd, blosc%s are", id,
                         images);
 }
 
@@ -196,10 +196,11 @@ static int parse_rest(const json_t *root, struct weir_zarray *array, struct weir
     const char *separator = json_string_value(json_object_get(root, "dimension_separator"));
     const char *coder = json_string_value(json_object_get(json_array_get(coders, 0), "id"));
     if (json_array_size(coders) > 0)
-        return weir_err_set(err, -ENOTSUP, "it has the filter %.60s, and filters are not read; store it without",
+        return weir_err_set(err, -ENOTSUP,
+                            "it has the filter %.60s, but filters are not supported; store it without filters",
                             coder ? coder : "without a name");
     if (order && strcmp(order, "C") != 0)
-        return weir_err_set(err, -ENOTSUP, "its order is %.10s; only C is read: rows one after the other", order);
+        return weir_err_set(err, -ENOTSUP, "its order is %.10s, but only C (row-major) is supported", order);
     if (separator && strcmp(separator, ".") != 0 && strcmp(separator, "/") != 0)
         return wrong(err, "dimension_separator is neither \".\" nor \"/\"");
     array->separator = separator ? separator[0] : '.';
@@ -215,7 +216,7 @@ int weir_zarray_parse(const char *text, size_t n, struct weir_zarray *array, str
 {
     *array = (struct weir_zarray){0};
     if (n > WEIR_ZARRAY_BYTES_MAX)
-        return weir_err_set(err, -EFBIG, ".zarray: of over 1 MiB");
+        return weir_err_set(err, -EFBIG, ".zarray: has over 1 MiB");
     json_t *root;
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_json_object_parse(text, n, &root, &why);

@@ -60,7 +60,8 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     if (u32(locator) != LOCATOR_MARK)
         return 0;
     if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
-        return weir_err_set(err, -ENOTSUP, "a part of a zip archive of several; join them with `zip -s 0`");
+        return weir_err_set(err, -ENOTSUP,
+                            "one part of a zip archive that has several; join the parts with `zip -s 0`");
     /* Like Python's zipfile, expects the record directly in front of the locator. The offset in the locator is wrong if
      * other data precedes the archive. */
     uint64_t at = end - LOCATOR_BYTES - END64_BYTES;
@@ -68,7 +69,7 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     if (rc < 0)
         return unreadable(err, rc);
     if (u32(end64) != END64_MARK)
-        return damaged(err, "its ZIP64 end record is not where it should be");
+        return damaged(err, "its ZIP64 end record is not at the expected place");
     *directory = (struct directory){
         .at = at, .bytes = weir_le(end64 + 40, 8), .entries = weir_le(end64 + 32, 8), .shift = weir_le(end64 + 48, 8)};
     return 1;
@@ -229,7 +230,7 @@ static int add_entry(struct listing *l, struct weir_err *err)
         return damaged(err, "an entry of its directory is invalid");
     size_t length = u16(at + 28);
     if (memchr(member.name, '\0', length))
-        return damaged(err, "the name of a member has a zero byte");
+        return damaged(err, "the name of a member contains a zero byte");
     if (!reserve((void **)&zip->members, &l->room[0], (uint64_t)zip->n + 1, sizeof *zip->members) ||
         !reserve((void **)&zip->names, &l->room[1], l->names + length + 1, 1))
         return weir_err_set(err, -ENOMEM, "out of memory for its members");
@@ -247,7 +248,7 @@ static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw,
                           struct weir_err *err)
 {
     if (directory->bytes > DIRECTORY_MAX || directory->entries > directory->bytes / ENTRY_BYTES)
-        return damaged(err, "its directory cannot have as many members as it says");
+        return damaged(err, "its directory is too small for the number of members that it declares");
     struct listing listing = {.zip = zip, .raw = raw, .directory = directory, .window = malloc(WINDOW_BYTES)};
     int rc = listing.window ? 0 : weir_no_memory(err);
     while (rc == 0 && zip->n < directory->entries)
@@ -328,7 +329,7 @@ int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_membe
     if (u32(header) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
         return no_header(err, member, "is invalid");
     if (u16(header + 26) != name || memcmp(header + HEADER_BYTES, member->name, name) != 0)
-        return no_header(err, member, "is that of another name");
+        return no_header(err, member, "belongs to another member");
     *offset = at;
     return 0;
 }

@@ -32,13 +32,13 @@ static int check_sizes(const struct weir_zip_member *member, struct weir_err *er
 {
     if (member->method != STORED && member->method != DEFLATE)
         return weir_err_set(err, -ENOTSUP,
-                            "is compressed by method %u; stored and deflate, which np.savez and "
-                            "np.savez_compressed write, are supported",
+                            "is compressed with method %u; only stored and deflate are supported, which np.savez and "
+                            "np.savez_compressed write",
                             member->method);
     if (member->method == STORED && member->unpacked != member->bytes)
-        return damaged(err, "is stored with two sizes");
+        return damaged(err, "is stored, but with two different sizes");
     if (member->method == DEFLATE && member->unpacked / DEFLATE_RATIO_MAX > member->bytes)
-        return damaged(err, "cannot unpack to as many bytes as the archive says");
+        return damaged(err, "cannot unpack to the size that the archive declares");
     return 0;
 }
 

@@ -100,7 +100,7 @@ err "nothing could be measured: "
 sum=$(sha256sum "$data/episode_1.hdf5")
 for option in --log --out; do
     run 1 tune "$data" "${quick[@]}" "$option" "$data/episode_1.hdf5"
-    err "episode_1.hdf5: is a part of the dataset and will not be written to"
+    err "episode_1.hdf5: is a part of the dataset, so it is not overwritten"
     one_line
     check "the file is unchanged ($option)" [ "$(sha256sum "$data/episode_1.hdf5")" = "$sum" ]
 done

@@ -161,7 +161,7 @@ def compare_kinds(test, arrays, wanted):
     ones = dict(arrays, img=arrays["img"].astype(np.float32) / 255)
     test.equal("pixels as floats to 1", checksums(write_zarr(test.path("one.zarr"), ones, 7, None)), wanted)
     signed = dict(arrays, img=arrays["img"].astype(np.float32) / 127.5 - 1)
-    test.refused("pixels from -1 to 1", checksums(write_zarr(test.path("signed.zarr"), signed, 7, None)), "float pixels from -1 to 1")
+    test.refused("pixels from -1 to 1", checksums(write_zarr(test.path("signed.zarr"), signed, 7, None)), "float pixels are from -1 to 1")
     renamed = test.path("replay_buffer")
     shutil.copytree(test.path("slash.zarr"), renamed)
     test.equal("a folder of another name", checksums(renamed), wanted)

@@ -386,13 +386,13 @@ def write_short_compact(folder):
 def type_cases():
     return [
         Case("variable-length text", bind(write_robotwin, Style(text)), "robotwin",
-             error="/observation/front/rgb: holds variable-length strings"),
+             error="/observation/front/rgb: contains variable-length strings"),
         Case("depth of floats", bind(write_agilex, Style(RAW, float_depth)), "agilex",
              options=Options(cameras=("depth_front",)), error="/observations/images_depth/front: .*uint16"),
         Case("grey frames", bind(write_act, Style(lambda g, name, steps, seed: g.create_dataset(
             name, data=raw_frames(steps, seed)[..., 0]))), "act", error="/observations/images/front: has rank 3"),
         Case("pixels of six bits", bind(write_act, Style(odd_bits)), "act", error="/observations/images/front: "),
-        Case("compact data that is too short", write_short_compact, "act", error="/action: holds fewer bytes"),
+        Case("compact data that is too short", write_short_compact, "act", error="/action: contains fewer bytes"),
         Case("names with blanks", in_folder("my episodes", write_act, Style(
             RAW, cameras=("top camera (left)",), stem="episode no. ")), "act"),
     ]

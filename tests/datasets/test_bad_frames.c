@@ -192,7 +192,7 @@ static void write_reference(const char *path, uint64_t at, struct reference to)
 Test(bad_frames, heap_references)
 {
     const char *const camera = "/observations/rgb_main", *frame = "/observations/rgb_main[3]: ";
-    const char *const past = "its heap reference leads past the end of the file";
+    const char *const past = "its heap reference points past the end of the file";
     bad_input_episodes(&bench);
     uint64_t at = h5fx_references(bad_input_episode(1), camera) + BAD * REFERENCE_BYTES;
     struct reference good = read_reference(bad_input_episode(1), at);
@@ -206,12 +206,12 @@ Test(bad_frames, heap_references)
         {"far past the end", {good.length, UINT64_MAX - 7, good.index}, past},
         {"1 EiB", {good.length, 1ull << 60, good.index}, past},
         {"the last byte", {1, end - 1, good.index}, "is past the end of the file"},
-        {"the last header", {16, end - 16, good.index}, "leads to no heap collection"},
-        {"the superblock", {good.length, 8, good.index}, "leads to no heap collection"},
-        {"nothing in particular", {good.length, good.address + 8, good.index}, "leads to no heap collection"},
-        {"an object of no number", {good.length, good.address, 60000}, "no object of this number"},
-        {"a number of more bits", {good.length, good.address, good.index + 65536}, "no object of this number"},
-        {"the free space", {good.length, good.address, 0}, "no object of this number"},
+        {"the last header", {16, end - 16, good.index}, "does not lead to a heap collection"},
+        {"the superblock", {good.length, 8, good.index}, "does not lead to a heap collection"},
+        {"nothing in particular", {good.length, good.address + 8, good.index}, "does not lead to a heap collection"},
+        {"an object of no number", {good.length, good.address, 60000}, "no object with this number"},
+        {"a number of more bits", {good.length, good.address, good.index + 65536}, "no object with this number"},
+        {"the free space", {good.length, good.address, 0}, "no object with this number"},
         {"longer than the object", {good.length + 9, good.address, good.index}, "shorter than its reference requires"},
         {"longer than the file", {(uint32_t)end, good.address, good.index}, past},
         {"2 GiB", {1u << 31, good.address, good.index}, past},
@@ -236,10 +236,10 @@ Test(bad_frames, heap_collections)
         int at, n;
         uint64_t value;
         const char *reason;
-    } rows[] = {{"signature", 0, 1, 'X', "leads to no heap collection"},
-                {"version", 4, 1, 9, "leads to no heap collection"},
-                {"size of 0", 8, 8, 0, "reaches past the end of the file"},
-                {"size of 2^64 - 1", 8, 8, UINT64_MAX, "reaches past the end of the file"},
+    } rows[] = {{"signature", 0, 1, 'X', "does not lead to a heap collection"},
+                {"version", 4, 1, 9, "does not lead to a heap collection"},
+                {"size of 0", 8, 8, 0, "extends past the end of the file"},
+                {"size of 2^64 - 1", 8, 8, UINT64_MAX, "extends past the end of the file"},
                 {"an object of 2^64 - 1", 24, 8, UINT64_MAX, "larger than the collection"},
                 {"an object of 1 EiB", 24, 8, 1ull << 60, "larger than the collection"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -38,12 +38,12 @@ Test(bad_input, paths)
 {
     mkdir(fixture_path("empty"), 0777);
     bad_input_try("an empty folder", fixture_path("empty"),
-                  bad_stops(-ENOENT, "/empty: no files of episodes", "give the folder"));
+                  bad_stops(-ENOENT, "/empty: no episode files", "choose the folder"));
     mkdir(fixture_path("empty/x.hdf5"), 0777);
     bad_input_try("a folder named like a file", fixture_path("empty/x.hdf5"),
-                  bad_stops(-ENOENT, "/empty/x.hdf5: no files of episodes", NULL));
+                  bad_stops(-ENOENT, "/empty/x.hdf5: no episode files", NULL));
     bad_input_try("no such folder", fixture_path("none"),
-                  bad_stops(-ENOENT, "/none: No such file or directory", "give the folder"));
+                  bad_stops(-ENOENT, "/none: No such file or directory", "specify the folder"));
     bad_input_try("an empty name", "", bad_stops(-ENOENT, "the path is empty", NULL));
     write_text(fixture_path("text"), "hello\n");
     bad_input_try("a text file", fixture_path("text"), bad_stops(-EBADMSG, "/text: not an HDF5 file", NULL));
@@ -163,19 +163,19 @@ static const struct change act_changes[] = {
     {"no action", "/action", NULL, 0, {0}, {"/action: missing dataset"}, -ENOENT},
     {"no camera", "/observations/images/top", NULL, 0, {0}, {"no camera \"top\"; it has wrist"}, -ENOKEY},
     {"no images", "/observations/images", NULL, 0, {0}, {"no known layout", "/action, /observations"}, 0},
-    {"no observations", "/observations", NULL, 0, {0}, {"no known layout", "layouts read: "}, 0},
+    {"no observations", "/observations", NULL, 0, {0}, {"no known layout", "supported layouts: "}, 0},
     {"images are numbers", "/observations/images", "u8", 1, {3}, {"/observations/images", "not a group"}, 0},
     {"qpos rank 1", "/observations/qpos", "f32", 1, {STEPS}, {"/observations/qpos: has rank 1", "(steps, dim"}, 0},
     {"qpos rank 3", "/observations/qpos", "f32", 3, {STEPS, 2, 2}, {"/observations/qpos: has rank 3"}, 0},
     {"qpos rank 9", "/observations/qpos", "f32", 9, {6, 1, 1, 1, 1, 1, 1, 1, 1}, {"/observations/qpos: has rank 9"}, 0},
     {"action rank 0", "/action", "f64", 0, {0}, {"/action: has rank 0"}, 0},
-    {"qpos text", "/observations/qpos", "str", 2, {STEPS, 4}, {"/observations/qpos: holds no numbers"}, 0},
-    {"action text", "/action", "str", 2, {STEPS, 3}, {"/action: holds no numbers"}, 0},
+    {"qpos text", "/observations/qpos", "str", 2, {STEPS, 4}, {"/observations/qpos: contains no numbers"}, 0},
+    {"action text", "/action", "str", 2, {STEPS, 3}, {"/action: contains no numbers"}, 0},
     {"no steps", "/observations/qpos", "f32", 2, {0, 4}, {"/observations/qpos: has 0 steps", "remove the"}, 0},
     {"no actions", "/action", "f32", 2, {0, 3}, {"/action: has 0 steps"}, 0},
     {"no dimensions", "/action", "f32", 2, {STEPS, 0}, {"/action: its shape (6, 0)"}, 0},
-    {"fewer actions", "/action", "f32", 2, {STEPS - 1, 3}, {"has 6 steps, /action has 5", "same length"}, 0},
-    {"more states", "/observations/qpos", "f32", 2, {STEPS + 1, 4}, {"has 7 steps, /action has 6"}, 0},
+    {"fewer actions", "/action", "f32", 2, {STEPS - 1, 3}, {"has 6 steps, but /action has 5", "same length"}, 0},
+    {"more states", "/observations/qpos", "f32", 2, {STEPS + 1, 4}, {"has 7 steps, but /action has 6"}, 0},
     {"other states", "/observations/qpos", "f32", 2, {STEPS, 5}, {"5 and 3 dimensions", "4 and 3"}, 0},
     {"other actions", "/action", "f32", 2, {STEPS, 2}, {"4 and 2 dimensions", "4 and 3"}, 0},
     {"images rank 3", "/observations/images/top", "u8", 3, {STEPS, 16, 24}, {"images/top: has rank 3"}, 0},
@@ -194,7 +194,7 @@ static const struct change act_changes[] = {
     {"no frames", "/observations/images/top", "u8", 4, {0, 16, 24, 3}, {"images/top: has 0 frames"}, 0},
     {"fewer frames", "/observations/images/top", "u8", 4, {5, 16, 24, 3}, {"images/top has 5 frames", "6 steps"}, 0},
     {"more frames", "/observations/images/top", "u8", 4, {7, 16, 24, 3}, {"images/top has 7 frames", "6 steps"}, 0},
-    {"another size", "/observations/images/top", "u8", 4, {6, 16, 32, 3}, {"frames of 32x16, in ", "24x16"}, 0},
+    {"another size", "/observations/images/top", "u8", 4, {6, 16, 32, 3}, {"frames of 32x16, but in ", "24x16"}, 0},
     /* more than there can be */
     {"endless states", "/observations/qpos", "f32", 2, {1ull << 40, 1 << 20}, {"/observations/qpos: its shape"}, 0},
     {"big states",
@@ -220,7 +220,7 @@ static const struct change act_changes[] = {
      {6, 70000, 8, 3},
      {"images/top: the frame size is invalid (8x70000)"},
      0},
-    {"huge", "/observations/images/top", "u8", 4, {6, 65000, 65000, 3}, {"images/top: a frame of over 2 GiB"}, -EFBIG},
+    {"huge", "/observations/images/top", "u8", 4, {6, 65000, 65000, 3}, {"images/top: a frame has over 2 GiB"}, -EFBIG},
 };
 
 Test(bad_input, act)
@@ -235,18 +235,30 @@ Test(bad_input, actpp)
         {"no action", "/action", NULL, 0, {0}, {"/action: missing dataset"}, -ENOENT},
         {"no images", "/observations/images", NULL, 0, {0}, {"/observations/images: is not a group"}, 0},
         {"no camera", "/observations/images/top", NULL, 0, {0}, {"no camera \"top\"; it has wrist"}, -ENOKEY},
-        {"rank 1", "/observations/images/top", "u8", 1, {STEPS}, {"images/top: has rank 1", "JPEGs are stored"}, 0},
-        {"rank 3", "/observations/images/top", "u8", 3, {6, 10, 10}, {"images/top: has rank 3", "JPEGs are stored"}, 0},
+        {"rank 1",
+         "/observations/images/top",
+         "u8",
+         1,
+         {STEPS},
+         {"images/top: has rank 1", "or from JPEGs in rows"},
+         0},
+        {"rank 3",
+         "/observations/images/top",
+         "u8",
+         3,
+         {6, 10, 10},
+         {"images/top: has rank 3", "or from JPEGs in rows"},
+         0},
         {"16 bits", "/observations/images/top", "i16", 2, {6, 500}, {"images/top: ", "int16 (steps, 500)"}, 0},
         {"floats", "/observations/images/top", "f32", 2, {6, 500}, {"images/top: ", "float32 (steps, 500)"}, 0},
         {"fewer frames", "/observations/images/wrist", "u8", 2, {5, 500}, {"images/wrist has 5 frames", "6 steps"}, 0},
-        {"empty rows", "/observations/images/top", "u8", 2, {6, 0}, {"images/top: its rows have no bytes"}, 0},
+        {"empty rows", "/observations/images/top", "u8", 2, {6, 0}, {"images/top: its rows are empty"}, 0},
         {"huge rows",
          "/observations/images/top",
          "u8",
          2,
          {6, 1ull << 40},
-         {"images/top: a frame of over 2 GiB"},
+         {"images/top: a frame has over 2 GiB"},
          -EFBIG},
         {"no steps", "/observations/qpos", "f32", 2, {0, 4}, {"/observations/qpos: has 0 steps"}, 0},
     };
@@ -260,9 +272,21 @@ Test(bad_input, astrobench)
         {"no actions", "/action/joint_positions", NULL, 0, {0}, {"/action/joint_positions: missing"}, -ENOENT},
         {"no action", "/action", NULL, 0, {0}, {"/action/joint_positions: missing"}, -ENOENT},
         {"no camera", "/observations/rgb_main", NULL, 0, {0}, {"no camera \"rgb_main\"; it has rgb_left"}, -ENOKEY},
-        {"numbers", "/observations/rgb_main", "u8", 1, {STEPS}, {"/observations/rgb_main: has rank 1", "JPEGs are"}, 0},
+        {"numbers",
+         "/observations/rgb_main",
+         "u8",
+         1,
+         {STEPS},
+         {"/observations/rgb_main: has rank 1", "or from JPEGs"},
+         0},
         {"joint_pos rank 1", "/observations/joint_pos", "f32", 1, {STEPS}, {"/observations/joint_pos: has rank 1"}, 0},
-        {"more steps", "/observations/joint_pos", "f32", 2, {7, 4}, {"has 7 steps, /action/joint_positions has 6"}, 0},
+        {"more steps",
+         "/observations/joint_pos",
+         "f32",
+         2,
+         {7, 4},
+         {"has 7 steps, but /action/joint_positions has 6"},
+         0},
     };
     try_changes(&bench, changes, COUNT(changes));
     const char *path = bad_input_episodes(&bench), *bad = bad_input_episode(1);

@@ -787,7 +787,7 @@ static void expect_bad_key(int i, int d, uint64_t value, const char *expected)
 /* The last number of a key is 0 in every file; the library reads fill values where it is not. */
 Test(chunk_index, keys_within_an_element)
 {
-    expect_bad_key(0, 2, 1, "a key of the index is no corner of a chunk");
+    expect_bad_key(0, 2, 1, "a key of the index is not the start of a chunk");
 }
 
 /* The library searches, and reads fill values where the order hides a chunk. */
@@ -961,7 +961,7 @@ Test(chunk_index, headers_of_one_continuation)
     }
     bytes_read = 0;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "its header is in too many or too large parts");
+    cr_assert_str_eq(reason, "its header has too many or too large parts");
     cr_assert_lt(bytes_read, 1ul << 25);
     free(bytes.at);
 }
@@ -992,6 +992,6 @@ Test(chunk_index, grids_that_are_not_those_of_the_file)
     cr_assert_str_eq(reason, "the index does not fit the dataset");
     w.grid.max_dims[0] = 60;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "it is larger than it may grow");
+    cr_assert_str_eq(reason, "it is larger than its maximum size");
     free(bytes.at);
 }

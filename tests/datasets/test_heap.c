@@ -113,12 +113,12 @@ Test(heap, numbers_that_are_not_there)
     static const struct object objects[] = {{1, 100, 100}, {2, 10, 10}, {0, 3000, 3000}, {7, 8, 8}};
     uint8_t *file = malloc(FILE_BYTES);
     build(file, 8192, objects, 4);
-    expect_reason(file, walk_for(3, 1), "no object of this number");
-    expect_reason(file, walk_for(0, 1), "no object of this number");         /* 0 is the free space */
-    expect_reason(file, walk_for(7, 1), "no object of this number");         /* nothing is behind the free space */
-    expect_reason(file, walk_for(65536 + 1, 1), "no object of this number"); /* not cut to 16 bits */
-    build(file, 16 + 16 + 104 + 8, objects, 2);                              /* too small for a second header */
-    expect_reason(file, walk_for(2, 1), "no object of this number");
+    expect_reason(file, walk_for(3, 1), "no object with this number");
+    expect_reason(file, walk_for(0, 1), "no object with this number");         /* 0 is the free space */
+    expect_reason(file, walk_for(7, 1), "no object with this number");         /* nothing is behind the free space */
+    expect_reason(file, walk_for(65536 + 1, 1), "no object with this number"); /* not cut to 16 bits */
+    build(file, 16 + 16 + 104 + 8, objects, 2);                                /* too small for a second header */
+    expect_reason(file, walk_for(2, 1), "no object with this number");
     free(file);
 }
 
@@ -132,7 +132,7 @@ Test(heap, headers_that_lie)
     build(file, 4096, huge, 1);
     expect_reason(file, walk_for(2, 8), "larger than the collection");
     build(file, 16 + 16 + 61, odd, 1); /* its padding reaches out */
-    expect_reason(file, walk_for(2, 8), "no object of this number");
+    expect_reason(file, walk_for(2, 8), "no object with this number");
     static const uint64_t sizes[] = {FILE_BYTES, FILE_BYTES - AT + 1, UINT64_MAX, UINT64_MAX - AT + 1, 1ull << 63};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         build(file, sizes[i], odd, 1);
@@ -144,10 +144,10 @@ Test(heap, headers_that_lie)
     }
     build(file, 4096, odd, 1);
     file[AT] = 'g';
-    expect_reason(file, walk_for(1, 8), "no heap collection");
+    expect_reason(file, walk_for(1, 8), "lead to a heap collection");
     file[AT] = 'G';
     file[AT + 4] = 2;
-    expect_reason(file, walk_for(1, 8), "no heap collection");
+    expect_reason(file, walk_for(1, 8), "lead to a heap collection");
     free(file);
 }
 
@@ -162,7 +162,7 @@ Test(heap, a_collection_at_the_very_end)
     put(bytes + 8, 16, 8);
     walk = (struct weir_heap_walk){FILE_BYTES - 16, FILE_BYTES, 0, FILE_BYTES - 16, 1, 1, 0};
     cr_assert_eq(weir_heap_walk_step(&walk, bytes, FILE_BYTES - 16, 16, &payload, &reason), -EBADMSG);
-    cr_assert_not_null(strstr(reason, "no object of this number"));
+    cr_assert_not_null(strstr(reason, "no object with this number"));
 }
 
 /* As many empty objects as fit: the walk is bounded by their number, not by what the file says. */
@@ -178,7 +178,7 @@ Test(heap, endless_empty_objects)
     uint64_t payload = 0;
     const char *reason = NULL;
     cr_assert_eq(weir_heap_walk_step(&walk, bytes, 0, size, &payload, &reason), -EBADMSG);
-    cr_assert_not_null(strstr(reason, "no object of this number"));
+    cr_assert_not_null(strstr(reason, "no object with this number"));
     cr_assert_leq(walk.objects, 65536u);
     free(bytes);
 }

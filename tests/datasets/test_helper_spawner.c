@@ -251,7 +251,7 @@ static void expect_refusal(const char *program, const char *text)
 
 Test(helper_spawner, another_program_or_none_is_one_line)
 {
-    expect_refusal("/nowhere/weir-hdf5", "cannot be started: No such file or directory; keep weir-hdf5 beside");
+    expect_refusal("/nowhere/weir-hdf5", "cannot be started: No such file or directory; install weir-hdf5 next");
     expect_refusal("/etc/passwd", "cannot be started: Permission denied");
     expect_refusal("/bin/true", "is not the HDF5 helper program of this build");
     use_spawned();

@@ -87,7 +87,7 @@ run 1 run "$work/act" --qpos-keys observations/torque
 err "/observations/torque"
 one_line
 run 1 run "$work/act" --image-keys a,,b
-err '--image-keys "a,,b" has an empty or too long name'
+err '--image-keys "a,,b" contains an empty or too long name'
 one_line
 
 # ---- several layouts in one folder ----
@@ -176,7 +176,7 @@ for format in act-jpeg astrobench isaaclab; do
     out "$files files, $files of them from the index file"
 done
 run 1 run "$work/act" --index "$work/sums"
-err "exists and is not an index file; give --index another file"
+err "exists and is not an index file; choose another file with --index"
 one_line
 run 1 info "$work/act" --index "$work/no/such/folder/index"
 err "the index cannot be written"
@@ -207,7 +207,7 @@ count '^episodes: 2, 10 steps' 2
 count '^  top +48x32 ' 1
 count '^  top +64x48 ' 1
 run 1 run "$work/many"
-err "the folder holds several datasets: \`weir info $work/many\` lists them"
+err "the folder contains several datasets: \`weir info $work/many\` lists them"
 one_line
 rm -r "$work/many/twin"
 run 0 info "$work/many" # the same except for image size

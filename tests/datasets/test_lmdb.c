@@ -200,7 +200,7 @@ static void refused_key(const char *key, const void *value, size_t n, int code, 
 Test(lmdb, other_keys)
 {
     static const char pickle[] = "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00]\x94.";
-    refused_key("0000000001", "abc", 3, -EBADMSG, "has no key \"dataset\": its first one is \"0000000001\"");
+    refused_key("0000000001", "abc", 3, -EBADMSG, "has no key \"dataset\" (its first key is \"0000000001\")");
     refused_key("0000000001", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values are refused");
     refused_key("dataset", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values are refused");
     refused_key("dataset", "{", 1, -EBADMSG, "key \"dataset\": not a JSON object");
@@ -215,7 +215,7 @@ Test(lmdb, other_databases)
     struct lmfx *to = lmfx_open(path, false, 0);
     lmfx_put_database(to, "train");
     lmfx_close(to);
-    refused(path, -ENOTSUP, "\"train\" is a database of its own within the file");
+    refused(path, -ENOTSUP, "\"train\" is a named database within the file");
     path = new_folder();
     to = lmfx_open(path, false, MDB_DUPSORT);
     lmfx_put(to, "dataset", "a", 1);
@@ -255,9 +255,9 @@ Test(lmdb, wrong_episodes)
 {
     wrong_episode("e00000000/qpos", "1234567", 7,
                   "e00000000/qpos: its 7 bytes do not divide into rows of 3 numbers of float32");
-    wrong_episode("e00000000/00000011/top", "x", 1, "top lacks frame 9 but has frame 11");
+    wrong_episode("e00000000/00000011/top", "x", 1, "top does not have frame 9, but has frame 11");
     wrong_episode("e00000000/00000009/top", "x", 1, "has 10 frames");
-    wrong_episode("e00000000/episode", "{\"steps\": 4}", 12, "says 4 steps, and \"qpos\" has 9 rows");
+    wrong_episode("e00000000/episode", "{\"steps\": 4}", 12, "declares 4 steps, but \"qpos\" has 9 rows");
 }
 
 Test(lmdb, not_all_episodes)
@@ -413,7 +413,7 @@ Test(lmdb, no_transaction_can_be_held)
     cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
     check_dataset(dataset, EPISODES);
     cr_assert(weir_dataset_note(dataset, 0, note, sizeof note));
-    cr_assert_not_null(strstr(note, "data.mdb: nothing keeps a writer from reusing pages"), "%s", note);
+    cr_assert_not_null(strstr(note, "data.mdb: no read transaction is held"), "%s", note);
     cr_assert(!weir_dataset_note(dataset, 1, note, sizeof note));
     weir_dataset_close(&dataset);
 }

@@ -243,7 +243,7 @@ Test(outside, names_with_numbers_and_sources_that_are_virtual)
     plist = plist_of();
     map(plist, ".", camera, 0, STEPS); /* itself */
     put_camera(path, plist);
-    expect("its own source", "", "more than 8 times over");
+    expect("its own source", "", "over more than 8 levels");
 }
 
 /* State that is virtual: an episode without it cannot be opened. */
@@ -497,7 +497,7 @@ Test(outside, virtual_sources_that_are_not_as_they_were)
     source_file("d/b.part", "/y", 3, 3);
     expect("no such dataset", "012", "has no such dataset");
     source_file("d/b.part", "/x/frames", 2, 3);
-    expect("fewer frames", "01234", "has not the shape");
+    expect("fewer frames", "01234", "does not have the shape");
     source_file("d/b.part", "/x/frames", 3, -1);
     hid_t file = fine(H5Fopen(b, H5F_ACC_RDWR, H5P_DEFAULT)), plist = fine(H5Pcreate(H5P_DATASET_CREATE));
     uint8_t fill = 4;

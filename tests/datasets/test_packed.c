@@ -387,20 +387,20 @@ Test(packed, numbers_that_make_no_sense)
         {128, 0, 1, 0, "camera 0 in its header"},
         {128 + 63, 0, 1, 'a', "camera 0 in its header"},
         {128 + 80, 0, 4, 0, "camera 0 in its header"},
-        {128 + 80, 0, 4, 17, "are not a frame of it"},
-        {0, 1, 1, 'X', "no episode is at byte"},
-        {12, 1, 4, 1, "where 1 is"},
+        {128 + 80, 0, 4, 17, "cannot be a frame of this episode"},
+        {0, 1, 1, 'X', "no episode starts at byte"},
+        {12, 1, 4, 1, "at the place of episode 1"},
         {32, 1, 4, 0, "is invalid"},
         {32, 1, 4, UINT32_MAX, "is invalid"},
-        {36, 1, 4, UINT32_MAX, "the texts of episode 0"},
+        {36, 1, 4, UINT32_MAX, "the metadata strings of episode 0"},
         {40, 1, 8, 0, "is invalid"},
-        {0, 2, 8, 0, "are not a frame of it"},
-        {0, 2, 8, UINT64_MAX, "are not a frame of it"},
-        {8, 2, 4, UINT32_MAX, "are not a frame of it"},
-        {8, 2, 4, 767, "are not a frame of it"},
-        {0, 3, 8, 0, "where it cannot be"},
-        {8, 3, 8, UINT64_MAX, "where it cannot be"},
-        {8, 3, 8, 47, "no episode is at byte"},
+        {0, 2, 8, 0, "cannot be a frame of this episode"},
+        {0, 2, 8, UINT64_MAX, "cannot be a frame of this episode"},
+        {8, 2, 4, UINT32_MAX, "cannot be a frame of this episode"},
+        {8, 2, 4, 767, "cannot be a frame of this episode"},
+        {0, 3, 8, 0, "at an impossible place"},
+        {8, 3, 8, UINT64_MAX, "at an impossible place"},
+        {8, 3, 8, 47, "no episode starts at byte"},
     };
     const size_t bases[] = {0, record, frames, index};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -460,7 +460,7 @@ Test(packed, holes_are_not_read)
 {
     const char *source = fixture_synth("source", "act", 1, 2, 16, 16, "top");
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
-    refused_unread(0, 1, "no episode is at byte 4096");
+    refused_unread(0, 1, "no episode starts at byte 4096");
     refused_unread(WEIR_PACKED_HEADER + 3808, 312499506 /* they fill the rest */,
-                   "its index has episode 0 where it cannot be");
+                   "its index lists episode 0 at an impossible place");
 }

@@ -589,11 +589,11 @@ Test(synth, refuses_a_folder_in_use)
     char path[600];
     snprintf(path, sizeof path, "%s/mine", config.out);
     close(open(path, O_CREAT | O_WRONLY, 0666));
-    expect_refused(&config, -ENOTEMPTY, "is not empty (it has mine)");
+    expect_refused(&config, -ENOTEMPTY, "is not empty (it contains mine)");
     config.out = path;
     expect_refused(&config, -ENOTDIR, "mine");
     config.out = "";
-    expect_refused(&config, -EINVAL, "no name given");
+    expect_refused(&config, -EINVAL, "no name specified");
     config.out = NULL;
     expect_refused(&config, -EINVAL, "no output folder");
     snprintf(path, sizeof path, "%s/a/b/c", folder);

@@ -148,7 +148,7 @@ Test(tfrecord, damaged_files)
     tffx_put(&file, "\x1f\x8b\x08\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
     refused("a.tfrecord.gz", -ENOTSUP, "gunzip");
     tffx_raw_record(&file, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11);
-    refused("a.tfrecord", -EBADMSG, "record 0: a number of it has more than ten bytes");
+    refused("a.tfrecord", -EBADMSG, "record 0: a number in it has more than ten bytes");
     refused("a.tfrecord", -EBADMSG, "has no records");
 }
 
@@ -192,7 +192,7 @@ Test(tfrecord, holes_are_not_walked)
     open_field(&holes.begin, 1, bytes - 40); /* packed */
     holes.read = 0;
     cr_assert_eq(weir_example_walk(&example, &source, 0, bytes + 10, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "it has integers of over 1 GiB");
+    cr_assert_str_eq(reason, "its integers exceed 1 GiB");
     cr_assert_lt(holes.read, 200 << 20);
     free(holes.begin.bytes);
 }
@@ -232,7 +232,7 @@ Test(tfrecord, one_split_of_a_folder)
         tffx_write(&file, file_path);
     }
     cr_assert_eq(open_split(&dataset, path, NULL, &err), -EINVAL);
-    cr_assert_not_null(strstr(err.text, "has the splits train, val; choose one by --split"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "has the splits train, val; choose one with --split"), "%s", err.text);
     err = (struct weir_err)WEIR_ERR_NONE;
     cr_assert_eq(open_split(&dataset, path, "test", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "has no split test; it has train, val"), "%s", err.text);
@@ -386,10 +386,12 @@ Test(tfrecord, shapes_of_features_json)
     tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
     features_json = stated("\"7\"", "\"5\"", "");
     refused("a.tfrecord", -EBADMSG,
-            "/steps/action: 35 values in 5 steps, but features.json has 5 a step; repair it or move it away");
+            "/steps/action: 35 values in 5 steps, but features.json declares 5 per step; repair features.json or move "
+            "it away");
     tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
     features_json = stated("\"2\", \"7\"", "\"7\"", "");
-    refused("a.tfrecord", -EBADMSG, "/steps/observation/state: 35 values in 5 steps, but features.json has 14 a step");
+    refused("a.tfrecord", -EBADMSG,
+            "/steps/observation/state: 35 values in 5 steps, but features.json declares 14 per step");
 }
 
 Test(tfrecord, damaged_features_json)

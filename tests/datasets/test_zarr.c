@@ -252,12 +252,12 @@ static void refused_array(const char *member, int code, const char *what)
 Test(zarr, arrays_that_are_too_large)
 {
     refused_array("\"shape\": [8, 20000, 20000, 3], \"chunks\": [1, 20000, 20000, 3]", -EFBIG,
-                  "data/img: chunks or frames of 1 GiB and more");
+                  "data/img: its chunks or frames have 1 GiB or more");
     /* more chunks than their files could be: none is looked for */
     refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3]", -EFBIG,
-                  "by its shape it has 8388608 chunks");
+                  "its shape requires 8388608 chunks");
     refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3], \"dimension_separator\": \"/\"", -EFBIG,
-                  "by its shape it has 8388608 chunks");
+                  "its shape requires 8388608 chunks");
 }
 
 /* ---- archives whose bytes are not those that were packed ---- */
@@ -289,8 +289,8 @@ Test(zarr, archives_that_were_altered)
         size_t skip;
         const char *says;
     } of[] = {
-        {"data/action/0.0", "S", 5, "data/action/0.0: its header in the archive is that of another name"},
-        {"data/img/2.0.0.0", "9", 9, "data/img/2.0.0.0: its header in the archive is that of another name"},
+        {"data/action/0.0", "S", 5, "data/action/0.0: its header in the archive belongs to another member"},
+        {"data/img/2.0.0.0", "9", 9, "data/img/2.0.0.0: its header in the archive belongs to another member"},
         {"data/action/0.0", "x", 15 + 3, "data/action: chunk 0: does not match its checksum"},
         {"data/img/.zarray", " ", 16 + 1, "data/img/.zarray: does not match its checksum"},
     };
@@ -372,9 +372,9 @@ Test(zarr, arrays_that_cannot_be_read)
 {
     refused_array("\"zarr_format\": 3", -EBADMSG, "data/img: .zarray: its zarr_format is not 2");
     refused_array("\"order\": \"F\"", -ENOTSUP, "data/img: its order is F");
-    refused_array("\"dtype\": \"<c8\"", -ENOTSUP, "elements of type \"<c8\" cannot be read");
+    refused_array("\"dtype\": \"<c8\"", -ENOTSUP, "elements of type \"<c8\" are not supported");
     refused_array("\"dtype\": [[\"a\", \"<f4\"]]", -ENOTSUP, "elements of type several fields");
-    refused_array("\"compressor\": {\"id\": \"lzma\"}", -ENOTSUP, "its compressor lzma is not read");
+    refused_array("\"compressor\": {\"id\": \"lzma\"}", -ENOTSUP, "its compressor lzma is not supported");
     refused_array("\"compressor\": {\"level\": 1}", -EBADMSG, "its compressor has no id");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpegls\"}", -ENOTSUP, "imagecodecs_jpegls");
     refused_array("\"filters\": [{\"id\": \"delta\"}]", -ENOTSUP, "it has the filter delta");
@@ -382,13 +382,13 @@ Test(zarr, arrays_that_cannot_be_read)
     refused_array("\"shape\": [8, 4, 4.5, 3]", -EBADMSG, "shape has an invalid number");
     refused_array("\"chunks\": [1, 4, 4]", -EBADMSG, "chunks must be a list of 4 numbers");
     refused_array("\"chunks\": [0, 4, 4, 3]", -EBADMSG, "chunks has an invalid number");
-    refused_array("\"shape\": [4000000000, 4, 4, 3]", -EBADMSG, "more chunks than makes sense");
-    refused_array("\"shape\": [90000000, 4, 4, 3]", -EFBIG, "hardly any are there");
+    refused_array("\"shape\": [4000000000, 4, 4, 3]", -EBADMSG, "an implausible number of chunks");
+    refused_array("\"shape\": [90000000, 4, 4, 3]", -EFBIG, "few of them exist");
     refused_array("\"dimension_separator\": \"-\"", -EBADMSG, "dimension_separator");
     refused_array("\"fill_value\": \"x\"", -EBADMSG, "fill_value");
     refused_array("\"shape\": [7, 4, 4, 3]", -EBADMSG, "data/img: has 7 rows, but meta/episode_ends ends at 8");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpeg\"}, \"chunks\": [2, 4, 4, 3]", -ENOTSUP,
-                  "must hold one frame each");
+                  "must contain exactly one frame");
     zfx_drop(&store, "data/img/.zarray");
     zfx_text(&store, "data/img/.zarray", "{\"zarr_format\": 2, ");
     refused(as_folder(), -EBADMSG, "data/img: .zarray: not a JSON object");
@@ -402,17 +402,17 @@ Test(zarr, episodes_that_make_no_sense)
         zfx_replay(&store, SIDE, 1);
         zfx_drop(&store, "meta/episode_ends/0");
         zfx_put(&store, "meta/episode_ends/0", wrong[i], sizeof wrong[i]);
-        refused(as_folder(), -EBADMSG, "ends must grow");
+        refused(as_folder(), -EBADMSG, "ends must increase");
     }
     zfx_drop(&store, "meta/episode_ends/0");
     zfx_put(&store, "meta/episode_ends/0", wrong, 15);
-    refused(as_folder(), -EBADMSG, "meta/episode_ends: chunk 0: its chunk holds fewer bytes");
+    refused(as_folder(), -EBADMSG, "meta/episode_ends: chunk 0: its chunk contains fewer bytes");
     zfx_drop(&store, "meta/episode_ends/.zarray");
     refused(as_folder(), -ENOENT, "has no array meta/episode_ends");
     zfx_drop(&store, ".zgroup");
     refused(as_folder(), -EBADMSG, "has no .zgroup");
     zfx_text(&store, "zarr.json", "{}");
-    refused(as_folder(), -ENOTSUP, "is Zarr of version 3");
+    refused(as_folder(), -ENOTSUP, "is Zarr version 3");
 }
 
 Test(zarr, archives_that_cannot_be_read)
@@ -484,9 +484,9 @@ Test(zarr, pixels_stored_as_floats)
     put_floats(1);
     check_replay(as_zip(NULL));
     put_floats(-1);
-    refused(as_folder(), -ENOTSUP, "float pixels from");
+    refused(as_folder(), -ENOTSUP, "float pixels are from");
     put_floats(0);
-    refused(as_folder(), -ENOTSUP, "whether white is 1 or 255 cannot be known");
+    refused(as_folder(), -ENOTSUP, "it is unknown whether white is 1 or 255");
 }
 
 /* ---- channels in any order ---- */

@@ -189,7 +189,7 @@ f['/observations/qpos'] = q
 PY
 cp "$work/act-jpeg/episode_1.hdf5" "$data/episode_2.hdf5"
 run 1 verify "$data"
-findings "$data/episode_1.hdf5: state and actions have 7 and 14 dimensions, in $data/episode_0.hdf5 they have 14 and 14"
+findings "$data/episode_1.hdf5: state and actions have 7 and 14 dimensions, but in $data/episode_0.hdf5 they have 14 and 14"
 
 copy act-jpeg
 damage episode_1.hdf5 <<'PY'
@@ -275,7 +275,7 @@ for how in "" --fast; do
     # shellcheck disable=SC2086
     run 0 verify "$data" $how --cameras agentview_image
     count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written or is lost; it reads as the fill value$" 1
-    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows are the fill value$" 1
+    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows contain the fill value$" 1
 done
 if built_in zarr; then
     run 0 convert "$work/act" "$work/lost.zarr" --to zarr
@@ -303,7 +303,7 @@ out "0.0 % of the frames by extents, 100.0 % through the HDF5 library"
 run 0 convert "$work/act-jpeg" "$work/rlds" --to tfrecord
 sed -i 's/"14"/"5"/' "$work/rlds/features.json"
 run 1 verify "$work/rlds"
-count "$work/rlds/[^ ]*: record 0: /steps/observation/state: 560 values in 40 steps, but features.json has 5 a step; " 1
+count "$work/rlds/[^ ]*: record 0: /steps/observation/state: 560 values in 40 steps, but features.json declares 5 per step; " 1
 
 # ---- several datasets in a folder ----
 mkdir "$work/many"

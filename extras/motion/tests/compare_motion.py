@@ -441,7 +441,7 @@ def wrong_archives(folder):
     refused("a name twice", archive(folder, members + members[2:3]), "has duplicate array names (1)")
     for compression, method in ((zipfile.ZIP_BZIP2, 12), (zipfile.ZIP_LZMA, 14)):
         path = archive(folder, members, compression=compression)
-        refused(f"method {method}", path, f"is compressed by method {method}; stored and deflate")
+        refused(f"method {method}", path, f"is compressed with method {method}; only stored and deflate")
     path = archive(folder, members)
     whole = open(path, "rb").read()
     directory = whole.index(b"PK\x01\x02")
@@ -453,7 +453,7 @@ def wrong_archives(folder):
             ("encrypted", entry + 8, b"\x01", "is encrypted"),
             ("shared bytes", other + 42, whole[entry + 42:entry + 46], "shares bytes of the archive with another"),
             ("inside another", other + 42, (local + 100).to_bytes(4, "little"), ""),
-            ("two sizes", entry + 24, (10 ** 6).to_bytes(4, "little"), "is stored with two sizes"),
+            ("two sizes", entry + 24, (10 ** 6).to_bytes(4, "little"), "is stored, but with two different sizes"),
             ("outside", entry + 42, (len(whole) - 3).to_bytes(4, "little"), "is invalid"),
             ("a longer member", entry + 20, (10 ** 6).to_bytes(4, "little") * 2, ""),
             ("a member over the next", entry + 20, (len(whole) - local - 400).to_bytes(4, "little") * 2, ""),
@@ -511,7 +511,7 @@ def bombs(folder):
     whole = open(path, "rb").read()
     entry = whole.index(b"dof_positions.npy", whole.index(b"PK\x01\x02")) - 46
     poked(path, entry + 24, (420000000 + len(npy(huge))).to_bytes(4, "little"))
-    refused("400 MB beyond deflate's max ratio", path, "cannot unpack to as many bytes", memory_mb=60)
+    refused("400 MB beyond deflate's max ratio", path, "cannot unpack to the size", memory_mb=60)
     poked(path, entry + 24, (len(npy(huge)) + 421).to_bytes(4, "little"))
     refused("one byte more", path, "dof_positions", memory_mb=60)
     hidden = rest + [("dof_positions.npy", dict(saved())["dof_positions.npy"]), ("other.npy", bomb)]

@@ -196,7 +196,7 @@ Test(npz, members)
     uint8_t *name = archive.bytes; /* of "b", if it were cut there */
     for (uint8_t *next; (next = memmem(name, archive.n - (size_t)(name - archive.bytes), "b.npy+", 6)); name = next + 1)
         next[5] = '\0';
-    refused("b", -EBADMSG, "the name of a member has a zero byte");
+    refused("b", -EBADMSG, "the name of a member contains a zero byte");
     both();
     npzfx_floats(&archive, "a", 2, two_by_three, values);
     npzfx_end(&archive);
@@ -204,7 +204,7 @@ Test(npz, members)
     both();
     archive.members[0].at = archive.members[1].at;
     npzfx_end(&archive);
-    refused("a", -EBADMSG, "a.npy: its header in the archive is that of another name");
+    refused("a", -EBADMSG, "a.npy: its header in the archive belongs to another member");
     refused("b", -EBADMSG, "b.npy: shares bytes");
     both();
     archive.members[0].stored = archive.members[0].unpacked = archive.members[0].stored + 1;
@@ -218,7 +218,7 @@ Test(npz, members)
     both();
     archive.members[0].method = 12;
     npzfx_end(&archive);
-    refused("a", -ENOTSUP, "a: is compressed by method 12");
+    refused("a", -ENOTSUP, "a: is compressed with method 12");
 }
 
 /* The lengths in the directory, in the npy header and of the unpacked data must agree. */
@@ -231,7 +231,7 @@ Test(npz, lengths)
             struct npzfx_member *member = npzfx_floats(&archive, "a", 2, two_by_three, values);
             member->unpacked = (uint64_t)((int64_t)member->unpacked + more);
             npzfx_end(&archive);
-            refused("a", -EBADMSG, deflate ? "but 24 by its npy header" : "is stored with two sizes");
+            refused("a", -EBADMSG, deflate ? "but 24 by its npy header" : "is stored, but with two different sizes");
         }
         npzfx_free(&archive);
         archive.deflate = deflate;
@@ -268,7 +268,7 @@ Test(npz, streams)
     refused("b", -EBADMSG, "b: ends too early");
     refused("c", -EBADMSG, "c: ends too early");
     refused("d", -EBADMSG, "d: is not a deflate stream");
-    refused("e", -EBADMSG, "e: cannot unpack to as many bytes");
+    refused("e", -EBADMSG, "e: cannot unpack to the size");
 }
 
 Test(npz, every_cut)
