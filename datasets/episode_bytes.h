@@ -12,7 +12,7 @@
 struct weir_bytes_writer {
     uint8_t *bytes;
     size_t n, capacity;
-    bool full; /* out of memory */
+    bool full; /* an allocation failed */
 };
 
 void weir_bytes_put(struct weir_bytes_writer *w, const void *data, size_t n);

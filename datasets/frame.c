@@ -34,7 +34,7 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
-/* Returns false for a reference outside the file, because its heap collection need not be read. */
+/* Returns false for a reference outside the file. The heap collection of such a reference need not be read. */
 static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
 {
     return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&
@@ -47,7 +47,7 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
     if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
     uint64_t payload = atomic_load_explicit(
-        &slot->payload, memory_order_relaxed); /* an independent number that publishes no other data */
+        &slot->payload, memory_order_relaxed); /* relaxed, because this number publishes no other data */
     if (payload) {
         location->offset = payload;
         location->length = slot->ref.length;
@@ -63,7 +63,7 @@ static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, in
 static void locate_end(struct weir_frame_end *end, struct weir_location *location)
 {
     uint32_t bytes = atomic_load_explicit(
-        &end->bytes, memory_order_relaxed); /* an independent number that publishes no other data */
+        &end->bytes, memory_order_relaxed); /* relaxed, because this number publishes no other data */
     location->row_bytes = location->length;
     location->end = bytes & WEIR_END_KNOWN ? NULL : end;
     bytes &= ~WEIR_END_KNOWN;
@@ -79,7 +79,7 @@ int weir_note_end(struct weir_location *location, size_t bytes)
     location->payload_length =
         bytes ? bytes : location->length; /* if no end was found, the whole row is read every time */
     atomic_store_explicit(&location->end->bytes, (uint32_t)location->payload_length | WEIR_END_KNOWN,
-                          memory_order_relaxed); /* every thread finds the same value */
+                          memory_order_relaxed); /* relaxed, because every thread finds the same value */
     location->end = NULL;
     return 0;
 }
@@ -245,7 +245,8 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
         heap_extent(location, file_bytes, WEIR_HEAP_OBJECT_HEADER, slot->ref.length);
         return 1;
     }
-    atomic_store_explicit(&slot->payload, payload, memory_order_relaxed); /* every thread finds the same value */
+    atomic_store_explicit(&slot->payload, payload,
+                          memory_order_relaxed); /* relaxed, because every thread finds the same value */
     location->heap_slot = NULL;
     location->payload_length = slot->ref.length;
     uint64_t skip = payload - location->offset;

@@ -1,6 +1,6 @@
 /* index.h: the index of a dataset in memory: its files, their episodes, and the locations of each camera's frames. It
- * is built file by file when the dataset is opened. After that only a few facts about a frame change, when its first
- * read establishes them. */
+ * is built file by file when the dataset is opened. After that, only facts that a frame's first read establishes are
+ * added. */
 #ifndef WEIR_DATASETS_INDEX_H
 #define WEIR_DATASETS_INDEX_H
 

@@ -13,8 +13,9 @@
 enum { WEIR_INSIDE_PATH_MAX = 4096 };
 
 struct weir_inside {
-    char episode[WEIR_INSIDE_PATH_MAX];     /* path of the episode's file, anywhere */
-    char root[WEIR_INSIDE_PATH_MAX];        /* real path of the dataset's folder */
+    char episode[WEIR_INSIDE_PATH_MAX]; /* path of the episode's file, which may be in any folder */
+    char root[WEIR_INSIDE_PATH_MAX]; /* real path of the dataset's folder; if unknown, that of the episode's own folder
+                                      */
     char folder[WEIR_INSIDE_PATH_MAX];      /* real path of the episode's own folder, which a link may have led to */
     bool all;                               /* --allow-external was given */
     char refusal[2 * WEIR_INSIDE_PATH_MAX]; /* the first refused file, with the reason; "" = none */

@@ -76,7 +76,8 @@ struct weir_store_ops {
      * it. */
     int (*texts)(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
     const char *images; /* for messages: which arrays can be images */
-    const char *lister; /* for messages: how to list the paths of a file, "`h5ls -r` lists those of a file" */
+    const char *lister; /* for messages: a command that lists the arrays of a file, such as "`h5ls -r` lists the
+                           datasets of a file" */
 };
 
 static inline bool weir_store_has(struct weir_store *store, const char *path)

@@ -25,7 +25,7 @@ enum { WEIR_GRID_RANK_MAX = 8 };
 struct weir_chunk_grid {
     int rank; /* 1..WEIR_GRID_RANK_MAX */
     uint64_t dims[WEIR_GRID_RANK_MAX], chunk[WEIR_GRID_RANK_MAX];
-    uint64_t max_dims[WEIR_GRID_RANK_MAX]; /* UINT64_MAX = unlimited */
+    uint64_t max_dims[WEIR_GRID_RANK_MAX]; /* maximum dimensions; UINT64_MAX = unlimited */
     uint32_t element_bytes;
     bool filtered;
 };

@@ -50,7 +50,7 @@ double weir_float_at(uint32_t kind, const uint8_t *in)
 static uint8_t pixel(float value, float scale)
 {
     float scaled = value * scale + 0.5f;
-    return scaled >= 255 ? 255 : scaled > 0 ? (uint8_t)scaled : 0; /* NaN becomes 0 */
+    return scaled >= 255 ? 255 : scaled > 0 ? (uint8_t)scaled : 0; /* NaN fails both comparisons and becomes 0 */
 }
 
 void weir_floats_to_pixels(uint32_t kind, const uint8_t *in, size_t n, uint8_t *out)

@@ -32,7 +32,7 @@ struct weir_filters {
     int n;
     struct {
         int id;
-        uint32_t element_bytes; /* shuffle: its parameter; floats: their kind; otherwise 0 */
+        uint32_t element_bytes; /* parameter of shuffle, or kind of floats; 0 for other filters */
     } filter[WEIR_FILTERS_MAX];
 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 14, CHECKSUM = 4, CLIENT_FILTERED = 1 }; /* signature, version, client, header address */
+enum { PREFIX = 14, CHECKSUM = 4, CLIENT_FILTERED = 1 }; /* PREFIX: signature, version, client and header address */
 
 /* Elements first .. first + n - 1, read together. */
 struct run {
@@ -133,7 +133,7 @@ static int walk_array(struct array *array)
     return rc;
 }
 
-/* Remembers a range that was never written, as a run without elements. */
+/* Records a range that was never written as a run without elements. */
 static int no_elements(struct array *array, uint64_t first, uint64_t n)
 {
     free(array->run.bytes);

@@ -169,7 +169,7 @@ static herr_t guard_unlock(H5FD_t *library)
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 13, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = 471, /* from the range for private use */
+    .value = 471, /* from the range that is reserved for private use */
 #endif
     .name = "weir",
     .maxaddr = (haddr_t)INT64_MAX,

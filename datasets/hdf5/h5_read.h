@@ -81,7 +81,8 @@ struct weir_h5_description {
     int filter_missing; /* a filter that the library does not have; 0 = none */
     bool fill_is_zero, fill_is_known;
     uint8_t fill[16]; /* fill value of one element */
-    bool has_probe;   /* probe is set: where the library locates one chunk (only for a file's first chunked dataset) */
+    bool
+        has_probe; /* probe is set: the library's location of one chunk, only for the first chunked dataset of a file */
     uint64_t probe_coord[WEIR_GRID_RANK_MAX];
     struct weir_chunk probe;
 };

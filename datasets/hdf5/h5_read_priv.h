@@ -14,11 +14,11 @@ struct weir_h5 {
     char root[WEIR_STORE_PATH_MAX]; /* group that paths are relative to: "" or "/data/demo_0" */
 };
 
-/* An open dataset, with properties that every row needs. */
+/* An open dataset, with the properties that reading a row needs. */
 struct weir_h5_dataset {
     int64_t id, type, space, plist;
     struct weir_array_shape shape;
-    char path[WEIR_STORE_PATH_MAX]; /* from the file's root */
+    char path[WEIR_STORE_PATH_MAX]; /* path from the file's root */
 };
 
 /* Opens a dataset whose shape is reliable. The library derives the shape of a virtual dataset from its sources; an

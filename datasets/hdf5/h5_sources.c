@@ -181,7 +181,7 @@ static hid_t select_extent(const struct extent *extent)
 struct reading {
     const struct weir_h5_read *read;
     hid_t dataset, plist;
-    hid_t space, memory;                  /* the selection, as hyperslabs */
+    hid_t space, memory;                  /* the selection, converted to hyperslabs */
     hid_t provided;                       /* the part that sources have provided so far; negative = nothing */
     hsize_t from[RANK_MAX], to[RANK_MAX]; /* bounds of the selection */
     void *buffer;

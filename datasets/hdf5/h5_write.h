@@ -25,7 +25,7 @@ struct weir_h5w_shape {
 
 enum weir_h5w_storage {
     WEIR_H5W_CONTIGUOUS,
-    WEIR_H5W_ROW_CHUNKS, /* one row (a whole frame) per chunk, no filter */
+    WEIR_H5W_ROW_CHUNKS, /* one row (a whole frame) per chunk, without filters */
     WEIR_H5W_GZIP,       /* deflate level 4 in h5py's default chunks; not for single values */
 };
 
@@ -46,7 +46,7 @@ int weir_h5w_attr_int(struct weir_h5w *file, const char *group, const char *name
 int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *name, const char *value,
                        struct weir_err *err);
 
-/* Writes a whole array, converting the values to type. */
+/* Writes a whole array and converts the values to type. */
 int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_number_type type,
                    const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, const double *values,
                    struct weir_err *err);
@@ -60,7 +60,7 @@ void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows);
 /* For datasets that are written frame by frame. Each function returns an id for weir_h5w_frame. After its last frame, a
  * dataset is complete and its id can be reused. */
 
-/* A frame is one row of shape, in native elements of type. */
+/* Creates a dataset of frames. A frame is one row of shape, in native elements of type. */
 int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_number_type type,
                     const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err);
 /* Creates (steps,) strings of fixed size, padded with zeros (h5py's S{bytes}), in contiguous storage. */

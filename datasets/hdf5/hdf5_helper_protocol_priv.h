@@ -55,7 +55,7 @@ struct weir_helper_reply {
 
 /* Start of the description of a file. */
 struct weir_helper_described {
-    struct weir_dataset_file file; /* path is NULL */
+    struct weir_dataset_file file; /* path is NULL here */
     uint64_t header_hash, base;
     int32_t n_wanted, n_episodes, n_bad, reserved;
 };

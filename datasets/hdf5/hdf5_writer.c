@@ -220,7 +220,7 @@ static int begin_camera(struct writer *w, int camera, struct weir_err *err)
     return w->set < 0 ? w->set : 0;
 }
 
-/* Called after the last frame of a camera is in the spool. */
+/* Writes the frames in the spool, after the last frame of a camera. */
 static int end_camera(struct writer *w, struct weir_err *err)
 {
     char key[128];

@@ -1,5 +1,5 @@
-/* lookup3 by Bob Jenkins (public domain, burtleburtle.net/bob/c/lookup3.c), the checksum of HDF5's metadata: mixes
- * three words, twelve bytes at a time. */
+/* Bob Jenkins' lookup3 (public domain, burtleburtle.net/bob/c/lookup3.c), the checksum of HDF5's metadata. It mixes
+ * three words, that is twelve bytes, at a time. */
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 

@@ -79,7 +79,7 @@ static void run_spawner(int fd, weir_helper_serve_fn *const *serve, int n)
     struct weir_helper_hello hello = weir_helper_hello();
     struct weir_helper_command command;
     bool fine = weir_helper_send(fd, &hello, sizeof hello);
-    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; the loader's process handles it */
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group, but only the loader's process handles it */
     signal(SIGQUIT, SIG_IGN);
     while (fine && recv(fd, &command, sizeof command, MSG_WAITALL) == sizeof command) {
         if (command.end)

@@ -1,4 +1,4 @@
-/* The table of layouts. The first row whose detect returns true gets the file. */
+/* The table of layouts. A file gets the first row for which detect returns true. */
 #include "datasets/index.h"
 
 #include <errno.h>

@@ -60,7 +60,7 @@ struct weir_lmdb_key {
     size_t camera_length;
 };
 
-/* The result's camera points into key. */
+/* Parses a key. The camera in the result points into key. */
 struct weir_lmdb_key weir_lmdb_key_parse(const uint8_t *key, size_t length);
 
 #endif

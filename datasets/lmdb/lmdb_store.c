@@ -132,7 +132,8 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     const struct weir_lmdb_store *store = lmdb_of(opened);
     int c = find_camera(store, path);
     if (c < 0)
-        return shape(opened, path, found, err); /* the caller refuses the shape of numbers */
+        return shape(opened, path, found,
+                     err); /* the caller refuses the array, because its shape is not that of images */
     const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
     uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);

@@ -15,7 +15,7 @@ enum {
     PAGE_HEADER = 16,
     META_MAGIC = 16,
     META_VERSION = 20,
-    META_PAGE_BYTES = 40, /* md_pad of the database of free pages */
+    META_PAGE_BYTES = 40, /* the field md_pad of the database of free pages */
     META_MAIN = 88,
     META_LAST_PAGE = 136,
     META_TRANSACTION = 144,

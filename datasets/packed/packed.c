@@ -144,7 +144,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     const struct episode_store *s = (const struct episode_store *)store;
     int camera = camera_at(s, path), rc = shape(store, path, found, err);
     if (rc < 0 || camera < 0)
-        return rc; /* the caller refuses the shape */
+        return rc; /* the caller refuses a shape that is not that of images */
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)s->record->steps, sizeof *map->extents);
     if (!map->extents)
@@ -216,7 +216,7 @@ static int open_packed(struct weir_file_result *result, const char *path, struct
 
 /* ---- checksums of frames ---- */
 
-/* Returns 1 when the frame's checksum matches, 0 when it does not. */
+/* Returns 1 if the frame's checksum matches, 0 if it does not. */
 static int is_whole(const struct weir_packed_index *file, const struct weir_packed_frame *frame, uint8_t *buffer,
                     struct weir_err *err)
 {

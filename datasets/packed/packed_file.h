@@ -14,9 +14,9 @@
 enum {
     WEIR_PACKED_VERSION = 1,
     WEIR_PACKED_HEADER = 4096,    /* size of the header, at the start of the file */
-    WEIR_PACKED_INDEX_ENTRY = 16, /* bytes per episode */
-    WEIR_PACKED_RECORD_MIN = 48,  /* bytes of a record before its arrays */
-    WEIR_PACKED_FRAME = 16,       /* bytes per frame in its record */
+    WEIR_PACKED_INDEX_ENTRY = 16, /* size of an index entry, one per episode */
+    WEIR_PACKED_RECORD_MIN = 48,  /* size of a record's head, before its arrays */
+    WEIR_PACKED_FRAME = 16,       /* size of a frame's entry in its record */
     WEIR_PACKED_STEP_ALIGN = 4096,
     WEIR_PACKED_FRAME_ALIGN = 512,
 };
@@ -29,8 +29,8 @@ struct weir_packed_camera {
 
 struct weir_packed_header {
     bool is_bgr;
-    uint64_t index_offset; /* 0: the file was never finished */
-    uint64_t file_bytes;   /* including the index; 0 until finished */
+    uint64_t index_offset; /* 0: the file is unfinished */
+    uint64_t file_bytes;   /* size of the file including the index; 0 until finished */
     uint64_t last_record;  /* offset of the last record written; 0 = none */
     uint32_t n_episodes;
     uint32_t index_crc;
@@ -67,7 +67,8 @@ uint64_t weir_packed_record_bytes(const uint8_t *bytes);
 int weir_packed_get_head(struct weir_packed_record *record, const struct weir_packed_header *header,
                          const uint8_t bytes[WEIR_PACKED_RECORD_MIN], uint64_t n, uint64_t offset,
                          struct weir_err *err);
-/* Parses and checks a whole record: all frames must precede it, and raw frames must have their size. */
+/* Parses and checks a whole record. All frames must precede it, and raw frames must have the size that the header
+ * implies. */
 int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
                            const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err);
 
@@ -104,7 +105,7 @@ struct weir_packed_index {
     int fd;
     struct weir_packed_header header;
     uint8_t *index;
-    uint8_t *record; /* bytes of the last record read */
+    uint8_t *record; /* the record that was read last */
     uint64_t record_capacity;
 };
 

@@ -13,11 +13,12 @@ struct weir_bytes {
     size_t size, capacity;
 };
 
-/* JPEG: baseline, 4:2:0, standard Huffman tables, the slow integer DCT (the same bytes for every SIMD level). rgb:
- * height rows of width * 3 bytes; width and height at most 65500; quality 1..100. */
+/* Encodes a JPEG: baseline, 4:2:0, standard Huffman tables, and the slow integer DCT, which gives the same bytes at
+ * every SIMD level. rgb: height rows of width * 3 bytes; width and height at most 65500; quality 1..100. */
 int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, struct weir_bytes *out);
 
-/* PNG with fast compression and the "sub" filter: 16-bit grey (height rows of width values), or RGB. */
+/* Encode a PNG with fast compression and the "sub" filter, from 16-bit grey (height rows of width values) or from RGB.
+ */
 int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct weir_bytes *out);
 int weir_png_write_rgb8(const uint8_t *rgb, int width, int height, struct weir_bytes *out);
 

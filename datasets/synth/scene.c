@@ -9,10 +9,10 @@
 
 /* A camera with parallel projection. */
 struct mount {
-    bool rides; /* mounted above an arm's gripper */
+    bool rides; /* the camera is mounted above an arm's gripper */
     int arm;
-    float yaw, pitch;   /* radians; pitch 0 looks along the table, pi / 2 straight down */
-    float pixels_per_m; /* for an image whose longer side is 1 */
+    float yaw, pitch;   /* in radians; pitch 0 looks along the table, pi / 2 straight down */
+    float pixels_per_m; /* pixels per metre, divided by the image's longer side */
     int x, y;           /* position of its view on the backdrop, pixels */
 };
 
@@ -66,7 +66,7 @@ static struct mount mount_make(const char *name, int index, uint64_t seed)
 }
 
 struct view {
-    struct weir_v3 right, down, ahead, target; /* unit axes; centre of the image */
+    struct weir_v3 right, down, ahead, target; /* unit axes of the view, and the point at the centre of the image */
     float scale;                               /* pixels per metre */
 };
 
@@ -177,7 +177,7 @@ static void draw_arm(const struct view *view, const struct picture *picture, con
 
 /* Calibrated together with the backdrop: like camera frames, 640x480 frames have about 100 KB at JPEG quality 95
  * (4:2:0) and 22 KB at quality 50. */
-static const int noise_luma = 16, noise_chroma = 5; /* deviations in eighths of a level */
+static const int noise_luma = 16, noise_chroma = 5; /* standard deviations, in eighths of a level */
 
 /* Returns the sum of eight uniform values, which is roughly normal with a standard deviation of 16. */
 static int normal(uint64_t hash)

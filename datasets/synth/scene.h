@@ -18,9 +18,9 @@ enum {
 
 struct weir_scene_config {
     uint64_t seed;
-    int steps;           /* per episode */
-    double rate_hz;      /* steps per second, for velocities */
-    int width, height;   /* of every camera */
+    int steps;           /* steps per episode */
+    double rate_hz;      /* steps per second, from which velocities follow */
+    int width, height;   /* size of every camera's images */
     const char **camera; /* names; a camera with "wrist" in its name is mounted on an arm. Only open reads them */
     int n_cameras;
 };
@@ -28,11 +28,11 @@ struct weir_scene_config {
 struct weir_scene; /* shared by all threads; constant after open */
 
 struct weir_scene_state {
-    float qpos[WEIR_SCENE_JOINTS];    /* radians, with encoder noise */
-    float qvel[WEIR_SCENE_JOINTS];    /* radians per second */
+    float qpos[WEIR_SCENE_JOINTS];    /* joint positions in radians, with encoder noise */
+    float qvel[WEIR_SCENE_JOINTS];    /* joint velocities in radians per second */
     float action[WEIR_SCENE_JOINTS];  /* the commanded position, which is the position of the next step */
     float tip[WEIR_SCENE_ARMS][7];    /* gripper position (metres) and orientation (quaternion xyzw) */
-    float target[WEIR_SCENE_ARMS][7]; /* the same, as commanded */
+    float target[WEIR_SCENE_ARMS][7]; /* commanded gripper position and orientation */
     int holding;                      /* number of objects held */
 };
 
@@ -42,7 +42,8 @@ void weir_scene_close(struct weir_scene **scene);
 
 void weir_scene_state_at(const struct weir_scene *scene, int episode, int step, struct weir_scene_state *state);
 
-/* Renders one frame: height rows of width * 3 bytes to rgb, width * height millimetres to depth_mm. */
+/* Renders one frame: writes height rows of width * 3 bytes to rgb, and width * height distances in millimetres to
+ * depth_mm. */
 void weir_scene_render(const struct weir_scene *scene, int episode, int step, int camera, uint8_t *rgb,
                        uint16_t *depth_mm);
 

@@ -48,7 +48,7 @@ static inline struct weir_v3 weir_v3_cross(struct weir_v3 a, struct weir_v3 b)
 
 /* Hashes (splitmix64 finaliser), identical on every machine. */
 uint64_t weir_scene_mix(uint64_t a, uint64_t b);
-float weir_scene_range(uint64_t hash, float lo, float hi); /* lo..hi */
+float weir_scene_range(uint64_t hash, float lo, float hi); /* Returns a number in lo..hi. */
 
 /* Replacements for libm's functions, whose rounding differs between machines. The error is below 1e-5. */
 float weir_scene_sin(float radians);
@@ -70,12 +70,13 @@ struct weir_arm_pose {
     bool holding;
 };
 
-/* Computes an arm's pose at a step of an episode. Steps -1 and past the end are valid: the motion continues. */
+/* Computes an arm's pose at a step of an episode. Step -1 and steps past the end are also valid, because the motion
+ * continues there. */
 void weir_motion_pose(uint64_t episode_seed, int steps, int arm, int step, struct weir_arm_pose *pose);
 
 /* ---- the backdrop ---- */
 
-/* Square and periodic; size is a power of two. */
+/* Square, periodic images of `size` x `size` pixels; size is a power of two. */
 struct weir_backdrop {
     size_t size;
     uint8_t *rgb;

@@ -17,16 +17,16 @@ struct weir_synth_stats {
 
 struct weir_synth_config {
     const char *out;     /* output folder; created if missing, otherwise it must be empty */
-    const char *format;  /* one of weir_synth_format_name */
-    int episodes;        /* default 10 */
-    int steps;           /* per episode, default 50 */
+    const char *format;  /* one of the names from weir_synth_format_name */
+    int episodes;        /* number of episodes, default 10 */
+    int steps;           /* steps per episode, default 50 */
     const char *cameras; /* comma-separated names, at most 16, of letters, digits, _ and -; NULL = the format's cameras.
                             A name determines where the camera is: top, high, low, left, right; "wrist" or "hand" mounts
                             it on an arm */
-    int width, height;   /* default 640x480; 16..8192 */
+    int width, height;   /* image size, 16..8192, default 640x480 */
     int quality;         /* JPEG quality 1..100, default 95 */
     uint64_t seed;       /* the same seed gives identical files for any number of threads */
-    int threads;         /* 0 = one per usable core */
+    int threads;         /* number of threads; 0 = one per usable core */
     struct weir_synth_stats *stats; /* updated during the run; may be NULL */
     /* Called from the calling thread after each frame and each episode; may be NULL. */
     void (*progress)(void *user, int episodes_done, int episodes_total);
@@ -35,9 +35,9 @@ struct weir_synth_config {
 
 void weir_synth_config_default(struct weir_synth_config *config);
 
-/* All names, separated by "|". */
+/* The names of all formats, separated by "|". */
 extern const char weir_synth_format_names[];
-/* Returns NULL past the end. */
+/* Returns the name of a format, or NULL past the end. */
 const char *weir_synth_format_name(int index);
 /* Returns a format's default cameras, comma-separated; NULL past the end. */
 const char *weir_synth_format_cameras(int index);

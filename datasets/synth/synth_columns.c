@@ -1,4 +1,4 @@
-/* Columns that are computed from the scene's state. */
+/* Computes columns from the scene's state. */
 #include "datasets/synth/scene_priv.h"
 #include "datasets/synth/synth_priv.h"
 
@@ -177,7 +177,7 @@ void weir_fill_astro_qvel(const struct weir_synth_moment *now, double *row)
 void weir_fill_astro_base(const struct weir_synth_moment *now, double *row)
 {
     (void)now;
-    row[6] = 1; /* at the origin, not rotated */
+    row[6] = 1; /* identity quaternion: the base is at the origin and not rotated */
 }
 
 void weir_fill_astro_grasp(const struct weir_synth_moment *now, double *row)

@@ -233,7 +233,8 @@ static const struct weir_synth_item libero_once[] = {
     {TEXT("/data", "problem_info",
           "{\"problem_name\": \"synthetic_table\", \"domain_name\": \"robosuite\", "
           "\"language_instruction\": \"pick up the block and put it down\"}")},
-    {TEXT("/data", "macros_image_convention", "opencv")}, /* "opengl" would mean that the lowest row comes first */
+    {TEXT("/data", "macros_image_convention",
+          "opencv")}, /* "opengl" would mean that images start with the lowest row */
     {TEXT("/data", "bddl_file_name", "bddl_files/synthetic/pick_up_the_block_and_put_it_down.bddl")},
     {NUMBER("/data", "num_demos", WEIR_NUMBER_EPISODES)},
 };
@@ -304,7 +305,7 @@ const char weir_synth_format_names[] = "act|act-jpeg|act-jpeg-nolen|agilex|astro
     DEMOS, .cameras = "agentview,robot0_eye_in_hand", .suffix = "_image", .rate_hz = 20, .file = "demos.hdf5",         \
            .once = robomimic_once, .n_once = N(robomimic_once), ROWS(robomimic)
 
-/* In the order of the names. */
+/* In the same order as weir_synth_format_names. */
 static const struct weir_synth_format formats[] = {
     {.name = "act", .cameras = "top,wrist", .rate_hz = 50, ACT, ROWS(act)},
     {.name = "act-jpeg", .cameras = "top,wrist", .rate_hz = 50, .jpeg = true, ACT, ROWS(act_jpeg)},

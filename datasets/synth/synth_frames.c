@@ -24,7 +24,7 @@ struct weir_synth_frames {
     pthread_t thread[THREADS_MAX];
     int n_threads;
     pthread_mutex_t lock;
-    pthread_cond_t slot_free, done; /* a slot became free; a frame was finished */
+    pthread_cond_t slot_free, done; /* signalled when a slot becomes free, and when a frame is finished */
     int64_t taken, returned;        /* protected by lock, like the slots' `done` */
     bool stop;
 };

@@ -11,7 +11,7 @@
 
 enum weir_synth_depth {
     WEIR_DEPTH_NONE,
-    WEIR_DEPTH_PNG, /* 16-bit grey */
+    WEIR_DEPTH_PNG, /* PNG of 16-bit grey */
     WEIR_DEPTH_RAW, /* uint16_t in host order */
 };
 
@@ -19,7 +19,7 @@ struct weir_synth_frames_config {
     const struct weir_scene *scene; /* borrowed until close */
     int episodes, cameras, steps;
     int width, height;
-    bool jpeg; /* otherwise raw RGB */
+    bool jpeg; /* images are JPEGs; otherwise raw RGB */
     int quality;
     enum weir_synth_depth depth; /* depth image made with each image */
     int threads;                 /* maximum; fewer are started if their memory would exceed about 1.5 GiB */
@@ -55,15 +55,15 @@ struct weir_synth_moment {
 
 enum weir_synth_what {
     WEIR_ITEM_GROUP,
-    WEIR_ITEM_FLAG,    /* attributes: bool, */
-    WEIR_ITEM_NUMBER,  /* int, */
-    WEIR_ITEM_TEXT,    /* string */
+    WEIR_ITEM_FLAG,    /* a bool attribute */
+    WEIR_ITEM_NUMBER,  /* an int attribute */
+    WEIR_ITEM_TEXT,    /* a string attribute */
     WEIR_ITEM_COLUMN,  /* an array with one row per step */
-    WEIR_ITEM_RAW,     /* the frames of every camera: pixels, one row per step, */
-    WEIR_ITEM_VLEN,    /* encoded images of variable length, */
-    WEIR_ITEM_STRINGS, /* fixed-length strings of the longest image's size, */
-    WEIR_ITEM_PADDED,  /* uint8 rows of the longest image's size */
-    WEIR_ITEM_LIST,    /* other items, below a group */
+    WEIR_ITEM_RAW,     /* raw frames of every camera, with one row per step */
+    WEIR_ITEM_VLEN,    /* encoded frames of every camera, with variable length */
+    WEIR_ITEM_STRINGS, /* encoded frames as fixed-length strings of the longest image's size */
+    WEIR_ITEM_PADDED,  /* encoded frames as uint8 rows of the longest image's size */
+    WEIR_ITEM_LIST,    /* other items, which belong to a group */
     WEIR_ITEM_CALL,
 };
 
@@ -128,7 +128,7 @@ struct weir_synth_job {
 /* Returns row i of the table of formats, or NULL past the end. */
 const struct weir_synth_format *weir_synth_format_at(int i);
 
-/* Creates path with its parents. */
+/* Creates the folder path and its parents. */
 int weir_synth_make_folders(const char *path, struct weir_err *err);
 /* Creates job->file for the job's episode, and writes the format's `once` items. */
 int weir_synth_create(struct weir_synth_job *job, struct weir_err *err);
@@ -137,31 +137,34 @@ int weir_synth_episode(struct weir_synth_job *job, struct weir_err *err);
 /* Reports the job's progress to the caller of weir_synth_write. */
 void weir_synth_report(struct weir_synth_job *job);
 
-/* ---- computed columns (synth_columns.c); comments give their width ---- */
+/* ---- computed columns (synth_columns.c); comments give the number of values per row ---- */
 
 enum { WEIR_FILL_SIMULATION = 1 + 2 * WEIR_SCENE_JOINTS };
 
 void weir_fill_zeros(const struct weir_synth_moment *now, double *row);
-void weir_fill_effort(const struct weir_synth_moment *now, double *row);       /* WEIR_SCENE_JOINTS */
-void weir_fill_simulation(const struct weir_synth_moment *now, double *row);   /* time, qpos, qvel */
-void weir_fill_success(const struct weir_synth_moment *now, double *row);      /* 1: true in the last step */
-void weir_fill_root_pose(const struct weir_synth_moment *now, double *row);    /* 7: position, quaternion wxyz */
-void weir_fill_both_deltas(const struct weir_synth_moment *now, double *row);  /* 14 */
-void weir_fill_robot_states(const struct weir_synth_moment *now, double *row); /* 9: fingers, pose of the gripper */
+void weir_fill_effort(const struct weir_synth_moment *now, double *row); /* WEIR_SCENE_JOINTS values */
+void weir_fill_simulation(const struct weir_synth_moment *now,
+                          double *row); /* WEIR_FILL_SIMULATION values: time, qpos, qvel */
+void weir_fill_success(const struct weir_synth_moment *now, double *row);     /* 1 value: true in the last step */
+void weir_fill_root_pose(const struct weir_synth_moment *now, double *row);   /* 7 values: position, quaternion wxyz */
+void weir_fill_both_deltas(const struct weir_synth_moment *now, double *row); /* 14 values: the delta of each arm */
+void weir_fill_robot_states(const struct weir_synth_moment *now,
+                            double *row); /* 9 values: fingers, pose of the gripper */
 /* These functions compute values for the column's arm. */
 void weir_fill_seven_joints(const struct weir_synth_moment *now, double *row);
-void weir_fill_fingers(const struct weir_synth_moment *now, double *row);      /* 2: metres from the centre */
-void weir_fill_tip_rotation(const struct weir_synth_moment *now, double *row); /* 3: rotation vector */
-void weir_fill_tip_pose(const struct weir_synth_moment *now, double *row);     /* 6: position, rotation vector */
+void weir_fill_fingers(const struct weir_synth_moment *now, double *row);      /* 2 values: metres from the centre */
+void weir_fill_tip_rotation(const struct weir_synth_moment *now, double *row); /* 3 values: rotation vector */
+void weir_fill_tip_pose(const struct weir_synth_moment *now, double *row);     /* 6 values: position, rotation vector */
 void weir_fill_delta(const struct weir_synth_moment *now,
-                     double *row); /* 7: change of position and rotation in -1..1, and 1 to close the gripper */
-/* AstroBench: 28 joints, left and right alternating: seven of each arm, then seven of each hand. */
+                     double *row); /* 7 values: change of position and rotation in -1..1, and 1 to close the gripper */
+/* AstroBench: 28 values. Joints of the left and the right side alternate: first the seven of each arm, then the seven
+ * of each hand. */
 void weir_fill_astro_qpos(const struct weir_synth_moment *now, double *row);
 void weir_fill_astro_qvel(const struct weir_synth_moment *now, double *row);
 void weir_fill_astro_action(const struct weir_synth_moment *now, double *row);
-void weir_fill_astro_base(const struct weir_synth_moment *now, double *row);     /* 7: position, quaternion xyzw */
-void weir_fill_astro_grasp(const struct weir_synth_moment *now, double *row);    /* 1 */
-void weir_fill_astro_grippers(const struct weir_synth_moment *now, double *row); /* 2 */
-void weir_fill_astro_target(const struct weir_synth_moment *now, double *row);   /* 16 */
+void weir_fill_astro_base(const struct weir_synth_moment *now, double *row);  /* 7 values: position, quaternion xyzw */
+void weir_fill_astro_grasp(const struct weir_synth_moment *now, double *row); /* 1 value */
+void weir_fill_astro_grippers(const struct weir_synth_moment *now, double *row); /* 2 values */
+void weir_fill_astro_target(const struct weir_synth_moment *now, double *row);   /* 16 values */
 
 #endif

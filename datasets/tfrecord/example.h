@@ -19,7 +19,7 @@ enum { WEIR_FEATURE_NAME_MAX = 128, WEIR_FEATURES_MAX = 512 };
 enum weir_feature_kind { WEIR_FEATURE_NONE, WEIR_FEATURE_BYTES, WEIR_FEATURE_FLOATS, WEIR_FEATURE_INTEGERS };
 
 struct weir_byte_range {
-    uint64_t offset, length; /* in the file */
+    uint64_t offset, length; /* position and size in the file */
 };
 
 struct weir_feature {

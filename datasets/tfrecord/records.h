@@ -1,5 +1,5 @@
-/* records.h: the records of a TFRecord file: length (8 bytes, little-endian), its masked CRC-32C, data, the data's
- * masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
+/* records.h: the records of a TFRecord file. A record consists of a length (8 bytes, little-endian), the length's
+ * masked CRC-32C, data, and the data's masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
 #ifndef WEIR_DATASETS_TFRECORD_RECORDS_H
 #define WEIR_DATASETS_TFRECORD_RECORDS_H
 

@@ -124,7 +124,7 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
         path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
 }
 
-/* One image per step, or several per step. The builder refuses other numbers. */
+/* One image per step, or several. The builder refuses any other number of images. */
 static void bytes_shape(const struct weir_rlds_store *s, const struct weir_feature *feature,
                         struct weir_array_shape *found)
 {
@@ -207,7 +207,7 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     const struct weir_feature *feature = find(store, path);
     int rc = shape(store, path, found, err);
     if (rc < 0 || found->element != WEIR_ELEMENT_VLEN_BYTES || found->rank != 1)
-        return rc; /* the caller refuses the shape */
+        return rc; /* the caller refuses a shape that is not that of images */
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)feature->n + 1, sizeof *map->extents);
     if (!map->extents)

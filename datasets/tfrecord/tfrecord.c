@@ -118,7 +118,7 @@ static bool is_tfrecord(const char *name)
     return at && (at[9] == '\0' || at[9] == '-' || strcmp(at + 9, ".gz") == 0);
 }
 
-/* tensorflow_datasets names shards NAME-SPLIT.tfrecord-00000-of-00001. */
+/* Returns the split in the name of a shard, which tensorflow_datasets calls NAME-SPLIT.tfrecord-00000-of-00001. */
 static const char *split_of(const char *name, size_t *length)
 {
     const char *end = strstr(name, ".tfrecord"), *dash = NULL;

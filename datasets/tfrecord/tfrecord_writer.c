@@ -21,7 +21,7 @@
 #define COLOR   "episode_metadata/weir_color"  /* "bgr": red and blue are swapped */
 
 enum { LISTS_MAX = 512 };
-static const uint64_t RECORD_MAX = INT32_MAX; /* limit of protocol buffers */
+static const uint64_t RECORD_MAX = INT32_MAX; /* maximum message size of protocol buffers */
 
 struct writer {
     struct weir_copy copy;

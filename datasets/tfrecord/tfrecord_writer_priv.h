@@ -14,9 +14,9 @@ struct weir_tfw_texts {
     int n;
 };
 
-/* Writes the feature name of a metadata string: "steps/language_instruction" for instructions, which RLDS repeats in
- * each step; for others, for example, "episode_metadata/file_path". Returns false if strings with this key are not
- * written. */
+/* Writes the feature name of a metadata string. For instructions, it is "steps/language_instruction", which RLDS
+ * repeats in each step. For other strings, it is a name like "episode_metadata/file_path". Returns false if strings
+ * with this key are not written. */
 bool weir_tfw_text_feature(const char *key, char name[WEIR_TFW_NAME_MAX]);
 /* Writes a feature name such as "steps/observation/cam_high". */
 void weir_tfw_camera_feature(const struct weir_copy_camera *camera, char name[WEIR_TFW_NAME_MAX]);

@@ -12,8 +12,8 @@
 struct weir_zarr_writing {
     /* set by the caller: */
     const char *root;    /* path of the store; lent */
-    char name[96];       /* "data/state" */
-    char dtype[4];       /* "<f4" */
+    char name[96];       /* path of the array: "data/state" */
+    char dtype[4];       /* type of the elements: "<f4" */
     int rank;            /* 1..4 */
     uint64_t dims[4];    /* weir_zarr_write_about sets the first dimension */
     uint64_t chunk_rows; /* 1 for images */
@@ -22,7 +22,7 @@ struct weir_zarr_writing {
     const char *image; /* codec of imagecodecs ("jpeg"), with one image per chunk; NULL: the array contains numbers */
     /* used by the functions below: */
     size_t row_bytes;
-    uint64_t at; /* the next row */
+    uint64_t at; /* number of the next row */
     uint8_t *chunk, *packed;
 };
 

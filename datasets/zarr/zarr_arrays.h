@@ -8,7 +8,7 @@
 #include "datasets/zarr/zarr_files.h"
 
 struct weir_zarr_array {
-    char *path; /* "data/action" */
+    char *path; /* path in the store: "data/action" */
     struct weir_zarray about;
     bool is_located; /* the next members are valid */
     struct weir_chunk *chunks;

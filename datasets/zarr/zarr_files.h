@@ -9,7 +9,7 @@
 #include "weir/dataset.h"
 
 struct weir_zarr_files {
-    const char *path;         /* lent */
+    const char *path;         /* path of the store; lent */
     int fd;                   /* descriptor of the folder or of the archive */
     struct weir_parts *parts; /* parts of a folder, which the caller can take over; NULL for an archive */
     struct weir_zip zip;

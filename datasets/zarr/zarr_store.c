@@ -1,4 +1,4 @@
-/* One episode of a Zarr store: rows of its arrays. */
+/* One episode of a Zarr store, which consists of rows of its arrays. */
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/index.h"
@@ -151,7 +151,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
 
 /* ---- places of images ---- */
 
-/* Returns true when every chunk is exactly one frame. */
+/* Returns true if every chunk is exactly one frame. */
 static bool one_frame_each(const struct weir_chunk_grid *grid)
 {
     bool whole = grid->chunk[0] == 1;
@@ -273,11 +273,11 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
     if (rc < 0)
         return rc;
     enum look look = look_of(&array->about);
-    if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, like padded JPEGs */
+    if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, such as padded JPEGs */
         return weir_err_set(err, -EBADMSG, "%s: contains numbers; images are read from %s", path,
                             weir_store_zarr.images);
     if (look == LOOK_NUMBERS || look == LOOK_OTHER || e->steps > INT32_MAX / 2)
-        return 0; /* the caller refuses the shape */
+        return 0; /* the caller refuses a shape that is not that of images */
     if (look == LOOK_DEPTH && array->about.big_endian)
         return weir_err_set(err, -ENOTSUP, "%s: depth is stored as big-endian numbers; store it as '<u2'", array->path);
     rc = weir_zarr_locate(e->zarr, array, err);

@@ -49,7 +49,7 @@ static int add(struct weir_episode *episode, const char *key, const json_t *valu
                : 0;
 }
 
-/* Ignores names reserved for Weir. */
+/* Adds the strings of an object, except those with names reserved for Weir. */
 static int add_all(struct weir_episode *episode, json_t *texts, struct weir_err *err)
 {
     int rc = 0;

@@ -141,7 +141,7 @@ static int resume(struct zarr_writer *w, int *complete)
     return rc;
 }
 
-/* Starts over when the partial copy cannot be resumed. */
+/* Starts over if the partial copy cannot be resumed: removes the ends of its episodes. */
 static int start_over(struct zarr_writer *w, int *complete, struct weir_err *err)
 {
     char path[4096];
@@ -208,7 +208,7 @@ static void abandon(void **writer)
 static int sync_all(struct zarr_writer *w, struct weir_err *err)
 {
     int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* one call for all files */
+    int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* one call syncs all files */
     if (fd >= 0)
         close(fd);
     return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", w->path, strerror(-rc)) : 0;

@@ -16,7 +16,7 @@ enum { WEIR_ZARRAY_BYTES_MAX = 1 << 20 };
 
 struct weir_zarray {
     struct weir_chunk_grid grid; /* rank 1..8; chunk sizes are not zero; elements as stored */
-    char kind;                   /* numpy's: 'f', 'i', 'u', 'b' */
+    char kind;                   /* kind of the type, as in numpy: 'f', 'i', 'u', 'b' */
     bool big_endian;
     uint8_t fill[8];             /* fill value of one stored element; zero if it is null */
     char separator;              /* character between the numbers in a chunk's name */

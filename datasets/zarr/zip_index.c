@@ -13,7 +13,7 @@ enum {
     ENTRY_BYTES = 46,
     HEADER_BYTES = 30,
     COMMENT_MAX = 65535,
-    ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* with name, extra field and comment */
+    ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* an entry with the longest possible name, extra field and comment */
     WINDOW_BYTES = 1 << 20,
     NAME_MAX_BYTES = 1024, /* limit for members that are located, because no key is longer */
 };
@@ -197,7 +197,7 @@ struct listing {
     size_t begin, end; /* unparsed bytes of the window */
     uint64_t read;     /* bytes of the directory read so far */
     uint64_t names;    /* bytes of all names so far */
-    uint64_t room[2];  /* capacity for members and names */
+    uint64_t room[2];  /* capacity of the lists of members and of names */
 };
 
 static int fill_window(struct listing *l)

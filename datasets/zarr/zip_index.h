@@ -18,7 +18,7 @@ struct weir_zip_member {
     uint64_t unpacked;      /* unpacked size */
     uint32_t number;        /* position in the central directory */
     uint32_t crc;           /* CRC-32 of the unpacked data */
-    uint16_t method, flags; /* method 0 = stored */
+    uint16_t method, flags; /* method 0: the member is not compressed */
 };
 
 struct weir_zip {
