@@ -78,7 +78,7 @@ struct weir_packed_frame {
     uint32_t length, crc;
 };
 void weir_packed_put_frame(const struct weir_packed_frame *frame, uint8_t bytes[WEIR_PACKED_FRAME]);
-/* Returns the frame of camera c at step t of a parsed record. */
+/* Returns the frame of `camera` at step t of a parsed record. */
 struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *record,
                                               const struct weir_packed_header *header, const uint8_t *bytes, int t,
                                               int camera);

@@ -129,7 +129,8 @@ static uint64_t take_record(struct packed_writer *w, const struct weir_packed_he
     return offset + n;
 }
 
-/* Takes over the complete episodes of an interrupted copy, from the last one back to the first. */
+/* Finds the complete episodes of an interrupted copy, from the last one back to the first, and adds them to the index.
+ */
 static int resume(struct packed_writer *w)
 {
     uint8_t bytes[WEIR_PACKED_HEADER], equal[WEIR_PACKED_HEADER];
