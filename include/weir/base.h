@@ -13,13 +13,13 @@ extern "C" {
 
 /* ---- errors ----
  *
- * Calls return 0 or a positive count on success and -errno on failure. Calls that can fail in many ways also take a
- * struct weir_err, which gets one line: what failed, where, and what to do. The first error is kept, later ones are
- * dropped. A weir_err belongs to one thread. */
+ * Functions return 0 or a positive count on success and -errno on failure. Functions with several ways to fail also
+ * take a struct weir_err, which receives a one-line message: what failed, where, and what to do. Only the first error
+ * is kept. A weir_err belongs to one thread. */
 
 struct weir_err {
-    int code;        /* 0 = none, else -errno (EBADMSG corrupt data, ENODATA short file, ENOTSUP not built, ...) */
-    char text[1024]; /* one line, without a newline */
+    int code; /* 0 = none, else -errno: EBADMSG (corrupt data), ENODATA (short file), ENOTSUP (not built in), ... */
+    char text[1024]; /* one line without a newline */
 };
 
 #ifdef __cplusplus
@@ -28,27 +28,27 @@ struct weir_err {
 #define WEIR_ERR_NONE ((struct weir_err){0})
 #endif
 
-/* Sets the error if none is set yet (err may be NULL) and returns code. Control characters in the text become '?', so
- * that hostile names cannot break the line. */
+/* Sets the error if none is set yet (err may be NULL) and returns code. Control characters in the message are replaced
+ * with '?', so that a malicious file name cannot break the line. */
 int weir_err_set(struct weir_err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Prepends "prefix: " to an error that is set. */
+/* Prepends "prefix: " to the message. No effect if no error is set. */
 void weir_err_prefix(struct weir_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- clock ----
  *
- * The clock of all timings: raw rdtsc where the CPU reports an invariant TSC, calibrated against CLOCK_MONOTONIC;
- * elsewhere clock_gettime(CLOCK_MONOTONIC). One multiplication converts ticks to ns. */
+ * All timings use this clock: the raw TSC (rdtsc), calibrated against CLOCK_MONOTONIC, if the CPU reports an invariant
+ * TSC, otherwise clock_gettime(CLOCK_MONOTONIC). One multiplication converts ticks to ns. */
 
 struct weir_clock {
-    bool tsc;                /* ticks are TSC cycles, else ns */
+    bool tsc;                /* true: a tick is a TSC cycle; false: a tick is 1 ns */
     uint64_t ns_per_tick_32; /* ns per tick as a 32.32 fixed-point number */
-    double error_ppm;        /* spread of the calibration's repetitions, parts per million */
+    double error_ppm;        /* spread between calibration rounds, in parts per million */
 };
 
 extern struct weir_clock weir_clock;
 
-/* Calibrates once per process (about 20 ms). Any thread, any number of times. */
+/* Calibrates the clock on the first call (about 20 ms). May be called repeatedly and from any thread. */
 void weir_clock_init(void);
 
 static inline uint64_t weir_clock_monotonic_ns(void)
@@ -60,7 +60,7 @@ static inline uint64_t weir_clock_monotonic_ns(void)
 
 uint64_t weir_clock_slow_ticks_(void) __attribute__((cold)); /* out of line to keep callers small */
 
-/* Only if weir_clock.tsc is true. */
+/* Valid only if weir_clock.tsc is true. */
 static inline uint64_t weir_clock_tsc(void)
 {
 #if defined(__x86_64__)
@@ -91,15 +91,15 @@ static inline uint64_t weir_clock_to_ns(uint64_t ticks)
 
 /* ---- histograms ----
  *
- * A log-linear histogram of durations: one bucket per value below 32, then 16 per octave, so that a bucket is at most
- * 6.25 % wide. 544 buckets reach 2^37; longer durations count in the last. The unit is the writer's: ns, or clock ticks
- * (2^37 ticks of a 3 GHz TSC are 46 s). Writers own the array; readers copy it. The layout follows HdrHistogram's
- * sub-bucket scheme with 4 significant bits. */
+ * A log-linear histogram of durations: one bucket per value below 32, then 16 buckets per octave, so that a bucket is
+ * at most 6.25 % wide. The 544 buckets reach 2^37, and longer durations are counted in the last bucket. The writer
+ * chooses the unit: ns, or clock ticks (2^37 ticks of a 3 GHz TSC are 46 s). Writers own the array, and readers copy
+ * it. The layout follows HdrHistogram's sub-bucket scheme with 4 significant bits. */
 
 enum { WEIR_HIST_BITS = 37, WEIR_HIST_BUCKETS = (WEIR_HIST_BITS - 3) * 16 };
 
-/* Bucket of a value below 2^WEIR_HIST_BITS: the position of its highest bit and the four bits below it; values below 32
- * are their own bucket. Written for a short dependency chain. */
+/* Returns the bucket of a value below 2^WEIR_HIST_BITS, which follows from the position of the value's highest bit and
+ * the four bits below it. Each value below 32 has its own bucket. The expression keeps the dependency chain short. */
 static inline uint64_t weir_hist_bucket_short(uint64_t value)
 {
     uint64_t octave = 63u ^ (unsigned)__builtin_clzll(value | 16);
@@ -111,23 +111,23 @@ static inline unsigned weir_hist_bucket(uint64_t value)
     return value >> WEIR_HIST_BITS ? WEIR_HIST_BUCKETS - 1 : (unsigned)weir_hist_bucket_short(value);
 }
 
-/* Lowest value of a bucket; weir_hist_low(WEIR_HIST_BUCKETS) is the end of the last one. */
+/* Returns the lowest value of a bucket. weir_hist_low(WEIR_HIST_BUCKETS) is the upper end of the last bucket. */
 uint64_t weir_hist_low(unsigned bucket);
 
-/* Quantile q (0..1) of the recorded values, interpolated inside its bucket and clamped to [min, max]; 0 for an empty
- * histogram. */
+/* Returns quantile q (0..1) of the recorded values, interpolated within its bucket and clamped to [min, max], or 0 if
+ * the histogram is empty. */
 double weir_hist_quantile(const uint32_t hist[WEIR_HIST_BUCKETS], double q, uint64_t min, uint64_t max);
 
 /* ---- JSON ----
  *
- * Writes JSON (RFC 8259) to a FILE, piece by piece. Escapes strings; bytes that are not UTF-8 become U+FFFD, and
- * non-finite numbers null. key is NULL inside arrays. Errors remain in the FILE (ferror). */
+ * Writes JSON (RFC 8259) to a FILE, piece by piece. Strings are escaped. Bytes that are not valid UTF-8 become U+FFFD,
+ * and non-finite numbers become null. Inside arrays, key is NULL. Write errors stay in the FILE (ferror). */
 
 struct weir_json {
     FILE *out;
-    bool pretty; /* two-space indentation and newlines; else one line */
+    bool pretty; /* indented by two spaces with newlines; false: one line */
     int depth;
-    bool first; /* nothing written yet at this depth */
+    bool first; /* nothing has been written at this depth yet */
 };
 
 void weir_json_open(struct weir_json *json, FILE *out, bool pretty);
@@ -137,13 +137,14 @@ void weir_json_object(struct weir_json *json, const char *key);
 void weir_json_array(struct weir_json *json, const char *key);
 /* Closes the innermost object ('}') or array (']'). */
 void weir_json_end(struct weir_json *json, char bracket);
-void weir_json_text(struct weir_json *json, const char *key, const char *value); /* NULL value: null */
+void weir_json_text(struct weir_json *json, const char *key, const char *value); /* a NULL value becomes null */
 void weir_json_int(struct weir_json *json, const char *key, int64_t value);
 void weir_json_uint(struct weir_json *json, const char *key, uint64_t value);
-void weir_json_double(struct weir_json *json, const char *key, double value); /* shortest of 6, 9 or 17 digits */
+/* Writes the number with 6, 9 or 17 digits, the fewest that represent it exactly. */
+void weir_json_double(struct weir_json *json, const char *key, double value);
 void weir_json_bool(struct weir_json *json, const char *key, bool value);
 void weir_json_null(struct weir_json *json, const char *key);
-/* A number, or null for a negative one: unknown, or not applicable. */
+/* Writes a number, or null if the value is negative (unknown or not applicable). */
 void weir_json_known(struct weir_json *json, const char *key, double value);
 
 #ifdef __cplusplus

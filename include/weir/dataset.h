@@ -1,11 +1,11 @@
-/* dataset.h: opens a folder of robot episodes and locates frame (episode, camera, t) as a byte extent of a file, which
- * the caller reads and decodes. Opening reads state and actions, and no pixels.
+/* dataset.h: opens a folder of robot episodes and locates each frame (episode, camera, t) as a byte extent of a file,
+ * which the caller reads and decodes. Opening a dataset reads the state and actions but no pixels.
  *
- * An open dataset is read-only, and any number of threads may use it. Episodes, cameras and steps count from 0.
+ * An open dataset is read-only, so any number of threads may use it. Episodes, cameras and steps are numbered from 0.
  *
- * The HDF5 library runs in helper processes. One process, forked when the first dataset is opened, forks all of them
- * and ends with the caller; they are not the caller's children. Open the first dataset early, before memory use grows.
- */
+ * The HDF5 library runs in helper processes. The first weir_dataset_open forks a process that forks all helpers and
+ * exits with the caller. The helpers are not children of the caller. Open the first dataset early, while the caller
+ * still uses little memory. */
 #ifndef WEIR_DATASET_H
 #define WEIR_DATASET_H
 
@@ -24,34 +24,35 @@ struct weir_dataset;
 
 enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
 
-/* Members other than size and path may be 0. */
+/* All members except size and path may be 0. */
 struct weir_dataset_config {
-    size_t size;         /* sizeof this struct in the program; weir_dataset_config_default sets it, and the rest to 0 */
-    const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
-    const char *cameras; /* "a,b", in this order; NULL = all of the first episode except depth, by name. Every
-                          * episode must have them */
-    bool depth;          /* without cameras: include depth cameras */
-    /* "a,b": datasets below an episode's group, overriding the layout's; NULL = the layout's. State and actions are
-     * concatenated; a camera is named after its dataset, or by "name=dataset". With all three, files of any layout can
-     * be read. */
+    size_t size;      /* sizeof this struct in the program; weir_dataset_config_default sets it and zeroes the rest */
+    const char *path; /* one file, or a folder to search for *.hdf5 and *.h5 (sorted by name, with numbers in order) */
+    const char *cameras; /* "a,b", in this order; every episode must have them. NULL = all cameras of the first episode
+                            except depth, sorted by name */
+    bool depth;          /* include depth cameras when cameras is NULL */
+    /* "a,b": paths of datasets in an episode's group, which replace those of the layout; NULL = those of the layout.
+     * State and action datasets are concatenated. A camera is named after its dataset unless "name=dataset" is given.
+     * With all three members set, files of any layout can be read. */
     const char *qpos_keys, *action_keys, *image_keys;
-    bool allow_ragged; /* cut episodes whose parts differ in length to the shortest */
-    bool tolerant;     /* leave out episodes that cannot be opened instead of failing */
-    /* Follow HDF5 external links, external storage and virtual sources out of the dataset's folder. Without it such an
-     * episode cannot be opened. Symbolic links to episodes and folders are always followed. */
+    bool allow_ragged; /* truncate episodes whose datasets differ in length to the shortest of them */
+    bool tolerant;     /* skip episodes that cannot be opened instead of failing */
+    /* Follow HDF5 external links, external storage and virtual sources that leave the dataset's folder. Without it,
+     * episodes that use them cannot be opened. Symbolic links to episodes and folders are always followed. */
     bool allow_external;
-    /* Also keep state and actions in the files' own types (datasets/own_numbers.h). */
+    /* Also keep the state and actions in the types stored in the files (datasets/own_numbers.h). */
     bool own_types;
-    const char *split;  /* files of one split, by their names: "train"; "all"; NULL = there is only one */
-    char *const *files; /* n_files > 0: these, in this order, instead of searching path */
+    const char *split; /* use only the files of this split, identified by their names: "train"; "all" = every file; NULL
+                          = there is only one split */
+    char *const *files; /* if n_files > 0: open these files in this order instead of searching path */
     int n_files;
-    const char *index; /* index file: read if it matches these files, else written; NULL = none */
-    int threads;       /* threads for opening files; 0 = one per usable core */
-    void (*progress)(void *user, int done, int total); /* on the calling thread; may be NULL */
-    bool (*interrupted)(void *user); /* called about 10 times per second on the calling thread; true ends opening with
-                                        -EINTR. May be NULL */
+    const char *index; /* index file: read if it matches the files, otherwise written; NULL = none */
+    int threads;       /* number of threads that open files; 0 = one per usable core */
+    void (*progress)(void *user, int done, int total); /* called on the calling thread; may be NULL */
+    bool (*interrupted)(void *user); /* called about 10 times per second on the calling thread; if it returns true,
+                                        opening fails with -EINTR. May be NULL */
     void *user;
-    /* Later options are appended here, because programs pass the size of their struct. */
+    /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
 {
@@ -64,14 +65,16 @@ struct weir_path_list {
     int n;
 };
 
-/* Lists the episode files below path, or path itself, sorted; left_out lists what cannot be searched or is not a
- * regular file, as "PATH: why". Links back to a folder being searched are ignored, and so are names that begin with a
- * dot. Fails as a whole without memory or descriptors. */
+/* Lists the episode files below path, or path itself if it is a file, in sorted order. left_out receives one "PATH:
+ * reason" per entry that cannot be searched or is not a regular file. Names that begin with a dot and links back to a
+ * folder being searched are ignored. Fails if path does not exist or contains no episode files, or if memory or file
+ * descriptors run out. */
 int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err);
-/* Takes ownership of text, and frees it on failure; NULL is -ENOMEM. */
+/* Takes ownership of text, also on failure, when it is freed. Returns -ENOMEM if text is NULL. */
 int weir_path_list_add(struct weir_path_list *list, char *text);
 void weir_path_list_free(struct weir_path_list *list);
-/* Keeps the files of one split (NULL: there must be only one split; "all": every file). Files in no split are kept. */
+/* Removes the files of all other splits from the list. Files that belong to no split are kept. If split is NULL, there
+ * must be only one split; "all" keeps every file. */
 int weir_choose_split(struct weir_path_list *files, const char *folder, const char *split, struct weir_err *err);
 
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err);
@@ -82,54 +85,57 @@ int weir_dataset_cameras(const struct weir_dataset *dataset);
 int weir_dataset_qpos_dim(const struct weir_dataset *dataset);
 int weir_dataset_action_dim(const struct weir_dataset *dataset);
 int weir_dataset_steps(const struct weir_dataset *dataset, int episode);
-/* steps x dim floats, row-major; lent until close. */
+/* steps x dim floats, row-major; valid until weir_dataset_close. */
 const float *weir_dataset_qpos(const struct weir_dataset *dataset, int episode);
 const float *weir_dataset_actions(const struct weir_dataset *dataset, int episode);
 
-/* Mean and standard deviation (unbiased) per dimension over all steps of n episodes. */
+/* Computes the mean and the unbiased standard deviation of each dimension over all steps of n episodes. */
 int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, int n, bool actions, double *mean,
                        double *std);
 
 struct weir_camera {
     char name[WEIR_NAME_MAX];
-    enum weir_frame_kind kind; /* of the first episode; never WEIR_FRAME_JPEG or WEIR_FRAME_PNG */
-    int width, height;         /* of raw frames; 0 when only the codec knows */
+    enum weir_frame_kind kind; /* in the first episode; never WEIR_FRAME_JPEG or WEIR_FRAME_PNG */
+    int width, height;         /* of raw frames; 0 if only the codec can determine the size */
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 
-/* Whether all episodes record that red and blue of their frames are swapped, so that decoding as RGB gives BGR. */
+/* Returns true if the episodes record that red and blue are swapped in their frames, so that decoding to RGB yields
+ * BGR. */
 bool weir_dataset_is_bgr(const struct weir_dataset *dataset);
 
-/* Returns the kind of the camera's frames in this episode: a folder may mix raw and encoded episodes. */
+/* Returns the kind of the camera's frames in this episode. It can differ between episodes, because a folder may mix raw
+ * and encoded episodes. */
 enum weir_frame_kind weir_dataset_kind(const struct weir_dataset *dataset, int episode, int camera);
 
-/* The files behind the extents, as they were when indexed. A file may hold many episodes. */
+/* A file that contains extents, described as it was when it was indexed. A file may contain several episodes. */
 struct weir_dataset_file {
     const char *path;
     uint64_t size_bytes, device, inode;
     int64_t mtime_ns;
-    bool may_be_written; /* by another program while it is read: indexed data does not move */
+    bool may_be_written; /* another program may be writing to it; data that is indexed does not move */
 };
 int weir_dataset_files(const struct weir_dataset *dataset);
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out);
-/* The files that frames are read from, as numbered by weir_location and weir_block: those above, then the chunks of
- * datasets that are folders, where each chunk is a file. out->path points into path, or is lent. For a folder, or a
- * chunk that was never written, out describes another file of that folder. */
+/* The files that frames are read from, with the numbers used in weir_location and weir_block. The files of
+ * weir_dataset_file come first, followed by the chunk files of datasets that are folders. out->path points into path or
+ * is owned by the dataset. For a folder, or a chunk that was never written, out describes another file of that folder.
+ */
 enum { WEIR_READ_PATH_MAX = 4096 };
 int weir_dataset_read_files(const struct weir_dataset *dataset);
 void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
                             char path[WEIR_READ_PATH_MAX]);
 
-/* -EEXIST, with an error, if the file at path, existing or not, belongs to the dataset: a file that is read, one inside
- * a folder that is a dataset, or one that a later open would take for an episode. For outputs written while it is open.
- */
+/* Checks that writing to path would not damage the dataset, for outputs written while the dataset is open. Returns
+ * -EEXIST with an error if path (which need not exist) is a file of the dataset, is inside a folder that is a dataset,
+ * or would be opened as an episode the next time. */
 int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, struct weir_err *err);
 
-/* Called for each damaged part of a file ("record 3"). Returning a negative value ends the check. */
+/* Called for each damaged part of a file ("record 3"). A negative return value ends the check. */
 typedef int weir_damaged_fn(void *user, const char *part, const char *why);
-/* Reads a whole file and verifies what reading frames does not: a TFRecord's data checksums. Other formats have no
- * damage to report. 0 regardless of damage; the nonzero result of damaged; or negative with err, without the path, if
- * the file cannot be read. Any thread. */
+/* Reads a whole file and verifies the parts that loading frames does not verify, namely the data checksums of a
+ * TFRecord. Files of other formats always pass. Returns 0 even if there is damage, the callback's nonzero result, or a
+ * negative code with err (without the path) if the file cannot be read. Thread-safe. */
 int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_damaged_fn *damaged, void *user,
                             struct weir_err *err);
 
@@ -137,153 +143,164 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
 
 enum weir_how {
     WEIR_HOW_EXTENT,  /* read the extent, then call weir_unwrap */
-    WEIR_HOW_BLOCK,   /* in chunks shared with other frames: weir_block_of */
-    WEIR_HOW_LIBRARY, /* no extent: weir_fetch, a counted fallback */
+    WEIR_HOW_BLOCK,   /* call weir_block_of: the frame is stored in chunks shared with other frames */
+    WEIR_HOW_LIBRARY, /* call weir_fetch: the frame has no extent (a fallback, which is counted) */
 };
 
 struct weir_location {
     int file;
-    uint64_t offset; /* extent to read */
+    uint64_t offset; /* start of the extent to read */
     size_t length;   /* at most weir_dataset_extent_max */
-    size_t payload;  /* start of the frame within the bytes read, after weir_unwrap */
+    size_t payload;  /* start of the frame within the bytes read, valid after weir_unwrap */
     size_t payload_length;
-    /* Not NULL: a padded row whose image may end anywhere; the caller reports its end to weir_note_end. Otherwise
-     * private to datasets/. */
+    /* If not NULL, the extent is a padded row and the image may end anywhere in it: the caller reports the end with
+     * weir_note_end. The contents are private to datasets/. */
     struct weir_frame_end *end;
     size_t row_bytes;
-    /* private to datasets/: the walk through a heap collection; NULL and zero elsewhere */
+    /* private to datasets/: position in an HDF5 heap collection; NULL and zero for other storage */
     struct weir_heap_slot *heap_slot;
     uint64_t heap_end, heap_at;
     uint32_t heap_objects;
 };
 
-/* Locates a frame. Returns an enum weir_how, or -EBADMSG for a known bad offset (weir_frame_reason). */
+/* Locates a frame. Returns an enum weir_how, or -EBADMSG if the file's offset for the frame is invalid (see
+ * weir_frame_reason). */
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location);
 
-/* Interprets the bytes read for location. 0: the frame is at payload. 1: read location, now another extent, and call
- * again. -EBADMSG: the file's structure is damaged; *reason (static text) names the fault. */
+/* Interprets the bytes read for location. Returns 0 if the frame is at payload; 1 if the caller must read location,
+ * which now describes another extent, and call again; -EBADMSG if the file's structure is damaged (*reason is then a
+ * static string that describes the damage). */
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
                 const char **reason);
 
-/* Reports, for a location with end, after weir_unwrap, that the image at payload takes so many bytes; 0 = it does not
- * end within the bytes read. 0: payload_length is the frame's length, which weir_locate remembers. 1: only part of the
- * row was read; read location, now all of it, and call again. */
+/* Reports the length of the image at payload after weir_unwrap, for a location whose end is not NULL. bytes = 0 means
+ * that the image does not end within the bytes read. Returns 0 if payload_length is now the frame's length, which later
+ * calls of weir_locate reuse; 1 if only part of the row was read and the caller must read location, which now covers
+ * the whole row, and call again. */
 int weir_note_end(struct weir_location *location, size_t bytes);
 
-/* Chunks over the same rows: unpacking them for one frame unpacks them for all frames of the block. A frame is
- * assembled from all pieces: read, unpack and clip each. */
+/* A set of chunks that cover the same rows, so that unpacking them for one frame unpacks them for all frames of the
+ * block. To assemble a frame, read, unpack and clip every piece of its block. */
 struct weir_block {
-    int first, rows; /* frames first .. first + rows - 1 of the episode; first may be negative */
+    int first, rows; /* frames first .. first + rows - 1 of the episode; first can be negative */
     uint32_t pieces;
-    size_t row_bytes, piece_bytes;    /* of an assembled frame, of an unpacked piece */
-    const struct weir_blocks *blocks; /* private to datasets/, like file */
-    int file;                         /* of the first chunk, or of all chunks */
+    size_t row_bytes, piece_bytes;    /* size of an assembled frame, and of an unpacked piece */
+    const struct weir_blocks *blocks; /* private to datasets/, as is file */
+    int file;                         /* contains the first chunk, or all of them */
 };
-/* Whether frames lie in blocks of *rows frames each; the first block has *before (may be NULL) rows before the episode,
- * so that frame t is in block (before + t) / rows. */
+/* Returns true if the camera's frames are stored in blocks of *rows frames. The first block has *before rows before the
+ * start of the episode (before may be NULL), so that frame t is in block (*before + t) / *rows. */
 bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows, int *before);
-/* The block of a frame located as WEIR_HOW_BLOCK. */
+/* Returns the block of a frame for which weir_locate returned WEIR_HOW_BLOCK. */
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block);
-/* The file and extent of a piece; length 0: it was never written, and there is nothing to read. */
+/* Returns the file and extent of a piece. Length 0 means that the piece was never written, so there is nothing to read.
+ */
 void weir_block_piece(const struct weir_block *block, uint32_t piece, int *file, uint64_t *offset, size_t *length);
-/* Per-thread state for unpacking; NULL without memory. */
+/* Creates the per-thread state for unpacking. Returns NULL if memory is exhausted. */
 struct weir_unpacker *weir_unpacker_open(void);
 void weir_unpacker_close(struct weir_unpacker **unpacker);
-/* Undoes the filters of a piece. *unpacked is valid until the next call; NULL for a piece that was never written. frame
- * (not NULL, row_bytes) is overwritten: a frame that is its whole block may be unpacked into it, and *unpacked is frame
- * then. 0, -EBADMSG with *reason (static text), or -ENOMEM. */
+/* Undoes the filters of a piece. *unpacked is valid until the next call, and NULL for a piece that was never written.
+ * frame (row_bytes bytes, not NULL) may be overwritten: if the frame is the only content of its block, the piece can be
+ * unpacked into frame directly, and *unpacked is then frame. Returns 0, -EBADMSG with *reason set to a static string,
+ * or -ENOMEM. */
 int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
                       const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason);
-/* Copies frame t's part of the piece to its place in frame (row_bytes); no effect if it is there already. */
+/* Copies the piece's part of frame t to its place in frame (row_bytes bytes). No effect if unpacked is frame. */
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame);
 
-/* Reads a frame through the HDF5 library, one caller at a time. *length is its size; -ENOSPC (err not set) if that
- * exceeds capacity. */
+/* Reads a frame through the HDF5 library, which serves one caller at a time. Sets *length to the frame's size. Returns
+ * -ENOSPC without setting err if that size exceeds capacity. */
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err);
 
-/* Cost of weir_fetch: one process serves all threads, one at a time. */
+/* Cost of weir_fetch. One helper process serves all threads, one at a time. */
 struct weir_helper_counts {
     uint64_t calls;
-    uint64_t busy_ns; /* time serving */
-    uint64_t wait_ns; /* time that all threads waited for their turn */
+    uint64_t busy_ns; /* time spent serving requests */
+    uint64_t wait_ns; /* time that threads waited for their turn, summed over threads */
 };
 void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts);
 
-/* Size of the largest extent that weir_locate and weir_unwrap request. */
+/* Returns the size of the largest extent that weir_locate or weir_unwrap can request. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 
-/* Stored size of the frame without its row's padding; 0 if unknown until the frame is read. */
+/* Returns the frame's stored size without its row's padding, or 0 if the size is unknown until the frame is read. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
-/* Bytes that one frame alone costs: stored, read for it, unpacked for it. */
+/* Bytes involved in loading one frame on its own: stored, read, and unpacked. */
 struct weir_frame_cost {
     uint64_t stored, read, unpacked;
 };
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost);
 
-/* Writes "FILE: DATASET[t]" for messages, with control characters as '?'. */
+/* Writes "FILE: DATASET[t]" for use in messages. Control characters become '?'. */
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
-/* Path of the camera's dataset in its episode's file. */
+/* Returns the path of the camera's dataset within the episode's file. */
 const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera);
-/* Whether a chunk of the frame was never written, or is lost: it has the array's fill value. */
+/* Returns true if a chunk of the frame was never written or is lost, so that the frame contains the array's fill value.
+ */
 bool weir_frame_has_fill(const struct weir_dataset *dataset, int episode, int camera, int t);
-/* Why weir_locate refused this frame. */
+/* Writes the reason why weir_locate failed for this frame. */
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 
 /* ---- description ---- */
 
-/* Storage kind i of a camera's frames: a description ("contiguous", "deflate chunks of 5x32x32x2"), the number of
- * frames, and whether they go through the HDF5 library. False past the last kind. */
+/* One way in which a camera's frames are stored: a description ("contiguous", "deflate chunks of 5x32x32x2"), the
+ * number of frames, and whether they are read through the HDF5 library. weir_dataset_storage returns false for i past
+ * the last one. */
 struct weir_storage_kind {
     char text[160];
     uint64_t frames;
     bool library;
 };
 bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i, struct weir_storage_kind *kind);
-/* Number of episodes cut to their shortest part (allow_ragged), and of rows cut. */
+/* Returns the number of episodes truncated to their shortest dataset (allow_ragged). Sets *rows_cut to the number of
+ * rows removed. */
 int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut);
-/* Path of the episode's file, and its group there ("" in a file of one episode). */
+/* The path of the episode's file, its number, and the episode's group within it ("" if the file contains one episode).
+ */
 const char *weir_dataset_episode_path(const struct weir_dataset *dataset, int episode);
-int weir_dataset_episode_file(const struct weir_dataset *dataset, int episode); /* file number */
+int weir_dataset_episode_file(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_episode_group(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode);
-/* Keys of state and actions in this episode. */
+/* Keys of the state and action datasets in this episode. */
 const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_action_key(const struct weir_dataset *dataset, int episode);
-/* Text i of an episode: its instruction and other texts of its file, as key and value in raw bytes without zeros. Keys
- * that begin with "weir_" belong to Weir's own copies. Keeps at most WEIR_TEXTS_MAX texts and WEIR_TEXTS_BYTES bytes,
- * non-empty, shorter than WEIR_TEXT_MAX and with keys shorter than WEIR_TEXT_KEY_MAX, one per key: what every format of
- * a copy can hold. Lent until close. False past the last. */
+/* Returns string i of an episode, its instruction or another string of its file, as a key and a value in raw bytes.
+ * Keys that begin with "weir_" are written by Weir's own copies. Only strings that every format of a copy can store are
+ * kept: non-empty, shorter than WEIR_TEXT_MAX, with a unique key shorter than WEIR_TEXT_KEY_MAX, and without zero
+ * bytes; at most WEIR_TEXTS_MAX strings and WEIR_TEXTS_BYTES bytes per episode. Valid until weir_dataset_close. Returns
+ * false past the last string. */
 enum { WEIR_TEXTS_MAX = 64, WEIR_TEXTS_BYTES = 65536, WEIR_TEXT_KEY_MAX = 100, WEIR_TEXT_MAX = 16384 };
 bool weir_dataset_text(const struct weir_dataset *dataset, int episode, int i, const char **key, const char **value);
-/* Oddities of episodes that do not prevent loading them. */
+/* Peculiarities of episodes that do not prevent loading them. */
 enum weir_note {
     WEIR_NOTE_NONE,
-    WEIR_NOTE_LENGTHS_UNREADABLE, /* compress_len holds no numbers, was never written, or needs a missing filter */
-    WEIR_NOTE_LENGTHS_SHAPE,      /* compress_len is not (cameras, steps) */
-    WEIR_NOTE_LENGTHS_VALUES,     /* compress_len has values that are no row length of any camera */
-    WEIR_NOTE_FILL, /* rows of state or actions were never written, or are lost: they have the fill value */
+    WEIR_NOTE_LENGTHS_UNREADABLE, /* compress_len is not numeric, was never written, or needs a missing filter */
+    WEIR_NOTE_LENGTHS_SHAPE,      /* compress_len does not have the shape (cameras, steps) */
+    WEIR_NOTE_LENGTHS_VALUES,     /* compress_len contains values that are not a row length of any camera */
+    WEIR_NOTE_FILL,               /* state or action rows were never written or are lost, and contain the fill value */
     WEIR_NOTES
 };
-/* Line i about data that is in the files and not in batches: a camera that cannot be read and why, the number of
- * episodes, and the first one. False past the last. */
+/* Writes line i about data that the files contain but batches do not: a camera that cannot be read, the reason, the
+ * number of affected episodes, and the first of them. Returns false past the last line. */
 bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text, size_t size);
-/* Line i about oddities: what, the number of episodes, and the first one; then the lines of weir_dataset_left_out.
- * False past the last. */
+/* Writes line i about peculiarities: a description, the number of affected episodes, and the first of them. The lines
+ * of weir_dataset_left_out follow. Returns false past the last line. */
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size);
-/* Episodes left out at open (tolerant), and the reasons. */
+/* Number of episodes that the tolerant open skipped, and the reason for episode i of them. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
-/* Number of files described by config.index. */
+/* Number of files whose description came from the index file (config.index). */
 int weir_dataset_files_from_index(const struct weir_dataset *dataset);
-/* Memory of the index, including state and actions. */
+/* Memory used by the index, including state and actions. */
 size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 
-/* Row i of the tables of formats and layouts, for help and doctor; false past the end. */
+/* Return row i of the tables of formats and layouts that "weir help" and "weir doctor" print; false past the last row.
+ */
 bool weir_dataset_format_row(int i, const char **name, const char **summary, const char **why_not);
 bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not);
-/* The library that unpacks deflate chunks: "libdeflate 1.14", or zlib's version. */
+/* Writes the name of the library that unpacks deflate chunks: "libdeflate 1.14", or zlib and its version. */
 void weir_dataset_inflate(char *text, size_t size);
 
 #ifdef __cplusplus

@@ -2,13 +2,13 @@
  *
  * A decoder belongs to one thread. A colour frame becomes an image of width x height x 3 in the decoder's output
  * format: u8 or f32 (0..1, or normalised), interleaved (nhwc) or planar (nchw), RGB or BGR. Rows are converted in bands
- * while they are in cache. A depth frame becomes height x width u16 in host order, values as stored, whatever the
- * format.
+ * while they are in cache. A depth frame always becomes height x width u16 in host byte order with its stored values;
+ * the output format does not apply.
  *
- * With a view, a part of the frame is decoded, or the frame is resized, or both. JPEGs are decoded at the smallest DCT
- * scale that is not below the requested size, and only the rows and columns of blocks that are needed. Colour is then
- * averaged over each pixel's area, or interpolated linearly when enlarged, and rounded to u8 before conversion. Depth
- * takes the nearest pixel, as nothing lies between two surfaces. */
+ * A view selects a part of the frame, resizes it, or both. JPEGs are decoded at the smallest DCT scale that is not
+ * below the requested size, and only the required rows and columns of blocks are decoded. The colours are then averaged
+ * over each output pixel's area (or interpolated linearly when enlarging) and rounded to u8 before conversion. Depth
+ * frames use the nearest pixel, because an average of two surfaces would be a depth that does not exist. */
 #ifndef WEIR_DECODER_H
 #define WEIR_DECODER_H
 
@@ -28,78 +28,83 @@ enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {
     enum weir_color color;
-    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 on a GPU only; depth frames are always u16 */
+    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 only on a GPU; depth frames are always u16 */
     enum weir_image_layout layout;
-    /* For floats: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one
+    /* For floats: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with a single
      * rounding; std 0 = not normalised. */
     float mean[3], std[3];
 };
 
-/* A part of a stored image, and its size after resizing. */
+/* A rectangle of a stored image, and its size after resizing. */
 struct weir_view {
     int x, y, width, height;
     int out_width, out_height;
 };
 
-/* Bytes of one colour image in this format. */
+/* Returns the size in bytes of a colour image in this format. */
 size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height);
-/* Bytes of the decoded image of a frame of this kind, colour or depth. */
+/* Returns the size in bytes of a decoded frame of this kind, colour or depth. */
 size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_frame_kind kind, int width, int height);
 
-/* The value of each u8 in each channel of the image, in channel order, as f32 images contain it; f16 and bf16 are
- * rounded from these. */
+/* Computes the float that each u8 value becomes in f32 images, for each channel in the image's channel order. f16 and
+ * bf16 images contain these values rounded. */
 void weir_pixel_values(const struct weir_pixel_format *format, float values[3][256]);
 
 struct weir_decoder;
 
-/* 0 if the named engine can decode JPEGs; -EINVAL with the available names. Other frames are decoded by their magic
- * bytes, whatever the engine ("null" decodes nothing). */
+/* Returns 0 if the named engine can decode JPEGs, -ENOTSUP if this build lacks the engine, or -EINVAL with an error
+ * that lists the valid names. The engine applies to JPEGs only: the codec of other frames is selected by their magic
+ * bytes ("null" decodes nothing). */
 int weir_decoder_check(const char *engine, struct weir_err *err);
 
-/* Where JPEGs are decoded: on CPU cores; on a GPU, with the CPU for frames that it does not support; or on both at
- * once. */
+/* The processor that decodes JPEGs: CPU cores, a GPU (with the CPU for frames that the GPU does not support), or both
+ * simultaneously. */
 enum weir_decode_where { WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH };
-/* WEIR_DECODE_ON_CPU for an unknown name, and for "auto". */
+/* Returns WEIR_DECODE_ON_CPU for "auto" and for unknown names. */
 enum weir_decode_where weir_decoder_where(const char *engine);
-/* Whether the engine uses a GPU. */
+/* Returns true if the engine uses a GPU. */
 bool weir_decoder_on_gpu(const char *engine);
-/* Default engine of each kind: "turbo", "nvjpeg", "hybrid". */
+/* Returns the default engine for each processor: "turbo", "nvjpeg" or "hybrid". */
 const char *weir_decoder_at(enum weir_decode_where where);
-/* As weir_decoder_check, but accepts "auto". -EINVAL also if the engine requires batches on a GPU and gpu is false. */
+/* Like weir_decoder_check, but accepts "auto". Also returns -EINVAL if the engine requires batches on a GPU and gpu is
+ * false. */
 int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err);
-/* 0, or -ENODEV with the reason why an engine cannot work on this machine. Opens the GPU for engines on one (0.6 s the
- * first time). */
+/* Returns 0, or -ENODEV with the reason why the engine cannot work on this machine. Opens the GPU if the engine uses
+ * it, which takes 0.6 s the first time. */
 int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err);
 
-/* engine: "turbo", "null", ... (weir_decoder_row); for engines on a GPU, the CPU's part. width_max: width of the
- * largest image to come. */
+/* engine: "turbo", "null", ... (weir_decoder_row). An engine on a GPU gets a decoder for the frames that the CPU
+ * decodes. width_max: width of the widest image to be decoded. */
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);
 
-/* True when a frame's bytes may be read straight to where the image belongs: decoding them is then free. */
+/* Returns true if the frame's bytes can be read directly into the image buffer, so that decoding costs nothing. */
 bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind);
 
 struct weir_frame {
     enum weir_frame_kind kind;
-    const uint8_t *bytes; /* may be the destination itself when weir_decoder_is_direct */
+    const uint8_t *bytes; /* may be the destination if weir_decoder_is_direct */
     size_t length;
     int width, height;            /* expected size, as stored */
-    const struct weir_view *view; /* inside it; NULL = the whole image */
+    const struct weir_view *view; /* part of the image to decode; NULL = all of it */
 };
 
-/* Decodes into image: weir_frame_bytes of the view's size, aligned for its type. Times 03b_image_decode and
- * 05_to_tensor_normalize. 0; -ENOMEM; -EBADMSG for corrupt bytes, another size, or a variant that the codec does not
- * support, with the reason in weir_decoder_reason. Warnings of libjpeg and libpng count as corruption; bytes past the
- * end of a JPEG or PNG, and past the last row of a view, are ignored. After a failure the image is undefined. The
- * result does not depend on earlier frames: a JPEG without DHT uses the standard tables (ITU T.81, annex K), one
- * without DQT is corrupt. */
+/* Decodes a frame into image, which must be aligned for its element type and have room for weir_frame_bytes of the
+ * view's size. Records the stages 03b_image_decode and 05_to_tensor_normalize.
+ *
+ * Returns 0; -ENOMEM; or -EBADMSG if the bytes are corrupt, the size is not the expected one, or the codec does not
+ * support the variant (weir_decoder_reason). Warnings from libjpeg and libpng count as corruption. Bytes after the end
+ * of a JPEG or PNG, or after the last row of a view, are ignored. After a failure the contents of image are undefined.
+ *
+ * The result does not depend on earlier frames: a JPEG without DHT is decoded with the standard tables (ITU T.81, annex
+ * K), and a JPEG without DQT is corrupt. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
-/* Why the last weir_decode or weir_probe_image failed; valid until the next call. */
+/* Returns the reason why the last weir_decode or weir_probe_image failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 
-/* Pixels decoded so far: of the frames as stored, and as decoded. Any thread. */
+/* Number of frames decoded so far, and their pixels at the stored size and at the decoded size. Thread-safe. */
 struct weir_decoder_counts {
     uint64_t frames, stored_pixels, decoded_pixels;
 };
@@ -107,29 +112,29 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
 
 struct weir_image_info {
     int width, height;
-    int components;            /* as stored, alpha too; 3 for a palette */
-    int bit_depth;             /* of a component; 8 for a palette */
-    enum weir_frame_kind kind; /* by its bytes: WEIR_FRAME_PNG also for depth */
-    const char *subsampling;   /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
-    const char *process;       /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
+    int components;            /* as stored, including alpha; 3 for a palette */
+    int bit_depth;             /* bits per component; 8 for a palette */
+    enum weir_frame_kind kind; /* determined from the bytes; WEIR_FRAME_PNG even if it is a depth image */
+    const char *subsampling;   /* "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray" or "other"; NULL unless a JPEG */
+    const char *process;       /* "baseline", "progressive" or "arithmetic"; NULL unless a JPEG */
 };
 
-/* Reads the header of an encoded frame. 0, or -EBADMSG for what is none or is of a kind that
- * the codec does not read, claims more pixels than its bytes can hold (a block of a JPEG takes a bit, a byte of
- * deflate stands for 1032), or becomes more than 2 GiB; -EINVAL for a codec of raw frames. */
+/* Reads the header of an encoded frame. Returns 0; -EBADMSG if the frame has no header that the codec can read, its
+ * size in pixels is more than its bytes can encode (at least one bit per JPEG block, and at most 1032 bytes per byte of
+ * deflate), or the decoded image would exceed 2 GiB; -EINVAL for raw frames. */
 int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info);
 
-/* 0 if the image has its camera's size, else -EBADMSG, with the reason that weir_decode gives. */
+/* Returns 0 if the image has the camera's size, else -EBADMSG with the same reason as weir_decode. */
 int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *info, int width, int height);
 
-/* Returns true when a CPU decodes frames of this kind to a fraction of their size for less. */
+/* Returns true if decoding frames of this kind at a reduced size is cheaper for a CPU. */
 bool weir_decoder_scales(enum weir_frame_kind kind);
 
-/* Row i of the decoder table for help and doctor; false past the end. */
+/* Returns row i of the table of decoders that "weir help" and "weir doctor" print; false past the last row. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);
 
-/* "libjpeg-turbo 2.1.5, SIMD: AVX2; rows converted by AVX-512" as text. */
+/* Writes a description such as "libjpeg-turbo 2.1.5, SIMD: AVX2; rows converted by AVX-512". */
 void weir_decoder_library(char *text, size_t size);
 
 #ifdef __cplusplus

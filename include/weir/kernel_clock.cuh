@@ -1,11 +1,11 @@
-/* kernel_clock.cuh: clocks inside a kernel, for CUDA C++17: times each stage of each iteration. weir/kernel_clock.h
- * evaluates the results; docs/kernel_clock.md explains them.
+/* kernel_clock.cuh: clocks inside a kernel, for CUDA C++17. They time each stage of each iteration. weir/kernel_clock.h
+ * evaluates the results, and docs/kernel_clock.md explains them.
  *
  *     enum { LOAD, COMPUTE, STORE, STAGES };
  *
  *     __global__ void kernel(..., weir_kernel_clock_table table)
  *     {
- *         weir::kernel_clock<STAGES, 64> clock(table);      // all threads of the block, before any returns
+ *         weir::kernel_clock<STAGES, 64> clock(table);      // all threads of the block, before any of them returns
  *         for (...) {
  *             clock.begin_iteration();
  *             float x = in[i];
@@ -18,14 +18,15 @@
  *         clock.store();
  *     }
  *
- * Thread 0 of block 0 writes, or of each block that the table has room for; other threads skip each call with one
- * branch. A lap is the difference of clock64 on the block's own SM since the last lap or begin_iteration; laps of the
- * same stage in one iteration add up. Laps are kept in the block's shared memory, 4 bytes for each of ITERATIONS x (1 +
- * STAGES), and stored together at the end. Iterations past ITERATIONS are counted, not written.
+ * Thread 0 of each block that has a record in the table writes; with one record, that is block 0. Other threads skip
+ * each call with one branch. A lap is the difference between clock64 now and at the previous lap or begin_iteration, on
+ * the block's own SM. Laps of the same stage in one iteration are added up. Laps are kept in the block's shared memory,
+ * which takes 4 bytes for each of ITERATIONS x (1 + STAGES) numbers, and are stored together at the end. Iterations
+ * beyond ITERATIONS are counted but not written.
  *
- * kernel_clock<STAGES, ITERATIONS, false> is empty: the kernel is the same, instruction by instruction, as without
- * clocks, and has no barriers of block_lap_with_barrier. A kernel may be instantiated with both. One clock of a type
- * per kernel. */
+ * kernel_clock<STAGES, ITERATIONS, false> is empty: the kernel has the same instructions as without clocks, and
+ * block_lap_with_barrier has no barrier. A kernel may be instantiated both with and without clocks. A kernel may
+ * contain only one clock of each type. */
 #ifndef WEIR_KERNEL_CLOCK_CUH
 #define WEIR_KERNEL_CLOCK_CUH
 
@@ -40,8 +41,9 @@ namespace weir
 namespace kernel_clock_parts
 {
 
-/* volatile keeps the readings in order with each other, with barriers and with memory, and prevents their removal. All
- * 64 bits are used: for the lower half alone the compiler sometimes chooses a slower instruction. */
+/* volatile keeps the readings in order with respect to each other, to barriers and to memory accesses, and prevents
+ * their removal. All 64 bits are used, because the compiler sometimes chooses a slower instruction when only the lower
+ * half is needed. */
 __device__ __forceinline__ uint64_t ticks()
 {
     uint64_t now;
@@ -63,13 +65,13 @@ __device__ __forceinline__ uint32_t sm()
     return number;
 }
 
-/* Saturates at 32 bits. */
+/* Converts to 32 bits, with saturation. */
 __device__ __forceinline__ uint32_t short_ticks(uint64_t ticks)
 {
     return ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
 }
 
-/* clock64 and %globaltimer at one moment, and the moment's length. */
+/* clock64 and %globaltimer read together, and the time that reading them took. */
 struct moment {
     uint64_t ticks, ns;
     uint32_t gap_ticks;
@@ -81,7 +83,7 @@ __device__ __forceinline__ moment now()
     return moment{before + (after - before) / 2, ns, short_ticks(after - before)};
 }
 
-/* All words of the value combined, which makes the result depend on each. */
+/* Combines all words of the value, so that the result depends on each of them. */
 template <typename T> __device__ __forceinline__ uint32_t folded(const T &value)
 {
     uint32_t words[(sizeof(T) + 3) / 4] = {}, all = 0;
@@ -92,9 +94,9 @@ template <typename T> __device__ __forceinline__ uint32_t folded(const T &value)
     return all;
 }
 
-/* Delays the next clock reading until the values are available: one instruction compares them, and another, which stays
- * in order with clocks, would count a profiler event if they equalled a constant. No branch, and no effect on the
- * kernel. */
+/* Delays the next clock reading until the values are available. One instruction compares them with a constant. If they
+ * were equal, a second instruction, which stays in order with clock readings, would count a profiler event. There is no
+ * branch and no effect on the kernel. */
 template <typename... T> __device__ __forceinline__ void await(const T &...values)
 {
     if constexpr (sizeof...(T) > 0) {
@@ -112,7 +114,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     static_assert(ITERATIONS >= 1 && ITERATIONS <= WEIR_KERNEL_CLOCK_ROWS_MAX, "1 to 4096 iterations");
 
   public:
-    /* Called by all threads of the block together. */
+    /* All threads of the block must call it together. */
     __device__ __forceinline__ explicit kernel_clock(const weir_kernel_clock_table &table) : table_(table)
     {
         writes_ = table.memory != nullptr && block() < table.blocks;
@@ -132,17 +134,17 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         began_ = (uint32_t)(last_ >> 16);
     }
 
-    /* Waits for values without ending a stage: for values that the next lap should wait for but cannot name, because
-     * they exist under a condition only. */
+    /* Waits for values without ending a stage. For values that the next lap should wait for but cannot name, because
+     * they exist only under a condition. */
     template <typename... T> __device__ __forceinline__ void wait_for(const T &...values)
     {
         if (first_warp_)
             kernel_clock_parts::await(values...);
     }
 
-    /* Ends a stage as seen by the warp of thread 0: it waits for no other warp, and for memory only where a value is
-     * used, or named here. values: results of the stage, which are waited for; otherwise the wait is charged to the
-     * stage of their first use. stage: a constant, so that laps are kept in registers. */
+    /* Ends a stage as seen by the warp of thread 0. It does not wait for other warps, and waits for memory only if a
+     * value is used or passed here. values: results of the stage to wait for; otherwise the wait is charged to the
+     * stage that first uses them. stage must be a constant, so that laps are kept in registers. */
     template <typename... T> __device__ __forceinline__ void warp_lap(int stage, const T &...values)
     {
         if (!first_warp_)
@@ -151,23 +153,25 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         note(stage);
     }
 
-    /* Ends a stage when all threads of the block have arrived, by a __syncthreads_count() that all of them call. The
-     * kernel must be correct without this barrier: it exists only in blocks that write, and only with the clock
-     * switched on. A loop around it must have the same number of iterations for all threads of the block. */
+    /* Ends a stage when all threads of the block have arrived at a __syncthreads_count(), which all of them must call.
+     * The kernel must be correct without this barrier, because it exists only in blocks that write, and only if the
+     * clock is switched on. If the call is inside a loop, the loop must have the same number of iterations for all
+     * threads of the block. */
     template <typename... T> __device__ __forceinline__ void block_lap_with_barrier(int stage, const T &...values)
     {
         if (!writes_)
             return;
         kernel_clock_parts::await(values...);
-        /* After __syncthreads() the clock is read before the other threads have arrived: on an H200 24 ticks were
-         * counted while another warp was 20,000 late. A counting barrier has a result to wait for. */
+        /* After a plain __syncthreads(), the clock can be read before the other threads have arrived: on an H200, a lap
+         * of 24 ticks was measured although another warp was 20,000 ticks late. A counting barrier returns a result
+         * that can be waited for. */
         int here = __syncthreads_count(1);
         kernel_clock_parts::await(here);
         if (first_warp_)
             note(stage);
     }
 
-    /* Writes the laps. Called once, at least by thread 0. Later work is not measured. */
+    /* Writes the laps. Must be called once, at least by thread 0. Later work is not measured. */
     __device__ __forceinline__ void store()
     {
         if (!first_warp_)
@@ -186,16 +190,16 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     }
 
   private:
-    static constexpr uint32_t WORDS = 1 + STAGES; /* per row */
+    static constexpr uint32_t WORDS = 1 + STAGES; /* numbers per row */
     static constexpr int CALIBRATIONS = 4;
 
     weir_kernel_clock_table table_;
     bool writes_, first_warp_;
-    uint32_t iterations_ = 0, ended_ = 0;   /* laps of all iterations */
-    uint32_t laps_[STAGES] = {}, long_ = 0; /* of the iteration; long_ is nonzero if a lap exceeds 32 bits */
+    uint32_t iterations_ = 0, ended_ = 0;   /* ended_ counts the laps of all iterations */
+    uint32_t laps_[STAGES] = {}, long_ = 0; /* of the current iteration; long_ is nonzero if a lap exceeds 32 bits */
     uint64_t last_ = 0;                     /* end of the last lap */
     uint32_t began_ = 0;                    /* start of the iteration, in units of 65,536 ticks */
-    uint32_t first_ticks_ = 0;              /* lower half of the clock's start */
+    uint32_t first_ticks_ = 0;              /* lower half of clock64 at the start */
 
     static __device__ __forceinline__ uint32_t thread()
     {
@@ -207,7 +211,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         return blockIdx.x + (uint64_t)gridDim.x * (blockIdx.y + (uint64_t)gridDim.y * blockIdx.z);
     }
 
-    /* Thread 0's rows, in multiples of 16 bytes. */
+    /* Returns thread 0's rows, whose size is a multiple of 16 bytes. */
     static __device__ __forceinline__ uint32_t *rows()
     {
         __shared__ __align__(16) uint32_t words[(ITERATIONS * WORDS + 3) / 4 * 4];
@@ -229,12 +233,13 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         last_ = now;
     }
 
-    /* Moves the iteration's laps to shared memory, if there is room. */
+    /* Moves the iteration's laps to shared memory if there is a row left for them. */
     __device__ __forceinline__ void keep_row()
     {
-        if (iterations_ - 1 < ITERATIONS && thread() == 0) { /* unsigned: excludes iteration 0 */
+        if (iterations_ - 1 < ITERATIONS && thread() == 0) { /* iterations_ is unsigned, so this excludes 0 */
             uint32_t *row = rows() + (iterations_ - 1) * WORDS;
-            bool too_long = long_ != 0 || (uint32_t)(last_ >> 16) - began_ >= UINT16_MAX; /* also for sums of laps */
+            bool too_long =
+                long_ != 0 || (uint32_t)(last_ >> 16) - began_ >= UINT16_MAX; /* also if the sum of laps is too long */
             uint32_t began = (uint32_t)last_;
             for (int stage = 0; stage < STAGES; stage++) {
                 began -= laps_[stage]; /* laps are contiguous */
@@ -247,7 +252,8 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         long_ = 0;
     }
 
-    /* Duration of an empty lap, the minimum of several; the same instructions as in other laps. */
+    /* Measures the duration of an empty lap, as the minimum of several. It executes the same instructions as any other
+     * lap. */
     template <bool BARRIER> __device__ __forceinline__ uint32_t empty_lap()
     {
         uint32_t least = UINT32_MAX;
@@ -266,7 +272,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         return least;
     }
 
-    /* Everything known at the start. */
+    /* Writes the part of the record that is known at the start. */
     __device__ __forceinline__ void open_record()
     {
         uint32_t warp_lap_ticks = empty_lap<false>(), block_lap_ticks = empty_lap<true>();
@@ -304,7 +310,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     }
 };
 
-/* Switched off. */
+/* The clock when it is switched off. */
 template <int STAGES, int ITERATIONS> class kernel_clock<STAGES, ITERATIONS, false>
 {
   public:
@@ -329,8 +335,8 @@ template <int STAGES, int ITERATIONS> class kernel_clock<STAGES, ITERATIONS, fal
     }
 };
 
-/* n consecutive readings of %globaltimer by one thread: kernel_clock_samples<<<1, 1>>>(to, n). weir_kernel_clock_step
- * derives the step from them. */
+/* Takes n consecutive readings of %globaltimer with one thread: kernel_clock_samples<<<1, 1>>>(to, n).
+ * weir_kernel_clock_step computes the step from them. */
 template <typename T> __global__ void kernel_clock_samples(T *to, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)

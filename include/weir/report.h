@@ -1,13 +1,13 @@
-/* report.h: reports of a loader's run, as tables for people and JSON for programs: the stage table, threads, queue,
- * reads, decoding, decode cache, GPU, cameras and files, errors.
+/* report.h: reports of a loader's run, as tables for people and JSON for programs: stages, threads, queue, reads,
+ * decoding, decode cache, GPU, cameras and files, and errors.
  *
  *     weir_loader_reports_begin(&reports, loader, &config);      before the first weir_loader_next
  *     ... weir_loader_next ...
  *     weir_loader_report(reports, &options, stdout);             at the end, and at any time in between
  *     weir_loader_reports_end(&reports);                         before weir_loader_close
  *
- * Reports are plain data, so that one read back from a log prints exactly like the live one. All calls are for the
- * consumer's thread. */
+ * Reports are plain data, so that a report read back from a log prints exactly like the original. All functions must be
+ * called on the consumer's thread. */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
 
@@ -27,7 +27,7 @@ extern "C" {
 
 enum { WEIR_REPORT_CAMERAS = 16, WEIR_REPORT_FILES = 3, WEIR_REPORT_CALLS = 20, WEIR_REPORT_CALLS_SHOWN = 10 };
 
-/* Reads, or decodes. */
+/* Totals for reads or for decodes. */
 struct weir_report_source {
     uint64_t count, bytes;
     double total_s, p50_s, p99_s, max_s;
@@ -38,7 +38,7 @@ struct weir_report_camera {
     struct weir_report_source read, decode;
 };
 
-/* Reads of one file. */
+/* Reads from one file. */
 struct weir_report_file {
     char name[256];
     uint64_t count;
@@ -46,210 +46,213 @@ struct weir_report_file {
 };
 
 struct weir_report_call {
-    char file[256]; /* with the episode's group, if any */
+    char file[256]; /* file name, followed by the episode's group if there is one */
     char camera[64];
     int64_t t;
-    bool decode; /* false: a read */
+    bool decode; /* true: a decode; false: a read */
     double s;
 };
 
-/* During the time covered. Nothing is printed without reads and decodes. */
+/* Figures for the time covered. Nothing is printed if there were neither reads nor decodes. */
 struct weir_report_sources {
     int n_cameras;
     struct weir_report_camera cameras[WEIR_REPORT_CAMERAS];
-    uint64_t files_read;   /* number of files read from */
-    double files_median_s; /* median of their mean times */
-    int n_files;           /* the slowest by mean, slowest first */
+    uint64_t files_read;   /* number of files that were read */
+    double files_median_s; /* median of the files' mean read times */
+    int n_files;           /* number of files listed, those with the largest mean time, in descending order */
     struct weir_report_file files[WEIR_REPORT_FILES];
-    int n_calls; /* the longest, longest first: at most ten reads and ten decodes */
+    int n_calls; /* number of longest calls listed, in descending order: at most ten reads and ten decodes */
     struct weir_report_call calls[WEIR_REPORT_CALLS];
 };
 
 /* ---- steps, setup, late batches, storage ----
  *
- * The consumer's batches and waits, the run's setup, and the tasks that completed late batches: the evidence of
- * analyze/verdict/verdict.h. */
+ * The consumer's batches and waits, the configuration of the run, and the tasks that completed late batches.
+ * analyze/verdict/verdict.h draws its conclusions from these figures. */
 
-/* A step lasts from one request for a batch to the next, or to the report. */
+/* Steps of the consumer. A step lasts from one request for a batch to the next request, or to the report. */
 struct weir_report_steps {
-    uint64_t train_batches, val_batches; /* delivered during the time covered; 0 = unknown */
-    uint64_t images;                     /* in both */
-    double train_s, val_s;               /* duration of their steps */
-    double train_wait_s, val_wait_s;     /* of that, waiting for data, including the GPU stream's waits */
-    double first_wait_s;                 /* of that, for the first batch of the run, while the pipeline fills */
-    bool validation;                     /* there is no training part: train_* describe validation */
+    uint64_t train_batches, val_batches; /* batches delivered during the time covered; 0 = unknown */
+    uint64_t images;                     /* images in the batches of both splits */
+    double train_s, val_s;               /* duration of the steps */
+    double train_wait_s, val_wait_s;     /* time spent waiting for data, including waits of the GPU stream */
+    double first_wait_s; /* part of the waits spent on the run's first batch, while the pipeline fills */
+    bool validation;     /* there are no training steps, and train_* describes the validation steps */
 };
 
-/* One or several epochs. */
+/* The figures of one or more epochs. */
 struct weir_report_epochs {
     int n;
     uint64_t images;
-    double s, wait_s;        /* training and validation */
-    double slowest, fastest; /* images/s, of whole epochs */
-    double device_bytes;     /* read from storage; -1 = unknown. Includes batches prefetched */
+    double s, wait_s;        /* total time and time spent waiting, for training and validation together */
+    double slowest, fastest; /* images/s of the slowest and the fastest whole epoch */
+    double device_bytes;     /* bytes read from storage, including those for prefetched batches; -1 = unknown */
 };
 
 struct weir_report_setup {
-    bool known; /* false: the log is older than these figures */
+    bool known; /* false: the log was written before these figures existed */
     int workers, slots, batch_size, images_per_sample;
-    int device;        /* number of the GPU; -1 = none */
-    int width, height; /* of the first camera's images, as stored */
+    int device;        /* GPU number; -1 = none */
+    int width, height; /* stored size of the first camera's images */
     int out_width, out_height;
-    bool normalised, encoded; /* images become floats on the CPU; frames are stored as JPEGs or PNGs */
-    bool sizes_differ;        /* between cameras, as stored */
-    bool reads_ahead;         /* an engine with many reads in flight ahead of the workers */
+    bool normalised, encoded; /* images become floats on the CPU; frames are stored as JPEG or PNG */
+    bool sizes_differ;        /* the cameras' stored sizes differ */
+    bool reads_ahead;         /* the I/O engine keeps many reads in flight ahead of the workers */
     bool direct;              /* reads bypass the page cache */
     char decoder[24], io[16];
-    enum weir_frame_kind kind;  /* of the first frame; WEIR_FRAME_IMAGE: encoded, and not known */
-    uint64_t image_bytes;       /* per image in a batch, mean of the cameras; 0 = unknown */
-    uint64_t frames_bytes;      /* decode cache that would hold all frames of the dataset */
-    uint64_t memory_free_bytes; /* when the report was made; 0 = unknown */
-    double cached_at_start;     /* fraction of the dataset before the first read; -1 = unknown */
-    int jpeg_engines;           /* of the GPU; 0 = none, or unknown */
+    enum weir_frame_kind kind;  /* of the first frame; WEIR_FRAME_IMAGE = encoded in an unknown format */
+    uint64_t image_bytes;       /* bytes per image in a batch, averaged over the cameras; 0 = unknown */
+    uint64_t frames_bytes;      /* size of a decode cache that would hold all frames of the dataset */
+    uint64_t memory_free_bytes; /* free memory when the report was made; 0 = unknown */
+    double cached_at_start;     /* fraction of the dataset in the page cache before the first read; -1 = unknown */
+    int jpeg_engines;           /* JPEG engines of the GPU; 0 = none or unknown */
     bool indexed;               /* the index file covered all files */
     double index_s;             /* time to open the dataset */
-    double copy_bytes_per_s;    /* memory to memory, by one thread; 0 = not measured */
+    double copy_bytes_per_s;    /* speed of a memory copy on one thread; 0 = not measured */
 };
 
-/* With fewer training batches there is no verdict, and copy_bytes_per_s is not measured. */
+/* With fewer training batches than this, there is no verdict, and copy_bytes_per_s is not measured. */
 enum { WEIR_REPORT_BATCHES_LEAST = 8 };
 
-/* Batches that the consumer waited for, by the last task of each, which the whole wait is attributed to. */
+/* Batches that the consumer had to wait for. The whole wait for a batch is attributed to the last task that completed
+ * it. */
 struct weir_report_late {
-    uint64_t batches;                                 /* 0 = none, or unknown (completed by a GPU) */
-    double wait_s;                                    /* for these batches */
-    double task_s;                                    /* duration of their last tasks */
-    double read_s;                                    /* of that, reading */
-    double longest_wait_s;                            /* for one batch */
-    char camera[64];                                  /* with the most waiting; empty = unknown */
-    char file[256];                                   /* with the most waiting, without the dataset's folder */
-    char worker[16];                                  /* with the most waiting */
-    double camera_wait_s, file_wait_s, worker_wait_s; /* for tasks of these three */
+    uint64_t batches;      /* number of late batches; 0 = none, or unknown because a GPU completed them */
+    double wait_s;         /* time that the consumer waited for them */
+    double task_s;         /* duration of the late batches' last tasks */
+    double read_s;         /* part of task_s spent reading */
+    double longest_wait_s; /* longest wait for a single batch */
+    char camera[64];       /* camera that caused the longest total wait; empty = unknown */
+    char file[256];        /* file that caused the longest total wait, relative to the dataset's folder */
+    char worker[16];       /* worker that caused the longest total wait */
+    double camera_wait_s, file_wait_s, worker_wait_s; /* total waits caused by this camera, file and worker */
 };
 
 struct weir_report_storage {
-    double device_bytes; /* read from storage by the process during the time covered; -1 = unknown */
-    /* Measured when the report was made, on frames dropped from the page cache (weir_loader_probe_storage): */
-    int probe_depth;                     /* concurrent reads; 0 = not measured */
-    double probe_small_s, probe_whole_s; /* a single read of 4 KiB, and of a frame */
-    double probe_bytes_per_s;            /* of frames, with that many concurrent reads */
+    double device_bytes; /* bytes that the process read from storage during the time covered; -1 = unknown */
+    /* The next members are measured when the report is made, on frames dropped from the page cache
+     * (weir_loader_probe_storage). */
+    int probe_depth;                     /* number of concurrent reads; 0 = not measured */
+    double probe_small_s, probe_whole_s; /* time of a single read of 4 KiB, and of a single read of a frame */
+    double probe_bytes_per_s;            /* throughput of probe_depth concurrent reads of frames */
 };
 
-/* Causes of a GPU's idle time in the steps traced last, as fractions of the traced time (docs/trace-averages.md). */
+/* Causes of a GPU's idle time during the most recently traced steps, as fractions of the traced time
+ * (docs/trace-averages.md). */
 struct weir_report_idle {
-    double traced_s; /* 0 = no trace of a GPU */
+    double traced_s; /* 0 = no trace with a GPU */
     double busy, launching, sync, data, allocating, queued, other;
-    double delay_p50_s, delay_p99_s; /* of launches into an empty queue; -1 = none */
+    double delay_p50_s, delay_p99_s; /* delay of a launch into an empty queue; -1 = no such launches */
     double kernels_per_step;         /* -1 = unknown */
 };
 
 /* ---- epoch lines: one line per epoch, and one at the first batch ---- */
 
-/* Source of an epoch's bytes: almost none of the dataset was in the page cache when it began, almost all, or some; or
- * reads bypassed the cache. */
+/* Where an epoch's bytes came from. COLD: almost none of the dataset was in the page cache when the epoch began; WARM:
+ * almost all of it; PARTLY: a part of it. DIRECT: the reads bypassed the page cache. */
 enum weir_reads { WEIR_READS_UNKNOWN, WEIR_READS_COLD, WEIR_READS_WARM, WEIR_READS_PARTLY, WEIR_READS_DIRECT };
 
 struct weir_epoch_line {
-    int epoch, epoch_count; /* 1-based */
+    int epoch, epoch_count; /* numbered from 1 */
     double total_s, train_s, val_s;
-    double data_wait_fraction; /* 08 / time of the training part, including the GPU stream's waits */
+    double data_wait_fraction; /* stage 08 / time of the training part, including waits of the GPU stream */
     double samples_per_s, images_per_s;
     uint64_t peak_rss_bytes;
-    bool interrupted; /* the epoch was cut short */
+    bool interrupted; /* the epoch was not completed */
     enum weir_reads reads;
-    double cached_fraction;       /* of the dataset, when the epoch began; -1 = unknown */
-    bool gpu;                     /* the next two are known */
-    double gpu_busy_fraction;     /* of the epoch's time, with a step or a preparation running */
-    double copy_overlap_fraction; /* of the copies' time, with a step running; -1 = unknown */
-    bool trained;                 /* the next two are known */
-    double train_loss, val_loss;  /* means over samples; NAN = no samples */
+    double cached_fraction;       /* fraction of the dataset in the page cache when the epoch began; -1 = unknown */
+    bool gpu;                     /* the next two members are known */
+    double gpu_busy_fraction;     /* fraction of the epoch's time during which a step or a preparation ran */
+    double copy_overlap_fraction; /* fraction of the copies' time during which a step ran; -1 = unknown */
+    bool trained;                 /* the next two members are known */
+    double train_loss, val_loss;  /* means over the samples; NAN = no samples */
 };
 
-/* One line per epoch. The Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
+/* Prints one line per epoch. The Chinese line matches grep "Epoch.*总耗时" and grep "耗时:". */
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
 
-/* Time until the first batch; each time includes those after it. */
+/* Time until the first batch. Each time includes the times declared after it. */
 struct weir_start_line {
     double first_batch_s, open_s, index_s;
     int files, files_from_index;
 };
 void weir_start_print(FILE *out, const struct weir_start_line *line);
 
-/* Result of weir run --seconds: a part of the run, across epochs. */
+/* Result of "weir run --seconds": a part of the run, which may span several epochs. */
 struct weir_measured_line {
-    double seconds, warm_up_s; /* seconds 0: the run ended earlier */
+    double seconds, warm_up_s; /* seconds = 0: the run ended before a batch was measured */
     uint64_t batches, samples, images;
     double samples_per_s, images_per_s;
-    double data_wait_fraction; /* of the seconds, including the GPU stream's waits */
+    double data_wait_fraction; /* fraction of the measured time, including waits of the GPU stream */
     uint64_t peak_rss_bytes;
     enum weir_reads reads;
-    double cached_fraction; /* of the dataset, when the run began; -1 = unknown */
+    double cached_fraction; /* fraction of the dataset in the page cache when the run began; -1 = unknown */
 };
 void weir_measured_print(FILE *out, const struct weir_measured_line *line);
 
-/* Write a line of the log, one JSON object each, and flush (docs/log-format.md). */
+/* Write one line of the log, a JSON object, and flush it (docs/log-format.md). */
 void weir_start_log(FILE *log, const struct weir_start_line *line);
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
 void weir_measured_log(FILE *log, const struct weir_measured_line *line);
-/* Write the same members into the open object. */
+/* Write the members of that JSON object into the open object. */
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
-/* "cold", "warm", "partly", "direct"; NULL = unknown. */
+/* Returns "cold", "warm", "partly" or "direct"; NULL = unknown. */
 const char *weir_report_reads_name(enum weir_reads reads);
 
 struct weir_loader;
 
 /* ---- the report ---- */
 
-/* A decode cache during the time covered, and its contents at the end. */
+/* A decode cache: its activity during the time covered, and its contents at the end. */
 struct weir_report_cache {
-    uint64_t budget_bytes, used_bytes; /* used includes tables. budget 0 = no cache, nothing is printed */
-    uint64_t frames;                   /* in the cache */
+    uint64_t budget_bytes, used_bytes; /* budget 0 = there is no cache, and nothing is printed; used includes tables */
+    uint64_t frames;                   /* number of frames in the cache */
     uint64_t hits, misses;
-    double saved_s;                 /* work saved by hits minus the cost of copies; NAN = not measured */
-    uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would hold them all */
-    double all_hit_rate;            /* hit rate with that budget, 0..1; -1 = unknown */
+    double saved_s;                 /* time saved by hits minus the cost of copying frames; NAN = not measured */
+    uint64_t all_frames, all_bytes; /* number of frames in the dataset, and budget that would hold them all */
+    double all_hit_rate;            /* expected hit rate with all_bytes, 0..1; -1 = unknown */
 };
 
-/* One decoder of a GPU. */
+/* One JPEG decoder of a GPU. */
 struct weir_report_engine {
-    char by[48];             /* "7 JPEG engines", "the multiprocessors" */
-    uint64_t frames, groups; /* decoded; groups are decode batches */
-    double busy;             /* fraction of the time covered */
+    char by[48];             /* "7 JPEG engines" or "the multiprocessors" */
+    uint64_t frames, groups; /* numbers of frames and groups decoded; a group is a batch of frames submitted together */
+    double busy;             /* fraction of the time covered during which it was decoding */
 };
 
-/* Division of decoding between GPU and CPU. */
+/* How decoding was divided between the GPU and the CPU. */
 enum { WEIR_REPORT_ENGINES = 2 };
 struct weir_report_decode {
     int n_engines; /* 0 = the GPU decodes nothing */
     struct weir_report_engine engines[WEIR_REPORT_ENGINES];
-    uint64_t cpu_frames;      /* decoded by the CPU */
-    double cpu_busy;          /* fraction of the workers' time; -1 = unknown */
-    uint64_t sent_back;       /* frames that the GPU refused or decoded wrongly */
-    char reasons[256];        /* their reasons: "12 progressive, 3 truncated" */
-    uint64_t compared, below; /* images compared with the CPU's, and those below the limit */
-    double gate_db, least_db; /* the limit, and the lowest of all; 99 = identical */
+    uint64_t cpu_frames;      /* number of frames that the CPU decoded */
+    double cpu_busy;          /* fraction of the workers' time spent on cpu_frames; -1 = unknown */
+    uint64_t sent_back;       /* number of frames that the GPU rejected or decoded wrongly */
+    char reasons[256];        /* reasons for sent_back: "12 progressive, 3 truncated" */
+    uint64_t compared, below; /* number of images compared with the CPU's result, and of those below the limit */
+    double gate_db, least_db; /* the PSNR limit, and the lowest PSNR measured; 99 = identical images */
 };
 
-/* A GPU during the time covered, by its own clock. */
+/* A GPU during the time covered, measured by the GPU's clock. */
 enum { WEIR_REPORT_GPU_ROWS = 8 + WEIR_STAGE_MAX };
 struct weir_report_gpu {
-    bool used; /* false: nothing is printed */
+    bool used; /* false: there is no GPU, and nothing is printed */
     int number;
     char name[128];
     int n_rows;
     struct weir_report_row rows[WEIR_REPORT_GPU_ROWS];
-    double copy_bytes_per_s; /* while copies ran; -1 = no copies */
-    double overlap;          /* fraction of the copies' time with a step running; -1 = unknown */
-    double busy;             /* fraction of the time covered with a step or a preparation running */
+    double copy_bytes_per_s; /* speed of the copies while they ran; -1 = no copies */
+    double overlap;          /* fraction of the copies' time during which a step ran; -1 = unknown */
+    double busy;             /* fraction of the time covered during which a step or a preparation ran */
     double stall_s;          /* time that the consumer's stream waited for batches */
-    bool sync_steps;         /* the consumer waits for each step before the next */
-    uint64_t used_bytes;     /* of its memory, by all programs, at the end; 0 = unknown */
+    bool sync_steps;         /* the consumer waits for each step to finish before it starts the next */
+    uint64_t used_bytes;     /* GPU memory that all programs use, at the end; 0 = unknown */
     struct weir_report_decode decode;
 };
 
 struct weir_report_error {
-    char text[512]; /* file, dataset, frame, reason */
+    char text[512]; /* file, dataset, frame and reason */
     uint64_t count;
 };
 
@@ -257,75 +260,77 @@ enum { WEIR_REPORT_ERRORS_MAX = 64 };
 /* Frames read through the HDF5 library, whose helper process serves one worker at a time. */
 struct weir_report_fallbacks {
     uint64_t frames;
-    double busy;    /* fraction of the time covered that it was serving */
-    double each_s;  /* time per frame */
+    double busy;    /* fraction of the time covered during which the helper was serving a worker */
+    double each_s;  /* time the helper took per frame */
     double waiting; /* mean number of workers waiting for their turn */
 };
 
 struct weir_loader_report {
-    int epoch_first, epoch_last; /* 1-based epochs covered */
-    int epoch_count;             /* epochs of the run; 0 = the run is measured by time */
-    bool final;                  /* covers the whole run, else the time since the last report */
+    int epoch_first, epoch_last; /* first and last epoch covered, numbered from 1 */
+    int epoch_count;             /* number of epochs in the run; 0 = the run is limited by time */
+    bool final;                  /* covers the whole run; false: the time since the last report */
     bool interrupted;            /* the run was interrupted */
-    bool timing;                 /* false: --no-timing, there are no rows */
-    double wall_s;               /* time covered */
-    double cpu_s;                /* of this process and its HDF5 helper processes */
-    struct weir_report prof;     /* rows, threads, machine, the profiler's own cost */
-    int queue_slots;             /* batches that can be ready at a time */
-    double queue_mean;           /* ready batches at each request */
-    int queue_min, queue_max;    /* ready batches at a request */
-    uint64_t queue_samples;      /* requests; 0 = no queue figures */
-    uint64_t reads, read_bytes;  /* by the I/O engine and through the HDF5 library */
+    bool timing;                 /* false: timing is off (--no-timing), so there are no rows */
+    double wall_s;               /* duration of the time covered */
+    double cpu_s;                /* CPU time of this process and its HDF5 helper processes */
+    struct weir_report prof;     /* rows, threads, machine, and the profiler's own cost */
+    int queue_slots;             /* maximum number of ready batches */
+    double queue_mean;           /* mean number of ready batches when a batch is requested */
+    int queue_min, queue_max;    /* minimum and maximum of the number of ready batches */
+    uint64_t queue_samples;      /* number of requests; 0 = there are no queue figures */
+    uint64_t reads, read_bytes;  /* by the I/O engine and by the HDF5 library */
     struct weir_report_fallbacks fallbacks;
     struct weir_chunk_counts chunks;
-    uint64_t stored_pixels, decoded_pixels; /* of decoded frames: as stored, and as decoded */
-    uint64_t frames_shared;                 /* copied within their batch instead of decoded again */
+    uint64_t stored_pixels, decoded_pixels; /* of the decoded frames, at their stored and at their decoded size */
+    uint64_t frames_shared; /* frames copied from another sample of their batch instead of being decoded again */
     struct weir_report_cache cache;
     struct weir_report_gpu gpu;
     struct weir_report_sources sources;
     struct weir_report_setup setup;
     struct weir_report_steps steps;
-    struct weir_report_epochs first_epoch, later_epochs; /* of those covered; n = 0 if the run is measured by time */
+    struct weir_report_epochs first_epoch, later_epochs; /* of the time covered; n = 0 if the run is limited by time */
     struct weir_report_late late;
     struct weir_report_storage storage;
     struct weir_report_idle idle;
-    uint64_t bad_frames;                          /* failed attempts to read or decode a frame */
-    uint64_t skipped_samples, substituted_frames; /* under --on-error */
-    uint64_t bad_episodes;                        /* left out at open */
-    uint64_t changed_files;                       /* changed while they were read; their later frames are bad */
-    int n_errors;                                 /* distinct errors kept */
+    uint64_t bad_frames;                          /* number of failed attempts to read or decode a frame */
+    uint64_t skipped_samples, substituted_frames; /* as requested by --on-error */
+    uint64_t bad_episodes;                        /* episodes skipped at open */
+    uint64_t changed_files; /* files that changed while they were being read; their later frames are bad */
+    int n_errors;           /* number of distinct errors listed */
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
 };
 
-/* Adds a stage timed by a GPU's clock, replacing one of the same name. No effect without calls. */
+/* Adds a stage timed by the GPU's clock, or replaces the stage of the same name. No effect if the stage has no calls.
+ */
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
-/* The stage table and everything below it. English: every stage that was called. Chinese: ACT's stages by total, then
- * Weir's own, then idle time; at most 16 rows, none without calls; GPU work is timed by the GPU's clock. All other
- * lines are English in both. */
+/* Prints the stage table and all sections below it. The English table lists every stage that was called. The Chinese
+ * table lists ACT's stages by total time, then Weir's own stages, then idle time, with at most 16 rows, all of which
+ * have calls; the GPU's clock times GPU work. The other sections are in English in both cases. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
-/* The tables of a program without a loader: stages, threads, the machine. */
+/* Prints the tables of a program that has no loader: stages, threads and machine. */
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
-/* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
+/* weir_loader_report_json writes the members of a log line into the open object. weir_loader_report_log writes the
+ * whole line and flushes it (docs/log-format.md). */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);
-/* Frees what the report owns. */
+/* Frees the memory that the report owns, but not the report itself. */
 void weir_loader_report_clear(struct weir_loader_report *report);
 
-/* Fraction of the copies between then and now during which steps ran; -1 = unknown. */
+/* Returns the fraction of the copies' time between then and now during which a step ran; -1 = unknown. */
 double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct weir_gpu_figures *then);
 
 /* ---- a run's reports ---- */
 
-/* State that a run's reports start from. */
+/* The counters at the start of a run, from which its reports are computed. */
 struct weir_loader_reports;
 
 struct weir_loader_reports_config {
-    size_t size; /* sizeof this struct in the program; weir_loader_reports_config_default sets it, and the rest to 0 */
-    int epochs;  /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
-    const char *folder;                        /* prefix to omit from file names; NULL = none. Copied */
-    bool sync_steps;                           /* on a GPU: the consumer waits for each step before the next */
-    const struct weir_report_machine *machine; /* state when the run began; NULL = now. Copied */
+    size_t size; /* sizeof this struct in the program; weir_loader_reports_config_default sets it and zeroes the rest */
+    int epochs;  /* number of epochs in the run; 0 = the run is limited by time (weir_loader_reports_restart) */
+    const char *folder; /* prefix to remove from file names (copied); NULL = none */
+    bool sync_steps;    /* with a GPU: the consumer waits for each step to finish before it starts the next */
+    const struct weir_report_machine *machine; /* state when the run began (copied); NULL = the current state */
 };
 static inline void weir_loader_reports_config_default(struct weir_loader_reports_config *config)
 {
@@ -333,15 +338,17 @@ static inline void weir_loader_reports_config_default(struct weir_loader_reports
     config->size = sizeof *config;
 }
 
-/* Starts counting. *out is owned by the caller. 0, -ENOMEM, or -EINVAL and -ENOTSUP for config's size. */
+/* Starts counting. The caller frees *out with weir_loader_reports_end. Returns 0, -ENOMEM, or -EINVAL or -ENOTSUP if
+ * config has an unsupported size. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config);
-/* Restarts counting: the next report and the final one cover the time from here on. 0 or -ENOMEM. */
+/* Restarts counting: the next report and the final one cover the time from this call. Returns 0 or -ENOMEM. */
 int weir_loader_reports_restart(struct weir_loader_reports *reports);
-/* Call before weir_loader_close. Accepts NULL. */
+/* Must be called before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 
-/* A program's additions to each report: to its figures, after its tables, and in the object of its log line. */
+/* A program's additions to each report: begin modifies the figures, print writes after the tables, and json writes into
+ * the object of the log line. */
 struct weir_report_addition {
     void (*begin)(void *user, struct weir_loader_report *report); /* called first; may be NULL */
     void (*print)(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
@@ -350,15 +357,16 @@ struct weir_report_addition {
 };
 
 struct weir_loader_report_options {
-    size_t size; /* sizeof this struct in the program; weir_loader_report_options_default sets it, and the rest to 0 */
-    bool final;  /* the whole run, after weir_loader_finish; else the time since the last report that was not final */
+    size_t size; /* sizeof this struct in the program; weir_loader_report_options_default sets it and zeroes the rest */
+    bool final;  /* cover the whole run, after weir_loader_finish; false: the time since the last report that was not
+                    final */
     bool interrupted; /* the run was interrupted */
-    int epochs_done;  /* so far, including an interrupted one */
+    int epochs_done;  /* number of epochs so far, including an interrupted one */
     enum weir_lang lang;
-    bool json;                                   /* one line of JSON instead of tables */
-    FILE *log;                                   /* also gets that line; NULL = no log */
+    bool json;                                   /* print one line of JSON instead of tables */
+    FILE *log;                                   /* file that the JSON line is also written to; NULL = none */
     const struct weir_report_addition *addition; /* NULL = none */
-    const struct weir_report_idle *idle;         /* from a trace of the run; NULL = none */
+    const struct weir_report_idle *idle;         /* result of a trace of the run; NULL = none */
 };
 static inline void weir_loader_report_options_default(struct weir_loader_report_options *options)
 {
@@ -366,12 +374,12 @@ static inline void weir_loader_report_options_default(struct weir_loader_report_
     options->size = sizeof *options;
 }
 
-/* Makes a report, prints it to out and flushes. 0, -ENOMEM, or -EINVAL and -ENOTSUP for options' size; check
- * ferror(out) for write errors. */
+/* Makes a report, prints it to out and flushes out. Returns 0, -ENOMEM, or -EINVAL or -ENOTSUP if options has an
+ * unsupported size. To detect write errors, check ferror(out). */
 int weir_loader_report(struct weir_loader_reports *reports, const struct weir_loader_report_options *options,
                        FILE *out);
 
-/* Measures storage alongside the run, for 0.2 s. Meant for the begin of an addition. */
+/* Measures the storage for 0.2 s while the run continues. Intended for the begin callback of an addition. */
 void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage);
 
 #ifdef __cplusplus

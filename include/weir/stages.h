@@ -1,4 +1,4 @@
-/* stages.h: the stages of loading and training. Their names are those that users grep for in logs. */
+/* stages.h: the stages of loading and training. Users grep for their names in logs. */
 #ifndef WEIR_STAGES_H
 #define WEIR_STAGES_H
 
@@ -40,11 +40,12 @@ enum weir_loader_stage {
     WEIR_STAGE_CHECKSUM,        /* 24_checksum */
     WEIR_STAGE_REPORT,          /* 25_report */
     WEIR_STAGE_CHECKPOINT,      /* 26_checkpoint */
-    WEIR_STAGE_WORKER_LOOP,     /* not shown */
+    WEIR_STAGE_WORKER_LOOP,     /* not printed */
     WEIR_LOADER_STAGES,
 };
 
-/* Registers all of these stages, as weir_loader_open does. 0; -EEXIST: the program has registered its own table. */
+/* Registers these stages, as weir_loader_open does. Returns 0, or -EEXIST if the program has registered a table of its
+ * own. */
 int weir_loader_stages(void);
 
 #ifdef __cplusplus
