@@ -19,7 +19,8 @@ static bool tsc_is_invariant(void)
     return (d >> 8) & 1;
 }
 
-/* Reads both clocks at the same instant: the tightest of a few attempts, to exclude interrupts in between. */
+/* Reads both clocks at nearly the same time. Uses the shortest of several attempts, to exclude interrupts between the
+ * readings. */
 static void read_both(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;

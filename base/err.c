@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Removes a partial UTF-8 character at the end of truncated text. */
+/* Removes an incomplete UTF-8 character at the end of a truncated string. */
 static void cut_partial_character(char *text, size_t size)
 {
     size_t length = strlen(text);

@@ -67,7 +67,7 @@ int weir_folders_make(const char *folder)
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-enum { LINKS_MAX = 40 /* as in the kernel */, TRIES = 300, TRY_NS = 10000000 };
+enum { LINKS_MAX = 40 /* the kernel's limit */, TRIES = 300, TRY_NS = 10000000 };
 
 char *weir_output_resolve(const char *path)
 {
@@ -76,7 +76,7 @@ char *weir_output_resolve(const char *path)
         char to[PATH_MAX], *next;
         ssize_t n = readlink(at, to, sizeof to);
         if (n < 0 || n == (ssize_t)sizeof to)
-            return at; /* no link, or one that opening reports */
+            return at; /* not a link, or a link that open() will reject */
         const char *slash = *to == '/' ? NULL : strrchr(at, '/');
         if (asprintf(&next, "%.*s%.*s", slash ? (int)(slash - at) + 1 : 0, at, (int)n, to) < 0)
             next = NULL;
@@ -88,7 +88,8 @@ char *weir_output_resolve(const char *path)
     return NULL;
 }
 
-/* Removes the last component; false if none is left. "a" becomes ".", "/a" becomes "/". */
+/* Replaces the path with that of its parent: "a" becomes ".", and "/a" becomes "/". Returns false if there is no
+ * parent. */
 static bool to_parent(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -100,12 +101,12 @@ static bool to_parent(char *path)
     return true;
 }
 
-/* The nearest existing folder, without links and "..". */
+/* Returns the nearest existing parent folder, without links and "..". */
 static char *folder_of(const char *path)
 {
     char *at = weir_output_resolve(path), *real = NULL;
     size_t n = at ? strlen(at) : 0;
-    char *room = at ? realloc(at, n + 2) : NULL; /* "." for an empty path */
+    char *room = at ? realloc(at, n + 2) : NULL; /* room for "." if the path is empty */
     at = room ? room : at;
     while (room && !real && to_parent(at))
         real = realpath(at, NULL);
@@ -130,7 +131,7 @@ static bool is_fifo(const char *path)
     return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Without O_NONBLOCK, opening a FIFO without a reader waits forever. */
+/* Uses O_NONBLOCK, because otherwise opening a FIFO without a reader would wait forever. */
 static int open_to_write(const char *path)
 {
     const struct timespec pause = {.tv_nsec = TRY_NS};
@@ -171,7 +172,7 @@ FILE *weir_output_file(const char *path)
 
 static int refuse(const char *path, int code, const char *what, struct weir_err *err)
 {
-    return weir_err_set(err, code, "%s: is %s, and will not be written to; remove it", path, what);
+    return weir_err_set(err, code, "%s: refusing to write to %s; remove it", path, what);
 }
 
 int weir_output_private(const char *path, int flags, mode_t mode, struct weir_err *err)
@@ -198,7 +199,7 @@ int weir_durable_sync(const char *path, struct weir_err *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-    int rc = fsync(fd) == 0 || errno == EINVAL ? 0 : -errno; /* EINVAL: a file system without storage */
+    int rc = fsync(fd) == 0 || errno == EINVAL ? 0 : -errno; /* EINVAL: the file system has no storage to flush to */
     close(fd);
     return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", path, strerror(-rc)) : 0;
 }
@@ -214,7 +215,7 @@ static int sync_folder_of(const char *path, struct weir_err *err)
 
 static int no_name(const char *to, struct weir_err *err)
 {
-    return weir_err_set(err, -errno, "%s: cannot get its name: %s", to, strerror(errno));
+    return weir_err_set(err, -errno, "%s: cannot be renamed into place: %s", to, strerror(errno));
 }
 
 int weir_durable_rename(const char *from, const char *to, struct weir_err *err)
@@ -230,8 +231,8 @@ int weir_durable_replace(const char *from, const char *to, struct weir_err *err)
     return rename(from, to) != 0 ? no_name(to, err) : sync_folder_of(to, err);
 }
 
-/* The kernel knows the whole path of the mapping; the linker only the name it was given, and a program the name it was
- * called by. */
+/* Finds the file in /proc/self/maps, because only the kernel has the complete path of the mapping. The linker has the
+ * name that it was given, and a program the name with which it was called. */
 static int file_of(const void *ours, char path[PATH_MAX])
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -243,7 +244,7 @@ static int file_of(const void *ours, char path[PATH_MAX])
     errno = 0;
     while (!found && getline(&line, &size, maps) > 0) {
         uintptr_t from, to;
-        const char *name = strchr(line, '/'); /* no earlier field has one */
+        const char *name = strchr(line, '/'); /* the fields before the name contain no slash */
         if (!name || sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) != 2)
             continue;
         found = (uintptr_t)ours >= from && (uintptr_t)ours < to;

@@ -1,4 +1,4 @@
-/* files.h: opening, reading, writing and renaming files. Any thread. */
+/* files.h: opening, reading, writing and renaming files. All functions are thread-safe. */
 #ifndef WEIR_BASE_FILES_H
 #define WEIR_BASE_FILES_H
 
@@ -13,14 +13,15 @@
 
 /* ---- bytes ---- */
 
-/* Reads n bytes at offset without moving the file's position. 0 or -errno; -ENODATA at the end of the file. */
+/* Reads n bytes at offset without moving the file position. Returns 0, -ENODATA if the file ends first, or another
+ * -errno. */
 int weir_read_at(int fd, uint64_t offset, void *buffer, size_t n);
-/* Writes n bytes at offset. 0 or -errno; -EIO when the file accepts no more. */
+/* Writes n bytes at offset. Returns 0, -EIO if the file accepts no more bytes, or another -errno. */
 int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n);
-/* Flushes and closes. 0 or -errno; -EIO when an earlier write failed. */
+/* Flushes and closes a stream. Returns 0, -EIO if an earlier write failed, or another -errno. */
 int weir_file_close(FILE *file);
 
-/* n little-endian bytes as a number. */
+/* Returns the number that n little-endian bytes represent. */
 static inline uint64_t weir_le(const uint8_t *bytes, int n)
 {
     uint64_t value = 0;
@@ -31,42 +32,45 @@ static inline uint64_t weir_le(const uint8_t *bytes, int n)
 
 /* ---- outputs ---- */
 
-/* Creates the folder and its parents. 0, also when it exists; -ENOTDIR when the path is something else, or -errno. */
+/* Creates the folder and its parents. Returns 0 if the folder exists afterwards, -ENOTDIR if the path is not a folder,
+ * or another -errno. */
 int weir_folders_make(const char *folder);
 
-/* Returns the path that symbolic links lead to, existing or not, for the caller to free. NULL: errno is ELOOP or
- * ENOMEM. */
+/* Returns the path to which symbolic links lead, whether it exists or not. The caller frees it. On failure, returns
+ * NULL with errno ELOOP or ENOMEM. */
 char *weir_output_resolve(const char *path);
 
-/* Whether the file, existing or not, lies in this folder or below it, links followed. */
+/* Returns true if the file, which need not exist, is in or below the folder with this device and inode number, after
+ * following links. */
 bool weir_output_is_inside(const char *path, dev_t device, ino_t inode);
 
-/* Opens a file that the user named for writing, and empties it. A missing file is created; an existing one is not
- * replaced, so that links and permissions remain. Follows links, as a shell does. A FIFO must get a reader within 3 s,
- * else -ENXIO. Returns the descriptor or -errno. */
+/* Opens a user-specified file for writing and truncates it. A missing file is created. An existing file
+ * is not replaced, so its links and permissions are kept. Symbolic links are followed, as in a shell. If a FIFO has no
+ * reader within 3 s, fails with -ENXIO. Returns the descriptor or -errno. */
 int weir_output_fd(const char *path);
 
-/* As weir_output_fd, as a stream. NULL with errno. */
+/* Like weir_output_fd, but returns a stream. On failure, returns NULL and sets errno. */
 FILE *weir_output_file(const char *path);
 
-/* Opens a file at a path that the user did not name, in a folder that may be someone else's: follows no link, and
- * refuses hard-linked files and everything but regular files. flags must not include O_TRUNC, which acts before the
- * file is checked. Returns the descriptor, or -errno with an error that names the path. */
+/* Opens a file whose path the user did not specify, in a folder that may belong to another user. Does not follow a
+ * symbolic link, and rejects files with several hard links and everything that is not a regular file. flags must not
+ * include O_TRUNC, because truncation would precede these checks. Returns the descriptor, or -errno with an error that
+ * contains the path. */
 int weir_output_private(const char *path, int flags, mode_t mode, struct weir_err *err);
 
 /* ---- files that survive a power failure ---- */
 
-/* Flushes a file's data, or a folder's entries, to storage. */
+/* Flushes a file's data or a folder's entries to storage. */
 int weir_durable_sync(const char *path, struct weir_err *err);
-/* Renames a flushed file or folder within its folder; the new name must be free. */
+/* Renames a flushed file or folder within its parent folder. The new name must not exist. */
 int weir_durable_rename(const char *from, const char *to, struct weir_err *err);
-/* Renames a flushed file over an existing one: the name always refers to a whole file. */
+/* Replaces an existing file with a flushed one by renaming. At all times the name refers to a complete file. */
 int weir_durable_replace(const char *from, const char *to, struct weir_err *err);
 
 /* ---- installed files ---- */
 
-/* Resolves relative ("name", "../bin/name") from the folder of the program or library that contains ours, a constant or
- * function. 0; on -ENOENT or another -errno path is "". */
+/* Resolves a relative path ("name", "../bin/name") against the folder of the program or library that contains `ours`,
+ * the address of a constant or function. Returns 0, or -ENOENT or another -errno, in which case path is "". */
 int weir_path_beside(const void *ours, const char *relative, char path[PATH_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* grow.h: room for one more element of an array that only grows by appending. */
+/* grow.h: makes room for one more element in an array that grows only by appending. */
 #ifndef WEIR_BASE_GROW_H
 #define WEIR_BASE_GROW_H
 
@@ -9,9 +9,10 @@
 
 enum { WEIR_GROW_FIRST = 16 };
 
-/* array is the address of the pointer to n elements of size bytes, NULL for none. Returns true when element n fits;
- * false when memory is short, and the array stays. The room is not recorded: it is the power of two above n, so every
- * element must be added after a call of this. */
+/* Makes room for element n. `array` is the address of a pointer to n elements of size bytes each (NULL if n is 0).
+ * Returns true if element n fits, or false if memory is exhausted, in which case the array is unchanged. The capacity
+ * is not stored but follows from n (the next power of two), so the function must be called for every element that is
+ * appended. */
 static inline bool weir_grow(void *array, size_t n, size_t size)
 {
     void *old, *moved;

@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* 16 more than the window: zlib writes gzip's header */ };
+enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* adding 16 to the window size makes zlib write a gzip header */ };
 
 struct weir_gz_file {
     char *path;
-    char *target; /* where links lead */
-    char *aside;  /* NULL: the path itself is written */
+    char *target; /* the path after following links */
+    char *aside;  /* the temporary file; NULL = the path itself is written */
     int fd, rc;
     bool deflating;
     z_stream stream;
@@ -48,7 +48,7 @@ static void release(struct weir_gz_file **file)
     *file = NULL;
 }
 
-/* mkstemp creates files for their owner only; traces are for others too. */
+/* mkstemp gives only the owner access, but other users may read traces. */
 static int make_aside(struct weir_gz_file *f, mode_t mode)
 {
     if (asprintf(&f->aside, "%s.tmp-XXXXXX", f->target) < 0) {
@@ -62,7 +62,8 @@ static int make_aside(struct weir_gz_file *f, mode_t mode)
     return 0;
 }
 
-/* The name behind /proc/self/fd/1 may no longer be the file's. */
+/* Checks that the path still refers to the open file. The target of /proc/self/fd/1, for example, may have been renamed
+ * or replaced. */
 static bool has_name(const char *path, const struct stat *file)
 {
     struct stat st;
@@ -143,7 +144,7 @@ int weir_gz_write(struct weir_gz_file *f, const void *bytes, size_t n)
 {
     const unsigned char *at = bytes;
     while (n > 0 && f->rc == 0) {
-        size_t part = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
+        size_t part = n < 1u << 30 ? n : 1u << 30; /* zlib's counters have 32 bits */
         f->rc = f->deflating ? deflate_all(f, at, part, Z_NO_FLUSH) : write_all(f->fd, at, part);
         at += part;
         n -= part;
@@ -216,7 +217,7 @@ ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n)
     gzerror(reader->file, &code);
     if (code == Z_MEM_ERROR)
         return -ENOMEM;
-    if (got < 0 || code == Z_BUF_ERROR) /* Z_BUF_ERROR: the file ends inside a member */
+    if (got < 0 || code == Z_BUF_ERROR) /* Z_BUF_ERROR: the file ends within a gzip member */
         return code == Z_ERRNO && errno ? -errno : -EBADMSG;
     return got;
 }

@@ -1,8 +1,8 @@
 /* hash.h: checksums.
  *
- * XXH3 (64 bits, seed 0), as Python's xxhash.xxh3_64_hexdigest; and CRC-32C (polynomial 0x1EDC6F41 reflected) with the
- * form that TFRecord files store: rotated and offset ("masked", tensorflow/core/lib/hash/crc32c.h), so that checksums
- * of data that contains checksums stay useful. */
+ * XXH3 (64 bits, seed 0) gives the same result as Python's xxhash.xxh3_64_hexdigest. CRC-32C (polynomial 0x1EDC6F41,
+ * reflected) also exists in the masked form that TFRecord files store, which is rotated and offset
+ * (tensorflow/core/lib/hash/crc32c.h). Masking keeps the checksum effective for data that contains checksums itself. */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
 
@@ -11,10 +11,10 @@
 
 uint64_t weir_hash64(const void *bytes, size_t length);
 
-/* Continues crc over n more bytes; crc is 0 at the beginning. */
+/* Extends crc by n more bytes. crc is 0 at the start. */
 uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t n);
 uint32_t weir_crc32c_masked(const void *bytes, size_t n);
-/* Masked form of a finished checksum. */
+/* Returns the masked form of a completed checksum. */
 uint32_t weir_crc32c_mask(uint32_t crc);
 
 #endif

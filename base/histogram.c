@@ -35,7 +35,7 @@ double weir_hist_quantile(const uint32_t hist[WEIR_HIST_BUCKETS], double q, uint
             continue;
         }
         double low = (double)weir_hist_low(bucket), high = (double)weir_hist_low(bucket + 1);
-        /* The last bucket holds all longer durations too, so it ends at the longest one. */
+        /* The last bucket also contains all longer durations, so its upper end is the longest duration. */
         if (bucket == WEIR_HIST_BUCKETS - 1 && (double)max > high)
             high = (double)max;
         return within(low + (high - low) * (rank - below) / hist[bucket], min, max);

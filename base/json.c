@@ -23,7 +23,8 @@ static void new_line(const struct weir_json *json)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
-/* Writes plain runs at once, and escapes characters that RFC 8259 forbids or that control a terminal. */
+/* Writes a string literal. Characters that RFC 8259 forbids or that control a terminal are escaped, and the characters
+ * between them are written with one fwrite. */
 static void write_string(FILE *out, const char *value)
 {
     size_t length = strlen(value), plain = 0;
@@ -127,7 +128,7 @@ void weir_json_double(struct weir_json *json, const char *key, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    /* The program may have set a locale whose decimal point is a comma. */
+    /* The program may have set a locale in which the decimal point is a comma. */
     char *comma = strchr(text, ',');
     if (comma)
         *comma = '.';

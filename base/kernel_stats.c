@@ -13,7 +13,7 @@ bool weir_run_delay_ns(pid_t tid, uint64_t *delay_ns)
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
-    uint64_t run_ns; /* 0 on a kernel without these */
+    uint64_t run_ns; /* 0 if the kernel does not keep these counters */
     bool ok = fscanf(f, "%" SCNu64 " %" SCNu64, &run_ns, delay_ns) == 2 && run_ns > 0;
     fclose(f);
     return ok;
@@ -36,7 +36,7 @@ void weir_machine_time_read(struct weir_machine_time *time, const char *root)
 
 uint64_t weir_storage_bytes(void)
 {
-    char text[512]; /* stdio would allocate, and epochs begin during a run */
+    char text[512]; /* stdio would allocate memory, and this is called during a run, when an epoch begins */
     unsigned long long bytes;
     int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -36,7 +36,8 @@ int weir_number_from_name(const char *name)
     return -1;
 }
 
-/* float32 holds 16-bit integers, float64 32-bit ones; wider integers have no common type with floats. */
+/* float32 represents all 16-bit integers exactly, and float64 all 32-bit ones. No type represents both floats and wider
+ * integers exactly, so float64 is used. */
 static enum weir_number_type with_float(enum weir_number_type number, enum weir_number_type integer)
 {
     return number == WEIR_F32 && types[integer].bytes <= 2 ? WEIR_F32 : WEIR_F64;
@@ -84,7 +85,7 @@ static long double load(enum weir_number_type type, const void *at)
     return (long double)((int64_t)(number.natural << above) >> above);
 }
 
-/* Integers: the nearest value; NaN becomes 0. */
+/* Integers are rounded to nearest and clamped to the type's range. NaN becomes 0. */
 static void store(enum weir_number_type type, long double value, void *at)
 {
     union number number = {0};

@@ -1,4 +1,4 @@
-/* numbers.h: arrays of numbers in the types that files use. Any thread. */
+/* numbers.h: arrays of numbers in the types that files use. All functions are thread-safe. */
 #ifndef WEIR_BASE_NUMBERS_H
 #define WEIR_BASE_NUMBERS_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the machine's byte order. */
+/* Numbers have the machine's byte order. */
 enum weir_number_type {
     WEIR_F32,
     WEIR_F64,
@@ -22,16 +22,16 @@ enum weir_number_type {
 };
 
 size_t weir_number_bytes(enum weir_number_type type);
-/* NumPy's name: "float32". */
+/* Returns NumPy's name of the type, such as "float32". */
 const char *weir_number_name(enum weir_number_type type);
-/* -1 = unknown name. */
+/* Returns the type with this name, or -1 if the name is unknown. */
 int weir_number_from_name(const char *name);
 
-/* The smallest type whose range includes both; float64 if there is none. */
+/* Returns the smallest type that represents all values of both types exactly; float64 if there is none. */
 enum weir_number_type weir_number_common(enum weir_number_type a, enum weir_number_type b);
 
-/* Converts n numbers to another type, rounding to nearest. Returns true if no value changed (NaN remains NaN). in and
- * out must not overlap. */
+/* Converts n numbers to another type, rounding to nearest. Returns true if no value was changed (NaN converted to NaN
+ * is unchanged). in and out must not overlap. */
 bool weir_numbers_convert(enum weir_number_type from, const void *in, size_t n, enum weir_number_type to, void *out);
 
 #endif

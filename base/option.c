@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- from text ---- */
+/* ---- from a string ---- */
 
 static int check_bounds(const struct weir_opt *opt, double value, const char *text, struct weir_err *err)
 {
@@ -49,7 +49,7 @@ static int parse_uint64(const struct weir_opt *opt, const char *text, uint64_t *
     errno = 0;
     uint64_t value = strtoull(text, &end, 10);
     if (!ends_number(text, end) || strchr(text, '-'))
-        return weir_err_set(err, -EINVAL, "--%s '%s': must be a whole number from 0", opt->name, text);
+        return weir_err_set(err, -EINVAL, "--%s '%s': must be a whole number of at least 0", opt->name, text);
     if (errno == ERANGE)
         return too_large(opt, text, err);
     *out = value;
@@ -112,7 +112,7 @@ static int parse_bytes(const struct weir_opt *opt, const char *text, uint64_t *o
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (!ends_number(text, end + (unit != NULL)) || end == text || strchr(text, '-'))
-        return weir_err_set(err, -EINVAL, "--%s '%s': must be bytes, such as 512M or 2G", opt->name, text);
+        return weir_err_set(err, -EINVAL, "--%s '%s': must be a number of bytes, such as 512M or 2G", opt->name, text);
     if (errno == ERANGE || value > (uint64_t)INT64_MAX >> shift)
         return too_large(opt, text, err);
     *out = value << shift;
@@ -131,7 +131,7 @@ int weir_option_parse(const struct weir_opt *opt, const char *text, void *values
 {
     void *field = (char *)values + opt->offset;
     if (opt->kind != WEIR_OPT_FLAG && text[0] == '\0' && !opt->allow_empty)
-        return weir_err_set(err, -EINVAL, "--%s: the value is empty; give %s", opt->name, opt->value);
+        return weir_err_set(err, -EINVAL, "--%s: the value is empty; specify %s", opt->name, opt->value);
     if (opt->allow_auto && strcmp(text, "auto") == 0) {
         set_auto(opt, field);
         return 0;
@@ -159,7 +159,7 @@ int weir_option_parse(const struct weir_opt *opt, const char *text, void *values
     return 0;
 }
 
-/* ---- to text ---- */
+/* ---- to a string ---- */
 
 void weir_option_choice(const char *choices, int index, char text[WEIR_OPTION_TEXT])
 {
@@ -266,7 +266,7 @@ void weir_option_json(const struct weir_opt *opt, const void *values, struct wei
         weir_json_text(json, key, text);
 }
 
-/* Larger than any version: such a struct is uninitialised. */
+/* Larger than the struct of any version, so a larger size is an uninitialised value. */
 enum { SIZE_MAX_SANE = 65536 };
 
 int weir_sized_copy(void *full, size_t full_size, size_t least, const void *given, const char *type,
@@ -276,14 +276,14 @@ int weir_sized_copy(void *full, size_t full_size, size_t least, const void *give
     memcpy(&size, given, sizeof size);
     if (size < least || size > SIZE_MAX_SANE)
         return weir_err_set(err, -EINVAL,
-                            "%s: its size is %zu, and this library knows it from %zu bytes on; set size to "
+                            "%s: its size is %zu, which no version of this struct has (at least %zu); set it to "
                             "sizeof(%s), as the function for its defaults does",
                             type, size, least, type);
     for (size_t i = full_size; i < size; i++)
         if (((const unsigned char *)given)[i] != 0)
             return weir_err_set(err, -ENOTSUP,
-                                "%s: the option at byte %zu is set, which this older library does not have (it knows "
-                                "%zu bytes of %zu); leave it at its default, or install the libweir that the program "
+                                "%s: the option at byte %zu is set, but this older library does not have it (it knows "
+                                "%zu of %zu bytes); leave it at its default, or install the libweir that the program "
                                 "was built with",
                                 type, i, full_size, size);
     memcpy(full, given, size < full_size ? size : full_size);

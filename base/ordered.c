@@ -12,10 +12,10 @@ static const uint64_t TICK_NS = 100000000;
 struct run {
     const struct weir_ordered *of;
     pthread_mutex_t lock; /* protects the members below */
-    pthread_cond_t done;  /* signalled when a unit is done, or the run ends */
-    pthread_cond_t room;  /* signalled when a slot is free, or the run ends */
+    pthread_cond_t done;  /* signalled when a unit is done or the run ends */
+    pthread_cond_t room;  /* signalled when a slot becomes free or the run ends */
     uint64_t next, delivered;
-    bool *is_done; /* per slot */
+    bool *is_done; /* for each slot, whether its unit is done */
     bool stop;
     struct weir_err err;
 };
@@ -68,7 +68,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Waits for a unit; false when the run ends first. */
+/* Waits for the unit in a slot. Returns false if the run ends first. */
 static bool await(struct run *run, int slot)
 {
     pthread_mutex_lock(&run->lock);

@@ -35,8 +35,8 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
     if (!read_number(rank, &ranks->rank) || !read_number(size, &ranks->world_size) || ranks->world_size < 1 ||
         ranks->rank >= ranks->world_size)
         return weir_err_set(err, -EINVAL,
-                            "%s=%s and %s=%s are not a rank and a world size; unset them, or give a rank and a world "
-                            "size as options",
+                            "%s=%s and %s=%s are not a rank and a world size; unset them, or use --rank and "
+                            "--world-size",
                             launcher->rank, rank, launcher->size, size);
     ranks->source = launcher->source;
     return 1;
@@ -45,7 +45,7 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
 /* ---- local ranks ---- */
 
 static const struct local_launcher {
-    const char *rank, *size; /* size NULL: srun's variables */
+    const char *rank, *size; /* size is NULL for srun, which uses several variables */
 } local_launchers[] = {
     {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -54,7 +54,8 @@ static const struct local_launcher {
     {"SLURM_LOCALID", NULL},
 };
 
-/* "4(x2),3": nodes 0 and 1 have 4 tasks each, node 2 has 3. 0 for other text, or a shorter list. */
+/* Parses a list such as "4(x2),3": nodes 0 and 1 have 4 tasks each, and node 2 has 3. Returns 0 if the list is invalid
+ * or too short. */
 static int tasks_on_node(const char *list, int node)
 {
     while (list && *list) {
@@ -82,7 +83,7 @@ static int number_of(const char *name, int otherwise)
     return text && read_number(text, &number) ? number : otherwise;
 }
 
-/* 0 = not in the environment. */
+/* Returns 0 if the environment does not contain the size. */
 static int slurm_local_size(void)
 {
     int tasks = tasks_on_node(getenv("SLURM_STEP_TASKS_PER_NODE"), number_of("SLURM_NODEID", 0));
@@ -93,7 +94,7 @@ static int slurm_local_size(void)
     return tasks;
 }
 
-/* A batch script is a task of its own, number 0, outside any step. */
+/* SLURM_LOCALID is ignored outside a step, because a batch script runs as task 0 without belonging to any step. */
 static const struct local_launcher *find_local(void)
 {
     for (size_t i = 0; i < sizeof local_launchers / sizeof *local_launchers; i++)
@@ -102,8 +103,8 @@ static const struct local_launcher *find_local(void)
     return NULL;
 }
 
-/* The parent of a process, from /proc/PID/stat: "12 (name) S PARENT ..."; the name may contain anything. 0 = unknown.
- */
+/* Returns the parent of a process from /proc/PID/stat, "12 (name) S PARENT ...", where the name may contain any
+ * character. 0 = unknown. */
 static int parent_of(int pid)
 {
     char path[64], line[1024];
@@ -116,7 +117,7 @@ static int parent_of(int pid)
     return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Whether the process was started with NAME=VALUE in its environment. */
+/* Returns true if the environment with which the process was started contains NAME=VALUE. */
 static bool started_with(int pid, const char *name, const char *value)
 {
     char path[64], wanted[128], *word = NULL;
@@ -133,7 +134,8 @@ static bool started_with(int pid, const char *name, const char *value)
     return found;
 }
 
-/* The launcher is the first ancestor that does not belong to this rank, unlike a script around this program. */
+/* Returns the number of CPUs that the launcher may use. The launcher is the first ancestor without this rank in its
+ * environment. A script that runs this program has the rank too, so it is skipped. */
 static int launcher_cores(const char *name, const char *value)
 {
     int pid = getppid();
@@ -151,9 +153,9 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
     int n = launcher->size ? 0 : slurm_local_size();
     bool fine = read_number(rank, &ranks->local_rank) && (!size || (read_number(size, &n) && n >= 1));
     if (!fine || (n > 0 && ranks->local_rank >= n))
-        return weir_err_set(err, -EINVAL, "%s=%.40s is not a local rank%s%s%s%.40s; unset it, or set it to 0 and above",
-                            launcher->rank, rank, size ? " beside " : "", size ? launcher->size : "", size ? "=" : "",
-                            size ? size : "");
+        return weir_err_set(
+            err, -EINVAL, "%s=%.40s is not a valid local rank%s%s%s%.40s; unset it, or number local ranks from 0",
+            launcher->rank, rank, size ? " for " : "", size ? launcher->size : "", size ? "=" : "", size ? size : "");
     ranks->local_size = n > 0 ? n : ranks->local_rank + 1;
     if (ranks->local_size > 1)
         ranks->local_cores = launcher_cores(launcher->rank, rank);
@@ -165,13 +167,13 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
 static int find_ranks(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err)
 {
     if ((rank == WEIR_RANKS_AUTO) != (world_size == WEIR_RANKS_AUTO))
-        return weir_err_set(err, -EINVAL, "--rank and --world-size belong together: give both, or neither");
+        return weir_err_set(err, -EINVAL, "--rank and --world-size must be used together: specify both or neither");
     if (rank != WEIR_RANKS_AUTO) {
         ranks->rank = rank;
         ranks->world_size = world_size;
-        return rank < world_size ? 0
-                                 : weir_err_set(err, -EINVAL, "--rank %d of --world-size %d: ranks are numbered from 0",
-                                                rank, world_size);
+        return rank < world_size
+                   ? 0
+                   : weir_err_set(err, -EINVAL, "--rank %d: must be less than --world-size %d", rank, world_size);
     }
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         int rc = read_launcher(&launchers[i], ranks, err);

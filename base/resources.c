@@ -13,7 +13,8 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 4096 };
 
 /* ---- control groups ---- */
 
-/* One controller according to /proc: its mount, the cgroup that the mount shows as its root, and our cgroup. */
+/* A controller as described in /proc: its mount point, the cgroup at the root of the mount, and this process's cgroup.
+ */
 struct controller {
     char mount[PATH_BYTES];
     char mount_root[PATH_BYTES];
@@ -26,7 +27,7 @@ static bool join(char out[PATH_BYTES], const char *a, const char *b, const char 
     return n >= 0 && n < PATH_BYTES;
 }
 
-/* Whether word is one of the comma-separated words of list. */
+/* Returns true if word is an element of a comma-separated list. */
 static bool list_has(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -36,7 +37,8 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* /proc/self/cgroup: "4:memory:/group" in version 1, "0::/group" in version 2 (controller NULL). */
+/* Parses /proc/self/cgroup. Lines are "4:memory:/group" in version 1, and "0::/group" in version 2 (controller NULL).
+ */
 static bool find_group(const char *root, const char *controller, char group[PATH_BYTES])
 {
     char path[PATH_BYTES], line[LINE_BYTES];
@@ -60,7 +62,7 @@ static bool find_group(const char *root, const char *controller, char group[PATH
     return found;
 }
 
-/* /proc/self/mountinfo: "31 23 0:28 ROOT MOUNT options ... - TYPE source SUPER_OPTIONS". */
+/* Parses /proc/self/mountinfo, which has lines "31 23 0:28 ROOT MOUNT options ... - TYPE source SUPER_OPTIONS". */
 static bool find_mount(const char *root, const char *controller, struct controller *out)
 {
     char path[PATH_BYTES], line[LINE_BYTES];
@@ -84,7 +86,7 @@ static bool find_controller(const char *root, const char *controller, struct con
 {
     if (!find_group(root, controller, out->group) || !find_mount(root, controller, out))
         return false;
-    /* A container often sees its own cgroup as the root of the mount, with a path that does not exist inside. */
+    /* In a container, the root of the mount is often the container's own cgroup, whose path does not exist inside. */
     size_t n = strcmp(out->mount_root, "/") == 0 ? 0 : strlen(out->mount_root);
     if (strncmp(out->group, out->mount_root, n) == 0 && (out->group[n] == '/' || out->group[n] == '\0'))
         memmove(out->group, out->group + n, strlen(out->group + n) + 1);
@@ -110,9 +112,9 @@ static void walk_up(const char *root, struct controller *c, int version, cgroup_
     }
 }
 
-/* Calls visit for this process's cgroup in the controller's hierarchy and for each parent up to the root of the mount,
- * which is all that a container sees. Where both versions are mounted both are walked: a controller's files exist in
- * one of them only. */
+/* Calls visit for this process's cgroup in the controller's hierarchy, and for each parent up to the root of the mount,
+ * which is all that is visible inside a container. If both versions are mounted, both are visited, because a
+ * controller's files exist in only one of them. */
 static void cgroup_walk(const char *root, const char *controller, cgroup_visit visit, void *user)
 {
     struct controller c;
@@ -122,7 +124,7 @@ static void cgroup_walk(const char *root, const char *controller, cgroup_visit v
         walk_up(root, &c, 2, visit, user);
 }
 
-/* Reads the first line of FOLDER/NAME; path is set to the file. */
+/* Reads the first line of FOLDER/NAME. Sets path to the path of this file. */
 static bool cgroup_line(const char *folder, const char *name, char path[PATH_BYTES], char *line, size_t size)
 {
     FILE *f = join(path, folder, "/", name) ? fopen(path, "re") : NULL;
@@ -135,7 +137,7 @@ static bool cgroup_line(const char *folder, const char *name, char path[PATH_BYT
     return ok;
 }
 
-/* Reads a number from a file of "KEY NUMBER" lines such as cpu.stat. */
+/* Reads the number for a key from a file with "KEY NUMBER" lines, such as cpu.stat. */
 static bool cgroup_stat(const char *folder, const char *name, const char *key, uint64_t *value)
 {
     char path[PATH_BYTES], line[128], found[64];
@@ -181,11 +183,11 @@ static uint64_t bytes_in(const char *folder, const char *name, uint64_t missing)
     char path[PATH_BYTES], line[64], *end;
     if (!cgroup_line(folder, name, path, line, sizeof line))
         return missing;
-    unsigned long long bytes = strtoull(line, &end, 10); /* version 2 writes "max" */
+    unsigned long long bytes = strtoull(line, &end, 10); /* version 2 writes "max" if there is no limit */
     return end == line ? missing : bytes;
 }
 
-/* Version 1 has the cgroup's own counts under the plain names, and those including its children under these. */
+/* In version 1, the plain names count only the cgroup itself, and the names with "total_" include its children. */
 static uint64_t file_cache(const char *folder, int version)
 {
     uint64_t inactive = 0, active = 0;
@@ -201,7 +203,8 @@ static void least_memory(void *user, const char *folder, int version)
         limit = bytes_in(folder, "memory.limit_in_bytes", UINT64_MAX);
         used = bytes_in(folder, "memory.usage_in_bytes", 0);
     } else {
-        uint64_t high = bytes_in(folder, "memory.high", UINT64_MAX); /* above this the kernel slows the process down */
+        /* Above memory.high, the kernel slows the process down. */
+        uint64_t high = bytes_in(folder, "memory.high", UINT64_MAX);
         limit = bytes_in(folder, "memory.max", UINT64_MAX);
         limit = limit < high ? limit : high;
         used = bytes_in(folder, "memory.current", 0);
@@ -223,7 +226,7 @@ uint64_t weir_cgroup_memory_left(const char *root)
 
 enum { CPUS_MAX = 1 << 16 };
 
-/* The smallest limit so far, and its file. */
+/* The smallest limit so far, and the file that contains it. */
 struct limit {
     double least; /* 0 = none */
     char *file;
@@ -255,7 +258,7 @@ static void cpu_limit(void *user, const char *folder, int version)
         note(user, quota / period, path);
 }
 
-/* Version 1 writes "no limit" as 2^63 minus a page, version 2 as "max". */
+/* "No limit" is 2^63 minus a page in version 1, and "max" in version 2. */
 static void memory_limit(void *user, const char *folder, int version)
 {
     static const char *const names[] = {"memory.limit_in_bytes", "memory.max", "memory.high"};
@@ -274,7 +277,7 @@ static double read_limit(const char *root, const char *controller, cgroup_visit 
     return limit.least;
 }
 
-/* Number of CPUs in a list such as "0-3,8"; 0 for other text. */
+/* Returns the number of CPUs in a list such as "0-3,8"; 0 if the list is invalid. */
 static int count_list(const char *list)
 {
     int count = 0;
@@ -293,7 +296,7 @@ static int count_list(const char *list)
     return count;
 }
 
-/* Uses the nearest cgroup that has the file: the effective set takes the parents into account. */
+/* Uses the nearest cgroup that has the file, because the effective set already takes the parents into account. */
 static void count_cpuset(void *user, const char *folder, int version)
 {
     int *count = user;
@@ -303,7 +306,7 @@ static void count_cpuset(void *user, const char *folder, int version)
         *count = count_list(line);
 }
 
-/* cpu_set_t ends at 1024 CPUs; the kernel returns -EINVAL until the set is large enough. */
+/* cpu_set_t has only 1024 CPUs. The kernel returns -EINVAL until the set is large enough. */
 int weir_cores_affinity(int pid)
 {
     for (int cpus = 1024; cpus <= CPUS_MAX; cpus *= 2) {
@@ -357,7 +360,7 @@ int weir_cores_part(const struct weir_cores *cores, int processes, int together)
     return part > 1 ? part : 1;
 }
 
-/* A line "NAME:   123 kB" of a file in /proc, in bytes; 0 if missing. */
+/* Returns the value of a line "NAME:   123 kB" in a file of /proc, in bytes; 0 if the line is missing. */
 static uint64_t read_kib(const char *path, const char *format)
 {
     FILE *file = fopen(path, "re");

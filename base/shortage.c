@@ -19,13 +19,13 @@ const char *weir_machine_advice(int code)
         return "check the disk or its connection, and the kernel's log (dmesg)";
     switch (code) {
     case -ENOMEM:
-        return "free some memory, or raise this process's memory limit (ulimit -v, the container's)";
+        return "free some memory, or raise this process's memory limit (ulimit -v, or the container's)";
     case -EMFILE:
-        return "raise the limit of open files (ulimit -n)";
+        return "raise the limit on open files (ulimit -n)";
     case -ENFILE:
-        return "the whole machine has too many open files (sysctl fs.file-max)";
+        return "raise the whole machine's limit on open files (sysctl fs.file-max)";
     case -EAGAIN:
-        return "raise the limit of processes and threads (ulimit -u, its container's), or free some memory";
+        return "raise the limit on processes and threads (ulimit -u, or the container's), or free some memory";
     default:
         return NULL;
     }
@@ -40,14 +40,14 @@ const char *weir_open_advice(int code)
 const char *weir_write_advice(int code)
 {
     if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
-        return "make room there, or name a file on another disk";
+        return "free some space there, or choose a file on another disk";
     if (code == -ENOENT || code == -ENOTDIR)
-        return "make its folder first, or name another";
+        return "create its folder first, or choose another path";
     if (code == -EISDIR)
-        return "name a file, not a folder";
+        return "specify a file, not a folder";
     if (code == -ENXIO)
         return "start the program that reads this FIFO first";
-    return "name a file in a folder that may be written";
+    return "choose a file in a writable folder";
 }
 
 int weir_no_memory(struct weir_err *err)

@@ -1,5 +1,5 @@
-/* shortage.h: errors caused by the machine, not by the data: exhausted resources and failing storage. Codes are -errno.
- */
+/* shortage.h: errors caused by the machine and not by the data: exhausted resources and failing storage. Codes are
+ * -errno. */
 #ifndef WEIR_BASE_SHORTAGE_H
 #define WEIR_BASE_SHORTAGE_H
 
@@ -7,23 +7,24 @@
 
 #include <stdbool.h>
 
-/* Whether the process ran out of memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN. The
- * data may be intact, so policies for bad data do not apply. */
+/* Returns true if the process ran out of memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN.
+ * The data may be intact, so policies for bad data do not apply. */
 bool weir_is_shortage(int code);
 
-/* Whether storage failed, local or remote: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */
+/* Returns true if local or remote storage failed: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */
 bool weir_is_storage_error(int code);
 
-/* Advice for both kinds, without a full stop: "raise the limit of open files (ulimit -n)"; NULL for other codes. */
+/* Returns advice for both kinds of errors, without a full stop, such as "raise the limit on open files (ulimit -n)".
+ * Returns NULL for other codes. */
 const char *weir_machine_advice(int code);
 
-/* Advice for a file that cannot be opened; for other codes "check the path and its permissions". */
+/* Returns advice for a file that cannot be opened. For other codes it is "check the path and its permissions". */
 const char *weir_open_advice(int code);
 
-/* Advice for a file that cannot be written; for other codes "name a file in a folder that may be written". */
+/* Returns advice for a file that cannot be written. For other codes it is "choose a file in a writable folder". */
 const char *weir_write_advice(int code);
 
-/* Sets "out of memory". Returns -ENOMEM. */
+/* Sets the error "out of memory" and returns -ENOMEM. */
 int weir_no_memory(struct weir_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* spool.h: byte strings collected in an unnamed file, until their number and the longest are known. One thread. */
+/* spool.h: collects byte strings in an unnamed file until their number and their maximum length are known. A spool
+ * belongs to one thread. */
 #ifndef WEIR_BASE_SPOOL_H
 #define WEIR_BASE_SPOOL_H
 
@@ -11,9 +12,9 @@ struct weir_spool {
     int fd;
     const char *folder; /* borrowed, for messages */
     int n;
-    size_t *lengths; /* of each string */
+    size_t *lengths; /* length of each string */
     size_t longest;
-    uint64_t bytes; /* of all strings */
+    uint64_t bytes; /* sum of the lengths */
 };
 
 /* Creates the file in an existing folder. */
@@ -23,7 +24,7 @@ void weir_spool_close(struct weir_spool *spool);
 /* Removes all strings. */
 int weir_spool_reset(struct weir_spool *spool, struct weir_err *err);
 int weir_spool_add(struct weir_spool *spool, const void *data, size_t bytes, struct weir_err *err);
-/* Reads the string of this size at offset at, the sum of the lengths before it. */
+/* Reads the string with this length at offset `at`, which is the sum of the lengths of the strings before it. */
 int weir_spool_get(const struct weir_spool *spool, uint64_t at, void *data, size_t bytes, struct weir_err *err);
 
 #endif

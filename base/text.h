@@ -1,4 +1,4 @@
-/* text.h: untrusted text, made printable. */
+/* text.h: makes untrusted strings printable. */
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
@@ -7,20 +7,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Decodes the UTF-8 character at text, of length bytes. Returns its size, or 0 for invalid UTF-8 (overlong, surrogate,
- * beyond U+10FFFF, cut off) or length 0. */
+/* Decodes the UTF-8 character at the start of text, which has length bytes. Returns the size of the character in bytes,
+ * or 0 if length is 0 or the UTF-8 is invalid (overlong, surrogate, above U+10FFFF, truncated). */
 size_t weir_utf8_next(const char *text, size_t length, uint32_t *code);
 
-/* Whether the character controls a terminal or reorders text: C0, DEL, C1, line separators, bidirectional overrides. */
+/* Returns true if the character controls a terminal or reorders text: C0, DEL, C1, line separators, bidirectional
+ * overrides. */
 bool weir_code_is_control(uint32_t code);
 
-/* Replaces each control character and each byte that is not UTF-8 by '?'. The text never gets longer. */
+/* Replaces each control character, and each byte that is not valid UTF-8, with '?'. The string never becomes longer. */
 void weir_text_printable(char *text);
 
-/* Terminal columns of the text (Chinese characters take two). */
+/* Returns the number of terminal columns of the string. A Chinese character takes two. */
 int weir_text_width(const char *text);
 
-/* Writes the text as a quoted cell of a CSV table, with the comma that ends it. */
+/* Writes the string as a quoted cell of a CSV table, followed by a comma. */
 void weir_text_csv(FILE *out, const char *text);
 
 #endif

@@ -37,8 +37,9 @@ int weir_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
     return pthread_cond_timedwait(cond, lock, &until);
 }
 
-/* Both sides write one counter and read the other, all seq_cst: a notifier that sees no sleeper has moved the epoch
- * before the sleeper counted itself, so the kernel finds the epoch changed and does not let it sleep. */
+/* Waiter and notifier each write one counter and read the other, both with seq_cst. If the notifier sees no sleeper, it
+ * incremented the epoch before the waiter incremented sleepers. FUTEX_WAIT then finds that the epoch has changed and
+ * returns at once. */
 void weir_eventcount_wait(struct weir_eventcount *eventcount, uint32_t key, uint64_t ns)
 {
     struct timespec timeout = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -70,7 +70,7 @@ struct weir_path_list {
  * folder being searched are ignored. Fails if path does not exist or contains no episode files, or if memory or file
  * descriptors run out. */
 int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err);
-/* Takes ownership of text, also on failure, when it is freed. Returns -ENOMEM if text is NULL. */
+/* Takes ownership of text, which is freed on failure. Returns -ENOMEM if text is NULL. */
 int weir_path_list_add(struct weir_path_list *list, char *text);
 void weir_path_list_free(struct weir_path_list *list);
 /* Removes the files of all other splits from the list. Files that belong to no split are kept. If split is NULL, there
@@ -113,7 +113,7 @@ struct weir_dataset_file {
     const char *path;
     uint64_t size_bytes, device, inode;
     int64_t mtime_ns;
-    bool may_be_written; /* another program may be writing to it; data that is indexed does not move */
+    bool may_be_written; /* another program may be writing to it, but indexed data does not move */
 };
 int weir_dataset_files(const struct weir_dataset *dataset);
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out);

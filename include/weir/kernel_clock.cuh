@@ -134,8 +134,8 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         began_ = (uint32_t)(last_ >> 16);
     }
 
-    /* Waits for values without ending a stage. For values that the next lap should wait for but cannot name, because
-     * they exist only under a condition. */
+    /* Waits for values without ending a stage. Use it for values that the next lap should wait for but cannot name,
+     * because they exist only under a condition. */
     template <typename... T> __device__ __forceinline__ void wait_for(const T &...values)
     {
         if (first_warp_)

@@ -360,7 +360,7 @@ struct weir_source_figures {
     int n_cameras, n_files;
     struct weir_source_camera *cameras; /* indexed by the dataset's camera numbers */
     struct weir_source_file_figures *files;
-    /* Number of longest calls listed, in descending order: since open, and since the previous call of
+    /* Number of calls listed, the longest first: since open, and since the previous call of
      * weir_loader_sources. */
     int n_calls[WEIR_SOURCES], n_window_calls[WEIR_SOURCES];
     struct weir_source_call calls[WEIR_SOURCES][WEIR_SOURCE_CALLS], window_calls[WEIR_SOURCES][WEIR_SOURCE_CALLS];

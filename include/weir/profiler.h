@@ -34,7 +34,7 @@ enum weir_action {
     WEIR_ACTION_WARMUP, /* recorded and discarded */
     WEIR_ACTION_RECORD,
     WEIR_ACTION_RECORD_AND_SAVE, /* the last step of a window */
-    WEIR_ACTION_EXIT,            /* only as the next action: there is no next step */
+    WEIR_ACTION_EXIT,            /* passed to weir_transition if there is no next step */
 };
 
 /* Returns 0, or -EINVAL with an error. */

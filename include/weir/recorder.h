@@ -250,8 +250,8 @@ void weir_recorder_close(struct weir_recorder **recorder);
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
 /* Detaches the calling thread. Zones that are still open end at this point and are counted. */
 void weir_thread_detach(void);
-/* Moves the start of the calling thread's time, and of its only open zone, back by ticks. For a thread that began to
- * work before it was attached. */
+/* Moves the start of the calling thread's time, and of its only open zone, back by ticks. Use it for a thread that
+ * began to work before it was attached. */
 void weir_thread_backdate(uint64_t ticks);
 
 /* The calling thread's cells; NULL if it is not attached. __thread is the only spelling that both C and C++ accept. */
@@ -279,8 +279,8 @@ static inline void weir_zone_end(void)
         weir_zone_end_(weir_thread_self);
 }
 
-/* Transfers ticks from the innermost open zone to another stage, as one call of it. For work that alternates with the
- * zone's own work band by band, such as decoding and conversion. A zone can have at most one such stage. */
+/* Transfers ticks from the innermost open zone to another stage, as one call of it. Use it for work that alternates
+ * with the zone's own work band by band, such as decoding and conversion. A zone can have at most one such stage. */
 static inline void weir_zone_carve(int stage, uint64_t ticks)
 {
     if (weir_thread_self)
@@ -409,7 +409,7 @@ struct weir_thread_stats {
     uint64_t zones;                   /* number of zones recorded */
     uint64_t too_deep;                /* number of zones dropped because they were nested deeper than WEIR_ZONES_DEEP */
     int open_stage;                   /* stage of the innermost open zone; -1 = none */
-    uint64_t open_ns;                 /* time since that zone was opened */
+    uint64_t open_ns;                 /* time since the innermost zone was opened */
     bool is_caller;                   /* this thread took the snapshot */
     uint64_t self_ns[WEIR_STAGE_MAX]; /* self time of each stage, including open zones */
 };

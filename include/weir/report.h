@@ -59,9 +59,9 @@ struct weir_report_sources {
     struct weir_report_camera cameras[WEIR_REPORT_CAMERAS];
     uint64_t files_read;   /* number of files that were read */
     double files_median_s; /* median of the files' mean read times */
-    int n_files;           /* number of files listed, those with the largest mean time, in descending order */
+    int n_files;           /* number of files listed, those with the longest mean time first */
     struct weir_report_file files[WEIR_REPORT_FILES];
-    int n_calls; /* number of longest calls listed, in descending order: at most ten reads and ten decodes */
+    int n_calls; /* number of calls listed, the longest first: at most ten reads and ten decodes */
     struct weir_report_call calls[WEIR_REPORT_CALLS];
 };
 

@@ -370,7 +370,7 @@ def lock_files(world, commands, kind):
             done = world.run(case.cwd, command, name, *QUICK[command])
             check(f"{command} {name}: is read despite a lock file that is a {kind}", done.returncode == 0, done)
             check(f"{command} {name}: leaves the lock file unchanged ({lost(before)})", lost(before) is None, done)
-        check("weir info reports it", "will not be written to" in done.stdout + done.stderr, done)
+        check("weir info reports it", "refusing to write to" in done.stdout + done.stderr, done)
     case.close()
 
 

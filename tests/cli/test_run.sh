@@ -239,7 +239,7 @@ log "frames shared within batches" 'assert tables[0]["frames_shared"] > 0'
 for bad in 2X -1 1.5G 99999999999T G; do
     run 2 run "$data" --decode-cache "$bad"
 done
-err "--decode-cache 'G': must be bytes, such as 512M or 2G"
+err "--decode-cache 'G': must be a number of bytes, such as 512M or 2G"
 
 # ---- lines that users grep for ----
 run 0 run "$data" --num-epochs 2 --every 1 --lang zh
@@ -555,8 +555,8 @@ launched "local rank 2 of 4, with " MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4
 launched "local rank 2 of 3, with " SLURM_LOCALID=2 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=10 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=2
 launched "local rank 3 of 4, with " SLURM_LOCALID=3 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=7 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=1
 launched "local rank 1 of 2, with " LOCAL_RANK=1
-launched "LOCAL_RANK=2 is not a local rank beside LOCAL_WORLD_SIZE=2; " LOCAL_RANK=2 LOCAL_WORLD_SIZE=2
-launched "LOCAL_RANK=one is not a local rank; " LOCAL_RANK=one
+launched "LOCAL_RANK=2 is not a valid local rank for LOCAL_WORLD_SIZE=2; " LOCAL_RANK=2 LOCAL_WORLD_SIZE=2
+launched "LOCAL_RANK=one is not a valid local rank; " LOCAL_RANK=one
 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1000000 run 1 run "$data" --batch-size 2
 err " are free for each local rank; use a smaller --batch-size or --prefetch"
 cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
@@ -578,7 +578,7 @@ local_cores 1 "a launcher that is bound to one core"
 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
 check "a program in a batch script is not a rank" lacks "$work/err" "rank 0"
 run 2 run "$data" --rank 1
-err "belong together"
+err "must be used together"
 run 1 run "$data" --rank 0 --world-size 999
 err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
 run 0 run "$data" --rank 998 --world-size 999 --wrap

@@ -345,7 +345,7 @@ Test(safetensors, a_full_disk_leaves_the_file_before)
     signal(SIGXFSZ, SIG_IGN);
     limit_files(LARGE); /* a quarter of it */
     cr_assert_eq(write_large(path, &err), -EFBIG, "%s", err.text);
-    cr_assert(strstr(err.text, path) == err.text && strstr(err.text, "make room there"), "%s", err.text);
+    cr_assert(strstr(err.text, path) == err.text && strstr(err.text, "free some space there"), "%s", err.text);
     cr_assert_neq(access(partial, F_OK), 0);
     expect_old_file(path);
     limit_files(RLIM_INFINITY);
@@ -384,7 +384,7 @@ Test(safetensors, only_files_are_written)
     } rows[] = {
         {"/dev/full", -EINVAL, "/dev/full: exists and is not a regular file"},
         {"/tmp", -EINVAL, "/tmp: exists and is not a regular file"},
-        {"/tmp/no such folder/it", -ENOENT, "make its folder first"},
+        {"/tmp/no such folder/it", -ENOENT, "create its folder first"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct weir_err err = WEIR_ERR_NONE;
