@@ -45,9 +45,9 @@ struct weir_throttling {
 };
 void weir_throttling_read(struct weir_throttling *throttling, const char *root);
 
-/* Returns the number of bytes that the memory cgroups leave to this process, UINT64_MAX if there is no limit. It is the
- * limit minus the usage, without the file cache that the kernel would reclaim, and the minimum over the cgroup and its
- * parents. */
+/* Returns the number of bytes that the memory cgroups leave to this process, or UINT64_MAX if there is no limit. For
+ * each cgroup this is the limit minus the usage, where file cache that the kernel would reclaim does not count as used.
+ * The result is the minimum over the process's cgroup and its parents. */
 uint64_t weir_cgroup_memory_left(const char *root);
 
 /* Returns the peak resident set size of this program in bytes, or 0 if /proc does not contain it. Reads VmHWM, because

@@ -14,8 +14,8 @@ bool weir_is_shortage(int code);
 /* Returns true if local or remote storage failed: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */
 bool weir_is_storage_error(int code);
 
-/* Returns advice for both kinds of errors, without a full stop, such as "raise the limit on open files (ulimit -n)".
- * Returns NULL for other codes. */
+/* Returns advice for a shortage or a storage error, without a full stop, such as "raise the limit on open files (ulimit
+ * -n)". Returns NULL for other codes. */
 const char *weir_machine_advice(int code);
 
 /* Returns advice for a file that cannot be opened. For other codes it is "check the path and its permissions". */

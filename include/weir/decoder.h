@@ -73,8 +73,8 @@ int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err
  * it, which takes 0.6 s the first time. */
 int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err);
 
-/* engine: "turbo", "null", ... (weir_decoder_row). An engine on a GPU gets a decoder for the frames that the CPU
- * decodes. width_max: width of the widest image to be decoded. */
+/* Opens a decoder. engine: "turbo", "null", ... (weir_decoder_row). For an engine on a GPU, the decoder handles only
+ * the frames that the CPU decodes. width_max: width of the widest image to be decoded. */
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);

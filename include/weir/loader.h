@@ -396,7 +396,7 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
 struct weir_kept {
     void *memory; /* device memory if it is on a GPU */
     size_t bytes;
-    struct weir_gpu_block *block; /* NULL = host memory */
+    struct weir_gpu_block *block; /* block that contains the memory on a GPU; NULL = host memory */
 };
 
 /* Like weir_loader_release, but the consumer keeps the batch's memory, and the loader allocates replacement memory. The
@@ -413,8 +413,9 @@ void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, i
  * or -EIO. No effect for a batch in host memory. */
 int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
 /* Attributes the stream's work since weir_loader_wait, or since the previous mark, to one stage of the step, timed by
- * the GPU's clock. A batch can have at most 4 marks, and a run at most 4 marked stages. Returns 0, -EINVAL if there are
- * too many or weir_loader_wait was not called, or -EIO. No effect for a batch in host memory. */
+ * the GPU's clock. A batch can have at most 4 marks, and only the first 4 marked stages of a run are timed. Returns
+ * 0, -EINVAL if the batch already has 4 marks or weir_loader_wait was not called, or -EIO. No effect for a batch in
+ * host memory. */
 int weir_loader_mark(struct weir_loader *loader, const struct weir_batch *batch, int stage, void *stream,
                      struct weir_err *err);
 /* Ends the step that uses the batch, for programs that do not release the batch until they have waited for the next

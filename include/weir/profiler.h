@@ -70,7 +70,7 @@ enum weir_transition {
     WEIR_DO_START_STOP =
         32, /* a window begins and ends immediately, so it is empty: the warmup was not followed by a recorded step */
 };
-/* Returns flags of enum weir_transition. */
+/* Returns the flags of enum weir_transition for the change from one step's action to the next step's. */
 unsigned weir_transition(enum weir_action from, enum weir_action to);
 
 /* ---- windows ----
@@ -235,14 +235,14 @@ struct weir_report {
     struct weir_report_row rows[WEIR_REPORT_ROWS]; /* in the order of stages; stages of kind LOOP are omitted */
     int n_workers;
     struct weir_report_worker *workers; /* owned by the report */
-    /* The thread that consumes the workers' results. An empty name = unknown, or one of workers. */
+    /* The thread that consumes the workers' results. An empty name = unknown, or it is one of workers. */
     struct weir_report_worker consumer;
     struct weir_report_machine machine;
     uint64_t zones;         /* number of zones recorded during the time covered */
     uint64_t too_deep;      /* number of zones dropped because they were nested deeper than WEIR_ZONES_DEEP */
     double zone_cost_ns;    /* measured cost of one zone */
     double thread_s;        /* sum of all threads' wall time */
-    double profiler_share;  /* zones x zone_cost / thread time, 0..1 */
+    double profiler_share;  /* zones x cost of a zone / thread time, 0..1 */
     double clock_error_ppm; /* error of the clock's calibration */
     char cpu_sampled[96];   /* reason why CPU time was sampled; empty = it was measured */
 };

@@ -95,7 +95,7 @@ struct weir_report_setup {
     int device;        /* GPU number; -1 = none */
     int width, height; /* stored size of the first camera's images */
     int out_width, out_height;
-    bool normalised, encoded; /* images become floats on the CPU; frames are stored as JPEG or PNG */
+    bool normalised, encoded; /* images are converted to floats on the CPU; images are stored as JPEG or PNG */
     bool sizes_differ;        /* the cameras' stored sizes differ */
     bool reads_ahead;         /* the I/O engine keeps many reads in flight ahead of the workers */
     bool direct;              /* reads bypass the page cache */

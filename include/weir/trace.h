@@ -43,7 +43,7 @@ enum weir_cat {
     WEIR_CAT_CUDA_EVENT,
     WEIR_CAT_OVERHEAD,
     WEIR_CAT_CPU_INSTANT_EVENT, /* [memory], [OutOfMemory] */
-    WEIR_CAT_GPU_STAGE,         /* a block of a kernel with clocks, and the stages inside it */
+    WEIR_CAT_GPU_STAGE,         /* a block of a kernel that contains clocks, and the block's stages */
     WEIR_CAT_COUNT,
 };
 
@@ -147,7 +147,8 @@ int64_t weir_trace_track(struct weir_trace *trace, int64_t pid, int64_t tid, boo
 
 /* Appends a copy of the event. Returns 0 or -ENOMEM. */
 int weir_trace_add(struct weir_trace *trace, const struct weir_event *event);
-/* Sorts events by start, then longer ones first, then in the order in which they were added. Returns 0 or -ENOMEM. */
+/* Sorts events by start. Of events with the same start, longer ones come first, and events of the same length stay in
+ * the order in which they were added. Returns 0 or -ENOMEM. */
 int weir_trace_sort(struct weir_trace *trace);
 /* Shortens each range of a sorted trace by 1 ns if it ends in the same ns as the range around it. Programs that read
  * traces add ts and dur as doubles. If the sum places the end of an inner range after the end of the outer one,
