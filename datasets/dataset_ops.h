@@ -13,9 +13,9 @@ struct weir_layout_ops {
     /* Returns true if the file looks like this layout, even if some arrays are missing; index() then reports them. A
      * file gets the first layout in the table that returns true. NULL: the layout is never detected. */
     bool (*detect)(struct weir_store *store);
-    /* Lists the groups of a file that holds many episodes, in episode order. The caller frees *groups. NULL: each file
-     * holds one episode. */
-    int (*list)(struct weir_store *store, char (**groups)[64], int *n, struct weir_err *err);
+    /* For files that hold many episodes: the path of an episode's group up to its number. With "/data/demo_", the
+     * groups /data/demo_0, /data/demo_1, ... are the episodes. NULL: each file holds one episode. */
+    const char *episodes;
     /* Describes one episode through the functions below. Cameras can be added in any order. Paths are relative to the
      * episode's group. Returns 0, or a negative code with err. NULL: only the arrays that the user's keys name are
      * added. */
@@ -25,6 +25,11 @@ struct weir_layout_ops {
 extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,
     weir_layout_robotwin, weir_layout_robomind, weir_layout_robomimic, weir_layout_libero, weir_layout_isaaclab,
     weir_layout_custom, weir_layout_custom_demos, weir_layout_rlds, weir_layout_diffusion_policy, weir_layout_weir;
+
+/* Lists the numbers of the groups whose paths are prefix and a number, in numerical order. The caller frees *numbers. A
+ * file without such groups has *n == 0. */
+int weir_layout_episodes(struct weir_store *store, const char *prefix, char (**numbers)[64], int *n,
+                         struct weir_err *err);
 
 /* Add columns of state or actions from a numeric array of shape (steps, dimensions) or (steps). Columns are
  * concatenated in call order. */

@@ -13,7 +13,7 @@ struct description {
     struct weir_hdf5_described *described;
     struct weir_h5_store *store;
     const struct weir_layout_ops *layout;
-    char (*groups)[64]; /* groups of a file that holds many episodes; otherwise NULL */
+    char (*numbers)[64]; /* of the episodes of a file that holds many; otherwise NULL */
 };
 
 static int describe_opened(struct weir_h5_store *store, struct weir_episode *episode,
@@ -38,7 +38,7 @@ static int describe_episode(void *user, int i, const struct weir_dataset_config 
     struct description *d = user;
     struct weir_h5_store *store = d->store;
     *episode = (struct weir_episode){.layout = d->layout, .bytes = sizeof *episode};
-    int rc = asprintf(&episode->root, "%s%s", d->groups ? "/data/" : "", d->groups ? d->groups[i] : "");
+    int rc = asprintf(&episode->root, "%s%s", d->numbers ? d->layout->episodes : "", d->numbers ? d->numbers[i] : "");
     if (rc < 0) {
         episode->root = NULL;
         return weir_no_memory(err);
@@ -58,8 +58,8 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
     struct weir_file_result *r = d->result;
     r->n_wanted = n;
     if (n == 0)
-        return weir_err_set(&r->err, -EBADMSG, "layout %s, but /data contains no episodes; remove the file",
-                            d->layout->name);
+        return weir_err_set(&r->err, -EBADMSG, "layout %s, but no group is named %s and a number; remove the file",
+                            d->layout->name, d->layout->episodes);
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);
     if (!d->described->cameras)
@@ -80,11 +80,11 @@ static int describe_file(struct weir_file_result *r, struct weir_hdf5_described 
         rc = weir_h5_unreadable(h5, &r->err);
     if (!d.layout || rc < 0)
         return rc < 0 ? rc : -EBADMSG;
-    if (d.layout->list)
-        rc = d.layout->list(&store.store, &d.groups, &n, &r->err);
+    if (d.layout->episodes)
+        rc = weir_layout_episodes(&store.store, d.layout->episodes, &d.numbers, &n, &r->err);
     if (rc == 0)
         rc = describe_episodes(&d, n, config);
-    free(d.groups);
+    free(d.numbers);
     return rc;
 }
 

@@ -13,40 +13,15 @@ enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* shorter rows of bytes are numbe
 
 /* ---- episodes ---- */
 
-static bool is_demo(const char *name)
-{
-    size_t digits = strncmp(name, "demo_", 5) == 0 ? strspn(name + 5, "0123456789") : 0;
-    return digits > 0 && name[5 + digits] == '\0';
-}
-
-/* Sorts by number, so that demo_10 follows demo_9. */
-static int by_number(const void *a, const void *b)
-{
-    return strverscmp(a, b);
-}
-
-static int list_demos(struct weir_store *store, char (**groups)[64], int *n, struct weir_err *err)
-{
-    int all, demos = 0;
-    int rc = weir_store_list(store, "/data", groups, &all, err);
-    if (rc < 0)
-        return rc;
-    for (int i = 0; i < all; i++)
-        if (is_demo((*groups)[i]))
-            memmove((*groups)[demos++], (*groups)[i], sizeof **groups);
-    if (demos > 1)
-        qsort(*groups, (size_t)demos, sizeof **groups, by_number);
-    *n = demos;
-    return 0;
-}
+static const char demos[] = "/data/demo_";
 
 static bool has_demos(struct weir_store *store)
 {
-    char(*names)[64];
-    int n = 0;
-    if (!weir_store_is_group(store, "/data") || list_demos(store, &names, &n, NULL) < 0)
+    char(*numbers)[64];
+    int n;
+    if (weir_layout_episodes(store, demos, &numbers, &n, NULL) < 0)
         return false;
-    free(names);
+    free(numbers);
     return n > 0;
 }
 
@@ -65,19 +40,19 @@ static bool detect_libero(struct weir_store *store)
 /* robomimic's `states` is a dataset, but Isaac Lab's is a group. */
 static bool detect_isaaclab(struct weir_store *store)
 {
-    char(*names)[64];
-    int n = 0;
-    if (!weir_store_is_group(store, "/data") || list_demos(store, &names, &n, NULL) < 0)
+    char(*numbers)[64];
+    int n;
+    if (weir_layout_episodes(store, demos, &numbers, &n, NULL) < 0)
         return false;
     bool found = false;
     for (int i = 0; i < n && i < 1; i++) {
         char path[128];
-        snprintf(path, sizeof path, "/data/%s/initial_state", names[i]);
+        snprintf(path, sizeof path, "%s%s/initial_state", demos, numbers[i]);
         found = weir_store_is_group(store, path);
-        snprintf(path, sizeof path, "/data/%s/states", names[i]);
+        snprintf(path, sizeof path, "%s%s/states", demos, numbers[i]);
         found = found || weir_store_is_group(store, path);
     }
-    free(names);
+    free(numbers);
     return found;
 }
 
@@ -137,7 +112,7 @@ const struct weir_layout_ops weir_layout_robomimic = {
     .name = "robomimic",
     .summary = "robomimic: one file with /data/demo_k, images and state in obs",
     .detect = detect_robomimic,
-    .list = list_demos,
+    .episodes = demos,
     .index = index_demo,
 };
 
@@ -145,7 +120,7 @@ const struct weir_layout_ops weir_layout_libero = {
     .name = "libero",
     .summary = "LIBERO: like robomimic, with the task's attributes at /data",
     .detect = detect_libero,
-    .list = list_demos,
+    .episodes = demos,
     .index = index_demo,
 };
 
@@ -153,7 +128,7 @@ const struct weir_layout_ops weir_layout_isaaclab = {
     .name = "isaaclab",
     .summary = "Isaac Lab: like robomimic, but with groups in obs, and compressed",
     .detect = detect_isaaclab,
-    .list = list_demos,
+    .episodes = demos,
     .index = index_demo,
 };
 
@@ -167,5 +142,5 @@ const struct weir_layout_ops weir_layout_custom = {
 const struct weir_layout_ops weir_layout_custom_demos = {
     .name = "custom-demos",
     .summary = "any file with /data/demo_k: keys like custom's, relative to each demo",
-    .list = list_demos,
+    .episodes = demos,
 };

@@ -43,6 +43,35 @@ const struct weir_layout_ops *weir_layout_by_name(const char *name)
     return NULL;
 }
 
+/* Sorts by value, so that 10 follows 9. */
+static int by_number(const void *a, const void *b)
+{
+    return strverscmp(a, b);
+}
+
+int weir_layout_episodes(struct weir_store *store, const char *prefix, char (**numbers)[64], int *n,
+                         struct weir_err *err)
+{
+    const char *start = strrchr(prefix, '/') + 1;
+    size_t length = strlen(start);
+    char parent[64];
+    int all = 0;
+    snprintf(parent, sizeof parent, "%.*s", start - prefix > 1 ? (int)(start - prefix - 1) : 1, prefix);
+    *numbers = NULL;
+    *n = 0;
+    if (!weir_store_is_group(store, parent))
+        return 0;
+    int rc = weir_store_list(store, parent, numbers, &all, err);
+    for (int i = 0; rc == 0 && i < all; i++) {
+        const char *name = (*numbers)[i], *digits = name + length;
+        if (strncmp(name, start, length) == 0 && *digits && digits[strspn(digits, "0123456789")] == '\0')
+            memmove((*numbers)[(*n)++], digits, strlen(digits) + 1);
+    }
+    if (*n > 1)
+        qsort(*numbers, (size_t)*n, sizeof **numbers, by_number);
+    return rc;
+}
+
 static void no_layout(struct weir_store *store, struct weir_err *err)
 {
     char(*names)[64];
