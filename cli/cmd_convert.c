@@ -24,22 +24,25 @@ struct convert_options {
 static const struct weir_opt convert_opts[] = {
     {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy (listed below)"},
     {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep", "codec of the copy's frames",
-     .details = "keep copies encoded frames byte by byte. Depth stays lossless with jpeg."},
+     .details = "keep copies encoded frames unchanged. With jpeg, depth frames are still stored losslessly."},
     {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
-     .unit = "pixels", .details = "Frames are resized as weir run resizes them; encoded ones need a --codec."},
+     .unit = "pixels",
+     .details =
+         "Frames are resized in the same way as by weir run. Encoded frames also need --codec, to encode them again."},
     {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded", "channel order of the source",
-     .details = "bgr swaps red and blue. Frames copied byte by byte stay as they are, and the copy records the order."},
+     .details = "bgr means that red and blue are swapped. Unchanged frames keep this order, and the copy records it."},
     {"chunk-frames", WEIR_OPT_INT, FIELD(chunk_frames), "N", NULL, "frames per chunk, in formats with chunks", 1,
      1000000, .unit = "frames"},
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads", 1, WEIR_WORKERS_MAX, true,
      .unit = "threads", .details = "auto is one per usable core."},
-    {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL, "rounding to types that the format can hold",
-     .details = "For states and actions, such as float64 in TFRecord."},
+    {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL,
+     "rounding of values to types that the format has",
+     .details = "Applies to states and actions. For example, TFRecord has no float64."},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
-     .details = "fail ends the conversion, skip leaves the episode out, substitute takes the frame before. All are "
-                "listed."},
-    {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, the first ones", 1, 1000000000,
+     .details = "fail ends the conversion, skip leaves out the episode, and substitute repeats the previous frame. All "
+                "bad frames are listed."},
+    {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, from the first", 1, 1000000000,
      .unit = "episodes"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
@@ -89,7 +92,7 @@ static void print_text(const struct conversion *c)
     printf("copy       %s, %s\n", target, c->config.to);
     printf("episodes   %d", r->episodes);
     if (r->resumed > 0)
-        printf(", %d of them by an interrupted call", r->resumed);
+        printf(", %d of them from an interrupted run", r->resumed);
     if (r->bad_episodes > 0)
         printf("; %llu left out", (unsigned long long)r->bad_episodes);
     printf("\nframes     %llu", (unsigned long long)r->frames);
@@ -99,10 +102,10 @@ static void print_text(const struct conversion *c)
     printf("\nnumbers    state %s, actions %s\n", r->qpos_type, r->action_type);
     printf("size       %.1f MB, source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
     if (r->has_psnr && isinf(r->psnr_worst))
-        printf("PSNR       infinite: all frames are lossless\n");
+        printf("PSNR       infinite (all frames are lossless)\n");
     else if (r->has_psnr)
-        printf("PSNR       mean %.2f dB, worst %.2f dB: %s\n", r->psnr_mean, r->psnr_worst, r->psnr_worst_frame);
-    printf("time       %.1f s, %.0f images/s; checking the copy %.1f s\n", r->seconds, images_per_second(r),
+        printf("PSNR       mean %.2f dB, worst %.2f dB in %s\n", r->psnr_mean, r->psnr_worst, r->psnr_worst_frame);
+    printf("time       %.1f s, %.0f images/s; copy checked in %.1f s\n", r->seconds, images_per_second(r),
            r->check_seconds);
 }
 
@@ -122,7 +125,7 @@ static void json_report(struct weir_json *json, const struct weir_convert_report
     weir_json_double(json, "images_per_second", images_per_second(r));
     weir_json_double(json, "check_seconds", r->check_seconds);
     weir_json_bool(json, "reencoded", r->has_psnr);
-    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* infinite: nothing was lost */
+    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* infinite if lossless */
     weir_json_double(json, "psnr_worst_db", r->has_psnr ? r->psnr_worst : INFINITY);
     weir_json_text(json, "psnr_worst_frame", *r->psnr_worst_frame ? r->psnr_worst_frame : NULL);
 }
@@ -147,9 +150,9 @@ static void print_json(const struct weir_command *command, const struct conversi
     weir_json_close(&json);
 }
 
-/* ---- running ---- */
+/* ---- the conversion ---- */
 
-/* The options that decide what the source contains, as text for the copy's notes; NULL: out of memory. */
+/* Returns the options that determine the source's content as a string for the copy's notes, or NULL without memory. */
 static char *how_of(const struct convert_options *o)
 {
     const struct weir_loader_config *data = &o->loader;
@@ -257,17 +260,17 @@ void weir_convert_list_formats(void)
 {
     const char *name, *summary, *why_not;
     char kinds[128];
-    add_note(
-        "Formats of --to and their codecs (jpeg: any encoded colour image, including PNG; raw16, png16: depth):\n");
+    add_note("Formats for --to and their codecs (jpeg is any encoded colour image, including PNG; raw16 and png16 are "
+             "depth):\n");
     for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
         weir_convert_format_kinds(i, " ", kinds, sizeof kinds);
-        add_note("  %-10s %s: %s%s%s%s\n", name, summary, kinds, why_not ? " (not here: " : "", why_not ? why_not : "",
-                 why_not ? ")" : "");
+        add_note("  %-10s %s: %s%s%s%s\n", name, summary, kinds, why_not ? " (not available: " : "",
+                 why_not ? why_not : "", why_not ? ")" : "");
     }
-    add_note("\nThe copy is written to DST.partial and renamed when it is complete and its samples match the source's. "
-             "Rerun\n"
-             "an interrupted command to resume. States and actions keep their type (float16 becomes float32). Encoded\n"
-             "frames are copied byte by byte unless --codec changes them.\n");
+    add_note(
+        "\nThe copy is written to DST.partial, and renamed once it is complete and its samples match those of the\n"
+        "source. Rerun an interrupted command to resume. States and actions keep their type, except that float16\n"
+        "becomes float32. Encoded frames are copied unchanged unless --codec specifies another codec.\n");
 }
 
 const struct weir_command weir_cmd_convert = {
@@ -284,6 +287,6 @@ const struct weir_command weir_cmd_convert = {
     .takes_config = true,
     .notes = convert_notes,
     .examples = "weir convert episodes/ copy --to hdf5-vlen\tThe same frames in rows of variable length.\n"
-                "weir convert episodes/ raw --to hdf5 --codec raw\tDecoded frames, a chunk each.\n",
+                "weir convert episodes/ raw --to hdf5 --codec raw\tDecoded frames, one per chunk.\n",
     .run = convert_main,
 };

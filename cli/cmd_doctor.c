@@ -70,9 +70,9 @@ static void look(struct findings *findings)
     device = add(findings, "stacks");
     device->present = weir_symbols_library(why, sizeof why);
     if (device->present)
-        snprintf(device->text, sizeof device->text, "functions and source lines, by %s", why);
+        snprintf(device->text, sizeof device->text, "functions and source lines, resolved by %s", why);
     else
-        snprintf(device->text, sizeof device->text, "function+offset of exported functions only: %s", why);
+        snprintf(device->text, sizeof device->text, "only function+offset of exported functions: %s", why);
     device = add(findings, "perf_event");
     snprintf(device->text, sizeof device->text, "CPU time of stages is measured at context switches");
     device->present = weir_switches_try(why, sizeof why) == 0;
@@ -81,14 +81,14 @@ static void look(struct findings *findings)
     look_for_gpus(findings);
 }
 
-/* Tables of the choices that options take by name. */
+/* Registries of the values that options accept by name. */
 static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
     int (*ready)(const char *name, int gpu,
-                 struct weir_err *err); /* whether it works on this machine; NULL: every built-in row does */
+                 struct weir_err *err); /* checks that a row works on this machine; NULL if every built-in row does */
 } registries[] = {
-    {"Ways to read", "io", weir_io_row, NULL},
+    {"I/O engines", "io", weir_io_row, NULL},
     {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},
     {"Dataset formats", "formats", weir_dataset_format_row, NULL},
     {"Dataset layouts", "layouts", weir_dataset_layout_row, NULL},
@@ -101,7 +101,7 @@ static void print_line(const char *name, bool present, const char *text)
     printf("  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
 }
 
-/* Gets row i. *why_not is NULL if it is usable here, else points into err or the table. */
+/* Gets row i. *why_not is NULL if the row is usable on this machine. Otherwise it points into err or the table. */
 static bool registry_row(const struct registry *registry, int i, const char **name, const char **summary,
                          const char **why_not, struct weir_err *err)
 {
@@ -159,7 +159,7 @@ static void print_machine(const struct weir_sysinfo *info)
     if (weir_clock.tsc)
         printf("  %-14s TSC (invariant), calibration error %.2f ppm\n", "clock", weir_clock.error_ppm);
     else
-        printf("  %-14s clock_gettime: no invariant TSC\n", "clock");
+        printf("  %-14s clock_gettime, because the TSC is not invariant\n", "clock");
 }
 
 static void print_text(const struct weir_sysinfo *info, const struct findings *findings)

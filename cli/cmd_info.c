@@ -20,7 +20,7 @@ struct info_options {
 
 static const struct weir_opt info_opts[] = {
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail", "treatment of bad episodes",
-     .details = "skip leaves them out and lists them, and ignores bad frames."},
+     .details = "skip leaves out and lists bad episodes, and ignores bad frames."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
@@ -37,7 +37,8 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     own.tolerant = true;
     own.progress = NULL;
     int rc = weir_dataset_open(&dataset, &own, err);
-    if (rc == 0) /* locates frames, so that bytes per frame equal those of a folder of its own */
+    /* Locates the frames, so that bytes per frame are the same as if the folder contained only this dataset. */
+    if (rc == 0)
         rc = weir_probe_sizes_differ(dataset, err);
     rc = rc < 0 ? rc : 0;
     if (rc == 0 && !json)
@@ -45,8 +46,8 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     if (rc == 0)
         rc = weir_info_print(dataset, group->path, true, json, err);
     if (rc == 0 && !json && !group->alone)
-        printf("shares its folder with other datasets: %d files, the first %s; move them to a folder of their own for "
-               "weir run\n",
+        printf("shares its folder with other datasets: %d files, the first is %s; move them to a separate folder to "
+               "load them with weir run\n",
                group->files.n, group->files.paths[0]);
     weir_dataset_close(&dataset);
     return rc;
@@ -67,9 +68,10 @@ static int as_text(const struct weir_survey *survey, const struct weir_dataset_c
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", config->path);
     weir_text_printable(shown);
-    printf("%s\ndatasets: %d, in %d files; weir run loads one: give its path\n", shown, survey->n, survey->n_files);
+    printf("%s\ndatasets: %d, in %d files; weir run loads one dataset, so specify its path\n", shown, survey->n,
+           survey->n_files);
     if (misfit)
-        printf("not one dataset: %s\n", misfit);
+        printf("not a single dataset: %s\n", misfit);
     if (survey->bad.n > 0)
         printf("not opened: %d\n", survey->bad.n);
     for (int i = 0; i < survey->bad.n; i++)
@@ -98,9 +100,10 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
     return rc;
 }
 
-/* Prints the datasets below config->path, each a group of files that can be loaded together, and the files that cannot
- * be opened. misfit: why the files are not one dataset, or NULL. Returns 1 after printing, 0 without output if there
- * are fewer than two datasets, or a negative code with err after printing what could be read. */
+/* Prints the datasets below config->path, where each dataset is a group of files that can be loaded together, and the
+ * files that cannot be opened. misfit is the reason why the files are not a single dataset, or NULL. Returns 1 after
+ * printing, 0 without output if there are fewer than two datasets, or a negative code with err after printing the
+ * readable datasets. */
 static int print_groups(const struct weir_dataset_config *config, const char *misfit, bool json, struct weir_err *err)
 {
     struct weir_survey survey;
@@ -110,7 +113,7 @@ static int print_groups(const struct weir_dataset_config *config, const char *mi
     if (survey.n >= 2) {
         rc = json ? as_json(&survey, config, misfit, err) : as_text(&survey, config, misfit, err);
         if (rc == 0 && survey.bad.n > 0 && !config->tolerant)
-            rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened; the first: %s", config->path,
+            rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened; the first is %s", config->path,
                               survey.bad.n, survey.bad.paths[0]);
         rc = rc < 0 ? rc : 1;
     }
@@ -175,7 +178,7 @@ const struct weir_command weir_cmd_info = {
     .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct info_options, loader)),
     .takes_config = true,
     .notes =
-        "DATA is a folder of episodes or one file of them; of a folder of several datasets each is printed. Mean and "
-        "std are over all episodes.",
+        "DATA is a folder of episodes, or a single file. If the folder contains several datasets, each is described.\n"
+        "Mean and std are computed over all episodes.",
     .run = info_main,
 };

@@ -21,13 +21,13 @@ static const struct weir_opt synth_opts[] = {
     {"episodes", WEIR_OPT_INT, FIELD(episodes), "N", "10", "number of episodes", 1, 1000000, .unit = "episodes"},
     {"steps", WEIR_OPT_INT, FIELD(steps), "N", "50", "time steps per episode", 1, 1000000, .unit = "steps"},
     {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "A,B", NULL, "names of the cameras, at most 16", .is_list = true,
-     .details = "A name decides where the camera is."},
+     .details = "A camera's name determines its position."},
     {"size", WEIR_OPT_SIZE, FIELD(size), "WxH", "640x480", "size of the images", 16, 8192, .unit = "pixels"},
     {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of JPEGs", 1, 100},
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of the content",
-     .details = "The same seed gives the same files, byte for byte."},
-    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "threads that render and encode", 1, 1024, true,
-     .unit = "threads", .details = "auto is one per usable core."},
+     .details = "The same seed always produces identical files."},
+    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "number of threads for rendering and encoding", 1, 1024,
+     true, .unit = "threads", .details = "auto is one per usable core."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
@@ -51,7 +51,7 @@ static void on_progress(void *user, int episodes_done, int episodes_total)
 {
     struct progress *progress = user;
     double now = now_s();
-    /* a terminal's line is redrawn often; a log must not fill up */
+    /* Redraws the line often on a terminal, but writes a line only every five seconds otherwise, to keep logs short. */
     if (now - progress->last_s < (progress->terminal ? 0.1 : 5.0))
         return;
     progress->last_s = now;
@@ -84,7 +84,7 @@ static void print_text(const struct weir_synth_config *config, const struct weir
     printf("folder     %s\n", folder);
     printf("format     %s\n", config->format);
     printf("cameras    %s, %dx%d\n", config->cameras, config->width, config->height);
-    printf("episodes   %d of %d steps\n", stats->episodes, config->steps);
+    printf("episodes   %d, each with %d steps\n", stats->episodes, config->steps);
     printf("frames     %llu\n", (unsigned long long)stats->frames);
     printf("size       %.1f MB\n", (double)stats->bytes / 1e6);
     if (stats->jpeg_frames)
@@ -185,10 +185,10 @@ const struct weir_command weir_cmd_synth = {
     .opts = synth_opts,
     .n_opts = sizeof synth_opts / sizeof synth_opts[0],
     .notes =
-        "OUT is a new or empty folder. robomimic, libero and isaaclab put all episodes into one file, the others one\n"
-        "into each. Cameras are those of the layout unless named. The name decides where a camera is: low, left and\n"
-        "right stand there; wrist and hand are mounted on an arm (the right one if the name contains \"right\"); "
-        "others\n"
-        "look from above.\n",
+        "OUT is a new or empty folder. robomimic, libero and isaaclab write all episodes to one file; other layouts\n"
+        "write one file per episode. Without --cameras, the cameras of the layout are used. A camera's name determines "
+        "its\n"
+        "position: low, left and right cameras stand in that place, wrist and hand cameras are mounted on an arm (the\n"
+        "right arm if the name contains \"right\"), and all others look from above.\n",
     .run = run_synth,
 };

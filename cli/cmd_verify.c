@@ -26,17 +26,17 @@ struct verify_options {
 static const struct weir_opt verify_opts[] = {
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads", 1, WEIR_WORKERS_MAX, true,
      .unit = "threads", .details = "auto is one per usable core."},
-    {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL, "headers, sizes and frame locations only",
-     .details = "Decodes nothing, compares no checksums and finds no repeated frames."},
+    {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL, "check of headers, sizes and frame locations only",
+     .details = "Does not decode frames, compare checksums or detect repeated frames."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
 /* Lengths of the episodes of one dataset. */
 struct lengths {
     char *path;
-    int episodes, min, max, differ; /* differ: number of episodes whose length is not the median */
+    int episodes, min, max, differ; /* differ: number of episodes whose length differs from the median */
     double median;
-    int n_named; /* those that differ most */
+    int n_named; /* entries in named: the episodes whose lengths differ most from the median */
     struct {
         char *episode;
         int steps;
@@ -106,7 +106,7 @@ static double from_median(const struct lengths *lengths, int steps)
     return steps > lengths->median ? steps - lengths->median : lengths->median - steps;
 }
 
-/* The unnamed episode whose length differs most from the median; -1: none. */
+/* Returns the episode, among those not in named, whose length differs most from the median; -1 if none differs. */
 static int next_odd(const struct weir_dataset *dataset, const struct lengths *lengths, const int *named)
 {
     int odd = -1;
@@ -184,7 +184,7 @@ static void print_lengths(const struct lengths *lengths, bool several)
     printf("%slengths: min %d, median %g, max %d", several ? name : "", lengths->min, lengths->median, lengths->max);
     if (lengths->differ > 0)
         printf("; %d of %d episodes differ from the median%s", lengths->differ, lengths->episodes,
-               lengths->differ > lengths->n_named ? ", most of all" : "");
+               lengths->differ > lengths->n_named ? ", the most different ones" : "");
     for (int i = 0; i < lengths->n_named; i++) {
         snprintf(name, sizeof name, "%s", lengths->named[i].episode);
         weir_text_printable(name);
@@ -230,13 +230,13 @@ static void print_summary(const struct verification *v, double seconds)
     const struct weir_verify_totals *totals = &v->totals;
     bool any = false;
     if (v->n > 1)
-        printf("datasets: %d; weir run loads one: give its path\n", v->n);
+        printf("datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
     for (int i = 0; i < v->n; i++)
         print_lengths(&v->datasets[i], v->n > 1);
-    printf("looked at: %llu episodes, %llu frames, %.1f MB%s; %llu frames cannot be used\n",
+    printf("checked: %llu episodes, %llu frames, %.1f MB%s; %llu frames are unusable\n",
            (unsigned long long)totals->episodes, (unsigned long long)totals->frames, (double)totals->bytes / 1e6,
            v->options->fast ? ", headers only" : "", (unsigned long long)totals->bad_frames);
-    printf("took: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
+    printf("time: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
            (double)totals->bytes / 1e6 / seconds);
     printf("findings:");
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++) {
@@ -270,7 +270,7 @@ static void json_summary(const struct verification *v, double seconds)
     weir_json_end(json, '}');
 }
 
-/* ---- running ---- */
+/* ---- the verification ---- */
 
 static struct weir_verify_config config_of(struct verification *v, const char *path)
 {
@@ -306,7 +306,8 @@ static int verify_group(struct verification *v, const struct weir_survey_group *
     return rc;
 }
 
-/* Verifies a folder that cannot be opened as one dataset: each of its groups, and its unreadable files. */
+/* Verifies a folder that cannot be opened as one dataset. Reports its unreadable files, then verifies each group of
+ * files that form a dataset. */
 static int verify_several(struct verification *v, const struct weir_dataset_config *config, struct weir_err *err)
 {
     struct weir_survey survey;
@@ -394,10 +395,12 @@ const struct weir_command weir_cmd_verify = {
     .n_opts = sizeof verify_opts / sizeof verify_opts[0],
     .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct verify_options, loader)),
     .takes_config = true,
-    .examples = "weir verify episodes/\tEvery frame that cannot be used, and what is odd.\n"
+    .examples = "weir verify episodes/\tAll unusable frames, and anything suspicious.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
-    .notes = "Prints one line per finding: FILE: DATASET[frame]: why. Exit status 1: unreadable data. Lines that begin "
-             "with note: are remarks: a camera that shows the same picture throughout, or for at least 30 steps in a "
-             "row; a dimension of state or actions that never changes.",
+    .notes =
+        "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 1 if data is unreadable.\n"
+        "Lines that begin with note: do not affect it. They report, for example, a camera that shows the same picture "
+        "for\n"
+        "at least 30 steps in a row, or a dimension of the state or actions that never changes.",
     .run = verify_main,
 };

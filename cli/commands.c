@@ -13,7 +13,7 @@ const struct weir_program weir_program = {
 #define ROW(name)     &weir_cmd_##name,
 WEIR_EXTRA_COMMANDS(DECLARE)
 
-/* The rows of a group stand together: weir --help prints the group's heading before its first row. */
+/* Commands of one group must be adjacent, because weir --help prints the group's heading before the first of them. */
 const struct weir_command *const weir_commands[] = {
     &weir_cmd_run,
     &weir_cmd_report,

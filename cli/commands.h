@@ -15,24 +15,23 @@ extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
 
-/* All commands, NULL after the last one. Their option tables are complete after weir_commands_complete, which a program
- * calls once. */
+/* All commands, followed by NULL. Programs must call weir_commands_complete once before they use the option tables. */
 extern const struct weir_command *const weir_commands[];
 void weir_commands_complete(void);
 
-/* Completes the notes of weir convert: the formats, one line each. */
+/* Completes the notes of weir convert with the formats, one line each. */
 void weir_convert_list_formats(void);
 
-/* Texts of the program for help and man pages. */
+/* Strings that describe the program in help and man pages. */
 struct weir_program {
-    const char *summary;     /* follows the program's name */
+    const char *summary;     /* printed after the program's name */
     const char *help;        /* summary of the command "help" */
-    const char *hint;        /* one line */
-    const char *exit_status; /* one line */
+    const char *hint;        /* advice on further help, one line */
+    const char *exit_status; /* meaning of the exit statuses, one line */
 };
 extern const struct weir_program weir_program;
 
-/* Implements weir --generate man|bash|zsh DIR: writes man pages or a completion script into a folder. argv[0] is
+/* Implements weir --generate man|bash|zsh DIR, which writes man pages or a completion script to a folder. argv[0] is
  * "--generate". Returns the exit status. */
 int weir_generate(int argc, char **argv);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WRITER_MS = 3000 /* time for a FIFO to get a writer */ };
+enum { WRITER_MS = 3000 /* how long to wait for a process to open a FIFO for writing */ };
 
 static bool is_space(char c)
 {
@@ -36,7 +36,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* Returns the length of the option name at the start of text; 0: none. */
+/* Returns the length of the option name at the start of text, or 0 if text does not start with one. Replaces
+ * underscores in the name with hyphens. */
 static size_t take_name(char *text)
 {
     size_t n = 0;
@@ -53,8 +54,8 @@ static int add_line(struct weir_config_file *file, char *text, int number, struc
     if (n > 0 && text[equals] != '=')
         return weir_err_set(err, -EINVAL, "%d: '%.*s': '=' and a value are missing", number, (int)n, text);
     if (n == 0)
-        return weir_err_set(err, -EINVAL,
-                            "%d: not a line 'option = value', with the option's name without leading hyphens", number);
+        return weir_err_set(
+            err, -EINVAL, "%d: expected 'option = value', where the option is written without leading hyphens", number);
     char *value = text + equals + 1;
     value += strspn(value, " \t");
     text[n] = '\0';
@@ -62,7 +63,7 @@ static int add_line(struct weir_config_file *file, char *text, int number, struc
         return weir_err_set(err, -EINVAL, "%d: %s has no value", number, text);
     for (size_t i = 0; i < file->n; i++)
         if (strcmp(file->lines[i].name, text) == 0)
-            return weir_err_set(err, -EINVAL, "%d: %s given twice, first in line %d", number, text,
+            return weir_err_set(err, -EINVAL, "%d: %s given twice, first on line %d", number, text,
                                 file->lines[i].number);
     if (file->n == WEIR_CONFIG_LINES)
         return weir_err_set(err, -EINVAL, "%d: more than %d options", number, WEIR_CONFIG_LINES);
@@ -75,7 +76,7 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
     char *end = text + length, *next;
     int number = 1;
     file->n = 0;
-    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* skips a byte order mark */
         text += 3;
     for (char *line = text; line < end; line = next, number++) {
         char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -84,7 +85,8 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
         *stop = '\0';
         for (char *c = line; c < stop; c++)
             if (is_control(*c) && !(*c == '\r' && c + 1 == stop))
-                return weir_err_set(err, -EINVAL, "%d: byte 0x%02x: not a text file", number, (unsigned char)*c);
+                return weir_err_set(err, -EINVAL, "%d: contains byte 0x%02x, so this is not a text file", number,
+                                    (unsigned char)*c);
         line = trim(line);
         int rc = *line ? add_line(file, line, number, err) : 0;
         if (rc < 0)
@@ -93,7 +95,7 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
     return 0;
 }
 
-/* fd is non-blocking: opening a FIFO without a writer would block forever. */
+/* fd must be non-blocking, because opening a FIFO that has no writer would block forever. */
 static int read_all(int fd, bool is_fifo, char *text, size_t *length)
 {
     struct pollfd end = {.fd = fd, .events = POLLIN};
@@ -103,7 +105,7 @@ static int read_all(int fd, bool is_fifo, char *text, size_t *length)
         ssize_t n = read(fd, text + *length, WEIR_CONFIG_BYTES + 1 - *length);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -errno;
-        if (n < 0 && errno == EAGAIN) /* it has a writer */
+        if (n < 0 && errno == EAGAIN) /* a writer is connected but has sent nothing yet */
             poll(&end, 1, -1);
         *length += n > 0 ? (size_t)n : 0;
         if (n != 0)
@@ -114,7 +116,7 @@ static int read_all(int fd, bool is_fifo, char *text, size_t *length)
             return -ENXIO;
         waited = true;
         if (poll(&end, 1, WRITER_MS) > 0 && !(end.revents & POLLIN))
-            return 0; /* it had a writer */
+            return 0; /* a writer connected and left without sending anything */
     }
     return -EFBIG;
 }
@@ -124,8 +126,9 @@ static int read_failed(const char *path, int rc, struct weir_err *err)
     if (rc == -EFBIG)
         return weir_err_set(err, rc, "%s: larger than %d bytes", path, WEIR_CONFIG_BYTES);
     if (rc == -ENXIO)
-        return weir_err_set(err, rc, "%s: no process writes to this FIFO; start its writer first, or name a file",
-                            path);
+        return weir_err_set(
+            err, rc,
+            "%s: no process has opened this FIFO for writing; start the writer first, or specify a regular file", path);
     return weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
 }
 

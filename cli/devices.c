@@ -23,7 +23,7 @@ static void found(struct weir_device *device, bool present, const char *format, 
     va_end(args);
 }
 
-/* Returns the number after key in a file of /proc; -1: none. */
+/* Returns the number after the line prefix key in a file of /proc, or -1 if there is none. */
 static int proc_number(const char *path, const char *key)
 {
     FILE *f = fopen(path, "re");
@@ -44,13 +44,13 @@ static void why_no_io_uring(struct weir_device *device, int error)
     bool filtered = proc_number("/proc/self/status", "Seccomp:") == 2;
     if (error == EPERM && disabled > 0)
         found(device, false, "disabled by sysctl kernel.io_uring_disabled=%d%s", disabled,
-              disabled == 1 ? " (privileged processes and kernel.io_uring_group may)" : "");
+              disabled == 1 ? " (except for privileged processes and kernel.io_uring_group)" : "");
     else if ((error == EPERM || error == ENOSYS) && filtered)
         found(device, false, "%s: refused by a seccomp filter (containers often have one)", strerror(error));
     else if (error == ENOSYS)
         found(device, false, "the kernel has no io_uring (added in Linux 5.1)");
     else if (error == ENOMEM)
-        found(device, false, "no memory for a ring; raise the limit of locked memory (ulimit -l)");
+        found(device, false, "no memory for a ring; raise the limit on locked memory (ulimit -l)");
     else
         found(device, false, "io_uring_setup: %s", strerror(error));
 }
@@ -73,7 +73,7 @@ void weir_device_liburing(struct weir_device *device)
     device->present = weir_uring_describe(device->text, sizeof device->text);
 }
 
-/* Driver functions with their documented C signatures, so that the build needs no CUDA header. */
+/* CUDA driver functions, declared here with their documented C signatures so that the build needs no CUDA header. */
 struct cuda {
     int (*init)(unsigned flags);
     int (*driver_version)(int *version);
@@ -84,7 +84,8 @@ struct cuda {
     int (*error_string)(int error, const char **text);
 };
 
-/* POSIX allows converting dlsym's result to a function pointer; ISO C has no cast for it. */
+/* Copies the pointer with memcpy, because ISO C has no cast from dlsym's result to a function pointer. POSIX guarantees
+ * that the result can be converted. */
 static bool load_symbol(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -119,7 +120,7 @@ static void ask_cuda(const struct cuda *cuda, struct weir_device *device)
         return;
     }
     if (count == 0) {
-        found(device, false, "the driver sees no GPU");
+        found(device, false, "the driver found no GPU");
         return;
     }
     cuda->driver_version(&version);
@@ -143,10 +144,10 @@ void weir_device_cuda(struct weir_device *device)
         ask_cuda(&cuda, device);
     else
         found(device, false, "the driver library is too old: %s", dlerror());
-    /* dlclose would unmap code that the driver's own threads still run. */
+    /* The library stays loaded, because dlclose would unmap code that the driver's own threads still run. */
 }
 
-/* ---- GPUs, as the CUDA module sees them ---- */
+/* ---- GPUs, as reported by the CUDA module ---- */
 
 typedef void row_fn(void *user, const char *name, bool present, const char *text);
 

@@ -1,4 +1,4 @@
-/* devices.h: capabilities of the kernel and the drivers, found by probing, for weir doctor. */
+/* devices.h: probes the kernel and the drivers for their capabilities, for weir doctor. */
 #ifndef WEIR_CLI_DEVICES_H
 #define WEIR_CLI_DEVICES_H
 
@@ -12,20 +12,20 @@ struct weir_device {
     char text[512]; /* description, or the reason why it is missing */
 };
 
-/* Probes io_uring for this process. */
+/* Probes whether this process can use io_uring. */
 void weir_device_io_uring(struct weir_device *device);
 
-/* Describes the built-in liburing: its version, and the features that the kernel supports. */
+/* Describes the built-in liburing: its version and which of its features the kernel supports. */
 void weir_device_liburing(struct weir_device *device);
 
-/* Describes the CUDA driver and its GPUs. Loads the driver library, which may take a second. */
+/* Describes the CUDA driver and its GPUs. Loads the driver library, which can take a second. */
 void weir_device_cuda(struct weir_device *device);
 
-/* Calls row for the CUDA module, each GPU with its bus, CUPTI and nvJPEG. */
+/* Calls row for the CUDA module, for each GPU, for nvJPEG and for CUPTI. */
 void weir_gpu_rows(const struct weir_gpu_facts *facts,
                    void (*row)(void *user, const char *name, bool present, const char *text), void *user);
 
-/* Writes the member "gpus" with the same facts as numbers. */
+/* Writes the facts of each GPU as the JSON member "gpus". */
 void weir_gpu_rows_json(struct weir_json *json, const struct weir_gpu_facts *facts);
 
 #endif

@@ -1,4 +1,4 @@
-/* weir-hdf5: the HDF5 library, in a program of its own (helper_spawner.h). */
+/* weir-hdf5: the HDF5 library in a separate program (helper_spawner.h). */
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/helper/helper_spawner.h"
 #include "datasets/lmdb/lmdb_hold.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read amplification above which weir info warns. A fixed default, independent of the machine. */
+/* Read amplification above which weir info prints a warning. It is fixed, so that all machines warn alike. */
 static const double AMPLIFICATION_MAX = 4;
 
 /* ---- facts ---- */
@@ -14,10 +14,10 @@ static const double AMPLIFICATION_MAX = 4;
 struct camera_facts {
     struct weir_camera_probe probe;
     uint64_t frames, by_library;
-    uint64_t measured, bytes_min, bytes_max; /* frames of known size, and the smallest and largest size */
+    uint64_t measured, bytes_min, bytes_max; /* number of frames with known size; their smallest and largest size */
     double bytes_mean;
-    struct weir_frame_cost cost; /* of reading every frame by itself */
-    double fetch_s;              /* seconds per frame, measured if reads are amplified */
+    struct weir_frame_cost cost; /* total cost of reading every frame separately */
+    double fetch_s;              /* measured seconds to load a frame; 0 if reads are not amplified */
 };
 
 struct state_facts {
@@ -27,7 +27,7 @@ struct state_facts {
 
 struct facts {
     const struct weir_dataset *dataset;
-    int *lengths; /* sorted */
+    int *lengths; /* sorted episode lengths */
     uint64_t steps, files_bytes;
     struct camera_facts cameras[WEIR_CAMERAS_MAX];
     struct state_facts qpos, actions;
@@ -64,7 +64,8 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
     facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
 }
 
-/* Frames in padded rows have a known size once they are read: the first one, and some more for this. */
+/* The size of a frame in a padded row is known only after it is read. If only some sizes are known, this reads further
+ * frames. */
 static int measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts, struct weir_err *err)
 {
     double fetch_s;
@@ -92,7 +93,7 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
     return rc;
 }
 
-/* Bytes read per byte of a random frame. */
+/* Returns bytes / stored bytes, where bytes is the number of bytes read or inflated to load every frame separately. */
 static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
 {
     return cost->stored ? (double)bytes / (double)cost->stored : 1;
@@ -153,7 +154,8 @@ static double median(const int *sorted, int n)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
 }
 
-/* Returns the next layout of the table, from *at on, that occurs, and its number of episodes. */
+/* Returns the next layout of the registry that occurs in the dataset, and its number of episodes. *at is the position
+ * in the registry, which starts at 0. */
 static const char *next_layout(const struct weir_dataset *dataset, int *at, int *count)
 {
     const char *name, *summary, *why_not;
@@ -180,7 +182,7 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
-/* The frame kind's name; for encoded colour images, that of the first frame. */
+/* Returns the name of the frame kind. For encoded colour images, this is the kind of the first frame. */
 static const char *kind_name(const struct facts *facts, int c)
 {
     const struct weir_camera_probe *probe = &facts->cameras[c].probe;
@@ -228,11 +230,11 @@ static void print_amplification(const struct facts *facts)
         const struct weir_frame_cost *cost = &camera->cost;
         if (cost->read == cost->stored && cost->unpacked == cost->stored)
             continue;
-        printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
-               amplification(cost, cost->read), amplification(cost, cost->unpacked));
+        printf("chunk amplification: %s: loading a random frame reads %.2f and inflates %.1f times its own bytes\n",
+               name, amplification(cost, cost->read), amplification(cost, cost->unpacked));
         if (is_amplified(camera))
-            printf("  warning: a random epoch of %llu frames inflates %.3g GB to use %.3g GB, "
-                   "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
+            printf("  warning: an epoch of %llu frames in random order inflates %.3g GB to use %.3g GB, which takes "
+                   "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or store JPEGs\n",
                    (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
                    camera->fetch_s * (double)camera->frames);
     }
@@ -250,7 +252,7 @@ static void print_state(const char *name, const char *key, const struct facts *f
     printf("\n");
 }
 
-/* Prints the texts of the first episode. */
+/* Prints the texts of the first episode, such as its task description. */
 static void print_texts(const struct weir_dataset *dataset)
 {
     enum { SHOWN = 4, SHOWN_BYTES = 60 };
@@ -290,16 +292,16 @@ static void print_text(const struct facts *facts, const char *path)
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(facts, c);
     if (weir_dataset_is_bgr(dataset))
-        printf(
-            "colors: red and blue of the frames are swapped, as the dataset records; batches have what --color says\n");
+        printf("colors: the dataset records that red and blue of its frames are swapped; --color selects the order in "
+               "batches\n");
     printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
     print_amplification(facts);
     uint64_t cut;
     int ragged = weir_dataset_ragged(dataset, &cut);
     if (ragged > 0)
-        printf("ragged: %d episodes cut to their shortest part, %llu rows of the longest left out\n", ragged,
-               (unsigned long long)cut);
+        printf("ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
+               ragged, (unsigned long long)cut);
     print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
     print_texts(dataset);

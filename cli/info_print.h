@@ -1,4 +1,4 @@
-/* info_print.h: the output of weir info for one dataset. */
+/* info_print.h: prints the output of weir info for one dataset. */
 #ifndef WEIR_CLI_INFO_PRINT_H
 #define WEIR_CLI_INFO_PRINT_H
 
@@ -6,7 +6,7 @@
 #include "weir/base.h"
 #include "weir/dataset.h"
 
-/* Prints one dataset as an object of json, or as text if json is NULL. tolerant: skips bad frames. */
+/* Prints one dataset as a JSON object to json, or as text to stdout if json is NULL. tolerant: skip bad frames. */
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
                     struct weir_err *err);
 

@@ -97,8 +97,9 @@ static int dispatch(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
 }
 
-/* Fills closed descriptors 0 to 2 with /dev/null opened the wrong way: otherwise the next opened file would get the
- * number, and results would be printed into it. */
+/* Opens /dev/null in place of closed descriptors 0 to 2. Otherwise the next opened file would get the number, and
+ * output would be printed into it. Uses the opposite access mode, so that reads of stdin and writes to stdout still
+ * fail. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -106,7 +107,7 @@ static void hold_standard_descriptors(void)
             _exit(1);
 }
 
-/* Lost output is a failure. A reader that closed the pipe (weir info | head) gets no message. */
+/* Fails if output was lost. Prints no message if the reader closed the pipe, as in weir info | head. */
 static int finish_stdout(int status)
 {
     errno = 0;
@@ -124,18 +125,19 @@ static int finish_stdout(int status)
 
 /* ---- crashes for lack of memory ---- */
 
-/* The CUDA runtime and the HDF5 library do not check every allocation and crash without memory. Weir cannot prevent
- * that, but reports the reason. */
+/* The CUDA runtime and the HDF5 library do not check every allocation, so they crash when memory runs out. Weir cannot
+ * prevent these crashes, but it reports their cause. */
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 static struct sigaction before[CRASHES];
 static bool ends_by_itself;
 
-/* HDF5 1.10 calls exit if its initialisation fails. */
+/* HDF5 1.10 calls exit if its initialisation fails. This handler then prints the probable cause. */
 static void on_end_by_library(void)
 {
-    static const char line[] = "weir: a library ended the program, probably out of memory; free some, or raise this "
-                               "process's memory limit (ulimit -v, the container's)\n";
+    static const char line[] =
+        "weir: a library ended the program, probably because memory ran out; free some memory, or "
+        "raise this process's memory limit (ulimit -v, or the container's limit)\n";
     if (ends_by_itself)
         return;
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
@@ -143,12 +145,12 @@ static void on_end_by_library(void)
     _exit(1);
 }
 
-/* malloc leaves ENOMEM in errno. Other crashes and signals go to the previous handler. */
+/* errno is ENOMEM if the crash followed a failed malloc. Other crashes are passed on to the previous handler. */
 static void on_crash(int number)
 {
     static const char line[] =
         "weir: out of memory: a library crashed because an allocation failed; free some memory, or raise this "
-        "process's memory limit (ulimit -v, the container's)\n";
+        "process's memory limit (ulimit -v, or the container's limit)\n";
     if (errno == ENOMEM) {
         if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
             errno = 0; /* stderr is closed */
@@ -157,21 +159,22 @@ static void on_crash(int number)
     for (int i = 0; i < CRASHES; i++)
         if (crashes[i] == number)
             sigaction(number, &before[i], NULL);
-    raise(number); /* delivered after this handler returns */
+    raise(number); /* takes effect after this handler returns */
 }
 
-/* Returns status; from here on an exit is the program's own. */
+/* Marks the exit as intended, and returns status. */
 static int end(int status)
 {
     ends_by_itself = true;
     return status;
 }
 
-/* Reports a crash right after a failed allocation, and a library's call of exit, in one line; exit status 1. */
+/* Installs handlers that print one line and exit with status 1 if a library crashes right after a failed allocation, or
+ * calls exit. */
 static void watch_crashes(void)
 {
     atexit(on_end_by_library);
-    static uint8_t bytes[16384]; /* stack overflows need a stack of their own */
+    static uint8_t bytes[16384]; /* signal stack, since a stack overflow leaves no room on the normal one */
     const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     sigaltstack(&stack, NULL);
@@ -184,7 +187,7 @@ int main(int argc, char **argv)
     hold_standard_descriptors();
     weir_commands_complete();
     watch_crashes();
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not end a run */
-    signal(SIGXFSZ, SIG_IGN); /* the writer reports a file size limit as an error */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe must not kill a run */
+    signal(SIGXFSZ, SIG_IGN); /* writing past the file size limit then returns an error instead */
     return end(finish_stdout(dispatch(argc, argv)));
 }

@@ -1,4 +1,4 @@
-/* Help of a command, out of its tables. */
+/* Prints a command's help from its option tables. */
 #include "cli/options.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static void show_topic(const struct weir_command *command, const char *topic, we
             show(user, NULL, walk.opt);
 }
 
-/* The first option that has the topic, which several tables may have. */
+/* Returns whether this is the first option of its topic. Several tables can contain the same topic. */
 static bool is_first_of_topic(const struct weir_opt_walk *walk)
 {
     struct weir_opt_walk first = {.command = walk->command};
@@ -56,7 +56,7 @@ static int left_width(const struct weir_opt *opt)
     return (int)strlen(opt->name) + (opt->kind == WEIR_OPT_FLAG ? 0 : 1 + (int)strlen(opt->value));
 }
 
-/* Prints words, indented and wrapped. */
+/* Prints text indented and wrapped at word boundaries. */
 static void put_paragraph(FILE *out, int indent, const char *text)
 {
     int column = 0;

@@ -19,7 +19,7 @@ const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .h
 const struct weir_opt weir_opt_config = {.name = "config",
                                          .kind = WEIR_OPT_TEXT,
                                          .value = "FILE",
-                                         .help = "settings file, with lines option = value",
+                                         .help = "settings file with lines of the form option = value",
                                          .details = "The command line takes precedence.",
                                          .path = WEIR_PATH_READ};
 
@@ -38,12 +38,12 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    weir_err_set(&err, -EINVAL, "%s", text); /* removes control characters that the user typed */
+    weir_err_set(&err, -EINVAL, "%s", text); /* removes control characters that the user may have typed */
     fprintf(stderr, "weir %s: %s\nTry: weir %s --help\n", command->name, err.text, command->name);
     return -EINVAL;
 }
 
-/* Adds advice about shortages of memory or disk, unless the error has its own. */
+/* Appends advice about freeing memory or disk space, unless the error already contains advice. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
     const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
@@ -76,7 +76,7 @@ bool weir_names_close(const char *typed, const char *name, int *best)
 {
     int d = distance(typed, name);
     int limit = (int)strlen(name) / 3 + 1;
-    /* part of a name counts as close: --epochs for --num-epochs, --batch for --batch-size */
+    /* A substring of a name counts as close, such as --epochs for --num-epochs or --batch for --batch-size. */
     if (d > limit && strlen(typed) >= 4 && strstr(name, typed))
         d = limit;
     if (d > limit || d >= *best)
@@ -85,7 +85,7 @@ bool weir_names_close(const char *typed, const char *name, int *best)
     return true;
 }
 
-/* Copies the name of "name=value", with hyphens in place of underscores. */
+/* Copies the name from "name" or "name=value", and replaces underscores with hyphens. */
 static void option_name(const char *typed, char name[NAME_BYTES])
 {
     size_t n = strcspn(typed, "=");
@@ -96,7 +96,7 @@ static void option_name(const char *typed, char name[NAME_BYTES])
     name[n] = '\0';
 }
 
-/* ---- walking the tables ---- */
+/* ---- iterating over the tables ---- */
 
 static bool next_own(struct weir_opt_walk *walk)
 {
@@ -149,7 +149,7 @@ void weir_options_typed(const struct weir_opt_set *sets, const void *values, wei
     }
 }
 
-/* ---- finding one ---- */
+/* ---- finding an option ---- */
 
 static bool is_named(const char *name, const char *typed)
 {
@@ -174,15 +174,15 @@ static int unknown_option(const struct weir_command *command, const char *name)
             near = walk.opt;
     if (near)
         return weir_usage_error(command, "unknown option --%s; did you mean --%s?", name, near->name);
-    return weir_usage_error(command, "unknown option --%s; weir help %s lists all", name, command->name);
+    return weir_usage_error(command, "unknown option --%s; weir help %s lists all options", name, command->name);
 }
 
-/* ---- one option ---- */
+/* ---- setting an option ---- */
 
-/* Location of an option, for errors. */
+/* Where an option was given, for error messages. */
 struct origin {
     const struct weir_command *command;
-    const char *file; /* settings file; NULL: the command line */
+    const char *file; /* settings file; NULL for the command line */
     int line;
 };
 
@@ -193,7 +193,7 @@ static int usage_error(const struct origin *origin, const char *text)
     return weir_usage_error(origin->command, "%s", text);
 }
 
-/* name: as typed, which may be the option's old name. */
+/* name is the option's current or old name, as given by the user. */
 static int set_option(const struct origin *origin, const struct weir_opt_walk *found, const char *name,
                       const char *text, void *values)
 {
@@ -210,7 +210,7 @@ static int set_option(const struct origin *origin, const struct weir_opt_walk *f
     return 0;
 }
 
-/* ---- files of options ---- */
+/* ---- settings files ---- */
 
 static bool some_command_has(const char *name)
 {
@@ -241,7 +241,7 @@ static int take_line(const struct origin *origin, const struct weir_config_line 
     return usage_error(origin, text);
 }
 
-/* Text options borrow the file's bytes, which live until the next call. */
+/* String options point into the file's content, which remains valid until the next call. */
 static int take_file(const struct weir_command *command, const char *path, void *values)
 {
     static char *text;
@@ -261,7 +261,8 @@ static int take_file(const struct weir_command *command, const char *path, void 
     return rc;
 }
 
-/* Returns whether argv[i] is --config. *path: its value, in this word or the next; NULL: missing. */
+/* Returns whether argv[i] is --config. Stores its value, from this argument or the next, in *path; NULL if it is
+ * missing. */
 static bool is_config(const struct weir_command *command, int argc, char **argv, int i, const char **path)
 {
     size_t n = strlen(weir_opt_config.name);
@@ -274,7 +275,7 @@ static bool is_config(const struct weir_command *command, int argc, char **argv,
     return true;
 }
 
-/* Applies the settings file first, so that the command line takes precedence. */
+/* Applies the settings file before the command line is parsed, so that the command line takes precedence. */
 static int take_config(const struct weir_command *command, void *values, int argc, char **argv, const char **config)
 {
     const char *found = NULL, *path;
@@ -293,7 +294,7 @@ static int take_config(const struct weir_command *command, void *values, int arg
 
 /* ---- the command line ---- */
 
-/* Takes the option at argv[*i], with its value from argv[*i + 1] unless it is in the same word. */
+/* Parses the option at argv[*i]. Its value follows a '=' or is argv[*i + 1], in which case *i is incremented. */
 static int take_option(const struct weir_command *command, int argc, char **argv, int *i, void *values)
 {
     const char *typed = argv[*i] + 2;
@@ -318,7 +319,7 @@ static int take_option(const struct weir_command *command, int argc, char **argv
         return weir_usage_error(command, "--%s needs a value: %s", opt->name, opt->value);
     value = argv[++*i];
     if (strncmp(value, "--", 2) == 0)
-        return weir_usage_error(command, "--%s needs a value: %s (for one that begins with --, write --%s=%s)",
+        return weir_usage_error(command, "--%s needs a value: %s (if the value begins with --, write --%s=%s)",
                                 opt->name, opt->value, opt->name, value);
     return set_option(&origin, &found, name, value, values);
 }
@@ -330,7 +331,8 @@ static void set_preset(const struct weir_opt *opt, void *values)
         assert(!"a default of the table parses");
 }
 
-/* Shared rows that the command lacks get their defaults, too. The command's own rows override shared ones. */
+/* Sets the defaults of all rows of the shared tables, even of rows that the command does not have. The command's own
+ * rows come last, so their defaults override shared ones. */
 static void set_presets(const struct weir_command *command, void *values)
 {
     for (const struct weir_opt_set *set = command->sets; set && set->opts; set++)
@@ -393,7 +395,7 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
     return err.code == -ENOMEM ? WEIR_PARSE_NO_MEMORY : WEIR_PARSE_USAGE;
 }
 
-/* ---- echo ---- */
+/* ---- JSON ---- */
 
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json)
 {

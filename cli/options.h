@@ -1,4 +1,4 @@
-/* options.h: commands and their options: parsing, --config, help, and the echo of the settings in JSON. */
+/* options.h: commands and their options: parsing, --config, help, and the settings as JSON. */
 #ifndef WEIR_CLI_OPTIONS_H
 #define WEIR_CLI_OPTIONS_H
 
@@ -6,14 +6,14 @@
 
 #include <stdio.h>
 
-/* Rows of a shared table that a command has. The table ends with a row without a name. */
+/* Selects the rows of a shared option table that a command has. The table ends with a row that has no name. */
 struct weir_opt_set {
-    const struct weir_opt *opts; /* NULL: no more sets */
-    size_t at;                   /* offset, in the command's struct, of the struct that the table describes */
-    unsigned users;              /* selects rows with one of these bits */
+    const struct weir_opt *opts; /* NULL after the last set */
+    size_t at;                   /* offset of the struct described by the table, within the command's struct */
+    unsigned users;              /* bit mask; selects the rows with at least one of these bits */
 };
 
-/* The sets of a command that opens a dataset; its struct has a struct weir_loader_config at this offset. */
+/* Sets of a command that opens a dataset. at is the offset of a struct weir_loader_config in the command's struct. */
 #define WEIR_DATASET_SETS(at)                                                                                          \
     {                                                                                                                  \
         {weir_loader_opts, at, WEIR_FOR_DATA},                                                                         \
@@ -22,10 +22,10 @@ struct weir_opt_set {
         }                                                                                                              \
     }
 
-/* Options of every command, and of commands that read data. */
+/* --help, which every command has, and --config, which commands that read data have. */
 extern const struct weir_opt weir_opt_help, weir_opt_config;
 
-/* Headings of weir --help, in order. */
+/* Headings of weir --help, in order of appearance. */
 #define WEIR_GROUP_RUN    "Load and report"
 #define WEIR_GROUP_TUNE   "Choose settings and formats"
 #define WEIR_GROUP_DATA   "Inspect and make datasets"
@@ -34,43 +34,43 @@ extern const struct weir_opt weir_opt_help, weir_opt_config;
 struct weir_command {
     const char *name, *summary;
     const char *group; /* WEIR_GROUP_... */
-    const char *args;  /* "DATA" as help shows it */
+    const char *args;  /* names of the arguments in help, such as "DATA" */
     int min_args, max_args;
-    enum weir_opt_path arg_paths[2]; /* uses of the first argument, and of later ones */
-    const struct weir_opt *opts;     /* its own options */
+    enum weir_opt_path arg_paths[2]; /* how the first argument is used, and how later ones are */
+    const struct weir_opt *opts;     /* options that only this command has */
     size_t n_opts;
     const struct weir_opt_set *sets; /* options shared with other commands; may be NULL */
-    bool takes_config;               /* has --config */
-    const char *examples;            /* for the man page, one line each: command, tab, explanation; may be NULL */
-    const char *notes;               /* printed below the options in help; may be NULL */
+    bool takes_config;               /* accepts --config */
+    const char *examples; /* for the man page; each line is a command, a tab and an explanation; may be NULL */
+    const char *notes;    /* printed after the options in help; may be NULL */
     int (*run)(const struct weir_command *command, int argc, char **argv); /* returns the exit status */
 };
 
-/* Visits a command's options: its own, then those of the sets. Start with {.command = command}. */
+/* Iterates over a command's own options, then over those of its sets. Initialise it with {.command = command}. */
 struct weir_opt_walk {
     const struct weir_command *command;
-    const struct weir_opt *opt; /* the current one */
-    size_t at;                  /* of the struct that opt->offset is in, within the command's struct */
+    const struct weir_opt *opt; /* the current option */
+    size_t at;                  /* offset, within the command's struct, of the struct that contains opt's field */
     const char *topic;          /* heading of the current option; NULL: none */
-    size_t table, row;          /* private: position of the next one; table 0 is the command's own */
+    size_t table, row;          /* private: position of the next option; table 0 contains the command's own options */
 };
-bool weir_opt_next(struct weir_opt_walk *walk); /* false: no more */
+bool weir_opt_next(struct weir_opt_walk *walk); /* returns false after the last option */
 
 enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_NO_MEMORY };
 
-/* Registers all commands, a list that ends with NULL: a --config file may hold options of other commands, which are
- * skipped. Borrowed until the process ends. */
+/* Registers all commands, in a list that ends with NULL and must remain valid until the process ends. A --config file
+ * can then contain options of any registered command. Options of other commands are skipped. */
 void weir_options_register(const struct weir_command *const *commands);
 
-/* Fills values, zeroed first, from defaults, the --config file and argv[1..], in rising precedence; argv[0] is the
+/* Fills values from the defaults, then the --config file, then argv[1..]; later sources take precedence. argv[0] is the
  * command's name, and "--" ends the options. Stores up to max_args positional arguments in args. --help prints to
- * stdout and returns WEIR_PARSE_HELP (exit 0). A usage error prints one line and a hint to stderr and returns
- * WEIR_PARSE_USAGE (exit 2); an output that is also an input or another output does the same without the hint.
- * WEIR_PARSE_NO_MEMORY prints one line (exit 1). */
+ * stdout and returns WEIR_PARSE_HELP (exit status 0). A usage error prints one line and a hint to stderr and returns
+ * WEIR_PARSE_USAGE (exit status 2). If an output is also an input or another output, only the line is printed.
+ * WEIR_PARSE_NO_MEMORY also prints one line (exit status 1). */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
 
-/* Exit status of a command that ends after parsing. */
+/* Returns the exit status for a command that does not run after parsing. */
 static inline int weir_parse_status(enum weir_parse parse)
 {
     return parse == WEIR_PARSE_HELP ? 0 : parse == WEIR_PARSE_USAGE ? 2 : 1;
@@ -79,23 +79,23 @@ static inline int weir_parse_status(enum weir_parse parse)
 /* Prints "weir COMMAND: ..." and a hint to stderr. Returns -EINVAL. */
 int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes all options as members of the open object; see weir_option_json. */
+/* Writes all options as members of the open JSON object (weir_option_json). */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
 
-/* Calls put for each option of the sets that differs from its default, in table order. value: as typed, NULL for a
- * flag; valid during the call. */
+/* Calls put for each option of the sets that differs from its default, in table order. value is the value as it would
+ * be typed, or NULL for a flag, and is valid only during the call. */
 typedef void weir_opt_typed_fn(void *user, const struct weir_opt *opt, const char *value);
 void weir_options_typed(const struct weir_opt_set *sets, const void *values, weir_opt_typed_fn *put, void *user);
 
-/* Calls show for each heading (opt NULL) and the options below it; --help comes last. */
+/* Calls show for each heading, with a NULL opt, and then for each option below the heading. --help comes last. */
 typedef void weir_opt_show_fn(void *user, const char *heading, const struct weir_opt *opt);
 void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user);
 
-/* details: includes the options' explanations. */
+/* Prints a command's help. details: include the options' explanations. */
 void weir_options_help(const struct weir_command *command, bool details, FILE *out);
 
-/* For "did you mean": returns true and lowers *best, an edit distance, if typed is closer to name than *best. Start
- * with INT_MAX. */
+/* Finds suggestions for "did you mean". *best is the smallest edit distance so far and starts as INT_MAX. Returns true
+ * and lowers *best if typed is similar to name and closer than *best. */
 bool weir_names_close(const char *typed, const char *name, int *best);
 
 #endif

@@ -12,16 +12,16 @@
 
 enum { USES_MAX = 256 };
 
-/* A file or folder on the command line. */
+/* A file or folder given on the command line. */
 struct use {
-    char label[96];             /* "--log" */
-    const struct weir_opt *opt; /* NULL: an argument or a stream */
+    char label[96];             /* how errors refer to it, such as "--log" */
+    const struct weir_opt *opt; /* NULL for an argument or a standard stream */
     const char *path;
-    char *resolved; /* owned; path without links; NULL: a descriptor */
+    char *resolved; /* owned; path with all links resolved; NULL for a standard stream */
     enum weir_opt_path how;
     bool there, known, no_memory;
-    struct stat st;       /* of the file, or of the nearest existing folder */
-    const char *new_name; /* path below that folder; NULL: the file exists */
+    struct stat st;       /* of the file, or of its nearest existing parent folder */
+    const char *new_name; /* path relative to that folder; NULL if the file exists */
 };
 
 struct uses {
@@ -29,9 +29,9 @@ struct uses {
     int n;
 };
 
-/* ---- listing ---- */
+/* ---- collecting ---- */
 
-/* "a//./b" becomes "a/b". */
+/* Normalises a path in place, such as "a//./b" to "a/b". */
 static void squeeze(char *path)
 {
     char *to = path;
@@ -47,7 +47,8 @@ static void squeeze(char *path)
     *to = '\0';
 }
 
-/* resolved remains NULL for a loop of links, which cannot be opened either. */
+/* Finds the file or its nearest existing parent folder. resolved remains NULL for a loop of symbolic links, which
+ * cannot be opened later either. */
 static void identify(struct use *use)
 {
     use->resolved = weir_output_resolve(use->path);
@@ -74,7 +75,7 @@ static void identify(struct use *use)
 
 static struct use *add_entry(struct uses *uses, enum weir_opt_path how, const char *path)
 {
-    assert(uses->n < USES_MAX); /* commands have fewer options and arguments */
+    assert(uses->n < USES_MAX); /* no command has this many options and arguments */
     struct use *use = &uses->at[uses->n++];
     *use = (struct use){.path = path, .how = how};
     return use;
@@ -133,7 +134,8 @@ static bool is_same(const struct use *a, const struct use *b)
     return !a->new_name && !b->new_name;
 }
 
-/* Devices may be shared by readers and writers, pipes by writers. */
+/* Returns whether both uses may refer to the same file. Inputs may share a file, and so may folders. Readers and
+ * writers may share a device. Writers may share a pipe. */
 static bool may_share(const struct use *a, const struct use *b)
 {
     bool both_write = a->how != WEIR_PATH_READ && b->how != WEIR_PATH_READ;
@@ -147,7 +149,7 @@ static bool is_into_input(const struct use *a, const struct use *b)
     return a->how == WEIR_PATH_WRITE_INTO && b->how == WEIR_PATH_READ && a->there && S_ISDIR(a->st.st_mode);
 }
 
-/* Returns whether other is one of the files written into the folder. */
+/* Returns whether other is one of the files that the command writes to the folder. */
 static bool is_file_of(const struct use *folder, const struct use *other)
 {
     for (const char *at = folder->opt->files; at && *at; at += strcspn(at, " "), at += *at == ' ') {
@@ -173,16 +175,16 @@ static int compare(const struct use *output, const struct use *other, struct wei
 {
     if (is_inside(output, other))
         return weir_err_set(err, -EINVAL,
-                            "%s: %s is inside %s and would be read as part of it; name a place "
-                            "outside",
+                            "%s: %s is inside %s and would be read as part of it; choose a path "
+                            "outside it",
                             output->path, output->label, other->path);
     if (!is_same(output, other) || may_share(output, other) || is_into_input(output, other))
         return 0;
     if (!other->resolved)
-        return weir_err_set(err, -EINVAL, "%s: %s and %s are the same file; give %s another", output->path,
+        return weir_err_set(err, -EINVAL, "%s: %s and %s are the same file; choose another file for %s", output->path,
                             output->label, other->label, output->label);
-    return weir_err_set(err, -EINVAL, "%s: %s and %s name the same file; give each its own", output->path, other->label,
-                        output->label);
+    return weir_err_set(err, -EINVAL, "%s: %s and %s name the same file; choose a different file for each",
+                        output->path, other->label, output->label);
 }
 
 static int check_all(const struct uses *uses, struct weir_err *err)
@@ -207,8 +209,10 @@ static int check_files(const struct uses *uses, struct weir_err *err)
         for (int k = 0; k < uses->n; k++) {
             const struct use *folder = &uses->at[i], *other = &uses->at[k];
             if (folder->opt && folder->resolved && is_file_of(folder, other))
-                return weir_err_set(err, -EINVAL, "%s: %s and the folder of %s name the same file; give each its own",
-                                    other->path, other->label, folder->label);
+                return weir_err_set(
+                    err, -EINVAL,
+                    "%s: %s and a file that %s writes name the same file; choose a different path for each",
+                    other->path, other->label, folder->label);
         }
     return 0;
 }
@@ -217,7 +221,7 @@ int weir_outputs_check(const struct weir_command *command, const void *values, c
                        const char *config, struct weir_err *err)
 {
     struct uses uses;
-    uses.n = 0; /* entries are initialised when added */
+    uses.n = 0; /* add_entry initialises each entry */
     for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
         add_option(&uses, walk.opt, (const char *)values + walk.at);
     add_option(&uses, &weir_opt_config, &(const void *){config});
@@ -258,11 +262,13 @@ int weir_output_folder(const char *folder, const char *what, struct weir_err *er
     char path[PATH_MAX];
     int rc = weir_folders_make(folder);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: %s cannot be created: %s; name another", folder, what, strerror(-rc));
+        return weir_err_set(err, rc, "%s: %s cannot be created: %s; choose another folder", folder, what,
+                            strerror(-rc));
     snprintf(path, sizeof path, "%s/.weir-XXXXXX", folder);
     int fd = mkstemp(path);
     if (fd < 0)
-        return weir_err_set(err, -errno, "%s: %s cannot be written: %s; name another", folder, what, strerror(errno));
+        return weir_err_set(err, -errno, "%s: %s cannot be written: %s; choose another folder", folder, what,
+                            strerror(errno));
     close(fd);
     unlink(path);
     return 0;

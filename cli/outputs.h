@@ -1,5 +1,5 @@
-/* outputs.h: opens and closes a command's output files, and checks that none is an input or another output. The tables
- * of options and commands mark inputs and outputs (enum weir_opt_path). */
+/* outputs.h: opens and closes a command's output files, and checks that no output is also an input or another output.
+ * The tables of options and commands mark inputs and outputs (enum weir_opt_path). */
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
@@ -9,22 +9,23 @@
 
 #include <stdio.h>
 
-/* Checks a command line's outputs before anything is opened. Returns -EINVAL and names both files if one is an input,
- * another output, standard output or standard error, or if a dataset would be written inside an input. Existing files
- * are compared by device and inode, others by folder and name, following links. config: the --config file, or NULL. */
+/* Checks the outputs on a command line before anything is opened. Returns -EINVAL with an error that names both files
+ * if an output is also an input, another output, standard output or standard error. Also returns -EINVAL if a dataset
+ * would be written inside an input. Existing files are compared by device and inode. Other files are compared by folder
+ * and name, after links are resolved. config is the --config file, or NULL. */
 int weir_outputs_check(const struct weir_command *command, const void *values, const char *const *args, int n_args,
                        const char *config, struct weir_err *err);
-/* Checks the outputs against the files of the open dataset (weir_dataset_spare). */
+/* Checks that no output is a file of the open dataset (weir_dataset_spare). */
 int weir_outputs_spare(const struct weir_command *command, const void *values, const struct weir_dataset *dataset,
                        struct weir_err *err);
 
-/* Creates the folder and its parents, and checks that it is writable. what: the option, such as "--ckpt-dir". Returns
- * 0, or -errno with an error that names both. */
+/* Creates the folder and its parents, and checks that the folder is writable. what is the option's name, such as
+ * "--ckpt-dir". Returns 0, or -errno with an error that names the folder and the option. */
 int weir_output_folder(const char *folder, const char *what, struct weir_err *err);
 
-/* Opens and truncates a file. A NULL path gives a NULL *file and returns 0. */
+/* Opens a file for writing and truncates it. If path is NULL, sets *file to NULL and returns 0. */
 int weir_output_open(FILE **file, const char *path, struct weir_err *err);
-/* Returns -EIO if written data was lost. Accepts a NULL file. */
+/* Closes the file. Returns -EIO if written data was lost. Accepts a NULL file. */
 int weir_output_close(const char *path, FILE *file, struct weir_err *err);
 
 #endif

@@ -26,7 +26,7 @@ static bool find_value(const char *file, const char *key, char separator, char *
     FILE *f = fopen(file, "re");
     if (!f)
         return false;
-    char line[8192]; /* a current CPU has 2 KB of flags */
+    char line[8192]; /* large, because the flags of a current CPU take 2 KB */
     bool found = false;
     while (!found && fgets(line, sizeof line, f)) {
         const char *at = strchr(line, separator);
@@ -127,7 +127,8 @@ void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json)
     weir_json_text(json, "governor", info->governor);
 }
 
-/* Finds the mount with the longest prefix of path. The last of several mounts on one folder is on top. */
+/* Finds the mount with the longest prefix of path. If several mounts share a folder, the last one hides the others, so
+ * it is preferred. */
 static void longest_mount(FILE *mounts, const char *path, dev_t device, char *buf, size_t size)
 {
     char line[8192];
@@ -141,7 +142,8 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
             continue;
         size_t n = strcmp(mount, "/") == 0 ? 0 : strlen(mount);
         bool prefix = strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
-        /* st_dev differs from the mount's device on btrfs subvolumes: a prefix suffices, an equal device is certain */
+        /* On btrfs subvolumes, st_dev differs from the mount's device, so a matching prefix is enough. An equal device
+         * only decides between equal prefixes. */
         bool same = makedev(major_number, minor_number) == device;
         if (!prefix || 2 * n + same + 1 < best)
             continue;
@@ -150,7 +152,7 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
     }
 }
 
-/* Under chroot no mount may cover the path; statfs still reports a type. */
+/* Gets the type from statfs, since under chroot no listed mount may contain the path. */
 static void type_by_number(const char *path, char *buf, size_t size)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* sysinfo.h: facts about the machine and the build, for weir doctor and the log's run line. */
+/* sysinfo.h: facts about the machine and the build, for weir doctor and the log's "run" line. */
 #ifndef WEIR_CLI_SYSINFO_H
 #define WEIR_CLI_SYSINFO_H
 
@@ -11,14 +11,14 @@
 
 struct weir_sysinfo {
     char cpu_model[128];
-    char isa[256];                   /* instruction sets relevant to decoding: "sse4_2 avx2 avx512bw" */
-    bool tsc_invariant;              /* constant_tsc and nonstop_tsc */
-    struct weir_cores cores;         /* usable cores and the cgroup's memory limit */
-    uint64_t memory_total_bytes;     /* 0: unknown; likewise below */
-    uint64_t memory_available_bytes; /* weir_memory_available_bytes */
-    char kernel[160];                /* "Linux 6.1.0-18-amd64 x86_64" */
-    char os[128];                    /* PRETTY_NAME of /etc/os-release */
-    char governor[32];               /* of cpu0: "performance"; "not exposed" in most virtual machines */
+    char isa[256];                   /* CPU extensions used for decoding, such as "sse4_2 avx2 avx512bw" */
+    bool tsc_invariant;              /* the CPU has the flags constant_tsc and nonstop_tsc */
+    struct weir_cores cores;         /* usable cores, and the memory limit of the cgroup */
+    uint64_t memory_total_bytes;     /* 0 if unknown */
+    uint64_t memory_available_bytes; /* weir_memory_available_bytes; 0 if unknown */
+    char kernel[160];                /* such as "Linux 6.1.0-18-amd64 x86_64" */
+    char os[128];                    /* PRETTY_NAME from /etc/os-release */
+    char governor[32];               /* frequency governor of cpu0, such as "performance", or "not exposed" */
 };
 
 void weir_sysinfo_read(struct weir_sysinfo *info);
@@ -26,14 +26,14 @@ void weir_sysinfo_read(struct weir_sysinfo *info);
 /* Writes the facts as members of the open object. */
 void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json);
 
-/* Copies the type of path's filesystem ("ext4", "overlay", "nfs4"), or "unknown". */
+/* Copies the type of the filesystem that contains path, such as "ext4", "overlay" or "nfs4", or "unknown". */
 void weir_filesystem_of(const char *path, char *buf, size_t size);
 
-/* "0.1.0", and the build's git describe ("unknown" outside a checkout). */
+/* Return the version, such as "0.1.0", and the build's git describe, which is "unknown" outside a checkout. */
 const char *weir_version(void);
 const char *weir_git_describe(void);
 
-/* Compiler and C library: "gcc 12.2.0", "glibc 2.36". */
+/* Return the compiler, such as "gcc 12.2.0", and the C library, such as "glibc 2.36". */
 const char *weir_compiler(void);
 void weir_libc(char *buf, size_t size);
 

@@ -78,7 +78,7 @@ static void stages(struct weir_json *json, const struct weir_trial *trial)
     weir_json_known(json, "bound_part", bound ? part : -1);
 }
 
-/* Writes every trial, for other statistics. */
+/* Writes every trial, so that readers can compute other statistics. */
 static void trials(struct weir_json *json, const struct weir_candidate *candidate)
 {
     weir_json_array(json, "turns");

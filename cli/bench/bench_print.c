@@ -8,7 +8,7 @@
 
 enum { STAGES_SHOWN = 3 };
 
-/* ---- what both tables and files have ---- */
+/* ---- shared by all outputs ---- */
 
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold)
 {
@@ -22,7 +22,7 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
     return first;
 }
 
-/* Quoted for a shell, without --json. */
+/* Prints the candidate's command line, quoted for a shell and without --json. */
 static void print_command(const struct weir_candidate *candidate, FILE *out)
 {
     for (char **arg = candidate->argv; *arg; arg++) {
@@ -39,13 +39,15 @@ static void remark(const struct weir_rounds_result *rounds, const char *state, F
     if (rounds->end == WEIR_ROUNDS_CONVERGED)
         return;
     static const char *const ends[] = {
-        [WEIR_ROUNDS_ROUNDS] = "the maximum number of rounds was reached",
-        [WEIR_ROUNDS_TIME] = "--max-minutes was over",
+        [WEIR_ROUNDS_ROUNDS] = "the maximum number of rounds",
+        [WEIR_ROUNDS_TIME] = "--max-minutes reached",
         [WEIR_ROUNDS_INTERRUPTED] = "interrupted",
     };
-    fprintf(out, "%s: after %d rounds %s; ", state, rounds->rounds, ends[rounds->end]);
-    fprintf(out, "the medians of %d candidates have an uncertainty above 3 %%, or fewer trials than --repeats\n",
-            rounds->not_converged);
+    fprintf(out, "%s: stopped after %d rounds (%s); ", state, rounds->rounds, ends[rounds->end]);
+    fprintf(
+        out,
+        "the medians of %d candidates still have an uncertainty above 3 %%, or come from fewer trials than --repeats\n",
+        rounds->not_converged);
 }
 
 static double others(const struct weir_grid *grid)
@@ -73,9 +75,11 @@ static void print_remarks(const struct bench_results *results, FILE *out)
         double there = warm ? weir_candidate_median(warm, weir_trial_cached) : -1;
         if (stayed > 0.05)
             fprintf(out, "not cold: %s: %.0f %% remains in the page cache%s\n", grid->formats[f].name, 100 * stayed,
-                    weir_copy_in_memory(grid->formats[f].path) ? ": its file system is in memory" : "");
+                    weir_copy_in_memory(grid->formats[f].path) ? ", because its file system is in memory" : "");
         if (there >= 0 && there < 0.95)
-            fprintf(out, "not warm: %s: %.0f %% was in the page cache: not enough memory for all formats\n",
+            fprintf(out,
+                    "not warm: %s: only %.0f %% was in the page cache, because there is not enough memory for all "
+                    "formats\n",
                     grid->formats[f].name, 100 * there);
     }
     for (int i = 0; i < grid->n; i++)
@@ -115,7 +119,7 @@ static double limit_fraction(const struct weir_grid *grid, const struct weir_can
     return ratio.n > 0 ? ratio.median : -1;
 }
 
-/* Ratio to the reference, such as "1.52", followed by "tie" if it may be 1. */
+/* Formats the ratio to the reference, such as "1.52". Appends "tie" if its interval contains 1. */
 static void ratio_text(char text[24], const struct weir_candidate *candidate, const struct weir_candidate *reference)
 {
     struct weir_interval ratio;
@@ -162,7 +166,7 @@ static void print_table(const struct bench_results *results, FILE *out)
             print_candidate(results, &grid->candidates[i], out);
 }
 
-/* Prints the longest stages of the median trial, longest first. */
+/* Prints the longest work stages of a trial, longest first. */
 static void print_stages(const struct weir_trial *trial, FILE *out)
 {
     bool shown[WEIR_TRIAL_STAGES] = {false};

@@ -1,4 +1,4 @@
-/* bench_print.h: results of weir bench as a table, as one JSON object, or as one CSV line per candidate. */
+/* bench_print.h: prints the results of weir bench as a table, a JSON object, or CSV lines. */
 #ifndef WEIR_CLI_BENCH_BENCH_PRINT_H
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
@@ -17,7 +17,8 @@ struct bench_results {
     double took_s;
 };
 
-/* The candidate that others are compared with: the best one of as-is, else of the first format; NULL: none. */
+/* Returns the candidate that the others are compared with: the best candidate of as-is or, if as-is was not measured,
+ * of the first format. Returns NULL if there is none. */
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold);
 
 void bench_print(const struct bench_results *results, FILE *out);

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const double CONVERT_PART = 0.5;                /* max fraction of the time limit for copies */
-static const double DISK_PART = 0.9;                   /* max fraction of free disk space for copies */
-enum { LIMIT_FRAMES = 512 };                           /* approximate frames per epoch of a limit candidate */
-static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* max size of a copy that is loaded into memory */
+static const double CONVERT_PART = 0.5;                /* max fraction of the time limit to spend on copies */
+static const double DISK_PART = 0.9;                   /* max fraction of free disk space to use for copies */
+enum { LIMIT_FRAMES = 512 };                           /* approximate number of frames per epoch of a limit candidate */
+static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* max size of a copy that a limit candidate loads into memory */
 
 struct wanted {
     struct weir_copy_spec spec;
@@ -41,7 +41,7 @@ static void leave_out(struct bench_setup *setup, const char *format, ...)
     fprintf(stderr, "%s", setup->left_out + used);
 }
 
-/* ---- which formats ---- */
+/* ---- choosing formats ---- */
 
 static int find_row(const char *format)
 {
@@ -62,8 +62,8 @@ static void wish_for(struct wish *wish, const struct bench_setup *setup, const c
         wish->n++;
 }
 
-/* Without --formats: DATA itself, every format that can hold the source's codec, the same with raw frames, and one PNG
- * copy. */
+/* Chooses the formats if --formats is not given: DATA itself, every format that can store the source's codec, every
+ * format that can store raw frames, and one PNG copy. */
 static void default_formats(struct wish *wish, const struct bench_setup *setup)
 {
     const char *name, *summary, *why_not, *png = "png";
@@ -93,7 +93,7 @@ static int check_format(const struct weir_copy_spec *spec, struct weir_err *err)
     if (why_not)
         return weir_err_set(err, -EINVAL, "--formats: %s: %s", spec->format, why_not);
     if (!weir_convert_format_holds(row, spec->codec))
-        return weir_err_set(err, -EINVAL, "--formats: %s cannot hold %s frames", spec->format, spec->codec);
+        return weir_err_set(err, -EINVAL, "--formats: %s cannot store %s frames", spec->format, spec->codec);
     return 0;
 }
 
@@ -109,16 +109,16 @@ static int named_formats(struct wish *wish, const struct bench_setup *setup, str
     return n < 0 ? n : 0;
 }
 
-/* ---- where they are ---- */
+/* ---- locating copies ---- */
 
 static void default_folder(struct bench_setup *setup)
 {
-    char *real = realpath(setup->data, NULL); /* resolves "." */
+    char *real = realpath(setup->data, NULL); /* converts "." to a path with a name */
     snprintf(setup->folder, sizeof setup->folder, "%s.bench", real ? real : setup->data);
     free(real);
 }
 
-/* The options that decide a copy's content, as text. */
+/* Writes the options that determine a copy's content to text, one per line. */
 static void copy_options(const struct bench_setup *setup, char *text, size_t size)
 {
     size_t used = 0;
@@ -138,7 +138,7 @@ static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err 
             continue;
         if (weir_copy_path(w->path, sizeof w->path, setup->folder, &w->spec, &setup->source, setup->options->sample,
                            options, weir_convert_format_suffix(find_row(w->spec.format))) < 0)
-            return weir_err_set(err, -ENAMETOOLONG, "%s: the name of a copy is too long; name another --work-dir",
+            return weir_err_set(err, -ENAMETOOLONG, "%s: the name of a copy is too long; choose another --work-dir",
                                 setup->folder);
         w->there = stat(w->path, &st) == 0;
         w->bytes = weir_copy_bytes(&setup->source, &w->spec, setup->options->sample);
@@ -146,7 +146,7 @@ static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err 
     return 0;
 }
 
-/* Drops copies that do not fit on the disk, the largest first. */
+/* Drops the largest copies until the rest fits on the disk. */
 static void fit_disk(struct bench_setup *setup, struct wish *wish)
 {
     double free_bytes = DISK_PART * (double)weir_copy_free_bytes(setup->folder), needed = 0;
@@ -169,22 +169,22 @@ static void fit_disk(struct bench_setup *setup, struct wish *wish)
         snprintf(names + used, sizeof names - used, "%s%s", out++ ? ", " : "", largest->spec.name);
     }
     int episodes = (int)((double)all * free_bytes / (all_bytes > 0 ? all_bytes : 1));
-    char advice[64] = "name another --work-dir";
+    char advice[64] = "choose another --work-dir";
     if (episodes > 0)
-        snprintf(advice, sizeof advice, "--sample %d makes room for all", episodes);
+        snprintf(advice, sizeof advice, "with --sample %d, all copies would fit", episodes);
     if (out > 0)
-        leave_out(setup, "left out: %s: %s has %.0f MB free, copies need up to %.0f MB; %s\n", names, setup->folder,
-                  free_bytes / DISK_PART / 1e6, all_bytes / 1e6, advice);
+        leave_out(setup, "left out: %s: %s has only %.0f MB free, but the copies need up to %.0f MB; %s\n", names,
+                  setup->folder, free_bytes / DISK_PART / 1e6, all_bytes / 1e6, advice);
 }
 
-/* ---- making them ---- */
+/* ---- making copies ---- */
 
 static int make_folder(const char *path, struct weir_err *err)
 {
     struct stat st;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
         return 0;
-    return weir_err_set(err, -errno, "%s: cannot be created: %s; name another folder with --work-dir", path,
+    return weir_err_set(err, -errno, "%s: cannot be created: %s; choose another folder with --work-dir", path,
                         strerror(errno));
 }
 
@@ -217,7 +217,7 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     return *setup->interrupted ? -EINTR : rc;
 }
 
-/* Returns -EINTR or 0. Drops copies that fail. */
+/* Makes missing copies, and drops those that fail. Returns 0, -EINTR, or -EACCES without a writable folder. */
 static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir_err *err)
 {
     uint64_t begin_ns = weir_clock_monotonic_ns();
@@ -237,7 +237,9 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
             return rc;
         w->left_out = rc < 0;
         if (rc == -ETIMEDOUT)
-            leave_out(setup, "left out: %s: copies may take half of --max-minutes; rerun the command to resume\n",
+            leave_out(setup,
+                      "left out: %s: half of --max-minutes, the limit for making copies, was used up; rerun the "
+                      "command to resume\n",
                       w->spec.name);
         else if (rc < 0)
             leave_out(setup, "left out: %s: %s\n", w->spec.name, why.text);
@@ -245,10 +247,10 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
     return 0;
 }
 
-/* ---- what the grid gets ---- */
+/* ---- formats of the grid ---- */
 
-/* Batches per epoch of a limit candidate: few, as their bytes are loaded into memory before the measurement. 0: too
- * large. */
+/* Returns the number of batches per epoch of a limit candidate. It is small, because their bytes are loaded into memory
+ * before the measurement. Returns 0 if the copy is too large. */
 static int limit_batches(const struct bench_setup *setup, uint64_t bytes, int cameras)
 {
     uint64_t available = weir_memory_available_bytes();
@@ -316,7 +318,8 @@ static int open_source(struct bench_setup *setup, int *cameras, struct weir_err 
     return rc;
 }
 
-/* Adds the existing copies. The source's files were listed as number 0, whatever its position in --formats. */
+/* Adds the source and the existing copies to the grid. The source's file list was stored at index 0, so it is moved to
+ * the source's position in --formats. */
 static int add_formats(struct bench_setup *setup, const struct wish *wish, int cameras, struct weir_err *err)
 {
     struct weir_path_list of_source = setup->files[0];

@@ -14,7 +14,7 @@
 
 enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TRIAL_PATIENCE_S = 120 };
 static const double START_S = 0.25;           /* approximate start-up time of a trial's process */
-static const uint64_t LINE_NS = 10000000000u; /* between progress lines without a terminal */
+static const uint64_t LINE_NS = 10000000000u; /* period of progress lines if stderr is not a terminal */
 
 #define FIELD(field) .offset = offsetof(struct bench_options, field)
 
@@ -22,8 +22,8 @@ static const struct weir_opt bench_opts[] = {
     {"formats", WEIR_OPT_TEXT, FIELD(formats), "a,b", NULL, "formats to compare, such as as-is,hdf5:raw",
      .is_list = true, .topic = "Candidates",
      .details =
-         "as-is is DATA itself; others are a format of weir convert and a codec. Default: as-is, and every format "
-         "that can hold the frames, encoded and raw."},
+         "as-is is DATA itself. The others are a format of weir convert and a codec. The default is as-is and every "
+         "format that can store the frames, both encoded and raw."},
     {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "numbers of workers to compare"},
     {"prefetch", WEIR_OPT_TEXT, FIELD(prefetch), "1,2,4", "auto", "prefetch depths to compare"},
     {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "batch sizes to compare"},
@@ -34,16 +34,16 @@ static const struct weir_opt bench_opts[] = {
      .details = "cold drops the files from the page cache before each trial."},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
      .unit = "ms", .topic = "Trials"},
-    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "trials per candidate, up to six times as many", 1, REPEATS_MAX,
-     .unit = "trials"},
+    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "min trials per candidate, at most six times as many", 1,
+     REPEATS_MAX, .unit = "trials"},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "1", "measured time per trial, after a warm-up", 0.01,
      3600, .unit = "seconds"},
-    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit, copies included", 0.01, 1e5,
-     .unit = "minutes"},
-    {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "episodes in the copies, the first ones; 0: all", 0, 1e9,
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit, including the time for copies", 0.01,
+     1e5, .unit = "minutes"},
+    {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "episodes to copy, from the first; 0: all", 0, 1e9,
      .unit = "episodes", .topic = "Copies"},
     {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL, "folder for copies (default DATA.bench)",
-     .path = WEIR_PATH_WRITE_DATA, .details = "Copies stay there and are reused by later calls."},
+     .path = WEIR_PATH_WRITE_DATA, .details = "Copies are kept, so that later runs of weir bench can reuse them."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports"},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
 };
@@ -68,7 +68,7 @@ static struct weir_grid_config grid_config(const struct bench_options *o)
                                      .seconds = o->min_seconds};
 }
 
-/* Rejects engines, decoders and devices that weir run would reject, before anything is converted. */
+/* Rejects engines, decoders and devices that weir run would reject. Runs before any copies are made. */
 static int check_names(const struct bench_options *o, struct weir_err *err)
 {
     char values[WEIR_GRID_LIST][32];
@@ -97,7 +97,7 @@ static int check(const struct bench_options *o, struct weir_err *err)
 {
     struct weir_grid_config config = grid_config(o);
     if (o->json && o->csv)
-        return weir_err_set(err, -EINVAL, "--json and --csv: give only one of them");
+        return weir_err_set(err, -EINVAL, "--json and --csv: use only one of them");
     if (o->formats) {
         char values[WEIR_GRID_LIST][32];
         if (weir_grid_split("formats", o->formats, values, err) < 0)
@@ -107,7 +107,7 @@ static int check(const struct bench_options *o, struct weir_err *err)
     return rc < 0 ? rc : check_names(o, err);
 }
 
-/* ---- turns ---- */
+/* ---- trials ---- */
 
 struct bench {
     struct bench_setup setup;
@@ -174,14 +174,14 @@ static void announce(const struct bench *b)
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
         limits += b->grid.candidates[i].limit;
-    fprintf(stderr, "%d formats, %d candidates, %d more without reading; at least %.0f trials, about %.1f minutes\n",
+    fprintf(stderr, "%d formats, %d candidates and %d more from memory; at least %.0f trials, about %.1f minutes\n",
             b->grid.n_formats, b->grid.n - limits, limits, trials, minutes);
     if (minutes > left)
-        fprintf(stderr, "%.1f minutes are left: give fewer --formats or settings, or more --max-minutes\n",
+        fprintf(stderr, "only %.1f minutes are left; specify fewer --formats or settings, or raise --max-minutes\n",
                 left > 0 ? left : 0);
 }
 
-/* Warm candidates come first: cold trials drop the files from the page cache. */
+/* Measures warm candidates first, because cold trials drop the files from the page cache. */
 static int measure(struct bench *b, struct bench_results *results)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), end_ns = b->setup.end_ns, half_ns = end_ns;
@@ -233,7 +233,7 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
 
 static int bench_main(const struct weir_command *command, int argc, char **argv)
 {
-    static struct bench b; /* large */
+    static struct bench b; /* static because it is too large for the stack */
     struct bench_options o;
     const char *data;
     int n;
@@ -268,13 +268,12 @@ const struct weir_command weir_cmd_bench = {
     .sets = bench_sets,
     .takes_config = true,
     .examples =
-        "weir bench episodes/\tEvery format that can hold the frames, warm and cold, in ten minutes.\n"
-        "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tOnly settings, and no copies.\n"
-        "weir bench episodes/ --formats as-is,hdf5:raw,packed:jpeg --sample 20 --json\tThree formats, copies of 20 "
-        "episodes.\n",
-    .notes =
-        "weir convert makes the copies; weir run measures the candidates in rounds, one process per trial. A ratio\n"
-        "compares trials of the same round; two candidates tie when the interval of their ratio contains 1.\n"
-        "Ctrl-C ends with the table so far.",
+        "weir bench episodes/\tEvery format that can store the frames, warm and cold, in ten minutes.\n"
+        "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tSettings only, without copies.\n"
+        "weir bench episodes/ --formats as-is,hdf5:raw,packed:jpeg --sample 20 --json\tThree formats, with copies "
+        "of 20 episodes.\n",
+    .notes = "weir convert makes the copies. weir run measures the candidates in rounds, with one process per trial.\n"
+             "A ratio compares trials of the same round. Two candidates tie if the confidence interval of their ratio\n"
+             "contains 1. Ctrl-C stops the measurement and prints the results so far.",
     .run = bench_main,
 };

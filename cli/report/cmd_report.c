@@ -35,29 +35,29 @@ struct report_options {
 static const struct weir_opt report_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
-    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "order of the averages", .topic = "Traces",
-     .details = "Keys are those of torch.profiler."},
+    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
+     .topic = "Traces", .details = "The keys are those of torch.profiler."},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "100", "rows of the averages; -1: all", -1, 1e9, .unit = "rows"},
-    {"group-by-input-shape", WEIR_OPT_FLAG, FIELD(by_shape), NULL, NULL, "one row per shape of the inputs"},
-    {"group-by-stack", WEIR_OPT_INT, FIELD(by_stack), "N", "0", "one row per call stack of N innermost frames", 0, 256,
-     .unit = "frames"},
-    {"top-level-events-only", WEIR_OPT_FLAG, FIELD(top_level), NULL, NULL, "events that no other event contains"},
-    {"export-stacks", WEIR_OPT_TEXT, FIELD(export_stacks), "FILE", NULL, "file of stacks for flamegraph.pl",
+    {"group-by-input-shape", WEIR_OPT_FLAG, FIELD(by_shape), NULL, NULL, "one row per shape of an operator's inputs"},
+    {"group-by-stack", WEIR_OPT_INT, FIELD(by_stack), "N", "0", "one row per call stack of the N innermost frames", 0,
+     256, .unit = "frames"},
+    {"top-level-events-only", WEIR_OPT_FLAG, FIELD(top_level), NULL, NULL, "only events that no other event contains"},
+    {"export-stacks", WEIR_OPT_TEXT, FIELD(export_stacks), "FILE", NULL, "output file of call stacks for flamegraph.pl",
      .path = WEIR_PATH_WRITE},
-    {"export-clocks", WEIR_OPT_TEXT, FIELD(export_clocks), "FILE", NULL, "CSV file of the clocks inside kernels",
-     .path = WEIR_PATH_WRITE, .details = "Holds totals, and one row per iteration."},
+    {"export-clocks", WEIR_OPT_TEXT, FIELD(export_clocks), "FILE", NULL, "output CSV file of the clocks inside kernels",
+     .path = WEIR_PATH_WRITE, .details = "Contains totals, and one row per iteration."},
 };
 
-/* One log to print, and the output. */
+/* A log to print, and where to print it. */
 struct job {
     const char *path;
     enum weir_lang lang;
     struct weir_lines *lines;
     FILE *out;
-    struct weir_json *json; /* NULL: text */
+    struct weir_json *json; /* NULL for text output */
 };
 
-/* One run of a JSON-lines log. A log opened for appending holds several. */
+/* The current run of a JSON-lines log. A log that was opened for appending contains several runs. */
 struct run_part {
     int number;
     bool open;
@@ -83,9 +83,9 @@ static int open_log(const char *path, FILE **in, struct weir_err *err)
     if (!*in || fstat(fileno(*in), &about) < 0)
         return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return weir_err_set(err, -EISDIR, "%s is a directory; name a log file", path);
+        return weir_err_set(err, -EISDIR, "%s is a directory; specify a log file", path);
     if (S_ISCHR(about.st_mode) && strcmp(path, "-") != 0)
-        return weir_err_set(err, -EINVAL, "%s is a device; name a log file", path);
+        return weir_err_set(err, -EINVAL, "%s is a device; specify a log file", path);
     return 0;
 }
 
@@ -96,7 +96,7 @@ static void part_clear(struct run_part *part)
     *part = (struct run_part){.number = part->number, .totals.decimals = 3};
 }
 
-/* record is NULL if the log lacks a run line. */
+/* record is NULL if the log has no line "run". */
 static void part_begin(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
     part->open = true;
@@ -154,7 +154,8 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
     return 0;
 }
 
-/* Rows with one name differ in their threads, so the key includes them, as in the table. */
+/* Rows with the same name can belong to different threads. The key therefore includes the threads, like the names in
+ * the table. */
 static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
 {
     char name[WEIR_REPORT_NAME];
@@ -178,7 +179,7 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
     return code;
 }
 
-/* A whatif record does not belong to a run and is printed separately. */
+/* Prints a whatif record on its own, since it does not belong to a run. */
 static int show_whatif(const struct job *job, struct run_part *part, const struct weir_whatif *found)
 {
     part_end(job, part);
@@ -231,10 +232,11 @@ static int show_record(const struct job *job, struct run_part *part, const struc
 static void warn_dropped(const struct job *job, const struct weir_totals *totals, uint64_t epochs)
 {
     if (totals->dropped_rows > 0)
-        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows beyond the limit are not in the totals\n", job->path,
-                totals->dropped_rows);
+        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows exceed the limit and are not in the totals\n",
+                job->path, totals->dropped_rows);
     if (epochs > 0)
-        fprintf(stderr, "weir report: %s: %" PRIu64 " epoch lines beyond the limit are left out\n", job->path, epochs);
+        fprintf(stderr, "weir report: %s: %" PRIu64 " epoch lines exceed the limit and are left out\n", job->path,
+                epochs);
 }
 
 static int read_records(const struct job *job, struct run_part *part, bool *cut, struct weir_err *err)
@@ -254,7 +256,8 @@ static int read_records(const struct job *job, struct run_part *part, bool *cut,
         return code;
     if (records == 0)
         return weir_err_set(err, -ENODATA, "%s",
-                            *cut ? "its only line is cut off: the run wrote no record" : "contains no records");
+                            *cut ? "its only line is cut off, so it contains no complete record"
+                                 : "contains no records");
     return 0;
 }
 
@@ -277,7 +280,7 @@ static int report_weir_log(const struct job *job, struct weir_err *err)
         if (cut)
             fprintf(stderr,
                     "weir report: %s: line %" PRIu64
-                    " is cut off (the run was stopped while writing it); the rest is shown\n",
+                    " is cut off (the run was stopped while writing it); only the lines before it are shown\n",
                     job->path, job->lines->number);
     }
     part_clear(&part);
@@ -293,13 +296,13 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
                             log->empty_title);
     if (job->lines->nul_bytes > 0)
         return weir_err_set(err, -EBADMSG,
-                            "cannot be read as a log: line %" PRIu64 " is not text (a log in UTF-16 is converted by: "
-                            "iconv -f UTF-16 -t UTF-8)",
+                            "cannot be read as a log: line %" PRIu64 " is not text; if the log is in UTF-16, convert "
+                            "it with iconv -f UTF-16 -t UTF-8",
                             log->first_not_utf8 ? log->first_not_utf8 : job->lines->number);
     if (log->not_utf8 > 0)
         return weir_err_set(err, -EBADMSG,
                             "contains no readable table, and line %" PRIu64
-                            " is not UTF-8: convert the file with iconv -f GB18030 -t UTF-8",
+                            " is not UTF-8; convert the file with iconv -f GB18030 -t UTF-8",
                             log->first_not_utf8);
     return weir_err_set(err, -ENODATA,
                         "no table in its %" PRIu64
@@ -314,17 +317,18 @@ static void warn_plain(const struct job *job, const struct weir_plain_log *log)
     if (log->not_utf8 > 0)
         fprintf(stderr,
                 "weir report: %s: %" PRIu64 " lines are not UTF-8 (line %" PRIu64
-                " is the first); their other bytes are read as ?\n",
+                " is the first); each invalid byte is read as ?\n",
                 job->path, log->not_utf8, log->first_not_utf8);
     if (log->rows_cut > 0)
-        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows end too early and are left out\n", job->path,
+        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows are incomplete and are left out\n", job->path,
                 log->rows_cut);
     if (log->times_left > 0)
         fprintf(stderr,
-                "weir report: %s: %" PRIu64 " times (耗时) belong to no epoch's total, training or validation\n",
+                "weir report: %s: %" PRIu64
+                " times (耗时) do not belong to the total, training or validation time of an epoch\n",
                 job->path, log->times_left);
     if (job->lines->cut_lines > 0)
-        fprintf(stderr, "weir report: %s: %" PRIu64 " lines are longer than %d bytes and were read up to there\n",
+        fprintf(stderr, "weir report: %s: %" PRIu64 " lines are longer than %d bytes and were cut to this length\n",
                 job->path, job->lines->cut_lines, WEIR_LINE_MAX_BYTES);
 }
 
@@ -362,7 +366,7 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
     return code;
 }
 
-/* Stops at the first non-blank line, which distinguishes the two kinds of log. */
+/* Reads up to the first non-blank line, which determines the kind of log, and pushes this line back. */
 static int peek(struct weir_lines *lines)
 {
     int code;
@@ -383,7 +387,7 @@ static int report_log(const struct job *job, struct weir_err *err)
     return report_plain_log(job, err);
 }
 
-/* Writes to a temporary file first, so that a damaged log gives one error line and no partial result. */
+/* Writes the report to a temporary file, so that a damaged log produces one error line and no partial report. */
 static int report_aside(const char *path, const struct report_options *options, FILE *in, FILE *aside,
                         struct weir_err *err)
 {
@@ -458,26 +462,28 @@ static int report_traces(const char *const *paths, int n, const struct report_op
     return code;
 }
 
-/* Returns true and sets err when the options do not apply to these files. */
+/* Returns true and sets err if the options do not apply to these files. */
 static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
                        struct weir_err *err)
 {
     bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks || o->export_clocks;
     if (traces < n && n > 1)
-        weir_err_set(err, -EINVAL, "%s is not a trace: several files at once must all be traces", paths[traces]);
+        weir_err_set(err, -EINVAL, "%s is not a trace; several files can be reported together only if all are traces",
+                     paths[traces]);
     else if (traces < n && for_traces)
         weir_err_set(err, -EINVAL,
-                     "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only, "
+                     "%s is a log, but --group-by-input-shape, --group-by-stack, --top-level-events-only, "
                      "--export-stacks and --export-clocks are for traces",
                      paths[0]);
     else if (n > 1 && (o->export_stacks || o->export_clocks))
-        weir_err_set(err, -EINVAL, "--export-%s takes one trace at a time", o->export_stacks ? "stacks" : "clocks");
+        weir_err_set(err, -EINVAL, "--export-%s accepts only one trace at a time",
+                     o->export_stacks ? "stacks" : "clocks");
     else if (weir_averages_check_sort(o->sort_by, err) < 0)
         weir_err_prefix(err, "--sort-by");
     return err->code < 0;
 }
 
-/* Distinguishing a log from a trace reads the first bytes, which a pipe delivers only once. */
+/* Rejects named pipes, because telling a log from a trace reads the first bytes, and a pipe can be read only once. */
 static int check_pipes(const char *const *paths, int n, struct weir_err *err)
 {
     struct stat st;
@@ -534,12 +540,9 @@ const struct weir_command weir_cmd_report = {
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes =
         "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
-        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is what weir run --profile or "
-        "torch.profiler\n"
-        "recorded (.json or .json.gz): its table of averages, how the time of its steps was spent, what each GPU "
-        "waited\n"
-        "for while it was idle: launches, synchronising calls, data, allocations, other host code; and the stages "
-        "inside\n"
-        "kernels that have clocks.\n",
+        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir run --profile or\n"
+        "torch.profiler (.json or .json.gz). Its report shows a table of averages, how the time of each step was\n"
+        "spent, what each GPU waited for while it was idle (launches, synchronising calls, data, allocations or other\n"
+        "host code), and the stages inside kernels that have clocks.\n",
     .run = report,
 };

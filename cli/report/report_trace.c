@@ -34,12 +34,12 @@ static int export(const struct result *r, const char *path, const struct weir_re
     int rc =
         config->export_stacks ? weir_stacks_export(r->trace, "self_cpu_time_total", config->export_stacks, err) : 0;
     if (rc == 0 && config->export_stacks && !r->trace->stacks)
-        fprintf(stderr, "weir report: %s: was recorded without stacks, so %s is empty; record it with --with-stack\n",
-                path, config->export_stacks);
+        fprintf(stderr, "weir report: %s: recorded without stacks, so %s is empty; record it with --with-stack\n", path,
+                config->export_stacks);
     if (rc == 0 && config->export_clocks)
         rc = weir_kernel_clocks_export(&r->clocks, r->trace, config->export_clocks, err);
     if (rc == 0 && config->export_clocks && r->clocks.n == 0)
-        fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s has a head and no rows\n", path,
+        fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s has a header but no rows\n", path,
                 config->export_clocks);
     return rc;
 }
@@ -80,7 +80,7 @@ static void print_step(FILE *out, const char *name, const struct weir_step *step
     fputc('\n', out);
 }
 
-/* Omits parts that take no time in any step. */
+/* Prints one line per step and the mean. Omits parts that take no time in any step. */
 static void print_steps(FILE *out, const struct result *r)
 {
     struct weir_step sum = {0};
@@ -119,16 +119,17 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
         if (r.averages->n_rows == 0)
             fprintf(out, "no operators, stages or kernels in this trace\n");
         if (r.trace->forks)
-            fprintf(out,
-                    "jit.fork: an operator that waits for a fork may end on another thread. The trace does not say "
-                    "which did; torch\n"
-                    "has no children and no self time of these, and here they are in the tree as if they had not.\n");
+            fprintf(
+                out,
+                "jit.fork: an operator that waits for a fork can end on another thread, but the trace does not record\n"
+                "which operators did. torch shows no children and no self time for these operators. This table treats\n"
+                "them like all others.\n");
         fputc('\n', out);
         print_steps(out, &r);
         weir_gpu_idle_print(out, &r.idle);
         weir_kernel_clocks_print(out, &r.clocks);
         if (r.trace->dropped)
-            fprintf(out, "%" PRIu64 " events were dropped while recording, and are not in these figures\n",
+            fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",
                     r.trace->dropped);
         if (title)
             fputc('\n', out);

@@ -25,8 +25,8 @@ const struct weir_command weir_cmd_run = {
     .sets = (const struct weir_opt_set[])WEIR_RUN_SETS(0, WEIR_FOR_RUN),
     .takes_config = true,
     .examples = weir_run_examples,
-    .notes = "DATA is a folder of episodes or one file of them. Ctrl-C ends the run with the table so far (exit status "
-             "130);\n"
-             "a second one kills it.",
+    .notes =
+        "DATA is a folder of episodes, or a single file. Ctrl-C ends the run and prints the table so far (exit status\n"
+        "130). A second Ctrl-C kills the process.",
     .run = run_main,
 };

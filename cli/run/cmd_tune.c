@@ -12,11 +12,12 @@
 #define FIELD(field) .offset = offsetof(struct tune_options, field)
 
 static const struct weir_opt own_options[] = {
-    {"max-memory", WEIR_OPT_BYTES, FIELD(max_memory), "BYTES", "0", "limit of resident memory, such as 2G; 0: none",
+    {"max-memory", WEIR_OPT_BYTES, FIELD(max_memory), "BYTES", "0", "limit on resident memory, such as 2G; 0: none",
      .topic = "Search"},
-    {"max-cpu", WEIR_OPT_INT, FIELD(max_cpu), "N", "0", "limit of cores; 0: all usable ones", 0, 4096, .unit = "cores"},
-    {"max-cache", WEIR_OPT_BYTES, FIELD(max_cache), "BYTES", "auto", "limit of the decode cache; 0: none", 0, 0, true,
-     .details = "auto is half of the free memory."},
+    {"max-cpu", WEIR_OPT_INT, FIELD(max_cpu), "N", "0", "max number of cores; 0: all usable cores", 0, 4096,
+     .unit = "cores"},
+    {"max-cache", WEIR_OPT_BYTES, FIELD(max_cache), "BYTES", "auto", "max size of the decode cache; 0: no cache", 0, 0,
+     true, .details = "auto is half of the free memory."},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "0.5", "measured time per trial, after a warm-up", 0.01,
      3600, .unit = "seconds"},
     {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "5", "time limit", 0.01, 1e5, .unit = "minutes"},
@@ -26,7 +27,7 @@ static const struct weir_opt own_options[] = {
 };
 const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
 
-/* ---- while it runs ---- */
+/* ---- callbacks ---- */
 
 static void log_trial(void *user, const struct weir_tune_setting *setting, const struct weir_trial *trial,
                       const char *why)
@@ -72,7 +73,7 @@ static void step(void *user, const char *line)
 
 /* ---- the command ---- */
 
-/* Also reads the files into the page cache where memory has room for them. */
+/* Lists the dataset's files, and reads them into the page cache if memory has room for them. */
 static int read_source(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
     const struct weir_loader_config *loader = &s->options->run.loader;
@@ -115,7 +116,7 @@ static int open_session(struct tune_session *s, const struct weir_command *comma
     return rc < 0 ? rc : weir_output_open(&s->log, o->log, err);
 }
 
-/* An end before the search is over has a result too, and its own exit status. */
+/* Runs the search and prints its result. A search that ends early also has a result, but a different exit status. */
 static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
     tune_print_head(s, s->out);
@@ -147,7 +148,7 @@ static int tune(const struct weir_command *command, struct tune_session *s, stru
 
 static int tune_main(const struct weir_command *command, int argc, char **argv)
 {
-    static struct tune_session session; /* large */
+    static struct tune_session session; /* static because it is too large for the stack */
     struct tune_options o;
     const char *data;
     int n;
@@ -178,13 +179,14 @@ const struct weir_command weir_cmd_tune = {
     .n_opts = sizeof own_options / sizeof own_options[0],
     .takes_config = true,
     .sets = weir_tune_sets,
-    .examples =
-        "weir tune episodes/ --step-ms 20\tThe cheapest settings that keep up with a training step of 20 ms.\n"
-        "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tWithin limits, and written for --config.\n"
-        "weir run episodes/ --config node.conf\tA run with what was found.\n",
+    .examples = "weir tune episodes/ --step-ms 20\tThe cheapest settings that keep up with a training step of 20 ms.\n"
+                "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tSearch within limits, and a settings "
+                "file for --config.\n"
+                "weir run episodes/ --config node.conf\tA run with the settings found.\n",
     .notes =
-        "weir run measures the settings, one process per trial. Settings that cannot help by the bounds of the first\n"
-        "trial are skipped. Finalists are measured in rounds, and the cheapest within 3 % of the fastest is chosen:\n"
-        "fewest workers, then least memory, then the simplest engine. Ctrl-C ends with the best so far.",
+        "weir run measures the settings, with one process per trial. Settings are skipped if the first trial\n"
+        "shows that they cannot help. Finalists are measured in rounds. Among those within 3 % of the fastest, the\n"
+        "cheapest is chosen: it has the fewest workers, then the least memory, then the simplest engine. Ctrl-C\n"
+        "stops the search and prints the best setting so far.",
     .run = tune_main,
 };

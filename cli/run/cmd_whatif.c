@@ -15,7 +15,7 @@
 #include <string.h>
 
 struct whatif_options {
-    struct run_options run; /* first: shared_options */
+    struct run_options run; /* must be first, because shared_options uses offset 0 */
     bool check, json;
     double max_minutes;
     const char *log;
@@ -25,7 +25,7 @@ struct whatif_options {
 
 static const struct weir_opt own_options[] = {
     {"check", WEIR_OPT_FLAG, FIELD(check), NULL, NULL, "predictions verified by trials", .topic = "Predictions",
-     .details = "Makes each change that this machine can make, and measures it alongside the run as it is."},
+     .details = "Tries each change that is possible on this machine, and measures it alongside the unchanged run."},
     {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit", 0.05, 1e5, .unit = "minutes"},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the findings, for weir report",
      .path = WEIR_PATH_WRITE},
@@ -33,7 +33,7 @@ static const struct weir_opt own_options[] = {
 };
 static const struct weir_opt_set shared_options[] = WEIR_RUN_SETS(0, WEIR_FOR_WHATIF);
 
-/* Returns -EINVAL for options that weir run would refuse as usage, else 0. */
+/* Returns -EINVAL for options that weir run would reject as a usage error, or 0. */
 static int check_options(const struct whatif_options *options, struct weir_err *err)
 {
     const struct run_options *run = &options->run;
@@ -47,7 +47,7 @@ static int check_options(const struct whatif_options *options, struct weir_err *
         weir_crop_check(run->loader.crop, err) < 0)
         return -EINVAL;
     if (run->loader.format.dtype >= WEIR_DTYPE_F16 && number < 0)
-        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
+        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or use f32");
     return 0;
 }
 
@@ -85,7 +85,7 @@ static void show_progress(double elapsed_s, const char *what)
 static int whatif(const struct weir_command *command, const struct whatif_options *o, const char *data,
                   struct weir_err *err)
 {
-    static struct weir_whatif found; /* large */
+    static struct weir_whatif found; /* static because it is too large for the stack */
     struct weir_path_list files = {0};
     FILE *log = NULL;
     struct weir_whatif_config config = {.data = data,
@@ -98,7 +98,7 @@ static int whatif(const struct weir_command *command, const struct whatif_option
     weir_run_options_copy(&config.run, &o->run);
     int rc = weir_run_source(command, o, &o->run.loader, data, &config.source, &files, NULL, err);
     if (rc == 0)
-        rc = weir_output_open(&log, o->log, err); /* before anything is measured */
+        rc = weir_output_open(&log, o->log, err); /* early, so that an error precedes the measurements */
     if (rc == 0)
         rc = weir_whatif_run(&found, &config, err);
     weir_path_list_free(&files);
@@ -146,9 +146,9 @@ const struct weir_command weir_cmd_whatif = {
     .sets = shared_options,
     .takes_config = true,
     .examples = "weir whatif episodes/ --step-ms 20\tWhat would help a training step of 20 ms that waits for data.\n"
-                "weir whatif episodes/ --num-workers 4 --check --log whatif.jsonl\tEvery change is made and measured, "
-                "and what was predicted stands beside it.\n",
-    .notes = "Options are those of weir run. It is run for short times, one process each. Predictions are ratios of\n"
-             "images/s. Ctrl-C ends with what is known so far (exit status 130).",
+                "weir whatif episodes/ --num-workers 4 --check --log whatif.jsonl\tEvery change is tried and measured, "
+                "and shown next to its prediction.\n",
+    .notes = "The options are those of weir run, which is started several times for short measurements. Predictions\n"
+             "are ratios of images/s. Ctrl-C stops the measurement and prints the results so far (exit status 130).",
     .run = whatif_main,
 };

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Explains which GPU --device cuda chose among local ranks. */
+/* Prints why --device cuda chose this GPU, if there are several local ranks. */
 static void print_why(const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
 {
     if (facts->gpus == 1)
-        fprintf(stderr, " (the only one that local rank %d sees)", ranks->local_rank);
+        fprintf(stderr, " (the only GPU visible to local rank %d)", ranks->local_rank);
     else if (facts->gpus > 0 && facts->gpus < ranks->local_size)
-        fprintf(stderr, " (local rank %d of %d, which share %d GPUs)", ranks->local_rank, ranks->local_size,
+        fprintf(stderr, " (for local rank %d; %d local ranks share %d GPUs)", ranks->local_rank, ranks->local_size,
                 facts->gpus);
     else if (facts->gpus > 0)
         fprintf(stderr, " (local rank %d of %d)", ranks->local_rank, ranks->local_size);
@@ -23,7 +23,7 @@ static void print_device(const struct weir_loader_facts *facts, const struct wei
 {
     fprintf(stderr, "device: GPU %d", facts->device);
     print_why(facts, ranks);
-    fprintf(stderr, ", %s; %.1f MB of its memory, %.1f MB of the host's pinned%s\n", facts->gpu,
+    fprintf(stderr, ", %s; %.1f MB of GPU memory, %.1f MB of pinned host memory%s\n", facts->gpu,
             (double)facts->gpu_bytes / 1e6, (double)facts->slots * (double)facts->slot_bytes / 1e6,
             sync_steps ? "; each step finishes before the next" : "");
 }
@@ -33,11 +33,10 @@ static void print_place(const struct weir_loader_facts *facts, const struct weir
     if (facts->device >= 0)
         print_device(facts, ranks, sync_steps);
     if (ranks->world_size > 1 || ranks->source)
-        fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
+        fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", from " : "",
                 ranks->source ? ranks->source : "");
     if (ranks->local_size > 1)
-        fprintf(stderr, "local rank %d of %d, with %d of the cores\n", ranks->local_rank, ranks->local_size,
-                facts->cores);
+        fprintf(stderr, "local rank %d of %d, with %d cores\n", ranks->local_rank, ranks->local_size, facts->cores);
 }
 
 void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader)
@@ -80,7 +79,7 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
     if (strcmp(facts->io_requested, facts->io_used) != 0)
         fprintf(stderr, " (%s: %s)", facts->io_requested, facts->io_why);
     if (facts->io_depth > 0)
-        fprintf(stderr, "; up to %d ahead of the workers", facts->io_depth);
+        fprintf(stderr, "; up to %d reads ahead of the workers", facts->io_depth);
     if (facts->io_pool_bytes > 0)
         fprintf(stderr, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
     if (*facts->io_features)
@@ -89,8 +88,8 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
         fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
     fputc('\n', stderr);
     if (o->loader.cold)
-        fprintf(stderr, "cold: %.1f MB dropped from the page cache, %.1f %% remain\n", (double)facts->cold_bytes / 1e6,
-                100 * facts->cold_stayed);
+        fprintf(stderr, "cold: %.1f MB dropped from the page cache, %.1f %% remains cached\n",
+                (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
 }
 
 static void print_decoding(const struct weir_loader_facts *facts)
@@ -117,8 +116,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", head->data);
     weir_text_printable(shown);
-    fprintf(stderr, "%s: %s, %d episodes (%d to train on, %d to validate on)\n", shown, weir_dataset_layout(dataset, 0),
-            weir_dataset_episodes(dataset), n_train, n_val);
+    fprintf(stderr, "%s: %s, %d episodes (%d for training, %d for validation)\n", shown,
+            weir_dataset_layout(dataset, 0), weir_dataset_episodes(dataset), n_train, n_val);
     fprintf(stderr, "cameras:");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
@@ -132,19 +131,19 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     print_place(&facts, head->ranks, o->sync_steps);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
         fprintf(stderr,
-                "--decode-cache: too small for its table and one frame; all frames "
-                "need %.1f MB\n",
+                "--decode-cache: disabled, because it is too small for its table and one frame; "
+                "all frames need %.1f MB\n",
                 (double)facts.cache_bytes_all / 1e6);
     if (weir_loader_position(loader) > 0)
         fprintf(stderr, "resuming at batch %llu of %llu\n", (unsigned long long)weir_loader_position(loader),
                 (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
-        fprintf(stderr, "the validation split is empty: all %d episodes are for training\n", n_train);
+        fprintf(stderr, "the validation split is empty: all %d episodes are used for training\n", n_train);
     char line[1024];
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         fprintf(stderr, "note: %s\n", line);
     if (weir_dataset_bad_episodes(dataset) > 0)
-        fprintf(stderr, "%d episodes cannot be opened and are skipped; the first: %s\n",
+        fprintf(stderr, "%d episodes cannot be opened and are skipped; the first is %s\n",
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
     if (head->consumer)
         head->consumer->head(head->consumer->user);

@@ -1,4 +1,4 @@
-/* run_head.h: output before a run's first batch: lines on stderr, and the log's line "run". */
+/* run_head.h: the output before a run's first batch: lines on stderr, and the "run" line of the log. */
 #ifndef WEIR_CLI_RUN_RUN_HEAD_H
 #define WEIR_CLI_RUN_RUN_HEAD_H
 
@@ -20,11 +20,11 @@ struct weir_run_head {
     const struct weir_run_consumer *consumer; /* may be NULL */
 };
 
-/* Prints the machine line to stderr, with the loader's share of the cores. */
+/* Prints the machine line, including the number of cores that the loader uses, to stderr. */
 void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader);
-/* Prints to stderr. */
+/* Prints the dataset, the loader and its device to stderr. */
 void weir_run_head_print(const struct weir_run_head *head, const struct weir_loader *loader);
-/* load_average: at the start of the run; negative: unknown. */
+/* Writes the "run" line. load_average is the load at the start of the run; negative if unknown. */
 void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct weir_loader *loader,
                        double load_average);
 

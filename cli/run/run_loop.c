@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* cached fractions that count as cold and warm */
+static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* max cached fraction of a cold dataset, min of a warm one */
 
-/* Costs of the current epoch so far. */
+/* Totals of the current epoch so far. */
 struct epoch {
-    int number; /* from 0; -1: none begun */
+    int number; /* from 0; -1 before an epoch's first batch */
     uint64_t train_ns, val_ns, train_wait_ns;
     uint64_t samples, images, batches;
 };
@@ -28,19 +28,19 @@ struct loop {
     const struct weir_run_config *run;
     const volatile sig_atomic_t *interrupted;
     struct weir_loader_facts facts;
-    struct weir_run_gpu *gpu;             /* NULL: batches are in host memory */
+    struct weir_run_gpu *gpu;             /* NULL if batches are in host memory */
     struct weir_gpu_figures gpu_at_epoch; /* at the start of the epoch */
     struct epoch epoch;
     double cached; /* cached fraction of the dataset at the start of the epoch */
     struct weir_loader_reports *reports;
     struct weir_run_window window;
-    uint64_t stall_ns; /* on a GPU: waits of the stream before the window */
+    uint64_t stall_ns; /* on a GPU: the stream's waits before the window */
     uint64_t start_ns;
-    int tables;       /* printed so far */
-    uint64_t batches; /* of the run so far */
-    bool cut_short;   /* ended before its last batch */
-    bool failed;      /* ended by an error */
-    int last_epoch;   /* last finished or interrupted epoch, from 0; -1: none */
+    int tables;       /* number of tables printed */
+    uint64_t batches; /* number of batches consumed in the run */
+    bool cut_short;   /* the run ended before its last batch */
+    bool failed;      /* the run ended with an error */
+    int last_epoch;   /* last finished or interrupted epoch, from 0; -1 if none */
     uint64_t mark_ns;
     uint64_t progress_ns; /* time of the last progress output */
     bool terminal;
@@ -53,7 +53,7 @@ static int stage_of_step(const struct weir_batch *batch)
     return batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD;
 }
 
-/* The consumer's step, or a stand-in for it, which is billed to the forward pass, whole. */
+/* Runs the consumer's step. Without a consumer, simulates a step and counts all of its time as the forward pass. */
 static int step(const struct loop *l, const struct weir_batch *batch, struct weir_err *err)
 {
     const struct weir_run_consumer *consumer = l->run->consumer;
@@ -74,7 +74,7 @@ static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct we
     return weir_run_gpu_step(l->gpu, batch, (uint64_t)(l->run->step_ms * 1e6), err);
 }
 
-/* The consumer's step, which it queues. */
+/* Lets the consumer queue its step on the GPU. */
 static int queue_step(const struct loop *l, struct weir_batch *batch, struct weir_err *err)
 {
     const struct weir_run_consumer *consumer = l->run->consumer;
@@ -99,7 +99,8 @@ static int write_checksum(const struct loop *l, const struct weir_batch *batch, 
 
 /* ---- reports ---- */
 
-/* The error is what matters: a table that no verdict can be made from only hides it. The log gets it all the same. */
+/* Reports a failed run. Prints the table only if it supports a verdict, since otherwise it would only hide the error.
+ * The log always gets the table. */
 static int report_of_failed(struct loop *l, const struct weir_loader_report_options *options,
                             const struct weir_added_verdict *added)
 {
@@ -141,7 +142,7 @@ static int report(struct loop *l, bool final)
 
 static int final_table(struct loop *l)
 {
-    weir_zone_end(); /* all that this thread does is over: what finish waits for is the workers' */
+    weir_zone_end(); /* ends this thread's last zone, since weir_loader_finish only waits for the workers */
     weir_loader_finish(l->loader);
     return report(l, true);
 }
@@ -163,7 +164,7 @@ static enum weir_reads reads_of(const struct loop *l)
     return l->cached <= COLD_MAX ? WEIR_READS_COLD : l->cached >= WARM_MIN ? WEIR_READS_WARM : WEIR_READS_PARTLY;
 }
 
-/* Fills the GPU's part of an epoch's line. */
+/* Fills in the GPU figures of an epoch's line. */
 static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
 {
     struct weir_gpu_figures now;
@@ -177,7 +178,7 @@ static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
         line->gpu_busy_fraction = fmin((double)(now.busy_ns - then->busy_ns) / 1e9 / line->total_s, 1);
     if (line->train_s > 0)
         line->data_wait_fraction += (double)(now.train_stall_ns - then->train_stall_ns) / 1e9 / line->train_s;
-    line->data_wait_fraction = fmin(line->data_wait_fraction, 1); /* host and stream may wait simultaneously */
+    line->data_wait_fraction = fmin(line->data_wait_fraction, 1); /* host and stream can wait at the same time */
     l->gpu_at_epoch = now;
 }
 
@@ -234,21 +235,23 @@ static void begin_window(struct loop *l)
     weir_run_window_begin(&l->window, l->run->opened_ns);
 }
 
-/* Adds a batch to the window. */
+/* Adds a batch to the window. When the window opens, restarts the other counters. */
 static int note_window(struct loop *l, const struct weir_batch *batch, bool last, struct weir_err *err)
 {
     if (!weir_run_window_batch(&l->window, batch, l->facts.images_per_sample, last, l->mark_ns))
         return 0;
     WEIR_ZONE(WEIR_STAGE_REPORT);
     l->stall_ns = l->gpu ? stall_ns(l) : 0;
-    return weir_loader_reports_restart(l->reports) < 0 ? weir_err_set(err, -ENOMEM, "out of memory for the report") : 0;
+    return weir_loader_reports_restart(l->reports) < 0
+               ? weir_err_set(err, -ENOMEM, "out of memory while collecting the report")
+               : 0;
 }
 
 static void say_measured(struct loop *l)
 {
     struct weir_measured_line line;
     weir_run_window_finish(&l->window, &line);
-    if (l->gpu && line.seconds > 0) /* host and stream may wait simultaneously */
+    if (l->gpu && line.seconds > 0) /* the host and the stream can wait at the same time */
         line.data_wait_fraction =
             fmin(line.data_wait_fraction + (double)(stall_ns(l) - l->stall_ns) / 1e9 / line.seconds, 1);
     line.peak_rss_bytes = weir_peak_rss_bytes();
@@ -263,7 +266,7 @@ static void say_measured(struct loop *l)
         weir_measured_log(l->run->log, &line);
 }
 
-/* Shows progress four times per second on a terminal, else as a plain line every ten seconds. */
+/* Shows progress four times per second on a terminal. Otherwise prints a line every ten seconds. */
 static void progress(struct loop *l, const struct weir_batch *batch)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
@@ -303,7 +306,7 @@ static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
     return last_part && plan->index + 1 == weir_sampler_batches(sampler, plan->split);
 }
 
-/* Waits for the epoch's GPU work, which belongs to its time. */
+/* Waits for the GPU work of the epoch, so that it counts towards the epoch's time. */
 static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
 {
     if (!l->gpu)
@@ -316,10 +319,11 @@ static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
     return rc;
 }
 
-/* Runs before the next epoch's first batch is requested, so that its wait belongs to the next epoch. */
+/* Finishes an epoch before the next epoch's first batch is requested, so that the wait for this batch counts towards
+ * the next epoch. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
 {
-    int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* the window continues across epochs */
+    int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* with --seconds, the window continues across epochs */
     if (rc < 0)
         return rc;
     WEIR_ZONE(WEIR_STAGE_REPORT);
@@ -341,8 +345,8 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     return rc;
 }
 
-/* Returns whether the output is lost: its reader left, or the disk is full. The caller reports it on closing the file.
- */
+/* Returns whether output was lost, because its reader left or the disk is full. The caller reports the error when it
+ * closes the file. */
 static bool output_lost(const struct loop *l)
 {
     return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));
@@ -404,7 +408,7 @@ static int consume(struct loop *l, struct weir_err *err)
         if (rc == 0 && last)
             rc = close_epoch(l, split, err);
         if (rc < 0)
-            return weir_err_set(err, rc, "out of memory for the report");
+            return weir_err_set(err, rc, "out of memory while collecting the report");
         if (l->window.over)
             break;
     }
@@ -448,12 +452,13 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
                                                        .machine = &run->machine};
     if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
         weir_zone_end();
-        return weir_err_set(err, -ENOMEM, "out of memory for the reports");
+        return weir_err_set(err, -ENOMEM, "out of memory while preparing the reports");
     }
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
     begin_window(&l);
-    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* fails now rather than in hours */
+    /* Saves the state now, so that an unwritable file fails at the start rather than after hours. */
+    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0;
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, consumer_stream(run), err);
     if (rc == 0)
@@ -461,7 +466,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.failed = rc < 0;
     weir_zone_begin(WEIR_STAGE_REPORT);
     if (l.gpu)
-        weir_run_gpu_drain(l.gpu, NULL); /* interrupted epochs count too */
+        weir_run_gpu_drain(l.gpu, NULL); /* includes the queued GPU work of an interrupted epoch */
     weir_run_profile_finish(run->profile);
     l.cut_short = !l.window.over && weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
@@ -481,7 +486,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     else
         weir_run_profile_print(stdout, run->profile);
     if (rc == 0 && report_rc < 0)
-        rc = weir_err_set(err, report_rc, "out of memory for the report");
+        rc = weir_err_set(err, report_rc, "out of memory while writing the report");
     if (rc == 0)
         rc = weir_run_profile_error(run->profile, err);
     return rc < 0 ? rc : 0;

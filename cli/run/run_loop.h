@@ -9,51 +9,52 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* A consumer of batches in place of the simulated step of --step-ms. One thread calls these, in this order. */
+/* Consumes batches in place of the simulated step of --step-ms. One thread calls the functions, in this order. */
 struct weir_run_consumer {
     void *user;
     /* Adjusts the configuration before the loader is opened. */
     int (*config)(void *user, struct weir_loader_config *config, struct weir_err *err);
-    /* Called before the first batch is requested. head prints lines to stderr; json writes members of the log's "used".
-     */
+    /* open is called before the first batch is requested. head prints lines to stderr. json writes members of "used" in
+     * the log. */
     int (*open)(void *user, struct weir_loader *loader, struct weir_err *err);
     void (*head)(void *user);
     void (*json)(void *user, struct weir_json *json);
-    /* On a GPU: returns the stream of the steps, which waits for each batch. Called after open. NULL: none. */
+    /* On a GPU, returns the stream on which steps are queued and which waits for each batch, or NULL for a new stream.
+     * Called after open. */
     void *(*stream)(void *user);
-    /* Runs a step within zones of its own, or queues it on a GPU. The batch is released afterwards, in stream order. An
-     * error ends the run. */
+    /* Runs a step within its own zones, or queues it on a GPU. The batch is released afterwards, on a GPU in stream
+     * order. An error ends the run. */
     int (*step)(void *user, const struct weir_batch *batch, struct weir_err *err);
-    /* Fills its part of the line of a finished or interrupted epoch. */
+    /* Fills in the consumer's members of a finished or interrupted epoch's line. */
     void (*line)(void *user, struct weir_epoch_line *line);
-    /* Called after an epoch's line is printed. */
+    /* Called after an epoch's line has been printed. */
     int (*epoch)(void *user, struct weir_err *err);
-    /* Called when the run is over (complete, interrupted or failed), before its last line. */
+    /* Called when the run is complete, interrupted or failed, before its last line. */
     int (*end)(void *user, struct weir_err *err);
-    /* Frees what is on the loader's device, before the loader is closed. Called after open, even if open failed. */
+    /* Frees resources on the loader's device before the loader is closed. Called after open, even if open failed. */
     void (*close)(void *user);
 };
 
 struct weir_run_config {
-    int every; /* epochs between tables; 0: only at the end */
+    int every; /* number of epochs between tables; 0: only at the end */
     enum weir_lang lang;
-    bool json;                                /* log lines on stdout instead of tables */
-    double step_ms;                           /* duration of the simulated step per batch */
-    bool step_spin;                           /* spins instead of sleeping; on a GPU a kernel does */
-    bool sync_steps;                          /* on a GPU: finishes each step before the next */
-    FILE *log;                                /* JSON lines; may be NULL */
-    FILE *checksums;                          /* may be NULL */
+    bool json;       /* prints log lines to stdout instead of tables */
+    double step_ms;  /* duration of the simulated step per batch */
+    bool step_spin;  /* busy-waits instead of sleeping; on a GPU, steps are always busy-waiting kernels */
+    bool sync_steps; /* on a GPU: finishes each step before starting the next */
+    FILE *log;       /* output file for JSON lines; may be NULL */
+    FILE *checksums; /* output file for hashes; may be NULL */
     struct weir_run_profile *profile;         /* may be NULL */
-    uint64_t opened_ns;                       /* start of the workers: weir_clock_monotonic_ns */
+    uint64_t opened_ns;                       /* when the workers started, as weir_clock_monotonic_ns */
     double seconds;                           /* measured time after a warm-up; 0: whole epochs */
-    const struct weir_run_consumer *consumer; /* NULL: the simulated step of step_ms */
-    const char *state;                        /* progress file; may be NULL */
-    struct weir_report_machine machine;       /* at the start of the run */
+    const struct weir_run_consumer *consumer; /* NULL for the simulated step of step_ms */
+    const char *state;                        /* path of the progress file; may be NULL */
+    struct weir_report_machine machine;       /* state of the machine at the start of the run */
 };
 
-/* Runs until the batches end or *interrupted is set, printing epoch lines and tables to stdout. Returns 0 or the
- * loader's error, after printing the table. The caller has begun a zone of WEIR_STAGE_WORKER_LOOP, which this ends, so
- * that all of the thread's time is in zones. */
+/* Runs until the batches end or *interrupted is set, and prints epoch lines and tables to stdout. Returns 0 or the
+ * first error, after printing the last table. The caller must have begun a zone of WEIR_STAGE_WORKER_LOOP, which this
+ * function ends, so that zones cover all of the thread's time. */
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
                   const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err);
 

@@ -17,43 +17,46 @@ const struct weir_opt weir_run_opts[] = {
 
     {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "S", "0", "measured time after a warm-up; 0: whole epochs", 0, 1e6,
      .unit = "seconds", .topic = "Samples", .users = RUN,
-     .details = "Counts across epochs; with --cold, one epoch at most."},
-    {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL, "progress file: saved, and resumed from",
+     .details = "The measurement continues across epochs. With --cold it covers at most one epoch."},
+    {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL, "file to save progress to and to resume from",
      .path = WEIR_PATH_WRITE, .topic = "Dataset", .users = RUN},
 
-    {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "per-channel mean to subtract from 0..1",
-     .topic = "Images", .users = ALL, .details = "With a float --dtype."},
+    {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "per-channel mean to subtract, in units of 0..1",
+     .topic = "Images", .users = ALL, .details = "Requires a float --dtype."},
     {"std", WEIR_OPT_TEXT, FIELD(std), "R,G,B|imagenet", NULL, "per-channel standard deviation to divide by",
-     .users = ALL, .details = "With a float --dtype."},
+     .users = ALL, .details = "Requires a float --dtype."},
 
-    {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "spinning instead of sleeping in --step-ms",
+    {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "busy-waiting instead of sleeping during --step-ms",
      .topic = "Simulated training step", .users = ALL},
-    {"sync-steps", WEIR_OPT_FLAG, FIELD(sync_steps), NULL, NULL, "on a GPU: each step finished before the next",
+    {"sync-steps", WEIR_OPT_FLAG, FIELD(sync_steps), NULL, NULL, "wait for each GPU step before the next one starts",
      .users = ALL},
 
-    {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: at the end only", 0, 1e9,
+    {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: only at the end", 0, 1e9,
      .unit = "epochs", .topic = "Reports", .users = TRAIN},
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
      .users = TRAIN},
-    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of run, epochs and stages as JSON lines",
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
      .path = WEIR_PATH_WRITE, .users = TRAIN},
-    {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "file for one line of hashes per batch",
+    {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON lines instead of tables", .users = TRAIN},
 
     {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1", "steps to trace",
      .topic = "Recording, with --profile", .users = TRAIN,
      .details =
-         "Names are wait, warmup, active, repeat (0: until the end), skip_first and skip_first_wait; times work as "
-         "well: active=500ms."},
-    {"record-shapes", WEIR_OPT_FLAG, FIELD(record_shapes), NULL, NULL, "shapes and types of tensors", .users = TRAIN},
-    {"profile-memory", WEIR_OPT_FLAG, FIELD(profile_memory), NULL, NULL, "memory of batches", .users = TRAIN},
-    {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "C call stacks", .users = TRAIN},
-    {"worker-ops", WEIR_OPT_FLAG, FIELD(worker_ops), NULL, NULL, "workers' stages as operators", .users = TRAIN,
-     .details = "TensorBoard then counts them as CPU time."},
+         "The names are wait, warmup, active, repeat (0: until the end), skip_first and skip_first_wait. Values are "
+         "steps or times, such as active=500ms."},
+    {"record-shapes", WEIR_OPT_FLAG, FIELD(record_shapes), NULL, NULL, "recording of the shapes and types of tensors",
+     .users = TRAIN},
+    {"profile-memory", WEIR_OPT_FLAG, FIELD(profile_memory), NULL, NULL, "recording of the memory used by batches",
+     .users = TRAIN},
+    {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "recording of C call stacks", .users = TRAIN},
+    {"worker-ops", WEIR_OPT_FLAG, FIELD(worker_ops), NULL, NULL, "recording of workers' stages as operators",
+     .users = TRAIN, .details = "TensorBoard then counts them as CPU time."},
     {"nvtx", WEIR_OPT_FLAG, FIELD(nvtx), NULL, NULL, "NVTX ranges for Nsight Systems", .users = TRAIN,
-     .details = "Shows steps, stages and ranges under nsys profile weir run ..., also without --profile."},
-    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "order of the averages", .users = TRAIN},
+     .details = "Shows steps, stages and ranges under nsys profile weir run ... This also works without --profile."},
+    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
+     .users = TRAIN},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "20", "rows of the averages; -1: all", -1, 1e6, .unit = "rows",
      .users = TRAIN},
     {0},
@@ -69,7 +72,7 @@ const char weir_run_examples[] =
     "GPU memory, normalised.\n"
     "weir run episodes/ --step-ms 20 --profile runs/a && tensorboard --logdir runs\tA trace of three steps.\n"
     "weir run episodes/ --on-error substitute --log run.jsonl && weir report run.jsonl\tBad frames are "
-    "substituted; the tables again, from the log.\n"
+    "substituted, and the tables are printed again from the log.\n"
     "weir run episodes/ --checksums a.txt --num-workers 0\tA hash of every batch, which is the same for any "
     "number of workers.\n";
 

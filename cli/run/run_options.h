@@ -1,4 +1,4 @@
-/* run_options.h: the options of weir run: the loader's (pipeline/loader_options.h), and its own. */
+/* run_options.h: the options of weir run, which are the loader's (pipeline/loader_options.h) and its own. */
 #ifndef WEIR_CLI_RUN_RUN_OPTIONS_H
 #define WEIR_CLI_RUN_RUN_OPTIONS_H
 
@@ -6,7 +6,7 @@
 #include "cli/options.h"
 
 struct run_options {
-    struct weir_loader_config loader; /* as typed: rank and world_size may be WEIR_OPT_AUTO */
+    struct weir_loader_config loader; /* as typed, so rank and world_size can be WEIR_OPT_AUTO */
     const char *mean, *std;
     double step_ms, seconds;
     bool step_spin, sync_steps;
@@ -18,20 +18,22 @@ struct run_options {
     int row_limit;
 };
 
-/* Rows apart from the loader's. Offsets are into struct run_options. A row without a name ends the table. */
+/* The options of weir run except the loader's. Offsets refer to struct run_options. The table ends with a row that has
+ * no name. */
 extern const struct weir_opt weir_run_opts[];
 extern const char weir_run_examples[];
 
-/* Copies the options that decide what a run costs; texts stay borrowed. */
+/* Copies the options that affect the speed of a run. Strings are borrowed. */
 void weir_run_options_copy(struct weir_run_options *to, const struct run_options *from);
 
-/* Opens DATA with the loader's options to check the command's outputs against it, and lists its files, owned by the
- * caller: weir_path_list_free. values: of the command. source and bytes may be NULL. */
+/* Opens DATA with the loader's options, checks the command's outputs against the dataset, and lists the dataset's
+ * files. The caller frees the list with weir_path_list_free. values are the command's option values. source and bytes
+ * can be NULL. */
 int weir_run_source(const struct weir_command *command, const void *values, const struct weir_loader_config *loader,
                     const char *data, struct weir_copy_source *source, struct weir_path_list *files, uint64_t *bytes,
                     struct weir_err *err);
 
-/* Sets of both tables, for a command whose struct has a struct run_options at this offset. */
+/* Option sets with the rows of both tables, for a command whose struct contains a struct run_options at this offset. */
 #define WEIR_RUN_SETS(at, users)                                                                                       \
     {                                                                                                                  \
         {weir_loader_opts, (at) + offsetof(struct run_options, loader), users}, {weir_run_opts, at, users},            \

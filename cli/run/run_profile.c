@@ -12,7 +12,7 @@
 
 enum { STEPS_KEPT = 1 << 16, WINDOWS_KEPT = 64 };
 
-/* Times by the loop's own clock, independent of the trace. */
+/* Times of a step, measured by the loop's own clock independently of the trace. */
 struct step {
     int64_t number;
     uint64_t ns, wait_ns;
@@ -22,7 +22,7 @@ struct window {
     int64_t first, last, steps;
     uint64_t ns, wait_ns; /* sums over the window's steps */
     uint64_t events, dropped;
-    char path[4096]; /* "": error */
+    char path[4096]; /* empty if the trace was not written */
     char error[512];
 };
 
@@ -33,10 +33,10 @@ struct weir_run_profile {
     int64_t step;
     uint64_t step_start_ns;
     pthread_mutex_t lock; /* guards steps and windows, which the profiler's thread reads */
-    struct step *steps;   /* step n is at n % STEPS_KEPT */
+    struct step *steps;   /* ring buffer: step n is at n % STEPS_KEPT */
     struct window windows[WINDOWS_KEPT];
-    int64_t n_windows, n_failed; /* total, and those whose trace was not written */
-    struct weir_err first;       /* reason of the first failure */
+    int64_t n_windows, n_failed; /* number of windows, and of windows whose trace was not written */
+    struct weir_err first;       /* error of the first window that failed */
 };
 
 static void on_message(void *user, const char *line)
@@ -109,7 +109,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
     config.worker_ops = profile->config.worker_ops;
-    config.whole_steps = true; /* the last step ends when the loader reports the end of the batches */
+    config.whole_steps = true; /* the last step ends only when the loader reports that there are no more batches */
     config.folder = profile->config.folder;
     config.metadata = metadata;
     config.on_trace_ready = on_window;
@@ -129,7 +129,8 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
         return 0;
     struct stat st;
     if (config->folder && stat(config->folder, &st) == 0 && !S_ISDIR(st.st_mode))
-        return weir_err_set(err, -ENOTDIR, "%s: --profile needs a folder; name another", config->folder);
+        return weir_err_set(err, -ENOTDIR, "%s: --profile needs a folder, but this is a file; choose another path",
+                            config->folder);
     struct weir_run_profile *profile = calloc(1, sizeof *profile);
     if (profile)
         profile->steps = calloc(STEPS_KEPT, sizeof *profile->steps);
@@ -175,7 +176,7 @@ int weir_run_profile_error(struct weir_run_profile *profile, struct weir_err *er
 {
     if (!profile || profile->n_failed == 0)
         return 0;
-    return weir_err_set(err, -EIO, "--profile: %" PRId64 " of %" PRId64 " traces were not written; the first: %s",
+    return weir_err_set(err, -EIO, "--profile: %" PRId64 " of %" PRId64 " traces were not written; the first error: %s",
                         profile->n_failed, profile->n_windows, profile->first.text);
 }
 
@@ -191,22 +192,22 @@ void weir_run_profile_close(struct weir_run_profile **profile)
     *profile = NULL;
 }
 
-/* ---- what was recorded ---- */
+/* ---- printing ---- */
 
 static double share(const struct window *window)
 {
     return window->ns ? (double)window->wait_ns / (double)window->ns : 0;
 }
 
-/* A stream's waits for batches are known only after the GPU has finished the step. */
+/* On a GPU, prints only the host's waits. The stream's waits are known only after the GPU has finished the step. */
 static void print_window(FILE *out, const struct window *window, bool on_gpu)
 {
     if (window->first == window->last)
         fprintf(out, "profile: step %" PRId64, window->first);
     else
         fprintf(out, "profile: steps %" PRId64 " to %" PRId64, window->first, window->last);
-    fprintf(out, ", %.3f s, %sdata wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9,
-            on_gpu ? "the host's " : "", 100 * share(window), window->events);
+    fprintf(out, ", %.3f s, %sdata wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9, on_gpu ? "host " : "",
+            100 * share(window), window->events);
     if (window->dropped)
         fprintf(out, ", %" PRIu64 " more dropped (record fewer steps)", window->dropped);
     fprintf(out, "; %s\n", window->path[0] ? window->path : "not written");
@@ -224,7 +225,7 @@ static void print_averages(FILE *out, struct weir_run_profile *profile)
     weir_averages_close(&averages);
 }
 
-/* Idle time of the last window; empty without one. */
+/* Fills in the GPU's idle time in the last window. It remains empty if no window was recorded. */
 static int make_idle(struct weir_run_profile *profile, struct weir_gpu_idle *idle)
 {
     struct weir_trace *trace = weir_profiler_last(profile->profiler);
@@ -250,7 +251,7 @@ void weir_run_profile_idle(struct weir_run_profile *profile, struct weir_report_
     weir_gpu_idle_clear(&idle);
 }
 
-/* Prints nothing without a GPU in the trace. */
+/* Prints the GPU's idle time, if the trace contains a GPU. */
 static void print_idle(FILE *out, struct weir_run_profile *profile)
 {
     struct weir_gpu_idle idle;
@@ -259,7 +260,7 @@ static void print_idle(FILE *out, struct weir_run_profile *profile)
     weir_gpu_idle_clear(&idle);
 }
 
-/* Prints the kernel clocks of the last window; nothing without a GPU. */
+/* Prints the kernel clocks of the last window, if it contains any. */
 static void print_clocks(FILE *out, struct weir_run_profile *profile)
 {
     const struct weir_trace *trace = weir_profiler_last(profile->profiler);
@@ -277,10 +278,11 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
     if (!profile || !profile->config.folder)
         return;
     if (profile->n_windows == 0)
-        fprintf(out, "profile: nothing recorded: the run had %" PRId64 " steps; give a shorter --schedule\n",
+        fprintf(out,
+                "profile: nothing was recorded, because the run had only %" PRId64 " steps; use a shorter --schedule\n",
                 profile->step);
     if (first_kept(profile) > 0)
-        fprintf(out, "profile: %" PRId64 " windows before these\n", first_kept(profile));
+        fprintf(out, "profile: %" PRId64 " earlier windows are not listed\n", first_kept(profile));
     for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
         print_window(out, &profile->windows[i % WINDOWS_KEPT], weir_device_of(profile->loader) != NULL);
     print_averages(out, profile);

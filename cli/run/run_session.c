@@ -30,14 +30,14 @@ static void on_signal(int number)
 
 static void catch_signals(void)
 {
-    /* SA_RESTART resumes writes, but not sleeps; SA_RESETHAND lets a second signal kill. */
+    /* SA_RESTART resumes interrupted writes, but not sleeps. SA_RESETHAND lets a second signal kill the process. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* State of the loader's callbacks. */
+/* User data of the loader's callbacks. */
 struct messages {
     struct weir_index_progress progress;
     const char *command;
@@ -92,12 +92,14 @@ static int parse_norm(float to[3], const char *option, const char *text, const f
         double value = strtod(at, &end);
         bool ends = *end == (c < 2 ? ',' : '\0');
         if (end != at && ends && fabs(value) > 10)
-            return weir_err_set(err, -EINVAL, "%s: %.100s must be in units of 0..1; divide by 255", option, text);
+            return weir_err_set(err, -EINVAL, "%s: %.100s must be in units of 0..1; divide the values by 255", option,
+                                text);
         if (end == at || !ends || !(value >= least))
-            return weir_err_set(err, -EINVAL,
-                                "%s: \"%.100s\" is not three numbers of at least %g; write R,G,B in units of 0..1, as "
-                                "in 0.5,0.5,0.5, or imagenet",
-                                option, text, least);
+            return weir_err_set(
+                err, -EINVAL,
+                "%s: \"%.100s\" is not three numbers of at least %g; write R,G,B in units of 0..1, such "
+                "as 0.5,0.5,0.5, or imagenet",
+                option, text, least);
         to[c] = (float)value;
         at = end + 1;
     }
@@ -110,8 +112,8 @@ static int parse_norms(struct weir_pixel_format *format, const char *mean, const
         return 0;
     if (format->dtype == WEIR_DTYPE_U8)
         return weir_err_set(err, -EINVAL,
-                            "--mean, --std: images must be floats; add --dtype f32, or f16 or bf16 with --device "
-                            "cuda");
+                            "--mean, --std: images must be floats; add --dtype f32, or with --device cuda also "
+                            "--dtype f16 or bf16");
     for (int c = 0; c < 3; c++) {
         format->mean[c] = 0;
         format->std[c] = 1;
@@ -129,11 +131,13 @@ static int check_device(const struct run_options *o, struct weir_err *err)
         return rc;
     }
     if (number < 0 && (loader->format.dtype == WEIR_DTYPE_F16 || loader->format.dtype == WEIR_DTYPE_BF16))
-        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
+        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or use f32");
     if (number < 0 && o->sync_steps)
         return weir_err_set(err, -EINVAL, "--sync-steps: needs a GPU; add --device cuda");
     if (number >= 0 && o->step_spin)
-        return weir_err_set(err, -EINVAL, "--step-spin: steps are kernels with --device cuda; drop one of them");
+        return weir_err_set(
+            err, -EINVAL,
+            "--step-spin: has no effect with --device cuda, because steps are kernels; drop one of the two options");
     return weir_decoder_check_device(loader->decoder, number >= 0, err);
 }
 
@@ -145,7 +149,7 @@ static int to_format(struct run_options *o, struct weir_err *err)
     return rc < 0 ? rc : parse_norms(&o->loader.format, o->mean, o->std, err);
 }
 
-/* Checks the profile's options before anything is opened. */
+/* Checks the profile's options and copies them. Runs before anything is opened. */
 static int to_profile(const struct run_options *o, struct weir_run_profile_config *profile, struct weir_err *err)
 {
     *profile = (struct weir_run_profile_config){
@@ -159,10 +163,12 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
         .row_limit = o->row_limit,
     };
     if (!o->profile && (o->record_shapes || o->profile_memory || o->with_stack || o->worker_ops))
-        return weir_err_set(err, -EINVAL,
-                            "--record-shapes, --profile-memory, --with-stack, --worker-ops: add --profile DIR");
+        return weir_err_set(
+            err, -EINVAL,
+            "--record-shapes, --profile-memory, --with-stack, --worker-ops: require --profile; add --profile DIR");
     if ((o->profile || o->nvtx) && o->loader.no_timing)
-        return weir_err_set(err, -EINVAL, "--%s: --no-timing takes the timings away; drop one of them",
+        return weir_err_set(err, -EINVAL,
+                            "--%s: requires timings, but --no-timing disables them; drop one of the two options",
                             o->profile ? "profile" : "nvtx");
     if (weir_averages_check_sort(o->sort_by, err) < 0) {
         weir_err_prefix(err, "--sort-by");
@@ -175,7 +181,7 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     return 0;
 }
 
-/* ---- running ---- */
+/* ---- the run ---- */
 
 /* Opens the output files and prints the head. */
 static int begin_outputs(const struct weir_run_head *head, const struct weir_run_profile_config *profile,

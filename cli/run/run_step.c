@@ -29,7 +29,7 @@ void weir_run_step_stand_in(uint64_t ns, bool spin, const volatile sig_atomic_t 
         sleep_until(until_ns, interrupted);
 }
 
-/* Interns shapes and types of a step's tensors. */
+/* Interns the shapes and types of the batch's tensors. */
 static uint32_t batch_shapes(const struct weir_batch *batch)
 {
     static const char *const names[] = {[WEIR_DTYPE_U8] = "unsigned char",
@@ -63,8 +63,8 @@ struct weir_run_gpu {
     struct weir_device *device;
     bool sync_steps, own_stream;
     void *stream;
-    void *ends[2];  /* events at the end of this step and the one before */
-    uint64_t steps; /* queued */
+    void *ends[2];  /* events at the end of the last two steps, used alternately */
+    uint64_t steps; /* number of queued steps */
     uint8_t *fetched;
     size_t fetched_bytes;
 };

@@ -1,6 +1,6 @@
 #include "cli/run/run_window.h"
 
-static const double WARM_UP = 0.2; /* min warm-up as a fraction of the measured time */
+static const double WARM_UP = 0.2; /* min duration of the warm-up, as a fraction of the measured time */
 
 static void open_window(struct weir_run_window *window, uint64_t now_ns)
 {

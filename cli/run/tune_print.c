@@ -35,7 +35,7 @@ void tune_print_head(const struct tune_session *s, FILE *out)
 
 /* ---- the curve ---- */
 
-/* The fastest candidate with so many workers; -1 = none. */
+/* Returns the fastest candidate with this number of workers and no decode cache; -1 if none succeeded. */
 static int best_with(const struct weir_tune *tune, int workers)
 {
     int best = -1;
@@ -57,7 +57,7 @@ static double rate_with(const struct weir_tune *tune, int workers)
     return best < 0 ? 0 : weir_candidate_median(&tune->candidates[best].measured, weir_trial_images_per_s);
 }
 
-/* Powers of two, and what was measured between them. */
+/* The curve contains powers of two, and other numbers of workers that were measured. */
 static bool in_curve(const struct weir_tune *tune, int workers)
 {
     return best_with(tune, workers) >= 0 || ((workers & (workers - 1)) == 0 && workers <= tune->space.cores);
@@ -76,9 +76,9 @@ static void print_curve(const struct weir_tune *tune, FILE *out)
         if (rate > 0)
             fprintf(out, "%7d  %8.0f  %.*s%s\n", w, rate, (int)lround(BAR * rate / most),
                     "##############################",
-                    w == tune->candidates[tune->chosen].setting.workers ? " <- taken" : "");
+                    w == tune->candidates[tune->chosen].setting.workers ? " <- chosen" : "");
         else if (isfinite(ceiling))
-            fprintf(out, "%7d  %8s  not measured: %.0f at most\n", w, "", ceiling);
+            fprintf(out, "%7d  %8s  not measured (at most %.0f)\n", w, "", ceiling);
         else
             fprintf(out, "%7d  %8s  not measured\n", w, "");
     }
@@ -96,7 +96,7 @@ static const struct weir_tune_setting *chosen(const struct tune_session *s)
     return &s->trials.tune.candidates[s->trials.tune.chosen].setting;
 }
 
-/* The command line of the chosen setting. */
+/* Builds the command line of the chosen setting. */
 static struct weir_words command_words(const struct tune_session *s)
 {
     struct weir_words words = {0};
@@ -130,12 +130,12 @@ static void print_end(const struct tune_session *s, FILE *out)
     const struct weir_tune *tune = &s->trials.tune;
     fprintf(out, "\n%d settings, %d trials, %.1f s", tune->n, tune->trials, took_s(s));
     if (tune->noise > 0)
-        fprintf(out, "; noise: trials of one setting differ by up to %.1f %%", 100 * tune->noise);
+        fprintf(out, "; noise: trials of the same setting differ by up to %.1f %%", 100 * tune->noise);
     fputc('\n', out);
     if (tune->end == WEIR_TUNE_INTERRUPTED)
-        fputs("interrupted: this is the best so far\n", out);
+        fputs("interrupted: this is the best setting so far\n", out);
     if (tune->end == WEIR_TUNE_TIME)
-        fputs("--max-minutes was over: this is the best so far\n", out);
+        fputs("--max-minutes reached: this is the best setting so far\n", out);
 }
 
 void tune_print(const struct tune_session *s, FILE *out)
@@ -149,7 +149,7 @@ void tune_print(const struct tune_session *s, FILE *out)
     fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %.2f GB", rate.median, rate.least, rate.most,
             weir_candidate_median(&c->measured, weir_trial_peak_bytes) / 1e9);
     if (tune->ratio.n > 0)
-        fprintf(out, "; %.3f of the fastest that was found", tune->ratio.median);
+        fprintf(out, "; %.3f of the speed of the fastest setting", tune->ratio.median);
     fputc('\n', out);
     print_command(s, out);
 }
@@ -246,11 +246,11 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     weir_json_close(&json);
 }
 
-/* ---- --out ---- */
+/* ---- the file of --out ---- */
 
 struct settings_file {
     FILE *file;
-    const char *refused; /* an option whose value the file cannot hold; NULL: none */
+    const char *refused; /* first option whose value cannot be stored in the file; NULL if there is none */
 };
 
 static void write_setting_line(void *user, const char *name, const char *value)
@@ -268,14 +268,14 @@ static void write_typed(void *user, const struct weir_opt *opt, const char *valu
 static int write_settings(const struct tune_session *s, FILE *file, struct weir_err *err)
 {
     struct settings_file settings = {.file = file};
-    fputs("# Settings that weir tune found; weir run DATA --config FILE takes them.\n", file);
+    fputs("# Settings found by weir tune; use them with weir run DATA --config FILE.\n", file);
     weir_options_typed(weir_tune_sets, s->options, write_typed, &settings);
     weir_tune_setting_options(&s->trials.tune.space, chosen(s), write_setting_line, &settings);
     if (!settings.refused)
         return 0;
     return weir_err_set(err, -EINVAL,
-                        "%s: --%s cannot be written there: its value has spaces at its ends, a \" #\" "
-                        "or control characters",
+                        "%s: the value of --%s cannot be stored in a settings file, because it is empty, starts or "
+                        "ends with a space, starts with #, or contains \" #\" or a control character",
                         s->options->out, settings.refused);
 }
 

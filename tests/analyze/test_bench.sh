@@ -96,7 +96,7 @@ refused "--num-workers: 'two' must be a number" "$data" --num-workers two
 refused "--cache: 'hot' is neither" "$data" --cache hot
 refused "unknown format nothing" "$data" --formats nothing:raw
 refused "--formats: 'hdf5:gif' is neither" "$data" --formats hdf5:gif
-refused "hdf5-gzip cannot hold jpeg frames" "$data" --formats hdf5-gzip:jpeg
+refused "hdf5-gzip cannot store jpeg frames" "$data" --formats hdf5-gzip:jpeg
 refused "'as-is' is listed twice" "$data" --formats as-is,as-is
 refused "--json and --csv" "$data" --json --csv
 refused "nowhere" "$data" --io nowhere
@@ -119,11 +119,11 @@ in_memory() {
 if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
     in_memory 32k --formats as-is,hdf5:jpeg --cache warm
     check "a copy without room is left out (was $?)" [ $? -eq 0 ]
-    out "left out: hdf5:jpeg: $work/memory/copies has 0 MB free, copies need up to 0 MB; "
+    out "left out: hdf5:jpeg: $work/memory/copies has only 0 MB free, but the copies need up to 0 MB; "
     out "no other format was measured."
     in_memory 10m --formats hdf5:jpeg --cache cold
     check "and measured if there is room (was $?)" [ $? -eq 0 ]
-    out "not cold: hdf5:jpeg: 100 % remains in the page cache: its file system is in memory"
+    out "not cold: hdf5:jpeg: 100 % remains in the page cache, because its file system is in memory"
 else
     echo "skipped: lack of room for copies: no tmpfs can be mounted here"
 fi

@@ -62,8 +62,8 @@ out "--batch-size 4 --no-shuffle --" # the file's workers are ignored: they are 
 count '^ +1  workers [0-9]+, prefetch auto, auto: [0-9]+ images/s ' 1
 count '^ +2  limits in images/s: the cores [0-9]+, the workers [0-9]+, the step [0-9]+$' 1
 count '^workers  images/s$' 1
-count ' <- taken$' 1
-count '; noise: trials of one setting differ by up to [0-9.]+ %$' 1
+count ' <- chosen$' 1
+count '; noise: trials of the same setting differ by up to [0-9.]+ %$' 1
 command=$(tail -n 1 "$work/out")
 check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; $command --max-batches 1 --every 0" >/dev/null
 
@@ -78,7 +78,7 @@ assert any(c["setting"]["decode_cache_bytes"] > 0 for c in found["candidates"])'
 run 1 tune "$data" "${quick[@]}" --max-memory 1M
 err "weir tune: nothing could be measured: it used "
 run 0 tune "$data" --min-seconds 0.2 --max-cache 0 --max-minutes 0.01
-out "--max-minutes was over: this is the best so far"
+out "--max-minutes reached: this is the best setting so far"
 
 # ---- invalid input ----
 run 1 tune "$work/none"
@@ -113,7 +113,7 @@ until grep -q '^  1  ' "$work/out" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do
 kill -INT $pid
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
-out "interrupted: this is the best so far"
+out "interrupted: this is the best setting so far"
 check "and its command" grep -q '^weir run .* --num-workers ' "$work/out"
 
 finish

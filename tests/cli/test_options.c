@@ -198,7 +198,7 @@ ParameterizedTestParameters(options, usage)
         {"a b c", "unexpected argument 'c'"},
         {"d --batchsize 3", "unknown option --batchsize; did you mean --batch-size?"},
         {"d --workers 3", "unknown option --workers; did you mean --num-workers?"},
-        {"d --zzz", "unknown option --zzz; weir help try lists all\n"},
+        {"d --zzz", "unknown option --zzz; weir help try lists all options\n"},
         {"d -j", "unknown option -j"},
         {"d --json=1", "--json takes no value"},
         {"d --batch-size", "--batch-size needs a value: N"},
@@ -392,13 +392,13 @@ ParameterizedTestParameters(options, config_errors)
         {"d --config @", "batch-size = 5000\n", ":1: --batch-size 5000: must be 1 to 4096"},
         {"d --config @", "color = cmyk\n", ":1: --color 'cmyk': must be one of rgb|bgr|gray"},
         {"d --config @", "json = yes\n", ":1: json 'yes': must be true or false"},
-        {"d --config @", "batch_size = 2\nseed=1\nbatch-size = 2\n", ":3: batch-size given twice, first in line 1"},
+        {"d --config @", "batch_size = 2\nseed=1\nbatch-size = 2\n", ":3: batch-size given twice, first on line 1"},
         {"d --config @", "image-size = a\nimage-size = b\n", ":2: image-size given twice"},
         {"d --config @", "seed 3\n", ":1: 'seed': '=' and a value are missing"},
         {"d --config @", "seed =   # 3\n", ":1: seed has no value"},
-        {"d --config @", "--seed = 3\n", ":1: not a line 'option = value'"},
-        {"d --config @", "= 3\n", ":1: not a line 'option = value'"},
-        {"d --config @", "log = a\033[2J\n", ":1: byte 0x1b: not a text file"},
+        {"d --config @", "--seed = 3\n", ":1: expected 'option = value'"},
+        {"d --config @", "= 3\n", ":1: expected 'option = value'"},
+        {"d --config @", "log = a\033[2J\n", ":1: contains byte 0x1b, so this is not a text file"},
     };
     return cr_make_param_array(struct config_case, cases, sizeof cases / sizeof *cases);
 }
@@ -417,7 +417,7 @@ Test(options, odd_bytes_in_a_file)
     struct weir_err err = WEIR_ERR_NONE;
     char zero[] = "seed = 1\0\nlog = x\n", path[] = "log = /tmp/\xff\xfe#1 \xc3\xa4\tb\n";
     cr_assert_eq(weir_config_parse(&file, zero, sizeof zero - 1, &err), -EINVAL);
-    cr_assert_str_eq(err.text, "1: byte 0x00: not a text file");
+    cr_assert_str_eq(err.text, "1: contains byte 0x00, so this is not a text file");
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_config_parse(&file, path, sizeof path - 1, &err), 0, "%s", err.text);
     cr_assert(file.n == 1 && strcmp(file.lines[0].value, "/tmp/\xff\xfe#1 \xc3\xa4\tb") == 0);

@@ -504,7 +504,7 @@ def config_fifo(world, commands):
     case = Case(world, commands["info"])
     case.options = []
     os.mkfifo(case.at("fifo"))
-    case.refused("a FIFO without a writer", {}, "--config", "fifo", line="no process writes to this FIFO")
+    case.refused("a FIFO without a writer", {}, "--config", "fifo", line="no process has opened this FIFO for writing")
     writer = threading.Thread(target=lambda: open(case.at("fifo"), "w").write("on-error = skip\n"), daemon=True)
     writer.start()
     done = case.run("--config", "fifo")

@@ -47,7 +47,7 @@ assert re.fullmatch(r"cannot tell, because the run was too short: \d+ training b
                     r"more, or 8 in 1\.0 s\)", cause["text"]), cause
 shares = t["verdict"]["step_shares"]
 assert 0 <= shares["data_wait"] <= 1 and shares["forward"] == 0, shares'
-err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
+err "act-plus-plus, 4 episodes (3 for training, 1 for validation)"
 err "cameras: top 64x48, wrist 64x48"
 check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 4 ]
 for set in raw bench; do
@@ -55,7 +55,7 @@ for set in raw bench; do
     log "all samples of $set" 'assert stage(tables[0], "00_TOTAL_getitem")["count"] == 40'
 done
 run 0 run "$data/episode_1.hdf5"
-err "1 episodes (1 to train on, 0 to validate on)"
+err "1 episodes (1 for training, 0 for validation)"
 
 # ---- options from a file ----
 printf '%s\n' '# settings' 'num-workers = 1  # of many' 'batch_size = 5' 'formats = as-is' 'json = true' >"$work/conf"
@@ -306,7 +306,7 @@ slept = [l for l in map(json.loads, open(sys.argv[1][:-len("log")] + "slept")) i
 cpu = [stage(t, "20_train_forward_pass")["cpu_over_wall"] for t in (slept[0], tables[0])]
 assert None in cpu or cpu[1] > 5 * cpu[0], cpu'
 run 0 run "$data" --train-split 1 --log "$work/log"
-err "the validation split is empty: all 4 episodes are for training"
+err "the validation split is empty: all 4 episodes are used for training"
 log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
 # Time without a core between two zones is in no zone: takes the best of several runs.
 off=1
@@ -396,7 +396,7 @@ run 1 run "$work/bad"
 err "episode_1.hdf5"
 one_line
 run 0 run "$work/bad" --on-error skip
-err "1 episodes cannot be opened and are skipped; the first: "
+err "1 episodes cannot be opened and are skipped; the first is "
 out "1 episodes left out"
 
 # ---- Ctrl-C ----
@@ -545,9 +545,9 @@ launched() {
     env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"
     err "$1"
 }
-launched "rank 1 of 2, by torchrun's environment" RANK=1 WORLD_SIZE=2
-launched "rank 2 of 3, by mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
-launched "rank 0 of 2, by srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
+launched "rank 1 of 2, from torchrun's environment" RANK=1 WORLD_SIZE=2
+launched "rank 2 of 3, from mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
+launched "rank 0 of 2, from srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
 launched "RANK=2 and WORLD_SIZE=2 are not a rank and a world size" RANK=2 WORLD_SIZE=2
 launched "local rank 1 of 2, with " RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2
 launched "local rank 2 of 3, with " OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3
@@ -573,7 +573,7 @@ local_cores() { # EXPECTED NAME: checks the previous run
 launched "local rank 1 of 2, with " LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 taskset -c "$one" sh -c '"$0" "$@" --log '"$work/log; exit"
 local_cores "$here" "the launcher is above the script"
 # shellcheck disable=SC2016 # likewise
-launched "local rank 1 of 2, with 1 of the cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
+launched "local rank 1 of 2, with 1 cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
 local_cores 1 "a launcher that is bound to one core"
 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
 check "a program in a batch script is not a rank" lacks "$work/err" "rank 0"
@@ -644,7 +644,7 @@ for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
     err "is not three numbers"
 done
 run 2 run "$data" --dtype f32 --mean 123.7,116.3,103.5
-err "divide by 255"
+err "divide the values by 255"
 run 2 run "$data" --image-size 20000x20000
 err "16384"
 run 1 run "$data" --num-epochs 3 --state "$work/no/state"
@@ -658,7 +658,7 @@ err "add --device cuda"
 run 2 run "$data" --sync-steps
 err "add --device cuda"
 run 2 run "$data" --device cuda --step-ms 1 --step-spin
-err "--step-spin: steps are kernels with --device cuda"
+err "--step-spin: has no effect with --device cuda, because steps are kernels"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     planar=(--dtype f32 --image-layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)
@@ -697,7 +697,7 @@ assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for 
     out " | GPU忙碌: "
     run 0 run "$data" --device cuda --on-error skip --no-timing
     run 0 run "$data" --device cuda --profile "$work/gpu-traces"
-    out ", the host's data wait "
+    out ", host data wait "
     for options in nvjpeg hybrid "hybrid --deterministic" auto; do
         # shellcheck disable=SC2086
         run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --log "$work/log" --decoder $options
@@ -743,8 +743,8 @@ assert tables[-1]['gpu']['number'] == ${expected%%_*} and runs[0]['used']['local
     done <<'END'
 0_(local_rank_0_of_2) 2 0 2
 1_(local_rank_1_of_2) 2 1 2
-0_(the_only_one_that_local_rank_1_sees) 1 1 2
-1_(local_rank_3_of_4,_which_share_2_GPUs) 2 3 4
+0_(the_only_GPU_visible_to_local_rank_1) 1 1 2
+1_(for_local_rank_3;_4_local_ranks_share_2_GPUs) 2 3 4
 0 2 0 1
 END
     WEIR_FAKE_CUDA=gpus=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 run 0 run "$data" --device cuda:0

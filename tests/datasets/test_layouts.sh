@@ -117,7 +117,7 @@ if h5copy -i "$work/act-jpeg/episode_0.hdf5" -o "$work/ragged/episode_0.hdf5" -s
     err "--allow-ragged"
     one_line
     run 0 info "$work/ragged" --allow-ragged
-    out "ragged: 1 episodes cut to their shortest part, 2 rows of the longest left out"
+    out "ragged: 1 episodes cut to their shortest part; 2 rows of their longest parts are left out"
     out "episodes: 1, 5 steps"
     sums "$work/ragged" --allow-ragged --train-split 1
 else
@@ -130,7 +130,7 @@ no_out "chunk amplification"
 "$weir" synth "$work/wide" --format robomimic-gzip --episodes 1 --steps 40 --size 48x32 >/dev/null || exit 1
 run 0 info "$work/wide"
 out "times its own bytes"
-out "warning: a random epoch of 40 frames inflates"
+out "warning: an epoch of 40 frames in random order inflates"
 run 0 info "$work/wide" --json
 check "in JSON too" python3 - "$work/out" <<'PY'
 import json, sys
@@ -219,7 +219,7 @@ printf 'not HDF5' >"$work/many/48x32/broken.hdf5"
 run 1 info "$work/many"
 out "not opened: 1"
 out "  $work/many/48x32/broken.hdf5: not an HDF5 file"
-out "shares its folder with other datasets: 3 files, the first $work/many/48x32/odd.hdf5"
+out "shares its folder with other datasets: 3 files, the first is $work/many/48x32/odd.hdf5"
 err "1 files or folders cannot be opened"
 one_line
 run 0 info "$work/many" --on-error skip --json
@@ -249,7 +249,7 @@ run 1 run "$work/lacks"
 err "$work/lacks/episode_2.hdf5: no camera \"wrist\"; it has top; choose cameras that all episodes have (--cameras)"
 one_line
 run 0 info "$work/lacks"
-out "not one dataset: $work/lacks/episode_2.hdf5: no camera \"wrist\"; it has top"
+out "not a single dataset: $work/lacks/episode_2.hdf5: no camera \"wrist\"; it has top"
 run 0 run "$work/lacks" --cameras top
 run 0 run "$work/lacks" --on-error skip
 out "episodes left out"

@@ -13,7 +13,7 @@ fi
 
 # findings LINE...: the last run printed exactly these findings, in this order.
 findings() {
-    grep -vE '^(lengths|looked at|took|findings|datasets): |: lengths: ' "$work/out" >"$work/found"
+    grep -vE '^(lengths|checked|time|findings|datasets): |: lengths: ' "$work/out" >"$work/found"
     printf '%s\n' "$@" | sed '/^$/d' >"$work/expected"
     check "findings are as expected: $(diff "$work/expected" "$work/found" | head -n 6)" cmp -s "$work/expected" "$work/found"
 }
@@ -55,10 +55,10 @@ done
 # ---- depth too, unless cameras are named ----
 run 0 verify "$work/agilex"
 cp "$work/out" "$work/all"
-frames=$(sed -nE 's/^looked at: .* ([0-9]+) frames, .* MB.*/\1/p' "$work/all")
+frames=$(sed -nE 's/^checked: .* ([0-9]+) frames, .* MB.*/\1/p' "$work/all")
 run 0 verify "$work/agilex" --cameras cam_high
-out "looked at: 2 episodes, 80 frames"
-check "depth cameras are looked at ($frames frames)" [ "$frames" -gt 240 ]
+out "checked: 2 episodes, 80 frames"
+check "depth cameras are checked ($frames frames)" [ "$frames" -gt 240 ]
 run 0 verify "$work/agilex" --index "$work/index"
 run 0 verify "$work/agilex" --index "$work/index"
 out " $frames frames"
@@ -76,7 +76,7 @@ PY
 run 1 verify "$data"
 count "^$data/episode_1.hdf5: $one\\[3\\]: " 1
 out "2 episodes, 160 frames"
-out "; 1 frames cannot be used"
+out "; 1 frames are unusable"
 out "findings: frame 1"
 findings "$(head -n 1 "$work/out")"
 as_run
@@ -90,11 +90,11 @@ PY
 run 1 verify "$data"
 count "^$data/episode_0.hdf5: $one\\[5\\.\\.7\\]: " 1
 count "^$data/episode_0.hdf5: $one\\[9\\]: " 1
-out "; 4 frames cannot be used"
+out "; 4 frames are unusable"
 out "findings: frame 2"
-grep -v '^looked\|^took' "$work/out" >"$work/slow"
+grep -v '^checked\|^time' "$work/out" >"$work/slow"
 run 1 verify "$data" --fast
-grep -v '^looked\|^took' "$work/out" >"$work/fast"
+grep -v '^checked\|^time' "$work/out" >"$work/fast"
 check "--fast finds frames without a header" cmp "$work/slow" "$work/fast"
 
 # another size
@@ -156,7 +156,7 @@ PY
 read -r name rows <"$file.chunk"
 run 1 verify "$data"
 count "^$file: $name\\[0(\\.\\.$((rows - 1)))?\\]: chunk 0 of its block: " 1
-out "; $rows frames cannot be used"
+out "; $rows frames are unusable"
 
 # ---- episodes ----
 copy act-jpeg
@@ -166,7 +166,7 @@ PY
 run 1 verify "$data"
 findings "$data/episode_1.hdf5: /observations/qpos[4][2]: is nan; repair it or remove the episode"
 out "findings: episode 1"
-out "looked at: 1 episodes, 80 frames"
+out "checked: 1 episodes, 80 frames"
 
 copy act-jpeg
 head -c 3000 "$work/act-jpeg/episode_1.hdf5" >"$data/episode_1.hdf5"
@@ -177,7 +177,7 @@ rm "$data/episode_0.hdf5"
 run 1 verify "$data"
 count "^$data/episode_1.hdf5: " 1
 out "findings: episode 1"
-out "looked at: 0 episodes"
+out "checked: 0 episodes"
 run 1 verify "$data/episode_1.hdf5"
 out "findings: episode 1"
 
@@ -336,11 +336,11 @@ for path in glob.glob(sys.argv[1] + '/**/*.hdf5', recursive=True):
             f.write(b'\xff\xd9')
 PY
 run 1 verify "$data" --num-workers 1
-grep -v '^took' "$work/out" >"$work/first"
+grep -v '^time' "$work/out" >"$work/first"
 check "there are findings to compare ($(grep -c 'rgb\[' "$work/first"))" [ "$(grep -c 'rgb\[' "$work/first")" -ge 10 ]
 for workers in 1 2 4 auto; do
     run 1 verify "$data" --num-workers "$workers"
-    grep -v '^took' "$work/out" >"$work/again"
+    grep -v '^time' "$work/out" >"$work/again"
     check "the same with $workers workers" cmp "$work/first" "$work/again"
 done
 

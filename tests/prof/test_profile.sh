@@ -134,7 +134,7 @@ check "a trace of every other step" [ "$(find "$work/c" -name '*.gz' | wc -l)" -
 run 0 run "$data" --batch-size 4 --step-ms 5 --profile "$work/d" --schedule wait=20ms,active=20ms,repeat=1
 traces d 1
 run 0 run "$data" --batch-size 4 --profile "$work/e" --schedule wait=1000,active=1
-out 'profile: nothing recorded: the run had '
+out 'profile: nothing was recorded, because the run had only '
 
 # The final call, at which the loader has no more batches, is not a step.
 run 0 run "$data" --batch-size 4 --profile "$work/f" --schedule active=3
@@ -199,7 +199,7 @@ WEIR_CUDA_MODULE=/nowhere run 0 run "$data" --batch-size 2 --nvtx
 err "profile: NVTX ranges are not shown: WEIR_CUDA_MODULE=/nowhere cannot be loaded"
 no_out "profile:"
 run 2 run "$data" --nvtx --no-timing
-err "--nvtx: --no-timing takes the timings away"
+err "--nvtx: requires timings, but --no-timing disables them"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     run 0 run "$data" --batch-size 2 --num-epochs 2 --step-ms 3 --dtype f32 --image-layout nchw --device cuda \
@@ -268,7 +268,7 @@ PY
     run 2 report --export-clocks "$work/clocks.csv" "$work/gpu.log"
     err "--export-clocks are for traces"
     run 2 report --export-clocks "$work/clocks.csv" "$work"/gpu/*.gz "$work"/gpu/*.gz
-    err "--export-clocks takes one trace at a time"
+    err "--export-clocks accepts only one trace at a time"
     run 1 report --export-clocks /nowhere/clocks.csv "$work"/gpu/*.gz
     err "/nowhere/clocks.csv: cannot be written"
     run 0 report --export-clocks "$work/none.csv" "$work"/a/*.gz
