@@ -5,7 +5,7 @@
 
 struct array {
     PyObject_HEAD struct weir_view_of view;                      /* holds a reference to view.lent */
-    Py_ssize_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS]; /* for buffers; strides in bytes */
+    Py_ssize_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS]; /* for the buffer protocol; strides in bytes */
 };
 
 static PyObject *array_type;
@@ -18,7 +18,7 @@ static const struct {
 } dtypes[] = {
     [WEIR_DTYPE_U8] = {1, "uint8", "|u1", "B"},       [WEIR_DTYPE_F32] = {4, "float32", "<f4", "f"},
     [WEIR_DTYPE_U16] = {2, "uint16", "<u2", "H"},     [WEIR_DTYPE_F16] = {2, "float16", "<f2", "e"},
-    [WEIR_DTYPE_BF16] = {2, "bfloat16", "<V2", NULL}, /* on GPUs only */
+    [WEIR_DTYPE_BF16] = {2, "bfloat16", "<V2", NULL}, /* exists only on GPUs */
 };
 
 static const char *dtype_name(const struct weir_view_of *view)
@@ -84,7 +84,7 @@ void weir_view_camera(struct weir_view_of *view, int index)
     weir_view_pick(view, 1, index);
 }
 
-/* ---- Python's own protocols ---- */
+/* ---- Python's protocols ---- */
 
 static PyObject *tuple_of(const int64_t *values, int n, int64_t factor)
 {
@@ -102,12 +102,12 @@ int weir_array_check_fork(const struct weir_view_of *view)
     if (!weir_lent_is_foreign(view->lent))
         return 0;
     PyErr_SetString(weir_py_error,
-                    "the array is on a GPU, and this process was forked from the one that uses it; start "
-                    "processes by spawn or forkserver");
+                    "the array is on a GPU, but this process was forked from the process that uses the GPU; start "
+                    "processes with spawn or forkserver");
     return -1;
 }
 
-/* The members that both interfaces have. */
+/* Creates the members that both array interfaces share. */
 static PyObject *interface_of(const struct weir_view_of *view)
 {
     PyObject *shape = tuple_of(view->shape, view->ndim, 1);
@@ -132,7 +132,8 @@ static PyObject *array_interface(PyObject *self, void *unused)
     return interface_of(view);
 }
 
-/* Values are valid on the legacy default stream; a consumer makes its own stream wait for that one. */
+/* Makes the values valid on the legacy default stream. The consumer must make its own stream wait for the legacy
+ * stream. */
 static PyObject *array_cuda_interface(PyObject *self, void *unused)
 {
     (void)unused;
@@ -156,12 +157,12 @@ static PyObject *not_on_host(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return PyErr_Format(PyExc_TypeError,
-                        "the array is on GPU %d: numpy.from_dlpack(array, device='cpu') copies it to the host, "
-                        "torch.from_dlpack(array) shares it",
+                        "the array is on GPU %d; use numpy.from_dlpack(array, device='cpu') to copy it to the host, or "
+                        "torch.from_dlpack(array) to share it",
                         ((struct array *)self)->view.gpu);
 }
 
-/* Defined only for arrays on a GPU, so that numpy does not build an array of their items as objects. */
+/* Defined only for arrays on a GPU. Without it, numpy would build an array of objects from their items. */
 static PyObject *array_to_numpy(PyObject *self, void *unused)
 {
     (void)unused;
@@ -182,7 +183,8 @@ static int array_buffer(PyObject *self, Py_buffer *buffer, int flags)
     bool fortran = (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS;
     buffer->obj = NULL;
     if (view->gpu >= 0) {
-        PyErr_Format(PyExc_BufferError, "the array is on GPU %d, and has no buffer that the host can read", view->gpu);
+        PyErr_Format(PyExc_BufferError, "the array is on GPU %d, so it has no buffer that the host can read",
+                     view->gpu);
         return -1;
     }
     if ((!dense && (!strided || contiguous)) || (fortran && view->ndim > 1)) {
@@ -314,13 +316,16 @@ int weir_array_begin(PyObject *module)
     static PyMethodDef methods[] = {
         {"__dlpack__", (PyCFunction)(void (*)(void))weir_array_dlpack, METH_VARARGS | METH_KEYWORDS,
          "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-         "A capsule, for numpy.from_dlpack, torch.from_dlpack and others.\n\n"
-         "Version 1.0 if max_version is (1, 0) or later, else the older format, where is_pad is uint8.\n\n"
-         "On a GPU the consumer's stream waits for the batch, and the memory is reused after that stream's work when "
-         "the\n"
-         "last array goes. stream: None or 1 is the legacy default stream, 2 the calling thread's default stream, any\n"
-         "other the number of a cudaStream_t; -1 leaves all synchronisation to the caller. dl_device=(1, 0) copies to\n"
-         "the host, and returns when the copy is complete."},
+         "Returns a capsule for numpy.from_dlpack, torch.from_dlpack and others.\n\n"
+         "The capsule has version 1.0 if max_version is (1, 0) or later, and otherwise the older format, in which "
+         "is_pad\n"
+         "is uint8.\n\n"
+         "On a GPU the consumer's stream waits for the batch. After the last array is dropped, the memory is reused "
+         "once\n"
+         "the stream's work is complete. stream is None or 1 for the legacy default stream, 2 for the calling "
+         "thread's\n"
+         "default stream, or the number of another cudaStream_t. -1 leaves all synchronisation to the caller.\n"
+         "dl_device=(1, 0) copies the array to the host, and returns when the copy is complete."},
         {"__dlpack_device__", weir_array_dlpack_device, METH_NOARGS,
          "__dlpack_device__($self)\n--\n\n(1, 0): the CPU. (2, N): GPU N."},
         {0}};
@@ -331,16 +336,16 @@ int weir_array_begin(PyObject *module)
         {"__array__", array_to_numpy, NULL, NULL, NULL},
         {"device", array_device, NULL, "'cpu', or 'cuda:N'.", NULL},
         {"shape", array_shape, NULL, "Sizes of the dimensions; the first is the batch.", NULL},
-        {"strides", array_strides, NULL, "Bytes from one index to the next, of each dimension.", NULL},
+        {"strides", array_strides, NULL, "Distance in bytes from one index to the next, for each dimension.", NULL},
         {"ndim", array_ndim, NULL, "Number of dimensions.", NULL},
-        {"nbytes", array_nbytes, NULL, "Bytes of all values.", NULL},
+        {"nbytes", array_nbytes, NULL, "Total size of the values in bytes.", NULL},
         {"dtype", array_dtype, NULL, "'uint8', 'uint16', 'float32', 'float16', 'bfloat16' or 'bool'.", NULL},
         {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
-         "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) share its memory, on a\n"
-         "GPU torch.from_dlpack(a) and the like. The memory is yours while any of these exists, also after\n"
-         "the loader is closed."},
+         "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) share its memory. On a GPU\n"
+         "only torch.from_dlpack(a) and similar functions do. The memory remains valid while any of these objects\n"
+         "exists, even after the loader is closed."},
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
         {Py_tp_dealloc, array_free},

@@ -1,4 +1,4 @@
-/* Batches as the program gets them, and the ownership of their memory. */
+/* Converts batches to Python objects, and manages the ownership of their memory. */
 #include "python/src/array.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
@@ -16,7 +16,7 @@ static void forget(struct weir_loader_object *self, int i)
     memmove(&self->out[i], &self->out[i + 1], (size_t)(self->n_out - i) * sizeof self->out[0]);
 }
 
-/* Returns batches without references to the loader; those on a GPU return by themselves. */
+/* Returns unreferenced batches to the loader. Batches on a GPU have already been returned by their last reference. */
 static void sweep(struct weir_loader_object *self)
 {
     for (int i = self->n_out - 1; i >= 0; i--)
@@ -27,7 +27,7 @@ static void sweep(struct weir_loader_object *self)
         }
 }
 
-/* Gives the oldest batch's memory to the program. */
+/* Gives the memory of the oldest batch in use to the program. */
 static int keep_oldest(struct weir_loader_object *self, struct weir_err *err)
 {
     int rc = weir_lent_keep(self->out[0].lent, self->loader, self->out[0].batch, err);
@@ -42,12 +42,12 @@ void weir_batches_leave(struct weir_loader_object *self)
     weir_loader_finish(self->loader);
     for (int i = self->n_out - 1; i >= 0; i--)
         if (weir_lent_is_free(self->out[i].lent))
-            forget(self, i); /* its memory is freed with the loader */
+            forget(self, i); /* closing the loader frees its memory */
     while (self->n_out > 0 && keep_oldest(self, &err) == 0)
-        continue; /* a finished loader allocates no replacement, so this does not fail */
+        continue; /* cannot fail, because a finished loader allocates no replacement */
 }
 
-/* A loop that keeps a few batches costs next to nothing; one that collects them does. */
+/* Warns once if the program collects batches. Keeping only a few costs almost nothing. */
 static int warn_once(struct weir_loader_object *self)
 {
     enum { BYTES = 100 * 1000 * 1000 };
@@ -58,17 +58,18 @@ static int warn_once(struct weir_loader_object *self)
         return 0;
     self->warned = true;
     char text[200];
-    snprintf(text, sizeof text,
-             "batches that the program keeps take %.0f MB, %.1f MB each, beside the loader's own; drop what you do not "
-             "need, or keep a copy of the part that you do",
-             bytes / 1e6, (double)facts.slot_bytes / 1e6);
-    self->busy = true; /* other threads of the program may run meanwhile */
+    snprintf(
+        text, sizeof text,
+        "batches that the program keeps take %.0f MB (%.1f MB each) in addition to the loader's own; drop unneeded "
+        "batches, or keep copies of the parts that you need",
+        bytes / 1e6, (double)facts.slot_bytes / 1e6);
+    self->busy = true; /* the warning can run other threads of the program */
     int rc = PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
     self->busy = false;
     return rc;
 }
 
-/* Makes room for one more batch in use. */
+/* Makes room for another batch in use. */
 static int make_room(struct weir_loader_object *self)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -78,7 +79,7 @@ static int make_room(struct weir_loader_object *self)
     if (warn_once(self) < 0)
         return -1;
     int rc;
-    self->busy = true; /* on a GPU it waits until the batch is complete */
+    self->busy = true; /* on a GPU, keep_oldest waits until the batch is complete */
     Py_BEGIN_ALLOW_THREADS rc = keep_oldest(self, &err);
     Py_END_ALLOW_THREADS self->busy = false;
     if (rc < 0)
@@ -86,7 +87,7 @@ static int make_room(struct weir_loader_object *self)
     return rc < 0 ? -1 : 0;
 }
 
-/* ---- values ---- */
+/* ---- entries of a batch ---- */
 
 void weir_batches_clear_entries(struct weir_loader_object *self)
 {
@@ -105,7 +106,7 @@ static int add_entry(struct weir_loader_object *self, const char *key, int tenso
     return 0;
 }
 
-/* One entry per camera of a tensor with several, by name. */
+/* Adds one entry per camera, by name, for a tensor that contains several cameras. */
 static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, const char *prefix)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
@@ -134,7 +135,7 @@ static int add_lerobot(struct weir_loader_object *self, int tensor, const char *
         return add_entry(self, "action", tensor, -1);
     if (strcmp(name, "is_pad") == 0)
         return add_entry(self, "action_is_pad", tensor, -1);
-    snprintf(key, sizeof key, "observation.%s", name); /* images/top */
+    snprintf(key, sizeof key, "observation.%s", name); /* the name is like "images/top" */
     key[strcspn(key, "/")] = '.';
     return add_entry(self, key, tensor, -1);
 }
@@ -149,7 +150,7 @@ static int add_weir(struct weir_loader_object *self, int tensor, const char *nam
     return add_entry(self, key, tensor, -1);
 }
 
-/* ACT unpacks images, state, actions and padding, in this order, which is also the batch's. */
+/* Checks that the entries are images, state, actions and padding in this order, as ACT unpacks them. */
 static int check_act(struct weir_loader_object *self)
 {
     static const char *const names[] = {"image", "qpos", "action", "is_pad"};
@@ -157,11 +158,10 @@ static int check_act(struct weir_loader_object *self)
         const char *key = i < self->n_entries ? PyUnicode_AsUTF8AndSize(self->entries[i].key, NULL) : "nothing";
         if (!key || strcmp(key, names[i]) == 0)
             continue;
-        PyErr_Format(
-            weir_py_error,
-            "keys='act' requires colour cameras of one size and no depth (found %s instead of %s); name cameras=, "
-            "or give image_size=(width, height)",
-            key, names[i]);
+        PyErr_Format(weir_py_error,
+                     "keys='act' requires colour cameras of one size and no depth (found %s instead of %s); specify "
+                     "cameras= or image_size=(width, height)",
+                     key, names[i]);
     }
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -179,7 +179,7 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
     return rc;
 }
 
-/* A torch tensor, or a weir.Array if torch lacks the type. */
+/* Returns a torch tensor, or a weir.Array without torch or if torch does not have the dtype. */
 static PyObject *value_of(const struct weir_loader_object *self, const struct weir_view_of *view)
 {
     if (!self->from_dlpack || (view->dtype == WEIR_DTYPE_U16 && !self->has_uint16))
@@ -222,7 +222,7 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
     return named;
 }
 
-/* Makes torch's current stream on the batch's GPU wait for the batch. -1 with an exception. */
+/* Makes torch's current stream on the batch's GPU wait for the batch. Returns 0, or -1 with an exception. */
 static int order(const struct weir_loader_object *self, struct weir_lent *lent)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -247,14 +247,14 @@ static PyObject *hand_out(struct weir_loader_object *self, struct weir_batch *ba
         return PyErr_NoMemory();
     }
     self->out[self->n_out++] = (struct weir_out){lent, batch};
-    weir_lent_take(lent); /* keeps the batch while its arrays are created */
+    weir_lent_take(lent); /* keeps the batch in use while its arrays are created */
     bool known = self->n_entries > 0 || find_entries(self, batch) == 0;
     PyObject *all = known && order(self, lent) == 0 ? show(self, lent, batch) : NULL;
     weir_lent_drop(lent);
     return all;
 }
 
-/* Waits without the interpreter's lock; self->config.interrupted takes it to check for signals. */
+/* Waits without the interpreter's lock. self->config.interrupted acquires the lock to check for signals. */
 static int wait_for_next(struct weir_loader_object *self, struct weir_batch **batch, struct weir_err *err)
 {
     int rc;
@@ -269,11 +269,11 @@ PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_batch *batch = NULL;
     if (self->n_out > 0)
-        weir_lent_step_end(self->out[self->n_out - 1].lent); /* its stream's further work belongs to later batches */
+        weir_lent_step_end(self->out[self->n_out - 1].lent); /* later work on its stream belongs to later batches */
     if (make_room(self) < 0 || weir_loader_position(self->loader) >= end)
         return NULL;
     int rc = wait_for_next(self, &batch, &err);
-    if (rc == -EBUSY && self->n_out > 0) { /* the only free slot is that of a batch in use */
+    if (rc == -EBUSY && self->n_out > 0) { /* the only free slot belongs to a batch in use */
         err = WEIR_ERR_NONE;
         rc = keep_oldest(self, &err);
         if (rc == 0)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the structures of DLPack: https://dmlc.github.io/dlpack/latest/c_api.html ---- */
+/* ---- the structures of DLPack, see https://dmlc.github.io/dlpack/latest/c_api.html ---- */
 
 enum { DL_CPU = 1, DL_CUDA = 2 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
@@ -29,14 +29,14 @@ struct dl_tensor {
     uint64_t byte_offset;
 };
 
-/* Capsule "dltensor", before version 1. */
+/* Content of a "dltensor" capsule, the format before version 1. */
 struct dl_managed {
     struct dl_tensor tensor;
     void *context;
     void (*deleter)(struct dl_managed *self);
 };
 
-/* Capsule "dltensor_versioned", version 1.x. */
+/* Content of a "dltensor_versioned" capsule, the format of version 1.x. */
 struct dl_versioned {
     uint32_t major, minor;
     void *context;
@@ -47,7 +47,7 @@ struct dl_versioned {
 
 /* ---- capsules ---- */
 
-/* A capsule's memory: the exported structure and everything it points to. */
+/* Memory of a capsule: the DLPack structure and everything it points to. */
 struct exported {
     union {
         struct dl_managed managed;
@@ -83,7 +83,7 @@ static void dl_fill(struct dl_tensor *tensor, struct exported *exported, const s
     };
 }
 
-/* Any thread, without the interpreter. */
+/* Can be called on any thread, without the interpreter's lock. */
 static void exported_free(struct exported *exported)
 {
     weir_lent_drop(exported->lent);
@@ -100,7 +100,7 @@ static void versioned_delete(struct dl_versioned *self)
     exported_free(self->context);
 }
 
-/* For an unconsumed capsule: a consumer renames it, and deletes its contents. */
+/* Frees the content of an unconsumed capsule. A consumer renames the capsule and frees the content itself. */
 static void capsule_free(PyObject *capsule)
 {
     struct exported *exported = NULL;
@@ -144,9 +144,9 @@ PyObject *weir_array_capsule(const struct weir_view_of *view)
 
 /* ---- copies ---- */
 
-/* Source and destination of a copy, and how its rows are copied. */
+/* How the rows of a copy are copied, and the first error. */
 struct copying {
-    struct weir_device *device; /* of a source on a GPU */
+    struct weir_device *device; /* GPU of the source; NULL for the CPU */
     void *stream;
     bool to_gpu;
     struct weir_err err;
@@ -177,7 +177,7 @@ static int copy_rows(struct copying *c, const struct weir_view_of *from, char *t
     return rc;
 }
 
-/* Waits for the copies. */
+/* Waits until the copies on the stream are complete. */
 static int finish(struct copying *c)
 {
     void *event = NULL;
@@ -191,7 +191,7 @@ static int finish(struct copying *c)
     return rc;
 }
 
-/* Allocates memory for a copy; copy->lent is the caller's reference. */
+/* Allocates memory for a copy. copy->lent becomes a reference that the caller owns. */
 static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy)
 {
     void *memory;
@@ -203,8 +203,8 @@ static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy
     return 0;
 }
 
-/* Copies GPU memory on the consumer's stream if it gave one, else on a stream of its own, which is waited for. Without
- * the interpreter's lock. */
+/* Copies GPU memory on the consumer's stream, or with own_stream on a temporary stream. In the latter case it waits for
+ * the copy to complete. Runs without the interpreter's lock. */
 static int copy_from_gpu(struct copying *c, const struct weir_view_of *from, char *to, bool own_stream)
 {
     int rc = own_stream ? weir_device_stream(c->device, &c->stream, &c->err) : 0;
@@ -220,7 +220,8 @@ static int copy_from_gpu(struct copying *c, const struct weir_view_of *from, cha
     return rc;
 }
 
-/* Copies the values to new memory; copy->lent is the caller's reference. -1 with an exception. */
+/* Copies the values to new memory. copy->lent becomes a reference that the caller owns. Returns 0, or -1 with an
+ * exception. */
 static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, bool to_gpu, bool own_stream,
                    void *stream)
 {
@@ -247,7 +248,7 @@ static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, b
 
 /* ---- the protocol ---- */
 
-/* 0 if the object is a tuple of two numbers, else -1 with an exception. */
+/* Reads a tuple of two integers. Returns 0, or -1 with an exception. */
 static int pair(PyObject *object, const char *name, long *first, long *second)
 {
     if (!PyTuple_Check(object) || PyTuple_Size(object) != 2) {
@@ -259,11 +260,11 @@ static int pair(PyObject *object, const char *name, long *first, long *second)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* A consumer's request. */
+/* Arguments of a consumer's call of __dlpack__. */
 struct request {
     bool versioned, copy, no_copy;
     struct dl_device device;
-    bool has_stream, no_stream; /* it gave a stream; it wants no synchronisation */
+    bool has_stream, no_stream; /* a stream was specified; the stream is -1, so no synchronisation is wanted */
     void *stream;
 };
 
@@ -321,7 +322,7 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
     return 0;
 }
 
-/* Refuses every device except the array's own and, for an array on a GPU, the host (a copy). */
+/* Accepts only the array's own device and, if the array is on a GPU, the CPU, which requires a copy. */
 static int check_device(const struct request *request, const struct weir_view_of *view)
 {
     struct dl_device own = device_of(view), to = request->device;
@@ -332,7 +333,7 @@ static int check_device(const struct request *request, const struct weir_view_of
     if (to_host && request->has_stream)
         PyErr_SetString(PyExc_ValueError, "stream must be None for a copy on the CPU");
     else if (to_host)
-        PyErr_Format(PyExc_BufferError, "the array is on GPU %d: dl_device (1, 0) requires a copy", view->gpu);
+        PyErr_Format(PyExc_BufferError, "the array is on GPU %d, so dl_device (1, 0) requires a copy", view->gpu);
     else
         PyErr_Format(PyExc_BufferError, "the array is on dl_device (%d, %d) and cannot be exported to (%d, %d)",
                      (int)own.type, (int)own.number, (int)to.type, (int)to.number);

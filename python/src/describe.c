@@ -1,9 +1,9 @@
-/* A loader's dataset as Python objects. */
+/* Describes a loader's dataset as Python objects. */
 #include "python/src/loader_parts.h"
 
 #include <stdlib.h>
 
-/* Adds value (a new reference, or NULL with an exception) to the dict: 0 or -1. */
+/* Adds value to the dict and releases it. value is a new reference, or NULL with an exception. Returns 0 or -1. */
 static int put(PyObject *dict, const char *key, PyObject *value)
 {
     int rc = value ? PyDict_SetItemString(dict, key, value) : -1;

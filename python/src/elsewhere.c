@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-/* Shared by this process and all forked from it, but not by spawned ones. */
+/* Memory shared by this process and all processes forked from it, but not by spawned ones. */
 static struct {
     atomic_bool warned;
-    atomic_uint workers; /* DataLoader workers that timed a stage */
+    atomic_uint workers; /* number of DataLoader workers that timed a stage */
 } * shared;
 static PyObject *opened;
 
@@ -46,7 +46,7 @@ int weir_elsewhere_begin(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"_set_opened", py_set_opened, METH_O, "Sets the function to call when a process times its first stage."},
-        {"_worker_began", py_worker_began, METH_NOARGS, "Counts a worker of a DataLoader; True for the first one."},
+        {"_worker_began", py_worker_began, METH_NOARGS, "Counts a DataLoader worker. Returns True for the first one."},
         {"_workers", py_workers, METH_NOARGS, "Number of DataLoader workers that timed stages in their own processes."},
         {0}};
     void *page = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

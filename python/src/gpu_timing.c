@@ -8,13 +8,13 @@
 
 enum { GPUS_MAX = 16, DEEP = 32 };
 
-/* Written with the interpreter's lock; each is opened once, for the life of the process. */
+/* Stages by GPU number. Each entry is opened once, under the interpreter's lock, and is never closed. */
 static struct weir_gpu_stages *of_gpu[GPUS_MAX];
-static int used_at = -1; /* weir_fork_depth */
+static int used_at = -1; /* weir_fork_depth of the process that uses GPUs; -1 if none does */
 static PyObject *current;
 static bool warned;
 
-/* Stages open on this thread, innermost last. */
+/* Stages open on this thread, with the innermost one last. */
 static __thread struct {
     int n;
     struct {
@@ -36,8 +36,8 @@ int weir_gpu_usable(struct weir_err *err)
     if (used_at < 0 || used_at == weir_fork_depth())
         return 0;
     return weir_err_set(err, -EPERM,
-                        "the process that this one was forked from uses the GPU already, so that it cannot be used "
-                        "here; start processes by spawn or forkserver");
+                        "the parent process used the GPU before fork(), so this process cannot use it; start "
+                        "processes with spawn or forkserver");
 }
 
 int weir_gpu_use(const char *what)
@@ -63,13 +63,13 @@ int weir_gpu_timing_check(void)
     return -1;
 }
 
-/* NULL with an exception. */
+/* Returns the stages of a GPU, opening them if needed, or NULL with an exception. */
 static struct weir_gpu_stages *stages_of(long gpu)
 {
     struct weir_device *device;
     struct weir_err err = WEIR_ERR_NONE;
     if (gpu < 0 || gpu >= GPUS_MAX) {
-        PyErr_Format(weir_py_error, "stage(cuda=True) times GPUs 0 to %d, not %ld", GPUS_MAX - 1, gpu);
+        PyErr_Format(weir_py_error, "stage(cuda=True) supports GPUs 0 to %d, not GPU %ld", GPUS_MAX - 1, gpu);
         return NULL;
     }
     if (of_gpu[gpu])
@@ -84,7 +84,7 @@ static struct weir_gpu_stages *stages_of(long gpu)
     return of_gpu[gpu];
 }
 
-/* Gets the current GPU and stream, from torch. 0, or -1 with an exception. */
+/* Gets torch's current GPU and stream. Returns 0, or -1 with an exception. */
 static int find_current(long *gpu, void **stream)
 {
     PyObject *both = PyObject_CallFunctionObjArgs(current, NULL);
@@ -102,7 +102,8 @@ static int warn_once(const struct weir_err *err)
     if (warned)
         return 0;
     warned = true;
-    snprintf(text, sizeof text, "%s: stages are not timed by the GPU until some are", err->text);
+    snprintf(text, sizeof text, "%s; further calls are not timed on the GPU until some of them have finished",
+             err->text);
     return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
 }
 
@@ -131,11 +132,11 @@ int weir_gpu_timing_begin(int stage)
     return 0;
 }
 
-/* Ends open calls until n remain. In a child of fork() they are the parent's. */
+/* Ends open calls until only n remain. In a child of fork(), the calls belong to the parent and are only removed. */
 static void end_down_to(int n)
 {
     while (open_calls.n > n) {
-        int i = --open_calls.n; /* a lost GPU is reported by the next computation on it */
+        int i = --open_calls.n; /* errors are ignored, because the next work on a lost GPU reports them */
         if (used_at == weir_fork_depth())
             weir_gpu_stages_end(of_gpu[open_calls.stack[i].gpu], open_calls.stack[i].call, NULL);
     }

@@ -5,11 +5,11 @@
 
 enum { PERIODS_MAX = 256, NO_STAGE = WEIR_STAGE_MAX };
 
-/* A stretch of the thread's time covered by stages; periods follow each other. */
+/* A period of the thread's time that stages cover. Periods are in chronological order and do not overlap. */
 struct period {
     uint64_t start, end;
-    uint64_t busy; /* covered time; less than end - start where two periods were joined */
-    int stage;     /* NO_STAGE: several */
+    uint64_t busy; /* time covered by stages; less than end - start if the period was merged from two */
+    int stage;     /* NO_STAGE if it was merged from periods of different stages */
     bool logged;
 };
 
@@ -19,9 +19,9 @@ struct history {
     struct period periods[PERIODS_MAX];
 };
 
-static uint64_t began; /* time of import */
+static uint64_t began; /* time of the import of weir, in ticks */
 static __thread struct history *history __attribute__((tls_model("initial-exec")));
-static uint64_t inside[WEIR_STAGE_MAX][WEIR_STAGE_MAX + 1]; /* ticks of one stage inside another */
+static uint64_t inside[WEIR_STAGE_MAX][WEIR_STAGE_MAX + 1]; /* ticks that the first stage spent inside the second */
 
 static struct history *mine(void)
 {
@@ -41,14 +41,14 @@ void weir_history_reset(void)
     memset(inside, 0, sizeof inside);
 }
 
-/* The zone around the whole program is no parent. */
+/* Returns the stage of the surrounding zone, or NO_STAGE for the zone around the whole program. */
 static int parent_index(const struct weir_zone_now *around)
 {
     const struct weir_stage_info *info = weir_stage_info(around->stage);
     return info && info->kind != WEIR_KIND_LOOP ? around->stage : NO_STAGE;
 }
 
-/* Joins older periods in pairs. */
+/* Merges the older half of the periods in pairs. */
 static void make_room(struct history *h)
 {
     int kept = 0, half = h->n / 2;
@@ -92,7 +92,7 @@ void weir_history_closed(const struct weir_zone_now *zone)
     inside[zone->stage][parent_index(&around)] += now - zone->start;
 }
 
-/* ---- a call that the program timed itself ---- */
+/* ---- calls timed by the program ---- */
 
 struct call {
     int stage;
@@ -100,8 +100,8 @@ struct call {
     struct weir_zone_now around;
 };
 
-/* The first period that begins inside the call; *covered: the part of the call covered by stages. False: the call
- * cannot have ended now. */
+/* Finds the first period that begins inside the call, and the ticks of the call that stages cover. Returns false if the
+ * call cannot have ended just now, because its start would precede the surrounding zone or lie within another stage. */
 static bool find_inside(const struct history *h, const struct call *call, int *first, uint64_t *covered)
 {
     *covered = 0;
@@ -110,7 +110,7 @@ static bool find_inside(const struct history *h, const struct call *call, int *f
         return false;
     for (int i = h->n - 1; i >= 0 && h->periods[i].end > call->start; i--) {
         const struct period *p = &h->periods[i];
-        if (p->start + call->slack < call->start) /* it began earlier, by more than the clocks differ */
+        if (p->start + call->slack < call->start) /* p began earlier, by more than clock inaccuracy */
             return p->end <= call->start + call->slack;
         *first = i;
         *covered += p->busy;
@@ -118,8 +118,8 @@ static bool find_inside(const struct history *h, const struct call *call, int *f
     return true;
 }
 
-/* The period before which the call fits; -1 = none. A period that begins right after the call counts as the next one.
- */
+/* Finds the latest gap, at or before the one that precedes period `last`, that has room for the call. Returns the index
+ * of the period after the gap, or -1 if there is no such gap. */
 static int find_gap(const struct history *h, const struct call *call, int last)
 {
     for (int i = last; i >= 0; i--) {
@@ -134,8 +134,8 @@ static int find_gap(const struct history *h, const struct call *call, int last)
     return -1;
 }
 
-/* Whether the call was logged right after another call that lies inside it, although it would fit before that one: the
- * program logs its calls together, one after the other. */
+/* Returns whether the call seems to contain a call that was logged just before it, but also fits before its contents.
+ * In this case the program logs several consecutive calls together. */
 static bool follows(const struct history *h, const struct call *call, int first)
 {
     const struct period *last = h->n > 0 ? &h->periods[h->n - 1] : NULL;
@@ -173,8 +173,9 @@ void weir_history_begin(void)
     began = weir_clock_ticks();
 }
 
-/* A thread is timed from its first stage on, and the first call may contain that, or be it. A call that would begin
- * before the program was timed in another process. */
+/* A thread is timed from its first stage onwards, but the first logged call may have begun earlier. Moves the start of
+ * the thread's time back to the start of this call, unless the call would have begun before the import. In that case it
+ * was timed in another process. */
 static void begin_with(struct history *h, struct call *call)
 {
     bool is_outermost = call->start < call->around.start && parent_index(&call->around) == NO_STAGE;

@@ -1,24 +1,29 @@
-/* history.h: when the calling thread's stages ran, and which stages ran inside which. weir.log_timing nests its calls
- * by this, and a loop's verdict finds the stage inside a wait. All calls need the interpreter's lock. */
+/* history.h: records when the calling thread's stages ran, and which stages ran inside which. weir.log_timing uses this
+ * to nest its calls, and a loop's verdict uses it to find the stage inside a wait. All calls require the interpreter's
+ * lock. */
 #ifndef WEIR_PYTHON_SRC_HISTORY_H
 #define WEIR_PYTHON_SRC_HISTORY_H
 
 #include "weir/recorder.h"
 
-/* Call at import. */
+/* Call this when the module is imported. */
 void weir_history_begin(void);
-/* Adds a zone just closed, given its weir_zone_now before that. */
+/* Adds a zone that has just ended. zone is the result of weir_zone_now before its end. */
 void weir_history_closed(const struct weir_zone_now *zone);
-/* Records a call that took ticks and ends now. Stages timed within are nested in it; the rest is its self time. A call
- * that cannot have ended now (because another stage began before it and ended inside it, or because it follows another
- * logged call at once and fits before that one) is placed at the latest uncovered time. A call that fits nowhere, or of
- * a stage of workers, was timed in another thread or process, and takes none of this thread's time. */
+/* Records a call that took `ticks` and ended now. Stages that ran during this time are nested in the call, and the rest
+ * is its self time.
+ *
+ * A call cannot have ended now if another stage overlaps its start, or if it was logged directly after another call and
+ * also fits before that call. Such a call is placed in the latest gap between stages that has room for it. If there is
+ * no such gap, or if the stage is one of the workers', the call was timed on another thread or in another process, so
+ * it takes none of this thread's time. */
 void weir_history_logged(int stage, uint64_t ticks);
-/* Frees the calling thread's part. */
+/* Frees the history of the calling thread. */
 void weir_history_end(void);
-/* Forgets which stages ran inside which. */
+/* Clears the totals of which stages ran inside which. */
 void weir_history_reset(void);
-/* The stage that contained most of this stage's time; -1: none, or the stage was not called. */
+/* Returns the stage that contained most of this stage's time. Returns -1 if most of it was in no stage, or if the stage
+ * was not called. */
 int weir_history_parent(int stage);
 
 #endif

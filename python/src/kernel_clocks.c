@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inputs of a call; all borrowed. */
+/* Inputs of a call, all borrowed, and the clock computed from them. */
 struct reading {
     struct weir_kernel_clock_kernel kernel;
     const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX];
@@ -37,7 +37,7 @@ static PyObject *text_of(const struct reading *r, void (*write)(FILE *out, const
     return object;
 }
 
-/* stage, laps, ticks, mean, min, max, last, share; ns: mean, or None. */
+/* Returns (stage, laps, ticks, mean, min, max, last, share, ns). ns is the mean time, or None if unknown. */
 static PyObject *stage_of(const struct weir_kernel_clock *clock, uint32_t i)
 {
     const struct weir_kernel_clock_stage *stage = &clock->stages[i];
@@ -96,8 +96,9 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
     return both;
 }
 
-/* _kernel_clocks(ticks, iterations, stages, name, ticks_per_ns, csv): the stages and the table, or the CSV. ticks: an
- * object with a buffer of int64; stages: a tuple of texts; ticks_per_ns: 0 = unknown. */
+/* Implements _kernel_clocks(ticks, iterations, stages, name, ticks_per_ns, csv). Returns the stages and the table as a
+ * tuple, or the CSV string. ticks is an address, or an object with a buffer of int64. stages is a tuple of strings.
+ * ticks_per_ns is 0 if unknown. */
 static PyObject *py_kernel_clocks(PyObject *module, PyObject *args)
 {
     (void)module;

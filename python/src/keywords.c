@@ -1,4 +1,4 @@
-/* The keywords of weir.Loader, from the table of the loader's options. */
+/* The keywords of weir.Loader, which come from the table of the loader's options. */
 #include "pipeline/loader_options.h"
 #include "python/src/loader_parts.h"
 #include "python/src/py.h"
@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the table, for Python ---- */
+/* ---- the option table for Python ---- */
 
 static void keyword_of(const struct weir_opt *opt, char name[WEIR_OPTION_TEXT])
 {
     weir_option_key(name, WEIR_OPTION_TEXT, opt->keyword ? opt->keyword : opt->name);
 }
 
-/* The row's kind, which tells Python how to convert a value. */
+/* Returns the kind of value that the option has, which determines how Python converts it. */
 static const char *kind_of(const struct weir_opt *opt)
 {
     static const char *const kinds[] = {
@@ -26,7 +26,7 @@ static const char *kind_of(const struct weir_opt *opt)
     return opt->path != WEIR_PATH_NONE ? "path" : opt->allow_auto ? "auto" : kinds[opt->kind];
 }
 
-/* The default as a Python expression. */
+/* Gets the default as a Python expression. */
 static void preset_of(const struct weir_opt *opt, char text[WEIR_OPTION_TEXT])
 {
     bool is_word = opt->kind == WEIR_OPT_TEXT || opt->kind == WEIR_OPT_ENUM || opt->allow_auto;
@@ -74,7 +74,8 @@ int weir_keywords_begin(PyObject *module)
 
 /* ---- values ---- */
 
-/* A new reference to bytes without zeros: text as UTF-8, bytes unchanged. NULL, with or without an exception. */
+/* Returns a new reference to bytes without zero bytes. A str is encoded as UTF-8, and bytes are returned unchanged.
+ * Returns NULL for other values, with or without an exception. */
 static PyObject *bytes_of(PyObject *value)
 {
     char *text;
@@ -86,7 +87,7 @@ static PyObject *bytes_of(PyObject *value)
     return bytes;
 }
 
-/* The field borrows from bytes that self keeps. */
+/* Sets a string field, which points into bytes that self->texts keeps alive. */
 static bool set_text(struct weir_loader_object *self, const char **field, PyObject *value)
 {
     PyObject *bytes = bytes_of(value);
@@ -143,12 +144,12 @@ static bool set_field(struct weir_loader_object *self, const struct weir_opt *op
 static const char *wanted(const struct weir_opt *opt)
 {
     static const char *const kinds[] = {[WEIR_OPT_FLAG] = "True or False",
-                                        [WEIR_OPT_INT] = "an int of 32 bits",
+                                        [WEIR_OPT_INT] = "a 32-bit int",
                                         [WEIR_OPT_UINT64] = "an int from 0 to 2**64 - 1",
                                         [WEIR_OPT_DOUBLE] = "a number",
-                                        [WEIR_OPT_TEXT] = "a text without zero bytes",
-                                        [WEIR_OPT_ENUM] = "an int of 32 bits",
-                                        [WEIR_OPT_SIZE] = "two ints of 32 bits",
+                                        [WEIR_OPT_TEXT] = "a str without zero bytes",
+                                        [WEIR_OPT_ENUM] = "a 32-bit int",
+                                        [WEIR_OPT_SIZE] = "two 32-bit ints",
                                         [WEIR_OPT_BYTES] = "an int from 0 to 2**64 - 1"};
     return kinds[opt->kind];
 }
@@ -164,7 +165,7 @@ static int set_keyword(struct weir_loader_object *self, const struct weir_opt *o
         return 0;
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
         !PyErr_ExceptionMatches(PyExc_OverflowError))
-        return -1; /* the value's own exception, or out of memory */
+        return -1; /* keeps other exceptions, such as MemoryError or an exception of the value's own methods */
     PyErr_Format(PyExc_ValueError, "%s must be %s, not %.100R", name, wanted(opt), value);
     return -1;
 }
@@ -182,14 +183,14 @@ int weir_loader_options(struct weir_loader_object *self, PyObject *path, PyObjec
     return 0;
 }
 
-/* ---- the program's options in texts ---- */
+/* ---- replacing the program's options in messages ---- */
 
-/* Options with other names in Python, apart from the loader's. */
+/* Options that are not keywords of the loader but have a counterpart in Python. */
 static const struct {
     const char *option, *name;
 } others[] = {{"profile", "weir.profile()"}, {"seconds", "more batches"}};
 
-/* Number of the choice; -1: no such choice. */
+/* Returns the index of word among the choices, or -1 if it is not one of them. */
 static int choice_of(const char *choices, const char *word)
 {
     char choice[WEIR_OPTION_TEXT];
@@ -204,7 +205,8 @@ static int choice_of(const char *choices, const char *word)
     return -1;
 }
 
-/* Writes "batch_size=8" for the word after "--batch-size "; 0: the word is not a value. */
+/* Writes an assignment such as "batch_size=8" for the word after "--batch-size ". Returns the bytes written, or 0 if
+ * the word is not a value of the option. */
 static int write_value(char *to, size_t room, const char *name, const struct weir_opt *opt, const char *word)
 {
     int width, height, choice = opt->kind == WEIR_OPT_ENUM ? choice_of(opt->value, word) : -1;
@@ -234,8 +236,8 @@ static const struct weir_opt *find(const char *option, size_t n)
     return NULL;
 }
 
-/* Writes the keyword for the option at "--"; *end: where the text continues. Returns the bytes written; 0: no keyword.
- */
+/* Writes the keyword for the option whose "--" is at at, and sets *end to the rest of the text. Returns the bytes
+ * written, or 0 if there is no such keyword. */
 static size_t name_keyword(char *to, size_t room, const char *at, const char **end)
 {
     char name[WEIR_OPTION_TEXT], value[512];

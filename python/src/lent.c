@@ -9,29 +9,29 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PER_THREAD = 2 }; /* cudaStreamPerThread; NULL and 1 are the legacy default stream */
+enum { PER_THREAD = 2 }; /* cudaStreamPerThread; NULL and 1 mean the legacy default stream */
 
 struct weir_lender {
     _Atomic int references;
     struct weir_loader *loader;
-    pthread_mutex_t lock; /* for batches in use */
+    pthread_mutex_t lock; /* protects the batches in use */
 };
 
 struct weir_lent {
     _Atomic int references;
     int fork_depth;
-    struct weir_kept kept;      /* memory NULL = the loader's memory */
-    bool is_kept;               /* by weir_lent_keep */
-    struct weir_device *device; /* shared; NULL = host memory */
-    /* For a batch on a GPU: */
+    struct weir_kept kept;      /* memory is NULL while the memory belongs to the loader */
+    bool is_kept;               /* the memory was given away by weir_lent_keep */
+    struct weir_device *device; /* shared handle; NULL for host memory */
+    /* Only for batches on a GPU: */
     struct weir_lender *lender;
-    struct weir_batch *batch; /* until it is returned or kept */
-    void **streams;           /* that it was delivered on */
+    struct weir_batch *batch; /* NULL after it was returned or kept */
+    void **streams;           /* streams that the batch was delivered on */
     int n_streams;
 };
 
 static _Atomic int depth;
-static _Atomic size_t kept_bytes; /* of all loaders' batches */
+static _Atomic size_t kept_bytes; /* total of all kept batches, whatever their loader */
 
 static void on_child(void)
 {
@@ -100,7 +100,7 @@ static int take_memory(size_t bytes, struct weir_device *device, void **memory, 
     if (device)
         return weir_device_alloc(device, bytes, memory, err);
     *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return *memory == MAP_FAILED ? weir_err_set(err, -ENOMEM, "no memory for an array of %zu bytes", bytes) : 0;
+    return *memory == MAP_FAILED ? weir_err_set(err, -ENOMEM, "out of memory for an array of %zu bytes", bytes) : 0;
 }
 
 struct weir_lent *weir_lent_new_memory(size_t bytes, struct weir_device *device, void **memory, struct weir_err *err)
@@ -125,7 +125,7 @@ void weir_lent_take(struct weir_lent *lent)
     atomic_fetch_add_explicit(&lent->references, 1, memory_order_relaxed);
 }
 
-/* No references are left. */
+/* Frees the memory. There must be no references left. */
 static void destroy(struct weir_lent *lent)
 {
     if (lent->is_kept)
@@ -140,7 +140,7 @@ static void destroy(struct weir_lent *lent)
     free(lent);
 }
 
-/* Only the loader's own reference is left. Under the lock. */
+/* Returns the batch to the loader, which has the only reference left. The lock must be held. */
 static void give_back(struct weir_lent *lent)
 {
     weir_loader_release_after_all(lent->lender->loader, lent->batch, lent->streams, lent->n_streams);
@@ -154,7 +154,7 @@ void weir_lent_drop(struct weir_lent *lent)
     struct weir_lender *lender = lent->lender;
     if (lender)
         pthread_mutex_lock(&lender->lock);
-    /* Release: this thread's reads of the memory precede its reuse. */
+    /* The release order ensures that this thread's reads of the memory precede its reuse. */
     int left = atomic_fetch_sub_explicit(&lent->references, 1, memory_order_acq_rel) - 1;
     if (left == 1 && lent->batch)
         give_back(lent);
@@ -180,7 +180,7 @@ int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct we
     int rc = 0;
     if (lender)
         pthread_mutex_lock(&lender->lock);
-    if (!lender || lent->batch) /* otherwise it was returned meanwhile */
+    if (!lender || lent->batch) /* a batch on a GPU may have been returned by its last reference in the meantime */
         rc = weir_loader_keep(loader, batch, &lent->kept, err);
     if (rc == 0)
         lent->batch = NULL;
@@ -198,10 +198,10 @@ size_t weir_lent_kept_bytes(void)
     return atomic_load_explicit(&kept_bytes, memory_order_relaxed);
 }
 
-/* ---- streams; under the lock ---- */
+/* ---- streams; the lock must be held ---- */
 
-/* Work on any thread's default stream follows earlier work on the legacy default stream and precedes later work there,
- * so one event on the legacy stream covers all threads. */
+/* Records a stream that uses the batch. Default streams of threads are recorded as the legacy default stream, because
+ * work on the legacy stream waits for earlier work on them. One event on it therefore covers all threads. */
 static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
 {
     stream = (uintptr_t)stream <= PER_THREAD ? NULL : stream;
@@ -217,11 +217,11 @@ static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
 int weir_lent_ready(struct weir_lent *lent, void *stream, bool keep, struct weir_err *err)
 {
     struct weir_lender *lender = lent->lender;
-    if (!lender) /* memory of its own, complete */
+    if (!lender) /* host memory and separate copies are already complete */
         return 0;
     pthread_mutex_lock(&lender->lock);
     int rc = keep ? remember(lent, stream, err) : 0;
-    if (rc == 0 && lent->batch) /* kept memory is complete */
+    if (rc == 0 && lent->batch) /* otherwise the memory is kept, and kept memory is already complete */
         rc = weir_loader_wait(lender->loader, lent->batch, stream, err);
     pthread_mutex_unlock(&lender->lock);
     return rc;
@@ -233,7 +233,7 @@ void weir_lent_step_end(struct weir_lent *lent)
     if (!lender)
         return;
     pthread_mutex_lock(&lender->lock);
-    if (lent->batch && lent->n_streams > 0) /* a failure is reported by the loader's next batch */
+    if (lent->batch && lent->n_streams > 0) /* the loader's next batch reports errors */
         weir_loader_step_end(lender->loader, lent->batch, lent->streams[0], NULL);
     pthread_mutex_unlock(&lender->lock);
 }

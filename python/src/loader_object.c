@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An epoch in progress. */
+/* An iterator over one epoch. */
 struct iteration {
     PyObject_HEAD struct weir_loader_object *loader; /* owned */
-    uint64_t number;                                 /* the loader's iteration when this one began */
-    uint64_t end;                                    /* batch number after its last */
-    bool done;                                       /* its last batch was delivered, and another one requested */
+    uint64_t number;                                 /* value of loader->iteration when this iteration began */
+    uint64_t end;                                    /* number of the batch after the last one of this iteration */
+    bool done;                                       /* the end of the iteration was reported to the program */
 };
 
 static PyObject *loader_type, *iteration_type;
@@ -27,7 +27,7 @@ static bool interrupted(void *user)
 {
     (void)user;
     PyGILState_STATE state = PyGILState_Ensure();
-    bool raised = PyErr_CheckSignals() < 0; /* the exception is raised on the waiting thread */
+    bool raised = PyErr_CheckSignals() < 0; /* if so, the exception is raised on the waiting thread */
     PyGILState_Release(state);
     return raised;
 }
@@ -35,8 +35,9 @@ static bool interrupted(void *user)
 int weir_loader_check(const struct weir_loader_object *self)
 {
     if (self->loader && self->fork_depth != weir_fork_depth())
-        PyErr_SetString(weir_py_error, "the loader was opened before fork(), and its threads are not in this process; "
-                                       "open it in the process that uses it");
+        PyErr_SetString(weir_py_error,
+                        "the loader was opened before fork(), so its threads do not run in this process; "
+                        "open the loader in the process that uses it");
     else if (self->busy)
         PyErr_SetString(weir_py_error, "another thread is waiting for a batch of this loader");
     else if (!self->loader)
@@ -62,7 +63,7 @@ static void close_loader(struct weir_loader_object *self)
         Py_END_ALLOW_THREADS self->busy = false;
         PyErr_Restore(type, error, trace);
     }
-    /* Does nothing in a child of fork(). */
+    /* In a child of fork(), the loader is only forgotten, because its threads and memory belong to the parent. */
     weir_loader_number_give(self);
     self->loader = NULL;
     self->reports = NULL;
@@ -81,12 +82,12 @@ static int check_gpu(const struct weir_loader_config *config)
     return -1;
 }
 
-/* Opens the loader so that batch number position is next. 0, or -1 with an exception. */
+/* Opens the loader so that the batch with number `position` comes first. Returns 0, or -1 with an exception. */
 static int open_at(struct weir_loader_object *self, uint64_t position)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_loader_config *config = &self->config;
-    config->num_epochs = INT32_MAX; /* as many epochs as the program iterates */
+    config->num_epochs = INT32_MAX; /* the program decides how many epochs to iterate over */
     config->recorder = weir_session();
     weir_loader_number_take(self);
     config->interrupted = interrupted;
@@ -110,7 +111,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     if (rc < 0) {
         close_loader(self);
         weir_loader_number_give(self);
-        if (!PyErr_Occurred()) /* not a signal's exception */
+        if (!PyErr_Occurred()) /* otherwise a signal handler has raised one */
             weir_py_raise(rc, &err);
         return -1;
     }
@@ -127,7 +128,8 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     return 0;
 }
 
-/* Warns of each camera that is in the files and not in batches. -1 if warnings are exceptions. */
+/* Warns about each camera that the files contain but the batches do not. Returns 0, or -1 if the warning raised an
+ * exception. */
 static int warn_of_left_out(const struct weir_loader_object *self)
 {
     char line[1024];
@@ -211,7 +213,7 @@ static PyObject *loader_iterate(PyObject *object)
     if (weir_loader_check(self) < 0)
         return NULL;
     uint64_t begin = self->resumed ? self->position : self->next_epoch * self->per_epoch;
-    if (weir_loader_position(self->loader) != begin) { /* not where the last iteration ended */
+    if (weir_loader_position(self->loader) != begin) { /* the next batch is not the one after the last iteration */
         close_loader(self);
         if (open_at(self, begin) < 0)
             return NULL;
@@ -231,7 +233,8 @@ static PyObject *loader_iterate(PyObject *object)
     return (PyObject *)iteration;
 }
 
-/* The time until the next epoch is no step of this loader. NULL, without an exception on success. */
+/* Ends the last step, because the time until the next epoch does not belong to it. Returns NULL, with an exception only
+ * on failure. */
 static PyObject *end_of_epoch(struct iteration *self)
 {
     if (self->done)
@@ -248,10 +251,10 @@ static PyObject *iteration_next(PyObject *object)
     struct iteration *self = (struct iteration *)object;
     struct weir_loader_object *loader = self->loader;
     if (!weir_session() ||
-        weir_loader_check(loader) < 0) /* before anything that may run Python, and so another thread */
+        weir_loader_check(loader) < 0) /* checked before code that can run Python and so other threads */
         return NULL;
     if (self->number != loader->iteration)
-        return PyErr_Format(weir_py_error, "this iteration ended when a later one of the same loader began");
+        return PyErr_Format(weir_py_error, "this iteration ended when a later iteration of the same loader began");
     if (loader->unasked)
         loader->resumed = loader->unasked = false;
     uint32_t stack = weir_profile_stack_here();
@@ -275,7 +278,7 @@ static void iteration_free(PyObject *object)
     struct weir_loader_object *loader = self->loader;
     bool left = !self->done && self->number == loader->iteration && loader->loader && !loader->busy;
     if (left && loader->fork_depth == weir_fork_depth())
-        (void)weir_loader_step_ends(loader); /* without memory the step lasts until the next request */
+        (void)weir_loader_step_ends(loader); /* without memory for this, the step lasts until the next request */
     Py_DECREF((PyObject *)loader);
     PyObject_Free(object);
     Py_DECREF(type);
@@ -298,7 +301,7 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
         return PyErr_Format(PyExc_ValueError, "epoch must be 0..%d, not %lld", INT32_MAX - 1, epoch);
     self->unasked = false;
     if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
-        Py_RETURN_NONE; /* load_state_dict resumed in the middle of an epoch */
+        Py_RETURN_NONE; /* keeps the position within the epoch that load_state_dict restored */
     self->resumed = true;
     self->position = (uint64_t)epoch * self->per_epoch;
     Py_RETURN_NONE;
@@ -384,16 +387,21 @@ int weir_loader_object_begin(PyObject *module)
          "close($self, /)\n--\n\nStops the worker threads. Batches that you hold remain valid."},
         {"set_epoch", loader_set_epoch, METH_O,
          "set_epoch($self, epoch, /)\n--\n\n"
-         "Makes this epoch, counted from 0, the next iteration. By default epochs are consecutive."},
+         "Selects the epoch, counted from 0, of the next iteration. By default, epochs follow each other."
+         ""},
         {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
         {"_steps", weir_loader_py_steps, METH_O, NULL},
         {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,
          "table($self, lang='en', *, whole=False)\n--\n\n"
-         "The stage table and the verdict as text, 'en' or 'zh', since the last table of this loader. With whole=True\n"
-         "since it was opened, or since weir.reset(); that does not affect the next table."},
+         "Returns the stage table and the verdict in English ('en') or Chinese ('zh'). They cover the time since the "
+         "last\n"
+         "table of this loader. With whole=True they cover the time since the loader was opened, or since "
+         "weir.reset(),\n"
+         "and the next table is not affected."},
         {"verdict", weir_loader_py_verdict, METH_VARARGS,
          "verdict($self, lang='en', /)\n--\n\n"
-         "The run's bottleneck, the evidence and advice, since the loader was opened or weir.reset()."},
+         "Returns the run's bottleneck, evidence and advice, for the time since the loader was opened or since\n"
+         "weir.reset()."},
         {0}};
     static PyGetSetDef properties[] = {{"closed", loader_closed, NULL, "True after close().", NULL}, {0}};
     static PyType_Slot slots[] = {{Py_tp_methods, methods},     {Py_tp_getset, properties},

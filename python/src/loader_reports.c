@@ -1,4 +1,4 @@
-/* weir.Loader's table and verdict. */
+/* Creates the table and the verdict of weir.Loader. */
 #include "analyze/verdict/verdict.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/loader_parts.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the time covered ---- */
+/* ---- periods ---- */
 
 static int read_steps(struct weir_loader_object *self, struct weir_step_sums *sums)
 {
@@ -76,7 +76,7 @@ PyObject *weir_loader_py_steps(PyObject *object, PyObject *whole)
     return Py_BuildValue("(Kdd)", (unsigned long long)batches, (double)ns / 1e9, (double)wait_ns / 1e9);
 }
 
-/* ---- which loader of several ---- */
+/* ---- numbers of open loaders ---- */
 
 enum { LOADERS_MAX = 64 };
 static bool taken[LOADERS_MAX];
@@ -105,11 +105,11 @@ struct wanted {
     struct weir_loader_object *self;
     enum weir_lang lang;
     bool whole;
-    FILE *verdict; /* separate output; NULL = after the tables */
+    FILE *verdict; /* separate output for the verdict; NULL prints it after the tables */
     struct weir_verdict made;
 };
 
-/* A loader of validation alone is judged by its validation batches, as if they were training. */
+/* If a loader has only validation batches, treats them as training batches, so that it gets a verdict. */
 static void judge_validation(struct weir_report_steps *steps)
 {
     if (steps->train_batches > 0 || steps->val_batches == 0)
@@ -122,7 +122,7 @@ static void judge_validation(struct weir_report_steps *steps)
     steps->val_s = steps->val_wait_s = 0;
 }
 
-/* Replaces the program's options by keyword arguments. */
+/* Prints the verdict, with the program's options replaced by keyword arguments. */
 static void write_verdict(const struct wanted *wanted, FILE *out, const struct weir_loader_report *report)
 {
     char *text = NULL;

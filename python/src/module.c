@@ -1,4 +1,4 @@
-/* weir._weir, the extension behind weir/__init__.py. */
+/* weir._weir, the extension module that weir/__init__.py uses. */
 #include "base/extras.h"
 #include "python/src/array.h"
 #include "python/src/profile_parts.h"
@@ -44,7 +44,7 @@ int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, si
         return -1;
     const char *format = buffer->format && strchr("@=<", buffer->format[0]) ? buffer->format + 1 : buffer->format;
     if (!format || strlen(format) != 1 || !strchr(formats, format[0]) || (size_t)buffer->len != bytes) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd bytes of format '%s' were given; %zu bytes of %s are needed", what,
+        PyErr_Format(PyExc_TypeError, "%s: got %zd bytes of format '%s', but %zu bytes of %s are required", what,
                      buffer->len, buffer->format ? buffer->format : "B", bytes,
                      formats[0] == 'f' ? "float32" : "int64");
         return -1;
@@ -64,7 +64,8 @@ const char *weir_py_name(PyObject *name)
     const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
     if (text && bytes > 0 && strlen(text) == (size_t)bytes)
         return text;
-    PyErr_Format(PyExc_ValueError, "a name must be valid Unicode text, not empty and without zeros: %.100R", name);
+    PyErr_Format(PyExc_ValueError, "a name must be a non-empty str of valid Unicode without zero bytes, not %.100R",
+                 name);
     return NULL;
 }
 
@@ -74,7 +75,7 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
     return *type ? PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, *type) : -1;
 }
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C side of weir.",
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C part of weir.",
                                         .m_size = -1};
 
 #define ROW(name) weir_##name##_begin,

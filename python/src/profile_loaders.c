@@ -7,12 +7,12 @@
 
 enum { LOADERS_MAX = 64 };
 
-/* The profiler's thread holds the lock while it reads a loader, so that the loader is not closed meanwhile. A loader
- * beyond LOADERS_MAX has no counters. */
+/* The profiler's thread holds this lock while it reads a loader, so that the loader cannot be closed at that time.
+ * Loaders beyond LOADERS_MAX are not registered and have no counters. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct weir_loader *loaders[LOADERS_MAX]; /* in order of opening */
+static const struct weir_loader *loaders[LOADERS_MAX]; /* in the order in which they were opened */
 static int n_loaders;
-static int depth; /* weir_fork_depth: a child ignores its parent's loaders */
+static int depth; /* weir_fork_depth of the process that opened them; a child of fork() forgets its parent's loaders */
 
 static void hold(void)
 {

@@ -1,7 +1,7 @@
-/* weir._Profiler, the class behind weir.profile: records windows, and calls _window(trace) at the end of each.
+/* weir._Profiler, the base class of weir.profile. It records windows and calls self._window(trace) at the end of each.
  *
- * One profiler may be open in a process, and only one call may be in progress: a second one, from a thread or from
- * _window(), raises an exception. */
+ * A process can have only one open profiler, and only one call can be in progress. A second call, from another thread
+ * or from _window(), raises an exception. */
 #include "prof/gpu/gpu_trace.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/profile_parts.h"
@@ -19,13 +19,13 @@ struct message {
 };
 
 struct profiler_object {
-    PyObject_HEAD struct weir_profiler *profiler; /* NULL = not recording */
-    enum weir_action action;                      /* of the next step */
+    PyObject_HEAD struct weir_profiler *profiler; /* NULL while not recording */
+    enum weir_action action;                      /* action in the next step */
     bool busy;
-    PyThreadState *state; /* of the call in progress, which has released the interpreter's lock */
-    bool raised;          /* by _window, on the thread of the call */
+    PyThreadState *state; /* thread state of the call in progress, saved when it released the interpreter's lock */
+    bool raised;          /* _window raised an exception, which the call in progress must raise */
     PyObject *error[3];
-    pthread_mutex_t lock; /* protects the messages, which come from any thread */
+    pthread_mutex_t lock; /* protects the messages, which any thread can add */
     struct message *messages, **end;
 };
 
@@ -79,7 +79,7 @@ static void on_window_end(void *user)
     struct profiler_object *self = user;
     weir_profiler_flush(self->profiler);
     struct weir_trace *trace = weir_profiler_take(self->profiler);
-    if (!self->state) { /* the object is being freed: no callback */
+    if (!self->state) { /* no callback, because the object is being freed */
         weir_trace_free(&trace);
         return;
     }
@@ -94,8 +94,8 @@ static bool is_free(const struct profiler_object *self)
 {
     if (self->busy)
         PyErr_SetString(weir_py_error,
-                        "start, step and stop of a profile must not be called in its on_trace_ready, or by "
-                        "two threads at once");
+                        "start, step and stop of a profile must not be called from its on_trace_ready, or on "
+                        "two threads simultaneously");
     return !self->busy;
 }
 
@@ -108,7 +108,7 @@ static bool begin_call(struct profiler_object *self)
     return true;
 }
 
-/* None, or NULL with the exception raised by _window. */
+/* Returns None, or NULL with the exception that _window raised. */
 static PyObject *end_call(struct profiler_object *self)
 {
     PyEval_RestoreThread(self->state);
@@ -133,7 +133,7 @@ static PyObject *profiler_open(PyObject *object, PyObject *args)
         return NULL;
     if (self->profiler)
         return PyErr_Format(weir_py_error, "the profile is already running; stop it first");
-    if (!weir_session()) /* times this thread from here on */
+    if (!weir_session()) /* attaches this thread, so that its stages are recorded */
         return NULL;
     weir_profiler_config_default(&config);
     config.gpu = gpu;
@@ -205,8 +205,8 @@ static PyObject *profiler_messages(PyObject *object, PyObject *unused)
     return lines;
 }
 
-/* None, or why the GPU cannot be recorded: (line, whether another tool records it). Counts as using the GPU, if there
- * is one. */
+/* Returns None if the GPU can be recorded. Otherwise returns a tuple (reason, whether another tool is recording it). If
+ * there is a GPU, this process then counts as using it. */
 static PyObject *py_gpu_check(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -232,7 +232,7 @@ static PyObject *py_loader_text(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(text);
 }
 
-/* Action in a step of a schedule (wait, warmup, active, repeat, skip_first, skip_first_wait). */
+/* Returns the action that a schedule (wait, warmup, active, repeat, skip_first, skip_first_wait) has for a step. */
 static PyObject *py_schedule_action(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -244,7 +244,7 @@ static PyObject *py_schedule_action(PyObject *module, PyObject *args)
         .wait = n[0], .warmup = n[1], .active = n[2], .repeat = n[3], .skip_first = n[4], .skip_first_wait = n[5]};
     int rc = weir_schedule_check(&schedule, &err);
     if (rc == 0 && (step < 0 || step > (long long)1 << 40))
-        rc = weir_err_set(&err, -EINVAL, "steps are 0..2^40, not %lld", step);
+        rc = weir_err_set(&err, -EINVAL, "step must be 0..2^40, not %lld", step);
     return rc < 0 ? weir_py_raise(rc, &err) : PyLong_FromLong(weir_schedule_action(&schedule, step));
 }
 

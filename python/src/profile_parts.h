@@ -1,4 +1,4 @@
-/* profile_parts.h: shared by the files of weir.profile. */
+/* profile_parts.h: declarations shared by the files that implement weir.profile. */
 #ifndef WEIR_PYTHON_SRC_PROFILE_PARTS_H
 #define WEIR_PYTHON_SRC_PROFILE_PARTS_H
 
@@ -8,27 +8,27 @@
 struct weir_loader;
 struct weir_trace;
 
-/* A new object that owns the trace, even after failure. */
+/* Returns a new object that owns the trace. The trace is freed on failure. */
 PyObject *weir_profile_trace_new(struct weir_trace *trace);
 
-/* ---- the loader opened last, whose state a trace contains; any thread, with or without the interpreter's lock ---- */
+/* ---- open loaders, of which a trace contains the latest; these functions do not need the interpreter's lock ---- */
 
 void weir_profile_loader_opened(const struct weir_loader *loader);
-/* Call before the loader is closed. */
+/* Call this before the loader is closed. */
 void weir_profile_loader_closes(const struct weir_loader *loader);
-/* Records its counters (weir_profiler_config.on_sample). */
+/* Records the counters of the latest loader (weir_profiler_config.on_sample). */
 void weir_profile_count_loader(void *unused);
-/* Its workers and memory as members of a trace file, JSON text; empty without a loader. */
+/* Writes the latest loader's workers and memory as JSON members for a trace file; empty without a loader. */
 void weir_profile_loader_text(char *text, size_t size);
 
-/* ---- stacks of Python functions, under with_stack ---- */
+/* ---- stacks of Python functions, for with_stack ---- */
 
-/* The number of the calling thread's stack (weir_stack_text), 0 if unavailable. Needs the interpreter's lock; leaves no
- * exception. */
+/* Returns the number of the calling thread's stack (weir_stack_text), or 0 if it is unavailable. Requires the
+ * interpreter's lock. Clears all exceptions. */
 uint32_t weir_profile_stack(void);
 
-/* Attaches the stack to the calling thread's records, if a recording has stacks. Returns the previous value of
- * weir_stack_self, for restoring it. */
+/* Attaches the current stack to the calling thread's next records, if stacks are being recorded. Returns the previous
+ * value of weir_stack_self, so that the caller can restore it. */
 static inline uint32_t weir_profile_stack_here(void)
 {
     uint32_t before = weir_stack_self;

@@ -1,4 +1,4 @@
-/* weir.record_function: a named range of the trace. */
+/* weir.record_function, which records a named range in a trace. */
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/recorder.h"
@@ -7,23 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One per name, for the life of the process: only a number, so that any thread may use it at any time. */
+/* A range, which exists once per name until the process ends. It contains only a number, so any thread can use it at
+ * any time. */
 struct range_object {
     PyObject_HEAD weir_name name;
 };
 
 enum { RANGES_DEEP = 64 };
 
-/* Ranges open on a thread. Deeper ones are counted and not recorded. */
+/* Ranges open on a thread. Ranges nested deeper than RANGES_DEEP are counted, but not recorded. */
 struct opened {
     int depth;
     struct weir_range ranges[RANGES_DEEP];
 };
 
 static PyObject *range_type;
-static PyObject *ranges; /* dict: name -> range_object */
+static PyObject *ranges; /* dict from name to range_object */
 static pthread_key_t thread_end;
-static __thread struct opened *opened_here; /* a pointer, as a library loaded late has little thread-local space */
+static __thread struct opened *opened_here; /* a pointer, since libraries loaded late get little thread-local storage */
 
 static struct opened *open_thread(void)
 {
@@ -55,8 +56,8 @@ static PyObject *range_enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-/* A range may be left in another order than it was entered, or on another thread, by hand or by a generator that ends
- * there. Ends the innermost range of this name, and everything entered inside it. */
+/* Ends the innermost range with this name, and all ranges inside it. Calls of __exit__ and generators can exit ranges
+ * out of order, or on a thread that did not enter them. */
 static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;
@@ -75,7 +76,7 @@ static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-/* A new reference. */
+/* Returns a new reference to the range of this name, or NULL with an exception. */
 static PyObject *range_of(PyObject *name)
 {
     PyObject *known = PyUnicode_Check(name) ? PyDict_GetItemWithError(ranges, name) : NULL;
@@ -117,7 +118,7 @@ int weir_profile_range_begin(PyObject *module)
         {"__exit__", (PyCFunction)(void (*)(void))range_exit, METH_FASTCALL, "Ends the range."},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A range of the trace: a context manager and decorator, made by weir.record_function."},
+        {Py_tp_doc, "A range in a trace: a context manager and decorator, created by weir.record_function."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
         {Py_tp_dealloc, range_free},
@@ -126,16 +127,17 @@ int weir_profile_range_begin(PyObject *module)
                                .basicsize = sizeof(struct range_object),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = slots};
-    static PyMethodDef functions[] = {{"record_function", py_record_function, METH_O,
-                                       "record_function(name, /)\n--\n\n"
-                                       "A range in the trace of weir.profile, like torch.profiler.record_function. It "
-                                       "has no row in weir.table(), and\n"
-                                       "costs next to nothing while nothing records.\n\n"
-                                       "    with weir.record_function(\"augment\"):\n"
-                                       "        ...\n\n"
-                                       "    @weir.record_function(\"loss\")\n"
-                                       "    def loss(): ..."},
-                                      {0}};
+    static PyMethodDef functions[] = {
+        {"record_function", py_record_function, METH_O,
+         "record_function(name, /)\n--\n\n"
+         "Creates a range in the traces of weir.profile, like torch.profiler.record_function.\n"
+         "It has no row in weir.table(), and almost no cost while nothing is being\n"
+         "recorded.\n\n"
+         "    with weir.record_function(\"augment\"):\n"
+         "        ...\n\n"
+         "    @weir.record_function(\"loss\")\n"
+         "    def loss(): ..."},
+        {0}};
     ranges = PyDict_New();
     if (!ranges || pthread_key_create(&thread_end, end_thread) != 0) {
         PyErr_SetString(PyExc_ImportError, "weir's ranges cannot be registered");

@@ -1,4 +1,5 @@
-/* A thread's stack of Python functions as a number. Reading a frame takes about 100 ns; its text is built once. */
+/* Represents a thread's stack of Python functions as a number. Reading a frame takes about 100 ns. The text of a stack
+ * is built only once. */
 #include "python/src/profile_parts.h"
 #include "python/src/py.h"
 
@@ -8,14 +9,14 @@
 enum { FRAMES_MAX = 32, TEXT_MAX = 8192 };
 
 struct frame {
-    PyObject *code; /* borrowed from the running frame */
+    PyObject *code; /* borrowed; kept alive by the running frame or by codes */
     int64_t line;
 };
 
-static PyObject *numbers; /* dict: struct frames as bytes -> number */
-static PyObject *codes; /* list: keeps the code objects of these frames alive, so that their addresses remain unique */
+static PyObject *numbers; /* dict from an array of struct frame, as bytes, to the number of the stack */
+static PyObject *codes;   /* list that keeps code objects alive, so that their addresses remain unique */
 static PyObject *f_back, *co_filename, *co_qualname;
-static PyObject *own_file; /* weir/__init__.py, whose frames lie between a decorated function and its caller */
+static PyObject *own_file; /* weir/__init__.py, whose frames between a decorated function and its caller are omitted */
 
 static bool begin(void)
 {
@@ -33,7 +34,7 @@ static bool begin(void)
     return numbers != NULL;
 }
 
-/* Innermost first. */
+/* Reads the frames of the calling thread, innermost first. */
 static int take_frames(struct frame *frames)
 {
     int n = 0;
@@ -50,7 +51,7 @@ static int take_frames(struct frame *frames)
     return n;
 }
 
-/* Appends FILE(LINE): FUNCTION; file names may contain any bytes. */
+/* Appends "FILE(LINE): FUNCTION". Invalid characters in names are replaced, and semicolons become colons. */
 static void add_frame(char text[TEXT_MAX], const struct frame *frame)
 {
     PyObject *file = PyObject_GetAttr(frame->code, co_filename), *name = PyObject_GetAttr(frame->code, co_qualname);

@@ -1,4 +1,4 @@
-/* The trace of a window recorded by weir.profile, and its averages. */
+/* The trace of a window recorded by weir.profile, and the averages computed from it. */
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/trace.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writing and averaging sort the trace and intern texts, without the interpreter's lock: one thread at a time. */
+/* The lock is needed because writing and averaging sort the trace and intern strings without the interpreter's lock. */
 struct trace_object {
     PyObject_HEAD struct weir_trace *trace;
     pthread_mutex_t lock;
@@ -44,7 +44,7 @@ static void trace_free(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A path for the system: bytes, a new reference, or NULL with an exception. */
+/* Returns a path as bytes, a new reference, or NULL with an exception. */
 static PyObject *path_of(PyObject *path)
 {
     PyObject *bytes = NULL;
@@ -88,7 +88,7 @@ static PyObject *trace_stacks(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Sets further members of the file, as JSON text. */
+/* Sets additional members of the trace file, as JSON. */
 static PyObject *trace_set_metadata(PyObject *object, PyObject *args)
 {
     struct trace_object *self = (struct trace_object *)object;
@@ -115,7 +115,7 @@ static bool is_of_gpu(const struct weir_event *event)
            (call || event->cat == WEIR_CAT_OVERHEAD || weir_cat_is_device((enum weir_cat)event->cat));
 }
 
-/* Keeps the events of a trace without CPU: GPU work, its launches, and the steps. */
+/* Removes all events except GPU work, its launches, and steps, for a trace without CPU activity. */
 static PyObject *trace_keep_gpu(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -167,14 +167,14 @@ static void averages_free(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Names of functions and files may be in any encoding. */
+/* Decodes a string of the trace. Names of functions and files can have any encoding, so invalid bytes are replaced. */
 static PyObject *text_of(const struct weir_trace *trace, weir_text_id id)
 {
     const char *text = weir_trace_text(trace, id);
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* The fields of weir.Average in order; times in us. */
+/* Returns the fields of weir.Average in order, with times in us. */
 static PyObject *row_of(const struct weir_averages *averages, const struct weir_averages_row *row)
 {
     const struct weir_trace *trace = averages->trace;
@@ -229,7 +229,7 @@ static PyObject *averages_table(PyObject *object, PyObject *args)
     return rc < 0 ? weir_py_raise(rc, &err) : weir_py_printed(print_table, &printing);
 }
 
-/* ---- names of files ---- */
+/* ---- file names ---- */
 
 static PyObject *py_trace_path(PyObject *module, PyObject *args)
 {
@@ -266,9 +266,9 @@ int weir_profile_trace_begin(PyObject *module)
                                .basicsize = sizeof(struct averages_object),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = slots};
-    static PyMethodDef functions[] = {
-        {"_trace_path", py_trace_path, METH_VARARGS, "A new file name as TensorBoard requires; creates the folder."},
-        {0}};
+    static PyMethodDef functions[] = {{"_trace_path", py_trace_path, METH_VARARGS,
+                                       "Returns a new file name that TensorBoard recognises, and creates the folder."},
+                                      {0}};
     if (PyModule_AddFunctions(module, functions) < 0 || weir_py_add_type(module, &trace_spec, &trace_type) < 0)
         return -1;
     return weir_py_add_type(module, &spec, &averages_type);

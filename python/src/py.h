@@ -1,5 +1,5 @@
-/* py.h: Python's header, for all files of the module: the limited API of CPython 3.11, so that one binary serves that
- * version and later ones. */
+/* py.h: includes Python's header for all files of the module. They use the limited API of CPython 3.11, so that one
+ * binary works with 3.11 and later. */
 #ifndef WEIR_PYTHON_SRC_PY_H
 #define WEIR_PYTHON_SRC_PY_H
 
@@ -9,31 +9,33 @@
 /* weir.Error */
 extern PyObject *weir_py_error;
 
-/* Raises the exception that suits a negative code, with the error's line; returns NULL. */
+/* Raises the Python exception for a negative code, with the message of err, and returns NULL. */
 struct weir_err;
 PyObject *weir_py_raise(int code, const struct weir_err *err);
 
-/* The caller's numbers: an address (an int), or an object with a dense buffer of exactly bytes bytes, which remains
- * valid until PyBuffer_Release. formats: accepted formats of the struct module, "ql" or "f". what: for errors. 0, or -1
- * with an exception. */
+/* Gets an array of numbers from an argument, which is an address (an int) or an object with a dense buffer of exactly
+ * this many bytes. The buffer remains valid until PyBuffer_Release. formats are the accepted formats of the struct
+ * module, "ql" or "f". what names the argument in errors. Returns 0, or -1 with an exception. */
 int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
                     const void **numbers);
 
-/* Text from files, in any encoding: bytes that are not UTF-8 become surrogates, which os.fsencode reverts. */
+/* Returns a str for a string from a file, in any encoding. Bytes that are not UTF-8 become surrogates, which
+ * os.fsencode converts back. */
 PyObject *weir_py_text(const char *text);
 
-/* A str's UTF-8, borrowed, as the name of a stage or range; NULL with an exception. */
+/* Returns the UTF-8 of a str, borrowed, for the name of a stage or range, or NULL with an exception if it is not a
+ * valid name. */
 const char *weir_py_name(PyObject *name);
 
-/* Adds a class to the module: 0 or -1. *type is borrowed from the module. */
+/* Adds a class to the module. Returns 0 or -1. *type is the new class, which the module keeps alive. */
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 
-/* Copies text with keywords for the program's options: "--device cuda:0" becomes device="cuda:0", "--num-workers 8"
- * num_workers=8, and "--batch-size" batch_size. Options without a keyword remain. Cut to room bytes; twice the length
- * of text suffices. */
+/* Copies a message, with the program's options replaced by Python keywords. For example, "--device cuda:0" becomes
+ * device="cuda:0", "--num-workers 8" becomes num_workers=8, and "--batch-size" becomes batch_size. Options without a
+ * keyword are not replaced. Truncates the result to room bytes. Twice the length of text always suffices. */
 void weir_name_keywords(char *to, size_t room, const char *text);
 
-/* Parts of the module. weir_session_begin and so on add one each: 0, or -1 with an exception. */
+/* The parts of the module. Each has a function weir_NAME_begin that adds it and returns 0, or -1 with an exception. */
 #define WEIR_PY_PARTS(X)                                                                                               \
     X(array)                                                                                                           \
     X(session)                                                                                                         \

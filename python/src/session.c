@@ -16,33 +16,34 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Written with the interpreter's lock held. */
+/* Changed only with the interpreter's lock held. */
 static struct weir_recorder *session;
-static int session_depth; /* weir_fork_depth at that time */
+static int session_depth; /* weir_fork_depth when the session was opened */
 static pthread_key_t thread_end;
 
-/* One per name, and another with cuda=True, for the life of the process: only a number, so that any thread may use it
- * at any time. */
+/* A stage, which exists until the process ends, once per name and once more with cuda=True. It contains only a number,
+ * so any thread can use it at any time. */
 struct stage {
     PyObject_HEAD int number;
     bool gpu;
 };
 
 static PyObject *stage_type;
-static PyObject *stages[2]; /* dict: name -> stage; those with cuda=True */
+static PyObject *stages[2]; /* dicts from name to stage: [0] without cuda=True, [1] with it */
 static PyObject *decorate;
 
-/* Stages open on this thread, innermost last; deeper ones are only counted. */
+/* Stages open on this thread, with the innermost one last. Stages nested deeper than STAGES_DEEP are only counted. */
 enum { STAGES_DEEP = 64 };
 static __thread struct {
     int n;
     int16_t numbers[STAGES_DEEP];
 } opened;
 
-/* A stage left open by a thread that ended, for a warning; -1 = none, -2 = already warned. */
+/* A stage that was open when its thread ended; -1 if there is none, -2 after a warning about one. */
 static _Atomic int left_open = -1;
 
-/* Opens a zone around everything on the thread, whose self time is unattributed, so that the thread's time adds up. */
+/* Attaches the thread and opens a zone around everything on it. The zone's self time is the thread's unattributed time,
+ * so that the times of all stages add up to the thread's time. */
 static void attach(void)
 {
     const char *name = gettid() == getpid() ? "consumer" : "thread";
@@ -63,7 +64,7 @@ static void on_thread_end(void *unused)
         atomic_compare_exchange_strong(&left_open, &none, opened.numbers[0]);
 }
 
-/* -1 with an exception if warnings are errors. */
+/* Returns 0, or -1 with an exception if warnings are errors. */
 static int warn_of_left_open(void)
 {
     int stage = atomic_load(&left_open);
@@ -72,8 +73,8 @@ static int warn_of_left_open(void)
     atomic_store(&left_open, -2);
     return PyErr_WarnFormat(
         PyExc_RuntimeWarning, 1,
-        "a thread ended inside weir.stage('%s'): the stage is counted up to the thread's end; leave "
-        "stages, and close generators that are inside one, before the thread ends",
+        "a thread ended inside weir.stage('%s'), so the stage is counted up to the thread's end; exit "
+        "stages, and close generators that are inside a stage, before the thread ends",
         weir_stage_info(stage)->name);
 }
 
@@ -85,7 +86,7 @@ struct weir_recorder *weir_session(void)
         return session;
     if (!session || session_depth != weir_fork_depth()) {
         if (weir_thread_self)
-            weir_thread_detach(); /* from the parent's session, whose stages end here */
+            weir_thread_detach(); /* leaves the parent's session and ends the stages open in it */
         weir_history_end();
         weir_history_reset();
         opened.n = 0;
@@ -94,7 +95,7 @@ struct weir_recorder *weir_session(void)
             PyErr_NoMemory();
             return NULL;
         }
-        weir_zone_cost_ns(); /* measured before anything runs */
+        weir_zone_cost_ns(); /* measures the cost of a zone before any stage runs */
         if (weir_elsewhere_opened() < 0)
             return NULL;
     }
@@ -123,7 +124,7 @@ PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user)
     int rc = print(user, out);
     if (fclose(out) != 0 || rc < 0) {
         free(text);
-        return rc < 0 && rc != -ENOMEM ? PyErr_Format(weir_py_error, "the report cannot be made: %s", strerror(-rc))
+        return rc < 0 && rc != -ENOMEM ? PyErr_Format(weir_py_error, "the report cannot be created: %s", strerror(-rc))
                                        : PyErr_NoMemory();
     }
     PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
@@ -149,8 +150,8 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-/* As with ranges: a stage may be left in another order than it was entered, or on another thread. Ends the innermost
- * stage of this name, and everything entered inside it. */
+/* Ends the innermost stage with this name, and all stages inside it. Like a range, a stage can be exited out of order,
+ * or on a thread that did not enter it. */
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;
@@ -182,13 +183,13 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
     return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
 }
 
-/* Registers the name, in UTF-8, and returns its number; -1 with an exception. */
+/* Registers a stage's name and returns its number, or -1 with an exception. */
 static int number_of(PyObject *name)
 {
     const char *text = weir_py_name(name);
     if (!text)
         return -1;
-    char *kept = strdup(text); /* lent to the profiler for the life of the process */
+    char *kept = strdup(text); /* the profiler uses it until the process ends */
     int number = kept ? weir_stage_register(kept, WEIR_KIND_WORK, true) : -ENOMEM;
     if (number == -ENOSPC)
         PyErr_Format(weir_py_error, "stage '%s': there are already %d names, the maximum; use fewer names", text,
@@ -200,7 +201,7 @@ static int number_of(PyObject *name)
     return number < 0 ? -1 : number;
 }
 
-/* A new reference. */
+/* Returns a new reference to the stage of this name, or NULL with an exception. */
 static PyObject *stage_of(PyObject *name, bool gpu)
 {
     if (!PyUnicode_Check(name))
@@ -231,7 +232,7 @@ static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n,
     bool fits = n == 1 && (named == 0 ||
                            (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "cuda") == 0));
     if (!fits) {
-        PyErr_SetString(PyExc_TypeError, "stage takes a name and optionally cuda=True or False");
+        PyErr_SetString(PyExc_TypeError, "stage accepts a name and optionally cuda=True or False");
         return NULL;
     }
     int gpu = named ? PyObject_IsTrue(args[1]) : 0;
@@ -294,7 +295,7 @@ int weir_session_begin(PyObject *module)
         {"__exit__", (PyCFunction)(void (*)(void))stage_exit, METH_FASTCALL, "Ends the stage."},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A stage of the table: a context manager and decorator, made by weir.stage."},
+        {Py_tp_doc, "A stage of the table: a context manager and decorator, created by weir.stage."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
         {Py_tp_dealloc, stage_free},
@@ -311,21 +312,23 @@ int weir_session_begin(PyObject *module)
          "        loss = model(batch)\n\n"
          "    @weir.stage(\"22_optimizer_step\")\n"
          "    def step(): ...\n\n"
-         "Stages nest; a row's own time excludes the stages inside. Times are the host's, and include GPU work only "
-         "while\n"
-         "the host waits for it. At most 40 names.\n\n"
-         "With cuda=True the stage has a second row, of kind gpu-work: the time of its work on the GPU, between events "
-         "on\n"
-         "torch's current stream at the stage's beginning. Nothing waits for these events: a call is in the table "
-         "once\n"
-         "the GPU has completed it."},
+         "Stages can be nested, and a row's own time excludes the stages inside. Times are measured on the host, so "
+         "they\n"
+         "include GPU work only while the host waits for it. There can be at most 40 names.\n\n"
+         "With cuda=True the stage has a second row, of kind gpu-work, with the time of its work on the GPU. The time "
+         "is\n"
+         "measured between events on the stream that is torch's current stream when the stage begins. Nothing waits "
+         "for\n"
+         "these events, so a call appears in the table once the GPU has completed it."},
         {"log_timing", (PyCFunction)(void (*)(void))py_log_timing, METH_VARARGS | METH_KEYWORDS,
          "log_timing(name, seconds, /, *, elsewhere=False)\n--\n\n"
-         "Adds one call of a stage timed by the program. Call it where the timed part ends, on the thread that ran "
-         "it:\n"
-         "stages inside that time are nested in it. With elsewhere=True the time was spent by another process, "
+         "Adds one call of a stage that the program timed itself. Call this function at the end of the timed part, on "
+         "the\n"
+         "thread that ran it, so that stages inside the part are nested in the call. elsewhere=True means that "
          "another\n"
-         "thread or a GPU: it is in the table, and not in the loop's time."},
+         "process, another thread or a GPU spent the time. The call then appears in the table, but does not count "
+         "towards\n"
+         "the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
         {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},

@@ -1,6 +1,7 @@
-/* Debian's static archives are compiled for programs and take the addresses of stdin, stdout and stderr directly, which
- * a module cannot: it must look them up in the C library. So code linked statically uses copies of these three
- * pointers, made when the module is loaded (-Wl,--wrap=stderr: "stderr" becomes __wrap_stderr). */
+/* Debian's static archives are compiled for programs, so they use the addresses of stdin, stdout and stderr directly. A
+ * shared module cannot do this, because it must look these variables up in the C library. Statically linked code
+ * therefore uses copies of the three pointers, which are made when the module is loaded. The linker option
+ * -Wl,--wrap=stderr redirects stderr to __wrap_stderr. */
 #include <stdio.h>
 
 extern FILE *__real_stdin, *__real_stdout, *__real_stderr;

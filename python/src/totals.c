@@ -26,16 +26,16 @@ static PyObject *py_launched(PyObject *module, PyObject *args)
                          ranks.local_cores);
 }
 
-/* ---- the time covered ---- */
+/* ---- periods ---- */
 
-/* State when a period began; NULL = it began with the session. */
+/* Totals at the beginning of a period. The members are NULL if it began with the session. */
 struct period {
     struct weir_snapshot *snapshot;
     struct weir_gpu_mark *gpu;
 };
 
 static struct period since_start, since_table;
-static const struct weir_recorder *periods_of; /* the session; another one in a child of fork() */
+static const struct weir_recorder *periods_of; /* session of the periods; a child of fork() has another session */
 
 static void period_clear(struct period *period)
 {
@@ -50,7 +50,7 @@ static int period_begin(struct period *period)
     return rc < 0 ? rc : weir_gpu_timing_mark(&period->gpu);
 }
 
-/* False with an exception. */
+/* Returns false with an exception on failure. */
 static bool open_session(void)
 {
     const struct weir_recorder *session = weir_session();
@@ -67,7 +67,7 @@ int weir_totals_table_printed(void)
     return open_session() ? period_begin(&since_table) : -ENOMEM;
 }
 
-/* Returns the changes since then, for weir_snapshot_free. */
+/* Gets the changes since the beginning of the period. The caller frees *diff with weir_snapshot_free. */
 static int take_since(const struct period *period, struct weir_snapshot **diff)
 {
     struct weir_snapshot *now = NULL;
@@ -188,9 +188,10 @@ static PyObject *py_stats(PyObject *module, PyObject *args)
     return list;
 }
 
-/* ---- the loop ---- */
+/* ---- the training loop ---- */
 
-/* The calling thread if it has stages, else the first consumer's thread with stages. */
+/* Finds the thread of the training loop: the calling thread if it has stages, otherwise the first consumer thread that
+ * has stages. */
 static const struct weir_thread_stats *loop_of(const struct weir_snapshot *snapshot)
 {
     const struct weir_thread_stats *loop = NULL;
@@ -257,7 +258,8 @@ int weir_totals_begin(PyObject *module)
         {"_launched", py_launched, METH_VARARGS, "(rank, world_size, local_rank, local_size, local_cores)"},
         {"_table", py_table, METH_VARARGS, "The stage table, without a loader's additions."},
         {"_stats", py_stats, METH_VARARGS, "[(stage, kind, side, calls, and seconds: total, own, mean, min, ...)]"},
-        {"_loop", py_loop, METH_VARARGS, "(wall seconds, those in no stage, [(stage, kind, own seconds, parent)])"},
+        {"_loop", py_loop, METH_VARARGS,
+         "(wall seconds, seconds outside all stages, [(stage, kind, own seconds, parent)])"},
         {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};
     return PyModule_AddFunctions(module, functions);

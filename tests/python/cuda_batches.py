@@ -440,7 +440,7 @@ class WithTorch(Cuda):
     def test_stages(self):
         with weir.stage("test cuda", cuda=True):
             fake.weir_fake_busy(0, 300_000_000)
-        with self.assertWarnsRegex(RuntimeWarning, "not timed by the GPU"):
+        with self.assertWarnsRegex(RuntimeWarning, "not timed on the GPU"):
             for _ in range(2000):  # more than the pool of events, while the GPU is busy
                 with weir.stage("test cuda many", cuda=True), weir.stage("test cuda inner", cuda=True):
                     pass

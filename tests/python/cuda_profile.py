@@ -77,7 +77,7 @@ class Fork(cuda_batches.Cuda):
         for activities in ("None", "both"):
             done = subprocess.run([sys.executable, "-c", self.CODE, activities, self.data], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            why = "the process that this one was forked from uses the GPU already"
+            why = "the parent process used the GPU before fork()"
             recorded, opened = done.stdout.splitlines()
             self.assertTrue(recorded.startswith(f"GPU work is not recorded: {why}"), recorded)
             self.assertTrue(opened.startswith(f"device='cuda': {why}"), opened)

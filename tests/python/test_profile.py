@@ -524,7 +524,7 @@ class Recorded(Profiles):
                  ("schedule", lambda: weir.schedule(wait=1, warmup=1, active=1, repeat=-1)),
                  ("schedule", lambda: weir.schedule(wait=1, warmup=1, active=1, skip_first=-2)),
                  ("2\\^40", lambda: weir.schedule(wait=1, warmup=1, active=1 << 50)),
-                 ("steps are", lambda: weir.schedule(wait=1, warmup=1, active=1)(-1)),
+                 ("step must be", lambda: weir.schedule(wait=1, warmup=1, active=1)(-1)),
                  ("worker_name", lambda: weir.tensorboard_trace_handler("a", 3)),
                  ("group_by_stack_n", lambda: prof.key_averages(group_by_stack_n=-1)),
                  ("sort_by", lambda: prof.key_averages().table(sort_by=3)),

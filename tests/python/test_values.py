@@ -245,10 +245,10 @@ class Errors(common.Data):
                 (ValueError, "wrap must be True or False, not 'no'", {"wrap": "no"}),
                 (ValueError, "cameras must be a name or a list of names", {"cameras": 7}),
                 (ValueError, "cameras must be a name or a list of names", {"cameras": [7]}),
-                (ValueError, "cameras must be a text without zero bytes", {"cameras": "top\0wrist"}),
+                (ValueError, "cameras must be a str without zero bytes", {"cameras": "top\0wrist"}),
                 (ValueError, "io must be a text", {"io": 1j}),
                 (ValueError, "keys must be one of", {"keys": []}),
-                (ValueError, "batch_size must be an int of 32 bits, not None", {"batch_size": None}),
+                (ValueError, "batch_size must be a 32-bit int, not None", {"batch_size": None}),
                 (TypeError, "no argument 'batchsize'; did you mean 'batch_size'?", {"batchsize": 4}),
                 (TypeError, "no argument 'workers'; did you mean 'num_workers'?", {"workers": 4}),
                 (TypeError, "no argument 'pin_memory'; help(weir.Loader)", {"pin_memory": True}),
@@ -347,7 +347,7 @@ class Errors(common.Data):
             next(first)
             second = iter(loader)
             next(second)
-            with self.assertRaisesRegex(weir.Error, "when a later one"):
+            with self.assertRaisesRegex(weir.Error, "when a later iteration"):
                 next(first)
 
 
