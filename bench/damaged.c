@@ -1,5 +1,5 @@
-/* damaged: what a damaged JPEG costs the decoder "turbo", which decodes it and then lets libjpeg-turbo find the error,
- * compared with "turbo-original", which is libjpeg-turbo alone. */
+/* damaged: measures how long decoders take to reject a damaged JPEG. The decoder "turbo" decodes the JPEG itself, and
+ * then lets libjpeg-turbo find the error. It is compared with "turbo-original", which uses only libjpeg-turbo. */
 #include "bench/series.h"
 #include "cli/options.h"
 #include "datasets/synth/image_write.h"
@@ -25,18 +25,20 @@ struct damaged_options {
 };
 
 static const struct weir_opt damaged_opts[] = {
-    {"width", WEIR_OPT_INT, .offset = offsetof(struct damaged_options, width), "N", "640", "of the frames", 16, 4096},
-    {"height", WEIR_OPT_INT, .offset = offsetof(struct damaged_options, height), "N", "480", "of the frames", 16, 4096},
+    {"width", WEIR_OPT_INT, .offset = offsetof(struct damaged_options, width), "N", "640", "width of the frames", 16,
+     4096},
+    {"height", WEIR_OPT_INT, .offset = offsetof(struct damaged_options, height), "N", "480", "height of the frames", 16,
+     4096},
     {"rounds", WEIR_OPT_INT, .offset = offsetof(struct damaged_options, rounds), "N", "31",
-     "measurements of each row, both decoders in turn", 1, SERIES_MAX},
-    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct damaged_options, json), .help = "print JSON"},
+     "measurements per row, with interleaved decoders", 1, SERIES_MAX},
+    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct damaged_options, json), .help = "JSON output"},
 };
 
 enum how { FINE, MARKER, CUT, FLIPPED, GARBAGE };
 static const struct damage {
     const char *name, *key;
     enum how how;
-    int percent; /* position of the damage in the entropy-coded data */
+    int percent; /* position of the damage, in percent of the entropy-coded data */
 } damages[] = {
     {"none", "none", FINE, 0},
     {"a marker at 10 %", "marker_10", MARKER, 10},
@@ -48,13 +50,13 @@ static const struct damage {
     {"bits flipped at 10 %", "flipped_10", FLIPPED, 10},
     {"bits flipped at 50 %", "flipped_50", FLIPPED, 50},
     {"bits flipped at 95 %", "flipped_95", FLIPPED, 95},
-    {"bytes too many before EOI", "bytes_before_eoi", GARBAGE, 100},
+    {"extra bytes before EOI", "bytes_before_eoi", GARBAGE, 100},
 };
 enum { DAMAGES = sizeof damages / sizeof damages[0] };
 
 struct frame {
     uint8_t *bytes;
-    size_t length, scan; /* scan: offset of the entropy-coded data */
+    size_t length, scan; /* scan is the offset of the entropy-coded data */
 };
 
 struct bench {
@@ -66,7 +68,7 @@ struct bench {
 
 struct row {
     struct series us[SIDES], ratio;
-    int refused; /* frames refused, out of FRAMES */
+    int refused; /* number of rejected frames, at most FRAMES */
 };
 
 /* ---- frames ---- */
@@ -96,7 +98,7 @@ static int make_frames(struct bench *bench)
     return rc;
 }
 
-/* Returns a copy that the caller frees. */
+/* Returns a damaged copy of a frame, whose bytes the caller frees. bytes is NULL without memory. */
 static struct frame damage(const struct frame *fine, const struct damage *damage)
 {
     enum { MORE = 5 };
@@ -128,7 +130,7 @@ static struct frame damage(const struct frame *fine, const struct damage *damage
 
 /* ---- measuring ---- */
 
-/* Returns microseconds per frame; counts the refused frames in *refused. */
+/* Decodes all frames. Returns the microseconds per frame, and stores the number of rejected frames in *refused. */
 static double decode_all(struct bench *bench, int side, const struct frame frames[FRAMES], int *refused)
 {
     uint64_t start_ns = weir_clock_monotonic_ns();
@@ -150,7 +152,7 @@ static int measure(struct bench *bench, int quality, const struct damage *how, s
         frames[i] = damage(&bench->fine[quality][i], how);
         enough = enough && frames[i].bytes;
     }
-    for (int round = -1; round < bench->options->rounds && enough; round++) /* the first round warms up */
+    for (int round = -1; round < bench->options->rounds && enough; round++) /* round -1 is a warm-up */
         for (int turn = 0; turn < SIDES; turn++) {
             int side = (turn + round) & 1;
             double us = decode_all(bench, side, frames, &refused[side]);
@@ -181,7 +183,7 @@ static int run(struct bench *bench, struct row rows[QUALITIES * DAMAGES], struct
         if (rc == -ENOMEM)
             return weir_err_set(err, rc, "out of memory");
         if (rc < 0)
-            return weir_err_set(err, rc, "quality %d, %s: turbo and turbo-original do not refuse the same frames",
+            return weir_err_set(err, rc, "quality %d, %s: turbo and turbo-original reject different frames",
                                 qualities[i / DAMAGES], damages[i % DAMAGES].name);
     }
     return 0;
@@ -201,8 +203,8 @@ static void close_bench(struct bench *bench)
 static void print_text(const struct damaged_options *o, const struct row rows[QUALITIES * DAMAGES])
 {
     bench_print_machine();
-    printf("\n%dx%d, median us a frame                                         turbo / turbo-original, of %d rounds\n"
-           "quality  damage                     refused     turbo  turbo-original    median    min    max\n",
+    printf("\n%dx%d, median us per frame                                       turbo / turbo-original, %d rounds\n"
+           "quality  damage                     rejected    turbo  turbo-original    median    min    max\n",
            o->width, o->height, o->rounds);
     for (int i = 0; i < QUALITIES * DAMAGES; i++) {
         const struct row *row = &rows[i];
@@ -215,7 +217,7 @@ static void print_text(const struct damaged_options *o, const struct row rows[QU
                : ratio > target ? "MISS"
                                 : "PASS");
     }
-    printf("target: a damaged frame costs at most %g times what it costs turbo-original\n", target);
+    printf("target: turbo takes at most %g times as long as turbo-original to decode a damaged frame\n", target);
 }
 
 static void print_json(const struct weir_command *command, const struct damaged_options *o,
@@ -265,7 +267,7 @@ static int damaged_main(const struct weir_command *command, int argc, char **arg
 
 static const struct weir_command damaged_command = {
     .name = "damaged",
-    .summary = "What damaged JPEGs cost turbo, beside turbo-original: us a frame, in turns.",
+    .summary = "Time that turbo takes for damaged JPEGs, compared with turbo-original: us per frame, interleaved.",
     .opts = damaged_opts,
     .n_opts = sizeof damaged_opts / sizeof damaged_opts[0],
     .run = damaged_main,

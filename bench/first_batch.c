@@ -10,7 +10,8 @@ static const char *npy_type(enum weir_dtype dtype)
     return dtype == WEIR_DTYPE_F32 ? "<f4" : dtype == WEIR_DTYPE_U8 ? "|u1" : "<u2";
 }
 
-/* Format version 1.0: magic, length of the header text, the text padded so that the data starts at a multiple of 64. */
+/* Writes a NumPy header of version 1.0: the magic bytes, the length of the header string, and the string itself. The
+ * string is padded so that the data starts at a multiple of 64. */
 static int write_header(FILE *out, const struct weir_tensor *tensor)
 {
     char text[256], shape[160] = "";
@@ -30,7 +31,7 @@ static int write_tensor(const struct weir_tensor *tensor, const char *folder, st
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s.npy", folder, tensor->name) >= (int)sizeof path)
-        return weir_err_set(err, -ENAMETOOLONG, "%s: name too long", folder);
+        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long", folder);
     FILE *out = fopen(path, "wb");
     if (!out)
         return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -53,7 +54,7 @@ int first_batch_write(const struct weir_loader_config *config, const char *folde
     if (rc == 0)
         rc = weir_loader_next(loader, &batch, err);
     if (rc == 0)
-        rc = weir_err_set(err, -ENODATA, "%s: no batch", config->data);
+        rc = weir_err_set(err, -ENODATA, "%s: the dataset has no batch", config->data);
     for (int i = 0; rc > 0 && i < batch->n_tensors; i++)
         if (write_tensor(&batch->tensors[i], folder, err) < 0)
             rc = -EIO;

@@ -1,6 +1,6 @@
-/* handoff: how a batch gets from the workers to the consumer: the time of weir_loader_next for a ready batch, the delay
- * between a batch's last task and a waiting consumer, and a batch of one sample requested from idle workers, compared
- * with its slowest frame. */
+/* handoff: measures how batches get from the workers to the consumer. It measures weir_loader_next for a ready batch,
+ * the delay between a batch's last task and a waiting consumer, and the time for a one-sample batch requested from idle
+ * workers. The latter is compared with the time of its slowest frame. */
 #include "base/resources.h"
 #include "bench/series.h"
 #include "cli/options.h"
@@ -23,16 +23,16 @@ struct handoff_options {
 
 static const struct weir_opt handoff_opts[] = {
     {"data", WEIR_OPT_TEXT, .offset = offsetof(struct handoff_options, data), "DIR", "build/bench-handoff",
-     "JPEG dataset; made here (640x480, quality 95, 4 cameras) when there is nothing of this name"},
-    {"batches", WEIR_OPT_INT, .offset = offsetof(struct handoff_options, batches), "N", "300", "batches of each kind",
-     1, SERIES_MAX},
+     "JPEG dataset; generated if missing (640x480, 4 cameras)"},
+    {"batches", WEIR_OPT_INT, .offset = offsetof(struct handoff_options, batches), "N", "300",
+     "batches per kind of measurement", 1, SERIES_MAX},
     {"batch-size", WEIR_OPT_INT, .offset = offsetof(struct handoff_options, batch_size), "N", "2",
-     "samples per batch, where it is not one", 1, 1024},
+     "samples per batch, except on demand", 1, 1024},
     {"prefetch", WEIR_OPT_INT, .offset = offsetof(struct handoff_options, prefetch), "N", "4",
-     "batches that workers may be ahead, where they are ahead", 1, 4096},
+     "batches to prefetch, except on demand", 1, 4096},
     {"num-workers", WEIR_OPT_INT, .offset = offsetof(struct handoff_options, num_workers), "N", "auto",
      "worker threads; auto: one per usable core", 1, WEIR_WORKERS_MAX, true},
-    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct handoff_options, json), .help = "print JSON"},
+    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct handoff_options, json), .help = "JSON output"},
 };
 
 enum { ON_DEMAND_CORES = 4 };
@@ -42,11 +42,11 @@ enum { READY, RELEASE, WAITING, ON_DEMAND, SLOWEST, RATIO, KINDS };
 static const struct {
     const char *key, *name;
 } kinds[KINDS] = {
-    {"next_ready_us", "weir_loader_next, the batch is ready, us"},
+    {"next_ready_us", "weir_loader_next for a ready batch, us"},
     {"release_us", "weir_loader_release, us"},
-    {"wake_us", "from the last task to a consumer that waits, us"},
+    {"wake_us", "from the last task to a waiting consumer, us"},
     {"on_demand_us", "one sample on demand, from release to next, us"},
-    {"slowest_frame_us", "the slowest camera of it, us"},
+    {"slowest_frame_us", "the slowest camera of that sample, us"},
     {"on_demand_ratio", "one sample / its slowest camera"},
 };
 
@@ -68,14 +68,14 @@ static int make_data(const char *path, struct weir_err *err)
     if (stat(path, &st) == 0)
         return 0;
     if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return weir_err_set(err, -ENAMETOOLONG, "%s: name too long", path);
+        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
     weir_synth_config_default(&config);
     config.out = part;
     config.format = "act-jpeg";
     config.cameras = "top,left,right,low";
     config.episodes = 2;
     config.steps = 25;
-    fprintf(stderr, "making %s: 200 frames of 640x480 at quality 95\n", path);
+    fprintf(stderr, "generating %s: 200 frames of 640x480 at quality 95\n", path);
     int rc = weir_synth_write(&config, err);
     return rc == 0 && rename(part, path) != 0 ? weir_err_set(err, -errno, "%s: %s", path, strerror(errno)) : rc;
 }
@@ -89,14 +89,15 @@ static int open_loader(const struct handoff_options *o, int batch_size, int pref
     config.num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
     config.batch_size = batch_size;
     config.prefetch = prefetch;
-    config.num_epochs = 1000000; /* stopped by count */
+    config.num_epochs = 1000000; /* more than needed; the benchmark stops after a number of batches */
     config.train_split = 1;
     return weir_loader_open(loader, &config, err);
 }
 
-/* ---- a consumer that computes, and one that only takes batches ---- */
+/* ---- a consumer that computes, and one that only waits ---- */
 
-/* Sleeps step_ns before each request. A batch counts as ready when its last task had ended by then. */
+/* Requests batches, and sleeps step_ns before each request. A batch counts as ready if its last task had ended before
+ * the request. Measures ready batches if step_ns > 0, otherwise batches that were not ready. */
 static int take(struct weir_loader *loader, int batches, uint64_t step_ns, struct series *series, struct weir_err *err)
 {
     for (int i = 0, tries = 0; i < batches && tries < 4 * batches; tries++) {
@@ -106,7 +107,7 @@ static int take(struct weir_loader *loader, int batches, uint64_t step_ns, struc
         int rc = weir_loader_next(loader, &batch, err);
         uint64_t end_ns = weir_clock_monotonic_ns();
         if (rc <= 0)
-            return rc < 0 ? rc : weir_err_set(err, -EINTR, "the run ended early");
+            return rc < 0 ? rc : weir_err_set(err, -EINTR, "the loader was stopped early");
         bool ready = batch->ready_ns < begin_ns;
         if (ready && step_ns)
             series_add(&series[READY], us_between(begin_ns, end_ns));
@@ -137,7 +138,7 @@ static int measure_delivery(const struct handoff_options *o, struct series *seri
 
 /* ---- one sample on demand ---- */
 
-/* Returns the longest camera task since *last, and advances *last. */
+/* Returns the longest camera task since the snapshot *last, and replaces *last with a new snapshot. */
 static int slowest_frame(struct weir_loader *loader, struct weir_snapshot **last, double *us)
 {
     struct weir_snapshot *now, *diff;
@@ -153,7 +154,8 @@ static int slowest_frame(struct weir_loader *loader, struct weir_snapshot **last
     return rc;
 }
 
-/* The consumer holds both slots, so the workers are idle until it releases one. */
+/* Measures one-sample batches from idle workers. The workers are idle because the consumer holds both slots until it
+ * releases one. */
 static int demand(struct weir_loader *loader, int batches, struct series *series, struct weir_err *err)
 {
     struct weir_batch *held, *batch;
@@ -165,7 +167,7 @@ static int demand(struct weir_loader *loader, int batches, struct series *series
     for (int i = 0; i < batches && rc > 0; i++) {
         if (slowest_frame(loader, &last, &frame_us) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
-        sleep_ns(500000); /* all workers sleep */
+        sleep_ns(500000); /* gives all workers time to fall asleep */
         uint64_t begin_ns = weir_clock_monotonic_ns();
         weir_loader_release(loader, held);
         held = batch;
@@ -206,14 +208,14 @@ static void print_text(const struct series *series)
         printf("%-50s  %4d  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", kinds[k].name, series[k].n, series_at(&series[k], 0),
                series_at(&series[k], 0.5), series_at(&series[k], 0.9), series_at(&series[k], 0.99),
                series_at(&series[k], 1));
-    printf("\n%s: a ready batch is handed over in at most %.0f us (p50) and %.0f us (p99)\n",
+    printf("\n%s: a ready batch is delivered within %.0f us (p50) and %.0f us (p99)\n",
            verdict(series_at(&series[READY], 0.5) <= READY_P50_US && series_at(&series[READY], 0.99) <= READY_P99_US),
            READY_P50_US, READY_P99_US);
     if (weir_cores_usable() < ON_DEMAND_CORES)
-        printf("one sample of 4 cameras beside its slowest frame: wants %d cores, %d are usable\n", ON_DEMAND_CORES,
-               weir_cores_usable());
+        printf("one sample of 4 cameras compared with its slowest frame: needs %d cores, but only %d are usable\n",
+               ON_DEMAND_CORES, weir_cores_usable());
     else
-        printf("%s: one sample takes at most %.1f times its slowest frame (p50)\n",
+        printf("%s: one sample takes at most %.1f times as long as its slowest frame (p50)\n",
                verdict(series_at(&series[RATIO], 0.5) <= ON_DEMAND_RATIO), ON_DEMAND_RATIO);
 }
 
@@ -253,10 +255,10 @@ static int handoff_main(const struct weir_command *command, int argc, char **arg
 
 static const struct weir_command handoff_command = {
     .name = "handoff",
-    .summary = "How a batch gets from the workers to the consumer, microseconds.",
+    .summary = "Delivery of batches from the workers to the consumer, in microseconds.",
     .opts = handoff_opts,
     .n_opts = sizeof handoff_opts / sizeof handoff_opts[0],
-    .notes = "Speed is printed as PASS or MISS and is never an exit status.",
+    .notes = "Speed is printed as PASS or MISS, and does not affect the exit status.",
     .run = handoff_main,
 };
 

@@ -1,5 +1,5 @@
-/* limits: images/s of the loader compared with plain libjpeg-turbo (Debian's, and simplejpeg's) on the same frames,
- * with the same number of threads, interleaved in one run. */
+/* limits: compares the loader's images/s with libjpeg-turbo alone, both Debian's and the one in simplejpeg. All sides
+ * decode the same frames with the same number of threads, and their trials are interleaved. */
 #include "bench/limits.h"
 #include "bench/first_batch.h"
 #include "weir/decoder.h"
@@ -10,31 +10,31 @@
 
 static const struct weir_opt limits_opts[] = {
     {"data", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, data), "DIR", NULL,
-     "JPEG dataset, cameras of one size; made here (640x480) when there is nothing of this name; default: "
+     "JPEG dataset with cameras of one size; generated if missing (640x480); default: "
      "build/bench-640x480-qN for each quality"},
     {"quality", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, quality), "N,N", "95",
-     "JPEG qualities of data that is made here; measured one after the other"},
+     "JPEG qualities of generated data"},
     {"workers", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, workers), "N,N,auto", "1,auto",
      "numbers of worker threads; auto: one per usable core"},
     {"formats", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, formats), "LIST", "u8",
-     "the loader's images: u8, u8-nchw, f32, f32-nchw (normalised), separated by commas"},
+     "formats of the loader's images: u8, u8-nchw, f32, f32-nchw"},
     {"decoder", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, decoder), "NAME,NAME", "turbo",
-     "the loader's decoder on the CPU, as turbo,turbo-original; each takes turns"},
+     "CPU decoders of the loader, such as turbo,turbo-original"},
     {"simplejpeg", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, simplejpeg), "PYTHON|none", NULL,
-     "Python whose simplejpeg takes turns; default: that of build/peers-venv, else python3, where they have it"},
-    {"rounds", WEIR_OPT_INT, .offset = offsetof(struct limits_options, rounds), "N", "7", "turns of each side", 1,
+     "Python with simplejpeg (default build/peers-venv or python3)"},
+    {"rounds", WEIR_OPT_INT, .offset = offsetof(struct limits_options, rounds), "N", "7", "trials of each side", 1,
      SERIES_MAX},
-    {"seconds", WEIR_OPT_DOUBLE, .offset = offsetof(struct limits_options, seconds), "F", "1.5", "length of a turn",
+    {"seconds", WEIR_OPT_DOUBLE, .offset = offsetof(struct limits_options, seconds), "F", "1.5", "duration of a trial",
      0.05, 600},
     {"batch-size", WEIR_OPT_INT, .offset = offsetof(struct limits_options, batch_size), "N", "8", "samples per batch",
      1, 1024},
     {"prefetch", WEIR_OPT_INT, .offset = offsetof(struct limits_options, prefetch), "N", "0",
-     "batches that workers may be ahead; 0: weir's own choice", 0, 4096},
+     "batches to prefetch; 0: automatic", 0, 4096},
     {"raw-only", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, raw_only),
-     .help = "libjpeg-turbo's turns only (bench/peers has the loader's)"},
+     .help = "libjpeg-turbo only (bench/peers measures the loader)"},
     {"first-batch", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, first_batch), "DIR", NULL,
-     "measure nothing: write the loader's first batch, unshuffled, in the first of --formats, as DIR/TENSOR.npy"},
-    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, json), .help = "print JSON"},
+     "no measurement: the unshuffled first batch as DIR/TENSOR.npy"},
+    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, json), .help = "JSON output"},
 };
 
 static const struct limits_format formats_known[] = {
@@ -44,7 +44,8 @@ static const struct limits_format formats_known[] = {
     {"f32-nchw", WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW},
 };
 
-/* Splits "a,b" into names. Returns their number, or -EINVAL when a name is empty or too long or there are too many. */
+/* Splits "a,b" into names. Returns the number of names, or -EINVAL if a name is empty or too long, or if there are too
+ * many names. */
 static int split(const char *text, char names[LIMITS_LIST_MAX][LIMITS_NAME_BYTES])
 {
     for (int n = 0; n < LIMITS_LIST_MAX; text++) {
@@ -70,7 +71,8 @@ static int plan_formats(const struct limits_options *o, struct limits_plan *plan
                 plan->formats[plan->n_formats++] = &formats_known[k];
     if (n > 0 && plan->n_formats == n)
         return 0;
-    return weir_err_set(err, -EINVAL, "--formats takes up to %d of u8, u8-nchw, f32, f32-nchw, as in u8,f32-nchw",
+    return weir_err_set(err, -EINVAL,
+                        "--formats accepts up to %d of u8, u8-nchw, f32 and f32-nchw, such as u8,f32-nchw",
                         LIMITS_LIST_MAX);
 }
 
@@ -78,7 +80,7 @@ static int plan_decoders(const struct limits_options *o, struct limits_plan *pla
 {
     plan->n_decoders = split(o->decoder, plan->decoders);
     if (plan->n_decoders < 0)
-        return weir_err_set(err, -EINVAL, "--decoder takes up to %d names, as in turbo,turbo-original",
+        return weir_err_set(err, -EINVAL, "--decoder accepts up to %d names, such as turbo,turbo-original",
                             LIMITS_LIST_MAX);
     for (int i = 0; i < plan->n_decoders; i++) {
         if (weir_decoder_check_device(plan->decoders[i], false, err) < 0)
@@ -100,21 +102,21 @@ static int plan_data(const struct limits_options *o, struct limits_plan *plan, s
             plan->data[i].quality_made = (int)quality;
     }
     if (plan->n_data < 0)
-        return weir_err_set(err, -EINVAL, "--quality takes up to %d numbers from 1 to 100, as in 95,50",
+        return weir_err_set(err, -EINVAL, "--quality accepts up to %d numbers from 1 to 100, such as 95,50",
                             LIMITS_LIST_MAX);
     if (o->data && plan->n_data > 1)
-        return weir_err_set(err, -EINVAL, "--data is one dataset: give it one --quality, or none");
+        return weir_err_set(err, -EINVAL, "--data is a single dataset; specify only one --quality, or none");
     for (int i = 0; i < plan->n_data; i++) {
         struct limits_data *data = &plan->data[i];
         int n = o->data ? snprintf(data->path, sizeof data->path, "%s", o->data)
                         : snprintf(data->path, sizeof data->path, "build/bench-640x480-q%d", data->quality_made);
         if (n >= (int)sizeof data->path)
-            return weir_err_set(err, -EINVAL, "--data: name too long");
+            return weir_err_set(err, -EINVAL, "--data: the path is too long");
     }
     return 0;
 }
 
-/* Returns -EINVAL for a usage error. */
+/* Plans all comparisons. Returns -EINVAL for a usage error. */
 static int make_plan(const struct limits_options *o, struct limits_plan *plan, struct weir_err *err)
 {
     plan->n_counts = bench_counts("workers", o->workers, WEIR_WORKERS_MAX, plan->counts, LIMITS_COUNTS_MAX, err);
@@ -142,7 +144,7 @@ static int write_first_batch(const struct limits_options *o, const struct limits
     config.decoder = plan->decoders[0];
     int rc = first_batch_write(&config, o->first_batch, err);
     if (rc == 0)
-        fprintf(stderr, "the first batch of %s is in %s\n", plan->data[0].path, o->first_batch);
+        fprintf(stderr, "wrote the first batch of %s to %s\n", plan->data[0].path, o->first_batch);
     return rc;
 }
 
@@ -176,12 +178,12 @@ static int limits_main(const struct weir_command *command, int argc, char **argv
 
 static const struct weir_command limits_command = {
     .name = "limits",
-    .summary = "Images per second of the loader beside raw libjpeg-turbo, Debian's and simplejpeg's: same frames, same "
-               "number of threads, by turns.",
+    .summary = "Images per second of the loader compared with libjpeg-turbo alone, both Debian's and simplejpeg's. The "
+               "frames and the number of threads are the same, and trials are interleaved.",
     .opts = limits_opts,
     .n_opts = sizeof limits_opts / sizeof limits_opts[0],
-    .notes =
-        "docs/benchmarks.md says how to read the result. Speed is printed beside its target, never an exit status.",
+    .notes = "docs/benchmarks.md explains the result. Speed is printed with its target, and does not affect the\n"
+             "exit status.",
     .run = limits_main,
 };
 

@@ -1,4 +1,4 @@
-/* limits.h: types shared by the planning, measuring and printing of the limits benchmark. */
+/* limits.h: types that the parts of the limits benchmark share: planning, measuring and printing. */
 #ifndef WEIR_BENCH_LIMITS_H
 #define WEIR_BENCH_LIMITS_H
 
@@ -26,25 +26,25 @@ struct limits_format {
 
 struct limits_data {
     char path[PATH_MAX];
-    int quality_made;          /* of data made here */
-    int frames, width, height; /* set once the frames are loaded, as are the members below */
-    int quality;               /* from the quantisation tables; 0: mixed */
-    double bytes_mean;         /* per frame */
-    bool has_simplejpeg;       /* simplejpeg is compared */
-    char simplejpeg[sizeof(((struct weir_err *)0)->text)]; /* its version, or why it is absent; "" with --raw-only */
+    int quality_made;          /* quality of JPEGs that the benchmark generates */
+    int frames, width, height; /* like the members below, set when the frames are loaded */
+    int quality;               /* derived from the quantisation tables; 0 if frames differ */
+    double bytes_mean;         /* mean size of a frame */
+    bool has_simplejpeg;       /* whether simplejpeg is compared */
+    char simplejpeg[sizeof(((struct weir_err *)0)->text)]; /* its version, or why it is missing */
 };
 
-/* One number of workers, one output format, one decoder of Weir. */
+/* A comparison for one number of workers, one output format and one of Weir's decoders. */
 struct comparison {
     const struct limits_data *data;
     const struct limits_format *format;
     const char *decoder;
     int workers;
-    struct series raw, simplejpeg, weir;                        /* images/s, one value per round */
-    double split_error, profiler_share;                         /* max over all trials */
-    double decode_share, convert_share, read_share, wait_share; /* fractions of worker time, means over the trials */
-    uint64_t peak_bytes, bound_bytes;                           /* resident set of a process that only loads */
-    double harness_tasks_per_s, harness_images_per_s;           /* with null engines */
+    struct series raw, simplejpeg, weir;                        /* images/s, with one value per round */
+    double split_error, profiler_share;                         /* maximum over all trials */
+    double decode_share, convert_share, read_share, wait_share; /* fractions of worker time, as means over the trials */
+    uint64_t peak_bytes, bound_bytes; /* peak resident set of a process that only loads, and its limit */
+    double harness_tasks_per_s, harness_images_per_s; /* with I/O and decoding disabled */
 };
 
 struct limits_plan {
@@ -53,18 +53,17 @@ struct limits_plan {
     const struct limits_format *formats[LIMITS_LIST_MAX];
     int counts[LIMITS_COUNTS_MAX];
     char decoders[LIMITS_LIST_MAX][LIMITS_NAME_BYTES];
-    struct comparison *comparisons; /* data x formats x counts x decoders: those of one data set, format and count are
-                                     * measured together */
+    struct comparison *comparisons; /* in order of dataset, format, number of workers and decoder */
 };
 
-/* Targets stated in README. */
+/* Targets of the benchmark. */
 #define LIMITS_SPLIT_MAX    0.01
 #define LIMITS_PROFILER_MAX 0.01
 
-/* Configures a loader for one comparison. */
+/* Fills in the loader's configuration for a comparison. */
 void limits_config(const struct limits_options *o, const struct limits_data *data, const struct limits_format *format,
                    int workers, struct weir_loader_config *config);
-/* Makes missing data, measures all comparisons, and calls done after each dataset. */
+/* Generates missing datasets, measures all comparisons, and calls done after each dataset. */
 int limits_measure(const struct limits_options *o, struct limits_plan *plan,
                    void (*done)(const struct limits_options *o, const struct limits_plan *plan,
                                 const struct limits_data *data),

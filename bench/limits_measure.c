@@ -16,7 +16,7 @@ void limits_config(const struct limits_options *o, const struct limits_data *dat
     config->num_workers = workers;
     config->batch_size = o->batch_size;
     config->prefetch = o->prefetch;
-    config->num_epochs = 1000000; /* stopped by time */
+    config->num_epochs = 1000000; /* more than needed; trials stop after a given time */
     config->train_split = 1;
     config->format.dtype = format->dtype;
     config->format.layout = format->layout;
@@ -46,20 +46,20 @@ static int make_data(const struct limits_data *data, struct weir_err *err)
     weir_synth_config_default(&config);
     char part[PATH_MAX];
     if (snprintf(part, sizeof part, "%s.part", data->path) >= (int)sizeof part)
-        return weir_err_set(err, -ENAMETOOLONG, "%s: name too long", data->path);
+        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long", data->path);
     config.out = part;
     config.format = "act-jpeg";
     config.cameras = "top,left,right,low";
     config.episodes = 6;
     config.steps = 40;
     config.quality = data->quality_made;
-    fprintf(stderr, "making %s: 960 frames of 640x480 at quality %d\n", data->path, data->quality_made);
+    fprintf(stderr, "generating %s: 960 frames of 640x480 at quality %d\n", data->path, data->quality_made);
     int rc = weir_synth_write(&config, err);
     return rc == 0 && rename(part, data->path) != 0 ? weir_err_set(err, -errno, "%s: %s", data->path, strerror(errno))
                                                     : rc;
 }
 
-/* Called before the other sides load their frames: measures the memory of a process that only loads. */
+/* Measures the peak memory of a process that only loads. Must be called before the other sides load their frames. */
 static int measure_memory(const struct limits_options *o, struct comparison *c, struct weir_err *err)
 {
     struct weir_loader_config config;
@@ -89,20 +89,20 @@ static int measure_harness(const struct limits_options *o, struct comparison *c,
 
 /* ---- interleaved trials ---- */
 
-/* The sides compared on one dataset. */
+/* State of the sides that are compared on one dataset. */
 struct sides {
     const struct limits_options *o;
     struct raw_frames frames;
-    uint64_t next;                      /* next frame of plain libjpeg-turbo */
-    struct simplejpeg_side *simplejpeg; /* NULL: absent */
-    int n_weir;                         /* decoders; 0 with --raw-only */
+    uint64_t next;                      /* next frame of the libjpeg-turbo side */
+    struct simplejpeg_side *simplejpeg; /* NULL if simplejpeg is not compared */
+    int n_weir;                         /* number of Weir's decoders; 0 with --raw-only */
 };
 
 static int raw_turn(struct sides *sides, const struct comparison *c, double seconds, int images_min, double *rate,
                     struct weir_err *err)
 {
     *rate = raw_turbo_rate(&sides->frames, c->workers, seconds, images_min, &sides->next);
-    return *rate < 0 ? weir_err_set(err, -EBADMSG, "%s: libjpeg-turbo does not decode a frame", c->data->path) : 0;
+    return *rate < 0 ? weir_err_set(err, -EBADMSG, "%s: libjpeg-turbo cannot decode a frame", c->data->path) : 0;
 }
 
 static int weir_turn(const struct sides *sides, const struct comparison *c, int round, struct weir_side *side,
@@ -126,8 +126,8 @@ static void note(struct comparison *c, const struct weir_side *side, int rounds)
     c->wait_share += side->wait_share / rounds;
 }
 
-/* Runs each side once. The first side changes every round, so a machine that speeds up or slows down favours none. c:
- * one comparison per decoder of Weir. */
+/* Runs one trial of each side. A different side comes first in each round, so that a machine that speeds up or slows
+ * down favours no side. c has one comparison per decoder of Weir. */
 static int measure_round(struct sides *sides, struct comparison *c, int round, struct weir_err *err)
 {
     const struct limits_options *o = sides->o;
@@ -154,7 +154,7 @@ static int measure_round(struct sides *sides, struct comparison *c, int round, s
     return 0;
 }
 
-/* Warms up libjpeg-turbo and simplejpeg for a fifth of a trial; Weir's trials warm up themselves. */
+/* Warms up libjpeg-turbo and simplejpeg for a fifth of a trial. Weir's trials contain their own warm-up. */
 static int warm_up(struct sides *sides, const struct comparison *c, struct weir_err *err)
 {
     double ignored, seconds = sides->o->seconds / 5;
@@ -168,14 +168,14 @@ static int compare(struct sides *sides, struct comparison *c, int n, struct weir
 {
     const struct limits_options *o = sides->o;
     int turns = o->rounds * (1 + sides->n_weir + (sides->simplejpeg ? 1 : 0));
-    fprintf(stderr, "%s, %s, %d workers: %d turns of %g s\n", c->data->path, c->format->name, c->workers, turns,
+    fprintf(stderr, "%s, %s, %d workers: %d trials of %g s\n", c->data->path, c->format->name, c->workers, turns,
             o->seconds);
     int rc = o->raw_only ? 0 : measure_harness(o, c, err);
     if (rc == 0)
         rc = warm_up(sides, c, err);
     for (int i = 0; i < o->rounds && rc == 0; i++)
         rc = measure_round(sides, c, i, err);
-    for (int i = 1; i < n && rc == 0; i++) { /* all share these figures */
+    for (int i = 1; i < n && rc == 0; i++) { /* these figures do not depend on Weir's decoder */
         c[i].raw = c[0].raw;
         c[i].simplejpeg = c[0].simplejpeg;
         c[i].harness_tasks_per_s = c[0].harness_tasks_per_s;
@@ -184,7 +184,8 @@ static int compare(struct sides *sides, struct comparison *c, int n, struct weir
     return rc;
 }
 
-/* Without --simplejpeg, a missing simplejpeg is not an error: data records the reason. */
+/* Starts simplejpeg. If it is missing, this is an error only with --simplejpeg. Otherwise data->simplejpeg gets the
+ * reason. */
 static int open_simplejpeg(struct sides *sides, struct limits_data *data, struct weir_err *err)
 {
     const char *python = sides->o->simplejpeg;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Minimum ratios that README promises for the decoder turbo at qualities 95 and 50; 0: none. f32-nchw is compared with
- * u8, as neither library outputs floats. */
+/* Returns the target for the ratio to libjpeg-turbo, or 0 if there is none. Targets exist for the decoder turbo at
+ * qualities 95 and 50. f32-nchw is compared with u8, because libjpeg-turbo cannot output floats. */
 static double raw_target(const struct comparison *c)
 {
     int quality = c->data->quality;
@@ -26,7 +26,7 @@ static const char *verdict(bool met)
     return met ? "PASS" : "MISS";
 }
 
-/* "558 (544 - 571)" */
+/* Formats the median, min and max, such as "558 (544 - 571)". */
 static const char *spread(char text[48], const struct series *series, int digits)
 {
     snprintf(text, 48, "%.*f (%.*f - %.*f)", digits, series_at(series, 0.5), digits, series_at(series, 0), digits,
@@ -34,7 +34,7 @@ static const char *spread(char text[48], const struct series *series, int digits
     return text;
 }
 
-/* "1.512 (1.490 - 1.530) PASS (>= 1.40)" */
+/* Formats the ratios of all rounds and the verdict, such as "1.512 (1.490 - 1.530) PASS (>= 1.40)". */
 static const char *ratio(char text[96], const struct series *above, const struct series *below, double target)
 {
     struct series ratios;
@@ -101,7 +101,7 @@ static void print_raw(const struct comparison *c)
 }
 
 struct rows {
-    const struct comparison *c; /* comparisons of one dataset */
+    const struct comparison *c; /* the comparisons of one dataset */
     int n, step;
 };
 
@@ -112,7 +112,7 @@ static void print_table(const char *head, struct rows rows, void (*print)(const 
         print(&rows.c[i]);
 }
 
-/* Ratio of Weir's first decoder to each other one, over the same rounds. */
+/* Prints the ratio of Weir's first decoder to each of the others, computed per round. */
 static void print_decoders(struct rows rows, int n_decoders)
 {
     if (n_decoders > 1)
@@ -126,12 +126,12 @@ static void print_decoders(struct rows rows, int n_decoders)
     }
 }
 
-/* ---- all sections ---- */
+/* ---- complete output ---- */
 
 void limits_print_head(const struct limits_options *o)
 {
     bench_print_machine();
-    printf("method:  n = %d turns of %g s a side, taking turns; batches of %d; median (min - max)\n", o->rounds,
+    printf("method:  n = %d trials of %g s per side, interleaved; batches of %d; median (min - max)\n", o->rounds,
            o->seconds, o->batch_size);
     fflush(stdout);
 }
@@ -144,14 +144,14 @@ static struct rows rows_of(const struct limits_plan *plan, const struct limits_d
 
 static void print_data(const struct limits_data *data)
 {
-    char filesystem[64], quality[32] = "no one quality";
+    char filesystem[64], quality[32] = "mixed qualities";
     weir_filesystem_of(data->path, filesystem, sizeof filesystem);
     if (data->quality)
         snprintf(quality, sizeof quality, "quality %d", data->quality);
     printf("\nframes:  %s (%s, page cache warm), %d of %dx%d, %s, %.1f KB each\n", data->path, filesystem, data->frames,
            data->width, data->height, quality, data->bytes_mean / 1e3);
     if (*data->simplejpeg)
-        printf("beside:  %s%s\n", data->has_simplejpeg ? "" : "simplejpeg is left out: ", data->simplejpeg);
+        printf("peer:    %s%s\n", data->has_simplejpeg ? "" : "simplejpeg is left out: ", data->simplejpeg);
 }
 
 void limits_print(const struct limits_options *o, const struct limits_plan *plan, const struct limits_data *data)
@@ -171,16 +171,16 @@ void limits_print(const struct limits_options *o, const struct limits_plan *plan
             : "\nworkers  format    decoder         raw libjpeg-turbo, im/s     weir, im/s",
         rows, print_rates);
     print_table(three
-                    ? "\nworkers  format    decoder         weir/raw of each round                weir/simplejpeg     "
+                    ? "\nworkers  format    decoder         weir/raw per round                    weir/simplejpeg     "
                       "                  simplejpeg/raw"
-                    : "\nworkers  format    decoder         weir/raw of each round",
+                    : "\nworkers  format    decoder         weir/raw per round",
                 rows, print_ratios);
     print_decoders(rows, plan->n_decoders);
     print_table("\nworkers  format    decoder         decoding   converting reading    waiting    other       harness "
                 "alone, tasks/s (images/s)",
                 rows, print_shares);
     snprintf(head, sizeof head,
-             "\nworkers  format    decoder         wall not explained      timers (%4.1f ns a zone)  peak memory",
+             "\nworkers  format    decoder         unaccounted time        timers (%4.1f ns/zone)    peak memory",
              weir_zone_cost_ns());
     print_table(head, rows, print_promises);
     fflush(stdout);
@@ -208,7 +208,7 @@ static void json_data(struct weir_json *json, const struct limits_data *data)
     weir_json_end(json, '}');
 }
 
-/* target: 0 for none */
+/* target is 0 if there is none. */
 static void json_ratio(struct weir_json *json, const char *key, const struct series *above, const struct series *below,
                        double target)
 {

@@ -1,6 +1,6 @@
-/* nvjpeg: limits of a GPU's JPEG decoders on this machine, by engine, group size, threads and output; one or two
- * decoders per thread; alongside CPU cores; both engines at once. The loader's rate is reported as a fraction of the
- * best row. */
+/* nvjpeg: measures the limits of a GPU's JPEG decoders on this machine, by engine, group size, threads and output.
+ * It also measures two decoders per thread, an engine alongside CPU cores, and both engines simultaneously. Reports
+ * express the loader's rate as a fraction of the best row. */
 #include "base/resources.h"
 #include "bench/bench_gpu.h"
 #include "bench/nvjpeg_side.h"
@@ -24,24 +24,24 @@ struct nvjpeg_options {
 #define FIELD(name) .offset = offsetof(struct nvjpeg_options, name)
 
 static const struct weir_opt nvjpeg_opts[] = {
-    {"groups", WEIR_OPT_TEXT, FIELD(groups), "N,N", "16,64,128,256", "frames handed over together"},
-    {"threads", WEIR_OPT_TEXT, FIELD(threads), "N,N", "1,2,4", "threads that hand over, each with its own decoder"},
+    {"groups", WEIR_OPT_TEXT, FIELD(groups), "N,N", "16,64,128,256", "numbers of frames submitted together"},
+    {"threads", WEIR_OPT_TEXT, FIELD(threads), "N,N", "1,2,4", "numbers of submitting threads, each with a decoder"},
     {"outputs", WEIR_OPT_TEXT, FIELD(outputs), "LIST", "rgbi,yuv,turns",
-     "what is decoded into: nvJPEG's own pixels, planes, planes by two decoders in turns"},
-    {"engine", WEIR_OPT_ENUM, FIELD(engine), "hw|sm|both", "hw", "the JPEG engines, the multiprocessors"},
-    {"cpu", WEIR_OPT_INT, FIELD(cpu), "N", "auto", "threads of libjpeg-turbo beside them; auto: usable cores less 2", 0,
-     1024, true},
-    {"rounds", WEIR_OPT_INT, FIELD(rounds), "N", "3", "turns of each row", 1, SERIES_MAX, false},
-    {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "F", "0.5", "length of a turn", 0.01, 600, false},
-    {"json", WEIR_OPT_FLAG, FIELD(json), .help = "print JSON"},
+     "outputs: RGB, planes, planes from two alternating decoders"},
+    {"engine", WEIR_OPT_ENUM, FIELD(engine), "hw|sm|both", "hw", "JPEG engines (hw) or multiprocessors (sm)"},
+    {"cpu", WEIR_OPT_INT, FIELD(cpu), "N", "auto", "concurrent CPU decoding threads; auto: usable cores - 2", 0, 1024,
+     true},
+    {"rounds", WEIR_OPT_INT, FIELD(rounds), "N", "3", "trials per row", 1, SERIES_MAX, false},
+    {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "F", "0.5", "duration of a trial", 0.01, 600, false},
+    {"json", WEIR_OPT_FLAG, FIELD(json), .help = "JSON output"},
 };
 
-/* One measured row. */
+/* A row of the table: engines and CPU threads that run simultaneously. */
 struct row {
     struct nvjpeg_side sides[WEIR_GPU_JPEG_ENGINES];
     int n_sides, cpu_threads;
     struct series rates[WEIR_GPU_JPEG_ENGINES], cpu_rate, sum;
-    double cores; /* mean CPU cores of the submitting threads */
+    double cores; /* mean number of CPU cores that the submitting threads use */
     char why_not[256];
 };
 
@@ -59,7 +59,7 @@ struct bench {
 
 /* ---- the rows ---- */
 
-/* Parses the list of outputs into a bit mask; 0 when one is unknown. */
+/* Parses the list of outputs into a bit mask. Returns 0 if an output is unknown. */
 static unsigned parse_outputs(const char *text)
 {
     static const char *const names[NVJPEG_OUTPUTS] = {"rgbi", "yuv", "turns"};
@@ -101,7 +101,7 @@ static int plan_alone(struct bench *b, struct weir_err *err)
     if (n_threads < 0)
         return -EINVAL;
     if (!outputs)
-        return weir_err_set(err, -EINVAL, "--outputs takes some of rgbi, yuv, turns, as in rgbi,turns");
+        return weir_err_set(err, -EINVAL, "--outputs accepts a list of rgbi, yuv and turns, such as rgbi,turns");
     for (int e = 0; e < WEIR_GPU_JPEG_ENGINES; e++) {
         if (b->o->engine != ENGINES_BOTH && b->o->engine != e)
             continue;
@@ -114,7 +114,7 @@ static int plan_alone(struct bench *b, struct weir_err *err)
     return 0;
 }
 
-/* Returns the fastest row with one side; NULL when none was measured. */
+/* Returns the fastest row of an engine running alone, with or without interleaved RGB, or NULL if there is none. */
 static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engine engine, bool rgbi)
 {
     const struct row *best = NULL;
@@ -129,7 +129,8 @@ static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engi
     return best;
 }
 
-/* Combines the best row of each engine with CPU cores, and the two engines with either on high-priority streams. */
+/* Adds rows that combine the best row of each engine with CPU cores. Also adds two rows that combine both engines, each
+ * with a different engine on high-priority streams. */
 static void plan_together(struct bench *b)
 {
     const struct row *best[WEIR_GPU_JPEG_ENGINES];
@@ -171,7 +172,8 @@ static void note(struct row *row, double cpu_rate, int rounds)
     series_add(&row->sum, sum);
 }
 
-/* A row that fails (no library, too little memory) is reported and the next one runs; a lost GPU ends the run. */
+/* Measures rows. If a row fails, because a library is missing or memory is too small, records the reason and continues
+ * with the next row. A lost GPU ends the run. */
 static int measure_rows(struct bench *b, int from, struct weir_err *err)
 {
     for (int i = from; i < b->n_rows; i++) {
@@ -229,7 +231,7 @@ static void print_row(const struct row *row)
     if (row->why_not[0])
         snprintf(more, sizeof more, "%s", row->why_not);
     else if (row->n_sides == 2)
-        snprintf(more, sizeof more, "together %.0f, %s on urgent streams", sum,
+        snprintf(more, sizeof more, "together %.0f, %s on high-priority streams", sum,
                  weir_gpu_jpeg_engine_name(row->sides[row->sides[1].urgent].engine));
     else if (row->cpu_threads > 0)
         snprintf(more, sizeof more, "together %.0f", sum);
@@ -242,7 +244,7 @@ static void print_row(const struct row *row)
     snprintf(rate, sizeof rate, "%.0f (%.0f - %.0f)", series_at(&row->cpu_rate, 0.5), series_at(&row->cpu_rate, 0),
              series_at(&row->cpu_rate, 1));
     printf("%-8s  %-13s  %5s  %7d  %-26s  %s\n", "cpu", "rgb", "1", row->cpu_threads, rate,
-           row->n_sides ? "  beside it" : "alone");
+           row->n_sides ? "  alongside it" : "alone");
 }
 
 static void print_best(const struct bench *b, enum weir_gpu_jpeg_engine engine)
@@ -263,7 +265,7 @@ static void print_text(const struct bench *b, const char *data)
     printf("GPU:     %s, %d JPEG engines, %s\n", b->info.name, b->jpeg_engines, b->library);
     printf("frames:  %s, in memory, %d of %dx%d, %.1f KB each; %d left out\n", data, b->frames.raw.n,
            b->frames.raw.width, b->frames.raw.height, bytes_mean(&b->frames.raw) / 1e3, b->frames.left_out);
-    printf("method:  n = %d turns of %g s; median (min - max)\n", b->o->rounds, b->o->seconds);
+    printf("method:  n = %d trials of %g s; median (min - max)\n", b->o->rounds, b->o->seconds);
     printf("\nengine    output         group  threads  images/s\n");
     for (int i = 0; i < b->n_rows; i++)
         print_row(&b->rows[i]);
@@ -319,7 +321,7 @@ static void print_json(const struct bench *b, const struct weir_command *command
 
 /* ---- the program ---- */
 
-/* -ENODEV: no GPU to measure */
+/* Returns -ENODEV if there is no GPU to measure. */
 static int open_gpu(struct bench *b, struct weir_err *err)
 {
     enum weir_gpu_jpeg_engine engine = b->o->engine == ENGINES_SM ? WEIR_GPU_JPEG_SM : WEIR_GPU_JPEG_HARDWARE;
@@ -370,15 +372,14 @@ static int nvjpeg_main(const struct weir_command *command, int argc, char **argv
 
 static const struct weir_command nvjpeg_command = {
     .name = "nvjpeg",
-    .summary = "Images per second that the JPEG decoders of GPU 0 make of frames in memory: the raw limits.",
+    .summary = "Images per second that the JPEG decoders of GPU 0 decode from memory: the raw limits.",
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
     .opts = nvjpeg_opts,
     .n_opts = sizeof nvjpeg_opts / sizeof nvjpeg_opts[0],
-    .notes =
-        "DATA is a dataset of JPEGs, or a folder with *.jpg. Output rgbi is nvJPEG's plain interface, yuv the planes\n"
-        "that the loader works with. The exit status is 77 when there is no GPU.",
+    .notes = "DATA is a dataset of JPEGs, or a folder with *.jpg. The output rgbi comes from nvJPEG alone. The output\n"
+             "yuv is the planes that the loader uses. The exit status is 77 if there is no GPU.",
     .run = nvjpeg_main,
 };
 

@@ -52,7 +52,7 @@ static int load_bytes(struct raw_frames *raw, const char *data, int max, struct 
     return rc < 0 ? weir_err_set(err, rc, "%s: no frames could be read", data) : 0;
 }
 
-/* Keeps the frames that the engine supports and that have the size of the first one. */
+/* Removes frames that the engine does not support, or whose size differs from the first frame. */
 static void sieve(struct nvjpeg_frames *f, enum weir_gpu_jpeg_engine engine)
 {
     struct raw_frames *raw = &f->raw;
@@ -88,8 +88,8 @@ int nvjpeg_frames_load(struct nvjpeg_frames *f, const char *data, int max, enum 
         return weir_err_set(err, -ENOMEM, "out of memory");
     sieve(f, engine);
     return f->raw.n ? 0
-                    : weir_err_set(err, -EINVAL, "%s: none of %d frames is one for the %s engine", data, f->left_out,
-                                   weir_gpu_jpeg_engine_name(engine));
+                    : weir_err_set(err, -EINVAL, "%s: none of its %d frames is supported by the %s engine", data,
+                                   f->left_out, weir_gpu_jpeg_engine_name(engine));
 }
 
 void nvjpeg_frames_free(struct nvjpeg_frames *f)
@@ -107,7 +107,7 @@ const char *nvjpeg_output_name(enum nvjpeg_output output)
     return names[output];
 }
 
-/* ---- a lane: a decoder with its stream, memory and one group in flight ---- */
+/* ---- a lane: a decoder with its own stream, memory and one group in flight ---- */
 
 struct run {
     const struct weir_gpu_ops *ops;
@@ -120,7 +120,7 @@ struct run {
 };
 
 struct lane {
-    struct weir_gpu_jpeg *decoder; /* one of these two */
+    struct weir_gpu_jpeg *decoder; /* only decoder or raw is set, depending on the output */
     struct raw_nvjpeg *raw;
     void *stream, *event;
     uint8_t *memory; /* GPU memory */
@@ -154,7 +154,7 @@ static size_t pitch_of(int width)
     return ((size_t)width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
 }
 
-/* Size of three full planes, the largest output. */
+/* Returns the size of three full planes, which no output exceeds. */
 static size_t image_bytes(const struct raw_frames *raw)
 {
     return 3 * pitch_of(raw->width) * (size_t)raw->height;
@@ -191,7 +191,7 @@ static void place_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jp
     }
 }
 
-/* Submits a group. The lane's previous group has finished when this returns or at the next wait. */
+/* Waits for the lane's previous group, then submits the next one. */
 static int submit(struct run *run, const struct nvjpeg_side *side, struct lane *lane, struct weir_err *err)
 {
     const struct nvjpeg_frames *f = run->frames;
@@ -214,7 +214,7 @@ static int submit(struct run *run, const struct nvjpeg_side *side, struct lane *
         rc = weir_gpu_jpeg_decode(lane->decoder, lane->group, side->group, lane->stream, lane->results, err);
     for (int i = 0; i < side->group && rc == 0 && lane->decoder; i++)
         if (lane->results[i] != WEIR_JPEG_TAKEN)
-            rc = weir_err_set(err, -EBADMSG, "the engine refuses a frame that it should take");
+            rc = weir_err_set(err, -EBADMSG, "the engine rejected a frame that it should support");
     return rc < 0 ? rc : run->ops->record(run->gpu, lane->event, lane->stream, err);
 }
 
@@ -262,8 +262,7 @@ static void *feeder_main(void *user)
     for (int i = 0; i < n_lanes && rc == 0; i++) {
         rc = lane_open(run, feeder->side, &lanes[i], &feeder->err);
         rc = rc < 0 ? rc
-                    : submit(run, feeder->side, &lanes[i],
-                             &feeder->err); /* allocates its memory before the clock starts */
+                    : submit(run, feeder->side, &lanes[i], &feeder->err); /* allocates memory before the clock starts */
         rc = rc < 0 ? rc : run->ops->wait(run->gpu, lanes[i].event, &feeder->err);
     }
     if (rc < 0)
@@ -297,8 +296,8 @@ static void must_start(pthread_t *thread, void *(*main)(void *), void *user)
 {
     if (pthread_create(thread, NULL, main, user) == 0)
         return;
-    fprintf(stderr, "nvjpeg: a thread cannot be started\n");
-    abort(); /* the other threads wait at the barrier */
+    fprintf(stderr, "nvjpeg: cannot start a thread\n");
+    abort(); /* the other threads already wait at the barrier and cannot be stopped */
 }
 
 int nvjpeg_run(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const struct nvjpeg_frames *frames,
@@ -332,5 +331,5 @@ int nvjpeg_run(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const struc
         pthread_join(crew.thread, NULL);
     pthread_barrier_destroy(&run.start);
     *cpu_images_per_s = crew.images_per_s;
-    return rc == 0 && crew.images_per_s < 0 ? weir_err_set(err, -EBADMSG, "libjpeg-turbo does not decode a frame") : rc;
+    return rc == 0 && crew.images_per_s < 0 ? weir_err_set(err, -EBADMSG, "libjpeg-turbo cannot decode a frame") : rc;
 }

@@ -1,5 +1,6 @@
-/* pinned_read: limits of this machine for raw frames: reads by threads from the page cache into pinned memory, copies
- * over the bus to GPU 0, and both at once, interleaved. No loader can upload raw frames faster. */
+/* pinned_read: measures the limits of this machine for raw frames. Threads read from the page cache into pinned memory,
+ * the bus copies to GPU 0, and then both happen simultaneously. Trials are interleaved. No loader can upload raw frames
+ * faster than this. */
 #include "base/resources.h"
 #include "bench/bench_gpu.h"
 #include "bench/pinned_side.h"
@@ -20,11 +21,11 @@ struct pinned_options {
 #define FIELD(name) .offset = offsetof(struct pinned_options, name)
 
 static const struct weir_opt pinned_opts[] = {
-    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "threads that read; auto: one per usable core", 1,
+    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "number of reading threads; auto: one per usable core", 1,
      PINNED_THREADS_MAX, true},
-    {"rounds", WEIR_OPT_INT, FIELD(rounds), "N", "5", "turns of each", 1, SERIES_MAX, false},
-    {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "F", "0.5", "length of a turn", 0.01, 600, false},
-    {"json", WEIR_OPT_FLAG, FIELD(json), .help = "print JSON"},
+    {"rounds", WEIR_OPT_INT, FIELD(rounds), "N", "5", "trials of each kind", 1, SERIES_MAX, false},
+    {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "F", "0.5", "duration of a trial", 0.01, 600, false},
+    {"json", WEIR_OPT_FLAG, FIELD(json), .help = "JSON output"},
 };
 
 struct bench {
@@ -35,7 +36,7 @@ struct bench {
     struct weir_gpu_info info;
     struct pinned_frames frames;
     struct pinned_ring ring;
-    struct series rates[PINNED_KINDS]; /* bytes/s */
+    struct series rates[PINNED_KINDS]; /* in bytes/s */
 };
 
 static int measure(struct bench *b, struct weir_err *err)
@@ -56,12 +57,12 @@ static void print_text(const struct bench *b, const char *data)
 {
     static const char *const titles[PINNED_KINDS] = {[PINNED_READ] = "page cache to pinned memory",
                                                      [PINNED_BUS] = "pinned memory to the GPU",
-                                                     [PINNED_BOTH] = "both at once"};
+                                                     [PINNED_BOTH] = "both simultaneously"};
     bench_print_machine();
     printf("GPU:     %s\n", b->info.name);
     printf("frames:  %s, %d pieces of %d bytes in %d files, page cache warm\n", data, b->frames.n, PINNED_FRAME_BYTES,
            b->frames.n_files);
-    printf("method:  %d threads, a ring of %d blocks of %.1f MB; n = %d turns of %g s; median (min - max)\n",
+    printf("method:  %d threads, a ring of %d blocks of %.1f MB; n = %d trials of %g s; median (min - max)\n",
            b->threads, PINNED_BLOCKS, (double)PINNED_BLOCK_BYTES / 1e6, b->o->rounds, b->o->seconds);
     printf("\n%-28s  %-22s  images/s of 640x480x3\n", "", "GB/s");
     for (int k = 0; k < PINNED_KINDS; k++) {
@@ -135,16 +136,14 @@ static int pinned_main(const struct weir_command *command, int argc, char **argv
 
 static const struct weir_command pinned_command = {
     .name = "pinned_read",
-    .summary =
-        "Bytes per second of raw frames into pinned memory, from there to GPU 0, and both at once: the raw limits.",
+    .summary = "Bytes per second of raw frames into pinned memory, from there to GPU 0, and both simultaneously.",
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
     .opts = pinned_opts,
     .n_opts = sizeof pinned_opts / sizeof pinned_opts[0],
-    .notes =
-        "DATA is a folder of files with raw frames, or one of them; they are read once before, and must fit the page\n"
-        "cache. The exit status is 77 when there is no GPU.",
+    .notes = "DATA is a file with raw frames, or a folder of such files. The files are read once before the\n"
+             "measurement, and must fit in the page cache. The exit status is 77 if there is no GPU.",
     .run = pinned_main,
 };
 

@@ -37,7 +37,8 @@ static int add_file(struct pinned_frames *f, const char *path, struct weir_err *
         close(file);
         return weir_err_set(err, -ENOMEM, "out of memory");
     }
-    for (int64_t i = 0; i < n; i++) /* the last piece ends with the file: the bytes before the frames are its header */
+    /* Pieces are counted from the end of the file, because a header may precede the frames. */
+    for (int64_t i = 0; i < n; i++)
         f->places[f->n++] = (struct pinned_place){f->n_files, st.st_size - (n - i) * PINNED_FRAME_BYTES};
     f->files[f->n_files++] = file;
     return 0;
@@ -80,8 +81,7 @@ int pinned_frames_open(struct pinned_frames *frames, const char *data, struct we
     bool folder = stat(data, &st) == 0 && S_ISDIR(st.st_mode);
     int rc = folder ? add_folder(frames, data, err) : add_file(frames, data, err);
     if (rc == 0 && frames->n == 0)
-        rc = weir_err_set(err, -ENODATA, "%s: there is no file of a frame's size (%d bytes) or more", data,
-                          PINNED_FRAME_BYTES);
+        rc = weir_err_set(err, -ENODATA, "%s: no file is as large as a frame (%d bytes)", data, PINNED_FRAME_BYTES);
     uint8_t *frame = rc == 0 ? malloc(PINNED_FRAME_BYTES) : NULL;
     if (rc == 0 && !frame)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
@@ -110,7 +110,7 @@ int pinned_ring_open(struct pinned_ring *ring, const struct weir_gpu_ops *ops, s
     *ring = (struct pinned_ring){.ops = ops, .gpu = gpu};
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *target = NULL;
     if (memory == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "no memory for a ring of %.1f MB", (double)bytes / 1e6);
+        return weir_err_set(err, -ENOMEM, "out of memory for a ring of %.1f MB", (double)bytes / 1e6);
     madvise(memory, bytes, MADV_HUGEPAGE);
     memset(memory, 0, bytes);
     int rc = ops->pin(gpu, memory, bytes, err);
@@ -152,8 +152,9 @@ const char *pinned_kind_name(enum pinned_kind kind)
 
 /* ---- a run ----
  *
- * Frame i goes to position i % PINNED_BLOCK_FRAMES of block i / PINNED_BLOCK_FRAMES, and block b to ring entry b %
- * PINNED_BLOCKS. Readers take frame numbers; block b may be overwritten once block b - PINNED_BLOCKS is free. */
+ * Frame i is at position i % PINNED_BLOCK_FRAMES of block i / PINNED_BLOCK_FRAMES. Block b is in ring entry b %
+ * PINNED_BLOCKS. Each reader takes the next frame number. Block b can be overwritten once block b - PINNED_BLOCKS is
+ * free. */
 
 struct run {
     const struct pinned_ring *ring;
@@ -162,9 +163,9 @@ struct run {
     double seconds;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    _Atomic uint64_t next;   /* next frame */
-    uint64_t free_blocks;    /* blocks below free_blocks + PINNED_BLOCKS may be read into */
-    int full[PINNED_BLOCKS]; /* frames present in each block */
+    _Atomic uint64_t next;   /* number of the next frame to read */
+    uint64_t free_blocks;    /* blocks below free_blocks + PINNED_BLOCKS can be written */
+    int full[PINNED_BLOCKS]; /* number of frames read into each ring entry */
     _Atomic bool stop, unreadable;
 };
 
@@ -176,7 +177,7 @@ static void stop(struct run *run)
     pthread_mutex_unlock(&run->mutex);
 }
 
-/* Returns false when the run is over. */
+/* Waits until the block can be written. Returns false if the run is over. */
 static bool wait_until_free(struct run *run, uint64_t block)
 {
     if (run->kind == PINNED_READ)
@@ -214,7 +215,7 @@ static void *reader_main(void *user)
     }
 }
 
-/* Returns false when a file cannot be read. */
+/* Waits until the block is full. Returns false if a file cannot be read. */
 static bool wait_until_full(struct run *run, uint64_t block)
 {
     if (run->kind == PINNED_BUS)
@@ -244,7 +245,8 @@ static int queue_copy(struct run *run, uint64_t block, struct weir_err *err)
     return rc < 0 ? rc : ring->ops->record(ring->gpu, ring->events[block % PINNED_FLYING], ring->stream, err);
 }
 
-/* Rate over all blocks after the first, when the pipeline is full. */
+/* Copies blocks to the GPU. The rate does not include the first block, since the pipeline is not full before its copy
+ * ends. */
 static int copy_blocks(struct run *run, double *rate, struct weir_err *err)
 {
     const struct pinned_ring *ring = run->ring;
@@ -272,7 +274,7 @@ static int copy_blocks(struct run *run, double *rate, struct weir_err *err)
     return rc;
 }
 
-/* Readers without a bus; the first fifth is not counted. */
+/* Measures the readers without copies. The first fifth of the time is a warm-up. */
 static int watch_readers(struct run *run, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = weir_clock_monotonic_ns(), first_ns = 0, now_ns = start_ns, first = 0, now = 0;
@@ -302,7 +304,7 @@ int pinned_run(const struct pinned_ring *ring, const struct pinned_frames *frame
     while (started < wanted && pthread_create(&readers[started], NULL, reader_main, &run) == 0)
         started++;
     if (started < wanted)
-        rc = weir_err_set(err, -EAGAIN, "%d threads cannot be started", wanted);
+        rc = weir_err_set(err, -EAGAIN, "cannot start %d threads", wanted);
     else
         rc = kind == PINNED_READ ? watch_readers(&run, rate, err) : copy_blocks(&run, rate, err);
     stop(&run);

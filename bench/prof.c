@@ -1,4 +1,5 @@
-/* prof: cost of the profiler in ns per zone (off, aggregated, recorded), compared with its clock reads. */
+/* prof: measures the cost of the profiler in ns per zone, when off, aggregating and recording. The cost is compared
+ * with that of the clock reads in a zone. */
 #include "bench/series.h"
 #include "cli/options.h"
 #include "weir/profiler.h"
@@ -19,15 +20,15 @@ struct prof_options {
 
 static const struct weir_opt prof_opts[] = {
     {"threads", WEIR_OPT_TEXT, .offset = offsetof(struct prof_options, threads), "N,N,auto", "1,2",
-     "numbers of threads that time zones at once"},
+     "numbers of threads that time zones simultaneously"},
     {"rounds", WEIR_OPT_INT, .offset = offsetof(struct prof_options, rounds), "N", "101",
-     "measurements of each kind, the kinds in turn, of all threads together", 1, SERIES_MAX},
-    {"calls", WEIR_OPT_INT, .offset = offsetof(struct prof_options, calls), "N", "12000",
-     "zones in a measurement; a thread's ring holds 16384 that carry an item", 256, 12000},
-    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct prof_options, json), .help = "print JSON"},
+     "measurements per kind, summed over all threads", 1, SERIES_MAX},
+    {"calls", WEIR_OPT_INT, .offset = offsetof(struct prof_options, calls), "N", "12000", "zones per measurement", 256,
+     12000},
+    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct prof_options, json), .help = "JSON output"},
 };
 
-/* ---- the kinds ---- */
+/* ---- kinds of measurement ---- */
 
 static _Thread_local volatile uint64_t sink; /* keeps the compiler from removing clock reads */
 
@@ -61,7 +62,7 @@ static void run_cpu_clock(int calls)
     sink = (uint64_t)ts.tv_nsec;
 }
 
-/* Keeps the compiler from merging consecutive zones, as real work between them would. */
+/* Keeps the compiler from merging consecutive zones. Real work between the zones has the same effect. */
 static inline void forget(void)
 {
     __asm__ volatile("" ::: "memory");
@@ -132,18 +133,18 @@ static const struct kind {
     bool attached, recorded;
     void (*run)(int calls);
 } kinds[] = {
-    {"two clock reads, as a zone makes", "two_clock_reads", false, false, run_clock},
+    {"two clock reads, like those of a zone", "two_clock_reads", false, false, run_clock},
     {"two reads of CLOCK_MONOTONIC", "two_monotonic_reads", false, false, run_monotonic},
     {"two reads of the thread's CPU clock", "two_cpu_clock_reads", false, false, run_cpu_clock},
     {"zone, off", "zone_off", false, false, run_zone},
     {"range, off", "range_off", false, false, run_range},
     {"zone, aggregated", "zone", true, false, run_zone},
-    {"zone inside a zone, of both, aggregated", "zone_nested", true, false, run_nested},
+    {"zone inside a zone, mean, aggregated", "zone_nested", true, false, run_nested},
     {"zone and a carve, aggregated", "zone_and_carve", true, false, run_carve},
     {"lap (one clock read), aggregated", "lap", true, false, run_lap},
     {"span (one clock read), aggregated", "span", true, false, run_span},
     {"zone, aggregated and recorded", "zone_recorded", true, true, run_zone},
-    {"zone with an item, the same", "zone_item_recorded", true, true, run_item},
+    {"zone with an item, aggregated, recorded", "zone_item_recorded", true, true, run_item},
     {"lap, aggregated and recorded", "lap_recorded", true, true, run_lap},
     {"range, recorded", "range_recorded", false, true, run_range},
 };
@@ -155,10 +156,10 @@ struct bench {
     const struct prof_options *options;
     struct weir_recorder *recorder;
     struct weir_profiler *profiler;
-    int threads, rounds; /* per thread */
+    int threads, rounds; /* rounds: number per thread */
     pthread_barrier_t barrier;
     pthread_mutex_t lock;
-    struct series *ns, *beside; /* by kind; `beside` is less the two clock reads of the same round */
+    struct series *ns, *beside; /* per kind; beside is ns minus the two clock reads of the same round */
     uint64_t dropped;
     bool failed;
 };
@@ -172,12 +173,13 @@ static void on_window(void *user, const struct weir_profiler_window *window)
 static void attach(struct bench *bench, bool attached)
 {
     if (attached && !weir_thread_self && weir_thread_attach(bench->recorder, "prof", WEIR_ROLE_OTHER) < 0)
-        bench->failed = true; /* the round is still measured and then discarded: other threads wait at the barrier */
+        bench->failed = true; /* results are discarded, but other threads wait for this one */
     if (!attached)
         weir_thread_detach();
 }
 
-/* Runs all threads at once; the first thread switches recording and waits until the records are drained. */
+/* Measures kind k on all threads simultaneously. The first thread starts and stops recording, and waits until the
+ * records are drained. */
 static void measure(struct bench *bench, int k, bool first, bool keep, double *reads_ns)
 {
     int calls = bench->options->calls;
@@ -185,7 +187,7 @@ static void measure(struct bench *bench, int k, bool first, bool keep, double *r
         bench->failed = true;
     attach(bench, kinds[k].attached);
     pthread_barrier_wait(&bench->barrier);
-    kinds[k].run(64); /* allocates cells and rings, warms the caches */
+    kinds[k].run(64); /* allocates cells and rings, and warms up the caches */
     uint64_t start = weir_clock_ticks();
     kinds[k].run(calls);
     double ns = (double)weir_clock_to_ns(weir_clock_ticks() - start) / calls;
@@ -228,7 +230,7 @@ static int run_threads(struct bench *bench)
     for (int i = 0; i < bench->threads; i++) {
         members[i] = (struct member){bench, i == 0};
         if (pthread_create(&ids[i], NULL, thread_main, &members[i]) != 0)
-            return -EAGAIN; /* the running threads would wait forever: end the program now */
+            return -EAGAIN; /* the started threads wait at the barrier, so the program must end now */
     }
     for (int i = 0; i < bench->threads; i++)
         pthread_join(ids[i], NULL);
@@ -320,11 +322,11 @@ static int prof_main(const struct weir_command *command, int argc, char **argv)
     uint64_t dropped = 0;
     for (int i = 0; i < n; i++)
         if (measure_threads(&o, threads[i], &ns[i * KIND_COUNT], &beside[i * KIND_COUNT], &dropped) < 0) {
-            fprintf(stderr, "prof: a thread cannot be started, or memory is short\n");
+            fprintf(stderr, "prof: cannot start a thread, or out of memory\n");
             return 1;
         }
     if (dropped)
-        fprintf(stderr, "prof: %llu records were dropped: what was recorded cost less than it should\n",
+        fprintf(stderr, "prof: %llu records were dropped, so the costs of recording are too low\n",
                 (unsigned long long)dropped);
     if (o.json)
         print_json(command, &o, threads, n, ns, beside);
@@ -335,7 +337,8 @@ static int prof_main(const struct weir_command *command, int argc, char **argv)
 
 static const struct weir_command prof_command = {
     .name = "prof",
-    .summary = "Cost of the profiler: ns per zone, off, aggregated and recorded, beside the clock reads it is made of.",
+    .summary =
+        "Cost of the profiler in ns per zone, when off, aggregating and recording, compared with its clock reads.",
     .opts = prof_opts,
     .n_opts = sizeof prof_opts / sizeof prof_opts[0],
     .run = prof_main,

@@ -37,7 +37,7 @@ int raw_nvjpeg_decode(struct raw_nvjpeg *raw, const uint8_t *const *bytes, const
 static struct {
     pthread_mutex_t lock;
     void *dl;
-    nvjpegHandle_t handles[WEIR_GPU_JPEG_ENGINES]; /* kept open: opening one takes 0.3 s */
+    nvjpegHandle_t handles[WEIR_GPU_JPEG_ENGINES]; /* never closed, because opening one takes 0.3 s */
     __typeof__(nvjpegCreateEx) *create;
     __typeof__(nvjpegJpegStateCreate) *state_create;
     __typeof__(nvjpegJpegStateDestroy) *state_destroy;
@@ -73,7 +73,8 @@ static int load_locked(struct weir_err *err)
     if (!all)
         nv.decode = NULL;
     return all ? 0
-               : weir_err_set(err, -ENODEV, "libnvjpeg.so.%d cannot be opened: see LD_LIBRARY_PATH", NVJPEG_VER_MAJOR);
+               : weir_err_set(err, -ENODEV, "libnvjpeg.so.%d cannot be opened; add its folder to LD_LIBRARY_PATH",
+                              NVJPEG_VER_MAJOR);
 }
 
 static int find_handle(enum weir_gpu_jpeg_engine engine, nvjpegHandle_t *handle, struct weir_err *err)
@@ -113,7 +114,8 @@ int raw_nvjpeg_open(struct raw_nvjpeg **out, enum weir_gpu_jpeg_engine engine, i
     if (status == NVJPEG_STATUS_SUCCESS)
         return 0;
     raw_nvjpeg_close(out);
-    return weir_err_set(err, -EIO, "nvJPEG makes no state for groups of %d (%d)", group, (int)status);
+    return weir_err_set(err, -EIO, "nvJPEG cannot create a state for groups of %d frames (status %d)", group,
+                        (int)status);
 }
 
 void raw_nvjpeg_close(struct raw_nvjpeg **raw)

@@ -49,7 +49,7 @@ static int check_size(struct raw_frames *frames, struct weir_dataset *dataset, s
     for (int c = 0; rc == 0 && c < weir_dataset_cameras(dataset); c++)
         if (weir_probe_kind(&probes[c]) != WEIR_FRAME_JPEG || probes[c].width != probes[0].width ||
             probes[c].height != probes[0].height)
-            rc = weir_err_set(err, -EINVAL, "the benchmark needs a dataset of JPEGs of one size");
+            rc = weir_err_set(err, -EINVAL, "the benchmark needs a dataset of JPEGs that all have the same size");
     frames->width = probes[0].width;
     frames->height = probes[0].height;
     return rc;
@@ -89,9 +89,10 @@ void raw_frames_free(struct raw_frames *frames)
     *frames = (struct raw_frames){0};
 }
 
-/* ---- their quality ---- */
+/* ---- JPEG quality ---- */
 
-/* The 64 steps of quantisation table 0 in 8 bits, in zigzag order; NULL when no such table precedes the scan. */
+/* Returns the 64 entries of quantisation table 0 in zigzag order, or NULL if no such table with 8-bit entries precedes
+ * the scan. */
 static const uint8_t *luminance_table(const uint8_t *bytes, size_t length)
 {
     struct weir_jpeg_segment segment;
@@ -104,7 +105,7 @@ static const uint8_t *luminance_table(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* Whether this is the table of ITU-T T.81, annex K, as scaled by libjpeg's jpeg_set_quality. */
+/* Returns whether the table is that of ITU-T T.81, Annex K, scaled to this quality by libjpeg's jpeg_set_quality. */
 static bool is_of_quality(const uint8_t *table, int quality)
 {
     static const uint8_t annex_k[64] = {16, 11, 12,  14,  12,  10, 16, 14,  13,  14,  18,  17,  16, 19,  24,  40,
@@ -133,11 +134,11 @@ int raw_frames_quality(const struct raw_frames *frames)
     return frames->n ? quality : 0;
 }
 
-/* ---- decoding them ---- */
+/* ---- decoding ---- */
 
 struct crew {
     const struct raw_frames *frames;
-    uint64_t until_ns, until_image; /* run until both are reached */
+    uint64_t until_ns, until_image; /* threads stop after both have been reached */
     _Atomic uint64_t next, done;
     _Atomic bool failed;
 };
@@ -157,8 +158,7 @@ static void *decode_thread(void *user)
     if (!handle || !image)
         crew->failed = true;
     while (!is_over(crew)) {
-        uint64_t i =
-            atomic_fetch_add(&crew->next, 1) * 7919 % n; /* a prime: visits all frames, never consecutive ones */
+        uint64_t i = atomic_fetch_add(&crew->next, 1) * 7919 % n; /* 7919 is prime, which scatters the order */
         if (tjDecompress2(handle, f->bytes[i], f->lengths[i], image, f->width, 0, f->height, TJPF_RGB, 0) != 0)
             crew->failed = true;
         done++;

@@ -1,5 +1,5 @@
-/* raw_turbo.h: the limit that a loader is compared with: libjpeg-turbo alone, through the TurboJPEG API, in several
- * threads over compressed frames in memory. */
+/* raw_turbo.h: libjpeg-turbo alone, through the TurboJPEG API, in several threads over compressed frames in memory.
+ * This is the limit that a loader is compared with. */
 #ifndef WEIR_BENCH_RAW_TURBO_H
 #define WEIR_BENCH_RAW_TURBO_H
 
@@ -14,16 +14,16 @@ struct raw_frames {
     size_t *lengths;
 };
 
-/* Reads at most max compressed frames of a JPEG dataset into memory, all of one size. */
+/* Reads at most max compressed frames of a JPEG dataset into memory. All frames must have the same size. */
 int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct weir_err *err);
 void raw_frames_free(struct raw_frames *frames);
 
-/* The libjpeg quality (1..100) whose luminance table all frames have; 0 when they differ. */
+/* Returns the libjpeg quality (1..100) that matches the luminance table of all frames, or 0 if there is none. */
 int raw_frames_quality(const struct raw_frames *frames);
 
-/* Returns images per second over at least the given time and number of images; each thread has its own handle and
- * output buffer. Frames are taken in scattered order from *next, which is advanced. Negative when a frame cannot be
- * decoded or a thread cannot be started. */
+/* Decodes frames for at least the given time and number of images, and returns the images per second. Each thread has
+ * its own handle and output buffer. Frames are decoded in a scattered order that begins at *next, and *next is
+ * advanced. Returns a negative value if a frame cannot be decoded or a thread cannot be started. */
 double raw_turbo_rate(const struct raw_frames *frames, int threads, double seconds, int images_min, uint64_t *next);
 
 #endif

@@ -62,8 +62,9 @@ int bench_counts(const char *option, const char *text, int largest, int *counts,
         char *end = (char *)text + 4;
         long value = is_auto ? weir_cores_usable() : strtol(text, &end, 10);
         if (value < 1 || value > largest || (*end != ',' && *end != '\0') || n == max)
-            return weir_err_set(err, -EINVAL, "--%s takes up to %d numbers (1..%d) or auto, as in 1,auto", option, max,
-                                largest);
+            return weir_err_set(err, -EINVAL,
+                                "--%s accepts up to %d values, which are numbers (1..%d) or auto, such as 1,auto",
+                                option, max, largest);
         counts[n++] = (int)value;
         text = *end ? end + 1 : NULL;
     } while (text);

@@ -17,17 +17,17 @@
 enum { ANSWER_S = 60, LINE_MAX_BYTES = 512 };
 
 #define SCRIPT  "bench/simplejpeg_side.py"
-#define INSTALL "bench/peers/setup.sh numpy simplejpeg (or make bench-peers) installs it"
+#define INSTALL "install it with bench/peers/setup.sh numpy simplejpeg (or make bench-peers)"
 
 struct simplejpeg_side {
     pid_t pid;
-    int socket, errors; /* socket: its stdin and stdout; errors: its stderr, in memory */
+    int socket, errors; /* socket is the process's stdin and stdout; errors is its stderr, in memory */
     char python[PATH_MAX + 64], library[LINE_MAX_BYTES];
 };
 
-/* ---- starting it ---- */
+/* ---- starting the process ---- */
 
-/* Finds the nearest folder above this program that contains the script: the source tree, or the output of
+/* Finds the nearest parent folder of this program that contains the script. This is the source tree, or the output of
  * tests/gpu/pack.sh. */
 static bool find_root(char root[PATH_MAX])
 {
@@ -74,11 +74,11 @@ static int start(struct simplejpeg_side *side, const char *python, struct weir_e
     char root[PATH_MAX];
     int ends[2];
     if (!find_root(root))
-        return weir_err_set(err, -ENOENT, SCRIPT " is in no folder above this program");
+        return weir_err_set(err, -ENOENT, SCRIPT " is not in any parent folder of this program");
     choose_python(side, python, root);
     side->errors = memfd_create("simplejpeg-stderr", MFD_CLOEXEC);
     if (side->errors < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return weir_err_set(err, -errno, "a socket for " SCRIPT ": %s", strerror(errno));
+        return weir_err_set(err, -errno, "cannot create a socket for " SCRIPT ": %s", strerror(errno));
     side->socket = ends[0];
     int rc = spawn(side, root, ends[1]);
     close(ends[1]);
@@ -87,7 +87,7 @@ static int start(struct simplejpeg_side *side, const char *python, struct weir_e
 
 /* ---- the protocol ---- */
 
-/* Sets err to the failed operation and the last line of its stderr, if any. */
+/* Sets err to the failed operation and the last line of the process's stderr, if there is one. */
 static int broke(struct simplejpeg_side *side, const char *what, struct weir_err *err)
 {
     char text[4096];
@@ -98,8 +98,8 @@ static int broke(struct simplejpeg_side *side, const char *what, struct weir_err
     text[n > 0 ? n : 0] = '\0';
     const char *line = strrchr(text, '\n');
     line = line ? line + 1 : text;
-    return weir_err_set(err, -EPROTO, "%s " SCRIPT " %s%s%s (--simplejpeg none leaves it out)", side->python, what,
-                        *line ? ": " : "", line);
+    return weir_err_set(err, -EPROTO, "%s " SCRIPT " %s%s%s (use --simplejpeg none to leave it out)", side->python,
+                        what, *line ? ": " : "", line);
 }
 
 static int send_all(struct simplejpeg_side *side, const void *bytes, size_t length, struct weir_err *err)
@@ -126,7 +126,7 @@ static int read_line(struct simplejpeg_side *side, double seconds, char line[LIN
             return 0;
         }
     }
-    return broke(side, "answered with a line without end", err);
+    return broke(side, "sent a line that is too long", err);
 }
 
 static int is_ready(struct simplejpeg_side *side, struct weir_err *err)
@@ -142,7 +142,7 @@ static int is_ready(struct simplejpeg_side *side, struct weir_err *err)
         return 0;
     }
     char what[LINE_MAX_BYTES + 64];
-    snprintf(what, sizeof what, "answered \"%.100s\" instead of being ready", line);
+    snprintf(what, sizeof what, "answered \"%.100s\" instead of \"ready\"", line);
     return broke(side, what, err);
 }
 
@@ -163,7 +163,7 @@ static int send_frames(struct simplejpeg_side *side, const struct raw_frames *fr
     return rc;
 }
 
-/* ---- the calls ---- */
+/* ---- public functions ---- */
 
 int simplejpeg_side_open(struct simplejpeg_side **out, const char *python, const struct raw_frames *frames,
                          struct weir_err *err)
@@ -186,7 +186,7 @@ int simplejpeg_side_open(struct simplejpeg_side **out, const char *python, const
     return rc;
 }
 
-/* Its workers end with it. */
+/* Kills the process. Its workers end when it does. */
 void simplejpeg_side_close(struct simplejpeg_side **sidep)
 {
     struct simplejpeg_side *side = *sidep;
@@ -225,6 +225,7 @@ int simplejpeg_side_rate(struct simplejpeg_side *side, int workers, double secon
         *images_per_s = images / spent_s;
         return 0;
     }
-    snprintf(what, sizeof what, "answered \"%.100s\" instead of images and seconds of a turn of %g s", line, seconds);
+    snprintf(what, sizeof what, "answered \"%.100s\" instead of the images and seconds of a trial of %g s", line,
+             seconds);
     return broke(side, what, err);
 }

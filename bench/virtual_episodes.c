@@ -1,4 +1,4 @@
-/* Episodes whose frames only the HDF5 library can read (virtual datasets), for bench/bottlenecks.sh.
+/* Writes episodes whose frames only the HDF5 library can read (virtual datasets), for bench/bottlenecks.sh.
  * Usage: virtual_episodes FOLDER EPISODES STEPS WIDTH HEIGHT */
 #include "tests/fixtures/h5_fixture.h"
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Takes and releases batches until the trial is over; counts samples and seconds. Starts and ends at the delivery of a
- * batch, so that none is counted for part of its time. */
+/* Requests and releases batches until the trial is over, and counts samples and seconds. The time starts and ends when
+ * a batch is delivered, so that only complete batches count. */
 static int consume(struct weir_loader *loader, double seconds, double samples_min, uint64_t *samples, double *spent_s,
                    struct weir_err *err)
 {
@@ -20,7 +20,7 @@ static int consume(struct weir_loader *loader, double seconds, double samples_mi
         struct weir_batch *batch;
         int rc = weir_loader_next(loader, &batch, err);
         if (rc <= 0)
-            return rc < 0 ? rc : weir_err_set(err, -ENODATA, "the batches ran out before the time");
+            return rc < 0 ? rc : weir_err_set(err, -ENODATA, "the batches ran out before the trial ended");
         *samples += (uint64_t)batch->n;
         weir_loader_release(loader, batch);
         now_ns = weir_clock_monotonic_ns();
@@ -96,7 +96,7 @@ int weir_side_run(const struct weir_loader_config *config, const struct turn *tu
     return rc;
 }
 
-/* Sent by the child to its parent. */
+/* What the child process sends to its parent. */
 struct parcel {
     struct weir_side side;
     struct weir_err err;
@@ -106,7 +106,9 @@ static int run_child(const struct weir_loader_config *config, const struct turn 
 {
     static struct parcel parcel;
     weir_side_run(config, turn, &parcel.side, &parcel.err);
-    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel ? 0 : 1; /* smaller than PIPE_BUF: atomic */
+    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel
+               ? 0
+               : 1; /* atomic, because it is smaller than PIPE_BUF */
 }
 
 int weir_side_peak(const struct weir_loader_config *config, const struct turn *turn, struct weir_side *side,
@@ -126,7 +128,7 @@ int weir_side_peak(const struct weir_loader_config *config, const struct turn *t
     struct rusage usage = {0};
     int status = 0;
     if (child < 0 || wait4(child, &status, 0, &usage) < 0 || got != (ssize_t)sizeof parcel || status != 0)
-        return weir_err_set(err, -EIO, "the child process for the memory figure failed");
+        return weir_err_set(err, -EIO, "the child process that measures memory failed");
     if (parcel.err.code < 0)
         return weir_err_set(err, parcel.err.code, "%s", parcel.err.text);
     *side = parcel.side;

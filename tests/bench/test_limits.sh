@@ -64,17 +64,17 @@ check "raw alone" holds '"simplejpeg_left_out" not in d[0] and c[0]["raw_images_
 limits 2 --quality 95,50
 one_line
 limits 2 --quality 0
-err "limits: --quality takes up to 4 numbers"
+err "limits: --quality accepts up to 4 numbers"
 limits 2 --decoder turbo,nothing
 err "nothing"
 limits 1 --simplejpeg "$work/nowhere"
-err "$work/nowhere: No such file or directory; bench/peers/setup.sh numpy simplejpeg"
+err "$work/nowhere: No such file or directory; install it with bench/peers/setup.sh numpy simplejpeg"
 
 # ---- a helper that misbehaves ----
 fake "left out: No module of this name"
-broken "simplejpeg: No module of this name ($work/fake); bench/peers/setup.sh numpy simplejpeg"
+broken "simplejpeg: No module of this name ($work/fake); install it with bench/peers/setup.sh numpy simplejpeg"
 fake hello
-broken 'answered "hello" instead of being ready'
+broken 'answered "hello" instead of "ready"'
 printf '#!/bin/sh\necho first >&2\necho the reason >&2\n' >"$work/fake"
 broken "ended without an answer: the reason"
 printf '#!/bin/sh\necho ready\n' >"$work/fake"
@@ -83,10 +83,10 @@ printf '#!/bin/sh\necho ready 1\n' >"$work/fake"
 broken "ended"
 for answer in "12 fast" "12" "" "0 1" "nan 1" "1000 0.000001" "1000 1 1" "a frame does not decode: why"; do
     fake "ready 1" "$answer"
-    broken "answered \"$answer\" instead of images and seconds"
+    broken "answered \"$answer\" instead of the images and seconds"
 done
 fake "ready 1" "$(printf '%0600d' 0)"
-broken "a line without end"
+broken "sent a line that is too long"
 
 # ---- the real helper, with a simplejpeg that decodes nothing ----
 mkdir -p "$work/modules/simplejpeg" "$work/workers"
@@ -112,7 +112,7 @@ if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
         x["weir_over_simplejpeg_target"] == 1.3 and x["simplejpeg_over_raw"]["median"] > 0 for x in c) and len(c) == 2'
     check "as many processes as workers" [ "$(find "$WORKERS" -type f | wc -l)" -eq 3 ]
     BROKEN=1 limits 1 --simplejpeg /usr/bin/python3
-    err 'answered "a frame does not decode: no more of these" instead of images'
+    err 'answered "a frame does not decode: no more of these" instead of the images'
 else
     echo "skipped: the helper: no /usr/bin/python3 with numpy here"
 fi
@@ -120,11 +120,11 @@ unset PYTHONPATH WORKERS
 
 # ---- simplejpeg ----
 limits 0
-if grep -q "^beside:  simplejpeg is left out" "$work/out"; then
-    sed -n 's/^beside:  simplejpeg is left out/skipped: simplejpeg/p' "$work/out"
-    out "bench/peers/setup.sh numpy simplejpeg (or make bench-peers) installs it"
+if grep -q "^peer:    simplejpeg is left out" "$work/out"; then
+    sed -n 's/^peer:    simplejpeg is left out/skipped: simplejpeg/p' "$work/out"
+    out "install it with bench/peers/setup.sh numpy simplejpeg (or make bench-peers)"
 else
-    check "its libjpeg-turbo is version 3" grep -q '^beside:  simplejpeg 1.*(libjpeg-turbo 3\.' "$work/out"
+    check "its libjpeg-turbo is version 3" grep -q '^peer:    simplejpeg 1.*(libjpeg-turbo 3\.' "$work/out"
     out "simplejpeg/raw"
     count '(PASS|MISS) \(>= 1\.30\)' 1
 fi
