@@ -16,12 +16,12 @@ __global__ void polynomial(const float *in, float *out, weir_kernel_clock_table 
         int i = first + threadIdx.x;
         clock.begin_iteration();
         float x = in[i], y = 1;
-        clock.warp_lap(LOAD, x); // x has arrived
+        clock.warp_lap(LOAD, x); // x has been loaded
         for (int k = 0; k < 64; k++)
             y = y * x + 1;
         clock.warp_lap(COMPUTE, y);
         out[i] = y;
-        clock.block_lap_with_barrier(STORE); // all threads of the block have arrived
+        clock.block_lap_with_barrier(STORE); // all threads of the block have reached this line
     }
     clock.store();
 }
@@ -43,7 +43,7 @@ int main()
     weir_kernel_clock_init(&clock, &described);
     if (cudaGetLastError() != cudaSuccess ||
         weir_kernel_clock_add(&clock, bytes.data(), size, table.launch, weir_kernel_clock_step(samples, SAMPLES)) == 0)
-        return fprintf(stderr, "clocks: the kernel did not run; see that nvidia-smi shows a GPU\n"), 1;
+        return fprintf(stderr, "clocks: the kernel did not run; check that nvidia-smi lists a GPU\n"), 1;
     weir_kernel_clock_print(stdout, &clock);
     return 0;
 }

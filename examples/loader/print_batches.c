@@ -1,4 +1,4 @@
-/* Prints every batch of one epoch with its tensors' shapes, then the report of weir run. C and C++.
+/* Prints every batch of one epoch with the shapes of its tensors, then the report of weir run. Compiles as C and C++.
  *
  *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA */
 #include <weir/loader.h>
@@ -19,14 +19,14 @@ static void print_batch(const struct weir_batch *batch)
     putchar('\n');
 }
 
-/* The final report of weir run: the stage table, threads, queue, reads, cameras and files, errors. */
+/* Prints the final report of weir run: the stage table, threads, queue, reads, cameras, files and errors. */
 static int print_report(struct weir_loader_reports *reports, struct weir_loader *loader)
 {
     struct weir_loader_report_options options;
     weir_loader_report_options_default(&options);
     options.final = true;
     options.epochs_done = 1;
-    weir_loader_finish(loader); /* makes the workers' figures final */
+    weir_loader_finish(loader); /* stops the workers, so that their figures are final */
     return weir_loader_report(reports, &options, stdout);
 }
 
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         rc = weir_loader_reports_begin(&reports, loader, &reported);
     while (rc >= 0 && (rc = weir_loader_next(loader, &batch, &err)) > 0) {
         WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
-        print_batch(batch); /* a model's step would go here; the table has a row for it */
+        print_batch(batch); /* stands for a model's step; the table has a row for it */
         weir_loader_release(loader, batch);
     }
     if (rc == 0)

@@ -1,8 +1,8 @@
-/* A loop with a producer thread and a consumer, under the profiler alone: three of its steps become a trace for
- * TensorBoard, Perfetto and HolisticTraceAnalysis, and a table of averages.
+/* Runs a loop with a producer thread and a consumer under the profiler, without a loader. Three of its steps are
+ * recorded as a trace for TensorBoard, Perfetto and HolisticTraceAnalysis, and as a table of averages.
  *
  *     cc profile_loop.c $(pkg-config --cflags --libs weir_prof) -o profile_loop && ./profile_loop TRACES */
-#define _GNU_SOURCE /* pthread_setname_np */
+#define _GNU_SOURCE /* declares pthread_setname_np */
 #include <weir/profiler.h>
 #include <weir/trace.h>
 
@@ -13,11 +13,11 @@
 
 enum { STEPS = 8, BLOCK = 1 << 20 };
 
-/* Passes one block at a time from the producer to the consumer. */
+/* Protects the block that the producer passes to the consumer, one at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned char *ready;
-static struct weir_async on_its_way; /* from the end of production to the start of consumption */
+static struct weir_async on_its_way; /* lasts from the production of a block to its consumption */
 
 static unsigned char *produce(int step)
 {
@@ -52,7 +52,7 @@ static void *producer(void *unused)
 
 static unsigned char *next_block(int step)
 {
-    WEIR_OPERATOR("enumerate(DataLoader)#Blocks.__next__"); /* TensorBoard shows it as the loader's time */
+    WEIR_OPERATOR("enumerate(DataLoader)#Blocks.__next__"); /* TensorBoard counts this name as the loader's time */
     pthread_mutex_lock(&lock);
     while (!ready)
         pthread_cond_wait(&changed, &lock);
@@ -76,7 +76,7 @@ static unsigned long consume(unsigned char *block)
     return sum;
 }
 
-/* Called on a thread of the profiler, once per window. */
+/* Called once per window, on a thread of the profiler. */
 static void on_window(void *user, const struct weir_profiler_window *window)
 {
     (void)user;
