@@ -1,4 +1,4 @@
-/* damaged: measures how long decoders take to reject a damaged JPEG. The decoder "turbo" decodes the JPEG itself, and
+/* damaged: measures how long decoders take for a damaged JPEG. The decoder "turbo" decodes the JPEG itself, and
  * then lets libjpeg-turbo find the error. It is compared with "turbo-original", which uses only libjpeg-turbo. */
 #include "bench/series.h"
 #include "cli/options.h"
@@ -98,7 +98,7 @@ static int make_frames(struct bench *bench)
     return rc;
 }
 
-/* Returns a damaged copy of a frame, whose bytes the caller frees. bytes is NULL without memory. */
+/* Returns a damaged copy of a frame, whose bytes the caller frees. bytes is NULL if out of memory. */
 static struct frame damage(const struct frame *fine, const struct damage *damage)
 {
     enum { MORE = 5 };

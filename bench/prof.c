@@ -271,7 +271,7 @@ static void print_text(const int *threads, int n, const struct series *ns, const
     printf("clock:   %s, calibrated to %.2f ppm\n", weir_clock.tsc ? "time stamp counter (rdtsc)" : "CLOCK_MONOTONIC",
            weir_clock.error_ppm);
     printf(
-        "\nthreads  ns each, loop included                      n       min    median       p99       max    beside two"
+        "\nthreads  ns each, including loop                     n       min    median       p99       max     minus two"
         " clock reads\n");
     for (int i = 0; i < n * KIND_COUNT; i++)
         printf("%7d  %-40s %4d  %8.2f  %8.2f  %8.2f  %8.2f    %+8.2f\n", threads[i / KIND_COUNT],

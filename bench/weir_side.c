@@ -106,9 +106,8 @@ static int run_child(const struct weir_loader_config *config, const struct turn 
 {
     static struct parcel parcel;
     weir_side_run(config, turn, &parcel.side, &parcel.err);
-    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel
-               ? 0
-               : 1; /* atomic, because it is smaller than PIPE_BUF */
+    /* The write is atomic, because a parcel is smaller than PIPE_BUF. */
+    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel ? 0 : 1;
 }
 
 int weir_side_peak(const struct weir_loader_config *config, const struct turn *turn, struct weir_side *side,

@@ -24,7 +24,7 @@ struct convert_options {
 static const struct weir_opt convert_opts[] = {
     {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy (listed below)"},
     {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep", "codec of the copy's frames",
-     .details = "keep copies encoded frames unchanged. With jpeg, depth frames are still stored losslessly."},
+     .details = "With keep, encoded frames are copied unchanged. With jpeg, depth frames are still stored losslessly."},
     {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
      .unit = "pixels",
@@ -40,8 +40,8 @@ static const struct weir_opt convert_opts[] = {
      "rounding of values to types that the format has",
      .details = "Applies to states and actions. For example, TFRecord has no float64."},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
-     .details = "fail ends the conversion, skip leaves out the episode, and substitute repeats the previous frame. All "
-                "bad frames are listed."},
+     .details = "fail ends the conversion, skip leaves out the episode, and substitute repeats the previous frame. "
+                "All bad frames are listed."},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, from the first", 1, 1000000000,
      .unit = "episodes"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
@@ -152,7 +152,7 @@ static void print_json(const struct weir_command *command, const struct conversi
 
 /* ---- the conversion ---- */
 
-/* Returns the options that determine the source's content as a string for the copy's notes, or NULL without memory. */
+/* Returns the options that determine the source's content as a string for the copy's notes. NULL if out of memory. */
 static char *how_of(const struct convert_options *o)
 {
     const struct weir_loader_config *data = &o->loader;

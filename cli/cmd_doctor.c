@@ -86,7 +86,7 @@ static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
     int (*ready)(const char *name, int gpu,
-                 struct weir_err *err); /* checks that a row works on this machine; NULL if every built-in row does */
+                 struct weir_err *err); /* tests a row on this machine; NULL if built-in rows always work */
 } registries[] = {
     {"I/O engines", "io", weir_io_row, NULL},
     {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},

@@ -20,7 +20,7 @@ struct info_options {
 
 static const struct weir_opt info_opts[] = {
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail", "treatment of bad episodes",
-     .details = "skip leaves out and lists bad episodes, and ignores bad frames."},
+     .details = "With skip, bad episodes are left out and listed, and bad frames are ignored."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 

@@ -20,7 +20,7 @@ static bool is_control(char c)
     return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-/* Cuts text at its comment and trailing spaces, and returns its first non-space character. */
+/* Truncates text at its comment and trailing spaces, and returns its first non-space character. */
 static char *trim(char *text)
 {
     text += strspn(text, " \t\r");

@@ -209,10 +209,8 @@ static int check_files(const struct uses *uses, struct weir_err *err)
         for (int k = 0; k < uses->n; k++) {
             const struct use *folder = &uses->at[i], *other = &uses->at[k];
             if (folder->opt && folder->resolved && is_file_of(folder, other))
-                return weir_err_set(
-                    err, -EINVAL,
-                    "%s: %s and a file that %s writes name the same file; choose a different path for each",
-                    other->path, other->label, folder->label);
+                return weir_err_set(err, -EINVAL, "%s: %s names a file that %s writes; choose another path",
+                                    other->path, other->label, folder->label);
         }
     return 0;
 }

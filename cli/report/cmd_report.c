@@ -483,7 +483,7 @@ static bool is_misused(const char *const *paths, int n, const struct report_opti
     return err->code < 0;
 }
 
-/* Rejects named pipes, because telling a log from a trace reads the first bytes, and a pipe can be read only once. */
+/* Rejects named pipes. The first bytes are read to distinguish logs from traces, and a pipe can be read only once. */
 static int check_pipes(const char *const *paths, int n, struct weir_err *err)
 {
     struct stat st;

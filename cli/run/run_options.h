@@ -33,7 +33,7 @@ int weir_run_source(const struct weir_command *command, const void *values, cons
                     const char *data, struct weir_copy_source *source, struct weir_path_list *files, uint64_t *bytes,
                     struct weir_err *err);
 
-/* Option sets with the rows of both tables, for a command whose struct contains a struct run_options at this offset. */
+/* Sets of both tables. at is the offset of a struct run_options in the command's struct. */
 #define WEIR_RUN_SETS(at, users)                                                                                       \
     {                                                                                                                  \
         {weir_loader_opts, (at) + offsetof(struct run_options, loader), users}, {weir_run_opts, at, users},            \

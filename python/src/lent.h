@@ -22,11 +22,11 @@ struct weir_lent;
 struct weir_loader;
 
 /* Creates the link from batches on a GPU to their loader, with one reference. The loader must outlive all batches that
- * are neither returned nor kept. Returns NULL without memory. */
+ * are neither returned nor kept. Returns NULL if out of memory. */
 struct weir_lender *weir_lender_new(struct weir_loader *loader);
 void weir_lender_drop(struct weir_lender *lender);
 
-/* Create a handle for the memory of a loader's batch, with one reference. Return NULL without memory. On a GPU, the
+/* Create a handle for the memory of a loader's batch, with one reference. Return NULL if out of memory. On a GPU, the
  * batch is returned to the lender when only one reference is left. */
 struct weir_lent *weir_lent_new(void);
 struct weir_lent *weir_lent_new_on_gpu(struct weir_lender *lender, struct weir_batch *batch);
@@ -37,7 +37,8 @@ void weir_lent_take(struct weir_lent *lent);
 void weir_lent_drop(struct weir_lent *lent);
 /* Returns whether the caller has the only reference or, on a GPU, whether the batch was returned to the loader. */
 bool weir_lent_is_free(const struct weir_lent *lent);
-/* Gives the memory of the loader's batch to the holders of references (weir_loader_keep). The caller must hold one. */
+/* Gives the memory of the loader's batch to the holders of references (weir_loader_keep). The caller must hold a
+ * reference. */
 int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct weir_batch *batch, struct weir_err *err);
 /* Returns the total memory of the kept batches that still have references. */
 size_t weir_lent_kept_bytes(void);

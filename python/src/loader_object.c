@@ -278,7 +278,7 @@ static void iteration_free(PyObject *object)
     struct weir_loader_object *loader = self->loader;
     bool left = !self->done && self->number == loader->iteration && loader->loader && !loader->busy;
     if (left && loader->fork_depth == weir_fork_depth())
-        (void)weir_loader_step_ends(loader); /* without memory for this, the step lasts until the next request */
+        (void)weir_loader_step_ends(loader); /* if this runs out of memory, the step lasts until the next request */
     Py_DECREF((PyObject *)loader);
     PyObject_Free(object);
     Py_DECREF(type);
@@ -387,8 +387,7 @@ int weir_loader_object_begin(PyObject *module)
          "close($self, /)\n--\n\nStops the worker threads. Batches that you hold remain valid."},
         {"set_epoch", loader_set_epoch, METH_O,
          "set_epoch($self, epoch, /)\n--\n\n"
-         "Selects the epoch, counted from 0, of the next iteration. By default, epochs follow each other."
-         ""},
+         "Selects the epoch, counted from 0, of the next iteration. By default, epochs follow each other."},
         {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
         {"_steps", weir_loader_py_steps, METH_O, NULL},
         {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,

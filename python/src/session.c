@@ -249,7 +249,7 @@ static PyObject *py_log_timing(PyObject *module, PyObject *args, PyObject *names
     if (!PyArg_ParseTupleAndKeywords(args, names, "Od|$p:log_timing", keywords, &name, &seconds, &elsewhere))
         return NULL;
     if (!(seconds >= 0 && seconds < 1e9))
-        return PyErr_Format(PyExc_ValueError, "seconds must be a number of at least 0");
+        return PyErr_Format(PyExc_ValueError, "seconds must be a number from 0 to 1e9");
     PyObject *stage = stage_of(name, false);
     if (!stage || !weir_session()) {
         Py_XDECREF(stage);

@@ -247,9 +247,9 @@ def against_outputs(world, command, first, second):
 
 def against_own_files(world, command, folder, name, option):
     case = Case(world, command)
-    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name the same file")
+    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="names a file that")
     os.makedirs(case.at("into"), exist_ok=True)
-    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="name the same file")
+    case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="names a file that")
     case.close()
 
 
