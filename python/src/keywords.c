@@ -236,7 +236,7 @@ static const struct weir_opt *find(const char *option, size_t n)
     return NULL;
 }
 
-/* Writes the keyword for the option whose "--" is at at, and sets *end to the rest of the text. Returns the bytes
+/* Writes the keyword for the option that begins at `at`, and sets *end to the rest of the text. Returns the bytes
  * written, or 0 if there is no such keyword. */
 static size_t name_keyword(char *to, size_t room, const char *at, const char **end)
 {
