@@ -34,7 +34,7 @@ static const struct weir_opt bench_opts[] = {
      .details = "cold drops the files from the page cache before each trial."},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
      .unit = "ms", .topic = "Trials"},
-    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "min trials per candidate, at most six times as many", 1,
+    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "min trials per candidate, at most six times that", 1,
      REPEATS_MAX, .unit = "trials"},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "1", "measured time per trial, after a warm-up", 0.01,
      3600, .unit = "seconds"},

@@ -131,11 +131,11 @@ Test(trial, hostile)
         {RUN MEASURED("-1") TABLE(DECODING), "\"images\" is not an integer"},
         {RUN MEASURED("\"many\"") TABLE(DECODING), "\"images\" is not an integer"},
         {RUN MEASURED("1e300") TABLE(DECODING), "\"images\" is not an integer"},
-        {RUN MEASURED("1e999") TABLE(DECODING), "broken JSON"},
+        {RUN MEASURED("1e999") TABLE(DECODING), "invalid JSON"},
         {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
         {RUN MEASURED("1") TABLE("7"), "\"stages\" contains an element that is not an object"},
         {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "\"kind\" is missing"},
-        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" holds something"},
+        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" contains an element that is not an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_trial trial;
@@ -188,7 +188,7 @@ Test(trial, ends)
     } cases[] = {
         {"echo a; echo b >&2", 0, ""},
         {"echo first >&2; echo 'weir run: no such file' >&2; exit 1", -ECHILD, "weir run: no such file"},
-        {"exit 3", -ECHILD, "exit status 3"},
+        {"exit 3", -ECHILD, "exited with status 3"},
         {"kill -9 $$", -ECHILD, "signal 9"},
         {"sleep 600", -ETIMEDOUT, "within"},
         {"trap '' TERM; exec 1>&- 2>&-; while :; do :; done", -ETIMEDOUT, "signal 9"}, /* closes both and goes on */

@@ -136,6 +136,6 @@ until grep -q ' formats, ' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null
 kill -INT $pid
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
-out "interrupted; "
+out "(interrupted); "
 
 finish

@@ -75,5 +75,5 @@ err "pool: pixels differ from Weir's by 2.00 of 255"
 peers 2 --rounds 0
 peers 1 --weir "$work/nothing"
 one_line
-err "$work/nothing is not there"
+err "$work/nothing does not exist"
 finish

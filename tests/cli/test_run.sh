@@ -330,7 +330,7 @@ check "and its time adds up, except for $off" python3 -c "assert $off < 0.05"
 # ---- --seconds: measures part of a run, across epochs ----
 # measured LOG-CONDITION: the run prints one line for the measured part, and logs it and its table.
 measured() {
-    count '^measured ' 1
+    count '^measured [0-9]' 1
     count '^epoch ' 0
     check "the log has the measured part: $1" python3 - "$work/log" <<PY
 import json, sys
@@ -580,7 +580,7 @@ check "a program in a batch script is not a rank" lacks "$work/err" "rank 0"
 run 2 run "$data" --rank 1
 err "must be used together"
 run 1 run "$data" --rank 0 --world-size 999
-err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
+err "not enough for 999 ranks; use a smaller --batch-size, or --wrap"
 run 0 run "$data" --rank 998 --world-size 999 --wrap
 
 # ---- a resumed run ----
@@ -638,7 +638,7 @@ for bad in "64x48" "8x8+0+0," "8x8+-1+0" "0x8+0+0" "99999999999x1+0+0"; do
     err "is not a region"
 done
 run 2 run "$data" --mean imagenet
-err "add --dtype f32, or f16 or bf16 with --device cuda"
+err "add --dtype f32, or with --device cuda also --dtype f16 or bf16"
 for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
     run 2 run "$data" --dtype f32 --std "$bad"
     err "is not three numbers"

@@ -93,7 +93,7 @@ Test(h5_texts, colours_that_are_neither_rgb_nor_bgr)
     cr_assert_not_null(strstr(text, "attribute weir_color must be rgb or bgr, not \"bgs\""), "%s", text);
     text = open_with_attribute("weir_color", NULL, 1, &rc, &is_bgr);
     cr_assert_eq(rc, -EBADMSG);
-    cr_assert_not_null(strstr(text, "attribute weir_color is not a text"), "%s", text);
+    cr_assert_not_null(strstr(text, "attribute weir_color is not a string"), "%s", text);
 }
 
 /* Damages the version of the message that holds the attribute: 8 bytes before its name. */

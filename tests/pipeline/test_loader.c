@@ -281,7 +281,7 @@ Test(loader, configurations_of_other_sizes)
         {size + 8, 0, 0, ""},
         {size + 8, 1, -ENOTSUP, "struct weir_loader_config: the option at byte"},
         {0, 0, -EINVAL, "its size is 0"},
-        {offsetof(struct weir_loader_config, user), 0, -EINVAL, "set size to sizeof(struct weir_loader_config)"},
+        {offsetof(struct weir_loader_config, user), 0, -EINVAL, "set it to sizeof(struct weir_loader_config)"},
         {SIZE_MAX, 0, -EINVAL, "its size is"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_loader *loader = NULL;

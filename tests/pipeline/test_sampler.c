@@ -475,7 +475,7 @@ Test(sampler, ranks_that_cannot_be)
     err = WEIR_ERR_NONE;
     config.batch_size = 2;
     cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), -EINVAL);
-    cr_assert(strstr(err.text, "2 training batches are fewer than 3 ranks"), "%s", err.text);
+    cr_assert(strstr(err.text, "2 training batches are not enough for 3 ranks"), "%s", err.text);
     config.wrap = true;
     cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), 0);
     cr_assert_eq(weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), 1);

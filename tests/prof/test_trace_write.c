@@ -471,8 +471,8 @@ static void expect_failure(struct weir_trace *trace, const char *to, int code, c
 Test(trace_write, a_full_device)
 {
     struct stat st;
-    expect_failure(fixture_cpu_trace(), "/dev/full", -ENOSPC, "make room");
-    expect_failure(fixture_long_trace(200000), "/dev/full", -ENOSPC, "make room");
+    expect_failure(fixture_cpu_trace(), "/dev/full", -ENOSPC, "free some space");
+    expect_failure(fixture_long_trace(200000), "/dev/full", -ENOSPC, "free some space");
     cr_assert(stat("/dev/full", &st) == 0 && S_ISCHR(st.st_mode));
 }
 
@@ -503,11 +503,11 @@ Test(trace_write, places_that_cannot_be_written)
 {
     char to[PATH_MAX + 32];
     snprintf(to, sizeof to, "%s/none/x.json", folder);
-    expect_failure(fixture_cpu_trace(), to, -ENOENT, "make its folder");
+    expect_failure(fixture_cpu_trace(), to, -ENOENT, "create its folder");
     expect_failure(fixture_cpu_trace(), folder, -EISDIR, "not a folder");
     fclose(fopen(path, "w"));
     snprintf(to, sizeof to, "%s/x.json", path);
-    expect_failure(fixture_cpu_trace(), to, -ENOTDIR, "make its folder");
+    expect_failure(fixture_cpu_trace(), to, -ENOTDIR, "create its folder");
     unlink(path);
     if (geteuid() != 0) { /* root may write anywhere */
         chmod(folder, 0555);

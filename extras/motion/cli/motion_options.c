@@ -27,7 +27,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
      .details = "ops computes one operator at a time, as eager frameworks do; fused computes a query in one pass."},
     {"advice", WEIR_OPT_ENUM, FIELD(advice),
      "none|indices|in_place_lerp|fast_slerp|rotations|no_copies|preallocated|all", "none",
-     "common optimization advice to apply to --variant ops"},
+     "usual advice to apply to --variant ops"},
     {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto", "device of the computation",
      .details = "auto is a GPU if a usable one exists, else the CPU."},
     {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "CPU threads", 1, 1024, true, .unit = "threads",
