@@ -1,5 +1,5 @@
-/* Selects the conversion engine, and implements the plain C reference: a look-up in a table of 256 entries per value.
- */
+/* Selects the conversion engine and contains the plain C reference engine, which looks up each value in a table of 256
+ * entries. */
 #include "decoders/convert_priv.h"
 
 #include <assert.h>
@@ -129,7 +129,8 @@ void weir_pixel_values(const struct weir_pixel_format *format, float values[3][2
     memcpy(values, converter.table, sizeof converter.table);
 }
 
-/* A row that starts and ends on cache line boundaries in every plane leaves no partial lines to merge. */
+/* Streaming stores require that every row of every plane starts and ends on a cache line boundary, so that no partial
+ * lines have to be merged. */
 static bool may_stream(const void *image, size_t row_bytes)
 {
     return ((uintptr_t)image | row_bytes) % 64 == 0;

@@ -1,4 +1,4 @@
-/* Conversion with NEON, available on every AArch64 CPU: one instruction loads three channels separately. */
+/* Conversion with NEON, which every AArch64 CPU has. A single load instruction separates the three channels. */
 #if defined(__aarch64__)
 
 #include "decoders/convert_priv.h"
@@ -73,7 +73,7 @@ const struct weir_convert_ops weir_convert_neon = {
     .u8_planar = u8_planar,
     .f32_planar = f32_planar,
     .f32_interleaved = f32_interleaved,
-    .f32_plane = weir_plain_f32_plane, /* only AVX2 code produces planes */
+    .f32_plane = weir_plain_f32_plane, /* decoders output planes only when AVX2 is available */
 };
 
 #endif

@@ -1,8 +1,8 @@
-/* Conversion with AVX-512 and AVX2, selected at run time whatever the compiler's target.
+/* Conversion with AVX-512 and AVX2, selected at run time, independent of the compiler's target options.
  *
- * value / 255 is computed as q = value x r with r = 1 / 255 rounded, plus one correction step q + (value - 255 q) r:
- * the same bits as a division for all 256 values, in a third of the time. Streamed rows bypass the caches: a batch is
- * far larger than they are, and fully written lines need not be read first. */
+ * value / 255 is computed as q = value x r with r = 1 / 255 rounded, plus one correction step q + (value - 255 q) r.
+ * For all 256 values this gives the same bits as a division, in a third of the time. Streamed rows bypass the caches,
+ * because a batch is far larger than the caches and lines that are written completely need not be read first. */
 #if defined(__x86_64__)
 
 #include "decoders/convert_priv.h"
@@ -26,7 +26,7 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
 }
 
-/* Moves byte 3 i + c of 48 (16 pixels) to index i. */
+/* Index vector that moves byte 3 i + c of 48 bytes (16 pixels) to byte i. */
 AVX512 INLINE __m512i every_third(int c)
 {
     uint8_t at[64] = {0};
@@ -84,7 +84,7 @@ AVX512 static void f32_planar_avx512(const struct weir_converter *converter, con
         f32_planar_512(converter, src, planes, width, converter->normalised, false);
 }
 
-/* Three vectors hold 16 pixels; the factors repeat after them. */
+/* The factors repeat after three vectors, which hold 16 pixels. */
 AVX512 static void f32_interleaved_avx512(const struct weir_converter *converter, const uint8_t *src, float *dst,
                                           size_t width, bool stream)
 {
@@ -103,7 +103,8 @@ AVX512 static void f32_interleaved_avx512(const struct weir_converter *converter
     }
 }
 
-/* Selects byte 3 i + c of 192 (64 pixels) where it lies in the given two vectors: the 128 bytes starting at `from`. */
+/* Index vector that moves byte 3 i + c of 192 bytes (64 pixels) to byte i. Only bytes from .. from + 127, two of the
+ * three source vectors, are available; bit i of *there is set if byte 3 i + c is one of them. */
 AVX512 INLINE __m512i third_of_192(int c, int from, __mmask64 *there)
 {
     uint8_t at[64] = {0};
@@ -150,9 +151,9 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-/* For each of the three vectors of 48 bytes: positions of channel c of 16 pixels; 0x80 gives zero. */
+/* Shuffles that collect channel c of 16 pixels from three vectors of 16 bytes; index 0x80 gives zero. */
 struct thirds {
-    __m128i at[3][3]; /* [c][vector] */
+    __m128i at[3][3]; /* [channel][source vector] */
 };
 
 AVX2 INLINE void thirds_init(struct thirds *thirds)

@@ -28,14 +28,14 @@ size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_frame_
 
 struct weir_decoder {
     struct weir_converter converter;
-    int preferred; /* the requested row */
+    int preferred; /* table row of the requested decoder, or -1 */
     uint8_t *band;
-    uint16_t *depth; /* a whole depth frame to take a view from; grows on demand */
+    uint16_t *depth; /* a whole depth frame, from which a view is copied; grows on demand */
     size_t depth_bytes;
     int width_max;
     struct weir_view_plans plans;
-    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* single writer */
-    struct {                                                /* of the previous frame: cameras rarely differ */
+    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* written only by the decoder's thread */
+    struct { /* shape of the previous frame, cached because most frames have the same shape */
         int width, height;
         enum weir_frame_kind kind;
         uint32_t id;
@@ -44,7 +44,7 @@ struct weir_decoder {
     void *contexts[]; /* one per table row; NULL for codecs without a context */
 };
 
-/* Engines produce interleaved u8, which needs no conversion. */
+/* Whether codecs can write the image directly: their interleaved u8 output needs no conversion. */
 static bool is_direct(const struct weir_pixel_format *format)
 {
     return format->dtype == WEIR_DTYPE_U8 && format->layout == WEIR_LAYOUT_NHWC;
@@ -81,8 +81,9 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
     if (rc < 0)
         return rc;
     if (format->dtype != WEIR_DTYPE_U8 && format->dtype != WEIR_DTYPE_F32)
-        return weir_err_set(err, -EINVAL,
-                            "colour images decode to u8 or f32; u16 is for depth, f16 and bf16 need a GPU");
+        return weir_err_set(
+            err, -EINVAL,
+            "colour images are decoded to u8 or f32; u16 is only for depth, and f16 and bf16 require a GPU");
     size_t rows = 0;
     while (weir_decoder_ops_at((int)rows))
         rows++;
@@ -116,7 +117,7 @@ void weir_decoder_close(struct weir_decoder **decoder)
     *decoder = NULL;
 }
 
-/* The frame's shape, encoded for trace records. */
+/* Returns the id of the frame's shape for trace records. */
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {
     bool depth = weir_frame_is_depth(frame->kind);
@@ -142,7 +143,7 @@ static int out_of_memory(struct weir_decoder *decoder)
     return -ENOMEM;
 }
 
-/* Rows covering a colour frame, or a whole depth frame. */
+/* Returns the rows of a whole frame. A view of a colour frame narrows them later (take_view). */
 static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
 {
     bool depth = weir_frame_is_depth(frame->kind), direct = is_direct(&decoder->converter.format);
@@ -199,11 +200,11 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
     counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
 }
 
-/* Fails for a codec that was not built in. */
+/* Sets the reason that the codec was not built in. Returns -EBADMSG. */
 static int not_built(struct weir_decoder *decoder, const struct weir_decoder_ops *ops)
 {
     snprintf(decoder->reason, sizeof decoder->reason,
-             "a %s image: this weir was %s; install that library and build it again",
+             "a %s image, but this weir was %s; install that library and rebuild Weir",
              weir_frame_kind_title((enum weir_frame_kind)__builtin_ctz(ops->kinds)), ops->why_not);
     return -EBADMSG;
 }
@@ -291,7 +292,7 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, co
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_frame_is_depth(kind) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;
-    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, an image of over 2 GiB",
+    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, which is more than 2 GiB",
              info->width, info->height);
     return -EBADMSG;
 }

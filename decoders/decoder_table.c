@@ -1,4 +1,4 @@
-/* The table of codecs, and the names that users may select. */
+/* The table of codecs and the decoder names that users can select. */
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Frames are offered to the rows in this order: most common first. */
+/* The first row that supports a frame decodes it, so common codecs come first. */
 static const struct weir_decoder_ops *const rows[] = {
     &weir_decoder_turbo, &weir_decoder_nvjpeg,   &weir_decoder_hybrid,
     &weir_decoder_png,   &weir_decoder_jpeg2000, &weir_decoder_jpegxl,
@@ -27,7 +27,7 @@ int weir_decoder_find(const char *name)
     return -1;
 }
 
-/* True also for a row that will refuse the frame because its library is missing. */
+/* Also true for a codec that was not built in: its row reports the missing library. */
 static bool decodes(const struct weir_decoder_ops *ops, enum weir_frame_kind kind)
 {
     return (ops->decode || ops->why_not) && (ops->no_pixels || ops->kinds & WEIR_KIND(kind));
@@ -88,7 +88,7 @@ void weir_decoder_library(char *text, size_t size)
     snprintf(text + length, size - length, "rows converted by %s", weir_convert_name());
 }
 
-/* option: how the error begins. other: a valid name that is not in the table; "": none. */
+/* option: prefix of the error message. other: a valid name that is not in the table, or "". */
 static int check_name(const char *engine, const char *option, const char *other, struct weir_err *err)
 {
     char names[NAMES];

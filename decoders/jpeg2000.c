@@ -1,5 +1,6 @@
-/* jpeg2000: libopenjp2, for codestreams and JP2 files. The header is checked here first: the library, which allocates
- * by it (and by the number of tiles), only sees images of the planned size and kind. One thread. */
+/* jpeg2000: decodes codestreams and JP2 files with libopenjp2, single-threaded. The header is checked here first,
+ * because the library allocates memory for the image size and the number of tiles that the header declares. The library
+ * therefore only receives images of the planned size and kind. */
 #include "decoders/decoder_ops.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@ static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
 enum { SIZ_BYTES = 42, COMPONENT_BYTES = 3, SIDE_MAX = 65535, TILES_MAX = 4096, COMPONENTS_MAX = 4 };
 
 struct jpeg2000 {
-    struct weir_whole_image whole; /* interleaved */
-    char message[WEIR_REASON_MAX]; /* the library's first message; "" = none */
+    struct weir_whole_image whole; /* buffer for the interleaved image */
+    char message[WEIR_REASON_MAX]; /* the library's first error or warning; "" if none */
 };
 
 struct source {
@@ -34,7 +35,7 @@ static uint32_t big(const uint8_t *bytes, int n)
     return value;
 }
 
-/* Returns the offset of the codestream, after the boxes of a JP2 file; length if there is none. */
+/* Returns the offset of the codestream: 0, or its position in a JP2 file. Returns length if there is no codestream. */
 static size_t find_codestream(const uint8_t *bytes, size_t length)
 {
     if (memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0)
@@ -59,10 +60,11 @@ static int check_components(const uint8_t *at, uint32_t n, char *reason)
 {
     for (uint32_t i = 0; i < n; i++, at += COMPONENT_BYTES)
         if (at[0] != 7 || at[1] != 1 || at[2] != 1) {
-            snprintf(reason, WEIR_REASON_MAX,
-                     "component %u of the JPEG 2000 image has %d bits%s, sampled %dx%d; only unsigned 8 bits without "
-                     "subsampling are supported",
-                     i, (at[0] & 0x7F) + 1, at[0] & 0x80 ? ", signed" : "", at[1], at[2]);
+            snprintf(
+                reason, WEIR_REASON_MAX,
+                "component %u of the JPEG 2000 image has %d bits%s and sampling factors %dx%d; only unsigned 8-bit "
+                "components without subsampling are supported",
+                i, (at[0] & 0x7F) + 1, at[0] & 0x80 ? ", signed" : "", at[1], at[2]);
             return -EBADMSG;
         }
     return 0;
@@ -81,7 +83,7 @@ static int read_header(const uint8_t *bytes, size_t length, struct weir_image_in
     if (memcmp(siz, codestream_begins, sizeof codestream_begins) != 0 || n == 0 || n > COMPONENTS_MAX ||
         big(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
         return weir_frame_refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
-    for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* offsets of image and tiles */
+    for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* XOsiz, YOsiz, XTOsiz and YTOsiz */
         if (big(siz + i, 4) != 0)
             return weir_frame_refuse(reason, "the JPEG 2000 image has an offset; only 0,0 is supported");
     if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {
@@ -104,7 +106,7 @@ static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, si
     return read_header(bytes, length, info, reason);
 }
 
-/* ---- callbacks of the library ---- */
+/* ---- callbacks for the library ---- */
 
 static OPJ_SIZE_T on_read(void *buffer, OPJ_SIZE_T n, void *user)
 {
@@ -137,7 +139,8 @@ static OPJ_BOOL on_seek(OPJ_OFF_T to, void *user)
     return OPJ_TRUE;
 }
 
-/* Also for warnings: the data is corrupt, although the library would continue and produce some pixels. */
+/* Handles errors and warnings alike: after a warning the library would continue and output pixels, although the data is
+ * corrupt. */
 static void on_message(const char *text, void *user)
 {
     struct jpeg2000 *j = user;
@@ -145,7 +148,7 @@ static void on_message(const char *text, void *user)
         snprintf(j->message, sizeof j->message, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* ---- the image ---- */
+/* ---- decoding ---- */
 
 static int jpeg2000_open(void **self)
 {
@@ -178,7 +181,7 @@ static uint8_t clamp(OPJ_INT32 value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* One or two components are gray; four include alpha. */
+/* Images with one or two components are gray; the second and fourth components are alpha and are ignored. */
 static void interleave(const opj_image_t *image, size_t pixels, uint8_t *to)
 {
     int step = image->numcomps >= 3;
@@ -233,7 +236,7 @@ static int take_image(struct jpeg2000 *j, const opj_image_t *image, const struct
     size_t pixels = (size_t)frame->width * (size_t)frame->height;
     if (!is_as_planned(image, frame) || image->color_space == OPJ_CLRSPC_SYCC ||
         image->color_space == OPJ_CLRSPC_EYCC || image->color_space == OPJ_CLRSPC_CMYK)
-        return weir_frame_refuse(reason, "the JPEG 2000 image is not RGB or gray of 8 bits");
+        return weir_frame_refuse(reason, "the JPEG 2000 image is not 8-bit RGB or gray");
     int rc = weir_whole_image_grow(&j->whole, pixels * 3, reason);
     if (rc < 0)
         return rc;
@@ -268,7 +271,7 @@ static void library(char *text, size_t size)
 
 const struct weir_decoder_ops weir_decoder_jpeg2000 = {
     .name = "jpeg2000",
-    .summary = "JPEG 2000 by libopenjp2",
+    .summary = "JPEG 2000 with libopenjp2",
     .kinds = WEIR_KIND(WEIR_FRAME_JPEG2000),
 #if WEIR_HAVE_OPENJPEG
     .library = library,

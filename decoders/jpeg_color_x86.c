@@ -1,5 +1,5 @@
-/* weir_jpeg_color_row with AVX2: 32 pixels at a time. Even and odd columns stay separate until they are bytes,
- * because a chroma sample lies between the two. */
+/* weir_jpeg_color_row with AVX2, 32 pixels at a time. Even and odd columns are kept in separate vectors until they are
+ * packed to bytes, because their chroma is interpolated with different neighbours. */
 #include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
@@ -12,7 +12,7 @@
 
 enum { AT_ONCE = 32 };
 
-/* Columns 0, 2 .. and 1, 3 .. of 32, 16 bits each. */
+/* 32 columns as 16-bit values: the even columns 0, 2 .. and the odd columns 1, 3 .. */
 struct halves {
     __m256i even, odd;
 };
@@ -39,8 +39,8 @@ AVX2 INLINE __m256i times_3(__m256i v)
 
 /* ---- chroma ---- */
 
-/* Computes the values interpolated along the row: the samples, or 3 x near + far. Repeats the first and the last one
- * outside. */
+/* Computes the values that are then interpolated along the row: the chroma samples themselves for 4:2:2, or 3 x near +
+ * far for 4:2:0. Duplicates the first and last value outside the row. */
 AVX2 INLINE void sum(const struct weir_jpeg_row *row, int c)
 {
     uint16_t *sums = row->sums[c];
@@ -54,7 +54,7 @@ AVX2 INLINE void sum(const struct weir_jpeg_row *row, int c)
     sums[row->chroma_width] = sums[row->chroma_width - 1];
 }
 
-/* Chroma of the 32 pixels from column x on, centred at 0. */
+/* Returns the chroma of the 32 pixels from column x on, minus 128. */
 AVX2 INLINE struct halves chroma(const struct weir_jpeg_row *row, enum weir_jpeg_chroma kind, int c, size_t x)
 {
     const __m256i center = _mm256_set1_epi16(128);
@@ -76,17 +76,18 @@ AVX2 INLINE struct halves chroma(const struct weir_jpeg_row *row, enum weir_jpeg
 
 /* ---- colours ---- */
 
-/* v x factor / 65536, rounded to nearest, halves up. */
+/* Returns v x factor / 65536, rounded to nearest with ties upward. */
 AVX2 INLINE __m256i scale(__m256i v, int factor)
 {
     __m256i twice = _mm256_mulhi_epi16(_mm256_add_epi16(v, v), _mm256_set1_epi16((short)factor));
     return _mm256_srai_epi16(_mm256_add_epi16(twice, _mm256_set1_epi16(1)), 1);
 }
 
-/* Contribution of both to green: -0.34414 Cb - 0.71414 Cr, rounded once. */
+/* Returns the contribution of Cb and Cr to green: -0.34414 Cb - 0.71414 Cr, rounded once. */
 AVX2 INLINE __m256i green(__m256i cb, __m256i cr)
 {
-    const __m256i factors = _mm256_set1_epi32((int)((18734u << 16) | (uint16_t)-22554)); /* -0.34414 Cb + 0.28586 Cr */
+    /* -0.34414 Cb + 0.28586 Cr; Cr is subtracted below */
+    const __m256i factors = _mm256_set1_epi32((int)((18734u << 16) | (uint16_t)-22554));
     const __m256i half = _mm256_set1_epi32(1 << 15);
     __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), factors);
     __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), factors);
@@ -119,9 +120,9 @@ AVX2 INLINE void convert(const struct weir_jpeg_row *row, enum weir_jpeg_chroma 
 
 /* ---- interleaving ---- */
 
-/* In three vectors of 16 bytes with interleaved channels, byte j of vector k is channel (16 k + j) % 3 of pixel (16 k +
- * j) / 3. spread_by[c] moves the bytes of channel c to their j; the masks then select, for each byte of vector 0,
- * channel 1 or 2, and so on. */
+/* When three vectors of 16 bytes hold interleaved channels, byte j of vector k is channel (16 k + j) % 3 of pixel
+ * (16 k + j) / 3. spread_by[c] moves the bytes of channel c to their positions j in all three vectors. masks[c] selects
+ * the bytes that channel c has in vector 0. */
 static const uint8_t spread_by[3][16] = {
     {0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5},
     {5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10},
@@ -140,7 +141,8 @@ AVX2 INLINE __m256i both(const uint8_t lane[16])
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)lane));
 }
 
-/* Vector k: selects channel c where (16 k + j) % 3 is c; note that 16 % 3 is 1. */
+/* Returns vector k: selects channel c for the bytes j with (16 k + j) % 3 == c. Because 16 % 3 is 1, each vector needs
+ * the previous vector's masks rotated by one channel. */
 AVX2 INLINE __m256i choose(const __m256i spreads[3], int k)
 {
     __m256i two = _mm256_blendv_epi8(spreads[0], spreads[1], both(masks[(4 - k) % 3]));
@@ -164,7 +166,7 @@ AVX2 INLINE void store_planes(const __m256i channels[3], uint8_t *to, size_t str
         _mm256_storeu_si256((__m256i *)(void *)(to + c * stride), channels[c]);
 }
 
-/* Stores the last pixels, fewer than 32, without writing past them. */
+/* Stores the last n < 32 pixels of a row without writing past its end. */
 AVX2 INLINE void store_rest(const __m256i channels[3], uint8_t *to, size_t n, bool planes, size_t stride)
 {
     uint8_t pixels[3 * AT_ONCE];

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #define JPEG_INTERNALS
-#include <jpeglib.h> /* also needed by jpegint.h and jerror.h */
+#include <jpeglib.h> /* must precede jpegint.h and jerror.h */
 
-/* Uses jpegint.h, which differs between versions; 2.1.90 is a beta of 3.0. */
+/* jpegint.h differs between versions, so only 2.1 is supported. 2.1.90 is a beta of 3.0. */
 #if defined(__x86_64__) && defined(LIBJPEG_TURBO_VERSION_NUMBER) && JPEG_LIB_VERSION == 62
 #define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001 && LIBJPEG_TURBO_VERSION_NUMBER < 2001090)
 #else
@@ -18,32 +18,33 @@
 
 #if BUILT
 
-/* Scans with fewer bytes and new tables are left to libjpeg-turbo: building the tables costs more than they save. */
+/* Smaller scans with new Huffman tables are decoded by libjpeg-turbo, because building the look-up tables would cost
+ * more time than they save. */
 enum { SMALL_SCAN = 4096 };
-enum { MARKER = 2 }; /* bytes per marker */
+enum { MARKER = 2 }; /* bytes of a marker */
 
 /* Destination of one block of an MCU. */
 struct place {
     jpeg_component_info *info;
     const int16_t *quant;
-    JSAMPARRAY rows; /* NULL: below the image */
+    JSAMPARRAY rows; /* NULL: the block is below the image */
     JDIMENSION column, step;
-    bool past_last; /* right of the image in the last MCU of a row */
+    bool past_last; /* in the last MCU of a row, the block is right of the image */
 };
 
 struct weir_jpeg_fast {
-    struct jpeg_entropy_decoder entropy; /* as libjpeg sees it; must come first */
+    struct jpeg_entropy_decoder entropy; /* installed as libjpeg's entropy decoder; must be the first member */
     struct weir_huffman_tables *tables;
     struct weir_jpeg_scan scan;
     size_t segment_bytes;               /* size of scan.segment, which grows on demand */
-    unsigned mcus_left, restarts_to_go; /* MCUs left in the scan, and until the next restart marker */
+    unsigned mcus_left, restarts_to_go; /* MCUs left in the scan, and MCUs until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
-    _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of pairs */
+    _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the coefficient order of weir_jpeg_idct */
     struct weir_jpeg_output output;
-    struct weir_jpeg_row row; /* fields common to all rows of the frame */
-    uint16_t *sums;           /* for row.sums */
+    struct weir_jpeg_row row; /* template with the fields that all rows of the frame share */
+    uint16_t *sums;           /* memory for row.sums */
     size_t sums_width;
-    void (*color_convert)(j_decompress_ptr, JSAMPIMAGE, JDIMENSION, JSAMPARRAY, int); /* original of libjpeg */
+    void (*color_convert)(j_decompress_ptr, JSAMPIMAGE, JDIMENSION, JSAMPARRAY, int); /* libjpeg's own function */
 };
 
 static struct weir_jpeg_fast *of(j_decompress_ptr jpeg)
@@ -89,7 +90,7 @@ static void start_segment(struct weir_jpeg_fast *fast)
         fast->scan.components[i].last_dc = 0;
 }
 
-/* Whether the segment is consumed, except for the padding of its last byte. */
+/* Whether the whole segment has been decoded, except for the padding bits of its last byte. */
 static bool used_up(const struct weir_jpeg_fast *fast)
 {
     return fast->scan.bits.at - (fast->scan.bits.count >> 3) == fast->scan.segment_end;
@@ -108,7 +109,7 @@ static void restart(j_decompress_ptr jpeg)
     fast->restarts_to_go = jpeg->restart_interval - 1;
 }
 
-/* Lets libjpeg continue at the marker after the scan. */
+/* Makes libjpeg continue at the marker after the scan. */
 static void end_scan(j_decompress_ptr jpeg)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -131,7 +132,7 @@ static void next_mcu(j_decompress_ptr jpeg)
         end_scan(jpeg);
 }
 
-/* Called by jpeg_skip_scanlines: decodes without storing. */
+/* Called by jpeg_skip_scanlines: decodes an MCU without storing it. */
 static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
 {
     if (blocks)
@@ -140,7 +141,7 @@ static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
     return TRUE;
 }
 
-/* Scaled components use libjpeg's inverse DCT. */
+/* Outputs a block. Scaled components use libjpeg's inverse DCT. */
 static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -154,7 +155,8 @@ static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
         weir_jpeg_idct(block, place->quant, place->rows, place->column);
 }
 
-/* Sets the destinations of component i's blocks, the first of which is block at, for the first MCU of a row. */
+/* Sets the destinations of component i's blocks in the first MCU of a row. `at` is the index of the component's first
+ * block in the MCU. */
 static void place_component(j_decompress_ptr jpeg, int i, int at, JSAMPIMAGE to)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -183,7 +185,7 @@ static void put_mcu(j_decompress_ptr jpeg, bool last)
     }
 }
 
-/* Prefetches the destination of this MCU. */
+/* Sets the memory to prefetch while this MCU is decoded: the MCU's part of the final image. */
 static void fetch_for(j_decompress_ptr jpeg, JDIMENSION mcu)
 {
     struct weir_jpeg_scan *scan = &of(jpeg)->scan;
@@ -196,7 +198,7 @@ static void fetch_for(j_decompress_ptr jpeg, JDIMENSION mcu)
     scan->fetch_stride = width;
 }
 
-/* Decodes one row of MCUs, like decompress_onepass of jdcoefct.c. */
+/* Decodes one row of MCUs. Replaces decompress_onepass in jdcoefct.c. */
 static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 {
     for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
@@ -217,7 +219,7 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 
 /* ---- colours ---- */
 
-/* Outputs row y of the image from row group `group` of the IDCT's output. */
+/* Outputs row y of the image. group: its row group in the samples output by the IDCT. */
 static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, JDIMENSION y, JSAMPROW to)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -233,14 +235,14 @@ static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, J
     weir_jpeg_color_row(row);
 }
 
-/* Replaces upsampling and colour conversion, like sep_upsample of jdsample.c. jpeg_skip_scanlines temporarily removes
- * the colour conversion: the rows it reads have no destination. */
+/* Replaces libjpeg's upsampling and colour conversion (sep_upsample in jdsample.c). jpeg_skip_scanlines temporarily
+ * replaces the colour conversion because skipped rows have no destination, so nothing is output in that case. */
 static void put_rows(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION *group, JDIMENSION groups, JSAMPARRAY to,
                      JDIMENSION *at, JDIMENSION end)
 {
     (void)groups;
     JDIMENSION y = jpeg->output_scanline + *at, of_group = (JDIMENSION)jpeg->max_v_samp_factor;
-    JDIMENSION n = of_group - y % of_group; /* libjpeg only requests existing rows */
+    JDIMENSION n = of_group - y % of_group; /* libjpeg requests only existing rows */
     n = n < jpeg->output_height - y ? n : jpeg->output_height - y;
     n = n < end - *at ? n : end - *at;
     for (JDIMENSION i = 0; i < n && jpeg->cconvert->color_convert == of(jpeg)->color_convert; i++)
@@ -278,7 +280,7 @@ static bool grow_sums(struct weir_jpeg_fast *fast, size_t width)
     return true;
 }
 
-/* Whether put_rows can interpolate this chroma. */
+/* Installs put_rows if it supports the image's chroma subsampling and colour space. Returns whether it did. */
 static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg, bool planes)
 {
     bool ycc = jpeg->num_components == 3 && jpeg->jpeg_color_space == JCS_YCbCr;
@@ -299,7 +301,8 @@ static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_s
 
 /* ---- start of an image ---- */
 
-/* Whether put_row supports this scan. A single component has MCUs of one block, possibly in several rows. */
+/* Whether put_row supports this scan. If a scan has a single component, each of its MCUs is one block, and with a
+ * vertical sampling factor above 1 an iMCU row has several rows of MCUs, which put_row does not support. */
 static bool suits(const struct jpeg_decompress_struct *jpeg)
 {
     bool baseline = !jpeg->progressive_mode && !jpeg->arith_code && jpeg->data_precision == 8;
@@ -309,8 +312,8 @@ static bool suits(const struct jpeg_decompress_struct *jpeg)
            jpeg->Ah == 0 && jpeg->Al == 0;
 }
 
-/* Returns the table of component i; NULL when it is new and the frame is small. Looks up a table shared by components
- * once. */
+/* Returns the Huffman table of component i, or NULL if the table is new and the scan is small. Reuses the result if an
+ * earlier component has the same table. */
 static const struct weir_huffman *find_table(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg,
                                              int i, enum weir_huffman_kind kind)
 {
@@ -391,13 +394,13 @@ enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpe
 
 const char *weir_jpeg_fast_lacks(void)
 {
-    return weir_jpeg_scan_cpu() ? NULL : "the CPU has no AVX2, BMI and BMI2";
+    return weir_jpeg_scan_cpu() ? NULL : "the CPU lacks AVX2, BMI or BMI2";
 }
 
 #else
 const char *weir_jpeg_fast_lacks(void)
 {
-    return "this build has none: it needs x86-64 and libjpeg-turbo 2.1";
+    return "it requires an x86-64 build with libjpeg-turbo 2.1";
 }
 
 struct weir_jpeg_fast *weir_jpeg_fast_open(void)

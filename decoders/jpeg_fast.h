@@ -1,11 +1,11 @@
-/* jpeg_fast.h: replaces the expensive parts of libjpeg-turbo for baseline JPEGs with one scan: Huffman decoding
- * (jpeg_huffman.c, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 chroma
- * interpolation and colour conversion (jpeg_color_x86.c). Pixels are equal bit for bit.
+/* jpeg_fast.h: replaces the expensive parts of libjpeg-turbo for baseline JPEGs with a single scan: Huffman decoding
+ * (jpeg_huffman.c, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 also chroma
+ * upsampling and colour conversion (jpeg_color_x86.c). The pixels are bit-exact with libjpeg-turbo's.
  *
- * libjpeg-turbo calls its modules through structs of functions (jpegint.h). Between jpeg_start_decompress and the first
- * row, weir_jpeg_fast_begin installs its own entropy decoder, block loop and row loop. Any irregularity in the data
- * ends decoding through libjpeg's error_exit, and the caller decodes the frame again without the fast path, so that
- * libjpeg-turbo alone decides about damaged frames. */
+ * libjpeg-turbo calls its modules through structs of function pointers (jpegint.h). weir_jpeg_fast_begin, called
+ * between jpeg_start_decompress and the first row, installs a different entropy decoder, block loop and row loop. If
+ * the data is irregular, decoding ends through libjpeg's error_exit and the caller decodes the frame again without the
+ * fast path. libjpeg-turbo alone therefore decides how damaged frames are handled. */
 #ifndef WEIR_DECODERS_JPEG_FAST_H
 #define WEIR_DECODERS_JPEG_FAST_H
 
@@ -13,13 +13,14 @@
 #include <stddef.h>
 
 struct jpeg_decompress_struct;
-struct weir_jpeg_fast; /* per thread */
+struct weir_jpeg_fast; /* one per thread */
 
-/* Returns NULL when the fast path is used: on x86-64 with AVX2 and BMI2, with the libjpeg-turbo version it was built
- * for, once a small JPEG decoded both ways gave equal pixels. Otherwise the reason. */
+/* Returns NULL if the fast path is used, otherwise the reason why not. The fast path requires x86-64 with AVX2, BMI and
+ * BMI2, the libjpeg-turbo version that Weir was built with, and equal pixels when a small sample JPEG is decoded with
+ * and without it. */
 const char *weir_jpeg_fast_why_not(void);
 
-/* Returns NULL when this build and CPU support it, else what is missing. */
+/* Returns NULL if this build and the CPU support the fast path, otherwise the missing requirement. */
 const char *weir_jpeg_fast_lacks(void);
 
 /* Returns NULL when out of memory. */
@@ -27,21 +28,22 @@ struct weir_jpeg_fast *weir_jpeg_fast_open(void);
 void weir_jpeg_fast_close(struct weir_jpeg_fast *fast);
 
 enum weir_jpeg_rows {
-    WEIR_JPEG_ORIGINAL,    /* nothing replaced */
-    WEIR_JPEG_INTERLEAVED, /* rows are output by the fast path */
-    WEIR_JPEG_PLANES /* likewise; each row has output_width values of the first channel, then of the second and third */
+    WEIR_JPEG_ORIGINAL,    /* libjpeg-turbo is unchanged */
+    WEIR_JPEG_INTERLEAVED, /* the fast path outputs interleaved rows */
+    WEIR_JPEG_PLANES /* the fast path outputs planar rows: output_width values of the first channel, then of the second
+                        and third */
 };
 
-/* Destination of the rows. */
+/* Destination of the decoded rows. */
 struct weir_jpeg_output {
-    bool planes; /* accepts WEIR_JPEG_PLANES */
-    /* Destination when the planes become three planes of f32 of the image's size: prefetched during decoding. Else
-     * NULL. */
+    bool planes; /* the caller accepts WEIR_JPEG_PLANES */
+    /* The final image if it consists of three planes of f32 in the JPEG's size: this memory is prefetched during
+     * decoding. Otherwise NULL. */
     const float *f32;
 };
 
-/* Call after jpeg_start_decompress and jpeg_crop_scanline, before reading or skipping a row. The data source must be
- * jpeg_mem_src; fast must outlive the rows. */
+/* Call after jpeg_start_decompress and jpeg_crop_scanline, but before reading or skipping rows. The data source must be
+ * jpeg_mem_src. fast must stay valid until the last row has been read. */
 enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg,
                                          const struct weir_jpeg_output *output);
 

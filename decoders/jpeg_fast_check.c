@@ -1,5 +1,5 @@
-/* Decides whether jpeg_fast is used: where the CPU supports it, the libjpeg-turbo at run time is the one of the build,
- * and both agree on a sample. */
+/* Decides whether jpeg_fast is used: the CPU must support it, the libjpeg-turbo loaded at run time must be the version
+ * that Weir was built with, and both decoders must output the same pixels for a sample image. */
 #include "decoders/jpeg_fast.h"
 
 #include <pthread.h>
@@ -13,9 +13,9 @@
 
 #include <jerror.h>
 
-/* A sample of 64 x 24 pixels, 4:2:0, with restart markers and the standard Huffman tables: blocks with only DC, with
- * few and many coefficients, and blocks below the image. 64 wide, because no build of libjpeg-turbo has shorter sample
- * rows then. */
+/* A 4:2:0 sample image of 64 x 24 pixels with restart markers and the standard Huffman tables. It has blocks with only
+ * a DC coefficient, with few and with many coefficients, and blocks below the image. It is 64 pixels wide so that
+ * its sample rows are long enough for the fast path, however a build of libjpeg-turbo pads them. */
 static const uint8_t sample[] = {
     0xFF, 0xD8, 0xFF, 0xDB, 0x00, 0x43, 0x00, 0x06, 0x04, 0x05, 0x06, 0x05, 0x04, 0x06, 0x06, 0x05, 0x06, 0x07, 0x07,
     0x06, 0x08, 0x0A, 0x10, 0x0A, 0x0A, 0x09, 0x09, 0x0A, 0x14, 0x0E, 0x0F, 0x0C, 0x10, 0x17, 0x14, 0x18, 0x18, 0x17,
@@ -64,7 +64,8 @@ static void on_message(j_common_ptr common, int level)
         on_error(common);
 }
 
-/* Returns false when decoding fails, or fast is not NULL and was not used. */
+/* Decodes the sample with libjpeg-turbo, or with the fast path unless fast is NULL. Returns false if decoding fails or
+ * the fast path was not used. */
 static bool decode_sample(struct weir_jpeg_fast *fast, uint8_t pixels[SAMPLE_PIXELS * 3])
 {
     struct self_test test;
@@ -99,14 +100,14 @@ static bool agrees(void)
     uint8_t original[SAMPLE_PIXELS * 3], pixels[SAMPLE_PIXELS * 3] = {0};
     struct weir_jpeg_fast *fast = weir_jpeg_fast_open();
     bool fine = fast && decode_sample(NULL, original);
-    decode_sample(fine ? fast : NULL,
-                  pixels); /* the first pass only builds the tables: new ones are not used for so small a frame */
+    /* Only registers the Huffman tables: a frame as small as this builds them on their second use. */
+    decode_sample(fine ? fast : NULL, pixels);
     fine = fine && decode_sample(fast, pixels) && memcmp(pixels, original, sizeof pixels) == 0;
     weir_jpeg_fast_close(fast);
     return fine;
 }
 
-/* Whether the environment disables libjpeg-turbo's AVX2 code, whose pixels these must equal. */
+/* Whether the environment disables libjpeg-turbo's AVX2 code. The fast path is bit-exact only with that code. */
 static bool is_forced(void)
 {
     static const char *const names[] = {"JSIMD_FORCENONE", "JSIMD_FORCEMMX", "JSIMD_FORCESSE", "JSIMD_FORCESSE2"};
@@ -118,7 +119,7 @@ static bool is_forced(void)
     return forced;
 }
 
-/* Versions add messages: a number of messages that differs from the header's indicates another version. */
+/* Whether the loaded libjpeg-turbo has a different number of messages than the header. Newer versions add messages. */
 static bool is_other_library(void)
 {
     struct jpeg_error_mgr errors;
@@ -131,10 +132,10 @@ static const char *find(void)
     if (weir_jpeg_fast_lacks())
         return weir_jpeg_fast_lacks();
     if (is_forced())
-        return "libjpeg-turbo's own SIMD code is restricted by JSIMD_FORCE..";
+        return "a JSIMD_FORCE.. variable restricts libjpeg-turbo's SIMD code";
     if (is_other_library())
-        return "libjpeg-turbo is of another version than it was built with";
-    return agrees() ? NULL : "it does not decode a sample as libjpeg-turbo does";
+        return "libjpeg-turbo is not the version that Weir was built with";
+    return agrees() ? NULL : "a sample image differs from libjpeg-turbo's";
 }
 
 static const char *found;

@@ -1,5 +1,5 @@
-/* jpeg_fast_priv.h: the parts of jpeg_fast.c that do not use libjpeg: Huffman tables, entropy-coded data, inverse DCT,
- * and colours. */
+/* jpeg_fast_priv.h: the parts of jpeg_fast.c that do not use libjpeg: Huffman tables, entropy-coded data, the inverse
+ * DCT, and colour conversion. */
 #ifndef WEIR_DECODERS_JPEG_FAST_PRIV_H
 #define WEIR_DECODERS_JPEG_FAST_PRIV_H
 
@@ -9,95 +9,99 @@
 
 /* ---- Huffman tables (jpeg_huffman.c) ----
  *
- * Built from DHT segments, they look up whole coefficients of a baseline JPEG. Codes and symbols follow ITU-T T.81,
- * annexes C and F.2: an AC symbol is a run of zeros and the number of bits of the following value. Tables are cached by
- * the content of their segments, because the frames of a camera share them. */
+ * Look-up tables that are built from DHT segments and return whole coefficients of a baseline JPEG. Codes and symbols
+ * follow ITU-T T.81, annexes C and F.2: an AC symbol contains the number of preceding zero coefficients and the number
+ * of bits of the value that follows. Tables are cached by the content of their segments, because frames from the same
+ * camera usually have the same tables. */
 
 enum {
-    WEIR_HUFFMAN_LOOK = 11,     /* bits used for a look-up */
-    WEIR_HUFFMAN_BITS = 16,     /* bits of the longest code */
-    WEIR_HUFFMAN_END = 128,     /* added to the index of the next coefficient at the end of a block */
-    WEIR_HUFFMAN_NOWHERE = 192, /* larger than the sum of an index and the end of a block */
-    WEIR_HUFFMAN_CACHE = 16,    /* cached tables of each kind */
+    WEIR_HUFFMAN_LOOK = 11,     /* number of bits that index a look-up table */
+    WEIR_HUFFMAN_BITS = 16,     /* maximum code length in bits */
+    WEIR_HUFFMAN_END = 128,     /* added to the next coefficient's index at the end of a block */
+    WEIR_HUFFMAN_NOWHERE = 192, /* greater than any coefficient index plus WEIR_HUFFMAN_END */
+    WEIR_HUFFMAN_CACHE = 16,    /* cached tables per kind (DC, AC) */
 };
 
-/* Content of a DHT segment. */
+/* Contents of a DHT segment. */
 struct weir_huffman_codes {
-    uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* number of codes of each length, from 1 on */
+    uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* number of codes of each length; index 0 is unused */
     uint8_t symbols[256];
-    /* derived: the largest code of each length (-1: none), and the offset from a code to its symbol */
+    /* derived, for each length: the largest code (-1 if there is none), and the offset to add to a code for its
+     * symbol's index */
     int32_t largest[WEIR_HUFFMAN_BITS + 1], offset[WEIR_HUFFMAN_BITS + 1];
 };
 
 enum weir_huffman_kind { WEIR_HUFFMAN_DC, WEIR_HUFFMAN_AC };
 
 struct weir_huffman {
-    /* Indexed by the next 11 bits. */
+    /* Look-up tables, indexed by the next 11 bits. */
     union {
-        /* Byte 0: bits of the code plus its value (0: the code is longer, or invalid); 1: bits of the value. */
+        /* Byte 0: total bits of the code and its value, or 0 if the code is invalid or too long for the table. Byte 1:
+         * bits of the value. */
         uint16_t dc[1 << WEIR_HUFFMAN_LOOK];
-        /* Up to two coefficients: the first complete, the second only its code; an absent one is 0. Byte 0: bits of
-         * both (0: the code is longer, or invalid); 1: those before the second's value; 2: bits of the second's value;
-         * 3 and 4: index increments of the first and second; 5: of the next (from WEIR_HUFFMAN_END on the block ends);
-         * 6 and 7: the first's value. Absent coefficients use the index WEIR_HUFFMAN_NOWHERE, as does the next index
-         * after a longer or invalid code. */
+        /* Up to two coefficients. The first one is complete and includes its value; the second one is only the code,
+         * and its value follows in the stream. Byte 0: total bits of both, or 0 if the code is invalid or too long for
+         * the table. Byte 1: bits before the second value. Byte 2: bits of the second value. Bytes 3 and 4: index
+         * increments of the first and second coefficient. Byte 5: index increment of the coefficient after them (at
+         * least WEIR_HUFFMAN_END if the block ends). Bytes 6 and 7: the first value. The increment of a missing
+         * coefficient is WEIR_HUFFMAN_NOWHERE; if the code is invalid or too long, so is byte 5. */
         uint64_t ac[1 << WEIR_HUFFMAN_LOOK];
     };
     struct weir_huffman_codes codes;
 };
 
-struct weir_huffman_tables; /* per thread */
+struct weir_huffman_tables; /* one per thread */
 
 /* Returns NULL when out of memory. */
 struct weir_huffman_tables *weir_huffman_open(void);
 void weir_huffman_close(struct weir_huffman_tables *tables);
 
-/* Returns the table for a segment's counts (17, the first unused) and symbols, which must form a valid set of codes. It
- * stays valid until WEIR_HUFFMAN_CACHE other tables have been requested. Returns NULL for a new segment when make_new
- * is false: the next call for the segment builds its table. */
+/* Returns the table for a DHT segment's symbols and 17 counts (counts[0] is unused), which must form a valid set of
+ * codes. The table stays valid until WEIR_HUFFMAN_CACHE other tables have been requested. If make_new is false and the
+ * segment is new, returns NULL and builds the table only when the same segment is requested again. */
 const struct weir_huffman *weir_huffman_table(struct weir_huffman_tables *tables, enum weir_huffman_kind kind,
                                               const uint8_t *counts, const uint8_t *symbols, bool make_new);
 
-/* Decodes the code at the top of 64 bits. Returns its length, or 0 for an invalid code. */
+/* Decodes the code in the most significant of 64 bits. Returns its length, or 0 if it is invalid. */
 int weir_huffman_symbol(const struct weir_huffman_codes *codes, uint64_t bits, uint8_t *symbol);
 
 /* ---- the entropy-coded data of a baseline JPEG (jpeg_scan_x86.c, jpeg_idct_x86.c) ---- */
 
 enum {
     WEIR_JPEG_BLOCK = 64,
-    WEIR_JPEG_BLOCK_SLACK = 16,     /* after a block: destination of writes that are not coefficients */
+    WEIR_JPEG_BLOCK_SLACK = 16,     /* room after a block for stores that are not coefficients */
     WEIR_JPEG_BLOCKS = 10,          /* maximum per MCU */
     WEIR_JPEG_COMPONENTS = 4,       /* maximum per scan */
-    WEIR_JPEG_SEGMENT_SLACK = 1024, /* after a segment: may be read by a block and a refill */
+    WEIR_JPEG_SEGMENT_SLACK = 1024, /* room after a segment: decoding a block and a refill can read past the end */
 };
 
-/* Bits of a segment: the data between two restart markers, without stuffed zeros. */
+/* Bit reader for a segment, the data between two restart markers without its stuffed zero bytes. */
 struct weir_jpeg_bits {
-    uint64_t next;  /* upcoming bits, from the top */
-    uint64_t count; /* how many of them are valid */
+    uint64_t next;  /* upcoming bits, most significant bit first */
+    uint64_t count; /* number of valid bits in next */
     const uint8_t *at;
 };
 
 struct weir_jpeg_component {
     const struct weir_huffman *dc, *ac;
-    const uint8_t *order; /* coefficient order of its blocks */
+    const uint8_t *order; /* coefficient order in its blocks */
     int last_dc;
 };
 
 struct weir_jpeg_scan {
-    const uint8_t *source, *source_end; /* position after the segment, at a marker; end of the frame */
-    uint8_t *segment;                   /* room for the whole source plus WEIR_JPEG_SEGMENT_SLACK */
+    const uint8_t *source, *source_end; /* source: the marker after the current segment; source_end: end of the frame */
+    uint8_t *segment;                   /* buffer with room for the whole source plus WEIR_JPEG_SEGMENT_SLACK */
     const uint8_t *segment_end;
     struct weir_jpeg_bits bits;
     int n_components;
     struct weir_jpeg_component components[WEIR_JPEG_COMPONENTS];
-    /* blocks of an MCU: their components, their coefficients, and the zigzag index after the last one that may be
-     * nonzero (1: DC only) */
+    /* for each block of an MCU: the component (component_of), the coefficients (blocks) and the zigzag index after the
+     * last coefficient that can be nonzero (ends; 1: DC only) */
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
     int ends[WEIR_JPEG_BLOCKS];
-    /* memory to prefetch while decoding: a cache line per row of three planes. A few rows before each block, because
-     * the CPU has few line fill buffers. */
+    /* memory to prefetch during decoding: one cache line per row in each of three planes. Each block prefetches only a
+     * few rows, because the CPU has few line fill buffers. */
     const float *fetch[3];
     size_t fetch_stride;
     int fetch_rows;
@@ -108,44 +112,46 @@ struct weir_jpeg_scan {
 /* Whether the CPU supports AVX2, BMI and BMI2. */
 bool weir_jpeg_scan_cpu(void);
 
-/* Copies the segment at source without its stuffed zeros and advances source to the marker after it. Returns false when
- * the frame ends before a marker, or fill bytes precede it. */
+/* Copies the segment at source without its stuffed zero bytes and advances source to the marker after it. Returns false
+ * if the frame ends before a marker, or if fill bytes precede the marker. */
 bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 
-/* Decodes the blocks of the next MCU. Returns false when the data is irregular. */
+/* Decodes the blocks of the next MCU. Returns false if the data is invalid. */
 bool weir_jpeg_mcu(struct weir_jpeg_scan *scan);
 
-/* Coefficient orders of a block: position for each zigzag index, by rows or as weir_jpeg_idct requires. DC is first. */
+/* Coefficient orders: the position in a block for each zigzag index. The natural order is row by row; the IDCT order is
+ * required by weir_jpeg_idct. In both, DC is first. */
 const uint8_t *weir_jpeg_natural_order(void);
 const uint8_t *weir_jpeg_idct_order(void);
 
-/* Inverse DCT of a block times a table, both in the order of pairs and aligned to 32 bytes, to 8 x 8 samples. */
+/* Dequantises a block, applies the inverse DCT and stores 8 x 8 samples at to[0..7] + column. block and quant are in
+ * IDCT order and aligned to 32 bytes. */
 void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
-/* The same for a block with only DC. */
+/* Like weir_jpeg_idct, for a block whose only nonzero coefficient is DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif
 
-/* ---- colours (jpeg_color_x86.c) ----
+/* ---- colour conversion (jpeg_color_x86.c) ----
  *
- * Converts rows of YCbCr samples to rows of pixels in one pass, bit for bit like libjpeg-turbo: "fancy" chroma
- * upsampling (jdsample.c) and colour conversion (jdcolor.c). */
+ * Converts rows of YCbCr samples to rows of pixels in one pass. Combines the "fancy" chroma upsampling (jdsample.c) and
+ * the colour conversion (jdcolor.c) of libjpeg-turbo and is bit-exact with them. */
 
-/* Number of pixels per chroma sample. */
+/* Chroma subsampling. */
 enum weir_jpeg_chroma { WEIR_JPEG_444, WEIR_JPEG_422, WEIR_JPEG_420 };
 
-/* Margin of `sums` on either side, in values. Samples are read up to a multiple of 32; alloc_sarray of libjpeg-turbo's
- * jmemmgr.c pads rows to a multiple of 64. */
+/* Number of values that `sums` has before and after its row. Samples are read in groups of 32, which can exceed the row
+ * but not its allocation: libjpeg-turbo pads sample rows to a multiple of 64 (alloc_sarray in jmemmgr.c). */
 enum { WEIR_JPEG_ROW_SLACK = 64 };
 
 struct weir_jpeg_row {
     enum weir_jpeg_chroma chroma;
     const uint8_t *luma;
-    const uint8_t *near[2],
-        *far[2]; /* Cb and Cr: near is the closest chroma row; with 4:2:0, far is the row on the other side */
-    size_t width, chroma_width; /* of the pixel row; of near and far, at least 2 */
-    uint16_t *sums[2];          /* chroma_width values plus WEIR_JPEG_ROW_SLACK on either side; unused for 4:4:4 */
-    bool bgr, planes;           /* channel order; planes: width bytes of each channel, else interleaved */
-    uint8_t *to;                /* 3 x width bytes */
+    const uint8_t *near[2], *far[2]; /* rows of Cb and Cr: near is the row nearest to the luma row; far, for 4:2:0 only,
+                                        is the second nearest */
+    size_t width, chroma_width;      /* width of the pixel row; width of near and far, at least 2 */
+    uint16_t *sums[2];               /* chroma_width values plus WEIR_JPEG_ROW_SLACK on either side; unused for 4:4:4 */
+    bool bgr, planes; /* channel order; planes: output width bytes of each channel in turn, not interleaved */
+    uint8_t *to;      /* 3 x width bytes */
 };
 
 #if defined(__x86_64__)

@@ -5,13 +5,13 @@
 #include <string.h>
 
 enum { COMPONENTS_MAX = 4, TABLES_MAX = 4, SCANS_MAX = 100 };
-enum { ZERO_STRIDE = 32 }; /* distance between checked words: finds runs of 39 zeros or more */
+enum { ZERO_STRIDE = 32 }; /* distance between tested words; any run of at least 39 zero bytes contains one */
 
 struct component {
     uint8_t id, h, v, table;
 };
 
-/* State collected up to the first scan. */
+/* Parser state up to the first scan. */
 struct reader {
     const uint8_t *bytes;
     size_t length, at;
@@ -19,9 +19,9 @@ struct reader {
     struct component components[COMPONENTS_MAX];
     bool jfif, adobe, bad_tables;
     uint8_t adobe_transform;
-    bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* tables seen so far; huffman: DC, AC */
-    uint8_t first_symbol[TABLES_MAX];                    /* per AC table: the symbol whose code is all zeros */
-    unsigned scanned;                                    /* bit i: component i has had a scan */
+    bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* tables defined so far; huffman[0]: DC, huffman[1]: AC */
+    uint8_t first_symbol[TABLES_MAX]; /* for each AC table, the symbol whose code consists of zero bits */
+    unsigned scanned;                 /* bit i is set if component i has had a scan */
 };
 
 static const char *const names[WEIR_JPEG_REFUSALS] = {
@@ -29,7 +29,7 @@ static const char *const names[WEIR_JPEG_REFUSALS] = {
     [WEIR_JPEG_BAD_HEADER] = "bad header",
     [WEIR_JPEG_TRUNCATED] = "truncated",
     [WEIR_JPEG_BAD_MARKER] = "stray marker",
-    [WEIR_JPEG_BAD_RESTART] = "restart markers",
+    [WEIR_JPEG_BAD_RESTART] = "bad restart markers",
     [WEIR_JPEG_ZEROS] = "zeros in the scan",
     [WEIR_JPEG_IS_PROGRESSIVE] = "progressive",
     [WEIR_JPEG_IS_EXTENDED] = "extended",
@@ -38,9 +38,9 @@ static const char *const names[WEIR_JPEG_REFUSALS] = {
     [WEIR_JPEG_IS_DEEP] = "not 8 bits",
     [WEIR_JPEG_IS_CMYK] = "cmyk",
     [WEIR_JPEG_IS_RGB] = "rgb",
-    [WEIR_JPEG_IS_SAMPLED] = "sampling",
+    [WEIR_JPEG_IS_SAMPLED] = "unsupported sampling",
     [WEIR_JPEG_HAS_SCANS] = "several scans",
-    [WEIR_JPEG_NO_TABLES] = "tables",
+    [WEIR_JPEG_NO_TABLES] = "unsupported tables",
     [WEIR_JPEG_TOO_LARGE] = "too large",
     [WEIR_JPEG_ENGINE_REFUSED] = "refused by the engine",
     [WEIR_JPEG_PSNR_REFUSED] = "pixels differ",
@@ -51,7 +51,7 @@ const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal)
     return refusal >= 0 && refusal < WEIR_JPEG_REFUSALS ? names[refusal] : "?";
 }
 
-/* Order matters: each hash includes the previous one. */
+/* Adds a segment to the hash. Each hash includes the previous one, so the order of segments matters. */
 static void mix(struct weir_jpeg_header *header, const struct weir_jpeg_segment *segment)
 {
     uint64_t words[3] = {header->kind, segment->marker, weir_hash64(segment->body, segment->length)};
@@ -82,7 +82,7 @@ static enum weir_jpeg_process process_of(int sof)
 
 static enum weir_jpeg_sampling sampling_of(const struct component *c, int n)
 {
-    if (n == 1) /* sampling factors are meaningless for one component, but engines may interpret them */
+    if (n == 1) /* sampling factors have no effect on a single component, but GPU decoders may apply them */
         return c[0].h == 1 && c[0].v == 1 ? WEIR_JPEG_GRAY : WEIR_JPEG_SAMPLED_OTHERWISE;
     if (n != 3 || c[1].h != 1 || c[1].v != 1 || c[2].h != 1 || c[2].v != 1 || c[0].h > 2 || c[0].v > 2)
         return WEIR_JPEG_SAMPLED_OTHERWISE;
@@ -91,7 +91,7 @@ static enum weir_jpeg_sampling sampling_of(const struct component *c, int n)
     return c[0].h == 1 ? WEIR_JPEG_440 : WEIR_JPEG_420;
 }
 
-/* Number of MCUs of a scan of all components; a single component is counted in blocks. */
+/* Returns the number of MCUs in a scan of all components. With a single component, an MCU is one block. */
 static uint32_t mcus_of(const struct reader *r)
 {
     uint32_t h = 1, v = 1;
@@ -141,7 +141,8 @@ static bool read_quantizers(struct reader *r, const struct weir_jpeg_segment *se
     return true;
 }
 
-/* No code may consist of ones only, which also guarantees that the lengths are possible. */
+/* Whether the number of codes of each length is valid. The code of all ones is reserved, and testing for it also
+ * detects lengths that need more codes than exist. */
 static bool codes_fit(const uint8_t counts[16])
 {
     uint32_t code = 0;
@@ -185,7 +186,7 @@ static void read_application(struct reader *r, const struct weir_jpeg_segment *s
     r->adobe_transform = segment->body[11];
 }
 
-/* Processes a segment before the first scan; returns false when it is shorter than it claims. */
+/* Parses a segment before the first scan. Returns false if it is invalid. */
 static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     uint8_t marker = segment->marker;
@@ -193,8 +194,9 @@ static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segme
         read_application(r, segment);
         return true;
     }
-    if (marker ==
-        MARKER_DHT) /* excluded from the kind: encoders that optimise Huffman tables write new ones for every image */
+    /* DHT is excluded from the hash, because encoders that optimise their Huffman tables write new ones for every
+     * image. */
+    if (marker == MARKER_DHT)
         return read_huffman(r, segment);
     mix(r->header, segment);
     if (marker == MARKER_DQT)
@@ -237,8 +239,9 @@ static int component_of(const struct reader *r, uint8_t id)
     return -1;
 }
 
-/* Sets *tables if every table used by the scan has been defined. Progressive DC scans need no AC table, AC scans no DC
- * table, and DC refinement scans neither. */
+/* Parses a scan header. Sets *tables if every Huffman table that the scan uses has been defined and is valid. In a
+ * progressive JPEG, DC scans need no AC table, AC scans need no DC table, and DC refinement scans need no table at all.
+ * Returns false if the header is invalid. */
 static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segment, bool *tables)
 {
     const uint8_t *body = segment->body;
@@ -259,8 +262,8 @@ static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segmen
     return true;
 }
 
-/* Requires every component's quantisation table before the first scan: a frame that defines one later is valid, but no
- * GPU decoder documents which of two definitions it uses, or what it does without one. */
+/* Whether every component's quantisation table precedes the first scan. A frame that defines one later is valid, but no
+ * GPU decoder documents which of two definitions it uses or how it handles a missing one. */
 static bool has_quantizers(const struct reader *r)
 {
     for (int i = 0; i < r->header->components; i++)
@@ -314,10 +317,10 @@ enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, co
     return WEIR_JPEG_BAD_HEADER;
 }
 
-/* ---- the coded data ---- */
+/* ---- entropy-coded data ---- */
 
-/* Whether n bytes contain a long run of zeros. Coded data is nearly random: 8 zero bytes occur by chance once in 2^64
- * words. */
+/* Whether the data contains a long run of zero bytes. Entropy-coded data is almost random, so that a given word of 8
+ * bytes is zero by chance only once in 2^64. */
 static bool has_zeros(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {
@@ -329,7 +332,7 @@ static bool has_zeros(const uint8_t *bytes, size_t n)
     return false;
 }
 
-/* Advances *at past the next marker that is not a restart, counting restarts. */
+/* Advances *at past the next marker that is not a restart marker. Counts the restart markers and checks their order. */
 static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                         size_t *at, uint8_t *marker, uint32_t *restarts)
 {
@@ -352,7 +355,8 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
     }
 }
 
-/* Advances from the end of a scan to the data of the next one, whose tables must be defined, or to the image's end. */
+/* Advances from the end of a scan to the entropy-coded data of the next scan, whose tables must be defined, or past the
+ * end-of-image marker. */
 static enum weir_jpeg_refusal next_scan(struct reader *r, bool *ended)
 {
     struct weir_jpeg_segment segment;
@@ -363,7 +367,7 @@ static enum weir_jpeg_refusal next_scan(struct reader *r, bool *ended)
                    : tables                           ? WEIR_JPEG_TAKEN
                                                       : WEIR_JPEG_NO_TABLES;
         if (segment.marker == MARKER_DQT)
-            return WEIR_JPEG_NO_TABLES; /* see has_quantizers */
+            return WEIR_JPEG_NO_TABLES; /* a table defined between scans: see has_quantizers */
         bool belongs = segment.marker == MARKER_DHT || segment.marker == MARKER_COM || segment.marker == MARKER_DRI ||
                        (segment.marker >= MARKER_APP0 && segment.marker <= MARKER_APP15);
         if (!belongs || !read_segment(r, &segment))
@@ -402,7 +406,7 @@ static enum weir_jpeg_refusal check_scans(const uint8_t *bytes, size_t length, s
         uint8_t marker;
         uint32_t restarts;
         enum weir_jpeg_refusal refusal = walk_scan(&header, bytes, length, &r.at, &marker, &restarts);
-        r.at -= 2; /* reads the marker again, as a segment's */
+        r.at -= 2; /* next_scan parses the marker again, as part of its segment */
         if (refusal == WEIR_JPEG_TAKEN)
             refusal = next_scan(&r, &ended);
         if (refusal != WEIR_JPEG_TAKEN)

@@ -7,7 +7,7 @@ enum { LOOK = WEIR_HUFFMAN_LOOK, ENTRIES = 1 << LOOK, RUN_OF_16 = 0xF0, NOWHERE 
 
 struct kept {
     struct weir_huffman table;
-    uint64_t used; /* number of the last call that used it; 0: never */
+    uint64_t used; /* number of the last call that used the table; 0: never used */
     bool made;
 };
 
@@ -52,14 +52,15 @@ int weir_huffman_symbol(const struct weir_huffman_codes *codes, uint64_t bits, u
     return 0;
 }
 
-/* Extends a value of this many bits (T.81, F.12). */
+/* Returns the value encoded by `size` additional bits (EXTEND in T.81, F.2.2.1). */
 static int extend(unsigned bits, int size)
 {
     int value = (int)bits;
     return size > 0 && value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
 }
 
-/* For every 11-bit prefix, the code at its top: symbol and length above it (0: the code is longer, or invalid). */
+/* Lists the first code in every 11-bit prefix: the symbol in bits 0 to 7 and the code length above them. The entry is 0
+ * if the code is invalid or longer than the prefix. */
 static void list_codes(const struct weir_huffman_codes *codes, uint16_t list[ENTRIES])
 {
     for (unsigned i = 0; i < ENTRIES;) {
@@ -79,11 +80,11 @@ static void make_dc(uint16_t *look, const uint16_t list[ENTRIES])
     }
 }
 
-/* ---- two coefficients at once ---- */
+/* ---- two coefficients per entry ---- */
 
 struct coefficient {
-    int code, size, run; /* bits of the code and of the value, zeros before it */
-    int next;            /* increment of the index */
+    int code, size, run; /* bits of the code, bits of the value, preceding zero coefficients */
+    int next;            /* increment of the coefficient index */
 };
 
 static bool find(const uint16_t list[ENTRIES], unsigned bits, int known, struct coefficient *c)
@@ -101,7 +102,8 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
     if (!find(list, bits, LOOK, &first))
         return (uint64_t)NOWHERE << 24 | (uint64_t)NOWHERE << 32 | (uint64_t)NOWHERE << 40;
     int value = 0, whole = first.code + first.size;
-    if (whole > LOOK) { /* the value is incomplete: it becomes the second coefficient */
+    if (whole > LOOK) { /* the value exceeds the prefix: make this the second coefficient, whose value is read from the
+                           stream */
         second = first;
         first = (struct coefficient){0};
         whole = 0;
@@ -119,8 +121,8 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
            (uint64_t)(uint16_t)value << 48;
 }
 
-/* Number of consecutive equal entries from the first one with this code at its top: all of them when the following bits
- * do not matter or are looked up as bits. */
+/* Returns the number of equal entries for prefixes that start with this code. All prefixes of the code have equal
+ * entries if the block ends or if the value is read from the stream; otherwise only one does. */
 static unsigned same_entries(uint16_t code)
 {
     int length = code >> 8, size = code & 15, symbol = code & 255;

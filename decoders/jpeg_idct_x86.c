@@ -1,10 +1,10 @@
-/* weir_jpeg_idct: the slow integer DCT of libjpeg-turbo's AVX2 code
- * (simd/x86_64/jidctint-avx2.asm), bit for bit even for values that no encoder writes. Columns come first, then rows.
- * Products with the quantisation table, and sums of two of them, are 16-bit and wrap; products with constants are
- * 32-bit, and their sums wrap; between the passes values are 16-bit and saturate.
+/* weir_jpeg_idct: the accurate ("slow") integer DCT, bit-exact with libjpeg-turbo's AVX2 code
+ * (simd/x86_64/jidctint-avx2.asm), even for values that no encoder writes. The first pass transforms columns, the
+ * second one rows. Products with the quantisation table, and sums of two such products, have 16 bits and wrap. Products
+ * with constants, and their sums, have 32 bits and wrap. Between the passes, values are saturated to 16 bits.
  *
- * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3), so coefficients are stored in such pairs of
- * rows, with the columns ordered so that the first pass outputs such pairs of columns: see weir_jpeg_idct_order. */
+ * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3). Coefficients are therefore stored in such pairs
+ * of rows, and the order of columns is such that the first pass outputs pairs of columns (see weir_jpeg_idct_order). */
 #include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
@@ -15,13 +15,13 @@
 #define FAST   __attribute__((target("avx2,bmi,bmi2")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Two 16-bit values, the first in the low half. */
+/* Packs two 16-bit values, the first in the low half. */
 #define PAIR(a, b) (int)((unsigned)(uint16_t)(int16_t)(a) | (unsigned)(b) << 16)
 
 enum { COLUMNS_SHIFT = 11, ROWS_SHIFT = 18 };
 
-/* One pass: turns four vectors of pairs, (0, 4), (6, 2), (1, 7) and (5, 3), for eight columns (or rows) into eight
- * vectors of 32-bit values, one per row (or column). */
+/* The functions from here to pass() transform eight columns (or rows): four vectors of pairs, (0, 4), (6, 2), (1, 7)
+ * and (5, 3), become eight vectors of 32-bit values, one per row (or column). */
 
 FAST INLINE void sums(__m256i even, __m256i odd, int shift, __m256i *sum, __m256i *difference)
 {
@@ -34,7 +34,7 @@ FAST INLINE __m256i products(__m256i pairs, int factors)
     return _mm256_madd_epi16(pairs, _mm256_set1_epi32(factors));
 }
 
-/* 16-bit sums and differences, times 8192, plus the rounding constant. */
+/* Returns the sum and the difference of values 0 and 4, both 16-bit, times 8192 plus the rounding constant. */
 FAST INLINE void sums_04(__m256i in_04, int shift, __m256i *sum, __m256i *difference)
 {
     __m256i round = _mm256_set1_epi32(1 << (shift - 1));
@@ -60,7 +60,7 @@ FAST INLINE void pass(const __m256i in[4], int shift, __m256i out[8])
     sums(_mm256_sub_epi32(sum, even_3), odd_0, shift, &out[3], &out[4]);
 }
 
-/* 32-bit lanes 0 and 2 of a, then of b, in each 128-bit half; or lanes 1 and 3. */
+/* Returns the 32-bit lanes 0 and 2 (lanes_13: 1 and 3) of a, then of b, in each 128-bit half. */
 FAST INLINE __m256i lanes_02(__m256i a, __m256i b)
 {
     return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
@@ -71,7 +71,8 @@ FAST INLINE __m256i lanes_13(__m256i a, __m256i b)
     return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
 }
 
-/* Transposes rows of columns 0, 4, 6, 2 and 1, 7, 5, 3 into pairs of columns. */
+/* Transposes the first pass's output, whose columns are in the order 0, 4, 6, 2 and 1, 7, 5, 3, into pairs of columns.
+ */
 FAST INLINE void turn(const __m256i rows[8], __m256i pairs[4])
 {
     __m256i rows_01 = _mm256_packs_epi32(rows[0], rows[1]), rows_23 = _mm256_packs_epi32(rows[2], rows[3]);
@@ -84,7 +85,7 @@ FAST INLINE void turn(const __m256i rows[8], __m256i pairs[4])
     pairs[3] = _mm256_permute2x128_si256(upper_6253, lower_6253, 0x31);
 }
 
-/* Packs columns a, b, c and d of each row to bytes, row by row. */
+/* Packs columns a, b, c and d to bytes, row by row. */
 FAST INLINE __m256i to_bytes(__m256i a, __m256i b, __m256i c, __m256i d)
 {
     const __m256i by_row =
@@ -99,7 +100,7 @@ FAST INLINE void store_two(__m128i rows, uint8_t *first, uint8_t *second)
     _mm_storeh_pi((__m64 *)second, _mm_castsi128_ps(rows));
 }
 
-/* Stores columns whose lanes are rows. */
+/* Stores eight vectors, each with one column of the block, as rows. */
 FAST INLINE void store(const __m256i columns[8], uint8_t *const *to, size_t at)
 {
     __m256i left = to_bytes(columns[0], columns[1], columns[2], columns[3]);
@@ -116,8 +117,8 @@ FAST INLINE __m256i load(const int16_t *values, int i)
     return _mm256_load_si256((const __m256i *)values + i);
 }
 
-/* If only the first row has coefficients, libjpeg-turbo replaces the first pass by a 16-bit shift, which wraps where
- * the sums would saturate. The result of this function makes the sums agree with it. */
+/* If all coefficients are in the first row, libjpeg-turbo replaces the first pass with a 16-bit shift, which wraps
+ * where the sums of pass() would saturate. Returns inputs for which pass() gives the result of that shift. */
 __attribute__((noinline)) FAST static __m256i shortcut(__m256i in_04, const int16_t *block)
 {
     __m256i in_4 = _mm256_and_si256(load(block, 0), _mm256_set1_epi32(~0xFFFF));

@@ -1,8 +1,8 @@
 /* Decodes the entropy-coded data with AVX2 and BMI2.
  *
- * Huffman decoding is one long dependency chain: the start of a code is known only after the previous look-up. The
- * chain is kept short (a shift, a look-up and a shift for up to two coefficients), the code beside it has no branches,
- * and zeros that are not coefficients are written to slack memory instead of being skipped. */
+ * Huffman decoding is one long dependency chain, because the start of a code is known only after the previous look-up.
+ * The chain is therefore short: a shift, a look-up and a shift for up to two coefficients. The code outside the chain
+ * has no branches; for a missing coefficient it stores to slack memory instead of skipping the store. */
 #include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)
@@ -13,7 +13,8 @@
 #define FAST   __attribute__((target("avx2,bmi,bmi2")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Entries past the end, reached only by damaged data and absent coefficients, point to the slack. */
+/* Size of an order table. Entries after the 64 coefficients point to the slack memory. They are used only by damaged
+ * data and missing coefficients. */
 enum { ORDER = WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 32 };
 
 static const uint8_t natural[ORDER] = {
@@ -24,8 +25,8 @@ static const uint8_t natural[ORDER] = {
     38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
 };
 
-/* The order of jpeg_idct_x86.c: (row, column) for columns 0, 4, 6, 2, 1, 7, 5, 3 of rows (0, 4), then (6, 2), (1, 7)
- * and (5, 3), interleaved. */
+/* The order for jpeg_idct_x86.c: each pair of rows, (0, 4), (6, 2), (1, 7) and (5, 3), is interleaved, with its columns
+ * in the order 0, 4, 6, 2, 1, 7, 5, 3. */
 static const uint8_t pairs[ORDER] = {
     0,  8,  32, 17, 40, 6,  14, 38, 25, 49, 1,  57, 23,
     46, 2,  12, 34, 31, 55, 9,  48, 16, 56, 7,  63, 19,
@@ -69,12 +70,13 @@ FAST bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan)
         *to++ = from[0];
     scan->source = from;
     scan->segment_end = to;
-    return end - from >= 2 && from[1] != 0xFF; /* libjpeg must check whether a marker follows the fill bytes */
+    return end - from >= 2 && from[1] != 0xFF; /* after fill bytes, libjpeg has to find the marker */
 }
 
 /* ---- codes ---- */
 
-/* Ensures at least 56 valid bits. Bits past `count` already match the stream: or-ing them in again changes nothing. */
+/* Ensures that at least 56 bits are valid. Bits after the first `count` bits are already correct, so setting them again
+ * has no effect. */
 INLINE void refill(struct weir_jpeg_bits *bits)
 {
     uint64_t more;
@@ -90,14 +92,14 @@ INLINE void drop(struct weir_jpeg_bits *bits, uint64_t n)
     bits->count -= n;
 }
 
-/* The value in the top `size` (at least one) bits, extended as in T.81 (F.12). */
+/* Returns the value encoded by the top `size` bits, which must be at least one bit (EXTEND in T.81, F.2.2.1). */
 FAST INLINE int value(uint64_t top, uint64_t size)
 {
     uint64_t negative = (uint64_t)((int64_t)~top >> 63);
     return (int)(top >> (-size & 63)) - (int)_bzhi_u64(negative, (unsigned)size);
 }
 
-/* Decodes one symbol and its value, whatever the code's length; returns false for an invalid code. */
+/* Decodes one symbol and its value, for codes of any length. Returns false if the code is invalid. */
 __attribute__((noinline)) FAST static bool one(struct weir_jpeg_bits *bits, const struct weir_huffman_codes *codes,
                                                unsigned *symbol, int *v)
 {
@@ -111,12 +113,12 @@ __attribute__((noinline)) FAST static bool one(struct weir_jpeg_bits *bits, cons
     return length > 0;
 }
 
-/* Decodes the difference to the previous DC; returns false for an invalid code. */
+/* Decodes the difference from the previous DC coefficient. Returns false if the code is invalid. */
 FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *table, int *difference)
 {
     unsigned entry = table->dc[bits->next >> (64 - WEIR_HUFFMAN_LOOK)], symbol;
     if (__builtin_expect(entry == 0, 0)) {
-        struct weir_jpeg_bits rare = *bits; /* a copy, so that the state stays in registers on the common path */
+        struct weir_jpeg_bits rare = *bits; /* a copy, so that the state can stay in registers on the common path */
         bool found = one(&rare, &table->codes, &symbol, difference);
         *bits = rare;
         return found;
@@ -127,8 +129,8 @@ FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *tabl
     return true;
 }
 
-/* Decodes one coefficient at index k, whatever its code's length. Returns the next index, plus WEIR_HUFFMAN_END at the
- * end of the block, or -1. */
+/* Decodes the coefficient at index k, for codes of any length. Returns the next index (at the end of a block, plus
+ * WEIR_HUFFMAN_END), or -1 if the code is invalid. */
 __attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
                                                  const struct weir_jpeg_component *component, int k, int16_t *block)
 {
@@ -143,21 +145,21 @@ __attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
     return k + 1;
 }
 
-/* Whether a block may end at this index: after its last coefficient, or after an end-of-block code. */
+/* Whether a block can end with this next index: after the last coefficient, or after an end-of-block code. */
 INLINE bool is_end(int k)
 {
     return k == WEIR_JPEG_BLOCK || (k > WEIR_HUFFMAN_END && k < WEIR_HUFFMAN_END + WEIR_JPEG_BLOCK);
 }
 
-/* Decodes the coefficients from index k on, up to two at a time. Returns the index after the last one as one_ac does,
- * or -1. */
+/* Decodes the AC coefficients of a block, up to two per look-up. Returns the index after the last one (plus
+ * WEIR_HUFFMAN_END after an end-of-block code), or -1 if the data is invalid. */
 FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int16_t *block)
 {
     const struct weir_huffman *table = component->ac;
     const uint8_t *order = component->order, *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
     struct weir_jpeg_bits rare;
     for (;;) {
-        refill(bits); /* enough for two entries of up to 26 bits each */
+        refill(bits); /* enough for two table entries of at most 26 bits each */
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
             uint64_t entry = table->ac[bits->next >> (64 - WEIR_HUFFMAN_LOOK)];
@@ -171,8 +173,8 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
                     drop(bits, (uint8_t)entry);
                     return k;
                 }
-                /* A code too long for the table (its index is far outside); or the first coefficient ended the block
-                 * and the second belongs to the next one; or irregular data. */
+                /* Either the code is too long for the table (then its index is far outside the block), or the first
+                 * coefficient ended the block and the second belongs to the next block, or the data is invalid. */
                 rare = *bits;
                 refill(&rare);
                 k = one_ac(&rare, component, (int)(at - order), block);
@@ -190,7 +192,7 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
 
 FAST bool weir_jpeg_mcu(struct weir_jpeg_scan *scan)
 {
-    enum { FETCH_ROWS = 3 }; /* rows ahead of a block: all 16 of an MCU with six blocks */
+    enum { FETCH_ROWS = 3 }; /* rows prefetched per block; the six blocks of a 4:2:0 MCU prefetch all 16 rows */
     struct weir_jpeg_bits bits = scan->bits;
     int row = 0;
     for (int i = 0; i < scan->n_blocks; i++) {

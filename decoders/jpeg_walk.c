@@ -22,8 +22,9 @@ bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, str
     return true;
 }
 
-/* Branch-free, so that the compiler vectorises it: at high quality every 64th byte is a stuffed 0xFF, and stopping
- * there would cost a branch misprediction each time. Reads BLOCK + 1 bytes. */
+/* Whether the block contains a marker. The loop has no branches, so that the compiler can vectorise it. At high quality
+ * about every 64th byte is a stuffed 0xFF, and stopping at each would cost a branch misprediction. Reads BLOCK + 1
+ * bytes. */
 static bool block_has_marker(const uint8_t *bytes)
 {
     uint8_t any = 0;
@@ -48,8 +49,9 @@ size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length)
     return length;
 }
 
-/* Returns the position of the marker that ends the coded data, including its fill bytes; length if there is none. Reads
- * as libjpeg does: any number of 0xFF followed by a zero is data, and restart markers are part of it. */
+/* Returns the position of the marker that ends the entropy-coded data, or of the first fill byte before it; length if
+ * there is no marker. Follows libjpeg: one or more 0xFF bytes followed by a zero byte are data, and restart markers do
+ * not end the data. */
 static size_t skip_scan(const uint8_t *bytes, size_t at, size_t length)
 {
     for (;;) {

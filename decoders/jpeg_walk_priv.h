@@ -1,5 +1,5 @@
-/* jpeg_walk_priv.h: markers and segments of a JPEG (ITU-T T.81, annex B), for walking over it without a codec. The
- * bytes are untrusted: nothing outside bytes[0 .. length - 1] is read. */
+/* jpeg_walk_priv.h: finds the markers and segments of a JPEG without decoding it (ITU-T T.81, annex B). The input is
+ * untrusted, and no byte outside bytes[0 .. length - 1] is read. */
 #ifndef WEIR_DECODERS_JPEG_WALK_PRIV_H
 #define WEIR_DECODERS_JPEG_WALK_PRIV_H
 
@@ -10,8 +10,8 @@
 enum {
     MARKER_SOF0 = 0xC0,
     MARKER_DHT = 0xC4,
-    MARKER_JPG = 0xC8, /* reserved */
-    MARKER_DAC = 0xCC, /* arithmetic coding */
+    MARKER_JPG = 0xC8, /* reserved for JPEG extensions */
+    MARKER_DAC = 0xCC, /* arithmetic coding conditioning */
     MARKER_SOF15 = 0xCF,
     MARKER_RST0 = 0xD0,
     MARKER_RST7 = 0xD7,
@@ -26,7 +26,7 @@ enum {
     MARKER_COM = 0xFE,
 };
 
-/* Body of a segment, without its length field. */
+/* A marker segment without its marker and length field. */
 struct weir_jpeg_segment {
     uint8_t marker;
     const uint8_t *body;
@@ -38,14 +38,15 @@ static inline int weir_jpeg_u16(const uint8_t *bytes)
     return bytes[0] << 8 | bytes[1];
 }
 
-/* Finds the next segment with a length field, skipping fill bytes; returns false and leaves *at unchanged if there is
- * none. */
+/* Finds the marker segment at *at, skips fill bytes before it, and advances *at to its end. Returns false and leaves
+ * *at unchanged if there is no complete segment with a length field. */
 bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, struct weir_jpeg_segment *segment);
 
-/* In coded data: position of the next 0xFF that is not stuffed; length if none is followed by another byte. */
+/* Returns the position of the next marker in entropy-coded data: an 0xFF byte that is not followed by a stuffed zero.
+ * Returns length if there is none, or if it is the last byte. */
 size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length);
 
-/* For a JPEG: its size including the end-of-image marker; 0 if that is missing. */
+/* Returns the size of a JPEG including its end-of-image marker, or 0 if the marker is missing. */
 size_t weir_jpeg_end(const uint8_t *bytes, size_t length);
 
 #endif

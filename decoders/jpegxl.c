@@ -1,6 +1,6 @@
-/* jpegxl: libjxl, for codestreams and containers. The size is read and checked before pixels are requested, and bounds
- * what the library may allocate. One thread. Pixels depend on the installed version: lossy frames differ by 1 between
- * libjxl 0.7 and newer ones. */
+/* jpegxl: decodes codestreams and containers with libjxl, single-threaded. The image size is read and checked before
+ * any pixels are decoded, and limits the memory that the library can allocate. Pixels depend on the installed version:
+ * in lossy frames, values from libjxl 0.7 and from newer versions differ by up to 1. */
 #include "decoders/decoder_ops.h"
 
 #include <errno.h>
@@ -11,17 +11,17 @@
 #if WEIR_HAVE_JXL
 #include <jxl/decode.h>
 
-/* Memory limit: bytes per pixel, plus a constant. */
+/* The library's memory limit is BYTES_PER_PIXEL times the number of pixels, plus BYTES_BESIDES. */
 enum { BYTES_PER_PIXEL = 128, BYTES_BESIDES = 64 << 20, SIDE_MAX = 65535 };
 
-/* Header in front of each of the library's allocations: its size. Aligned like malloc's memory. */
+/* Stored before each of the library's allocations: the size of the allocation. Keeps the alignment of malloc. */
 struct block {
     _Alignas(max_align_t) size_t bytes;
 };
 
 struct jpegxl {
     JxlDecoder *decoder;
-    size_t used, limit; /* bytes allocated by the library */
+    size_t used, limit; /* bytes that the library has allocated, and may allocate */
     bool ran_out;
     struct weir_whole_image whole;
 };
@@ -64,7 +64,7 @@ static void jpegxl_close(void *self)
     free(j);
 }
 
-/* Starts an image; the decoder and its memory are reused. */
+/* Starts decoding an image. Reuses the decoder. */
 static int start(struct jpegxl *j, const uint8_t *bytes, size_t length, int events, uint64_t pixels, char *reason)
 {
     JxlMemoryManager memory = {j, on_alloc, on_free};
@@ -104,8 +104,8 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
     if (basic.bits_per_sample <= 8 && basic.exponent_bits_per_sample == 0 && basic.have_animation == JXL_FALSE)
         return 0;
     snprintf(reason, WEIR_REASON_MAX,
-             "the JPEG XL image has %u bits per value%s; only single images of 8 bits are supported",
-             basic.bits_per_sample, basic.have_animation ? ", an animation" : "");
+             "the JPEG XL image has %u bits per value%s; only still images with at most 8 bits are supported",
+             basic.bits_per_sample, basic.have_animation ? " and is animated" : "");
     return -EBADMSG;
 }
 
@@ -123,7 +123,7 @@ static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, si
     return rc;
 }
 
-/* Decodes the whole image to j->whole.pixels, gray as RGB and without alpha. */
+/* Decodes the whole image to j->whole.pixels. Gray becomes RGB, and alpha is dropped. */
 static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
 {
     static const JxlPixelFormat rgb = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
@@ -144,7 +144,7 @@ static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
         case JXL_DEC_NEED_MORE_INPUT:
             return weir_frame_refuse(reason, "the JPEG XL image is truncated");
         default:
-            return weir_frame_refuse(reason, j->ran_out ? "the JPEG XL image needs more memory than its size explains"
+            return weir_frame_refuse(reason, j->ran_out ? "the JPEG XL image needs too much memory for its size"
                                                         : "the JPEG XL image is damaged");
         }
     }
@@ -167,7 +167,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (rc == 0)
         rc = read_pixels(j, (size_t)pixels * 3, reason);
     if (j->decoder)
-        JxlDecoderReset(j->decoder); /* drops the frame's bytes and memory */
+        JxlDecoderReset(j->decoder); /* releases the frame's bytes and the decoder's memory */
     if (rc == 0)
         weir_rows_put(rows, j->whole.pixels, (size_t)frame->width * 3);
     return rc;
@@ -183,7 +183,7 @@ static void library(char *text, size_t size)
 
 const struct weir_decoder_ops weir_decoder_jpegxl = {
     .name = "jpegxl",
-    .summary = "JPEG XL by libjxl",
+    .summary = "JPEG XL with libjxl",
     .kinds = WEIR_KIND(WEIR_FRAME_JPEGXL),
 #if WEIR_HAVE_JXL
     .library = library,

@@ -1,4 +1,4 @@
-/* null: produces no pixels, so that the rest of the pipeline can be measured. Buffers stay unchanged. */
+/* null: leaves its output buffers unchanged, to measure the rest of the pipeline. */
 #include "decoders/decoder_ops.h"
 
 static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)

@@ -1,5 +1,6 @@
-/* png: libpng. Depth is read directly to its destination, colour band by band like JPEGs. The header is checked here
- * first: libpng, which allocates by it, only sees images of the planned size and kind. */
+/* png: libpng. Depth is decoded directly to its destination; colour is decoded in bands of rows, like JPEGs. The header
+ * is checked here first, because libpng allocates memory for the image size that the header declares. libpng therefore
+ * only receives images of the planned size and kind. */
 #include "decoders/decoder_ops.h"
 
 #include <endian.h>
@@ -11,10 +12,10 @@
 
 #include <png.h>
 
-enum { SIGNATURE_BYTES = 8, CHUNK_BYTES = 12 /* length, type, checksum */, IHDR_BYTES = 13 };
+enum { SIGNATURE_BYTES = 8, CHUNK_BYTES = 12 /* length, type, CRC */, IHDR_BYTES = 13 };
 enum { HEADER_BYTES = SIGNATURE_BYTES + CHUNK_BYTES + IHDR_BYTES };
-enum { INFLATE_MAX = 1032 }; /* bytes that one byte of deflate can expand to */
-enum { SIDE_MAX = 65535 };   /* as for JPEG; keeps sizes in bytes far from overflow */
+enum { INFLATE_MAX = 1032 }; /* maximum number of bytes that one byte of deflate data can expand to */
+enum { SIDE_MAX = 65535 };   /* same limit as for JPEG, so that sizes in bytes cannot overflow */
 
 struct header {
     uint32_t width, height;
@@ -23,19 +24,19 @@ struct header {
 };
 
 struct png {
-    png_structp read; /* libpng cannot reuse these for another image: created anew for each */
+    png_structp read; /* created for each image, because libpng cannot reuse it */
     png_infop info;
     jmp_buf escape;
     const uint8_t *bytes;
     size_t length, at;
-    struct weir_whole_image whole; /* an interlaced image before conversion */
-    int code;                      /* error code of a failure: -EBADMSG, or -ENOMEM after a failed allocation */
+    struct weir_whole_image whole; /* buffer for an interlaced image, before conversion */
+    int code;                      /* return code after a failure: -EBADMSG, or -ENOMEM if an allocation failed */
     char message[WEIR_REASON_MAX];
 };
 
 /* ---- the header ---- */
 
-/* Color types of the standard with their valid bit depths: bit n stands for n bits. */
+/* The colour types of the PNG standard. Bit n of bit_depths is set if n bits per sample are valid. */
 static const struct {
     const char *name;
     int components;
@@ -44,12 +45,12 @@ static const struct {
     [PNG_COLOR_TYPE_GRAY] = {"grayscale", 1, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8 | 1u << 16},
     [PNG_COLOR_TYPE_RGB] = {"RGB", 3, 1u << 8 | 1u << 16},
     [PNG_COLOR_TYPE_PALETTE] = {"palette", 3, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8},
-    [PNG_COLOR_TYPE_GRAY_ALPHA] = {"grayscale and alpha", 2, 1u << 8 | 1u << 16},
+    [PNG_COLOR_TYPE_GRAY_ALPHA] = {"grayscale-alpha", 2, 1u << 8 | 1u << 16},
     [PNG_COLOR_TYPE_RGB_ALPHA] = {"RGBA", 4, 1u << 8 | 1u << 16},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Ends after the chunk IEND. */
+/* Returns the offset after the IEND chunk, or 0 if there is none. */
 static size_t end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = SIGNATURE_BYTES; length - at >= CHUNK_BYTES;) {
@@ -105,7 +106,8 @@ static int check_kind(const struct header *header, enum weir_frame_kind kind, ch
     if (depth ? header->color_type == PNG_COLOR_TYPE_GRAY && header->bit_depth >= 8 : header->bit_depth <= 8)
         return 0;
     snprintf(reason, WEIR_REASON_MAX, "the PNG has %s pixels of %d bits per value; %s", kinds[header->color_type].name,
-             header->bit_depth, depth ? "depth must be grayscale of 16 or 8 bits" : "colour may have at most 8");
+             header->bit_depth,
+             depth ? "depth must be 16-bit or 8-bit grayscale" : "colour can have at most 8 bits per value");
     return -EBADMSG;
 }
 
@@ -129,9 +131,10 @@ static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, si
     return row * header.height / INFLATE_MAX <= length ? 0 : weir_probe_refuses(info, length, reason);
 }
 
-/* ---- what libpng calls ---- */
+/* ---- callbacks for libpng ---- */
 
-/* Also for warnings: the data is corrupt, although libpng would continue and produce some pixels. */
+/* Handles errors and warnings alike: after a warning libpng would continue and output pixels, although the data is
+ * corrupt. */
 static void on_error(png_structp read, png_const_charp text)
 {
     struct png *png = png_get_error_ptr(read);
@@ -157,7 +160,7 @@ static void on_read(png_structp read, png_bytep to, size_t n)
     png->at += n;
 }
 
-/* ---- the image ---- */
+/* ---- decoding ---- */
 
 static int png_open(void **self)
 {
@@ -179,8 +182,9 @@ static int fail(struct png *png, char *reason)
     return png->code;
 }
 
-/* Skips chunks for colour spaces, texts and times, which do not change the stored values. Skipped chunks cost no
- * memory, and common mistakes in them (an RGB profile on a gray image) do not fail the frame. */
+/* Creates the libpng structs and reads the header. Ancillary chunks such as colour profiles, text and time are skipped,
+ * because they do not change the stored values. Skipped chunks use no memory, and common mistakes in them (such as an
+ * RGB profile in a gray image) do not make the frame fail. */
 static void begin_image(struct png *png, const struct weir_frame *frame)
 {
     png->bytes = frame->bytes;
@@ -198,7 +202,7 @@ static void begin_image(struct png *png, const struct weir_frame *frame)
     png_read_info(png->read, png->info);
 }
 
-/* Makes libpng convert every colour type to three bytes per pixel. */
+/* Makes libpng convert every colour type to three bytes per pixel in the requested channel order. */
 static void ask_for_color(png_structp read, const struct header *header, enum weir_color color)
 {
     if (header->color_type == PNG_COLOR_TYPE_PALETTE)
@@ -218,14 +222,14 @@ static void read_rows(struct png *png, uint8_t *at, size_t stride, int n)
         png_read_row(png->read, at + (size_t)row * stride, NULL);
 }
 
-/* Each pass of an interlaced image fills some pixels of every row. */
+/* Reads all passes of an image. In an interlaced image, each pass fills some pixels of every row. */
 static void read_passes(struct png *png, const struct weir_rows *rows, int passes, uint8_t *image)
 {
     for (int pass = 0; pass < passes; pass++)
         read_rows(png, image, rows->stride, rows->height);
 }
 
-/* PNG has no random access: rows and columns before the wanted ones are decoded too. */
+/* Outputs the requested rows. PNG has no random access, so rows and columns before them are decoded as well. */
 static void read_bands(struct png *png, struct weir_rows *rows, int passes)
 {
     rows->first_column = 0;
@@ -244,8 +248,8 @@ static void read_bands(struct png *png, struct weir_rows *rows, int passes)
     }
 }
 
-/* libpng leaves big-endian values, or bytes in the first half of the row, which are widened from the last one
- * backwards. */
+/* Converts a row to native u16. libpng outputs big-endian values for 16 bits. For 8 bits it outputs bytes in the first
+ * half of the row, which are widened from the last byte backwards so that none is overwritten too early. */
 static void finish_depth_row(uint16_t *row, size_t width, int bit_depth)
 {
     const uint8_t *stored = (const uint8_t *)row;
@@ -300,7 +304,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 
 const struct weir_decoder_ops weir_decoder_png = {
     .name = "png",
-    .summary = "PNG by libpng: 16-bit depth, 8-bit colour",
+    .summary = "PNG with libpng: 16-bit depth, 8-bit colour",
     .kinds = WEIR_KIND(WEIR_FRAME_PNG) | WEIR_KIND(WEIR_FRAME_PNG16),
     .end = end,
     .open = png_open,

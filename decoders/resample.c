@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef float pixel __attribute__((vector_size(16))); /* three channels and an unused one */
+typedef float pixel __attribute__((vector_size(16))); /* three channels and an unused value */
 
 /* ---- taps ---- */
 
-/* Weights by the fraction of each source pixel that the output pixel covers. */
+/* Weighs each source pixel by its share of the output pixel's area (from .. to). */
 static void area(struct weir_tap *tap, float *weights, double from, double to)
 {
     tap->first = (int)floor(from);
@@ -21,7 +21,7 @@ static void area(struct weir_tap *tap, float *weights, double from, double to)
     }
 }
 
-/* Interpolates between two pixel centres; clamps past the outermost ones. */
+/* Interpolates between the two pixel centres around `at`. Outside the first and last centre, repeats the edge pixel. */
 static void linear(struct weir_tap *tap, float *weights, double at, int first, int end)
 {
     double low = floor(at), part = at - low;
@@ -69,7 +69,8 @@ int weir_resampler_open(struct weir_resampler *resampler, struct weir_taps *x, i
     *resampler = (struct weir_resampler){.x = *x, .y = *y, .width = width, .height = height};
     size_t values = (size_t)(x->end - x->first) * 3;
     resampler->ring = malloc(values * (size_t)y->most);
-    resampler->sums = calloc(values + 1, sizeof *resampler->sums); /* the last pixel is loaded as four values */
+    resampler->sums = calloc(
+        values + 1, sizeof *resampler->sums); /* one extra value, because the last pixel is loaded as four values */
     resampler->row = malloc((size_t)width * 3);
     return resampler->ring && resampler->sums && resampler->row ? 0 : -ENOMEM;
 }
@@ -147,7 +148,7 @@ static void make_row_plain(struct weir_resampler *resampler, const struct weir_t
 }
 
 #if defined(__x86_64__)
-/* Does not use FMA: products are rounded as in the plain version. */
+/* Compiled for AVX2 without FMA, so that products are rounded like in the plain version. */
 __attribute__((target("avx2"))) static void make_row_avx2(struct weir_resampler *resampler, const struct weir_tap *tap,
                                                           const float *weights)
 {

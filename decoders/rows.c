@@ -1,4 +1,4 @@
-/* Shared by codecs: destinations of rows, and messages about frames of an unexpected size. */
+/* Helpers for codecs: output of rows, and messages about frames with an unexpected size. */
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 #include "decoders/view_priv.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Outputs the view's rows as they become complete. */
+/* Resamples source rows y .. y + n - 1 and outputs the rows that they complete. */
 static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -83,8 +83,8 @@ int weir_whole_image_grow(struct weir_whole_image *image, size_t bytes, char *re
 
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
 {
-    snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, more than its %zu bytes can hold", info->width,
-             info->height, length);
+    snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, which is too many for its %zu bytes",
+             info->width, info->height, length);
     return -EBADMSG;
 }
 
@@ -93,7 +93,7 @@ int weir_check_frame_size(const struct weir_frame *frame, unsigned width, unsign
     if (width == (unsigned)frame->width && height == (unsigned)frame->height)
         return 0;
     snprintf(reason, WEIR_REASON_MAX,
-             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
+             "the image is %ux%u, but the camera's first frame was %dx%d (`weir info` lists the sizes in "
              "a folder)",
              width, height, frame->width, frame->height);
     return -EBADMSG;

@@ -1,6 +1,7 @@
-/* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
- * cache, and warnings arrive with their texts. Slow integer DCT and fancy upsampling, as in TurboJPEG and OpenCV.
- * turbo-original is only that; turbo uses jpeg_fast.h where possible. */
+/* turbo: libjpeg-turbo through the libjpeg API, which outputs rows band by band, so that they are still in the cache
+ * when they are converted, and which passes on the text of warnings. Uses the accurate ("slow") integer DCT and fancy
+ * upsampling, like TurboJPEG and OpenCV. The decoder turbo replaces parts of libjpeg-turbo if possible (jpeg_fast.h);
+ * turbo-original never does. */
 #include "decoders/decoder_ops.h"
 #include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_walk_priv.h"
@@ -16,7 +17,9 @@
 #include <jerror.h>
 
 enum { COLUMNS_MIN = 32 };
-enum { SCANS_MAX = 500 }; /* a small progressive file can require years of decoding */
+enum {
+    SCANS_MAX = 500
+}; /* limit, because even a small progressive file can declare so many scans that decoding would take years */
 
 struct turbo {
     struct jpeg_decompress_struct jpeg;
@@ -24,8 +27,8 @@ struct turbo {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     char message[JMSG_LENGTH_MAX];
-    struct weir_jpeg_fast *fast; /* NULL: libjpeg-turbo does everything */
-    uint8_t *inks;               /* rows of a CMYK band */
+    struct weir_jpeg_fast *fast; /* NULL: libjpeg-turbo decodes everything */
+    uint8_t *inks;               /* buffer for a band of CMYK rows */
     size_t inks_bytes;
 };
 
@@ -41,7 +44,7 @@ static void on_error(j_common_ptr common)
     longjmp(turbo->escape, 1);
 }
 
-/* Level -1 is a warning: the data is corrupt, although libjpeg would continue and paint something. */
+/* Level -1 is a warning: libjpeg would continue and output pixels, although the data is corrupt. */
 static void on_message(j_common_ptr common, int level)
 {
     if (level < 0)
@@ -52,14 +55,14 @@ static void on_progress(j_common_ptr common)
 {
     if (((j_decompress_ptr)common)->input_scan_number <= SCANS_MAX)
         return;
-    common->err->msg_code = JERR_BAD_PROGRESSION; /* the library has no code for it */
+    common->err->msg_code = JERR_BAD_PROGRESSION; /* libjpeg has no code of its own for too many scans */
     snprintf(of(common)->message, JMSG_LENGTH_MAX, "more than %d progressive scans", SCANS_MAX);
     longjmp(of(common)->escape, 1);
 }
 
-/* Starts a frame with a new decompressor: libjpeg keeps DQT and DHT tables from one image to the next, and a frame that
- * lacks some would decode with those of the frame before. A missing DHT then means the standard tables (motion JPEG;
- * ITU T.81, annex K), a missing DQT is an error. */
+/* Starts a frame with a new decompressor. libjpeg keeps DQT and DHT tables from one image to the next, so a frame
+ * without tables would be decoded with those of the previous frame. With a new decompressor, missing DHT tables are
+ * replaced with the standard tables (motion JPEG; ITU-T T.81, annex K), and a missing DQT table is an error. */
 static void begin_frame(struct turbo *turbo, const uint8_t *bytes, size_t length)
 {
     jpeg_destroy_decompress(&turbo->jpeg);
@@ -111,7 +114,8 @@ static int turbo_open(void **self)
     return -ENOMEM;
 }
 
-/* libjpeg-turbo uses one error for a failed malloc (these cases of its jmemmgr.c) and for an invalid size. */
+/* Whether malloc failed. libjpeg-turbo uses the same error code for an invalid size, so the parameter has to be checked
+ * (the numbers are those of its jmemmgr.c). */
 static bool lacks_memory(const struct turbo *turbo)
 {
     int which = turbo->errors.msg_parm.i[0];
@@ -129,10 +133,10 @@ static int fail(struct turbo *turbo, char *reason)
     return -EBADMSG;
 }
 
-/* Crops to whole columns of blocks plus one pixel on either side: a column at the edge of the decoded area has no
- * neighbour for its chroma, and would differ from the same column of the whole image. At least COLUMNS_MIN wide:
- * libjpeg-turbo chooses its upsampling by the width of the whole image, and the one for wide images needs three chroma
- * samples. */
+/* Crops to whole iMCU columns that contain one extra pixel on either side: a column at the edge of the decoded area has
+ * no neighbour for chroma interpolation, and would differ from the same column of the whole image. The area has at
+ * least COLUMNS_MIN columns, because libjpeg-turbo chooses its upsampling function by the width of the whole image, and
+ * the function for wide images needs at least three chroma samples. */
 static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
 {
     if (rows->first_column == 0 && rows->end_column == rows->width)
@@ -143,8 +147,8 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
         to = from + COLUMNS_MIN < rows->width ? from + COLUMNS_MIN : rows->width;
     if (to - from < COLUMNS_MIN)
         from = to > COLUMNS_MIN ? to - COLUMNS_MIN : 0;
-    /* libjpeg-turbo 2.1.5 loses track of chroma scaled less than luma: with more than four luma samples per chroma
-     * sample, the rest is upsampled by a wrong width. */
+    /* libjpeg-turbo 2.1.5 mishandles cropped images whose chroma is scaled less than luma: with more than four luma
+     * samples per chroma sample, it upsamples the remaining factor with a wrong width. */
     bool wrong_width = rows->scale < 8 && turbo->jpeg.max_h_samp_factor * turbo->jpeg.max_v_samp_factor > 4;
     if (to - from == rows->width || wrong_width) {
         rows->first_column = 0;
@@ -164,7 +168,7 @@ static bool has_inks(const struct turbo *turbo)
     return turbo->jpeg.jpeg_color_space == JCS_CMYK || turbo->jpeg.jpeg_color_space == JCS_YCCK;
 }
 
-/* libjpeg-turbo does not convert CMYK to RGB. Called before decoding, when an error's longjmp skips no owned memory. */
+/* Allocates a band of CMYK rows, because libjpeg-turbo does not convert CMYK to RGB. */
 static int allocate_inks(struct turbo *turbo, char *reason)
 {
     size_t bytes = (size_t)WEIR_BAND_ROWS * turbo->jpeg.output_width * 4;
@@ -180,7 +184,7 @@ static int allocate_inks(struct turbo *turbo, char *reason)
     return 0;
 }
 
-/* Assumes inverted inks, as OpenCV does: programs that write such JPEGs invert them. */
+/* Assumes inverted CMYK values, like OpenCV, because programs that write CMYK JPEGs usually invert them. */
 static void inks_to_pixels(const uint8_t *inks, uint8_t *to, size_t pixels, bool bgr)
 {
     for (size_t i = 0; i < pixels; i++, inks += 4, to += 3) {
@@ -212,7 +216,7 @@ static void read_rows(struct turbo *turbo, struct weir_rows *rows)
     }
 }
 
-/* fast: NULL, or the fast path; *took_part reports whether it was used. */
+/* Decodes a frame. fast may be NULL; *took_part reports whether the fast path was active when decoding ended. */
 static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct weir_frame *frame,
                   struct weir_rows *rows, bool *took_part, char *reason)
 {
@@ -240,7 +244,8 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
     *took_part = made != WEIR_JPEG_ORIGINAL;
     rows->planes = made == WEIR_JPEG_PLANES;
     read_rows(turbo, rows);
-    *took_part = false; /* all rows are done: the data after the scan, which may contain tables, is read only once */
+    *took_part = false; /* All rows are done. An error in the data after the scan, which may contain tables, does not
+                           need a second attempt. */
     if (rows->end_row == rows->height)
         jpeg_finish_decompress(&turbo->jpeg);
     else
@@ -248,7 +253,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
     return 0;
 }
 
-/* Frames that the fast path rejects are decoded again from the start by libjpeg-turbo, which reports the error. */
+/* If the fast path fails, the frame is decoded again from the start by libjpeg-turbo, which also reports any error. */
 static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
     struct turbo *turbo = self;
@@ -283,7 +288,8 @@ static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
     return "other";
 }
 
-/* Each block takes at least one bit, unless arithmetic coding is used: a header that claims more blocks is damaged. */
+/* Whether the data can contain the image. Each block needs at least one bit, except with arithmetic coding, so a header
+ * that declares more blocks than bits is damaged. */
 static bool can_hold(const struct jpeg_decompress_struct *jpeg, size_t length)
 {
     uint64_t blocks = 0;
@@ -312,8 +318,8 @@ static int turbo_probe(void *self, enum weir_frame_kind kind, const uint8_t *byt
     return fine ? 0 : weir_probe_refuses(info, length, reason);
 }
 
-/* libjpeg-turbo does not report its SIMD instructions; this repeats its choice (simd/ARCH/jsimd.c): the best of the
- * CPU, unless its environment variables override it. */
+/* Returns libjpeg-turbo's SIMD instruction set, which the library does not report. Repeats the choice in its
+ * simd/ARCH/jsimd.c: the best instruction set of the CPU, unless an environment variable overrides it. */
 static const char *simd(void)
 {
 #if defined(__x86_64__)
@@ -336,8 +342,8 @@ static void turbo_library(char *text, size_t size)
     const char *why_not = weir_jpeg_fast_why_not();
     snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s, %s%s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
              LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, LIBJPEG_TURBO_VERSION_NUMBER % 1000, simd(),
-             why_not ? "without Weir's own Huffman decoding, IDCT and colours: "
-                     : "with Weir's own Huffman decoding, IDCT and colours",
+             why_not ? "without Weir's own Huffman, IDCT and colour code: "
+                     : "with Weir's own Huffman, IDCT and colour code",
              why_not ? why_not : "");
 #else
     snprintf(text, size, "libjpeg %d (not libjpeg-turbo: no SIMD)", JPEG_LIB_VERSION);
@@ -350,13 +356,13 @@ static void turbo_library(char *text, size_t size)
 
 const struct weir_decoder_ops weir_decoder_turbo_original = {
     .name = "turbo-original",
-    .summary = "JPEG on the CPU by libjpeg-turbo alone, for comparison",
+    .summary = "JPEG on the CPU with unmodified libjpeg-turbo, for comparison",
     TURBO(original_open),
 };
 
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
-    .summary = "JPEG on the CPU by libjpeg-turbo, parts of it replaced by faster code",
+    .summary = "JPEG on the CPU with libjpeg-turbo, partly replaced by faster code",
     .library = turbo_library,
     TURBO(turbo_open),
 };

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libjpeg scales by any number of eighths, but has vector code only for these: 1/2 and 1/4 cost less than a full
- * decode, 3/8 or 5/8 more. */
+/* Supported DCT scales in eighths. libjpeg supports every multiple of 1/8, but has vector code only for these. 1/2 and
+ * 1/4 cost less than decoding at full size; 3/8 and 5/8 cost more. */
 static const int scales[] = {1, 2, 4};
 
 static int scale_of(const struct weir_view *view)
@@ -59,7 +59,7 @@ static int open_plan(struct weir_view_plan *plan, const struct weir_frame *frame
         .first_column = (int)((int64_t)v->x * scale / 8),
         .end_column = scaled(v->x + v->width, scale),
     };
-    /* After scaling, the view may start or end inside a pixel. */
+    /* After scaling, the view may start or end inside a pixel, which requires resampling. */
     plan->resamples = scale < 8 ? v->x * scale % 8 || v->y * scale % 8 || v->width * scale != v->out_width * 8 ||
                                       v->height * scale != v->out_height * 8
                                 : v->width != v->out_width || v->height != v->out_height;
@@ -80,7 +80,7 @@ struct weir_view_plan *weir_view_plan(struct weir_view_plans *plans, const struc
         weir_resampler_close(&plan->resampler);
     }
     if (open_plan(plan, frame, can_scale) < 0) {
-        plan->stored_width = 0; /* matches no frame */
+        plan->stored_width = 0; /* an unusable plan, which matches no frame */
         return NULL;
     }
     plans->n += plans->n < WEIR_VIEW_PLANS_MAX;
@@ -94,7 +94,7 @@ void weir_view_plans_close(struct weir_view_plans *plans)
     plans->n = 0;
 }
 
-/* Returns the stored pixel that contains the centre of pixel i of n. */
+/* Returns the source pixel that contains the centre of output pixel i of n. */
 static size_t nearest(int from, int length, int i, int n)
 {
     return (size_t)from + (size_t)((2 * (int64_t)i + 1) * length / (2 * (int64_t)n));

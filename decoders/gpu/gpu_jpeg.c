@@ -14,7 +14,7 @@ struct weir_gpu_jpeg {
     const struct weir_gpu_jpeg_ops *ops;
     void *self;
     int batch_max;
-    _Atomic uint64_t frames, batches, refused; /* single writer */
+    _Atomic uint64_t frames, batches, refused; /* written only by the decoder's thread */
 };
 
 /* ---- the module ---- */
@@ -26,10 +26,10 @@ static int find_ops(const struct weir_gpu_jpeg_ops **ops, struct weir_err *err)
     if (rc < 0)
         return rc;
     *ops = module->jpeg;
-    return *ops ? 0
-                : weir_err_set(err, -ENODEV,
-                               "%s was built without nvJPEG: install its header (make nvjpeg) and build again",
-                               weir_cuda_module_path());
+    return *ops
+               ? 0
+               : weir_err_set(err, -ENODEV, "%s was built without nvJPEG: install its header (make nvjpeg) and rebuild",
+                              weir_cuda_module_path());
 }
 
 int weir_gpu_jpeg_check(int gpu, enum weir_gpu_jpeg_engine engine, int *engines, struct weir_err *err)
@@ -88,8 +88,8 @@ void weir_gpu_jpeg_close(struct weir_gpu_jpeg **decoder)
     *decoder = NULL;
 }
 
-/* Halves a refused batch until the offending frames are alone, so that the others decode in batches as large as
- * possible. */
+/* Decodes frames. If the engine rejects the batch, splits it in halves until the rejected frames are alone, so that the
+ * other frames are decoded in batches as large as possible. */
 static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                   enum weir_jpeg_refusal *results, struct weir_err *err)
 {
@@ -135,7 +135,7 @@ static int ready(int gpu, struct weir_err *err)
 
 const struct weir_decoder_ops weir_decoder_nvjpeg = {
     .name = "nvjpeg",
-    .summary = "JPEG by nvJPEG on a GPU's JPEG engines, the rest on the CPU; with --device cuda",
+    .summary = "JPEG on a GPU's JPEG engines with nvJPEG, other frames on the CPU; requires --device cuda",
     .selectable = true,
     .where = WEIR_DECODE_ON_GPU,
     .ready = ready,
@@ -143,7 +143,7 @@ const struct weir_decoder_ops weir_decoder_nvjpeg = {
 
 const struct weir_decoder_ops weir_decoder_hybrid = {
     .name = "hybrid",
-    .summary = "JPEG by CPU cores and a GPU's JPEG engines at once; with --device cuda",
+    .summary = "JPEG on CPU cores and a GPU's JPEG engines simultaneously; requires --device cuda",
     .selectable = true,
     .where = WEIR_DECODE_ON_BOTH,
     .ready = ready,

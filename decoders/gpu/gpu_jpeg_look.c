@@ -1,4 +1,4 @@
-/* The parts of gpu_jpeg.h that need no GPU. */
+/* The functions of gpu_jpeg.h that need no GPU. */
 #include "decoders/gpu/gpu_jpeg.h"
 
 #include <inttypes.h>

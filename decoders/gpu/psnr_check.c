@@ -9,15 +9,15 @@ enum { SLOTS = 2 * WEIR_PSNR_CHECK_KINDS_MAX }; /* a power of two, at most half 
 
 struct verdict {
     uint64_t key, frames;
-    int by_engine; /* refused by the engine itself */
+    int by_engine; /* number of frames that the engine itself refused */
     bool used, compared;
-    enum weir_jpeg_refusal refusal; /* WEIR_JPEG_TAKEN: none */
+    enum weir_jpeg_refusal refusal; /* WEIR_JPEG_TAKEN: the kind is not refused */
 };
 
 struct weir_psnr_check {
     pthread_mutex_t lock;
     struct verdict slots[SLOTS];
-    struct verdict others[WEIR_GPU_JPEG_ENGINES]; /* shared by kinds that did not fit into the table */
+    struct verdict others[WEIR_GPU_JPEG_ENGINES]; /* shared by the kinds for which the table has no room */
     struct weir_psnr_check_counts counts;
 };
 
@@ -55,7 +55,8 @@ void weir_psnr_check_close(struct weir_psnr_check **check)
     *check = NULL;
 }
 
-/* Returns the slot of a kind, or the empty one for it. Engines differ, so each has its own verdict. */
+/* Returns the slot of a kind, or the empty slot where it would be added. The engine is part of the key, because engines
+ * differ in their output. */
 static struct verdict *slot_of(struct weir_psnr_check *check, enum weir_gpu_jpeg_engine engine, uint64_t kind,
                                uint64_t *key)
 {

@@ -72,8 +72,8 @@ Test(bad_frames, jpegs_in_variable_length_data)
     memset(bytes + n * 7 / 10, 0, n / 5);
     try_frame("zeros in the middle", bytes, n, "Corrupt JPEG data");
     free(bytes);
-    try_kind("smaller", H5FX_JPEG_420, 16, 16, "the image is 16x16, the camera's first frame was 24x16");
-    try_kind("larger", H5FX_JPEG_420, 2400, 1600, "the image is 2400x1600, the camera's first frame was 24x16");
+    try_kind("smaller", H5FX_JPEG_420, 16, 16, "the image is 16x16, but the camera's first frame was 24x16");
+    try_kind("larger", H5FX_JPEG_420, 2400, 1600, "the image is 2400x1600, but the camera's first frame was 24x16");
     try_kind("absurdly many scans", H5FX_JPEG_MANY_SCANS, 24, 16, "more than 500 progressive scans");
     bytes = fixture_test_image("testimages/monkey12.jpg", &n);
     if (bytes)

@@ -213,7 +213,7 @@ rm -r "$work/many/twin"
 run 0 info "$work/many" # the same except for image size
 out "datasets: 2, in 4 files"
 run 1 run "$work/many"
-err "the image is 64x48, the camera's first frame was 48x32 (\`weir info\` lists the sizes in a folder)"
+err "the image is 64x48, but the camera's first frame was 48x32 (\`weir info\` lists the sizes in a folder)"
 cp "$work/many/64x48/episode_1.hdf5" "$work/many/48x32/odd.hdf5"
 printf 'not HDF5' >"$work/many/48x32/broken.hdf5"
 run 1 info "$work/many"

@@ -249,8 +249,8 @@ Test(decoder, what_is_no_jpeg_and_what_is_another)
     refused((const uint8_t *)"\xff\xd8", 2, 24, 16, NULL, "a start and nothing else");
     refused((const uint8_t *)"\xff\xd8\xff\xd9", 4, 24, 16, NULL, "a start and an end");
     uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 32, 16, 1, &length);
-    refused(bytes, length, 24, 16, "the image is 32x16, the camera's first frame was 24x16", "another width");
-    refused(bytes, length, 32, 24, "the image is 32x16, the camera's first frame was 32x24", "another height");
+    refused(bytes, length, 24, 16, "the image is 32x16, but the camera's first frame was 24x16", "another width");
+    refused(bytes, length, 32, 24, "the image is 32x16, but the camera's first frame was 32x24", "another height");
     free(bytes);
     bytes = h5fx_jpeg(H5FX_JPEG_MANY_SCANS, 24, 16, 1, &length);
     refused(bytes, length, 24, 16, "more than 500 progressive scans", "a thousand scans");

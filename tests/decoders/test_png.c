@@ -248,12 +248,14 @@ Test(png, kinds_that_a_codec_does_not_read)
         size_t length;
         uint8_t *bytes = pngfx_write(&image, &length);
         if (pngfx_bits(image.kind) == 16) {
-            refused(WEIR_FRAME_IMAGE, bytes, length, 16, 8, "pixels of 16 bits per value; colour may have at most 8");
-            probe_refuses(WEIR_FRAME_IMAGE, bytes, length, "pixels of 16 bits per value; colour may have at most 8");
+            refused(WEIR_FRAME_IMAGE, bytes, length, 16, 8,
+                    "pixels of 16 bits per value; colour can have at most 8 bits per value");
+            probe_refuses(WEIR_FRAME_IMAGE, bytes, length,
+                          "pixels of 16 bits per value; colour can have at most 8 bits per value");
         }
         if (!is_gray(image.kind) || pngfx_bits(image.kind) < 8) {
-            refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "depth must be grayscale of 16 or 8 bits");
-            probe_refuses(WEIR_FRAME_PNG16, bytes, length, "depth must be grayscale of 16 or 8 bits");
+            refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "depth must be 16-bit or 8-bit grayscale");
+            probe_refuses(WEIR_FRAME_PNG16, bytes, length, "depth must be 16-bit or 8-bit grayscale");
         }
         free(bytes);
     }
@@ -266,9 +268,9 @@ Test(png, another_size)
     uint8_t *bytes = pngfx_write(&image, &length);
     for (int depth = 0; depth < 2; depth++) {
         enum weir_frame_kind kind = depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
-        refused(kind, bytes, length, 24, 16, "the image is 32x16, the camera's first frame was 24x16");
-        refused(kind, bytes, length, 32, 24, "the image is 32x16, the camera's first frame was 32x24");
-        refused(kind, bytes, length, 16, 32, "the image is 32x16, the camera's first frame was 16x32");
+        refused(kind, bytes, length, 24, 16, "the image is 32x16, but the camera's first frame was 24x16");
+        refused(kind, bytes, length, 32, 24, "the image is 32x16, but the camera's first frame was 32x24");
+        refused(kind, bytes, length, 16, 32, "the image is 32x16, but the camera's first frame was 16x32");
     }
     free(bytes);
 }

@@ -113,7 +113,7 @@ PY
 for how in "" --fast; do
     # shellcheck disable=SC2086
     run 1 verify "$data" $how
-    findings "$data/episode_1.hdf5: ${one}[39]: the image is 24x16, the camera's first frame was 32x32 (\`weir info\` lists the sizes in a folder)"
+    findings "$data/episode_1.hdf5: ${one}[39]: the image is 24x16, but the camera's first frame was 32x32 (\`weir info\` lists the sizes in a folder)"
     out "findings: size 1"
 done
 
