@@ -62,7 +62,7 @@ static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
 
 struct weir_decoder_ops {
     const char *name, *summary;
-    const char *why_not; /* set if the codec is not built in: the reason; the functions for decoding are then NULL */
+    const char *why_not; /* reason if the codec is not built in (its functions are then NULL), otherwise NULL */
 
     /* ---- supported frames ---- */
     bool selectable;              /* users can select it with --decoder */

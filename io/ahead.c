@@ -6,21 +6,23 @@
 #include <fcntl.h>
 
 enum {
-    GAP_MAX_BYTES = 16 << 10,  /* gap between neighbours that costs less to read than a second read */
-    HINT_BYTES = 128 << 10,    /* the kernel may shorten a hint to its own read-ahead size */
-    PAUSE_MIN_NS = 250 * 1000, /* the thread's shortest pause between two looks at returned entries */
+    GAP_MAX_BYTES =
+        16 << 10,           /* maximum gap between extents that are merged: reading it costs less than a second read */
+    HINT_BYTES = 128 << 10, /* length of one hint; the kernel may limit a hint to its read-ahead size */
+    PAUSE_MIN_NS = 250 * 1000, /* shortest pause before the thread checks again for returned entries */
     PAUSE_MAX_NS = 20 * 1000 * 1000,
     WAIT_NS = 1000 * 1000 * 1000,
 };
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* may be stale: the task's bucket decides */
+    return atomic_load_explicit(
+        a->config.taken, memory_order_relaxed); /* may be out of date: the state of the task's bucket is decisive */
 }
 
 static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)
 {
-    /* Release: a thread that sees a read as done also sees its bytes. */
+    /* Release: a thread that sees the state WEIR_AHEAD_DONE also sees the bytes. */
     atomic_store_explicit(&b->state, state, memory_order_release);
 }
 
@@ -49,7 +51,7 @@ static void free_entry(struct weir_ahead *a, int i)
     free_unused(a, &a->buffers[e->buffer]);
 }
 
-/* Frees the entries returned by takers. */
+/* Frees the entries that takers have returned. */
 static void take_back(struct weir_ahead *a)
 {
     int i = atomic_exchange_explicit(&a->returned, WEIR_AHEAD_NONE, memory_order_acquire);
@@ -71,7 +73,8 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
     return down(a, at + a->align - 1);
 }
 
-/* Extends a planned read that is not in flight yet to cover the extent as well; false when none can. */
+/* Extends a planned read, which must not have started yet, so that it also covers the extent. Returns false if this is
+ * impossible. */
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
@@ -115,7 +118,7 @@ static bool same_extent(const struct weir_extent *x, const struct weir_extent *y
     return x->file == y->file && x->offset == y->offset && x->length == y->length;
 }
 
-/* Adds the pending extent to its task's chain, unless the task was taken meanwhile. */
+/* Adds the pending extent to its task's chain, unless a taker has taken the task in the meantime. */
 static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t seen, int entry, int buffer)
 {
     const struct weir_extent *x = &a->pending;
@@ -126,7 +129,7 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->n_used++;
     b->refs++;
     b->wanted_end = x->offset + x->length > b->wanted_end ? x->offset + x->length : b->wanted_end;
-    /* Release: the task's taker sees the entry. */
+    /* Release: the taker of the task sees the entry. */
     if (!atomic_compare_exchange_strong_explicit(bucket, &seen, weir_ahead_word(a->pending_task, entry),
                                                  memory_order_release, memory_order_relaxed)) {
         free_entry(a, entry);
@@ -137,7 +140,7 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->last_task = a->pending_task;
 }
 
-/* Plans the pending extent. Returns false when no entry or buffer is free. */
+/* Plans or drops the pending extent. Returns false if no entry, buffer or bucket is free, so that it stays pending. */
 static bool plan_pending(struct weir_ahead *a)
 {
     const struct weir_extent *x = &a->pending;
@@ -145,14 +148,14 @@ static bool plan_pending(struct weir_ahead *a)
         x->offset > INT64_MAX - x->length - a->align)
         return true;
     if (a->last_task == a->pending_task && same_extent(&a->last, x))
-        return true; /* the first frame of a history, repeated */
+        return true; /* a history that starts before the episode repeats the first frame */
     _Atomic uint64_t *bucket = weir_ahead_bucket(a, a->pending_task);
     uint64_t seen = atomic_load_explicit(bucket, memory_order_acquire);
     bool same = weir_ahead_task_of(seen) == a->pending_task, closed = weir_ahead_head_of(seen) == WEIR_AHEAD_NONE;
     if (same && closed)
         return true;
     if (!same && !closed)
-        return false; /* held by an earlier task that is not taken yet */
+        return false; /* the bucket holds an earlier task that has not been taken yet */
     int entry = a->free_entry, buffer = entry == WEIR_AHEAD_NONE ? WEIR_AHEAD_NONE : find_buffer(a, x);
     if (buffer == WEIR_AHEAD_NONE)
         return false;
@@ -160,7 +163,7 @@ static bool plan_pending(struct weir_ahead *a)
     return true;
 }
 
-/* Plans extents while entries and buffers are free. Returns false when there are no more extents. */
+/* Plans extents until none is available or no entry or buffer is free. Returns false if there will be no more. */
 static bool plan(struct weir_ahead *a)
 {
     for (;;) {
@@ -193,7 +196,7 @@ static void hint(const struct weir_ahead_buffer *b, int fd)
         posix_fadvise(fd, (off_t)at, (off_t)(b->end - at < HINT_BYTES ? b->end - at : HINT_BYTES), POSIX_FADV_WILLNEED);
 }
 
-/* Queues the rest of a read; the file is pinned. */
+/* Queues the rest of a read. The file must be pinned. */
 static void queue(struct weir_ahead *a, struct weir_ahead_buffer *b, int fd)
 {
     int rc = a->ops->ring->queue(a->ring, b->file, fd, b->begin + b->done, (size_t)(b->end - b->begin) - b->done,
@@ -232,7 +235,7 @@ static void start_planned(struct weir_ahead *a)
     }
 }
 
-/* Handles a completion: finished, failed, or short and to be continued. */
+/* Handles a completion: the read is finished, has failed, or was short and is continued. */
 static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
 {
     bool again = result == -EAGAIN || result == -EINTR;
@@ -240,7 +243,7 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
     bool whole = b->begin + b->done >= b->wanted_end || (b->done & (a->align - 1)) != 0;
     if (again || (result > 0 && !whole)) {
         int fd;
-        int rc = weir_file_acquire(a->config.set, b->file, &fd); /* pinned twice for a moment */
+        int rc = weir_file_acquire(a->config.set, b->file, &fd); /* the file is now pinned twice */
         weir_file_release(a->config.set, b->file);
         if (rc == 0)
             queue(a, b, fd);
@@ -252,8 +255,9 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
     complete(a, b, result < 0 ? result : 0);
 }
 
-/* Sleeps until takers need more of the planned reads, estimated from what they returned since the last pause. Takers do
- * not wake this thread: on a busy machine that could cost them their core for a time slice. */
+/* Sleeps until takers are likely to need more planned reads, estimated from the number of entries returned since the
+ * last pause. Takers do not wake this thread, because on a busy machine that could cost them their core for a time
+ * slice. */
 static void doze(struct weir_ahead *a)
 {
     uint32_t key = weir_eventcount_prepare(&a->wake);
@@ -272,7 +276,7 @@ static void reap_some(struct weir_ahead *a)
     int results[64];
     int n = a->ops->ring->wait(a->ring, tags, results, 64);
     if (n < 0 && n != -EINTR)
-        doze(a); /* the kernel is short of a resource for the moment */
+        doze(a); /* the kernel temporarily lacks a resource */
     for (int i = 0; i < n; i++)
         reap(a, &a->buffers[tags[i]], results[i]);
 }
@@ -291,7 +295,7 @@ static int open_ring(struct weir_ahead *a)
     return rc;
 }
 
-/* This thread alone opens, uses and closes the ring. */
+/* Only this thread opens, uses and closes the ring. */
 void *weir_ahead_main(void *user)
 {
     struct weir_ahead *a = user;
@@ -316,9 +320,9 @@ void *weir_ahead_main(void *user)
     return NULL;
 }
 
-/* ---- takers: no locks; they wait only for reads in flight ---- */
+/* ---- takers: take no locks, and wait only for reads in flight ---- */
 
-/* Returns a chain of linked entries. */
+/* Returns a linked chain of entries to the thread. */
 static void give_back(struct weir_ahead *a, int first, int last)
 {
     int head = atomic_load_explicit(&a->returned, memory_order_relaxed);
@@ -349,19 +353,21 @@ static void give_back_given(struct weir_ahead *a, struct weir_ahead_taken *taken
 void weir_ahead_take(struct weir_ahead *a, uint64_t task_id, struct weir_ahead_taken *taken)
 {
     *taken = (struct weir_ahead_taken){WEIR_AHEAD_NONE, WEIR_AHEAD_NONE};
-    /* Acquire: reads the entries planned for the task, and closes its bucket to further ones. */
+    /* Acquire: makes the entries planned for the task visible. The exchange also closes the bucket to further entries.
+     */
     uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, task_id), weir_ahead_word(task_id, WEIR_AHEAD_NONE),
                                              memory_order_acquire);
     int chain = weir_ahead_head_of(seen);
     if (weir_ahead_task_of(seen) == task_id)
         taken->chain = chain;
     else
-        give_back_chain(a, &chain); /* of a distant task that shares the bucket: read on demand */
+        give_back_chain(a, &chain); /* entries of a different task in the same bucket, which will be read on demand */
     if (!a->ops->ring)
-        give_back_chain(a, &taken->chain); /* a hint: the kernel has it */
+        give_back_chain(a, &taken->chain); /* for hints, the kernel keeps the data */
 }
 
-/* The planned extent may be longer: the frame's end in its row may have been found since. */
+/* The planned extent may be longer than the requested one, because the end of the frame within its row may have become
+ * known in the meantime. */
 static bool has_extent(const struct weir_ahead_entry *e, const struct weir_extent *x)
 {
     return e->extent.file == x->file && e->extent.offset == x->offset && e->extent.length >= x->length;
@@ -381,7 +387,7 @@ int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const 
         taken->given = i;
         if (!is_in_state(&a->buffers[e->buffer], WEIR_AHEAD_PLANNED))
             return i;
-        give_back_given(a, taken); /* not planned yet: read it here, without waiting */
+        give_back_given(a, taken); /* the read has not started: read the extent on demand instead of waiting */
     }
     return WEIR_AHEAD_NONE;
 }

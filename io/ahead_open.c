@@ -1,4 +1,4 @@
-/* Opens and closes read-ahead: its pool and its thread. */
+/* Opens and closes read-ahead: the pool and the thread. */
 #include "base/resources.h"
 #include "base/threads.h"
 #include "io/ahead_priv.h"
@@ -13,7 +13,7 @@
 
 enum {
     POOL_MAX_BYTES = 256 << 20,
-    BUFFER_MIN_BYTES = 256 << 10, /* leaves room for neighbouring extents */
+    BUFFER_MIN_BYTES = 256 << 10, /* has room for several neighbouring extents */
     EXTENT_MAX_BYTES = 8 << 20,   /* larger extents are read on demand */
 };
 
@@ -25,7 +25,8 @@ enum weir_ahead_kind weir_ahead_kind(const char *engine)
     return ops->ring ? WEIR_AHEAD_BUFFERS : ops->hints ? WEIR_AHEAD_HINTS : WEIR_AHEAD_NOT;
 }
 
-/* Limits the buffers by memory, and the reads in flight by file handles: each keeps one open. */
+/* Limits the number of buffers by the pool's memory, and the number of reads in flight by the number of file handles,
+ * because each read keeps a handle open. */
 static void size_pool(struct weir_ahead *a)
 {
     struct weir_ahead_config *c = &a->config;
@@ -65,7 +66,7 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
     }
     if (a->pool) {
         madvise(a->pool, a->pool_bytes, MADV_HUGEPAGE);
-        memset(a->pool, 0, a->pool_bytes); /* takes the page faults here instead of inside a stage */
+        memset(a->pool, 0, a->pool_bytes); /* causes the page faults now rather than inside a stage */
         weir_memory_reserved((int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
     for (int i = 0; i < a->n_buffers && a->pool; i++)

@@ -1,5 +1,5 @@
-/* ahead_priv.h: state of read-ahead, shared by open, its thread, and the takers. Each part names the threads that may
- * access it. */
+/* ahead_priv.h: state of read-ahead, shared by open, the read-ahead thread, and the takers. Each part states which
+ * threads may access it. */
 #ifndef WEIR_IO_AHEAD_PRIV_H
 #define WEIR_IO_AHEAD_PRIV_H
 
@@ -14,24 +14,26 @@ enum { WEIR_AHEAD_NONE = -1, WEIR_AHEAD_BUCKETS = 4096, WEIR_AHEAD_HEAD_BITS = 2
 
 enum weir_ahead_state { WEIR_AHEAD_FREE, WEIR_AHEAD_PLANNED, WEIR_AHEAD_FLYING, WEIR_AHEAD_DONE };
 
-/* A read. Owned by the thread, except state and arrived; takers may read it once state is done. */
+/* A read. Owned by the read-ahead thread, except state and arrived. Takers may read it once the state is
+ * WEIR_AHEAD_DONE. */
 struct weir_ahead_buffer {
-    _Atomic int state; /* enum weir_ahead_state; written by the thread */
-    int refs;          /* number of its entries */
+    _Atomic int state; /* enum weir_ahead_state; written only by the read-ahead thread */
+    int refs;          /* number of entries that use this buffer */
     int file;
-    uint64_t begin, end; /* file offsets; whole blocks with direct reads */
-    uint64_t wanted_end; /* end of the last entry */
-    size_t done;         /* bytes read */
+    uint64_t begin, end; /* file offsets of the read; aligned to whole blocks for direct reads */
+    uint64_t wanted_end; /* maximum end offset of its entries */
+    size_t done;         /* bytes read so far */
     int result;          /* 0, or -errno */
     struct weir_eventcount arrived;
     uint8_t *bytes;
 };
 
-/* An extent of a task. Owned by the thread while free, then by the task's taker until returned. */
+/* A planned extent of a task. Owned by the read-ahead thread while it is free, and by the taker of its task from then
+ * on until it is returned. */
 struct weir_ahead_entry {
     struct weir_extent extent;
     int buffer;
-    int next; /* next entry of the task, of the returned ones, or of the free ones */
+    int next; /* next entry in the list of the task, of returned entries, or of free entries */
 };
 
 struct weir_ahead {
@@ -44,24 +46,25 @@ struct weir_ahead {
     struct weir_ahead_entry *entries;
     pthread_t thread;
     bool started;
-    /* Shared by the thread and the takers. A bucket serves one task at a time: its word holds the task id and its first
-     * entry, or none once taken. The thread adds entries by compare-and-swap; the taker exchanges the word for a closed
-     * one, so each entry has one owner at any time. */
+    /* Shared by the read-ahead thread and the takers. A bucket serves one task at a time. Its word contains the task id
+     * and the task's first entry, or no entry after the task has been taken. The thread adds entries by
+     * compare-and-swap, and the taker replaces the word by exchange, so that each entry has exactly one owner at any
+     * time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
-    alignas(64) _Atomic int returned; /* chain of returned entries */
-    struct weir_eventcount wake;      /* for stopping */
+    alignas(64) _Atomic int returned; /* list of returned entries */
+    struct weir_eventcount wake;      /* wakes the thread so that it stops */
     _Atomic bool stop;
-    /* Owned by the read-ahead thread; any thread may read the counts. */
-    alignas(64) int free_entry, n_used; /* of entries */
-    int planned, flying;                /* of buffers */
+    /* Owned by the read-ahead thread, except that any thread may read the atomic counters. */
+    alignas(64) int free_entry, n_used; /* first free entry, number of used entries */
+    int planned, flying;                /* numbers of buffers in these states */
     _Atomic uint64_t reads, extents;
-    int came_back; /* entries returned since its last pause */
+    int came_back; /* number of entries returned since the thread's last pause */
     uint64_t pause_ns;
     void *ring;
     bool has_pending;
     uint64_t pending_task, last_task;
     struct weir_extent pending, last;
-    /* result of opening the ring */
+    /* Result of opening the ring, which the thread reports to weir_ahead_open. */
     pthread_mutex_t lock;
     pthread_cond_t opened;
     bool is_open;
@@ -75,7 +78,8 @@ static inline _Atomic uint64_t *weir_ahead_bucket(struct weir_ahead *a, uint64_t
     return &a->bucket[task_id % WEIR_AHEAD_BUCKETS];
 }
 
-/* A bucket's word: task id and first entry (WEIR_AHEAD_NONE: taken). 0 belongs to no task. */
+/* Packs a bucket's word: task id and first entry (WEIR_AHEAD_NONE: the task has been taken). The word 0 belongs to no
+ * task. */
 static inline uint64_t weir_ahead_word(uint64_t task_id, int head)
 {
     return ((task_id + 1) << WEIR_AHEAD_HEAD_BITS) | (uint64_t)(head + 1);
@@ -91,7 +95,7 @@ static inline int weir_ahead_head_of(uint64_t word)
     return (int)(word & ((1u << WEIR_AHEAD_HEAD_BITS) - 1)) - 1;
 }
 
-/* Thread function: opens the ring, reads ahead until a->stop, closes the ring. */
+/* Main function of the read-ahead thread: opens the ring, reads ahead until a->stop is set, closes the ring. */
 void *weir_ahead_main(void *ahead);
 
 #endif

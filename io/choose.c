@@ -14,9 +14,9 @@
 
 enum { SAMPLES = 64, THREADS_MAX = 32, TIMED_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
 static const double NEARLY_ALL = 0.95;
-static const double WORTH_IT = 1.1; /* speed-up that a later engine of the table needs to be chosen */
+static const double WORTH_IT = 1.1; /* minimum speed-up for which a later engine in the table is chosen */
 
-/* One engine's trial over its share of the extents; task ids are indexes into them. */
+/* Trial of one engine on its part of the extents. The task ids are indexes into this part. */
 struct timed_run {
     const struct weir_extent *extents;
     uint64_t n;
@@ -25,7 +25,7 @@ struct timed_run {
     uint64_t ahead_next;
     _Atomic uint64_t taken, bytes;
     _Atomic int error;
-    _Atomic bool go; /* set once all are open, so that opening a ring is not timed */
+    _Atomic bool go; /* set after everything has been opened, so that opening a ring is not timed */
 };
 
 struct timed_thread {
@@ -91,7 +91,7 @@ static int open_threads(struct timed_run *run, struct timed_thread *threads, int
     return 0;
 }
 
-/* Returns bytes per second, or a negative code. */
+/* Returns the engine's rate in bytes per second, or a negative error code. */
 static double time_engine(const char *engine, const struct weir_choice_config *config,
                           const struct weir_extent *extents, int n, struct weir_err *err)
 {
@@ -132,7 +132,7 @@ static double time_engine(const char *engine, const struct weir_choice_config *c
     return rc < 0 ? rc : (double)run.bytes / seconds;
 }
 
-/* Copies the extents that are not in the page cache (all of them with direct reads). Returns their number. */
+/* Copies the extents that are not in the page cache; with direct reads, copies all extents. Returns their number. */
 static int cold_ones(const struct weir_choice_config *config, struct weir_extent *cold)
 {
     int n = 0;
@@ -143,7 +143,7 @@ static int cold_ones(const struct weir_choice_config *config, struct weir_extent
     return n;
 }
 
-/* Appends " pread 310 MB/s". */
+/* Appends one engine's result to a list, for example "pread 310 MB/s". */
 static void add_words(char *text, size_t size, const char *engine, double rate, bool there)
 {
     size_t used = strlen(text);
@@ -155,7 +155,8 @@ static void add_words(char *text, size_t size, const char *engine, double rate, 
         snprintf(text + used, size - used, "%s%s %.0f MB/s", used ? ", " : "", engine, rate / 1e6);
 }
 
-/* Number of engines to time. Each gets its own extents, which no earlier engine has cached. */
+/* Returns the number of engines to time. Each engine gets different extents, so that no extent has been cached by an
+ * earlier engine. */
 static int candidates(void)
 {
     const struct weir_io_ops *ops;
@@ -185,8 +186,8 @@ static void time_all(struct weir_choice *choice, const struct weir_choice_config
         }
         add_words(words, sizeof words, ops->name, rate, there);
     }
-    snprintf(choice->why, sizeof choice->why, "fastest on frames %s: %s",
-             direct ? "read directly" : "not in the page cache", words);
+    snprintf(choice->why, sizeof choice->why, "fastest for %s: %s",
+             direct ? "direct reads" : "frames that are not in the page cache", words);
 }
 
 static uint64_t total_bytes(const struct weir_file_set *set)
@@ -206,9 +207,9 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     double cached = direct ? 0 : weir_page_cache_fraction(config->set, config->extents, samples);
     if (cached < 0 || cached >= NEARLY_ALL) {
         if (samples == 0)
-            snprintf(choice->why, sizeof choice->why, "no frame is a plain extent of a file");
+            snprintf(choice->why, sizeof choice->why, "no frame is stored as a plain extent of a file");
         else if (cached < 0)
-            snprintf(choice->why, sizeof choice->why, "the kernel does not report what is in the page cache");
+            snprintf(choice->why, sizeof choice->why, "the kernel does not report the contents of the page cache");
         else
             snprintf(choice->why, sizeof choice->why, "%.0f %% of %d sampled frames are in the page cache",
                      100 * cached, samples);
@@ -217,7 +218,7 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     uint64_t bytes = total_bytes(config->set), available = weir_memory_available_bytes();
     if (!direct && bytes < available / 4 * 3) {
         snprintf(choice->why, sizeof choice->why,
-                 "the files (%.1f GB) fit into free memory (%.1f GB) and are cached after one epoch",
+                 "the files (%.1f GB) fit in free memory (%.1f GB) and will be cached after one epoch",
                  (double)bytes / 1e9, (double)available / 1e9);
         return;
     }

@@ -1,4 +1,4 @@
-/* Direct reads bypass the page cache, so offsets, lengths and memory are aligned to whole blocks. */
+/* Direct reads bypass the page cache. Offsets, lengths and memory must therefore be aligned to whole blocks. */
 #include "io/io_ops.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Detects changes of a file that was read. Looks it up by path, so that a replaced file is noticed too. */
+/* Detects whether a file has changed since it was indexed. Looks the file up by path, so that a replaced file is also
+ * detected. */
 #include "io/file_set_priv.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ static void describe(char text[WEIR_FILE_CHANGE], const struct weir_file_id *the
     }
 }
 
-/* Uses statx, which can force a query of the file server: a client's attribute cache is up to a minute old. */
+/* Uses statx, because it can force a query to the file server; the client's attribute cache can be up to a minute old.
+ */
 int weir_file_id_now(int fd, const char *path, int how, struct weir_file_id *now)
 {
     struct statx st;

@@ -13,25 +13,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* fd + 1 in the upper half (0 = closed), reads in flight in the lower half: one word, so that reading an open file
- * takes no lock. */
+/* The state contains fd + 1 in the upper half (0: closed) and the number of reads in flight in the lower half. It is a
+ * single word, so that reading from an open file needs no lock. */
 struct file {
     char *path;
     struct weir_file_id id;
     alignas(64) _Atomic uint64_t state;
-    _Atomic bool used; /* since the clock's hand passed it */
+    _Atomic bool used; /* since the clock hand last passed the file */
     _Atomic bool was_read, spoiled;
-    int spoiled_fd; /* fd + 1 of the handle open when the file was spoiled, for reads in flight; 0 = none */
+    int spoiled_fd; /* fd + 1 of the handle that was open when the file was spoiled, kept for reads in flight; 0: none
+                     */
 };
 
 struct weir_file_set {
-    pthread_mutex_t lock; /* for opening and closing */
+    pthread_mutex_t lock; /* protects opening and closing */
     struct file *files;
     int count, capacity;
-    /* Indexes of the files that have a handle, in any order: there may be far more files than handles. */
+    /* Unordered indexes of the files that have an open handle. The set can contain far more files than handles. */
     int *open, open_count, open_max;
-    int hand;                      /* the clock's hand, an index into open: next candidate to close */
-    size_t align;                  /* alignment of offsets, lengths and memory for O_DIRECT; 1 without it */
+    int hand;     /* clock hand: index into open of the next candidate for closing */
+    size_t align; /* required alignment of offsets, lengths and memory for O_DIRECT; 1 without O_DIRECT */
     const struct weir_io_ops *ops; /* the engine that owns the shared state */
     void *shared;
 };
@@ -145,8 +146,8 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
     return rc < 0 ? rc : 0;
 }
 
-/* Alignment required by the file system for direct reads. Kernels before 6.1 do not report it; a page suits every file
- * system. */
+/* Determines the alignment that the file system requires for direct reads. Kernels before 6.1 do not report it; the
+ * size of a page then works on every file system. */
 static int direct_align(const char *path, size_t *align)
 {
     *align = 4096;
@@ -172,7 +173,7 @@ int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
     for (int i = 0; i < set->count; i++) {
         size_t align;
         if (i > 0 && set->files[i].id.device == device)
-            continue; /* one file represents its file system */
+            continue; /* one file per file system is enough */
         int rc = direct_align(set->files[i].path, &align);
         if (rc == -EINVAL || rc == -EOPNOTSUPP)
             return weir_err_set(err, -ENOTSUP,
@@ -190,7 +191,7 @@ int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
 int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops, void **shared, struct weir_err *err)
 {
     if (set->ops && set->ops != ops)
-        return weir_err_set(err, -EBUSY, "the files are already read by io engine %s", set->ops->name);
+        return weir_err_set(err, -EBUSY, "the files are already being read by io engine %s", set->ops->name);
     if (!set->ops && ops->shared_open) {
         int rc = ops->shared_open(&set->shared, set, err);
         if (rc < 0)
@@ -201,7 +202,7 @@ int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops
     return 0;
 }
 
-/* Closes a file unless it is being read. Returns whether it did. */
+/* Closes a file unless it is being read. Returns whether it was closed. */
 static bool try_close(struct file *f)
 {
     uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
@@ -212,8 +213,9 @@ static bool try_close(struct file *f)
     return true;
 }
 
-/* Closes a handle so that another file can be opened, by the clock algorithm: a file used since the hand passed it is
- * skipped once. Closes several when a burst of reads exceeded the limit; none when all are being read. */
+/* Closes a handle by the clock algorithm so that another file can be opened. A file that was used since the hand last
+ * passed it is skipped once. Closes several handles if a burst of reads exceeded the limit, and none if all of them are
+ * being read. */
 static void evict(struct weir_file_set *set)
 {
     for (int left = 2 * set->open_count; left > 0 && set->open_count >= set->open_max; left--) {
@@ -231,7 +233,7 @@ static int reserve_open(struct weir_file_set *set)
     return weir_grow(&set->open, (size_t)set->open_count, sizeof *set->open) ? 0 : -ENOMEM;
 }
 
-/* Compares an open file with the indexed one: 0, -ESTALE, or -errno. */
+/* Compares an open file with its id in the index. Returns 0, -ESTALE if they differ, or another -errno. */
 static int compare(const struct file *f, int fd, int how)
 {
     struct weir_file_id now;
@@ -255,7 +257,8 @@ static int open_checked(const struct file *f, int flags, int *fd)
     return rc;
 }
 
-/* The process is out of descriptors: reduces the set's limit. Returns false when there is no handle left to close. */
+/* Reduces the set's limit because the process has run out of file descriptors. Returns false if no handle could be
+ * closed. */
 static bool make_do(struct weir_file_set *set)
 {
     int before = set->open_count;
@@ -264,7 +267,7 @@ static bool make_do(struct weir_file_set *set)
     return set->open_count < before;
 }
 
-/* Opens a closed file. Drops the lock meanwhile, because opening may take long on a network file system. */
+/* Opens a closed file. Releases the lock in the meantime, because opening can take long on a network file system. */
 static int open_now(struct weir_file_set *set, int file)
 {
     struct file *f = &set->files[file];
@@ -278,12 +281,12 @@ static int open_now(struct weir_file_set *set, int file)
         close(fd);
         rc = -ESTALE;
     }
-    if (rc == -ESTALE) /* lets weir_file_set_changed report the difference */
+    if (rc == -ESTALE) /* so that weir_file_set_changed compares the file and reports the difference */
         atomic_store_explicit(&f->was_read, true, memory_order_relaxed);
     if (rc < 0)
         return rc;
     bool faster =
-        fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread opened it first */
+        fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread opened the file first */
     if (!faster)
         evict(set);
     rc = faster ? 0 : reserve_open(set);
@@ -298,7 +301,7 @@ static int open_now(struct weir_file_set *set, int file)
     return 0;
 }
 
-/* Pins an open file for one more read; false when it is closed. */
+/* Pins an open file for one more read. Returns false if the file is closed. */
 static bool pin(struct file *f, int *fd)
 {
     uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
@@ -306,7 +309,8 @@ static bool pin(struct file *f, int *fd)
         if (atomic_compare_exchange_weak_explicit(&f->state, &state, state + 1, memory_order_acquire,
                                                   memory_order_relaxed)) {
             *fd = fd_of(state);
-            if (!atomic_load_explicit(&f->used, memory_order_relaxed)) /* avoids writing to a shared cache line */
+            if (!atomic_load_explicit(&f->used,
+                                      memory_order_relaxed)) /* do not write to a shared cache line without need */
                 atomic_store_explicit(&f->used, true, memory_order_relaxed);
             return true;
         }
@@ -343,7 +347,7 @@ bool weir_file_set_spoil(struct weir_file_set *set, int file)
                                                                        memory_order_acq_rel, memory_order_relaxed))
         continue;
     if (fd_of(state) >= 0)
-        f->spoiled_fd = fd_of(state) + 1; /* stays open, and counted, until the set is closed */
+        f->spoiled_fd = fd_of(state) + 1; /* the handle stays open and counted until the set is closed */
     pthread_mutex_unlock(&set->lock);
     return first;
 }
@@ -356,7 +360,7 @@ bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file)
 void weir_file_set_note(struct weir_file_set *set, int file)
 {
     _Atomic bool *was_read = &set->files[file].was_read;
-    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* avoids writing to a shared cache line */
+    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* do not write to a shared cache line without need */
         atomic_store_explicit(was_read, true, memory_order_relaxed);
 }
 

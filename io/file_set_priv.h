@@ -1,12 +1,13 @@
-/* file_set_priv.h: the bounded table of open files behind io.h: engines pin a handle, read, and release it. */
+/* file_set_priv.h: the bounded table of open files that implements the file sets of io.h. An engine pins a handle,
+ * reads, and releases the handle. */
 #ifndef WEIR_IO_FILE_SET_PRIV_H
 #define WEIR_IO_FILE_SET_PRIV_H
 
 #include "io/io.h"
 
-/* Pins the file's handle: *fd stays open until weir_file_release. Opens the file if necessary, closing an unpinned
- * handle that was not used recently (clock algorithm, so that an open file needs no lock). When all are pinned, the
- * limit is exceeded temporarily. Any thread. */
+/* Pins the file's handle: *fd stays open until weir_file_release. Opens the file if necessary, and closes an unpinned
+ * handle that has not been used recently (by the clock algorithm, so that an open file needs no lock). If all handles
+ * are pinned, the limit is exceeded temporarily. Can be called by any thread. */
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 
@@ -19,19 +20,20 @@ static inline bool weir_file_id_same(const struct weir_file_id *a, const struct 
     return a->device == b->device && a->inode == b->inode && (same || a->may_be_written || b->may_be_written);
 }
 
-/* To be called after a read. Returns 0, or -ESTALE when the open file was written to since it was indexed. A write sets
- * the time before the bytes, so 0 means that the bytes are the indexed ones. Network file systems answer from their
- * cache. */
+/* Call after a read. Returns 0, or -ESTALE if the open file has been written to since it was indexed. A write changes
+ * the modification time before it changes the bytes, so 0 means that the indexed bytes were read. On network file
+ * systems, the result comes from the client's cache. */
 int weir_file_check(const struct weir_file_set *set, int file, int fd);
 
-/* Like weir_file_set_changed, for a path and the id it had. */
+/* Like weir_file_set_changed, for a path and its id in the index. */
 int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool ask_server,
                          char text[WEIR_FILE_CHANGE]);
-/* Reads the current id of an open file; how is AT_STATX_*. Returns 0 or -errno. */
+/* Reads the current id of an open file. how: AT_STATX_* flags. Returns 0 or -errno. */
 int weir_file_id_now(int fd, const char *path, int how, struct weir_file_id *now);
 
 struct weir_io_ops;
-/* Returns the engine's state of the set, created on first use; one engine per set (-EBUSY for a second). */
+/* Returns the engine's shared state for this set in *shared and creates it on first use. A set can be used by only one
+ * engine; for a second one, fails with -EBUSY. */
 int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops, void **shared, struct weir_err *err);
 
 #endif

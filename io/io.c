@@ -17,9 +17,9 @@ struct weir_reader {
     struct weir_file_set *set;
     void *shared;
     struct weir_bounce bounce; /* for direct reads */
-    struct weir_ahead *ahead;  /* set while a task runs */
+    struct weir_ahead *ahead;  /* read-ahead of the current task, between weir_reader_begin and weir_reader_end */
     struct weir_ahead_taken taken;
-    _Atomic uint64_t reads, bytes, staged; /* single writer */
+    _Atomic uint64_t reads, bytes, staged; /* written only by the reader's thread */
 };
 
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err)
@@ -67,8 +67,8 @@ static int read_timed(struct weir_reader *reader, int file, int fd, uint64_t off
     return rc < 0 || reader->ops->from_memory ? rc : weir_file_check(reader->set, file, fd);
 }
 
-/* Returns 0, -ESTALE, or 1 after another error: a failed merged read does not prove that this extent is bad, so it is
- * read again alone. */
+/* Returns 0, -ESTALE, or 1 after any other error. A failed merged read does not prove that this extent is unreadable,
+ * so the caller then reads the extent by itself. */
 static int wait_timed(struct weir_reader *reader, int file, int entry, const uint8_t **data)
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
@@ -137,7 +137,7 @@ const char *weir_read_reason(int code)
     case -ESTALE:
         return "the file changed since it was opened; rerun to index it again";
     case -EIO:
-        return "the storage failed to read it (Input/output error)";
+        return "the storage failed to read the file (Input/output error)";
     default:
         return strerror(-code);
     }

@@ -1,6 +1,7 @@
-/* mmap: files are mapped whole, and the kernel copies each extent out of its mapping. Touching a mapping of a file that
- * has shrunk kills the process (SIGBUS); process_vm_readv fails instead, which becomes an error of the file as with any
- * other engine. The copy's page faults occur inside the read, never during decoding. */
+/* mmap: maps whole files, and lets the kernel copy each extent from the mapping with process_vm_readv. Accessing the
+ * mapping of a file that has been truncated would kill the process (SIGBUS), whereas process_vm_readv fails, and the
+ * failure is reported as an error of the file like with any other engine. The page faults of the copy occur inside the
+ * read, never during decoding. */
 #include "base/resources.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -14,17 +15,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MAPS_MAX = 16384 }; /* a quarter of the kernel's limit per process; files beyond it are read plainly */
+enum { MAPS_MAX = 16384 }; /* a quarter of the kernel's default limit per process; further files are read with pread */
 
 struct map {
-    uint8_t *_Atomic bytes; /* NULL until mapped */
+    uint8_t *_Atomic bytes; /* NULL until the file is mapped */
     uint64_t size;
 };
 
 struct maps {
-    pthread_mutex_t lock; /* for mapping */
+    pthread_mutex_t lock; /* protects creating mappings */
     int count, mapped;
-    _Atomic bool no_copy; /* the kernel refuses process_vm_readv */
+    _Atomic bool no_copy; /* the kernel does not permit process_vm_readv */
     struct map map[];
 };
 
@@ -52,7 +53,7 @@ static void shared_close(void *shared)
     free(maps);
 }
 
-/* Returns NULL when there are too many mappings or no address space is left. */
+/* Returns the file's mapping, or NULL if there are too many mappings or no address space is left. */
 static uint8_t *map_of(struct maps *maps, int file, int fd)
 {
     struct map *map = &maps->map[file];
@@ -70,7 +71,7 @@ static uint8_t *map_of(struct maps *maps, int file, int fd)
     return map->bytes;
 }
 
-/* Returns the reason why the kernel could not touch a page. */
+/* Returns the reason why the kernel could not access a page. */
 static int fault_reason(int fd, uint64_t end)
 {
     struct stat st;
@@ -79,7 +80,7 @@ static int fault_reason(int fd, uint64_t end)
     return (uint64_t)st.st_size < end ? -ENODATA : -EIO;
 }
 
-/* Returns 1 when the kernel does not support this. */
+/* Returns 0, -errno, or 1 if the kernel does not permit process_vm_readv. */
 static int copy_out(struct maps *maps, const uint8_t *from, size_t length, void *buffer)
 {
     size_t done = 0;
@@ -115,7 +116,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_mmap = {
     .name = "mmap",
-    .summary = "copies from mapped files, through the page cache",
+    .summary = "copies from mapped files through the page cache",
     .auto_tries = true,
     .maps = true,
     .shared_open = shared_open,

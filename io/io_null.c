@@ -1,5 +1,5 @@
-/* null: serves frames from memory, so that the rest of the pipeline can be measured without reading. Each file is
- * copied into memory whole on first use. Pixels are the same as with any other engine. */
+/* null: serves frames from memory, to measure the rest of the pipeline without reading. Each file is copied into memory
+ * as a whole on first use. The pixels are the same as with any other engine. */
 #include "base/resources.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -12,7 +12,7 @@
 
 struct image {
     pthread_mutex_t lock;
-    uint8_t *_Atomic bytes; /* NULL until loaded */
+    uint8_t *_Atomic bytes; /* NULL until the file is loaded */
     uint64_t size;
 };
 
@@ -29,10 +29,11 @@ static int shared_open(void **shared, struct weir_file_set *set, struct weir_err
         total += weir_file_set_size(set, i);
     uint64_t available = weir_memory_available_bytes();
     if (available && total > available)
-        return weir_err_set(err, -ENOMEM,
-                            "io engine null keeps the dataset in memory: %.1f GB are needed, %.1f GB are free; use "
-                            "fewer episodes or --io pread",
-                            (double)total / 1e9, (double)available / 1e9);
+        return weir_err_set(
+            err, -ENOMEM,
+            "io engine null keeps the dataset in memory: it needs %.1f GB, but only %.1f GB are free; use "
+            "fewer episodes or --io pread",
+            (double)total / 1e9, (double)available / 1e9);
     struct images *images = calloc(1, sizeof *images + sizeof images->image[0] * (size_t)count);
     if (!images)
         return weir_err_set(err, -ENOMEM, "out of memory");
@@ -90,7 +91,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_null = {
     .name = "null",
-    .summary = "serves files from memory, each read once",
+    .summary = "serves files from memory after reading each once",
     .from_memory = true,
     .shared_open = shared_open,
     .shared_close = shared_close,

@@ -26,7 +26,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
 
 const struct weir_io_ops weir_io_pread = {
     .name = "pread",
-    .summary = "plain reads, through the page cache",
+    .summary = "plain reads through the page cache",
     .read = read_extent,
     .can_direct = true,
     .auto_tries = true,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first row is the default. */
+/* The first row is the default engine. */
 static const struct weir_io_ops *const rows[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

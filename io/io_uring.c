@@ -1,6 +1,6 @@
-/* uring: read-ahead through one io_uring, with the features that the kernel supports: a single issuer with deferred
- * task work, registered files, a registered pool. Each is tried, and left out when the kernel refuses it. Extents that
- * were not read ahead are read plainly. */
+/* uring: reads ahead with one io_uring, using the features that the kernel supports: a single issuer with deferred task
+ * work, registered files, a registered buffer. Each feature is tried and omitted if the kernel rejects it. Extents that
+ * were not read ahead are read with pread. */
 #include "base/threads.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -19,19 +19,19 @@ enum { FILES_MAX = 1024 };
 struct ring {
     struct io_uring uring;
     bool fixed_pool;
-    int n_files;      /* number of registered slots; 0 = none */
-    bool *registered; /* per slot */
+    int n_files;      /* number of registered file slots; 0: no files are registered */
+    bool *registered; /* for each slot, whether it contains the file's handle */
 };
 
-/* Rings are set up and closed one at a time. A new ring may reuse the addresses of a closed one, which ThreadSanitizer,
- * unaware of liburing's system calls, would report as a race. */
+/* Rings are set up and closed one at a time. Otherwise a new ring could reuse the addresses of one that is being
+ * closed, which ThreadSanitizer would report as a race, because it does not know liburing's system calls. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 __attribute__((constructor)) static void watch_forks(void)
 {
     weir_fork_lock(&setup_lock);
 }
 
-/* A seccomp filter may allow creating a ring but not using it. */
+/* Tests the ring with a no-op, because a seccomp filter may permit creating a ring but not using it. */
 static int try_use(struct io_uring *uring)
 {
     struct io_uring_cqe *cqe;
@@ -47,7 +47,7 @@ static int try_use(struct io_uring *uring)
     return rc;
 }
 
-/* Returns whether a ring with these flags was created. */
+/* Creates a ring with these flags. Returns 0 or -errno. */
 static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 {
     struct io_uring_params params;
@@ -98,8 +98,8 @@ static int setup_error(struct weir_err *err, int rc)
                             "io engine uring: no memory for a ring; raise the limit of locked memory (ulimit -l), or "
                             "use --io pread");
     return weir_err_set(err, rc,
-                        "io engine uring: the kernel refuses io_uring (%s): it is too old, or sysctl "
-                        "kernel.io_uring_disabled or a seccomp filter forbids it; use --io pread",
+                        "io engine uring: the kernel refuses io_uring (%s), because it is too old or because sysctl "
+                        "kernel.io_uring_disabled or a seccomp filter forbids io_uring; use --io pread",
                         strerror(-rc));
 }
 
@@ -107,7 +107,7 @@ static void register_files(struct ring *ring, struct weir_file_set *set)
 {
     int n = weir_file_set_count(set);
     if (n > FILES_MAX || n > weir_file_set_open_max(set) || io_uring_register_files_sparse(&ring->uring, (unsigned)n))
-        return; /* handles are then closed and reopened, and a registered one would stay open */
+        return; /* such a set closes and reopens handles, and registered handles would stay open */
     ring->registered = calloc((size_t)n, sizeof *ring->registered);
     ring->n_files = ring->registered ? n : 0;
 }
@@ -141,7 +141,8 @@ static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *
     return 0;
 }
 
-/* A file keeps its slot: its handle was checked when the set opened it, and the slot holds that handle. */
+/* Whether the file's handle is in its slot; registers it on first use. A handle stays in its slot: the set compared it
+ * with the index when it opened the file. */
 static bool in_slot(struct ring *ring, int file, int fd)
 {
     if (file >= ring->n_files)
@@ -155,7 +156,7 @@ static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t leng
 {
     struct ring *ring = user;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-    if (!sqe && io_uring_submit(&ring->uring) >= 0) /* a continued read may arrive when the queue is full */
+    if (!sqe && io_uring_submit(&ring->uring) >= 0) /* a continued read can find the queue full */
         sqe = io_uring_get_sqe(&ring->uring);
     if (!sqe)
         return -EBUSY;

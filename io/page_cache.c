@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* same number on every architecture */
+#define SYS_cachestat 451 /* has the same number on every architecture */
 #endif
 enum { WINDOW_PAGES = 65536 };
 
-/* As in linux/mman.h since 6.5. */
+/* Copies of structs cachestat_range and cachestat in linux/mman.h, which has them since 6.5. */
 struct cache_range {
     uint64_t offset, length;
 };
@@ -22,7 +22,7 @@ struct cache_figures {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
-/* Kernels before 6.5: maps one window at a time. */
+/* For kernels before 6.5, which lack cachestat: maps the file in windows and calls mincore. */
 static int by_mincore(int fd, uint64_t first_page, uint64_t pages, uint64_t page, uint64_t *cached)
 {
     static const size_t window = WINDOW_PAGES;
@@ -71,7 +71,7 @@ double weir_page_cache_fraction(struct weir_file_set *set, const struct weir_ext
         int fd;
         uint64_t here = 0;
         if (weir_file_acquire(set, extents[i].file, &fd) < 0)
-            continue; /* the later read reports the reason */
+            continue; /* reading the file later reports the reason */
         int rc = weir_page_cache_bytes(fd, extents[i].offset, extents[i].length, &here);
         weir_file_release(set, extents[i].file);
         if (rc < 0)
@@ -88,7 +88,7 @@ static int drop(const char *path, uint64_t size, uint64_t *stayed)
     if (fd < 0)
         return -errno;
     *stayed = 0;
-    fdatasync(fd); /* dirty pages would stay; a read-only file system has none */
+    fdatasync(fd); /* dirty pages would not be dropped; on a read-only file system there are none */
     int rc = -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (rc == 0)
         rc = weir_page_cache_bytes(fd, 0, size, stayed);

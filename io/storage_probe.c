@@ -10,17 +10,18 @@
 
 enum { SMALL_BYTES = 4096, MOST_BYTES = 1 << 20, DEPTH_MAX = 64, ALONE_MAX = 16 };
 enum { ALONE_NS = 50 * 1000 * 1000, TOGETHER_NS = 300 * 1000 * 1000 };
-/* Linux's blk-throttle and cloud disks grant bandwidth in slices of up to 100 ms, and a whole slice at once after a
- * pause: the first reads do not show the sustained rate. */
+/* Duration of the initial burst, which is not counted. Linux's blk-throttle and cloud disks grant bandwidth in slices
+ * of up to 100 ms, and grant a whole slice immediately after a pause, so the first reads do not show the sustained
+ * rate. */
 enum { BURST_NS = 100 * 1000 * 1000 };
 
 struct probing {
     const struct weir_file_set *set;
     const struct weir_extent *extents;
     int n;
-    uint64_t burst_ns, until_ns; /* ends of the burst and of the reads */
+    uint64_t burst_ns, until_ns; /* end of the burst, and end of the measurement */
     _Atomic int taken;
-    _Atomic uint64_t bytes; /* read after the burst */
+    _Atomic uint64_t bytes; /* bytes read after the burst */
 };
 
 struct alone {
@@ -28,14 +29,14 @@ struct alone {
     struct weir_storage_probe *probe;
 };
 
-/* Returns the time of one read in ns; 0: it failed. */
+/* Returns the duration of one read in ns, or 0 if the read failed. */
 static uint64_t time_read(const struct weir_file_set *set, const struct weir_extent *extent, size_t most, void *buffer)
 {
     size_t length = extent->length < most ? extent->length : most;
     int fd = open(weir_file_set_path(set, extent->file), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    /* whole pages: a partially dropped page stays cached */
+    /* round to whole pages, because a page that is dropped only in part stays cached */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = extent->offset / page * page,
              end = (extent->offset + length + page - 1) / page * page;
     posix_fadvise(fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
@@ -53,7 +54,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median time of consecutive single reads; 0: none succeeded. */
+/* Returns the median duration of consecutive single reads in seconds, or 0 if none succeeded. */
 static double alone(struct probing *p, size_t most, void *buffer)
 {
     uint64_t ns[ALONE_MAX], until_ns = weir_clock_monotonic_ns() + ALONE_NS;
@@ -69,7 +70,7 @@ static double alone(struct probing *p, size_t most, void *buffer)
     return n > 0 ? (double)ns[n / 2] / 1e9 : 0;
 }
 
-/* Returns the part of a read's bytes that arrived after the burst. */
+/* Returns the part of a read's bytes that was read after the burst, assuming a constant rate. */
 static uint64_t after_burst(const struct probing *p, const struct weir_extent *extent, uint64_t begin_ns,
                             uint64_t end_ns)
 {
@@ -96,7 +97,7 @@ static void *read_some(void *user)
     return NULL;
 }
 
-/* Returns bytes per second with depth concurrent reads. */
+/* Returns the rate in bytes per second with depth concurrent reads. */
 static double together(struct probing *p, int depth)
 {
     pthread_t threads[DEPTH_MAX];
@@ -111,7 +112,7 @@ static double together(struct probing *p, int depth)
     return end_ns > p->burst_ns ? (double)atomic_load(&p->bytes) * 1e9 / (double)(end_ns - p->burst_ns) : 0;
 }
 
-/* Runs in a thread too, so that all reads have the same thread name. */
+/* Also runs in a separate thread, so that all reading threads have the same name. */
 static void *read_alone(void *user)
 {
     const struct alone *job = user;
