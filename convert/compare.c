@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Per-thread state. */
+/* State of one thread. */
 struct comparer {
     struct weir_transcoder source;
     struct weir_fetcher copy;
@@ -19,9 +19,9 @@ struct comparer {
     size_t pixels_bytes;
 };
 
-/* Loss of the frames of a unit that became JPEGs. */
+/* Loss over the frames of a unit that were converted to JPEG. */
 struct loss {
-    double sum, worst; /* dB */
+    double sum, worst; /* in dB */
     int lossy, worst_camera, worst_t;
 };
 
@@ -33,17 +33,18 @@ struct comparison {
     struct weir_file_set *source_files, *copy_files;
     struct comparer *comparers;
     struct weir_units units;
-    struct loss *losses; /* one per slot */
+    struct loss *losses; /* one per slot of the run */
     uint64_t done, total, lossy;
     double sum;
 };
 
 static int differs(const struct comparison *c, struct weir_err *err, int episode, const char *what)
 {
-    return weir_err_set(err, -EBADMSG,
-                        "%s: episode %d, of %s: %s differs from the source; the copy is not used: remove %s.partial",
-                        c->path, episode, weir_dataset_episode_path(c->plan->dataset, c->plan->episodes[episode]), what,
-                        c->plan->config->target);
+    return weir_err_set(
+        err, -EBADMSG,
+        "%s: episode %d (from %s): %s differs from the source, so the copy is not used; remove %s.partial", c->path,
+        episode, weir_dataset_episode_path(c->plan->dataset, c->plan->episodes[episode]), what,
+        c->plan->config->target);
 }
 
 /* ---- everything except frames ---- */
@@ -89,12 +90,12 @@ static int compare_episodes(const struct comparison *c, struct weir_err *err)
 {
     const struct weir_copy *copy = &c->plan->copy;
     if (weir_dataset_episodes(c->copy) != copy->n_episodes)
-        return weir_err_set(err, -EBADMSG, "%s: has %d episodes instead of %d", c->path, weir_dataset_episodes(c->copy),
-                            copy->n_episodes);
+        return weir_err_set(err, -EBADMSG, "%s: the copy has %d episodes instead of %d", c->path,
+                            weir_dataset_episodes(c->copy), copy->n_episodes);
     if (weir_dataset_qpos_dim(c->copy) != copy->qpos_dim || weir_dataset_action_dim(c->copy) != copy->action_dim)
-        return differs(c, err, 0, "the number of dimensions");
+        return differs(c, err, 0, "the number of state or action dimensions");
     if (weir_dataset_is_bgr(c->copy) != copy->is_bgr)
-        return differs(c, err, 0, "the order of the colours");
+        return differs(c, err, 0, "the channel order (RGB or BGR)");
     int rc = 0;
     for (int e = 0; e < copy->n_episodes && rc == 0; e++) {
         if (weir_dataset_steps(c->copy, e) != weir_dataset_steps(c->plan->dataset, c->plan->episodes[e]))
@@ -118,7 +119,7 @@ static int fail_frame(const struct comparison *c, int episode, int camera, int t
     return weir_err_set(err, code, "%s: %s", name, reason);
 }
 
-/* Makes the frame that the copy should have at t. */
+/* Converts the source frame that the copy should contain at step t. */
 static int make(const struct comparison *c, struct comparer *comparer, int episode, int camera, int t,
                 const uint8_t **made, size_t *length, struct weir_err *err)
 {
@@ -151,7 +152,7 @@ static int decode_copy(const struct comparison *c, struct comparer *comparer, in
     return rc;
 }
 
-/* Returns dB; infinite for equal pixels. */
+/* Returns the PSNR in dB; infinite for equal pixels. */
 static double psnr(const uint8_t *a, const uint8_t *b, size_t n)
 {
     uint64_t sum = 0;
@@ -245,7 +246,7 @@ static void tick(void *user)
         config->progress(config->user, "checking", c->done, c->total);
 }
 
-/* ---- both opened ---- */
+/* ---- source and copy ---- */
 
 static int open_copy(struct comparison *c, struct weir_err *err)
 {

@@ -15,10 +15,10 @@
 
 enum { WORKERS_MAX = 256, STATE_VERSION = 1 };
 
-/* The latest good frame of a camera in the episode, which replaces a bad one. */
+/* The most recent good frame of a camera in the current episode, which can replace a bad frame. */
 struct latest {
     uint8_t *bytes;
-    size_t length, capacity; /* length 0: none yet */
+    size_t length, capacity; /* length 0: no frame yet */
 };
 
 struct conversion {
@@ -32,9 +32,9 @@ struct conversion {
     struct weir_units units;
     struct weir_unit_slot *slots;
     void *writer;
-    int episode; /* the episode being written; -1 = none */
+    int episode; /* number of the episode being written; -1: none */
     struct weir_copy_episode begun;
-    char name[512]; /* of that episode, like the next members */
+    char name[512]; /* name of the current episode; the following members also belong to it */
     void *qpos, *actions;
     struct weir_copy_text texts[WEIR_TEXTS_MAX];
     struct latest latest[WEIR_CAMERAS_MAX];
@@ -56,7 +56,7 @@ static void tick(void *user)
         c->config->progress(c->config->user, c->doing, c->done, c->total);
 }
 
-/* ---- frames, made by threads ---- */
+/* ---- frames, converted by several threads ---- */
 
 static int work(void *user, int worker, uint64_t unit, int slot, struct weir_err *err)
 {
@@ -64,7 +64,7 @@ static int work(void *user, int worker, uint64_t unit, int slot, struct weir_err
     return weir_unit_make(&c->transcoders[worker], &c->units.units[unit], &c->slots[slot], err);
 }
 
-/* Processes all episodes from the first one on. */
+/* Processes all episodes from `first` on. */
 static int run(struct conversion *c, bool by_step, int first, int (*deliver)(void *, uint64_t, int, struct weir_err *),
                struct weir_err *err)
 {
@@ -89,7 +89,7 @@ static const struct weir_unit_frame *frame_at(const struct conversion *c, const 
     return &c->slots[slot].frames[i];
 }
 
-/* ---- --on-error skip: all episodes are checked before the first is written ---- */
+/* ---- --on-error skip: checks all episodes before the first is written ---- */
 
 static int look(void *user, uint64_t number, int slot, struct weir_err *err)
 {
@@ -136,7 +136,7 @@ static int look_at_all(struct conversion *c, struct weir_err *err)
     c->is_bad = calloc((size_t)c->plan.copy.n_episodes, sizeof *c->is_bad);
     if (!c->is_bad)
         return weir_no_memory(err);
-    c->doing = "looking";
+    c->doing = "scanning";
     c->done = 0;
     c->total = weir_plan_frames(&c->plan);
     int rc = run(c, false, 0, look, err);
@@ -194,7 +194,7 @@ static int substitute(struct conversion *c, int episode, int camera, int t, cons
     if (c->config->on_error != WEIR_ON_ERROR_SUBSTITUTE)
         return weir_err_set(err, bad.code, "%s", bad.text);
     if (latest->length == 0)
-        return weir_err_set(err, bad.code, "%s; no earlier frame of the episode can take its place", bad.text);
+        return weir_err_set(err, bad.code, "%s; the episode has no earlier frame that could replace it", bad.text);
     note(c, true, bad.text);
     c->report->substituted_frames++;
     return c->plan.ops->frame(c->writer, camera, t, latest->bytes, latest->length, err);
@@ -227,7 +227,7 @@ static int write_copy(struct conversion *c, struct weir_err *err)
     const struct weir_writer_ops *ops = c->plan.ops;
     int complete = 0, rc = 0;
     if (c->partial.is_there && !ops->resumes) {
-        note(c, false, "the interrupted copy starts over: one file of this format holds all episodes");
+        note(c, false, "the interrupted copy starts over, because this format stores all episodes in one file");
         rc = weir_partial_clear(&c->partial, err);
     }
     if (rc == 0)
@@ -321,10 +321,11 @@ static int check_space(const struct conversion *c, struct weir_err *err)
     uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (needed <= there || needed - there <= free_bytes)
         return 0;
-    return weir_err_set(err, -ENOSPC,
-                        "%s: the copy needs at least %.1f MB, but %.1f MB are free; choose another disk, or --codec "
-                        "jpeg or --sample",
-                        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
+    return weir_err_set(
+        err, -ENOSPC,
+        "%s: the copy needs at least %.1f MB, but only %.1f MB are free; choose another disk, or use --codec "
+        "jpeg or --sample",
+        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
 }
 
 /* ---- the conversion ---- */
@@ -361,7 +362,7 @@ static void drop(struct conversion *c)
     free(c->is_bad);
 }
 
-/* Returns the bytes of the source's files that have an episode in the copy. */
+/* Returns the total size of the source files that contain episodes of the copy. */
 static uint64_t source_bytes(const struct weir_convert_plan *plan)
 {
     uint64_t bytes = 0;

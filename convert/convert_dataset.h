@@ -1,5 +1,5 @@
-/* convert_dataset.h: copies a dataset into another format. Several threads read, decode and encode; one thread writes
- * (writer.h). At the end source and copy are compared. */
+/* convert_dataset.h: copies a dataset to another format. Several threads read, decode and encode, and one thread writes
+ * (writer.h). At the end, the copy is compared with the source. */
 #ifndef WEIR_CONVERT_CONVERT_DATASET_H
 #define WEIR_CONVERT_CONVERT_DATASET_H
 
@@ -14,53 +14,54 @@ enum weir_convert_codec { WEIR_CONVERT_KEEP, WEIR_CONVERT_RAW, WEIR_CONVERT_JPEG
 enum weir_convert_color { WEIR_CONVERT_AS_RECORDED, WEIR_CONVERT_RGB, WEIR_CONVERT_BGR };
 
 struct weir_convert_config {
-    const char *to;     /* name of the copy's format: weir_convert_format */
-    const char *target; /* path of the copy, which must not exist. Data goes to "target.partial" first */
-    const char *source; /* path of the dataset, as it was opened */
+    const char *to;     /* name of the copy's format, from weir_convert_format */
+    const char *target; /* path of the copy, which must not exist; "target.partial" contains the unfinished copy */
+    const char *source; /* path with which the dataset was opened */
     enum weir_convert_codec codec;
-    int quality;       /* of new JPEGs, 1..100 */
-    int width, height; /* of the copy's frames; 0 = the source's */
+    int quality;       /* quality of new JPEGs, 1..100 */
+    int width, height; /* size of the copy's frames; 0: the source's size */
     enum weir_convert_color color;
-    int chunk_frames; /* 0 = the format's choice */
-    int workers;      /* threads; 0 = one per usable core */
-    int sample;       /* copy only the first episodes; 0 = all */
+    int chunk_frames; /* frames per chunk; 0: the format's default */
+    int workers;      /* number of threads; 0: one per usable core */
+    int sample;       /* number of episodes to copy, from the first one on; 0: all */
     bool allow_narrowing;
     enum weir_on_error on_error;
-    const char *how; /* all other options that shape the copy; a partial copy with another text is not resumed */
-    /* Called from the calling thread; may be NULL. line: a frame or an episode that is not copied unchanged (is_bad),
-     * or information about the conversion. */
+    const char *how; /* all other options that affect the copy; a partial copy with a different string is not resumed */
+    /* Reports a frame or an episode that was not copied unchanged (is_bad), or information about the conversion. Called
+     * on the thread that called weir_convert. May be NULL. */
     void (*note)(void *user, bool is_bad, const char *line);
-    void (*progress)(void *user, const char *doing, uint64_t done, uint64_t total); /* frames */
+    void (*progress)(void *user, const char *doing, uint64_t done,
+                     uint64_t total); /* done and total are numbers of frames */
     void *user;
 };
 
 struct weir_convert_report {
-    int episodes, resumed;           /* in the copy; of those, written by an earlier call */
-    uint64_t frames, written_frames; /* in the copy; by this call */
+    int episodes, resumed;           /* episodes in the copy; number of them written by earlier calls */
+    uint64_t frames, written_frames; /* frames in the copy; frames written by this call */
     uint64_t bad_frames, bad_episodes, substituted_frames;
-    uint64_t source_bytes, copy_bytes; /* of the files */
-    double seconds, check_seconds;     /* copying; the comparison at the end */
-    bool has_psnr;                     /* some frames became JPEGs */
-    double psnr_mean, psnr_worst;      /* dB, over frames with a loss; infinite: none */
+    uint64_t source_bytes, copy_bytes; /* sizes of the files */
+    double seconds, check_seconds;     /* duration of copying; duration of the final comparison */
+    bool has_psnr;                     /* some frames were converted to JPEG */
+    double psnr_mean, psnr_worst;      /* PSNR in dB over the frames with a loss; infinite if there are none */
     char psnr_worst_frame[512];
-    const char *qpos_type, *action_type; /* of the copy's numbers */
+    const char *qpos_type, *action_type; /* number types in the copy */
 };
 
-/* Row i of the table of formats; false past the end. why_not is NULL for one that is built in. */
+/* Returns row i of the table of formats, or false past the end. *why_not is NULL if the format is built in. */
 bool weir_convert_format(int i, const char **name, const char **summary, const char **why_not);
 
-/* The usual suffix of a copy in row i's format; "" for a folder. */
+/* Returns the file name suffix of copies in row i's format, or "" if a copy is a folder. */
 const char *weir_convert_format_suffix(int i);
-/* Returns the format, other than except, whose copies of such frames are read fastest, and its suffix; NULL when no
- * format that is built in and can hold them is faster than others. */
+/* Returns the name and suffix of the built-in format whose copies with frames of this codec are read fastest. Ignores
+ * the format `except`. Returns NULL if no format that can store them is faster than the others. */
 const char *weir_convert_fastest(const char *codec, const char *except, const char **suffix);
-/* Returns true when row i's format can hold frames of this kind, by its name. */
+/* Returns whether row i's format can store frames of the kind with this name. */
 bool weir_convert_format_holds(int i, const char *codec);
-/* Writes the names of the kinds that row i's format can hold. */
+/* Writes the names of the frame kinds that row i's format can store. */
 void weir_convert_format_kinds(int i, const char *separator, char *text, size_t size);
 
-/* dataset: opened with depth and own_types. 0, or negative with err: target does not exist then, and the same call
- * resumes from the partial copy beside it. */
+/* Converts a dataset, which must have been opened with depth and own_types. Returns 0, or a negative code with err.
+ * After an error the target does not exist, and the same call resumes from the partial copy, "target.partial". */
 int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config *config,
                  struct weir_convert_report *report, struct weir_err *err);
 

@@ -55,7 +55,8 @@ uint64_t weir_partial_bytes(const char *path)
     return tree_bytes;
 }
 
-static _Thread_local char strange[4096]; /* path of an entry that is not a plain file or folder */
+static _Thread_local char
+    strange[4096]; /* path of an entry that is neither a folder nor a regular file with a single link */
 
 static int find_strange(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -66,12 +67,12 @@ static int find_strange(const char *path, const struct stat *st, int kind, struc
     return 1;
 }
 
-/* A resumed copy opens its files by name: a link would lead to someone else's file. */
+/* Rejects links, because a resumed copy opens its files by name, and a link could lead to a file of someone else. */
 static int check_tree(const char *path, struct weir_err *err)
 {
     int rc = nftw(path, find_strange, FOLDERS_OPEN, FTW_PHYS);
     if (rc > 0)
-        return weir_err_set(err, -ELOOP, "%s: is a link or not a regular file; remove it", strange);
+        return weir_err_set(err, -ELOOP, "%s: is a link or is not a regular file; remove it", strange);
     return rc < 0 ? weir_err_set(err, -errno, "%s: cannot be searched: %s", path, strerror(errno)) : 0;
 }
 
@@ -99,7 +100,7 @@ static int put_text(const struct weir_partial *partial, const char *text, struct
     return weir_err_set(err, -code, "%s: cannot be written: %s", partial->state, strerror(code));
 }
 
-/* Returns 1 when another process removed the folder meanwhile. */
+/* Returns 1 if another process has removed the folder in the meantime. */
 static int make_folder(const struct weir_partial *partial, struct weir_err *err)
 {
     if (mkdir(partial->folder, 0777) != 0 && errno != EEXIST)
@@ -108,7 +109,7 @@ static int make_folder(const struct weir_partial *partial, struct weir_err *err)
     if (fd < 0 && errno == ENOENT)
         return 1;
     if (fd < 0)
-        return weir_err_set(err, -errno, "%s: is not a folder that can be used (%s); remove it", partial->folder,
+        return weir_err_set(err, -errno, "%s: cannot be used as a folder (%s); remove it", partial->folder,
                             strerror(errno));
     DIR *folder = fdopendir(fd);
     bool has_state = false, has_more = false;
@@ -123,12 +124,12 @@ static int make_folder(const struct weir_partial *partial, struct weir_err *err)
         close(fd);
     return has_state || !has_more ? 0
                                   : weir_err_set(err, -EINVAL,
-                                                 "%s: exists and is not a partial copy of weir convert; "
+                                                 "%s: exists, but is not a partial copy made by weir convert; "
                                                  "remove it",
                                                  partial->folder);
 }
 
-/* Returns 1 when the process that held the lock has finished or failed meanwhile. */
+/* Returns 1 if the process that held the lock has removed the folder or state.json in the meantime. */
 static int try_lock(struct weir_partial *partial, struct weir_err *err)
 {
     struct stat mine, there;
@@ -147,7 +148,8 @@ static int try_lock(struct weir_partial *partial, struct weir_err *err)
             return 0;
         rc = 1;
     } else if (errno == EWOULDBLOCK) {
-        rc = weir_err_set(err, -EBUSY, "%s: another weir convert is writing it; wait for it, or name another copy",
+        rc = weir_err_set(err, -EBUSY,
+                          "%s: another weir convert is writing this copy; wait until it ends, or choose another path",
                           partial->target);
     } else {
         rc = weir_err_set(err, -errno, "%s: cannot be locked: %s", partial->state, strerror(errno));
@@ -162,7 +164,8 @@ static int lock_state(struct weir_partial *partial, struct weir_err *err)
     int rc = 1;
     for (int i = 0; i < TRIES && rc > 0; i++)
         rc = try_lock(partial, err);
-    return rc > 0 ? weir_err_set(err, -EBUSY, "%s: keeps being created and removed; name another copy", partial->folder)
+    return rc > 0 ? weir_err_set(err, -EBUSY, "%s: other processes keep creating and removing it; choose another path",
+                                 partial->folder)
                   : rc;
 }
 
@@ -179,7 +182,8 @@ static bool make_paths(struct weir_partial *partial)
 static int check_target(const struct weir_partial *partial, struct weir_err *err)
 {
     return exists(partial->target)
-               ? weir_err_set(err, -EEXIST, "%s: exists; remove it, or give the copy another name", partial->target)
+               ? weir_err_set(err, -EEXIST, "%s: exists; remove it, or choose another path for the copy",
+                              partial->target)
                : 0;
 }
 
@@ -192,7 +196,7 @@ int weir_partial_open(struct weir_partial *partial, const char *target, struct w
     if (rc == 0)
         rc = lock_state(partial, err);
     if (rc == 0)
-        rc = check_target(partial, err); /* the previous holder of the lock may have finished it */
+        rc = check_target(partial, err); /* the previous holder of the lock may have finished the copy */
     if (rc == 0)
         partial->is_there = exists(partial->copy);
     if (rc == 0 && partial->is_there)
@@ -209,8 +213,8 @@ int weir_partial_begin(struct weir_partial *partial, const char *state, struct w
     if (has_text(partial->lock, state))
         return 0;
     return weir_err_set(err, -EINVAL,
-                        "%s: is a partial copy of another source, or with other options; "
-                        "remove it, or repeat the earlier call",
+                        "%s: is a partial copy of a different source or with different options; "
+                        "remove it, or repeat the earlier command",
                         partial->folder);
 }
 

@@ -1,5 +1,5 @@
-/* partial.h: an unfinished copy. It is written to the folder "TARGET.partial", under its final name, alongside
- * state.json, which identifies source and options. Only a complete copy moves to TARGET. */
+/* partial.h: an unfinished copy. The copy is written under its final name in the folder "TARGET.partial", together with
+ * state.json, which identifies the source and the options. It is moved to TARGET when it is complete. */
 #ifndef WEIR_CONVERT_PARTIAL_H
 #define WEIR_CONVERT_PARTIAL_H
 
@@ -10,24 +10,26 @@
 
 struct weir_partial {
     const char *target;          /* borrowed */
-    char *folder, *state, *copy; /* paths; copy: for the writer */
-    int lock;                    /* descriptor of state.json, locked until close */
-    bool is_there;               /* an interrupted call left a partial copy */
+    char *folder, *state, *copy; /* paths of the folder, of state.json, and of the copy inside the folder */
+    int lock;                    /* descriptor of state.json, which is locked until close */
+    bool is_there;               /* a partial copy from an interrupted call exists */
 };
 
-/* Reserves the target for this process. -EEXIST when it exists, -EBUSY when another process is writing it, -EINVAL when
- * the folder holds other files, -ELOOP for symbolic links in the way. */
+/* Reserves the target for this process. Returns 0; -EEXIST if the target exists; -EBUSY if another process is writing
+ * it; -EINVAL if the folder contains other files; -ELOOP if the partial copy contains a link or a special file; or
+ * another negative code. */
 int weir_partial_open(struct weir_partial *partial, const char *target, struct weir_err *err);
-/* state: identifies the copy. -EINVAL when the partial copy has another state. */
+/* Writes state, a string that identifies the copy, or compares it with that of an existing partial copy. Returns
+ * -EINVAL if they differ. */
 int weir_partial_begin(struct weir_partial *partial, const char *state, struct weir_err *err);
 /* Removes the partial copy. */
 int weir_partial_clear(struct weir_partial *partial, struct weir_err *err);
-/* Moves the copy to target. */
+/* Moves the complete copy to the target. */
 int weir_partial_finish(struct weir_partial *partial, struct weir_err *err);
-/* Removes the folder unless it holds a copy that the next call can resume. */
+/* Releases the lock. Removes the folder unless it contains a copy that the next call can resume. */
 void weir_partial_close(struct weir_partial *partial);
 
-/* Returns the total size of the files at and below path. */
+/* Returns the total size of all files at and below path. */
 uint64_t weir_partial_bytes(const char *path);
 
 #endif

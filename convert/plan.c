@@ -26,7 +26,7 @@ static int choose_writer(struct weir_convert_plan *plan, struct weir_err *err)
         return 0;
     for (int i = 0; weir_writer_at(i); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", weir_writer_at(i)->name);
-    return weir_err_set(err, -EINVAL, "--to %s: no such format; formats are %s", to, names);
+    return weir_err_set(err, -EINVAL, "--to %s: unknown format; choose one of %s", to, names);
 }
 
 static int check_name(const struct weir_convert_plan *plan, struct weir_err *err)
@@ -34,16 +34,17 @@ static int check_name(const struct weir_convert_plan *plan, struct weir_err *err
     const char *target = plan->config->target, *suffix = plan->ops->suffix;
     size_t n = strlen(target), ends = strlen(suffix);
     if (n == 0)
-        return weir_err_set(err, -EINVAL, "the name of the copy is empty; give it one");
+        return weir_err_set(err, -EINVAL, "the path of the copy is empty; specify a path");
     if (ends == 0 || (n > ends && strcmp(target + n - ends, suffix) == 0))
         return 0;
-    return weir_err_set(err, -EINVAL, "%s: the name of a copy in %s ends with %s; give %s%s", target, plan->ops->name,
-                        suffix, target, suffix);
+    return weir_err_set(err, -EINVAL, "%s: the name of a copy in format %s must end with %s; use %s%s", target,
+                        plan->ops->name, suffix, target, suffix);
 }
 
 /* ---- cameras ---- */
 
-/* JPEG cannot hold depth: keeps the source's kind if possible, else chooses a lossless one. */
+/* Returns the depth kind for --codec jpeg, which cannot encode depth: the source's kind if the format can store it,
+ * otherwise a lossless kind. */
 static enum weir_frame_kind depth_beside_jpeg(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
     if (weir_writer_holds(plan->ops, kind))
@@ -51,7 +52,7 @@ static enum weir_frame_kind depth_beside_jpeg(const struct weir_convert_plan *pl
     return weir_writer_holds(plan->ops, WEIR_FRAME_PNG16) ? WEIR_FRAME_PNG16 : WEIR_FRAME_RAW16;
 }
 
-/* Returns the kind of the copy's frames for a kind of the source. */
+/* Returns the frame kind in the copy for a frame kind in the source. */
 static enum weir_frame_kind kind_of_copy(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
     bool depth = weir_frame_is_depth(kind);
@@ -88,11 +89,12 @@ static int cannot_hold(const struct weir_convert_plan *plan, const struct weir_c
     if (weir_writer_holds(plan->ops, WEIR_FRAME_JPEG))
         snprintf(choices + strlen(choices), sizeof choices - strlen(choices), "%sjpeg|png", choices[0] ? "|" : "");
     return weir_err_set(err, -EINVAL,
-                        "camera %s would have %s frames, and %s holds %s; choose their codec with --codec %s",
+                        "camera %s would have %s frames, but %s can store only %s; choose a codec with --codec %s",
                         camera->name, weir_frame_kind_name(camera->kind), plan->ops->name, kinds, choices);
 }
 
-/* A folder may mix raw and encoded episodes; a copy may not. */
+/* Requires the same kind in all episodes if frames are copied unchanged: a dataset can mix raw and encoded episodes,
+ * but a copy cannot. */
 static int check_kinds(const struct weir_convert_plan *plan, int camera, struct weir_err *err)
 {
     enum weir_frame_kind kind = weir_dataset_kind(plan->dataset, plan->episodes[0], camera);
@@ -100,7 +102,7 @@ static int check_kinds(const struct weir_convert_plan *plan, int camera, struct 
         enum weir_frame_kind other = weir_dataset_kind(plan->dataset, plan->episodes[e], camera);
         if (other != kind)
             return weir_err_set(err, -EINVAL,
-                                "camera %s has %s frames in %s and %s frames in %s; choose their codec with --codec "
+                                "camera %s has %s frames in %s but %s frames in %s; choose one codec with --codec "
                                 "raw|jpeg|png",
                                 plan->copy.cameras[camera].name, weir_frame_kind_name(kind),
                                 weir_dataset_episode_path(plan->dataset, plan->episodes[0]),
@@ -122,16 +124,17 @@ static int plan_camera(struct weir_convert_plan *plan, int camera, struct weir_e
     snprintf(to->name, sizeof to->name, "%s", weir_dataset_camera(plan->dataset, camera)->name);
     if (probe->width == 0)
         return weir_err_set(err, -EBADMSG,
-                            "camera %s: none of its frames can be read; `weir verify` lists them, --cameras "
-                            "leaves it out",
+                            "camera %s: none of its frames can be read; `weir verify` lists them, and "
+                            "--cameras can leave the camera out",
                             to->name);
     plan->is_depth[camera] = weir_frame_is_depth(probe->kind);
     plan->is_resized[camera] = config->width > 0 && (config->width != probe->width || config->height != probe->height);
     if (plan->is_resized[camera] && config->codec == WEIR_CONVERT_KEEP && weir_frame_is_encoded(kind))
-        return weir_err_set(err, -EINVAL,
-                            "--image-size changes the frames of camera %s, which are encoded; choose their codec with "
-                            "--codec raw|jpeg|png",
-                            to->name);
+        return weir_err_set(
+            err, -EINVAL,
+            "--image-size changes the encoded frames of camera %s; choose a codec for the new frames with "
+            "--codec raw|jpeg|png",
+            to->name);
     to->kind = kind_of_copy(plan, kind);
     to->width = config->width > 0 ? config->width : probe->width;
     to->height = config->width > 0 ? config->height : probe->height;
@@ -151,7 +154,8 @@ static const void *own(const struct weir_convert_plan *plan, int episode, bool a
     return actions ? weir_own_actions(plan->dataset, of, type) : weir_own_qpos(plan->dataset, of, type);
 }
 
-/* Returns the smallest type that the format can hold and that holds every value of `type`; else a narrower one. */
+/* Returns the smallest number type that the format can store and that represents every value of `type`. If there is
+ * none, sets *narrows and returns a narrower type. */
 static enum weir_number_type held_type(const struct weir_convert_plan *plan, enum weir_number_type type, bool *narrows)
 {
     uint32_t held = plan->ops->number_types;
@@ -159,7 +163,7 @@ static enum weir_number_type held_type(const struct weir_convert_plan *plan, enu
     for (int t = 0; t < WEIR_NUMBER_TYPES; t++) {
         enum weir_number_type other = (enum weir_number_type)t;
         bool fits = held >> t & 1 && weir_number_common(type, other) == other;
-        /* float64 is the fallback for pairs that no type holds */
+        /* float64 also results for pairs of types that no type represents */
         fits = fits && (other != WEIR_F64 || type == WEIR_F64 || type == WEIR_F32 || weir_number_bytes(type) < 8);
         if (fits && (best < 0 || weir_number_bytes(other) < weir_number_bytes((enum weir_number_type)best)))
             best = t;
@@ -186,8 +190,8 @@ static int plan_numbers(struct weir_convert_plan *plan, bool actions, enum weir_
     if (narrows && !plan->config->allow_narrowing)
         return weir_err_set(
             err, -EINVAL,
-            "%s of %s are %s, which %s cannot hold; --allow-narrowing rounds them to %s, and hdf5 holds "
-            "them",
+            "%s of %s are %s, which %s cannot store; use --allow-narrowing to round them to %s, or --to hdf5 "
+            "to keep them",
             actions ? "actions" : "states", plan->config->source, weir_number_name(*type), plan->ops->name,
             weir_number_name(held));
     *type = held;
@@ -214,8 +218,8 @@ int weir_plan_numbers(const struct weir_convert_plan *plan, int episode, bool ac
     free(*values);
     *values = NULL;
     return weir_err_set(err, -EINVAL,
-                        "%s: %s are %s and become %s, which cannot hold all of them; --allow-narrowing "
-                        "rounds them",
+                        "%s: %s are %s and would become %s, which cannot represent all values; use "
+                        "--allow-narrowing to round them",
                         weir_dataset_episode_path(plan->dataset, plan->episodes[episode]),
                         actions ? "actions" : "states", weir_number_name(from), weir_number_name(to));
 }
@@ -279,7 +283,8 @@ uint64_t weir_plan_frames(const struct weir_convert_plan *plan)
 
 /* ---- size of the copy ---- */
 
-/* For encoded frames, counts those whose size is known without reading them. */
+/* Returns the total size of the camera's encoded frames in an episode, as far as the sizes are known without reading
+ * the frames. */
 static uint64_t known_bytes(const struct weir_convert_plan *plan, int episode, int camera)
 {
     uint64_t bytes = 0;

@@ -1,4 +1,4 @@
-/* plan.h: the plan of a copy: cameras with their codecs, number types, episodes. */
+/* plan.h: the plan of a copy: its cameras and their codecs, its number types, and its episodes. */
 #ifndef WEIR_CONVERT_PLAN_H
 #define WEIR_CONVERT_PLAN_H
 
@@ -6,7 +6,7 @@
 #include "datasets/writer.h"
 #include "pipeline/samples/probe.h"
 
-/* Conversion of a camera's frames. */
+/* How a camera's frames are converted. */
 enum weir_make {
     WEIR_MAKE_COPY,   /* copied unchanged */
     WEIR_MAKE_PIXELS, /* decoded to raw frames */
@@ -15,30 +15,31 @@ enum weir_make {
 };
 
 struct weir_convert_plan {
-    struct weir_dataset *dataset; /* borrowed, like config */
+    struct weir_dataset *dataset; /* dataset and config are borrowed */
     const struct weir_convert_config *config;
     const struct weir_writer_ops *ops;
     struct weir_copy copy;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     enum weir_make makes[WEIR_CAMERAS_MAX];
     bool is_depth[WEIR_CAMERAS_MAX], is_resized[WEIR_CAMERAS_MAX];
-    bool swaps;    /* decoded frames need red and blue swapped */
-    int *episodes; /* numbers in the source, in the copy's order: copy.n_episodes of them; owned */
+    bool swaps;    /* red and blue of decoded frames must be swapped */
+    int *episodes; /* source numbers of the copy's copy.n_episodes episodes, in the copy's order; owned */
 };
 
-/* -EINVAL when the format cannot hold the dataset; err names the option to change. */
+/* Plans a copy. Returns 0; -EINVAL if the format cannot store the dataset, and err then names the option to change; or
+ * another negative code. */
 int weir_plan_open(struct weir_convert_plan *plan, struct weir_dataset *dataset,
                    const struct weir_convert_config *config, struct weir_err *err);
 void weir_plan_close(struct weir_convert_plan *plan);
 
 uint64_t weir_plan_frames(const struct weir_convert_plan *plan);
 
-/* Returns state or actions of an episode of the copy, in the copy's type; free(*values). -EINVAL when a value does not
- * fit and config->allow_narrowing is not set. */
+/* Stores the states or actions of an episode of the copy in *values, in the copy's number type; free it afterwards.
+ * Returns -EINVAL if a value does not fit and config->allow_narrowing is not set. */
 int weir_plan_numbers(const struct weir_convert_plan *plan, int episode, bool actions, void **values,
                       struct weir_err *err);
 
-/* Returns the minimum size of the copy, bytes; 0 = unknown. */
+/* Returns the minimum size of the copy in bytes; 0: unknown. */
 uint64_t weir_plan_bytes(const struct weir_convert_plan *plan);
 
 #endif

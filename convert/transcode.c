@@ -49,8 +49,8 @@ static int fail(struct weir_transcoder *t, int code, const char *reason)
     return code;
 }
 
-/* Decodes copied frames, too, so that damaged frames are found now rather than during training. Their pixels have the
- * source's size. */
+/* Decodes a frame. Frames that are copied are also decoded, so that damaged frames are found now and not during
+ * training; their pixels have the source's size. */
 static int decode(struct weir_transcoder *t, enum weir_frame_kind kind, int camera, const uint8_t *bytes, size_t length)
 {
     const struct weir_convert_plan *plan = t->plan;
@@ -99,7 +99,8 @@ int weir_transcode(struct weir_transcoder *t, int episode, int camera, const uin
     *made = bytes;
     *made_length = length;
     if (!encoded && copies)
-        return length == weir_transcode_pixels(plan, camera) ? 0 : fail(t, -EBADMSG, "is not of its camera's size");
+        return length == weir_transcode_pixels(plan, camera) ? 0
+                                                             : fail(t, -EBADMSG, "it does not have its camera's size");
     int rc = decode(t, kind, camera, bytes, length);
     if (rc < 0)
         return rc;

@@ -19,7 +19,8 @@ static size_t pixels_of(const struct weir_convert_plan *plan, int camera)
     return source > copy ? source : copy;
 }
 
-/* Chooses the steps of a unit: whole chunks, so that no two threads unpack the same chunk, within the memory limit. */
+/* Returns the number of steps per unit and the memory of a unit. Units consist of whole chunks if the memory limit
+ * permits it, so that no two threads decompress the same chunk. */
 static int unit_steps(const struct weir_convert_plan *plan, int episode, int camera, int n_cameras, size_t *bytes)
 {
     int steps = UNIT_STEPS;
@@ -127,7 +128,7 @@ static int keep(struct weir_unit_slot *slot, struct weir_unit_frame *frame, cons
     return 0;
 }
 
-/* ---- making frames ---- */
+/* ---- converting frames ---- */
 
 int weir_unit_bad(const struct weir_convert_plan *plan, int episode, int camera, int t, int code, const char *reason,
                   struct weir_err *err)
@@ -146,7 +147,7 @@ struct task {
     struct weir_err *err;
 };
 
-/* Stores a frame, or its failure. */
+/* Converts and stores a frame, or records its failure. */
 static int take(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length)
 {
     const struct task *task = user;

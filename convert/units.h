@@ -1,36 +1,38 @@
-/* units.h: divides the frames of a copy into units of work for threads, in the order that the writer needs. */
+/* units.h: divides the frames of a copy into units of work for threads. Units have the order in which the writer needs
+ * them. */
 #ifndef WEIR_CONVERT_UNITS_H
 #define WEIR_CONVERT_UNITS_H
 
 #include "base/ordered.h"
 #include "convert/transcode.h"
 
-/* Steps first .. first + n - 1 of cameras camera .. camera + n_cameras - 1. */
+/* The frames of steps first .. first + n - 1 of cameras camera .. camera + n_cameras - 1. */
 struct weir_unit {
-    int episode; /* number in the copy */
+    int episode; /* number of the episode in the copy */
     int camera, n_cameras, first, n;
-    bool is_last; /* of its episode */
+    bool is_last; /* last unit of its episode */
 };
 
 struct weir_units {
     struct weir_unit *units;
     uint64_t n;
-    int frames;   /* of the largest unit */
-    size_t bytes; /* approximate size of the largest unit as pixels */
+    int frames;   /* maximum number of frames per unit */
+    size_t bytes; /* approximate size of the largest unit in decoded form */
 };
 
-/* Plans the units of episodes from first_episode on; each has all cameras (by_step) or one. */
+/* Divides the episodes from first_episode on into units. A unit has frames from all cameras (by_step) or from one
+ * camera. */
 int weir_units_make(struct weir_units *units, const struct weir_convert_plan *plan, bool by_step, int first_episode,
                     struct weir_err *err);
 void weir_units_free(struct weir_units *units);
 
-/* Returns how many units may be in progress. */
+/* Returns the maximum number of units in progress. */
 int weir_units_window(const struct weir_units *units, int workers);
 
-/* A frame of a unit; frames are ordered by step, then camera. */
+/* A converted frame. The frames of a unit are ordered by step, then by camera. */
 struct weir_unit_frame {
-    size_t offset, length; /* in the slot's bytes */
-    int code;              /* 0, or negative for a bad frame, with reason */
+    size_t offset, length; /* position in the slot's bytes */
+    int code;              /* 0, or negative for a bad frame; reason is then set */
     char reason[WEIR_FETCH_REASON];
 };
 
@@ -43,8 +45,8 @@ struct weir_unit_slot {
 int weir_unit_slots_open(struct weir_unit_slot **slots, int n, const struct weir_units *units, struct weir_err *err);
 void weir_unit_slots_close(struct weir_unit_slot **slots, int n);
 
-/* Makes the frames of a unit. Bad frames are recorded in the slot. Negative for a shortage of resources, or a file that
- * changed. */
+/* Converts the frames of a unit. Bad frames are recorded in the slot and are not errors. Returns a negative code with
+ * err if resources are exhausted or a file has changed. */
 int weir_unit_make(struct weir_transcoder *t, const struct weir_unit *unit, struct weir_unit_slot *slot,
                    struct weir_err *err);
 

@@ -1,4 +1,4 @@
-/* The table of writers. */
+/* The table of dataset writers. */
 #include "convert/convert_dataset.h"
 #include "datasets/writer.h"
 

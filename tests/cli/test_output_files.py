@@ -493,7 +493,7 @@ def two_at_once(world, commands):
         told = [(p.communicate(timeout=TIMEOUT_S)[1], p.returncode) for p in both]
         lost_ones = [t for t, status in told if status]
         check(f"one of three copies succeeds: {told}", len(lost_ones) == 2)
-        check(f"the others fail with one line: {told}", all(t.count("\n") == 1 and ("another weir convert is writing it" in t or
+        check(f"the others fail with one line: {told}", all(t.count("\n") == 1 and ("another weir convert is writing this copy" in t or
                                                 ": exists; " in t) for t in lost_ones))
         check("the copy is complete", sorted(os.listdir(case.at(f"copy{i}"))) == ["episode_0.hdf5", "episode_1.hdf5"])
         check("no partial copy remains", not os.path.lexists(case.at(f"copy{i}.partial")))

@@ -63,7 +63,7 @@ err "weir convert: $work/act-gzip: exists"
 one_line
 for to in hdf5 packed zarr; do
     run 1 convert "$work/act" '' --to "$to"
-    err "weir convert: the name of the copy is empty"
+    err "weir convert: the path of the copy is empty"
     one_line
 done
 run 1 convert "$work/act-jpeg" "$work/no" --to hdf5-gzip
@@ -218,7 +218,7 @@ done
 run 1 convert "$work/bad" "$work/later" --to hdf5
 check "the finished part remains after an error" [ -e "$work/later.partial/later/episode_0.hdf5" ]
 run 1 convert "$work/bad" "$work/later" --to hdf5-vlen
-err "other options"
+err "different options"
 one_line
 run 0 convert "$work/bad" "$work/later" --to hdf5 --on-error substitute
 out "episodes   2, 1 of them from an interrupted run"
@@ -237,9 +237,9 @@ run 2 convert "$work/act"
 run 2 convert "$work/act" "$work/x"
 err "--to FORMAT is missing"
 run 1 convert "$work/act" "$work/x" --to floppy
-err "formats are hdf5, hdf5-vlen"
+err "choose one of hdf5, hdf5-vlen"
 run 1 convert "$work/act" "$work/x" --to packed
-err "give $work/x."
+err "use $work/x."
 run 1 convert "$work/nowhere" "$work/x" --to hdf5
 one_line
 finish
