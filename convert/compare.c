@@ -33,7 +33,7 @@ struct comparison {
     struct weir_file_set *source_files, *copy_files;
     struct comparer *comparers;
     struct weir_units units;
-    struct loss *losses; /* one per slot of the run */
+    struct loss *losses; /* one per slot of weir_ordered_run */
     uint64_t done, total, lossy;
     double sum;
 };

@@ -30,8 +30,8 @@ struct weir_convert_config {
     /* Reports a frame or an episode that was not copied unchanged (is_bad), or information about the conversion. Called
      * on the thread that called weir_convert. May be NULL. */
     void (*note)(void *user, bool is_bad, const char *line);
-    void (*progress)(void *user, const char *doing, uint64_t done,
-                     uint64_t total); /* done and total are numbers of frames */
+    /* done and total are numbers of frames. May be NULL. */
+    void (*progress)(void *user, const char *doing, uint64_t done, uint64_t total);
     void *user;
 };
 

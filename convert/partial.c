@@ -55,8 +55,8 @@ uint64_t weir_partial_bytes(const char *path)
     return tree_bytes;
 }
 
-static _Thread_local char
-    strange[4096]; /* path of an entry that is neither a folder nor a regular file with a single link */
+/* Path of an entry that is neither a folder nor a regular file with a single link. */
+static _Thread_local char strange[4096];
 
 static int find_strange(const char *path, const struct stat *st, int kind, struct FTW *at)
 {

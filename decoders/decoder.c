@@ -260,7 +260,8 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
         weir_zone_shapes(shapes_of(decoder, frame));
     decoder->reason[0] = '\0';
     if (frame->width > decoder->width_max) {
-        snprintf(decoder->reason, sizeof decoder->reason, "wider than the maximum of %d pixels", decoder->width_max);
+        snprintf(decoder->reason, sizeof decoder->reason, "the image is wider than the maximum of %d pixels",
+                 decoder->width_max);
         return -EBADMSG;
     }
     return weir_frame_is_depth(frame->kind) ? decode_depth(decoder, frame, image) : decode_color(decoder, frame, image);

@@ -41,7 +41,7 @@ struct weir_jpeg_header {
     enum weir_jpeg_color color;
     int restart_interval; /* MCUs between restart markers; 0: no restart markers */
     uint32_t mcus;        /* MCUs in a scan that contains all components */
-    bool one_scan;        /* the first scan is complete: sequential, with all components */
+    bool one_scan;        /* the first scan is sequential and contains all components */
     bool tables;         /* the first scan's Huffman tables and all quantisation tables are defined, valid, and 8-bit */
     bool zeros_are_flat; /* the end-of-block code is all zeros (optimised codes), so zero bytes in the scan are valid */
     size_t scan_offset;  /* offset of the first scan's entropy-coded data */

@@ -93,7 +93,7 @@ static int read_header(const uint8_t *bytes, size_t length, struct header *heade
         !(kinds[header->color_type].bit_depths >> header->bit_depth & 1))
         return weir_frame_refuse(reason, "the PNG header has an invalid colour type or bit depth");
     if (ihdr[10] != 0 || ihdr[11] != 0 || ihdr[12] > 1)
-        return weir_frame_refuse(reason, "the PNG header has an unknown compression, filter or interlacing");
+        return weir_frame_refuse(reason, "the PNG header has an unknown compression, filter or interlace method");
     if (header->width - 1 < SIDE_MAX && header->height - 1 < SIDE_MAX)
         return 0;
     snprintf(reason, WEIR_REASON_MAX, "the PNG has an invalid size of %ux%u pixels", header->width, header->height);

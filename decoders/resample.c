@@ -69,8 +69,7 @@ int weir_resampler_open(struct weir_resampler *resampler, struct weir_taps *x, i
     *resampler = (struct weir_resampler){.x = *x, .y = *y, .width = width, .height = height};
     size_t values = (size_t)(x->end - x->first) * 3;
     resampler->ring = malloc(values * (size_t)y->most);
-    resampler->sums = calloc(
-        values + 1, sizeof *resampler->sums); /* one extra value, because the last pixel is loaded as four values */
+    resampler->sums = calloc(values + 1, sizeof *resampler->sums); /* the last pixel is loaded as four values */
     resampler->row = malloc((size_t)width * 3);
     return resampler->ring && resampler->sums && resampler->row ? 0 : -ENOMEM;
 }

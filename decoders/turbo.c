@@ -17,9 +17,8 @@
 #include <jerror.h>
 
 enum { COLUMNS_MIN = 32 };
-enum {
-    SCANS_MAX = 500
-}; /* limit, because even a small progressive file can declare so many scans that decoding would take years */
+/* Limit, because even a small progressive file can declare so many scans that decoding would take years. */
+enum { SCANS_MAX = 500 };
 
 struct turbo {
     struct jpeg_decompress_struct jpeg;

@@ -53,10 +53,9 @@ const uint8_t *weir_resampler_row(struct weir_resampler *resampler, int y, int *
 struct weir_view_plan {
     int stored_width, stored_height;
     struct weir_view view;
-    bool scales; /* the codec supports scaling */
-    int scale;   /* in eighths */
-    int width, height, first_row, end_row, first_column,
-        end_column; /* of the scaled image, with the same meanings as in struct weir_rows */
+    bool scales;                                                     /* the codec supports scaling */
+    int scale;                                                       /* in eighths */
+    int width, height, first_row, end_row, first_column, end_column; /* like in struct weir_rows */
     bool resamples;
     struct weir_resampler resampler;
 };

@@ -6,9 +6,8 @@
 #include <fcntl.h>
 
 enum {
-    GAP_MAX_BYTES =
-        16 << 10,           /* maximum gap between extents that are merged: reading it costs less than a second read */
-    HINT_BYTES = 128 << 10, /* length of one hint; the kernel may limit a hint to its read-ahead size */
+    GAP_MAX_BYTES = 16 << 10,  /* between merged extents: reading a gap costs less than a second read */
+    HINT_BYTES = 128 << 10,    /* length of one hint; the kernel may limit a hint to its read-ahead size */
     PAUSE_MIN_NS = 250 * 1000, /* shortest pause before the thread checks again for returned entries */
     PAUSE_MAX_NS = 20 * 1000 * 1000,
     WAIT_NS = 1000 * 1000 * 1000,
@@ -16,8 +15,7 @@ enum {
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    return atomic_load_explicit(
-        a->config.taken, memory_order_relaxed); /* may be out of date: the state of the task's bucket is decisive */
+    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* may be stale: the bucket is decisive */
 }
 
 static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)

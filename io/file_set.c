@@ -309,8 +309,7 @@ static bool pin(struct file *f, int *fd)
         if (atomic_compare_exchange_weak_explicit(&f->state, &state, state + 1, memory_order_acquire,
                                                   memory_order_relaxed)) {
             *fd = fd_of(state);
-            if (!atomic_load_explicit(&f->used,
-                                      memory_order_relaxed)) /* do not write to a shared cache line without need */
+            if (!atomic_load_explicit(&f->used, memory_order_relaxed)) /* saves writes to a shared cache line */
                 atomic_store_explicit(&f->used, true, memory_order_relaxed);
             return true;
         }
@@ -360,7 +359,7 @@ bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file)
 void weir_file_set_note(struct weir_file_set *set, int file)
 {
     _Atomic bool *was_read = &set->files[file].was_read;
-    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* do not write to a shared cache line without need */
+    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* saves writes to a shared cache line */
         atomic_store_explicit(was_read, true, memory_order_relaxed);
 }
 

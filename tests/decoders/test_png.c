@@ -312,9 +312,9 @@ Test(png, headers_that_make_no_sense)
         {IHDR + 9, 1, 1, "has an invalid colour type or bit depth"},
         {IHDR + 9, 1, 7, "has an invalid colour type or bit depth"},
         {IHDR + 9, 1, 255, "has an invalid colour type or bit depth"},
-        {IHDR + 10, 1, 1, "unknown compression, filter or interlacing"},
-        {IHDR + 11, 1, 64, "unknown compression, filter or interlacing"},
-        {IHDR + 12, 1, 2, "unknown compression, filter or interlacing"},
+        {IHDR + 10, 1, 1, "unknown compression, filter or interlace method"},
+        {IHDR + 11, 1, 64, "unknown compression, filter or interlace method"},
+        {IHDR + 12, 1, 2, "unknown compression, filter or interlace method"},
     };
     struct pngfx_image image = {.kind = PNGFX_GRAY8, .width = 16, .height = 8};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
