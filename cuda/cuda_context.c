@@ -17,7 +17,7 @@ static struct {
 
 static void load_driver(void)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays open: the runtime uses it */
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* never closed, because the CUDA runtime uses it */
     void *get = driver ? dlsym(driver, "cuCtxGetCurrent") : NULL,
          *set = driver ? dlsym(driver, "cuCtxSetCurrent") : NULL;
     memcpy(&current.get, &get, sizeof get);
@@ -68,7 +68,7 @@ bool weir_cuda_is_lost(int error)
 
 int weir_cuda_failed(int error, const char *gpu, const char *doing, struct weir_err *err)
 {
-    cudaGetLastError(); /* clear it: the next call would return it */
+    cudaGetLastError(); /* resets the last error, which the next call would otherwise return */
     const char *text = cudaGetErrorString((cudaError_t)error), *name = cudaGetErrorName((cudaError_t)error);
     if (weir_cuda_is_lost(error))
         return weir_err_set(err, -EIO, "%s is lost: %s (%s), noticed while %s; see dmesg for its Xid", gpu, text, name,

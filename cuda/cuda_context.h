@@ -1,5 +1,5 @@
-/* cuda_context.h: for functions of the CUDA module that run in the program's threads: the thread's current CUDA
- * context, and errors of the CUDA runtime (cudaError_t). Any thread. */
+/* cuda_context.h: helpers for functions of the CUDA module that run on the program's threads: the thread's current CUDA
+ * context, and errors of the CUDA runtime (cudaError_t). Can be called by any thread. */
 #ifndef WEIR_CUDA_CUDA_CONTEXT_H
 #define WEIR_CUDA_CUDA_CONTEXT_H
 
@@ -7,15 +7,15 @@
 
 #include <stdbool.h>
 
-/* Get and set the thread's context, a CUcontext; NULL = none, or no driver. cudaSetDevice cannot restore NULL: it would
- * create a context on GPU 0. */
+/* Get and set the thread's current context, a CUcontext; NULL if there is none or no driver. cudaSetDevice cannot be
+ * used instead, because it cannot restore NULL; it would create a context on GPU 0. */
 void *weir_cuda_context_now(void);
 void weir_cuda_context_set(void *context);
 
-/* Whether the error has destroyed the context: every later call returns the same error. */
+/* Whether the error has destroyed the context, so that every later call returns the same error. */
 bool weir_cuda_is_lost(int error);
-/* Sets err and returns -EIO or -ENOMEM; clears the runtime's last error. gpu: "GPU 0 (NVIDIA H200)"; doing: "waiting
- * for an event". */
+/* Sets err and resets the runtime's last error. Returns -EIO or -ENOMEM. gpu: name for the message, such as "GPU 0
+ * (NVIDIA H200)"; doing: the failed operation, such as "waiting for an event". */
 int weir_cuda_failed(int error, const char *gpu, const char *doing, struct weir_err *err);
 
 #endif

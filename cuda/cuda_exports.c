@@ -1,4 +1,4 @@
-/* The only exported symbol of libweir_cuda.so: a table of its op tables. */
+/* Defines the only exported symbol of libweir_cuda.so, which returns the tables of its functions. */
 #include "base/extras.h"
 #include "prof/gpu/cuda_module.h"
 

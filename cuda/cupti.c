@@ -1,4 +1,5 @@
-/* Records through CUPTI's activity API. Start and stop call CUPTI in the order that it prescribes. */
+/* Records GPU work through CUPTI's activity API. start and stop call CUPTI in the order that its documentation
+ * prescribes. */
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>
@@ -10,15 +11,15 @@
 
 enum { BUFFER_BYTES = 2 << 20, BUFFERS = 64, RECORD_BYTES_LEAST = 40 };
 
-/* Not KERNEL, which would serialise kernels. */
+/* CONCURRENT_KERNEL rather than KERNEL, which would serialise kernels. MEMORY2 is optional and must be last. */
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,  CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,   CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-    CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_MEMORY2, /* the last one */
+    CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_MEMORY2,
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* Launches through the driver API. */
+/* Kernel launches through the driver API. */
 static const CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
@@ -31,15 +32,15 @@ static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct weir_cupti *cupti;
 static CUpti_SubscriberHandle subscriber;
 static uint64_t (*now_ns)(void);
-static int n_enabled; /* kinds */
+static int n_enabled; /* number of enabled kinds */
 static bool recording, clock_registered;
 
-/* Protects the state shared with CUPTI's threads. No CUPTI function is called while it is held. */
+/* Protects the state shared with CUPTI's threads. No CUPTI function is called while the lock is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_gpu_records *records;
 static uint8_t *buffers[BUFFERS], *unused[BUFFERS];
 static int n_buffers, n_unused;
-/* Given to CUPTI when no other buffer is free, because CUPTI mishandles NULL. */
+/* Passed to CUPTI if no other buffer is free, because CUPTI does not handle NULL correctly. Its records are lost. */
 static alignas(8) uint8_t discarded[64 << 10];
 
 /* ---- buffers ---- */
@@ -99,7 +100,7 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     pthread_mutex_unlock(&lock);
 }
 
-/* Called after CUPTI was torn down, when it uses no buffer. */
+/* Call after CUPTI has been detached, because it no longer uses the buffers then. */
 static void free_buffers(void)
 {
     pthread_mutex_lock(&lock);
@@ -120,8 +121,8 @@ static struct weir_gpu_records *set_records(struct weir_gpu_records *to)
 
 /* ---- tear-down ---- */
 
-/* CUPTI detaches only as a CUDA call returns, as its documentation advises: otherwise calls in progress on other
- * threads break. */
+/* Detaching CUPTI from the process. CUPTI is detached inside a callback at the exit of a CUDA call, as its
+ * documentation advises. Otherwise calls in progress on other threads would fail. */
 static struct {
     _Atomic bool wanted, done;
     pthread_t thread;
@@ -160,7 +161,8 @@ static void free_nothing(void)
 
 static int tear_down(struct weir_err *err)
 {
-    /* Cheap calls that need no context; the last creates one if there is none. The first is usually sufficient. */
+    /* Cheap CUDA calls whose callback can detach CUPTI. Only the last one needs a context, and creates one if there is
+     * none. The first call is usually sufficient. */
     static const struct {
         CUpti_CallbackDomain domain;
         CUpti_CallbackId cbid;
@@ -179,7 +181,7 @@ static int tear_down(struct weir_err *err)
             calls[i].make();
     atomic_store(&detach.wanted, false);
     if (!atomic_load(&detach.done))
-        return weir_err_set(err, -EIO, "CUPTI could not be detached: kernel launches remain slower");
+        return weir_err_set(err, -EIO, "CUPTI could not be detached, so kernel launches remain slower");
     return detach.result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(detach.result, "detaching", err);
 }
 
@@ -190,7 +192,7 @@ static int subscribe(struct weir_err *err)
     CUpti_SubscriberHandle before = subscriber;
     CUptiResult rc = cupti->subscribe(&subscriber, on_call, NULL);
     if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED &&
-        before) { /* our own subscriber, left by an incomplete tear-down */
+        before) { /* our own subscriber, which an incomplete tear-down has left */
         cupti->unsubscribe(before);
         rc = cupti->subscribe(&subscriber, on_call, NULL);
     }
@@ -220,11 +222,11 @@ static int enable_all(bool memory, struct weir_err *err)
     for (int i = 0; i < N_KINDS - !memory; i++) {
         CUptiResult rc = cupti->enable(kinds[i]);
         if (rc != CUPTI_SUCCESS)
-            return weir_cupti_fail(rc, "enabling its records", err);
+            return weir_cupti_fail(rc, "enabling records", err);
         n_enabled = i + 1;
     }
     for (size_t i = 0; cupti->enable_driver_api && i < sizeof launches / sizeof *launches; i++)
-        cupti->enable_driver_api(launches[i], 1); /* otherwise kernels launched that way have no call */
+        cupti->enable_driver_api(launches[i], 1); /* otherwise such launches have no API record */
     return 0;
 }
 
@@ -233,19 +235,19 @@ static int prepare(struct weir_err *err)
     int rc = subscribe(err);
     if (rc < 0)
         return rc;
-    const char *what = "choosing the system's thread ids";
+    const char *what = "selecting system thread ids";
     CUptiResult result = cupti->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     if (result == CUPTI_SUCCESS && !clock_registered) {
-        what = "registering the clock";
+        what = "registering the timestamp callback";
         result = cupti->register_timestamp(now_ns);
         clock_registered = result == CUPTI_SUCCESS;
     }
     if (result == CUPTI_SUCCESS) {
-        what = "registering buffers";
+        what = "registering the buffer callbacks";
         result = cupti->register_callbacks(buffer_requested, buffer_completed);
     }
     if (result == CUPTI_SUCCESS && cupti->enable_all_sync_records)
-        cupti->enable_all_sync_records(0); /* event queries are not waits */
+        cupti->enable_all_sync_records(0); /* cudaEventQuery does not wait, so it needs no record */
     return result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(result, what, err);
 }
 
@@ -296,10 +298,10 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
     cupti->flush_all(0);
     CUptiResult flushed = cupti->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (flushed != CUPTI_SUCCESS)
-        weir_cupti_fail(flushed, "collecting what was recorded", err);
+        weir_cupti_fail(flushed, "flushing the records", err);
     pthread_mutex_lock(&lock);
     struct weir_gpu_records *collected = records;
-    records = NULL; /* from here on no record is added */
+    records = NULL; /* no record is added from now on */
     pthread_mutex_unlock(&lock);
     weir_cupti_records_finish(collected, cupti, now_ns);
     int detached = tear_down(err);
@@ -327,7 +329,8 @@ static int check_locked(struct weir_err *err)
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
-    int rc = subscribe(err); /* only this: the clock must be registered before any kind of record is enabled */
+    /* Only subscribes, because the timestamp callback must be registered before any activity kind is enabled. */
+    int rc = subscribe(err);
     unsubscribe();
     return rc;
 }

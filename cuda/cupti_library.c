@@ -59,7 +59,8 @@ static bool load_symbols(void *handle)
     return true;
 }
 
-/* Records have the layout of the headers at build time, which differs in another major version. */
+/* Loads CUPTI and checks its version. Records have the layout of the headers at build time, and the layout differs
+ * between major versions. */
 static void open_library(void)
 {
     char name[32];
@@ -77,11 +78,11 @@ static void open_library(void)
                            version / 10000 == CUPTI_API_VERSION / 10000 && version >= CUPTI_API_VERSION))
         return;
     library.there = false;
-    snprintf(library.why, sizeof library.why, "CUPTI of API version %u is there; this was built with %d", version,
-             CUPTI_API_VERSION);
+    snprintf(library.why, sizeof library.why,
+             "the installed CUPTI has API version %u, but Weir was built for version %d", version, CUPTI_API_VERSION);
 }
 
-/* Returns CUDA's number of devices, or -ENODEV with the reason. */
+/* Returns the number of CUDA devices, or -ENODEV with the reason. */
 static int count_devices(struct weir_err *err)
 {
     int n = 0;
@@ -92,10 +93,11 @@ static int count_devices(struct weir_err *err)
         return weir_err_set(err, -ENODEV, "no NVIDIA driver is loaded");
     if (rc != cudaSuccess)
         return weir_err_set(err, -ENODEV, "no GPU: %s", cudaGetErrorString(rc));
-    return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver sees no GPU");
+    return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver reports no GPU");
 }
 
-/* CUPTI is not loaded without a GPU: without a driver every call of CUPTI 13.2 recurses until it crashes. */
+/* Does not load CUPTI on machines without a GPU: without a driver, every call of CUPTI 13.2 recurses until it crashes.
+ */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err)
 {
     if (count_devices(err) < 0)
@@ -113,19 +115,20 @@ static const struct meaning {
     int code;
     const char *text;
 } meanings[] = {
-    {CUPTI_ERROR_NOT_INITIALIZED, -ENODEV, "CUPTI is not initialised: is the driver there (nvidia-smi)?"},
+    {CUPTI_ERROR_NOT_INITIALIZED, -ENODEV, "CUPTI is not initialised; check that the driver is loaded (nvidia-smi)"},
     {CUPTI_ERROR_OUT_OF_MEMORY, -ENOMEM, "CUPTI is out of memory"},
     {CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, -EACCES,
-     "the driver allows profiling to administrators only: run with CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN), or "
+     "the driver permits profiling only to administrators; run with CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN), or "
      "load the driver with NVreg_RestrictProfilingToAdminUsers=0"},
     {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, -EBUSY,
-     "another tool has CUPTI in this process (Nsight, compute-sanitizer, a framework's profiler): use one at a time"},
+     "another tool uses CUPTI in this process (Nsight, compute-sanitizer, a framework's profiler); use one at a time"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES, -EACCES,
-     "profiling is not allowed on this virtual GPU: its host decides"},
+     "profiling is not permitted on this virtual GPU; its host must enable it"},
     {CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED, -ENOTSUP,
-     "CUPTI does not work while confidential computing is on"},
+     "CUPTI does not work while confidential computing is enabled"},
     {CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED, -ENOTSUP, "CUPTI does not work on this MIG instance"},
-    {CUPTI_ERROR_UNKNOWN, -ENODEV, "CUPTI gives no reason (unknown error): is the driver there, and new enough?"},
+    {CUPTI_ERROR_UNKNOWN, -ENODEV,
+     "CUPTI failed for an unknown reason; check that the driver is loaded and new enough"},
 };
 
 int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err)
@@ -189,8 +192,8 @@ int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct 
     return devices;
 }
 
-/* Uses the driver API: the runtime would make the device current on the calling thread, and create a context on an
- * unused device. */
+/* The CUDA driver API, used instead of the runtime, which would make the device current on the calling thread and
+ * create a context on an unused device. */
 struct driver {
     void *handle;
     __typeof__(&cuDeviceGet) device_get;
@@ -212,7 +215,7 @@ static bool load(const struct driver *driver, const char *name, void *function)
 
 static bool load_driver(struct driver *driver)
 {
-    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* already loaded, because CUDA is in use */
+    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* is loaded already: CUDA is in use */
     return driver->handle && load(driver, "cuDeviceGet", &driver->device_get) &&
            load(driver, "cuDeviceGetCount", &driver->device_count) &&
            load(driver, "cuDevicePrimaryCtxGetState", &driver->state) &&
@@ -258,7 +261,7 @@ int weir_cupti_wait_for_gpus(struct weir_err *err)
     struct driver driver;
     int n = 0, failed = 0;
     if (!load_driver(&driver) || driver.device_count(&n) != CUDA_SUCCESS)
-        return weir_err_set(err, -EIO, "cannot wait for the GPUs: the driver lacks the functions");
+        return weir_err_set(err, -EIO, "cannot wait for the GPUs: the driver library lacks the required functions");
     for (int i = 0; i < n; i++) {
         CUresult rc = wait_for_gpu(&driver, i);
         if (rc != CUDA_SUCCESS)

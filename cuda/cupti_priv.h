@@ -1,9 +1,9 @@
-/* cupti_priv.h: shared by the files that record through CUPTI. Part of the CUDA module.
+/* cupti_priv.h: declarations shared by the files that record through CUPTI. Part of the CUDA module.
  *
- *   cupti_library.c   loads the library when first needed; formats its errors
+ *   cupti_library.c   loads the library on first use; formats its errors
  *   cupti.c           recording: buffers, start, stop, tear-down
  *   cupti_records.c   stores records in CUPTI's format
- *   cupti_read.c      converts them to the events of gpu_trace_ops.h */
+ *   cupti_read.c      converts records to the events of gpu_trace_ops.h */
 #ifndef WEIR_CUDA_CUPTI_PRIV_H
 #define WEIR_CUDA_CUPTI_PRIV_H
 
@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 
-/* The CUPTI functions in use, named without the prefix cupti. */
+/* The CUPTI functions in use; their names lack the prefix "cupti". */
 struct weir_cupti {
     __typeof__(&cuptiGetVersion) get_version;
     __typeof__(&cuptiSubscribe) subscribe;
@@ -28,16 +28,18 @@ struct weir_cupti {
     __typeof__(&cuptiActivityFlushAll) flush_all;
     __typeof__(&cuptiActivityGetNextRecord) get_next_record;
     __typeof__(&cuptiActivityGetNumDroppedRecords) get_num_dropped;
-    /* NULL if the library is too old. */
+    /* NULL if the library is too old */
     __typeof__(&cuptiActivityEnableDriverApi) enable_driver_api;
     __typeof__(&cuptiActivityEnableAllSyncRecords) enable_all_sync_records;
 };
 
-/* Loads CUPTI once, on machines with a GPU. Returns NULL with err when there is no GPU or CUPTI is unusable. */
+/* Loads CUPTI once, if the machine has a GPU. Returns NULL with err if there is no GPU or CUPTI is unusable. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err);
-/* Explains a result; what: the attempted operation. Calls no CUPTI function. Returns a negative errno. */
+/* Sets err to an explanation of the result and returns a negative errno. what: the failed operation. Calls no CUPTI
+ * function. */
 int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err);
-/* Waits for all work launched in any context; the calling thread's context stays current. Returns 0 or -EIO. */
+/* Waits for all launched work in the primary contexts of all GPUs. Does not change the calling thread's current
+ * context. Returns 0 or -EIO. */
 int weir_cupti_wait_for_gpus(struct weir_err *err);
 /* Makes a driver API call and ignores its result. */
 void weir_cupti_count_devices(void);
@@ -49,30 +51,31 @@ int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct 
 
 enum { WEIR_CUPTI_BLOCK_BYTES = 1 << 20, WEIR_CUPTI_NAME_SLOTS = 1 << 12, WEIR_CUPTI_CONTEXTS = 64 };
 
-/* Consecutive records in CUPTI's format; kernel names are replaced by struct weir_cupti_name. */
+/* Consecutive records in CUPTI's format. The name of a kernel is replaced by a pointer to its struct weir_cupti_name.
+ */
 struct weir_cupti_block {
     struct weir_cupti_block *next;
     size_t used;
     char bytes[WEIR_CUPTI_BLOCK_BYTES];
 };
 
-/* A kernel's name, copied because CUPTI may free it at tear-down. */
+/* A kernel's name, copied because CUPTI may free its string when it is detached. */
 struct weir_cupti_name {
     struct weir_cupti_name *next;
-    const char *given; /* CUPTI's pointer, as a key */
-    char *shown;       /* demangled */
+    const char *given; /* CUPTI's pointer, which is the key */
+    char *shown;       /* demangled name, or NULL */
     char text[];
 };
 
-/* A call that recorded a CUDA event. */
+/* A call of cudaEventRecord. */
 struct weir_cupti_recorded {
     uint64_t sync_id;
     uint32_t context, event, correlation, stream;
 };
 
-/* One instant by both clocks. */
+/* The same instant on both clocks. */
 struct weir_cupti_instant {
-    uint64_t ns;      /* by the clock passed to start */
+    uint64_t ns;      /* on the clock passed to start */
     int64_t ahead_ns; /* Unix time minus ns */
 };
 
@@ -82,26 +85,26 @@ struct weir_gpu_records {
     struct weir_cupti_name *names[WEIR_CUPTI_NAME_SLOTS];
     const char *runtime_names[CUPTI_RUNTIME_TRACE_CBID_SIZE], *driver_names[CUPTI_DRIVER_TRACE_CBID_SIZE];
     struct weir_cupti_instant begin, end;
-    /* Built when the records are first read. */
+    /* The following members are set when the records are first read. */
     bool prepared;
-    struct weir_cupti_recorded *recorded; /* sorted by sync_id, and by context, event, correlation */
-    struct weir_cupti_recorded *recorded_in_order;
+    struct weir_cupti_recorded *recorded;          /* sorted by sync_id */
+    struct weir_cupti_recorded *recorded_in_order; /* sorted by context, event and correlation */
     size_t n_recorded;
-    uint32_t context_device[WEIR_CUPTI_CONTEXTS]; /* by context number; UINT32_MAX = unknown */
+    uint32_t context_device[WEIR_CUPTI_CONTEXTS]; /* device of each context id; UINT32_MAX: unknown */
 };
 
-/* Size of the kept part of a record; 0 = kind not requested. */
+/* Returns the number of bytes that are stored of a record of this kind; 0 if the kind was not requested. */
 size_t weir_cupti_record_bytes(CUpti_ActivityKind kind);
-/* Reads the device properties from CUDA, once, before recording. */
+/* Reads the device properties from CUDA on the first call, which must precede recording. */
 void weir_cupti_know_devices(void);
 
-/* Returns NULL when memory is short. */
+/* Returns NULL if out of memory. */
 struct weir_gpu_records *weir_cupti_records_new(uint64_t bytes_max, uint64_t (*now_ns)(void));
-/* Copies a record of a kept kind; those without times, and those beyond bytes_max, count as lost. One thread at a time.
- */
+/* Stores a copy of a record if its kind was requested. Records without timestamps and records beyond bytes_max are
+ * counted as lost. Must not be called by two threads simultaneously. */
 void weir_cupti_records_keep(struct weir_gpu_records *records, const CUpti_Activity *record);
 void weir_cupti_records_lost(struct weir_gpu_records *records, uint64_t n);
-/* Call after the last record: looks up the names of the calls, and reads both clocks. */
+/* Call after the last record: determines the names of the API functions and reads both clocks. */
 void weir_cupti_records_finish(struct weir_gpu_records *records, const struct weir_cupti *cupti,
                                uint64_t (*now_ns)(void));
 

@@ -106,7 +106,7 @@ static int by_order(const void *a, const void *b)
     return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-/* Names stay mangled without the C++ library. */
+/* Demangles the names of kernels. They stay mangled if the C++ library is missing. */
 static void demangle(struct weir_gpu_records *records)
 {
     char *(*function)(const char *name, char *buffer, size_t *length, int *status) = NULL;
@@ -145,7 +145,7 @@ static bool fits(const struct weir_gpu_records *records, int64_t ns)
     return ns > (int64_t)records->begin.ns - hour_ns && ns < (int64_t)records->end.ns + hour_ns;
 }
 
-/* Interpolates, because the clocks drift apart. */
+/* Converts Unix time to the clock passed to start. Interpolates, because the two clocks drift apart. */
 static int64_t from_unix(const struct weir_gpu_records *records, int64_t unix_ns)
 {
     int64_t length_ns = (int64_t)(records->end.ns - records->begin.ns);
@@ -156,8 +156,9 @@ static int64_t from_unix(const struct weir_gpu_records *records, int64_t unix_ns
     return unix_ns - records->begin.ahead_ns - (int64_t)(part * drift_ns / (1 + drift_ns / (double)(length_ns + 1)));
 }
 
-/* The clock is registered once per process, because a second registration corrupts the first kernels' times. If a
- * tear-down drops it, times are Unix time. */
+/* Converts a timestamp to the clock passed to start. The timestamp callback is registered only once per process,
+ * because a second registration corrupts the timestamps of the first kernels. If detaching CUPTI removed the callback,
+ * timestamps are Unix time; they are recognised because they are outside the recording. */
 static uint64_t time_of(const struct weir_gpu_records *records, uint64_t ns)
 {
     if (fits(records, (int64_t)ns))
@@ -204,7 +205,7 @@ static const char *overhead_kind(CUpti_ActivityOverheadKind kind)
     }
 }
 
-/* Blocks of the kernel that fit on an SM at once; 0 = unknown. */
+/* Returns the number of blocks of the kernel that can be resident on an SM simultaneously; 0: unknown. */
 static float occupancy_of(const CUpti_ActivityKernel10 *kernel)
 {
     if (kernel->deviceId >= (uint32_t)n_devices)
@@ -243,7 +244,8 @@ static void read_call(const struct weir_gpu_records *records, const CUpti_Activi
     to->correlation = from->correlationId;
 }
 
-/* The members that records of kernels, copies and memsets have in common; their structs are of different types. */
+/* Copies the members that records of kernels, copies and memsets share. A macro, because the records have different
+ * types. */
 #define READ_WORK(from, to, what)                                                                                      \
     do {                                                                                                               \
         (to)->kind = (what);                                                                                           \
@@ -301,8 +303,8 @@ static void read_memset(const CUpti_ActivityMemset4 *from, struct weir_gpu_recor
     to->to_kind = memory_kind(from->memoryKind);
 }
 
-/* Matches by the number that CUPTI gives both, otherwise by the event's last record before the wait, because
- * correlations increase with time. */
+/* Returns the cudaEventRecord call that a wait refers to. Both records usually have the same sync id. Otherwise chooses
+ * the event's last cudaEventRecord before the wait, by correlation id, which increases with time. */
 static const struct weir_cupti_recorded *recorded_for(const struct weir_gpu_records *records,
                                                       const CUpti_ActivitySynchronization2 *wait)
 {
@@ -348,7 +350,7 @@ static void read_sync(const struct weir_gpu_records *records, const CUpti_Activi
     to->recorded_on = recorded ? (int64_t)recorded->stream : -1;
 }
 
-/* Skips pinned host memory, which is not GPU memory. */
+/* Returns false for pinned host memory, which is not GPU memory. */
 static bool read_memory(const CUpti_ActivityMemory4 *from, struct weir_gpu_record *to)
 {
     bool release = from->memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
@@ -356,7 +358,7 @@ static bool read_memory(const CUpti_ActivityMemory4 *from, struct weir_gpu_recor
         return false;
     to->kind = WEIR_GPU_RECORD_MEMORY;
     to->start_ns = to->end_ns = from->timestamp;
-    to->pid = to->tid = (int32_t)from->processId; /* CUPTI does not report the thread; use the main one */
+    to->pid = to->tid = (int32_t)from->processId; /* the main thread, because CUPTI reports no thread */
     to->correlation = from->correlationId;
     to->device = from->deviceId;
     to->memory_bytes = release ? -(int64_t)from->bytes : (int64_t)from->bytes;

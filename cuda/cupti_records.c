@@ -29,7 +29,7 @@ size_t weir_cupti_record_bytes(CUpti_ActivityKind kind)
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
         return sizeof(CUpti_ActivityOverhead3);
     default:
-        return 0; /* kind not requested */
+        return 0; /* the kind was not requested */
     }
 }
 
@@ -74,7 +74,8 @@ static void *room_for(struct weir_gpu_records *records, size_t size)
     return at;
 }
 
-/* Looks up by pointer, which all records of a kernel share, and by text, because a pointer may be reused. */
+/* Looks a name up by its pointer, which all records of a kernel share, and by its string, because the memory at the
+ * pointer may have been reused. */
 static struct weir_cupti_name *name_of(struct weir_gpu_records *records, const char *given)
 {
     const char *text = given ? given : "";
@@ -98,8 +99,8 @@ static bool note_call(struct weir_gpu_records *records, const CUpti_ActivityAPI 
     const char **names = driver ? records->driver_names : records->runtime_names;
     uint32_t n = driver ? CUPTI_DRIVER_TRACE_CBID_SIZE : CUPTI_RUNTIME_TRACE_CBID_SIZE;
     if (call->cbid >= n)
-        return false;       /* a function unknown to the headers */
-    names[call->cbid] = ""; /* to be looked up */
+        return false;       /* the function is newer than the headers */
+    names[call->cbid] = ""; /* looked up when recording ends */
     return true;
 }
 
@@ -142,8 +143,8 @@ static int64_t unix_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Reads both clocks at one instant: keeps the tightest of a few tries, so that an interrupt in between does not count.
- */
+/* Reads both clocks at the same instant. Keeps the shortest of several readings, because an interrupt can occur
+ * between the two clocks. */
 static struct weir_cupti_instant instant_now(uint64_t (*now_ns)(void))
 {
     struct weir_cupti_instant instant = {0};
@@ -181,7 +182,7 @@ static void ask_names(const struct weir_cupti *cupti, CUpti_CallbackDomain domai
         if (cupti->get_callback_name(domain, cbid, &given) != CUPTI_SUCCESS || !given)
             given = "unknown call";
         char *text = strdup(given);
-        char *version = text ? strstr(text, "_v") : NULL; /* cudaLaunchKernel_v7000, cudaLaunchKernel_ptsz_v7000 */
+        char *version = text ? strstr(text, "_v") : NULL; /* as in cudaLaunchKernel_ptsz_v7000 */
         if (version && strspn(version + 2, "0123456789") >= 4)
             *version = '\0';
         names[cbid] = text;

@@ -1,5 +1,5 @@
-/* gpu_ops.h on the CUDA runtime. Callers are the program's threads: each call makes our context current and restores
- * the previous one. */
+/* Implements gpu_ops.h with the CUDA runtime. Functions run on the program's threads, so each call makes our context
+ * current and restores the previous one. */
 #include "cuda/cuda_context.h"
 #include "cuda/gpu_kernels_priv.h"
 #include "pipeline/gpu/gpu_ops.h"
@@ -18,14 +18,14 @@ extern const struct weir_gpu_ops weir_gpu_cuda;
 struct weir_gpu {
     int number;
     char name[128];
-    CUcontext context; /* the primary context */
+    CUcontext context; /* primary context of the GPU */
     int sms;
     int usual_priority, urgent_priority; /* stream priorities */
 };
 
 /* ---- the current context ---- */
 
-/* Begins a call. Returns the previous context, for leave(). */
+/* Begins a call: makes our context current and returns the previous one, for leave(). */
 static CUcontext enter(const struct weir_gpu *gpu)
 {
     CUcontext before = weir_cuda_context_now();
@@ -42,7 +42,7 @@ static void leave(const struct weir_gpu *gpu, CUcontext before)
 
 /* ---- errors ---- */
 
-/* doing: for example "waiting for an event". */
+/* doing: the failed operation, such as "waiting for an event". */
 static int fail(const struct weir_gpu *gpu, cudaError_t error, const char *doing, struct weir_err *err)
 {
     char name[sizeof gpu->name + 32];
@@ -50,7 +50,7 @@ static int fail(const struct weir_gpu *gpu, cudaError_t error, const char *doing
     return weir_cuda_failed(error, name, doing, err);
 }
 
-/* Ends a call. */
+/* Ends a call: restores the previous context. Returns 0, or a negative code with err. */
 static int done(const struct weir_gpu *gpu, CUcontext before, cudaError_t error, const char *doing,
                 struct weir_err *err)
 {
@@ -66,11 +66,11 @@ static int no_driver(struct weir_err *err)
         return weir_err_set(
             err, -ENODEV, "no NVIDIA driver is loaded: libcuda.so.1 is missing or a stub; check that nvidia-smi works");
     return weir_err_set(err, -ENODEV,
-                        "the NVIDIA driver supports CUDA %d.%d, older than this module's CUDA %d.%d; update it",
+                        "the NVIDIA driver supports CUDA %d.%d, but this module needs CUDA %d.%d; update the driver",
                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-/* Reports why a GPU cannot be opened. */
+/* Sets err to the reason why a GPU cannot be opened. */
 static int refused(cudaError_t error, const char *what, struct weir_err *err)
 {
     cudaGetLastError();
@@ -116,7 +116,7 @@ static int attribute(int number, enum cudaDeviceAttr what)
     return value;
 }
 
-/* Reads the number at the start of a PCI device's sysfs file; 0 if missing. */
+/* Reads the number at the start of a PCI device's sysfs file; returns 0 if the file is missing. */
 static double pci_number(const char *pci, const char *name)
 {
     char path[128], text[64] = "";
@@ -130,7 +130,7 @@ static double pci_number(const char *pci, const char *name)
     return strtod(text, NULL);
 }
 
-/* PCIe generation by GT/s per lane; 0 = unknown. */
+/* Returns the PCIe generation for a link speed in GT/s per lane; 0: unknown. */
 static int pcie_generation(double gt_per_s)
 {
     static const double rates[] = {2.5, 5, 8, 16, 32, 64};
@@ -153,14 +153,14 @@ static void describe_link(int number, struct weir_gpu_info *info)
     info->pcie_width = info->pcie_generation > 0 ? (int)pci_number(info->pci, "current_link_width") : 0;
 }
 
-/* Makes the primary context current in the calling thread. */
+/* Creates the primary context if necessary and makes it current on the calling thread. */
 static int make_context(int number, CUcontext *context, struct weir_err *err)
 {
     char what[32];
     snprintf(what, sizeof what, "GPU %d", number);
     cudaError_t error = cudaSetDevice(number);
     if (error == cudaSuccess)
-        error = cudaFree(NULL); /* before CUDA 12, the first call that needs a context creates it */
+        error = cudaFree(NULL); /* before CUDA 12, cudaSetDevice does not create the context */
     if (error != cudaSuccess)
         return refused(error, what, err);
     *context = weir_cuda_context_now();
@@ -239,7 +239,7 @@ static int gpu_open(struct weir_gpu **out, int number, struct weir_err *err)
     return rc;
 }
 
-/* Does not release the primary context: the program may use it too. */
+/* Does not release the primary context, because the program may use it as well. */
 static void gpu_close(struct weir_gpu **gpu)
 {
     free(*gpu);
@@ -255,10 +255,10 @@ static int gpu_memory(struct weir_gpu *gpu, uint64_t *free_bytes, uint64_t *tota
     cudaError_t error = cudaMemGetInfo(&free_now, &total);
     *free_bytes = free_now;
     *total_bytes = total;
-    return done(gpu, before, error, "querying its memory", err);
+    return done(gpu, before, error, "querying GPU memory", err);
 }
 
-/* After any failure except a lost GPU, the memory remains usable unpinned. */
+/* If pinning fails for any reason except a lost GPU, the memory can still be used as pageable memory. */
 static int gpu_pin(struct weir_gpu *gpu, void *memory, size_t bytes, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
@@ -388,10 +388,10 @@ static int gpu_elapsed(struct weir_gpu *gpu, void *from, void *to, int64_t *ns, 
     cudaError_t error = cudaEventElapsedTime(&ms, from, to);
     *ns = error == cudaSuccess ? (int64_t)((double)ms * 1e6) : 0;
     if (error != cudaErrorNotReady && error != cudaErrorInvalidResourceHandle)
-        return done(gpu, before, error, "reading events' times", err);
+        return done(gpu, before, error, "reading event times", err);
     leave(gpu, before);
     cudaGetLastError();
-    return weir_err_set(err, -EINVAL, "elapsed: both events must be timed and have passed");
+    return weir_err_set(err, -EINVAL, "elapsed: both events must record times and must have completed");
 }
 
 /* ---- queued work ---- */
@@ -400,22 +400,24 @@ static int gpu_copy_in(struct weir_gpu *gpu, void *to, const void *from, size_t 
                        struct weir_err *err)
 {
     CUcontext before = enter(gpu);
-    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "copying to it", err);
+    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "copying to the GPU",
+                err);
 }
 
 static int gpu_copy_out(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream,
                         struct weir_err *err)
 {
     CUcontext before = enter(gpu);
-    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copying from it", err);
+    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copying from the GPU",
+                err);
 }
 
 static int gpu_copy_within(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream,
                            struct weir_err *err)
 {
     CUcontext before = enter(gpu);
-    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying within it",
-                err);
+    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
+                "copying within the GPU", err);
 }
 
 static bool is_valid(const struct weir_gpu_prepare *p)
@@ -431,7 +433,8 @@ static bool is_valid(const struct weir_gpu_prepare *p)
 static int gpu_prepare(struct weir_gpu *gpu, const struct weir_gpu_prepare *prepare, void *stream, struct weir_err *err)
 {
     if (!is_valid(prepare))
-        return weir_err_set(err, -EINVAL, "prepare: %d images of %dx%d to %dx%d+%d+%d, dtype %d, are out of range",
+        return weir_err_set(err, -EINVAL,
+                            "prepare: arguments are out of range (%d images of %dx%d to %dx%d+%d+%d, dtype %d)",
                             prepare->n, prepare->width, prepare->height, prepare->out_width, prepare->out_height,
                             prepare->x, prepare->y, (int)prepare->dtype);
     if (prepare->n == 0)
@@ -445,14 +448,14 @@ static int gpu_clock_samples(struct weir_gpu *gpu, uint64_t *to, uint32_t n, voi
 {
     CUcontext before = enter(gpu);
     cudaError_t error = (cudaError_t)weir_gpu_kernels_clock_samples(to, n, stream);
-    return done(gpu, before, error, "reading its clock", err);
+    return done(gpu, before, error, "sampling the GPU clock", err);
 }
 
 static int gpu_busy(struct weir_gpu *gpu, uint64_t ns, void *stream, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
     cudaError_t error = (cudaError_t)weir_gpu_kernels_busy(ns, gpu->sms, stream);
-    return done(gpu, before, error, "keeping it busy", err);
+    return done(gpu, before, error, "keeping the GPU busy", err);
 }
 
 const struct weir_gpu_ops weir_gpu_cuda = {

@@ -1,6 +1,6 @@
-/* Kernels that prepare batches, and one that keeps the GPU busy, for tests. Results equal those of libjpeg-turbo and
- * decoders/resample.c bit for bit: the same integer arithmetic, and floats multiplied and added by intrinsics that the
- * compiler never fuses into an FMA. */
+/* Kernels that prepare batches, and a kernel that keeps the GPU busy for tests. Results are bit-exact with
+ * libjpeg-turbo and decoders/resample.c: integer arithmetic is the same, and floats are multiplied and added with
+ * intrinsics that the compiler never fuses into an FMA. */
 #include "cuda/gpu_kernels_priv.h"
 #include "weir/kernel_clock.cuh"
 
@@ -16,10 +16,11 @@ enum { THREADS = 256, BLOCKS_PER_SM = 16, BUSY_THREADS = 128 };
 struct job {
     const weir_gpu_source *sources;
     uint32_t run, stride, first;
-    uint32_t units, units_per_image; /* a unit is THREADS items of one image: a block's work between grid strides */
+    uint32_t units, units_per_image; /* a unit is THREADS items of one image, which a block processes before it advances
+                                        by the grid size */
     int width, height, x, y, out_width, out_height;
     bool bgr;
-    bool aligned; /* rows of the result start where four values can be stored at once */
+    bool aligned; /* rows of the result start at addresses where four values can be stored with one instruction */
     weir_gpu_taps columns, rows;
     const float *values;
     void *tensor;
@@ -46,7 +47,7 @@ __device__ __forceinline__ int limit(int value)
     return min(max(value, 0), 255);
 }
 
-/* Coefficients of jdcolor.c: 1.40200, 0.71414, 0.34414 and 1.77200 times 65536. */
+/* Converts YCbCr to RGB with the coefficients of jdcolor.c: 1.40200, 0.71414, 0.34414 and 1.77200, times 65536. */
 __device__ __forceinline__ rgb color_of(int y, int cb, int cr)
 {
     cb -= 128;
@@ -55,13 +56,13 @@ __device__ __forceinline__ rgb color_of(int y, int cb, int cr)
                limit(y + ((116130 * cb + 32768) >> 16))};
 }
 
-/* A chroma plane at row y of the image: the row that contains y, and the neighbour nearest to y. As in jdsample.c, the
- * containing sample has weight 3 and the neighbour weight 1 in both directions; edges are replicated. Planes of at most
- * two columns at half the image's width are not filtered. */
+/* A chroma plane at row y of the image: the chroma row that contains y, and the next nearest chroma row. Like in
+ * jdsample.c, the containing sample has weight 3 and the neighbouring sample weight 1, in both directions, and the edge
+ * samples are replicated. Planes with half the image's width and at most two columns are not filtered. */
 template <uint32_t KIND> struct chroma_rows {
     const uint8_t *near, *far;
-    int last; /* last column */
-    int odd;  /* row parity */
+    int last; /* index of the last column */
+    int odd;  /* parity of the image row */
     bool plain;
 
     __device__ __forceinline__ chroma_rows(const uint8_t *plane, size_t pitch, const job &job, int y)
@@ -76,14 +77,14 @@ template <uint32_t KIND> struct chroma_rows {
         far = plane + (size_t)next * pitch;
     }
 
-    /* Weighted sum of a column's two rows, not yet halved. */
+    /* Returns the weighted sum of a column's two rows, before division. */
     __device__ __forceinline__ int column(int x) const
     {
         x = min(max(x, 0), last);
         return is_tall<KIND> ? 3 * byte_at(near + x) + byte_at(far + x) : byte_at(near + x);
     }
 
-    /* Combines two columns' sums into an even or odd pixel. */
+    /* Combines the sums of two columns into an even or odd pixel. */
     static __device__ __forceinline__ int across(int near_sum, int far_sum, bool odd_pixel)
     {
         return is_tall<KIND> ? (3 * near_sum + far_sum + (odd_pixel ? 7 : 8)) >> 4
@@ -99,7 +100,7 @@ template <uint32_t KIND> struct chroma_rows {
         return across(column(x >> 1), column((x >> 1) + (x & 1 ? 1 : -1)), x & 1);
     }
 
-    /* Pixels x .. x + 3; undefined past the last pixel. */
+    /* Computes pixels x .. x + 3. Values past the end of the row are undefined. */
     __device__ __forceinline__ void four(int x, int out[4]) const
     {
         if (!is_wide<KIND> || plain) {
@@ -129,7 +130,7 @@ __device__ __forceinline__ rgb pixel_of(const weir_gpu_source &source, const job
     return color_of(luma, cb.at(x), cr.at(x));
 }
 
-/* Loads N bytes, N a multiple of four. Never reads at or past end. */
+/* Loads N bytes; N must be a multiple of four. Never reads at or past `end`. */
 template <int N> __device__ __forceinline__ void bytes_at(const uint8_t *at, const uint8_t *end, int out[N])
 {
     if (((uintptr_t)at & 3) == 0 && at + N <= end) {
@@ -144,7 +145,7 @@ template <int N> __device__ __forceinline__ void bytes_at(const uint8_t *at, con
         out[i] = at + i < end ? byte_at(at + i) : 0;
 }
 
-/* Pixels x .. x + 3 of row y; undefined past the last pixel. */
+/* Computes pixels x .. x + 3 of row y. Pixels past the end of the row are undefined. */
 template <uint32_t KIND>
 __device__ __forceinline__ void four_pixels(const weir_gpu_source &source, const job &job, int x, int y, rgb out[4])
 {
@@ -172,7 +173,7 @@ __device__ __forceinline__ void four_pixels(const weir_gpu_source &source, const
 
 /* ---- values ---- */
 
-/* Bit patterns of the result; B has its width. */
+/* stored<DTYPE>::bits is an unsigned type that holds the bit pattern of a result value. */
 template <int DTYPE> struct stored;
 template <> struct stored<WEIR_GPU_U8> {
     typedef uint8_t bits;
@@ -196,8 +197,8 @@ template <int DTYPE> __device__ __forceinline__ typename stored<DTYPE>::bits rou
     return (typename stored<DTYPE>::bits)__float_as_uint(value);
 }
 
-/* Converts each value of each channel to the result type, in the block's shared memory: 3 x 256 entries. Unused for u8.
- */
+/* Fills a table in the block's shared memory with the result for each value of each channel: 3 x 256 entries. Not used
+ * for u8. */
 template <int DTYPE> __device__ void fill_table(const job &job, typename stored<DTYPE>::bits *table)
 {
     if constexpr (DTYPE != WEIR_GPU_U8) {
@@ -231,7 +232,7 @@ __device__ __forceinline__ void store_four(uint8_t *to, const uint8_t v[4])
     *(uint32_t *)to = v[0] | (uint32_t)v[1] << 8 | (uint32_t)v[2] << 16 | (uint32_t)v[3] << 24;
 }
 
-/* Index of pixel x of row y in an image; channel c is at [c * step]. */
+/* Returns the index of pixel x of row y of an image in the tensor. The index of channel c is c * step_of() higher. */
 template <bool PLANAR> __device__ __forceinline__ size_t place_of(const job &job, uint32_t image, int x, int y)
 {
     image = image / job.run * job.stride + job.first + image % job.run;
@@ -255,7 +256,7 @@ __device__ __forceinline__ void put_one(const job &job, const typename stored<DT
     to[2 * step] = value_of<DTYPE>(table, 2, job.bgr ? pixel.r : pixel.b);
 }
 
-/* Stores four pixels of a row whose width is a multiple of four. */
+/* Stores four pixels of a row. The width of the rows must be a multiple of four. */
 template <int DTYPE, bool PLANAR>
 __device__ __forceinline__ void put_four(const job &job, const typename stored<DTYPE>::bits *table, uint32_t image,
                                          int x, int y, const rgb pixels[4])
@@ -301,7 +302,7 @@ __device__ __forceinline__ int cut(float sum)
     return __float2int_rz(sum < 255.0f ? sum : 255.0f);
 }
 
-/* Contribution of one source column to a pixel of the result's row y. */
+/* Returns the contribution of source column x to a pixel in row y of the result. */
 template <uint32_t KIND>
 __device__ __forceinline__ float3 column_sum(const job &job, const weir_gpu_source &source, int x, int y)
 {
@@ -347,7 +348,7 @@ __device__ __forceinline__ void do_item(const job &job, const typename stored<DT
         same_size<DTYPE, PLANAR, KIND>(job, table, image, item, clock);
 }
 
-/* A block's threads work on one image at a time, so its frame kind does not diverge. */
+/* All threads of a block work on the same image, so that its frame kind causes no divergence. */
 template <int DTYPE, bool PLANAR, bool RESIZED, typename CLOCK>
 __device__ __forceinline__ void prepare_images(const job &job, CLOCK &clock)
 {
@@ -389,7 +390,7 @@ template <int DTYPE, bool PLANAR, bool RESIZED> __global__ void __launch_bounds_
     prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
 }
 
-/* The same, with stage clocks. */
+/* Like prepare_kernel, with stage clocks. */
 template <int DTYPE, bool PLANAR, bool RESIZED>
 __global__ void __launch_bounds__(THREADS) prepare_clocked_kernel(const job job, const weir_kernel_clock_table clocks)
 {
@@ -397,7 +398,7 @@ __global__ void __launch_bounds__(THREADS) prepare_clocked_kernel(const job job,
     prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
 }
 
-/* Each block measures from its own start, so the kernel runs at least ns. */
+/* Each block measures the time from its own start, so the kernel runs for at least ns. */
 __global__ void __launch_bounds__(BUSY_THREADS) busy_kernel(uint64_t ns)
 {
     uint64_t start = weir::kernel_clock_parts::global_ns();
@@ -407,7 +408,7 @@ __global__ void __launch_bounds__(BUSY_THREADS) busy_kernel(uint64_t ns)
 
 /* ---- launching ---- */
 
-/* Without and with clocks; [dtype][planar][resized] */
+/* Kernel variants without and with stage clocks. prepare_kernels is indexed [dtype][planar][resized]. */
 struct prepare_functions {
     void (*plain)(job);
     void (*clocked)(job, weir_kernel_clock_table);
@@ -447,7 +448,7 @@ int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, vo
     uint64_t per_image = (items + THREADS - 1) / THREADS, units = per_image * (uint64_t)p.n;
     if (p.n == 0)
         return cudaSuccess;
-    if (items > INT32_MAX || units > INT32_MAX) /* adding a grid to a unit must not overflow either */
+    if (items > INT32_MAX || units > INT32_MAX) /* leaves room for adding the grid size to a unit without overflow */
         return cudaErrorInvalidValue;
     job job = {};
     job.sources = p.sources;

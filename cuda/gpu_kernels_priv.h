@@ -1,5 +1,5 @@
-/* gpu_kernels_priv.h: the kernels as C calls. They return a cudaError_t; streams are cudaStream_t. The GPU's context
- * must be current. */
+/* gpu_kernels_priv.h: C functions that launch the kernels. They return a cudaError_t; streams are cudaStream_t. The
+ * GPU's context must be current. */
 #ifndef WEIR_CUDA_GPU_KERNELS_PRIV_H
 #define WEIR_CUDA_GPU_KERNELS_PRIV_H
 
@@ -9,12 +9,14 @@
 extern "C" {
 #endif
 
-/* Loads all kernels without clocks. The first launch of an unloaded kernel may wait for all running work. */
+/* Loads all kernels without clocks, because the first launch of a kernel that is not loaded can wait for all running
+ * work. */
 int weir_gpu_kernels_load(void);
 
-/* weir_gpu_ops.prepare with checked arguments. */
+/* Implements weir_gpu_ops.prepare. The arguments must have been checked. */
 int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream);
-/* Also loads the kernels with clocks: readings precede their launch. */
+/* Implements weir_gpu_ops.clock_samples. Also loads the kernels with clocks, because the clock is sampled before their
+ * first launch. */
 int weir_gpu_kernels_clock_samples(uint64_t *to, uint32_t n, void *stream);
 int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream);
 

@@ -1,5 +1,5 @@
-/* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched interface. Part of the CUDA module. libnvjpeg
- * itself is loaded on first use. */
+/* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched API. Part of the CUDA module. libnvjpeg itself is
+ * loaded on first use. */
 #include "cuda/cuda_context.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 
@@ -19,7 +19,7 @@
 extern const struct weir_gpu_jpeg_ops weir_gpu_jpeg_nvjpeg;
 
 enum { GPUS_MAX = 64 };
-static const size_t SPARE_MAX_BYTES = 128 << 20; /* of GPU memory, headroom for longer frames */
+static const size_t SPARE_MAX_BYTES = 128 << 20; /* maximum GPU memory for headroom for longer frames */
 
 /* ---- the library ---- */
 
@@ -34,7 +34,8 @@ struct library {
     __typeof__(nvjpegDecodeBatched) *batch_decode;
 };
 
-/* Creating a handle takes 0.3 s. Handles are thread-safe and live until the process ends. */
+/* Library and handles, shared by all threads. Creating a handle takes 0.3 s; handles are thread-safe and are never
+ * destroyed. */
 static struct {
     pthread_mutex_t lock;
     bool tried;
@@ -74,8 +75,8 @@ static void load_locked(void)
         shared.dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!shared.dl)
         weir_err_set(&shared.err, -ENODEV,
-                     "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg) and put its folder "
-                     "on LD_LIBRARY_PATH",
+                     "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg) and add its folder "
+                     "to LD_LIBRARY_PATH",
                      names[0]);
     else
         find_symbols(&shared.library);
@@ -129,7 +130,8 @@ static int use_gpu(int gpu, struct weir_err *err)
                         cudaGetErrorName(error));
 }
 
-/* Frames for the CPU. nvJPEG reports an image that it cannot write to the given planes as an invalid parameter. */
+/* Whether the frame should be decoded on the CPU. nvJPEG reports NVJPEG_STATUS_INVALID_PARAMETER for an image that it
+ * cannot write to the given planes. */
 static bool is_refusal(nvjpegStatus_t status)
 {
     return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_INVALID_PARAMETER ||
@@ -155,7 +157,8 @@ static int nv_failed(nvjpegStatus_t status, int gpu, const char *what, struct we
 
 /* ---- handles ---- */
 
-/* Sets *handle to NULL and returns 0 if the GPU lacks such an engine. The GPU must be the thread's current one. */
+/* Returns the handle of an engine in *handle; NULL with return code 0 if the GPU lacks the engine. The GPU must be the
+ * thread's current device. */
 static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine engine, struct weir_err *err)
 {
     static const nvjpegBackend_t backends[WEIR_GPU_JPEG_ENGINES] = {
@@ -163,7 +166,7 @@ static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine 
         [WEIR_GPU_JPEG_SM] = NVJPEG_BACKEND_GPU_HYBRID,
     };
     if (gpu < 0 || gpu >= GPUS_MAX)
-        return weir_err_set(err, -ENODEV, "GPU %d: at most %d are supported", gpu, GPUS_MAX);
+        return weir_err_set(err, -ENODEV, "GPU %d: at most %d GPUs are supported", gpu, GPUS_MAX);
     pthread_mutex_lock(&shared.lock);
     nvjpegHandle_t *kept = &shared.handles[engine][gpu];
     nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
@@ -174,7 +177,7 @@ static int handle_of(nvjpegHandle_t *handle, int gpu, enum weir_gpu_jpeg_engine 
     *handle = *kept;
     pthread_mutex_unlock(&shared.lock);
     bool is_missing = status == NVJPEG_STATUS_ARCH_MISMATCH || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED;
-    return status == NVJPEG_STATUS_SUCCESS || is_missing ? 0 : nv_failed(status, gpu, "opening", err);
+    return status == NVJPEG_STATUS_SUCCESS || is_missing ? 0 : nv_failed(status, gpu, "initialisation", err);
 }
 
 static int nv_engines_here(int gpu, struct weir_err *err)
@@ -188,7 +191,7 @@ static int nv_engines_here(int gpu, struct weir_err *err)
     if (rc < 0 || !handle)
         return rc;
     nvjpegStatus_t status = library->hardware_info(handle, &engines, &cores);
-    return status == NVJPEG_STATUS_SUCCESS ? (int)engines : nv_failed(status, gpu, "count of engines", err);
+    return status == NVJPEG_STATUS_SUCCESS ? (int)engines : nv_failed(status, gpu, "engine query", err);
 }
 
 /* ---- a decoder ---- */
@@ -196,18 +199,19 @@ static int nv_engines_here(int gpu, struct weir_err *err)
 struct nv_decoder {
     const struct library *library;
     nvjpegHandle_t handle;
-    nvjpegJpegState_t batch_state, single_state; /* single: SM engine only */
+    nvjpegJpegState_t batch_state, single_state; /* single_state: only with the SM engine */
     int gpu, batch_max;
-    int batch_size;   /* batch size of batch_state; 0 = uninitialised */
-    size_t capacity;  /* longest frame that nvJPEG's buffers hold, in bytes; SIZE_MAX = unlimited */
-    cudaEvent_t done; /* recorded after the batch in flight */
-    /* one batch; batch_max entries each */
+    int batch_size;   /* current batch size of batch_state; 0: not initialised */
+    size_t capacity;  /* maximum frame length in bytes that nvJPEG's buffers can hold; SIZE_MAX: unlimited */
+    cudaEvent_t done; /* recorded after the batch in progress */
+    /* arguments for one batch, with batch_max entries each */
     const unsigned char **bytes;
     size_t *lengths;
     nvjpegImage_t *images;
 };
 
-/* Not for a lost GPU: nvJPEG throws from a destructor, which ends the process, when freeing fails. */
+/* Must not be called for a lost GPU: freeing memory then fails, and nvJPEG throws from a destructor, which ends the
+ * process. */
 static void destroy_states(struct nv_decoder *self)
 {
     if (self->batch_state)
@@ -238,7 +242,7 @@ static int make_states(struct nv_decoder *self, enum weir_gpu_jpeg_engine engine
     if (status == NVJPEG_STATUS_SUCCESS && engine == WEIR_GPU_JPEG_SM)
         status = self->library->state_create(self->handle, &self->single_state);
     if (status != NVJPEG_STATUS_SUCCESS)
-        return nv_failed(status, self->gpu, "opening", err);
+        return nv_failed(status, self->gpu, "initialisation", err);
     cudaError_t error = cudaEventCreateWithFlags(&self->done, cudaEventDisableTiming | cudaEventBlockingSync);
     return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "creating an event", err);
 }
@@ -291,8 +295,8 @@ static bool is_single(const struct nv_decoder *self, const struct weir_gpu_jpeg_
     return frame->progressive && self->single_state;
 }
 
-/* Decodes the first m entries of bytes, lengths and images. The state keeps its batch size, which is unknown after a
- * failure. */
+/* Decodes the first m entries of bytes, lengths and images. The state is initialised only when the batch size changes,
+ * or after a failure. */
 static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t stream)
 {
     nvjpegStatus_t status = self->batch_state ? NVJPEG_STATUS_SUCCESS : NVJPEG_STATUS_ALLOCATOR_FAILURE;
@@ -307,8 +311,9 @@ static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t 
     return status;
 }
 
-/* Copies the frame and pads it to `length` with fill bytes before its last marker (ITU-T T.81, B.1.1.2: any marker may
- * have them). NULL: out of memory, or the frame does not end with EOI. The caller frees it. */
+/* Returns a copy of the frame, padded to `length` with fill bytes before its last marker (any marker may have them:
+ * ITU-T T.81, B.1.1.2). Returns NULL if out of memory or if the frame does not end with EOI. The caller frees the copy.
+ */
 static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t length)
 {
     static const uint8_t end[2] = {0xff, 0xd9};
@@ -324,7 +329,7 @@ static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t lengt
     return bytes;
 }
 
-/* After a failed allocation: recreates the state, to free its partial buffers. */
+/* Recreates the state after a failed allocation, to free buffers that were allocated in part. */
 static void make_state_anew(struct nv_decoder *self)
 {
     self->library->state_destroy(self->batch_state);
@@ -332,9 +337,10 @@ static void make_state_anew(struct nv_decoder *self)
         self->batch_state = NULL;
 }
 
-/* nvJPEG has one buffer per index of a batch. A longer frame at an index reallocates its buffer and synchronises the
- * whole GPU: alongside a consumer's kernels of 20 ms, submitting a batch took 22 ms and more. So all buffers grow at
- * once, by decoding a frame padded to up to twice the longest frame's size. Its output is overwritten. */
+/* Enlarges nvJPEG's buffers if a frame exceeds them. nvJPEG has one buffer per index of a batch. If a frame is longer
+ * than its buffer, nvJPEG reallocates the buffer and synchronises the whole GPU; next to a consumer with kernels of 20
+ * ms, submitting a batch then took 22 ms or more. All buffers are therefore enlarged together, by decoding a frame that
+ * is padded to up to twice the size of the longest frame. Its output is overwritten later. */
 static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
 {
     const struct weir_gpu_jpeg_frame *longest = &frames[0];
@@ -353,12 +359,13 @@ static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_fra
     nvjpegStatus_t status = bytes ? decode_first(self, self->batch_max, stream) : NVJPEG_STATUS_BAD_JPEG;
     bool passed = cudaStreamSynchronize(stream) == cudaSuccess;
     free(bytes);
-    self->capacity = status == NVJPEG_STATUS_SUCCESS ? capacity : longest->length; /* do not retry for this frame */
+    /* After a failure, do not try again for this length. */
+    self->capacity = status == NVJPEG_STATUS_SUCCESS ? capacity : longest->length;
     if (passed && status != NVJPEG_STATUS_SUCCESS && !is_refusal(status))
         make_state_anew(self);
 }
 
-/* Decodes all frames except single ones. */
+/* Decodes all frames except those that must be decoded singly (is_single). */
 static nvjpegStatus_t decode_batch(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n,
                                    cudaStream_t stream)
 {
@@ -374,7 +381,7 @@ static nvjpegStatus_t decode_batch(struct nv_decoder *self, const struct weir_gp
     return m > 0 ? decode_first(self, m, stream) : NVJPEG_STATUS_SUCCESS;
 }
 
-/* Synchronous: single frames share one set of buffers. */
+/* Waits until the frame is decoded, because frames that are decoded singly share one set of buffers. */
 static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frame,
                                     cudaStream_t stream)
 {
@@ -386,7 +393,8 @@ static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_g
                : status;
 }
 
-/* Synchronises first: work queued before the failure still uses the decoder's buffers. */
+/* Handles a failure. Synchronises the stream first, because work queued before the failure still uses the decoder's
+ * buffers. */
 static int give_up(struct nv_decoder *self, nvjpegStatus_t status, cudaStream_t stream, struct weir_err *err)
 {
     self->batch_size = 0;
@@ -394,7 +402,7 @@ static int give_up(struct nv_decoder *self, nvjpegStatus_t status, cudaStream_t 
     if (error != cudaSuccess)
         return cuda_failed(error, self->gpu, "decoding JPEGs", err);
     bool frames_fault = is_refusal(status) || status == NVJPEG_STATUS_EXECUTION_FAILED ||
-                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU works, so a frame of the batch is bad */
+                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU works, so a frame of the batch must be bad */
     return frames_fault ? -EBADMSG : nv_failed(status, self->gpu, "decoder", err);
 }
 

@@ -1,4 +1,4 @@
-/* NVTX ranges for an attached profiler, which NVTX's headers find. */
+/* NVTX ranges for an attached profiler. NVTX's headers find the profiler. */
 #include "prof/gpu/nvtx_ops.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -13,7 +13,7 @@ static void create_domain(void)
     domain = nvtxDomainCreateA("weir");
 }
 
-/* The domain is NULL without an attached tool. */
+/* Whether a tool is attached; without one, the domain is NULL. */
 static int active(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
