@@ -1,4 +1,4 @@
-/* compare.h: opens a copy like any reader does, and compares every sample with the converted source. */
+/* compare.h: opens a copy as any reader would, and compares every sample with the converted source. */
 #ifndef WEIR_CONVERT_COMPARE_H
 #define WEIR_CONVERT_COMPARE_H
 

@@ -56,7 +56,7 @@ __device__ __forceinline__ rgb color_of(int y, int cb, int cr)
                limit(y + ((116130 * cb + 32768) >> 16))};
 }
 
-/* A chroma plane at row y of the image: the chroma row that contains y, and the next nearest chroma row. Like in
+/* A chroma plane at row y of the image: the chroma row that contains y, and the next nearest chroma row. As in
  * jdsample.c, the containing sample has weight 3 and the neighbouring sample weight 1, in both directions, and the edge
  * samples are replicated. Planes with half the image's width and at most two columns are not filtered. */
 template <uint32_t KIND> struct chroma_rows {

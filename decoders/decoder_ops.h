@@ -25,7 +25,7 @@ struct weir_rows {
     int first_column, end_column; /* requested columns; a codec that outputs more widens them before its first row */
     size_t stride;                /* bytes between rows, in both image and band */
     uint8_t *image; /* destination if the codec's output needs no conversion (always set for depth); otherwise NULL */
-    uint8_t *band;  /* otherwise the destination: WEIR_BAND_ROWS rows at a time, starting at first_column */
+    uint8_t *band;  /* destination if image is NULL: WEIR_BAND_ROWS rows at a time, starting at first_column */
     bool takes_planes; /* band may be planar: each row holds all columns of the first channel, then of the second and
                           third */
     bool planes;       /* set before the first row by a codec that outputs planar rows */

@@ -44,7 +44,7 @@ int weir_frame_kind_stored(const char *name);
  * is unknown. */
 enum weir_frame_kind weir_frame_kind_of(const uint8_t *bytes, size_t length);
 
-/* Returns the size of the encoded colour image that starts at bytes. Walks the image's structure like a decoder does,
+/* Returns the size of the encoded colour image that starts at bytes. Walks the image's structure as a decoder does,
  * because the bytes of an end marker can also occur in a thumbnail or a comment. Returns 0 if the image is damaged or
  * does not end within length, or if its codec has no end function (decoder_ops.h). Bytes after the end do not affect
  * decoding. */

@@ -29,7 +29,7 @@ enum weir_jpeg_process {
     WEIR_JPEG_HIERARCHICAL,
 };
 
-/* Colour space, determined like in libjpeg: by the JFIF or Adobe marker, or else by the component identifiers. */
+/* Colour space, determined as in libjpeg: by the JFIF or Adobe marker, or else by the component identifiers. */
 enum weir_jpeg_color { WEIR_JPEG_Y, WEIR_JPEG_YCC, WEIR_JPEG_RGB, WEIR_JPEG_CMYK, WEIR_JPEG_YCCK, WEIR_JPEG_OTHER };
 
 struct weir_jpeg_header {

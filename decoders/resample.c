@@ -147,7 +147,7 @@ static void make_row_plain(struct weir_resampler *resampler, const struct weir_t
 }
 
 #if defined(__x86_64__)
-/* Compiled for AVX2 without FMA, so that products are rounded like in the plain version. */
+/* Compiled for AVX2 without FMA, so that products are rounded as in the plain version. */
 __attribute__((target("avx2"))) static void make_row_avx2(struct weir_resampler *resampler, const struct weir_tap *tap,
                                                           const float *weights)
 {

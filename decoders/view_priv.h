@@ -55,7 +55,7 @@ struct weir_view_plan {
     struct weir_view view;
     bool scales;                                                     /* the codec supports scaling */
     int scale;                                                       /* in eighths */
-    int width, height, first_row, end_row, first_column, end_column; /* like in struct weir_rows */
+    int width, height, first_row, end_row, first_column, end_column; /* as in struct weir_rows */
     bool resamples;
     struct weir_resampler resampler;
 };

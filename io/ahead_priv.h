@@ -48,8 +48,8 @@ struct weir_ahead {
     bool started;
     /* Shared by the read-ahead thread and the takers. A bucket serves one task at a time. Its word contains the task id
      * and the task's first entry, or no entry after the task has been taken. The thread adds entries by
-     * compare-and-swap, and the taker replaces the word by exchange, so that each entry has exactly one owner at any
-     * time. */
+     * compare-and-swap, and the taker replaces the word by an atomic exchange, so that each entry has exactly one owner
+     * at any time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
     alignas(64) _Atomic int returned; /* list of returned entries */
     struct weir_eventcount wake;      /* wakes the thread so that it stops */

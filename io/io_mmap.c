@@ -1,6 +1,6 @@
 /* mmap: maps whole files, and lets the kernel copy each extent from the mapping with process_vm_readv. Accessing the
  * mapping of a file that has been truncated would kill the process (SIGBUS), whereas process_vm_readv fails, and the
- * failure is reported as an error of the file like with any other engine. The page faults of the copy occur inside the
+ * failure is reported as an error of the file as with any other engine. The page faults of the copy occur inside the
  * read, never during decoding. */
 #include "base/resources.h"
 #include "io/file_set_priv.h"

@@ -19,8 +19,8 @@ struct weir_gpu_jpeg_ops {
     void (*close)(void *self);
     /* Waits for this decoder's previous batch, then queues copies of the frames' bytes and their decoding on the
      * stream. Returns -EBADMSG without setting err if the engine rejects the batch because of any frame. All results
-     * are then undefined, and the caller should retry with fewer frames. Returns -ENOMEM and -EIO like gpu_ops.h.
-     * Progressive frames are decoded one at a time. */
+     * are then undefined, and the caller should retry with fewer frames. Returns -ENOMEM and -EIO as described in
+     * gpu_ops.h. Progressive frames are decoded one at a time. */
     int (*decode)(void *self, const struct weir_gpu_jpeg_frame *frames, int n, void *stream, struct weir_err *err);
     /* Writes the library's name and version, such as "nvJPEG 13.0.1", or the reason why it cannot be opened. */
     void (*library)(char *text, size_t size);
