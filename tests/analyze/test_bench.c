@@ -1,5 +1,5 @@
-/* What `weir bench` is made of: medians and their intervals, what a child printed, the grid, the rotation, and the
- * sentences, over results that are made up. */
+/* The building blocks of `weir bench`: medians and their confidence intervals, the parser of a child's output, the
+ * grid, the rotation of trials, and the advice sentences. All results are synthetic. */
 #include "analyze/trials/advice.h"
 #include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
@@ -19,7 +19,7 @@
 Test(interval, ranks_and_probabilities)
 {
     static const struct {
-        int n, low, high; /* numbers from 1 in the sorted list */
+        int n, low, high; /* low, high: 1-based ranks in the sorted list */
         double probability;
     } cases[] = {{1, 1, 1, 0},       {2, 1, 2, 0.5},    {4, 1, 4, 0.875},   {5, 1, 5, 0.9375},
                  {7, 1, 7, 0.98437}, {8, 2, 7, 0.9297}, {9, 2, 8, 0.96094}, {101, 42, 60, 0.92724}};
@@ -44,12 +44,12 @@ Test(interval, odd_values)
     cr_assert(found.n == 5 && found.median == 100 && found.low == 99 && found.high == 101);
     cr_assert(weir_interval_converged(&found, 0.03) && !weir_interval_converged(&found, 0.005));
     weir_interval_of(values, 4, &found);
-    cr_assert(found.n == 2 && !weir_interval_converged(&found, 0.03), "two are too few");
+    cr_assert(found.n == 2 && !weir_interval_converged(&found, 0.03), "two values are too few");
     weir_interval_of(NULL, 0, &found);
     cr_assert(found.n == 0 && found.median == 0 && !weir_interval_converged(&found, 0.03));
 }
 
-/* ---- what a child printed ---- */
+/* ---- output of a child ---- */
 
 #define RUN                                                                                                            \
     "{\"type\":\"run\",\"used\":{\"num_workers\":2,\"prefetch\":3,\"decoder\":\"turbo\",\"io\":{\"used\":\"pread\"}}}" \
@@ -191,7 +191,8 @@ Test(trial, ends)
         {"exit 3", -ECHILD, "exited with status 3"},
         {"kill -9 $$", -ECHILD, "signal 9"},
         {"sleep 600", -ETIMEDOUT, "within"},
-        {"trap '' TERM; exec 1>&- 2>&-; while :; do :; done", -ETIMEDOUT, "signal 9"}, /* closes both and goes on */
+        /* Closes both pipes and keeps running. */
+        {"trap '' TERM; exec 1>&- 2>&-; while :; do :; done", -ETIMEDOUT, "signal 9"},
         {"cat /dev/zero", -E2BIG, "more than"},
         {"yes >&2", -ETIMEDOUT, "within"}, /* only the end of stderr is kept */
     };
@@ -250,7 +251,8 @@ Test(grid, every_combination)
     struct weir_err err = WEIR_ERR_NONE;
     char text[512];
     cr_assert_eq(weir_grid_open(&grid, &config, &err), 0, "%s", err.text);
-    /* as-is has a cell of its own for each number of workers to compare with, whatever the prefetch */
+    /* as-is has one extra candidate per number of workers: its limit without reading, which does not depend on prefetch
+     */
     cr_assert_eq(grid.n_warm, 2 * 6 + 2);
     cr_assert_eq(grid.n, grid.n_warm + 2 * 6);
     words(&grid.candidates[0], text, sizeof text);
@@ -385,7 +387,7 @@ Test(rounds, interleaves_and_drops_what_fails)
     cr_assert(candidates[0].n_trials == 5 && candidates[1].n_trials == 0 && candidates[2].trials[4].round == 4);
     cr_assert_str_eq(candidates[1].why, "weir run: gone");
     cr_assert_eq(notes.prepared, 11);
-    /* no time: nothing begins */
+    /* the time is already up: no trial starts */
     config.end_ns = 1;
     cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
     cr_assert(result.end == WEIR_ROUNDS_TIME && candidates[0].n_trials == 5);
@@ -404,7 +406,7 @@ static struct weir_grid_format formats[6];
 static struct weir_candidate candidates[12];
 static struct weir_grid results;
 
-/* A cell with a turn for each rate, bounded by the stage. */
+/* Adds a candidate with one trial per rate. Its workers spend 95 % of their time in the stage. */
 static struct weir_candidate *give(int format, bool cold, const char *stage, const double *rates, int n)
 {
     struct weir_candidate *candidate = &candidates[results.n++];
@@ -447,7 +449,7 @@ static void begin(void)
 static void advise(struct weir_advice *advice, double step_ms)
 {
     weir_advise(&results, step_ms, advice);
-    for (int i = 0; i < results.n; i++) /* advice->best is compared, and not looked into */
+    for (int i = 0; i < results.n; i++) /* safe: callers only compare advice->best with other pointers */
         free(candidates[i].trials);
 }
 
@@ -504,7 +506,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
     EXPECT(advice.format,
            "Keep the data as it is (jpeg, act): lmdb:jpeg is 1.1 x faster warm, which is not worth a conversion.");
     cr_expect(advice.best == source);
-    begin(); /* cold alone, beside what is level warm */
+    begin(); /* within 3 % warm, and 8 % faster only when cold */
     steady(0, false, 1000);
     steady(1, false, 1005);
     steady(0, true, 500);
@@ -517,7 +519,8 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
     advise(&advice, 0);
     BEGINS(advice.format, "Convert to lmdb:jpeg: it is 1.1 x faster warm than as-is");
     cr_expect(advice.best == better);
-    for (double seconds = 0.05; seconds < 0.3; seconds += 0.1) { /* faster cold, in turns that are too short, or not */
+    /* Faster when cold; only the trials of the first pass are too short to count. */
+    for (double seconds = 0.05; seconds < 0.3; seconds += 0.1) {
         begin();
         steady(0, false, 1000);
         steady(1, false, 1005);
@@ -546,7 +549,7 @@ Test(advice, all_slower_and_one_cell)
     advise(&advice, 0);
     EXPECT(advice.format, "Keep the data as it is (jpeg, act): no other format was measured.");
     cr_expect(advice.cold_best);
-    begin(); /* without the source */
+    begin(); /* the source itself was not measured */
     steady(1, false, 1000);
     steady(3, false, 990);
     advise(&advice, 0);
@@ -586,7 +589,7 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
         strstr(advice.format,
                " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s per 1,000 images, but as-is takes 1.00 s."),
         "%s", advice.format);
-    begin(); /* the machine was slow in some rounds, for both: their ratio is steady */
+    begin(); /* some rounds were slow for both candidates, so their ratio is steady */
     give(0, false, "03b_image_decode", noisy, 5);
     give(1, false, "03b_image_decode", slower, 5);
     advise(&advice, 0);
@@ -623,7 +626,8 @@ Test(advice, what_bounds_it)
     give(0, false, "77_something_else", rates, 5);
     advise(&advice, 0);
     EXPECT(advice.next, "The stage 77_something_else is the limit; its table is above.");
-    begin(); /* beside the cell whose bytes come from memory, and with settings that differ */
+    begin(); /* with a limit candidate, whose bytes come from memory, and with settings that differ between candidates
+              */
     give(0, false, "09c_wait_for_library", rates, 5)->limit_candidate = 1;
     const double limit[] = {200, 200, 200, 200, 200};
     give(0, false, "03b_image_decode", limit, 5)->limit = true;

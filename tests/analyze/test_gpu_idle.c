@@ -1,5 +1,5 @@
-/* GPU idle time by cause: made-up traces of each cause, threads and streams beside each other, and traces that make no
- * sense. Times of the traces are us. */
+/* GPU idle time by cause: synthetic traces of each cause, several threads and streams, and invalid traces. Times in the
+ * traces are in microseconds. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "prof/trace/trace_read.h"
 #include "tests/fixtures/trace_fixture.h"
@@ -12,7 +12,7 @@
 
 enum { LOOP = 100, OTHER_THREAD = 200, STREAM = 7, COPY_STREAM = 20 };
 
-/* The last trace and what came of it, for one test at a time. */
+/* The trace under test and its result. */
 static struct weir_trace *trace;
 static struct weir_gpu_idle idle;
 static uint32_t correlation;
@@ -51,7 +51,7 @@ static void step(int64_t number, int64_t at, int64_t us)
     host(LOOP, WEIR_CAT_USER_ANNOTATION, name, at, us);
 }
 
-/* A kernel on device 0 that runs from start, launched by a call of 5 us at at. */
+/* Adds a kernel on device 0 that runs for `us` from `start`, and the 5 us call at time `at` that launches it. */
 static void kernel_of(int64_t tid, int64_t at, int64_t start, int64_t us)
 {
     host(tid, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", at, 5)->correlation = ++correlation;
@@ -70,7 +70,7 @@ static void copy(int64_t at, int64_t start, int64_t us)
         ->correlation = correlation;
 }
 
-/* What holds of every trace: the parts are the gaps, and gaps and work are the time. */
+/* Checks two invariants of every trace: the causes add up to the idle time, and idle plus busy time is the total. */
 static void check_sums(void)
 {
     for (int i = 0; i < idle.n_devices; i++) {
@@ -112,10 +112,11 @@ Test(gpu_idle, short_kernels_wait_for_their_launches)
 {
     step(0, 0, 500);
     for (int i = 0; i < 10; i++)
-        kernel(50 * i + 20, 50 * i + 30, 10); /* idle 40 of 50; the launch returns 5 us before the kernel begins */
+        /* Idle for 40 of every 50 us; the launch call returns 5 us before the kernel starts. */
+        kernel(50 * i + 20, 50 * i + 30, 10);
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_LAUNCHING, 30 + 9 * 40);
-    assert_us(d, WEIR_IDLE_OTHER, 10); /* nothing is launched after the last */
+    assert_us(d, WEIR_IDLE_OTHER, 10); /* after the last kernel, nothing else is launched */
     cr_assert_eq(d->busy_ns, 100000);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_LAUNCHING);
     cr_assert_eq(d->launches, 10);
@@ -129,7 +130,7 @@ Test(gpu_idle, short_kernels_wait_for_their_launches)
 Test(gpu_idle, what_was_launched_while_the_gpu_was_busy_is_no_launch_into_an_empty_queue)
 {
     kernel(0, 10, 100);
-    kernel(20, 112, 100); /* 2 us after the one before */
+    kernel(20, 112, 100); /* starts 2 us after the first kernel ends */
     host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaDeviceSynchronize", 30, 200);
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_QUEUED, 2);
@@ -144,7 +145,7 @@ Test(gpu_idle, a_read_back_has_what_it_exposes)
     host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 25, 100); /* returns 15 us after the kernel's end */
     kernel(165, 175, 100);
     const struct weir_idle_device *d = make();
-    assert_us(d, WEIR_IDLE_SYNC, 65); /* 15 in the call, and 50 for which the queue was empty because of it */
+    assert_us(d, WEIR_IDLE_SYNC, 65); /* 15 us inside the call, then 50 us with an empty queue because of the call */
     assert_us(d, WEIR_IDLE_LAUNCHING, 0);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_SYNC);
     cr_assert_eq(d->cause_gaps[WEIR_IDLE_SYNC], 1);
@@ -170,11 +171,11 @@ Test(gpu_idle, synchronous_copies_synchronise)
         ->correlation = correlation;
     kernel(190, 200, 50);
     const struct weir_idle_device *d = make();
-    assert_us(d, WEIR_IDLE_SYNC, 20 + 60); /* before the copy, and from its end to the kernel */
+    assert_us(d, WEIR_IDLE_SYNC, 20 + 60); /* before the copy, and between its end and the kernel */
     cr_assert_eq(d->copies_alone_ns, 10000);
 }
 
-/* torch's .item(): the copy's call returns only when the copy is done. */
+/* torch's .item(): the call that starts the copy returns only when the copy is complete. */
 Test(gpu_idle, an_asynchronous_copy_from_pageable_memory_that_waits_synchronises)
 {
     kernel(0, 10, 100);
@@ -198,7 +199,8 @@ Test(gpu_idle, waits_for_data_by_all_their_names)
     kernel(0, 10, 90);
     for (int i = 0; i < N; i++) {
         host(LOOP, WEIR_CAT_USER_ANNOTATION, waits[i], 1000 * i + 110, 800);
-        host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaEventSynchronize", 1000 * i + 200, 100); /* of the loader: a wait, too */
+        /* The loader makes this call, so it counts as a wait for data. */
+        host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaEventSynchronize", 1000 * i + 200, 100);
         kernel(1000 * i + 980, 1000 * i + 1000, 100);
     }
     const struct weir_idle_device *d = make();
@@ -229,7 +231,7 @@ Test(gpu_idle, allocations_by_all_their_names)
     cr_assert_eq(weir_gpu_idle_largest(&(struct weir_idle_device){.end_ns = 5}), WEIR_IDLE_NONE);
 }
 
-/* Nothing in it begins or ends, no operator and no call. */
+/* The range contains no operator and no CUDA call, so nothing in it can launch work. */
 Test(gpu_idle, long_host_code_launches_nothing)
 {
     kernel(0, 10, 90);
@@ -247,22 +249,22 @@ Test(gpu_idle, a_harness_that_measures_is_no_cause)
     kernel(0, 10, 90);
     host(LOOP, WEIR_CAT_USER_ANNOTATION, "measurement", 20, 180);
     host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaDeviceSynchronize", 21, 178);
-    kernel(230, 240, 50); /* 40 us after the measurement, which had drained the queue */
+    kernel(230, 240, 50); /* starts 40 us after the measurement, which drained the queue */
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_MEASUREMENT, 140);
     assert_us(d, WEIR_IDLE_SYNC, 0);
     assert_us(d, WEIR_IDLE_LAUNCHING, 10);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_NONE);
-    cr_assert_eq(weir_gpu_idle_largest(d), WEIR_IDLE_LAUNCHING); /* the only cause but measurement, however small */
+    cr_assert_eq(weir_gpu_idle_largest(d), WEIR_IDLE_LAUNCHING); /* small, but the only cause besides the measurement */
 }
 
 Test(gpu_idle, a_gap_is_divided_and_its_largest_part_counted)
 {
     kernel(0, 10, 90);
-    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 50, 60);                /* 10 of the gap */
-    host(LOOP, WEIR_CAT_CPU_OP, "enumerate(DataLoader)#WeirLoader.__next__", 110, 40); /* 40 */
-    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 150, 20);                          /* 20 */
-    kernel(190, 200, 100);                                                             /* 30 exposed */
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 50, 60);                /* covers 10 us of the gap */
+    host(LOOP, WEIR_CAT_CPU_OP, "enumerate(DataLoader)#WeirLoader.__next__", 110, 40); /* 40 us */
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 150, 20);                          /* 20 us */
+    kernel(190, 200, 100); /* the remaining 30 us were exposed by the synchronising call */
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_SYNC, 40);
     assert_us(d, WEIR_IDLE_DATA, 40);
@@ -271,7 +273,8 @@ Test(gpu_idle, a_gap_is_divided_and_its_largest_part_counted)
     cr_assert_eq(d->cause_gaps[WEIR_IDLE_SYNC] + d->cause_gaps[WEIR_IDLE_DATA], 1);
 }
 
-/* torch's backward pass: its thread launches, and the loop's thread was in .item() until it called it. */
+/* torch's backward pass: autograd's thread launches the kernels, but it could start only after the loop's thread had
+ * left .item(). */
 Test(gpu_idle, another_thread_launches_what_the_loop_held_up)
 {
     step(0, 0, 400);
@@ -299,16 +302,16 @@ Test(gpu_idle, what_the_launching_thread_does_comes_before_what_the_loop_does)
 
 Test(gpu_idle, streams_are_merged_and_copies_alone_are_busy)
 {
-    copy(0, 10, 100);    /* 10 to 110 */
-    kernel(10, 60, 100); /* 60 to 160 */
-    copy(20, 120, 100);  /* to 220 */
+    copy(0, 10, 100);    /* from 10 to 110 */
+    kernel(10, 60, 100); /* from 60 to 160 */
+    copy(20, 120, 100);  /* from 120 to 220 */
     fixture_range(trace, stream(0, 9), WEIR_CAT_GPU_MEMSET, "Memset (Device)", 200, 10);
     const struct weir_idle_device *d = make();
     cr_assert_eq(d->idle_ns, 0);
     cr_assert_eq(d->busy_ns, 210000);
     cr_assert_eq(d->copies_alone_ns, (50 + 40 + 10) * 1000);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_COPIES);
-    cr_assert_neq(weir_gpu_idle_largest(d), WEIR_IDLE_COPIES); /* no idle time */
+    cr_assert_neq(weir_gpu_idle_largest(d), WEIR_IDLE_COPIES); /* there is no idle time to attribute */
     cr_assert_eq(d->copies, 2);
 }
 
@@ -334,7 +337,7 @@ Test(gpu_idle, of_activities_that_begin_together_the_one_launched_first_counts)
     kernel(170, 200, 50);
     kernel_of(OTHER_THREAD, 110, 200, 50);
     const struct weir_idle_device *d = make();
-    assert_us(d, WEIR_IDLE_LAUNCHING, 100 - 10); /* the loop's allocation only until the other thread's launch */
+    assert_us(d, WEIR_IDLE_LAUNCHING, 100 - 10); /* the loop's allocation counts only until the other thread's launch */
     assert_us(d, WEIR_IDLE_ALLOCATING, 10);
     cr_assert_eq(d->delay_p50_ns, 85000);
 }
@@ -346,7 +349,7 @@ Test(gpu_idle, launches_that_the_trace_lacks)
     fixture_range(trace, stream(0, STREAM), WEIR_CAT_KERNEL, "kernel", 3000, 1000)->correlation = 77;
     host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 50, 250);
     const struct weir_idle_device *d = make();
-    assert_us(d, WEIR_IDLE_SYNC, 200); /* by the loop's thread */
+    assert_us(d, WEIR_IDLE_SYNC, 200); /* attributed from the loop's thread, since the launch is unknown */
     assert_us(d, WEIR_IDLE_OTHER, 2700);
     cr_assert_eq(d->launches, 0);
     cr_assert_eq(d->step_kernels, 2);
@@ -365,7 +368,7 @@ Test(gpu_idle, kernels_of_a_graph_share_a_launch)
 Test(gpu_idle, a_kernel_before_its_launch_and_one_of_no_time)
 {
     kernel(0, 10, 90);
-    kernel(205, 200, 0); /* clocks that disagree */
+    kernel(205, 200, 0); /* clocks disagree: it starts before its launch */
     kernel(290, 300, 10);
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_LAUNCHING, 200);
@@ -408,7 +411,7 @@ Test(gpu_idle, the_text_names_the_first_cause_and_what_to_do)
     free(text);
 }
 
-/* What torch.profiler recorded of a small network on an H200. */
+/* A torch.profiler trace of a small network on an H200. */
 Test(gpu_idle, a_trace_of_torch)
 {
     char path[4096];
@@ -421,7 +424,7 @@ Test(gpu_idle, a_trace_of_torch)
     cr_assert_eq(weir_trace_read(&trace, path, &err), 0, "%s", err.text);
     const struct weir_idle_device *d = make();
     cr_assert_eq(idle.n_steps, 3);
-    cr_assert_eq(d->idle_ns - d->before_ns - d->after_ns, 7101112); /* HTA 0.5.0: 7101.11 us */
+    cr_assert_eq(d->idle_ns - d->before_ns - d->after_ns, 7101112); /* HTA 0.5.0 reports 7101.11 us */
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_LAUNCHING);
     cr_assert_eq(d->kernels, 105);
     cr_assert_eq(d->step_kernels, 105);
@@ -441,7 +444,7 @@ static int64_t any_time(void)
     return rand() % 50 == 0 ? extremes[rand() % 5] : rand() % 3000;
 }
 
-/* Ranges that overlap in any way, end before they begin, and have correlations of others: the sums hold. */
+/* The sums must hold even for ranges that overlap arbitrarily, end before they start, or share correlation IDs. */
 Test(gpu_idle, nonsense)
 {
     static const char *const names[] = {

@@ -1,4 +1,4 @@
-/* A measured run as a process of its own, over real files: its figures and its report. */
+/* A measured run in its own process, over real files: its figures and its report. */
 #include "analyze/trials/trial.h"
 #include "analyze/verdict/verdict.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -11,7 +11,7 @@
 
 TestSuite(measured_run, .init = fixture_open, .fini = fixture_close);
 
-static struct weir_measured_run measured; /* large */
+static struct weir_measured_run measured; /* too large for the stack */
 
 static int measure(const char *data, const char *const *options, volatile sig_atomic_t *interrupted,
                    struct weir_err *err)
@@ -46,7 +46,7 @@ Test(measured_run, figures_and_report_are_of_the_same_seconds)
     weir_verdict_make(&verdict, report, NULL);
     cr_expect(verdict.n_causes > 0);
     weir_measured_run_clear(&measured);
-    weir_measured_run_clear(&measured); /* an empty one */
+    weir_measured_run_clear(&measured); /* clearing twice is safe */
 }
 
 Test(measured_run, passes_any_number_of_arguments)
@@ -69,12 +69,12 @@ Test(measured_run, failures_have_a_line)
     struct weir_err err;
     cr_assert_eq(measure("/not/there", NULL, NULL, &err), -ECHILD);
     cr_expect(strstr(err.text, "/not/there"), "%s", err.text);
-    cr_assert(measured.trial.measured.images == 0 && measured.record_.parsed_ == NULL, "it is empty");
+    cr_assert(measured.trial.measured.images == 0 && measured.record_.parsed_ == NULL, "the measured run is not empty");
     cr_assert_eq(measure("/not/there", unknown, NULL, &err), -ECHILD);
     cr_assert_eq(measure("/not/there", NULL, &interrupted, &err), -EINTR);
     cr_expect_str_eq(err.text, "interrupted");
 
-    /* "--help": exit status 0, and output that is none of a run */
+    /* With --help the child exits with status 0, but its output is not that of a run. */
     static const char *const help[] = {"--help", NULL};
     cr_assert_eq(measure("/not/there", help, NULL, &err), -EBADMSG);
 }

@@ -1,5 +1,5 @@
-/* The simulation in cases that arithmetic can answer, and the model: it has the run's own rate, what changes give, and
- * reports that make no sense. */
+/* The simulation, in cases with a known arithmetic answer, and the model: it reproduces the rate of the measured run,
+ * predicts the effect of changes, and survives invalid reports. */
 #include "analyze/prediction/model.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Four workers on four cores, a batch of 16 tasks of 1 ms, and no step: 4000 tasks/s. */
+/* Four workers on four cores, batches of 16 tasks of 1 ms each, and a step of zero time: 4000 tasks/s. */
 static struct weir_simulation four(void)
 {
     return (struct weir_simulation){.workers = 4, .slots = 5, .tasks = 16, .cores = 4, .cpu_s = 1e-3};
@@ -38,23 +38,23 @@ Test(simulate, one_limit_holds_everything)
     struct weir_simulation in = four();
     assert_about(tasks_per_s(&in), 4000, 0.02);
     cr_assert_eq(simulate(&in).busiest, WEIR_RESOURCE_CORES);
-    in.cores = 2; /* shared */
+    in.cores = 2; /* four workers share two cores */
     assert_about(tasks_per_s(&in), 2000, 0.02);
     in.cores = 1.5;
     assert_about(tasks_per_s(&in), 1500, 0.02);
     in = four();
-    in.cores = 16; /* four of them are used */
+    in.cores = 16; /* four workers can use only four of them */
     assert_about(tasks_per_s(&in), 4000, 0.02);
     cr_assert_eq(simulate(&in).busiest, WEIR_RESOURCE_WORKERS);
     in = four();
-    in.asleep_s = 3e-3; /* beside others: as many as there are workers */
+    in.asleep_s = 3e-3; /* sleeps overlap, but only one per worker */
     assert_about(tasks_per_s(&in), 1000, 0.02);
     in = four();
-    in.library_s = 1e-3; /* one at a time */
+    in.library_s = 1e-3; /* the library serves one worker at a time */
     assert_about(tasks_per_s(&in), 1000, 0.02);
     cr_assert_eq(simulate(&in).busiest, WEIR_RESOURCE_LIBRARY);
     in = four();
-    in.step_s = 20e-3; /* 16 tasks each */
+    in.step_s = 20e-3; /* one step per batch of 16 tasks */
     assert_about(tasks_per_s(&in), 800, 0.02);
     cr_assert_eq(simulate(&in).busiest, WEIR_RESOURCE_CONSUMER);
     in = four();
@@ -67,9 +67,10 @@ Test(simulate, one_limit_holds_everything)
 Test(simulate, a_step_on_a_core_takes_it_from_the_workers)
 {
     struct weir_simulation in = four();
-    in.step_cpu_s = 4e-3; /* 16 ms of decoding and 4 of the step, on four cores: 5 ms a batch */
+    in.step_cpu_s = 4e-3; /* 16 ms of decoding plus 4 ms of step on four cores: 5 ms per batch */
     assert_about(tasks_per_s(&in), 3200, 0.1);
-    in.workers = 16; /* and the consumer gets one part of 17 of them until the batch is done: 4.25 ms, then 3 alone */
+    in.workers = 16; /* The consumer is one of 17 threads that share the cores. The batch takes 4.25 ms, then the step
+                        needs another 3 ms. */
     assert_about(tasks_per_s(&in), 16 / 7.25e-3, 0.02);
 }
 
@@ -81,7 +82,7 @@ Test(simulate, without_workers_loading_and_step_take_turns)
     assert_about(tasks_per_s(&in), 16 / 20e-3, 1e-9);
 }
 
-/* The bound is 1 / 4 ms a batch on both sides: with noise and a short queue neither is reached. */
+/* Workers and consumer each need 4 ms per batch. With noise and a short queue, neither reaches that bound. */
 Test(simulate, balanced_resources_stay_below_their_bounds)
 {
     struct weir_simulation in = four();
@@ -99,7 +100,7 @@ Test(simulate, balanced_resources_stay_below_their_bounds)
     cr_assert_leq(deep, 251);
 }
 
-/* One batch of one task ahead: three workers of four have nothing to do while the consumer holds its slot. */
+/* With one single-task batch of prefetch, three of the four workers are idle while the consumer holds its slot. */
 Test(simulate, few_slots_keep_workers_idle)
 {
     struct weir_simulation in = four();
@@ -110,7 +111,8 @@ Test(simulate, few_slots_keep_workers_idle)
     assert_about(tasks_per_s(&in), 4000, 0.05);
 }
 
-/* One slot, four workers: 4 ms a batch, and then the consumer wakes, and then the workers do. */
+/* With one slot and four workers, a batch takes 4 ms. In addition, first the consumer and then the workers must wake
+ * up. */
 Test(simulate, handing_over_takes_time)
 {
     struct weir_simulation in = four();
@@ -122,7 +124,8 @@ Test(simulate, handing_over_takes_time)
     assert_about(tasks_per_s(&in), 16 / 4e-3, 0.05);
 }
 
-/* A read of 50 ms in one of 500 tasks, beside 1 ms of decoding: the mean load is small, the batch waits. */
+/* One task in 500 has a read of 50 ms in addition to 1 ms of decoding. The mean load is small, but its batch must wait.
+ */
 Test(simulate, bursts_are_what_batches_ahead_are_for)
 {
     struct weir_simulation in = four();
@@ -188,7 +191,8 @@ struct made {
     struct weir_model model;
 };
 
-/* Two workers on two of two cores, 8 images a batch, 1 ms of CPU time each, a step of 1 ms: 1000 batches in 4.1 s. */
+/* A run of 1000 batches in 4.1 s: two workers on a two-core machine, 8 images per batch, 1 ms of CPU time per image,
+ * and a step of 1 ms. */
 static struct made *decoding(void)
 {
     struct made *made = calloc(1, sizeof *made);
@@ -241,16 +245,16 @@ Test(model, changes)
     struct made *made = decoding();
     make(made);
     struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
-    change.workers = 1; /* one core */
+    change.workers = 1; /* uses one core */
     assert_about(weir_model_predict(&made->model, &change, NULL), 0.5, 0.05);
-    change.workers = 8; /* no more cores */
+    change.workers = 8; /* still two cores */
     assert_about(weir_model_predict(&made->model, &change, NULL), 1, 0.05);
     change.cores = 4;
     assert_about(weir_model_predict(&made->model, &change, NULL), 2, 0.1);
     change = WEIR_MODEL_AS_IT_IS;
     change.cpu_times = 0.5;
     assert_about(weir_model_predict(&made->model, &change, NULL), 2, 0.1);
-    change.cpu_times = 0.01; /* then the step is the limit: 4.1 ms now, 1 ms then */
+    change.cpu_times = 0.01; /* then the step is the limit: a batch takes 1 ms instead of 4.1 ms */
     enum weir_resource limit = WEIR_RESOURCE_BUS;
     assert_about(weir_model_predict(&made->model, &change, &limit), 4.1, 0.05);
     cr_assert_eq(limit, WEIR_RESOURCE_CONSUMER);
@@ -262,8 +266,8 @@ Test(model, changes)
     free(made);
 }
 
-/* What nobody can explain (here: images of 1 ms took 10) slows loading down, and never the step: with a step that is
- * slower than that, the step is the limit. */
+/* Unexplained time (here images of 1 ms took 10 ms) must slow down loading only, never the step. Given a step that is
+ * slower than loading, the step is the limit. */
 Test(model, what_is_not_explained_is_loading)
 {
     struct made *made = decoding();
@@ -276,18 +280,18 @@ Test(model, what_is_not_explained_is_loading)
     cr_assert(made->model.known);
     assert_about(made->model.simulated, made->model.rate, 0.03);
     struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
-    change.step_s = 0.082; /* twice what a batch takes */
+    change.step_s = 0.082; /* twice the time of a batch */
     change.step_cpu_s = 0;
     assert_about(weir_model_predict(&made->model, &change, NULL), 0.5, 0.02);
     free(made);
 }
 
-/* A run that was faster than hand-overs of so long let it be had shorter ones: what comes of a slower step is the
- * step's rate, and not that of the simulation times what it was wrong by. */
+/* This run was faster than the measured hand-over time allows, so its hand-overs were shorter. For a slower step, the
+ * model must predict the step's rate, not that rate multiplied by the simulation's error. */
 Test(model, hand_overs_do_not_make_a_run_slower_than_it_was)
 {
     struct made *made = decoding();
-    const struct weir_model_facts facts = {.handover_s = 50e-3}; /* a batch took 4.1 ms */
+    const struct weir_model_facts facts = {.handover_s = 50e-3}; /* although a batch took only 4.1 ms */
     weir_demands_make(&made->demands, &made->report);
     weir_model_make(&made->model, &made->demands, &made->report, &facts);
     cr_assert(made->model.known);
@@ -299,7 +303,7 @@ Test(model, hand_overs_do_not_make_a_run_slower_than_it_was)
     free(made);
 }
 
-/* Never a figure that is none, whatever a log says. */
+/* Predictions stay finite for any values in a log. */
 Test(model, hostile_reports)
 {
     const double bad[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e308, 1e-308};
@@ -329,7 +333,7 @@ Test(model, hostile_reports)
     make(made);
     cr_assert_not(made->model.known);
     made->report.steps.train_batches = 1000;
-    made->report.setup.workers = 129; /* would take seconds */
+    made->report.setup.workers = 129; /* simulating this many workers would take seconds */
     make(made);
     cr_assert_not(made->model.known);
     made->report.setup.workers = 2;

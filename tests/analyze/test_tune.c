@@ -1,4 +1,4 @@
-/* The search of weir tune over made-up machines, beside an exhaustive search of the same. */
+/* The search of weir tune on synthetic machines, compared with an exhaustive search of the same settings. */
 #include "analyze/tuning/tune_priv.h"
 #include "analyze/tuning/tune_search.h"
 
@@ -13,25 +13,25 @@
 
 enum { ENGINES = 3, MB = 1000000 };
 
-/* What a machine and a dataset are like. */
+/* Performance of a machine with a dataset. */
 struct machine {
     char name[32];
     int cores;
-    double cpu_s;    /* CPU time of an image, one worker */
-    double grows;    /* it is so much more for each further worker */
-    double peaks;    /* and by this and the square of their number */
-    double read_cpu; /* of it, for reading */
-    double asleep_s; /* of a worker in reads of an image, with the first engine */
-    double disk_s;   /* an image, of a disk that serves one at a time; 0 = none */
-    double bursts;   /* with one batch ahead this part of the rate is lost; halves with each doubling */
-    double step_s;   /* of an image */
+    double cpu_s;    /* CPU time per image with one worker */
+    double grows;    /* relative increase of cpu_s per additional worker */
+    double peaks;    /* relative increase of cpu_s per square of the additional workers */
+    double read_cpu; /* fraction of cpu_s spent on reading */
+    double asleep_s; /* time per image that a worker sleeps in reads, with the first engine */
+    double disk_s;   /* disk time per image; the disk serves one image at a time (0 = no disk limit) */
+    double bursts;   /* fraction of the rate lost with one batch of prefetch; halves with each doubling */
+    double step_s;   /* step time per image */
     double library_s;
-    double neighbours; /* in this part of the turns others take up to half of it */
-    double noise;      /* standard deviation of a turn */
+    double neighbours; /* fraction of trials in which other processes take up to half of the rate */
+    double noise;      /* relative standard deviation of a trial's rate */
     double slot_mb, base_mb, worker_mb, file_mb, memory_mb;
     double cpu_max;
-    double cache_mb, cached_times; /* frames in memory, and the rate then */
-    bool known;                    /* it has demands */
+    double cache_mb, cached_times; /* size of all decoded frames, and the rate multiplier when they are cached */
+    bool known;                    /* trials report demands */
 };
 
 static uint64_t seed = 1;
@@ -66,7 +66,7 @@ static double less(double a, double each_s, double capacity)
     return each_s > 0 ? fmin(a, capacity / each_s) : a;
 }
 
-/* images/s without noise. */
+/* Returns the rate in images/s, without noise. */
 static double rate_of(const struct machine *m, const struct weir_tune_setting *s)
 {
     double cpu_s, each_s = worker_s(m, s, &cpu_s);
@@ -168,7 +168,7 @@ static void open_search(struct weir_tune *tune, struct machine *m)
     turns_left = -1;
 }
 
-/* The best of all within the limits, and how many there are of them. */
+/* Returns the best rate of all settings within the limits, and counts these settings. */
 static double exhaustive(const struct machine *m, int *candidates)
 {
     static const int prefetch[] = {1, 2, 4, 8, 16};
@@ -228,10 +228,11 @@ static double chosen_rate(const struct weir_tune *tune, const struct machine *m)
     return rate_of(m, &tune->candidates[tune->chosen].setting);
 }
 
-/* Five searches with noise: each finds 0.97 of the best with 15 % of the turns, and they agree, or on a tie. */
+/* Runs five searches with noise. Each must reach 0.97 of the best rate with at most 15 % of the trials, and their rates
+ * must agree. */
 static void expect_machine(struct machine *m, double noise)
 {
-    static struct weir_tune tune; /* large */
+    static struct weir_tune tune; /* too large for the stack */
     double rates[REPEATS], best;
     char text[160];
     int candidates;
@@ -246,10 +247,11 @@ static void expect_machine(struct machine *m, double noise)
         rates[r] = chosen_rate(&tune, m);
         weir_tune_describe(&tune.space, s, text, sizeof text);
         if (getenv("WEIR_TUNE_SAY"))
-            printf("%s, noise %.2f: %.3f of the best, %d turns of %d: %s\n", m->name, noise, rates[r] / best,
+            printf("%s, noise %.2f: %.3f of the best rate, %d of %d trials: %s\n", m->name, noise, rates[r] / best,
                    tune.trials, candidates * ROUNDS, text);
-        cr_expect(rates[r] >= 0.97 * best, "%s, noise %g: %.3f of the best: %s", m->name, noise, rates[r] / best, text);
-        cr_expect(tune.trials <= 0.15 * candidates * ROUNDS, "%s: %d turns of %d", m->name, tune.trials,
+        cr_expect(rates[r] >= 0.97 * best, "%s, noise %g: %.3f of the best rate: %s", m->name, noise, rates[r] / best,
+                  text);
+        cr_expect(tune.trials <= 0.15 * candidates * ROUNDS, "%s: %d of %d trials", m->name, tune.trials,
                   candidates * ROUNDS);
         for (int i = 0; i < tune.n && m->memory_mb > 0; i++)
             cr_expect(peak_of(m, &tune.candidates[i].setting) <= m->memory_mb * MB, "%s: too much memory", m->name);
@@ -271,7 +273,7 @@ Test(tune, with_noise_too)
         expect_machine(&machines[i], 0.015);
 }
 
-/* A third of the turns are slowed down by others: what is found is still near the best. */
+/* Other processes slow down a third of the trials, but the result must still be near the best. */
 Test(tune, beside_other_processes)
 {
     static struct weir_tune tune;
@@ -288,17 +290,17 @@ Test(tune, beside_other_processes)
             double part = chosen_rate(&tune, &machines[i]) / best;
             print_line(NULL, machines[i].name);
             if (getenv("WEIR_TUNE_SAY"))
-                printf("beside others: %s %.3f, %d turns\n", machines[i].name, part, tune.trials);
+                printf("with other processes: %s %.3f, %d trials\n", machines[i].name, part, tune.trials);
             good += part >= 0.97;
-            cr_expect(part >= 0.6 && tune.trials <= 0.25 * candidates * ROUNDS, "%s: %.3f, %d turns", machines[i].name,
-                      part, tune.trials);
+            cr_expect(part >= 0.6 && tune.trials <= 0.25 * candidates * ROUNDS, "%s: %.3f of the best rate, %d trials",
+                      machines[i].name, part, tune.trials);
             weir_tune_free(&tune);
         }
     }
     cr_expect(good >= 0.9 * all, "%d of %d", good, all);
 }
 
-/* ---- beside the machines ---- */
+/* ---- special cases ---- */
 
 static struct machine plain = {.name = "plain", .cores = 4, .cpu_s = 1e-3, .read_cpu = 0.3, .known = true};
 
@@ -376,7 +378,7 @@ Test(tune, a_decode_cache_when_it_is_worth_it)
     }
 }
 
-/* With another decoder goes another number of batches ahead, which the program chooses. */
+/* Another decoder may need another prefetch, which the search must choose itself. */
 Test(tune, another_decoder)
 {
     static struct weir_tune tune;
@@ -393,7 +395,7 @@ Test(tune, another_decoder)
     weir_tune_free(&tune);
 }
 
-/* A prefetch that is left to the program counts as the one that was measured, not as no batch at all. */
+/* An automatic prefetch counts with the depth that was measured, not as zero batches. */
 Test(tune, memory_of_batches_ahead)
 {
     static struct weir_tune tune;
@@ -414,7 +416,7 @@ Test(tune, memory_of_batches_ahead)
     weir_tune_free(&tune);
 }
 
-/* Cheaper: fewer workers, then less prefetch, then less cache, then the simpler engine. */
+/* Fewer workers are cheaper first, then less prefetch, then less cache, then the simpler engine. */
 Test(tune, what_is_cheaper)
 {
     static const struct weir_tune_setting order[] = {{.workers = 1, .prefetch = 16, .engine = 2},

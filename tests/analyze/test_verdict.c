@@ -1,4 +1,5 @@
-/* Verdicts of made-up reports: each cause, what lies beside its threshold, healthy runs, and when nobody can tell. */
+/* Verdicts on synthetic reports: each cause, values on both sides of its threshold, healthy runs, and undecidable
+ * cases. */
 #include "analyze/verdict/verdict_priv.h"
 #include "tests/fixtures/verdict_fixture.h"
 
@@ -17,7 +18,7 @@ static const char *names_of(const struct weir_verdict *verdict)
     return text;
 }
 
-/* ---- what is done to it ---- */
+/* ---- changes to the report ---- */
 
 static void as_it_is(struct made *m)
 {
@@ -247,7 +248,7 @@ static void eight_workers(struct made *m)
 }
 static void two_workers_wait_for_cores(struct made *m)
 {
-    verdict_set_workers(m, 2, 8.95, 0.95, 0, 0.1); /* 9.5 %: less than the threshold */
+    verdict_set_workers(m, 2, 8.95, 0.95, 0, 0.1); /* 9.5 %, just below the threshold */
     m->report.prof.machine.others_cores = 0.2;
 }
 static void neighbours(struct made *m)
@@ -272,7 +273,7 @@ static void neighbours_and_camera(struct made *m)
 }
 static void others_that_do_not_matter(struct made *m)
 {
-    verdict_set_workers(m, 2, 5, 4.9, 0, 0.1); /* waits for cores, and nobody else has them */
+    verdict_set_workers(m, 2, 5, 4.9, 0, 0.1); /* the workers wait for cores that no other process uses */
     m->report.prof.machine.others_cores = 0.05;
 }
 static void quota(struct made *m)
@@ -457,7 +458,7 @@ static void tail_of_storage(struct made *m)
 static const struct {
     const char *name;
     void (*make)(struct made *m);
-    const char *causes; /* all of them, in order; "*" behind the first ones: more may follow */
+    const char *causes; /* all causes in order; a final "*" allows further causes */
 } cases[] = {
     {"decoding", as_it_is, "decode"},
     {"a host that waits beside a busy GPU", gpu_busy_while_the_host_waits, "consumer"},
@@ -579,7 +580,7 @@ Test(verdict, no_prediction_passes_the_step)
     }
 }
 
-/* Gains fall from cause to cause, doubts about the whole report apart. */
+/* Gains decrease from cause to cause. Causes without a known gain (doubts about the whole report) are skipped. */
 Test(verdict, the_first_cause_is_the_one_whose_removal_gains_most)
 {
     struct weir_verdict verdict;
@@ -621,7 +622,7 @@ Test(verdict, what_the_consumer_does_is_said_by_gpu_events_only)
     free(made);
 }
 
-/* A step that computes while other processes have the cores. */
+/* The step computes on the CPU while other processes occupy the cores. */
 Test(verdict, a_step_that_waits_for_a_core_says_so)
 {
     struct weir_verdict verdict;
@@ -639,7 +640,7 @@ Test(verdict, a_step_that_waits_for_a_core_says_so)
                      "its thread uses a core 16 % of the time, and waits for one 83 % of the time (other processes "
                      "use 1.83 cores)"),
               "%s", text);
-    made->report.prof.consumer.core_wait_s = -1; /* not known */
+    made->report.prof.consumer.core_wait_s = -1; /* unknown */
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_expect_eq(verdict.causes[0].consumer.kind, WEIR_CONSUMER_UNKNOWN);
     free(made);
@@ -705,7 +706,7 @@ Test(verdict, a_trace_without_a_cause_changes_nothing)
     free(made);
 }
 
-/* ---- what is said ---- */
+/* ---- printed verdicts ---- */
 
 static char *printed(struct made *made)
 {
@@ -734,14 +735,14 @@ Test(verdict, backward_over_forward_is_said_where_it_was_timed)
     cr_expect(strstr(text, "backward over forward") == NULL, "%s", text);
     free(text);
     struct weir_report_row *backward =
-        verdict_add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 3, 0); /* forward: 2 s */
+        verdict_add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 3, 0); /* the forward pass took 2 s */
     expect_text(made, "\n  backward over forward: 1.50 (1 to 2 is usual)\n");
     backward->total_s = 5;
     expect_text(made, " 2.50 (1 to 2 is usual): the backward pass is the step's bottleneck\n");
     free(made);
 }
 
-/* The same figures, of a loader that has no training part. */
+/* The same figures from a loader without a training part. */
 Test(verdict, validation_alone_is_called_by_its_name)
 {
     struct made *made = verdict_decoding();
@@ -798,6 +799,6 @@ Test(verdict, every_cause_has_a_sentence)
         free(made);
     }
     for (int cause = 0; cause < WEIR_CAUSES; cause++)
-        cr_expect(seen[cause] || cause == WEIR_CAUSE_OTHER_CPU, "no case gives %s",
+        cr_expect(seen[cause] || cause == WEIR_CAUSE_OTHER_CPU, "no case has the cause %s",
                   weir_cause_name((enum weir_cause)cause));
 }

@@ -1,4 +1,4 @@
-/* Advice of verdicts on synthetic reports: what is predicted, and what the machine has that the run does not use. */
+/* Advice on synthetic reports: predicted gains, and machine resources that the run does not use. */
 #include "analyze/verdict/verdict_priv.h"
 #include "tests/fixtures/verdict_fixture.h"
 
@@ -22,27 +22,27 @@ Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
     const struct weir_advice *cache = advice(&verdict, WEIR_ADVICE_CACHE);
     cr_assert_not_null(cache);
     double now = verdict.demands.bound_rate, step = 16000 / (10 - 7.1);
-    cr_expect_float_eq(now, 16000 / 9.9, 1, "two workers, at work for 9.9 s of 10");
+    cr_expect_float_eq(now, 16000 / 9.9, 1, "two workers, busy for 9.9 s of 10 s");
     cr_expect_float_eq(cache->ratio, step / now, 1e-6);
     cr_expect_eq(cache->limit, WEIR_RESOURCE_CONSUMER);
     cr_expect_str_eq(cache->flag, "--decode-cache 859M");
-    verdict_set_wait(made, 9.999); /* a step of no time: memory is the limit */
+    verdict_set_wait(made, 9.999); /* the step takes almost no time, so memory is the limit */
     weir_verdict_make(&verdict, &made->report, NULL);
     cache = advice(&verdict, WEIR_ADVICE_CACHE);
     double copy_s = 640 * 480 * 3 / 1e10, cpu_s = made->report.cpu_s / 16000 - 2 * 9.8 / 16000 + copy_s;
     cr_expect_float_eq(cache->ratio, 2 / cpu_s / now, 0.01);
-    made->report.setup.memory_free_bytes = 562500000; /* 80 % of it are half of the frames */
+    made->report.setup.memory_free_bytes = 562500000; /* 80 % of this memory holds half of the frames */
     weir_verdict_make(&verdict, &made->report, NULL);
     cache = advice(&verdict, WEIR_ADVICE_CACHE);
     cr_expect_float_eq(cache->part, 0.5, 1e-9);
     cr_expect(cache->ratio > 1.7 && cache->ratio < 2.1, "%f", cache->ratio);
     made->report.cache.budget_bytes = 1000000000;
     weir_verdict_make(&verdict, &made->report, NULL);
-    cr_expect_null(advice(&verdict, WEIR_ADVICE_CACHE), "there is one that holds all");
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_CACHE), "a cache for all frames exists");
     free(made);
 }
 
-/* A hypervisor takes time that no process on this machine gives back. */
+/* The hypervisor takes this time, so stopping processes on this machine would not give it back. */
 Test(verdict_advice, steal_is_not_blamed_on_processes)
 {
     struct made *made = verdict_decoding();
@@ -57,7 +57,7 @@ Test(verdict_advice, steal_is_not_blamed_on_processes)
     free(made);
 }
 
-/* Rounded up by a tenth at most: 1.3 GiB as 2G would be more than the memory that is free. */
+/* Sizes are rounded up by at most a tenth. Rounding 1.3 GB up to 2G could exceed the free memory. */
 Test(verdict_advice, bytes_as_they_are_typed)
 {
     static const struct {
@@ -72,7 +72,7 @@ Test(verdict_advice, bytes_as_they_are_typed)
     }
 }
 
-/* Cameras may differ in size. */
+/* image_bytes takes precedence over the output size, since cameras may differ in size. */
 Test(verdict_advice, bytes_of_an_image)
 {
     struct weir_report_setup setup = {.out_width = 4, .out_height = 2, .normalised = true};
@@ -81,7 +81,7 @@ Test(verdict_advice, bytes_of_an_image)
     cr_expect_float_eq(weir_setup_image_bytes(&setup), 1000, 0);
 }
 
-/* Two workers decode on a machine whose GPU has idle JPEG engines. */
+/* Two workers decode on the CPU, while the GPU has idle JPEG engines. */
 Test(verdict_advice, idle_jpeg_engines_come_before_more_workers)
 {
     struct made *made = verdict_decoding();
@@ -102,14 +102,14 @@ Test(verdict_advice, idle_jpeg_engines_come_before_more_workers)
     cr_assert_not_null(workers);
     cr_expect(verdict.advices[0].ratio > 1.5 * workers->ratio, "%f, %f", verdict.advices[0].ratio, workers->ratio);
     double most = 7 * WEIR_VERDICT_ENGINE_PIXELS / (640 * 480) / verdict.demands.bound_rate;
-    cr_expect_leq(verdict.advices[0].ratio, most * 1.0001, "no more than the engines can decode");
+    cr_expect_leq(verdict.advices[0].ratio, most * 1.0001, "the ratio exceeds the engines' decode rate");
     made->report.gpu.decode.n_engines = 1;
     weir_verdict_make(&verdict, &made->report, NULL);
-    cr_expect_null(advice(&verdict, WEIR_ADVICE_ENGINES), "they decode already");
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_ENGINES), "the engines are in use");
     free(made);
 }
 
-/* Decoding is the main cause; a tenth of the CPU time makes floats. */
+/* Decoding is the main cause, and a tenth of the CPU time is spent on conversion to floats. */
 Test(verdict_advice, floats_that_cost_a_tenth_are_worth_a_line)
 {
     struct made *made = verdict_decoding();
@@ -119,7 +119,7 @@ Test(verdict_advice, floats_that_cost_a_tenth_are_worth_a_line)
         verdict_add_row(made, "05_to_tensor_normalize", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 3, 3);
     decode->self_s = decode->cpu_s = decode->cpu_s - 3;
     weir_verdict_make(&verdict, &made->report, NULL);
-    cr_expect_null(advice(&verdict, WEIR_ADVICE_U8), "the images are bytes");
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_U8), "the images are not floats");
     made->report.setup.normalised = true;
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_expect_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
@@ -176,8 +176,8 @@ Test(verdict_advice, workers_and_cores_are_predicted_by_what_is_next)
     free(made);
 }
 
-/* One that sleeps in reads for nearly all of its time is worth no more than one, and gets its part of cores that others
- * have. */
+/* A loading thread that mostly sleeps in reads gains at most a factor equal to the number of workers. Workers also get
+ * their share of the cores that other processes use. */
 Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)
 {
     struct made *made = verdict_decoding();
@@ -208,6 +208,6 @@ Test(verdict_advice, idle_workers_could_have_more_of_the_cores_that_others_share
     verdict_set_workers(made, 2, 0.5, 1.5, 0, 7.9);
     made->report.prof.machine.others_cores = 1.5;
     weir_demands_make(&demands, &made->report);
-    cr_expect_float_eq(demands.reachable, 0.5, 1e-9, "two workers, ready for a core 2 s, on one 0.5 s");
+    cr_expect_float_eq(demands.reachable, 0.5, 1e-9, "two workers: 0.5 s on a core and 2 s waiting for one");
     free(made);
 }

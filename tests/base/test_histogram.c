@@ -38,7 +38,8 @@ Test(histogram, longer_values_land_in_the_last_bucket)
     cr_assert_eq(weir_hist_bucket(UINT64_MAX), WEIR_HIST_BUCKETS - 1);
 }
 
-/* A duration drawn from one of several shapes: uniform, heavy-tailed over six decades, two peaks, all equal. */
+/* Returns a random duration from one of several distributions: uniform, heavy-tailed over six decades, two peaks, or
+ * constant. */
 static uint64_t draw(int shape, uint64_t *state)
 {
     double u = (double)(next_random(state) >> 11) / 9007199254740992.0;
@@ -101,7 +102,7 @@ Test(histogram, edges)
     cr_assert_eq(weir_hist_quantile(hist, 0.99, 1000, 1000), 1000);
     cr_assert_eq(weir_hist_quantile(hist, NAN, 1000, 1000), 1000);
     uint32_t full[WEIR_HIST_BUCKETS] = {0};
-    full[3] = full[7] = UINT32_MAX; /* the sum does not fit 32 bits */
+    full[3] = full[7] = UINT32_MAX; /* the sum exceeds 32 bits */
     cr_assert_lt(weir_hist_quantile(full, 0.49, 3, 7), 4.1);
     cr_assert_gt(weir_hist_quantile(full, 0.51, 3, 7), 6.9);
 }

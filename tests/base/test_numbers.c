@@ -1,4 +1,4 @@
-/* Numbers of every type, converted; arrays that grow. */
+/* Conversion between number types, and arrays that grow. */
 #include "base/grow.h"
 #include "base/numbers.h"
 
@@ -27,7 +27,7 @@ Test(numbers, common_types)
     cr_assert_eq(weir_number_common(WEIR_I64, WEIR_U64), WEIR_F64);
 }
 
-/* Whatever fits is the same afterwards, and the call says which. */
+/* Values that fit are unchanged by the conversion, and the return value reports whether all of them fit. */
 Test(numbers, conversion)
 {
     const double in[] = {0, -1, 0.1, 255, 1e300, NAN};
@@ -74,12 +74,12 @@ Test(grow, elements_stay_and_there_is_room_for_one_more)
         }
         for (size_t i = 0; i < n; i++)
             cr_assert_eq(at[i], i);
-        n = (size_t[]){16, 0, 700}[round]; /* removed elements */
+        n = (size_t[]){16, 0, 700}[round]; /* elements left for the next round */
     }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they stop the program instead */
     uint64_t *before = at;
-    cr_assert_not(weir_grow(&at, (size_t)1 << 62, 1), "no such memory");
-    cr_assert(at == before && at[0] == 0, "the array stays");
+    cr_assert_not(weir_grow(&at, (size_t)1 << 62, 1), "the size is too large");
+    cr_assert(at == before && at[0] == 0, "the array is unchanged");
 #endif
     free(at);
 }

@@ -1,5 +1,5 @@
-/* The limits of control groups, what they leave and what they have held back, read from trees of files as they look
- * under version 1, version 2 and in containers. */
+/* Control group limits, remaining memory and throttling, read from directory trees that imitate cgroup version 1,
+ * version 2 and containers. */
 #include "base/resources.h"
 #include "prof/report/machine.h"
 
@@ -33,7 +33,7 @@ static void remove_root(void)
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Writes a file of the tree, making its folders. */
+/* Writes a file of the tree and creates its parent directories. */
 static void put(const char *path, const char *text)
 {
     char full[512];
@@ -131,7 +131,7 @@ Test(cores, v1_in_the_group)
     cr_assert_eq(cores.memory_limit_bytes, 4096000);
 }
 
-/* In a container the mount's root is the container's own group: its files lie at the mount itself. */
+/* In a container, the mount's root is the container's own group, so its files are at the mount point itself. */
 Test(cores, v1_in_a_container)
 {
     put_v1("/docker/abc", "/docker/abc");
@@ -193,15 +193,15 @@ static int part(int affinity, int cpuset, double quota, int processes, int toget
 Test(cores, cores_are_divided_once)
 {
     cr_assert_eq(part(32, 32, 0, 1, 0), 32);
-    cr_assert_eq(part(32, 32, 0, 2, 32), 16, "torchrun: all ranks may run anywhere");
-    cr_assert_eq(part(32, 32, 0, 3, 0), 10, "the launcher is not known");
-    cr_assert_eq(part(32, 0, 0, 2, 0), 16, "nor is the cpuset");
-    cr_assert_eq(part(8, 64, 0, 8, 64), 8, "srun --cpu-bind=cores: each rank has its own");
-    cr_assert_eq(part(8, 64, 0, 8, 0), 8, "the same, by the cpuset");
-    cr_assert_eq(part(32, 32, 0, 2, 128), 16, "srun without binding: the step's cpuset, from a launcher outside");
-    cr_assert_eq(part(32, 64, 0, 4, 64), 16, "mpirun --bind-to package: two ranks share each");
-    cr_assert_eq(part(8, 64, 0, 2, 8), 4, "taskset -c 0-7 torchrun: the launcher has no more");
-    cr_assert_eq(part(64, 64, 8, 4, 64), 2, "a quota is for all of them");
+    cr_assert_eq(part(32, 32, 0, 2, 32), 16, "torchrun: all ranks can run on any core");
+    cr_assert_eq(part(32, 32, 0, 3, 0), 10, "the launcher is unknown");
+    cr_assert_eq(part(32, 0, 0, 2, 0), 16, "the launcher and the cpuset are unknown");
+    cr_assert_eq(part(8, 64, 0, 8, 64), 8, "srun --cpu-bind=cores: each rank has its own cores");
+    cr_assert_eq(part(8, 64, 0, 8, 0), 8, "each rank has its own cpuset");
+    cr_assert_eq(part(32, 32, 0, 2, 128), 16, "srun without binding: the step's cpuset, with the launcher outside it");
+    cr_assert_eq(part(32, 64, 0, 4, 64), 16, "mpirun --bind-to package: two ranks share each package");
+    cr_assert_eq(part(8, 64, 0, 2, 8), 4, "taskset -c 0-7 torchrun: the launcher has the same cores");
+    cr_assert_eq(part(64, 64, 8, 4, 64), 2, "the ranks share one quota");
     cr_assert_eq(part(2, 2, 0, 8, 2), 1);
 }
 
@@ -223,7 +223,7 @@ Test(cores, another_process_may_run_on)
     cr_assert_eq(weir_cores_affinity(1 << 30), 0);
 }
 
-/* ---- memory that is left ---- */
+/* ---- remaining memory ---- */
 
 Test(cores, v2_memory_left_is_the_least_of_the_parents)
 {
@@ -240,7 +240,7 @@ Test(cores, v2_memory_left_is_the_least_of_the_parents)
     cr_assert_eq(weir_memory_available_in(root), 400000);
     cr_assert_eq(read_cores().memory_limit_bytes, 1400000);
     put("/proc/meminfo", "MemAvailable: 300 kB\n");
-    cr_assert_eq(weir_memory_available_in(root), 300 << 10, "the machine has less");
+    cr_assert_eq(weir_memory_available_in(root), 300 << 10, "the machine has less memory");
 }
 
 Test(cores, v1_memory_left_counts_children)
@@ -265,7 +265,7 @@ Test(cores, memory_that_is_used_up_is_not_unknown)
 
 Test(cores, no_memory_limit_leaves_the_machines)
 {
-    cr_assert_eq(weir_memory_available_in(root), 0, "neither is known");
+    cr_assert_eq(weir_memory_available_in(root), 0, "limit and usage are unknown");
     put_v1("/", "/");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
@@ -286,7 +286,7 @@ static struct weir_throttling throttling(void)
 Test(cores, v2_throttling_of_the_parents_too)
 {
     put_v2("/a.slice/b.scope");
-    put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root has no quota */
+    put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root group has no quota */
     put("/sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500\n");
     put("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "nr_periods 5\nnr_throttled 1\nthrottled_usec 10\nnr_bursts 7\n");
     struct weir_throttling read = throttling();
@@ -314,7 +314,7 @@ Test(cores, without_cpu_stat_throttling_is_not_known)
     cr_assert_not(throttling().known);
 }
 
-/* ---- what others did meanwhile ---- */
+/* ---- CPU time of other processes ---- */
 
 Test(cores, others_use_what_this_process_does_not)
 {
@@ -343,7 +343,8 @@ Test(cores, others_use_what_this_process_does_not)
     cr_assert_eq(machine.periods, 20);
     cr_assert_eq(machine.throttled, 5);
     cr_assert_float_eq(machine.throttled_s, 2.5, 1e-9);
-    now.own_ns = then.own_ns + UINT64_C(100000000000); /* clocks of other steps: never less than nothing */
+    /* The clocks have different resolutions, so the difference is clamped to zero. */
+    now.own_ns = then.own_ns + UINT64_C(100000000000);
     weir_machine_between(&machine, &then, &now);
     cr_assert_eq(machine.others_cores, 0);
 }
@@ -360,7 +361,8 @@ Test(cores, a_machine_that_says_nothing)
     cr_assert(machine.others_cores < 0 && machine.steal_cores < 0 && machine.load_average < 0);
 }
 
-/* A process that is not waited for by this one: until it ends its time is in /proc, then in the sum. */
+/* A helper's CPU time counts as this process's: read from /proc while the helper runs, and kept in the sum after it
+ * ends. */
 Test(cores, a_helpers_time_is_this_processs)
 {
     struct weir_machine_now before, during, after;

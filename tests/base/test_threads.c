@@ -1,11 +1,11 @@
-/* The bell that threads sleep on: nobody sleeps past a ring. */
+/* The event count that threads sleep on: no waiter misses a notification. */
 #include "base/threads.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>
 
 enum { ROUNDS = 20000, WAITERS = 3 };
-static const uint64_t FOR_EVER_NS = 3600000000000ull; /* a ring that is lost hangs the test */
+static const uint64_t FOR_EVER_NS = 3600000000000ull; /* so that a lost notification hangs the test */
 
 static struct weir_eventcount there, back;
 static _Atomic int round_number, answers;

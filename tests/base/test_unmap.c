@@ -1,5 +1,6 @@
-/* Memory that is given back can be had again by a system call that ThreadSanitizer does not see, as liburing's are, and
- * by another thread: no race. A program of its own, for ThreadSanitizer above all. */
+/* An unmapped address range can be mapped again by another thread, through a system call that ThreadSanitizer does not
+ * intercept (liburing makes such calls). ThreadSanitizer must not report a race. A separate program, mainly for
+ * ThreadSanitizer. */
 #include "base/resources.h"
 
 #include <pthread.h>
@@ -12,9 +13,9 @@
 enum { PAGES = 3 };
 
 static size_t page;
-static char *_Atomic last; /* page, of what was given back */
+static char *_Atomic last; /* last page of the unmapped range, once it is mapped again */
 
-/* To the thread that waits with no more order than a relaxed store makes: as a pointer would get there by luck. */
+/* Passes the page to the other thread with a relaxed store only, so that nothing else orders the two threads. */
 static void *give_back(void *size)
 {
     enum { PROT = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS };

@@ -96,7 +96,7 @@ static const struct weir_command command = {.name = "try",
 
 enum { MAX_WORDS = 32 };
 
-/* Parses a line of words parted by single blanks. */
+/* Parses a command line whose words are separated by single spaces. */
 static enum weir_parse parse(const char *line, struct values *values, const char **args, int *n_args)
 {
     static char text[512];
@@ -119,7 +119,7 @@ static void expect_usage(const char *line, const char *message)
     FILE *err = cr_get_redirected_stderr();
     size_t n = fread(text, 1, sizeof text - 1, err);
     text[n] = '\0';
-    cr_assert(strstr(text, message), "'%s' says:\n%swhere this was expected: %s", line, text, message);
+    cr_assert(strstr(text, message), "'%s' printed:\n%sinstead of: %s", line, text, message);
     cr_assert(strstr(text, "weir try --help"), "no hint: %s", text);
 }
 
@@ -158,7 +158,7 @@ Test(options, every_kind)
     cr_assert_eq(v.color, 1);
     cr_assert_eq(v.seed, UINT64_MAX);
     cr_assert_eq(v.split, 1.0);
-    cr_assert_str_eq(v.log, "a_b.jsonl"); /* underscores of values stay */
+    cr_assert_str_eq(v.log, "a_b.jsonl"); /* underscores in values are kept */
     cr_assert(v.size.width == 64 && v.size.height == 48);
     cr_assert(v.json && v.no_shuffle);
 }
@@ -254,7 +254,7 @@ Test(options, help_lists_all_and_aligns)
         char name[64];
         snprintf(name, sizeof name, "\n  --%s", opts[i].name);
         const char *at = strstr(text, name);
-        cr_assert(at, "%s is not in the help", opts[i].name);
+        cr_assert(at, "the help does not list %s", opts[i].name);
         const char *help = strstr(at + 1, opts[i].help);
         size_t here = (size_t)(help - at);
         if (column == 0)
@@ -321,7 +321,8 @@ static const struct weir_opt other_opts[] = {
 static const struct weir_command other = {.name = "other", .opts = other_opts, .n_opts = 2};
 static const struct weir_command *const both[] = {&command, &other, NULL};
 
-/* Writes a file that goes with the process, and puts its name into line for each '@'. */
+/* Writes a configuration file that exists only as long as this process, and copies `line` to `typed` with the file's
+ * path in place of each '@'. */
 static void put_config(const char *line, const char *text, char *typed, size_t size)
 {
     char path[64];
@@ -344,7 +345,7 @@ static enum weir_parse parse_config(const char *line, const char *text, struct v
 static const char good_config[] = "# weir tune\n"
                                   "\n"
                                   "num_workers = 4   # of 8\r\n"
-                                  "\timage-size=320x240\n" /* of another command */
+                                  "\timage-size=320x240\n" /* an option of another command */
                                   "log = a #b.jsonl\n"
                                   "color = bgr\n"
                                   "json = true\n"
@@ -370,7 +371,7 @@ Test(options, what_is_typed_wins)
         cr_assert_eq(parse_config(lines[i], good_config, &v), WEIR_PARSE_RUN);
         cr_assert(v.workers == 2 && v.color == 1);
     }
-    cr_assert_eq(parse_config("d -- --config", "", &v), WEIR_PARSE_RUN, "behind -- it is an argument");
+    cr_assert_eq(parse_config("d -- --config", "", &v), WEIR_PARSE_RUN, "after --, it is an argument");
 }
 
 struct config_case {
@@ -410,7 +411,8 @@ ParameterizedTest(struct config_case *c, options, config_errors, .init = cr_redi
     expect_usage(typed, c->message);
 }
 
-/* What is written is read as the same; other bytes have an error with their line, or are refused. */
+/* A value that can be written is read back unchanged. Files with zero bytes, too many options or too long names are
+ * refused. */
 Test(options, odd_bytes_in_a_file)
 {
     static struct weir_config_file file;
@@ -446,7 +448,7 @@ Test(options, odd_bytes_in_a_file)
     free(many);
 }
 
-/* The tables of the real commands: every preset parses, every name is unique, help has the length that it may have. */
+/* The real commands' tables: every preset parses, every name is unique, and no help line is too long. */
 Test(options, tables_of_the_commands)
 {
     weir_commands_complete();
@@ -487,7 +489,7 @@ Test(options, help_is_short)
         expect_short("run", opt);
 }
 
-/* Old names work, with a line that has the new one; the echo has the new one alone. */
+/* Old names are accepted with a note that contains the new name. The echoed command line contains only the new name. */
 Test(options, old_names, .init = cr_redirect_stderr)
 {
     static struct run_options options, now;
@@ -513,7 +515,7 @@ Test(options, old_names, .init = cr_redirect_stderr)
     cr_assert_eq(now.loader.format.layout, options.loader.format.layout);
 }
 
-/* The loader's own defaults and bounds are the table's. */
+/* The loader's own defaults and bounds match the table's. */
 Test(options, defaults_and_bounds_of_the_loader)
 {
     static struct run_options run;
@@ -549,9 +551,9 @@ Test(options, defaults_and_bounds_of_the_loader)
     }
 }
 
-/* ---- a command line out of options ---- */
+/* ---- command lines built from options ---- */
 
-/* What is at its default is left out, and all of a long value is there. */
+/* Options at their defaults are omitted, and long values are not truncated. */
 Test(options, weir_run_as_whatif_starts_it)
 {
     static char mean[5000] = "0.485,0.456,0.4", step[] = "0.123456789012";

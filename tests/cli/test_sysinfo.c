@@ -13,11 +13,11 @@ Test(sysinfo, filesystems)
     weir_filesystem_of("/proc/self", type, sizeof type);
     cr_assert_str_eq(type, "proc");
     struct statfs sys;
-    if (statfs("/sys", &sys) == 0 && sys.f_type == SYSFS_MAGIC) { /* bare machines and some containers have none */
+    if (statfs("/sys", &sys) == 0 && sys.f_type == SYSFS_MAGIC) { /* some containers have no sysfs at /sys */
         weir_filesystem_of("/sys", type, sizeof type);
         cr_assert_str_eq(type, "sysfs");
     }
-    /* Relative paths and links lead to where they lead. */
+    /* Relative paths and symbolic links are resolved. */
     cr_assert_eq(chdir("/proc/self/fd/.."), 0);
     weir_filesystem_of("fd/../..", type, sizeof type);
     cr_assert_str_eq(type, "proc");

@@ -1,5 +1,5 @@
-/* Frames that are not what they should be: lengths, heap references and JPEGs. The bad one is frame 3 of the second
- * episode, where nothing else says so. */
+/* Invalid frames: lengths, heap references and JPEGs. Unless a test says otherwise, the bad frame is frame 3 of the
+ * second episode. */
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -46,12 +46,12 @@ static void try_frame(const char *about, const void *bytes, size_t n, const char
     path = bad_input_episodes(&bench), bad = bad_input_episode(1);
     h5fx_replace(bad, "/observations/rgb_main", 0, bytes, n);
     expect = loses_one(bad, "/observations/rgb_main[0]: ", reason);
-    expect.substituted = 0; /* nothing is before the first frame */
+    expect.substituted = 0; /* no frame precedes the first one */
     expect.lost = 1;
     bad_input_try(about, path, expect);
 }
 
-/* Makes and tries a JPEG of 24x16, or of another size, with a change. */
+/* Replaces frame 3 with a JPEG of the given kind and size, and expects it to be refused. */
 static void try_kind(const char *about, enum h5fx_jpeg kind, int width, int height, const char *reason)
 {
     size_t n;
@@ -81,11 +81,12 @@ Test(bad_frames, jpegs_in_variable_length_data)
     free(bytes);
 }
 
-/* Padded rows are damaged where they lie. */
+/* Damages the bytes of padded rows in place. */
 Test(bad_frames, jpegs_in_padded_rows)
 {
     static const enum fixture_damage damages[] = {FIXTURE_NO_SOI, FIXTURE_ZEROED};
-    static const char *const reasons[] = {"Not a JPEG file", "marker"}; /* most of such a small one is its header */
+    /* Most of such a small JPEG is its header, so zeroing damages a marker. */
+    static const char *const reasons[] = {"Not a JPEG file", "marker"};
     for (int i = 0; i < 2; i++) {
         const char *path = bad_input_episodes(&actpp), *bad = bad_input_episode(1);
         fixture_damage(path, 1, 0, BAD, damages[i]);
@@ -118,7 +119,7 @@ Test(bad_frames, kinds_of_jpeg_that_are_fine)
     free(text);
 }
 
-/* A header that promises 65500x65500: there is no memory for the batches, and one line says so. */
+/* The header claims 65500x65500. Memory for the batches cannot be allocated, and one error line reports this. */
 Test(bad_frames, a_first_frame_of_absurd_size)
 {
     size_t n;
@@ -133,7 +134,7 @@ Test(bad_frames, a_first_frame_of_absurd_size)
     free(bytes);
     struct bad_expect expect =
         loses_one(bad_input_episode(0), "/observations/rgb_main[0]: ", "its header claims 65500x65500 pixels");
-    expect.substituted = 0; /* nothing is before the first frame */
+    expect.substituted = 0; /* no frame precedes the first one */
     expect.lost = 1;
     expect.info_is_fine = false;
     bad_input_try("65500x65500", path, expect);
@@ -228,7 +229,8 @@ Test(bad_frames, heap_references)
     }
 }
 
-/* The collection itself lies: its size, its signature, its objects' sizes. All frames that lie in it are lost. */
+/* The heap collection itself is damaged: its size, its signature or its objects' sizes. All frames stored in it are
+ * lost. */
 Test(bad_frames, heap_collections)
 {
     static const struct {
@@ -260,7 +262,7 @@ Test(bad_frames, heap_collections)
         cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
         cr_assert_eq(weir_fetch_frame(&fetcher, 1, 1, 0, NULL, 0, &bytes, &length), -EBADMSG, "%s", rows[i].about);
         cr_assert_not_null(strstr(fetcher.reason, rows[i].reason), "%s: %s", rows[i].about, fetcher.reason);
-        cr_assert_eq(weir_fetch_frame(&fetcher, 0, 1, 0, NULL, 0, &bytes, &length), 0, "the others are fine");
+        cr_assert_eq(weir_fetch_frame(&fetcher, 0, 1, 0, NULL, 0, &bytes, &length), 0, "only one frame is bad");
         weir_fetcher_close(&fetcher);
         weir_file_set_close(&files);
         weir_dataset_close(&dataset);
@@ -273,7 +275,7 @@ Test(bad_frames, heap_collections)
     }
 }
 
-/* ---- frames too large to be true, or for this machine ---- */
+/* ---- frames of impossible size, or too large for this machine ---- */
 
 static int open_loader(const char *path, enum weir_on_error policy, int batch_size, struct weir_err *err)
 {
@@ -289,8 +291,8 @@ static int open_loader(const char *path, enum weir_on_error policy, int batch_si
     return rc;
 }
 
-/* The first frame says how large all others are: a header that claims more than its bytes can hold is refused before
- * anything has that size, and passed over where bad frames are. */
+/* The first frame determines the size of all frames. If its header claims more pixels than its bytes can hold, it is
+ * refused before anything of that size is allocated, or skipped if bad frames are skipped. */
 Test(bad_frames, a_first_frame_that_claims_30000x30000)
 {
     static const enum h5fx_jpeg kinds[] = {H5FX_JPEG_420, H5FX_JPEG_GRAY, H5FX_JPEG_PROGRESSIVE};

@@ -1,4 +1,4 @@
-/* Folders, files and structures that are not what they should be. */
+/* Invalid folders, files and file structures. */
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -117,22 +117,24 @@ Test(bad_input, a_file_that_may_not_be_read)
     int status = bad_input_program(arguments, root, NULL, &text);
     if (status < 0)
         return;
-    cr_assert(status == 1 || text[0] == '\0', "%d: %s", status, text); /* nobody may not reach the program */
+    /* The user "nobody" may be unable to execute the program. */
+    cr_assert(status == 1 || text[0] == '\0', "%d: %s", status, text);
     cr_assert(status != 1 || (strstr(text, bad) && strstr(text, "permissions")), "%s", text);
     free(text);
 }
 
-/* ---- datasets that are missing or of another kind ---- */
+/* ---- datasets that are missing or of the wrong type ---- */
 
 struct change {
-    const char *about, *key, *type; /* type NULL: removed */
+    const char *about, *key, *type; /* type: NULL removes the dataset */
     int rank;
     uint64_t dims[10];
     const char *parts[2];
-    int code; /* 0 = EBADMSG */
+    int code; /* expected error; 0 = -EBADMSG */
 };
 
-/* Zeros for numbers that are not too many to write; NULL (never written) for the rest and for text. */
+/* Returns zeros for a dataset of at most a million numbers. Returns NULL for larger datasets, images and strings, whose
+ * values are never written. */
 static double *zeros(const struct change *c)
 {
     bool camera = strstr(c->key, "images") || strstr(c->key, "rgb_");
@@ -142,7 +144,7 @@ static double *zeros(const struct change *c)
     return camera || n > 1000000 || !c->type || strcmp(c->type, "str") == 0 ? NULL : calloc(n + 1, sizeof(double));
 }
 
-/* Changes one dataset of the second episode; the message names its file. */
+/* Applies each change to the second episode. The error message must contain the file's path. */
 static void try_changes(const struct h5fx_episode *episode, const struct change *changes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -195,7 +197,7 @@ static const struct change act_changes[] = {
     {"fewer frames", "/observations/images/top", "u8", 4, {5, 16, 24, 3}, {"images/top has 5 frames", "6 steps"}, 0},
     {"more frames", "/observations/images/top", "u8", 4, {7, 16, 24, 3}, {"images/top has 7 frames", "6 steps"}, 0},
     {"another size", "/observations/images/top", "u8", 4, {6, 16, 32, 3}, {"frames of 32x16, but in ", "24x16"}, 0},
-    /* more than there can be */
+    /* exceeds the maximum */
     {"endless states", "/observations/qpos", "f32", 2, {1ull << 40, 1 << 20}, {"/observations/qpos: its shape"}, 0},
     {"big states",
      "/observations/qpos",
@@ -302,7 +304,7 @@ Test(bad_input, astrobench)
     bad_input_try("no cameras", path, expect);
 }
 
-/* Space for numbers and nothing in it: a recording that was cut off. */
+/* The dataset has space for numbers, but none were written, as in an interrupted recording. */
 Test(bad_input, numbers_that_were_never_written)
 {
     static const struct {

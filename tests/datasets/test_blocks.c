@@ -1,4 +1,4 @@
-/* Frames clipped out of chunks, against a plain reference that goes element by element. */
+/* Frames copied out of chunks, compared with a simple reference that works element by element. */
 #include "datasets/blocks_priv.h"
 
 #include <criterion/criterion.h>
@@ -15,12 +15,12 @@ static uint32_t draw(uint32_t n)
 
 struct dataset {
     struct weir_blocks blocks;
-    uint64_t elements; /* of the whole dataset */
-    uint8_t *whole;    /* row-major, as H5Dread would give it */
-    uint8_t **chunks;  /* unpacked; NULL = never written */
+    uint64_t elements; /* in the whole dataset */
+    uint8_t *whole;    /* row-major, as H5Dread would return it */
+    uint8_t **chunks;  /* unfiltered; NULL = never written */
 };
 
-/* Where element i of the dataset lies: the chunk's number, and the element in that. */
+/* Locates element i of the dataset: the index of its chunk, and its index within that chunk. */
 static void find(const struct weir_chunk_grid *grid, uint64_t i, uint64_t *chunk, uint64_t *element)
 {
     uint64_t at[WEIR_GRID_RANK_MAX];
@@ -59,7 +59,8 @@ static void make(struct dataset *set)
     for (uint32_t i = 0; i < set->blocks.n_chunks; i++)
         if (draw(4) > 0) {
             set->chunks[i] = malloc(set->blocks.chunk_bytes);
-            memset(set->chunks[i], 0xee, set->blocks.chunk_bytes); /* beyond the edge: never to be seen */
+            /* Bytes past the dataset's edge must never be copied. */
+            memset(set->chunks[i], 0xee, set->blocks.chunk_bytes);
         }
     for (uint64_t i = 0; i < set->elements; i++) {
         uint8_t *value = set->whole + i * grid->element_bytes;
@@ -81,7 +82,7 @@ static void drop(struct dataset *set)
     free(set->whole);
 }
 
-/* Every frame, put together from its pieces, each byte of it by one of them. */
+/* Assembles every frame from its pieces, and compares it with the whole dataset. */
 static void check(const struct dataset *set, int number)
 {
     const struct weir_blocks *blocks = &set->blocks;
@@ -100,7 +101,7 @@ static void check(const struct dataset *set, int number)
     free(frame);
 }
 
-/* Row t as interleaved RGB, value by value. */
+/* Converts row t to interleaved RGB, value by value. */
 static void reference_pixels(const struct dataset *set, uint64_t t, uint8_t *frame)
 {
     const struct weir_blocks *blocks = &set->blocks;
@@ -130,7 +131,7 @@ static void check_pixels(const struct dataset *set, int number)
     free(frame);
 }
 
-/* Gray, planar and with alpha, in chunks that cut them anywhere. */
+/* Gray, planar and RGBA images, with chunk borders at arbitrary places. */
 Test(blocks, pixels_in_any_order)
 {
     int tried = 0;
@@ -147,7 +148,7 @@ Test(blocks, pixels_in_any_order)
     }
 }
 
-/* A run that is of two planes would be written past the frame. */
+/* A run of pixels that crosses from one plane into the next would be written past the end of the frame. */
 Test(blocks, planes_that_cut_runs_are_refused)
 {
     struct weir_blocks planes = {
@@ -169,7 +170,7 @@ Test(blocks, any_geometry)
     }
 }
 
-/* h5py's automatic chunks of a (20, 240, 320, 3) dataset: several frames, cut in height, width and channels. */
+/* h5py's automatic chunks for a (20, 240, 320, 3) dataset span several frames and split height, width and channels. */
 Test(blocks, a_known_shape)
 {
     struct weir_blocks blocks = {
@@ -203,7 +204,7 @@ static bool is_handled(uint64_t rows, uint64_t row, uint64_t chunk_rows, uint64_
     return weir_blocks_init(&blocks);
 }
 
-/* Rows and chunks of 1 GiB are too large, each by itself; sizes that overflow are, too. */
+/* A row or a chunk of 1 GiB is refused, and so are sizes that overflow. */
 Test(blocks, the_largest_shapes)
 {
     const uint64_t limit = 1 << 30;

@@ -1,4 +1,4 @@
-/* The arithmetic below chunk indexes: sizes of grids, checksums. */
+/* Arithmetic that chunk indexes use: grid sizes and checksums. */
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 
@@ -19,7 +19,7 @@ Test(chunk_grid, grids_that_make_no_sense)
     cr_assert_eq(weir_chunk_grid_bytes(&grid), 2 * 4 * 3 * 2);
 }
 
-/* Bob Jenkins' own values (lookup3.c, driver5). */
+/* Bob Jenkins' published values (lookup3.c, driver5). */
 Test(chunk_grid, checksums_are_those_published)
 {
     static const char text[] = "Four score and seven years ago";

@@ -18,7 +18,7 @@ static void expect(const uint64_t *dims, int rank, size_t element_bytes, const u
                      dims[i], rank, element_bytes, chunk[i], wanted[i]);
 }
 
-/* What h5py 3.7 chose. */
+/* The chunk shapes that h5py 3.7 chose. */
 Test(chunk_guess, known_datasets)
 {
     expect((uint64_t[]){150, 84, 84, 3}, 4, 1, (uint64_t[]){38, 21, 21, 2});
@@ -29,7 +29,7 @@ Test(chunk_guess, known_datasets)
     expect((uint64_t[]){1}, 1, 8, (uint64_t[]){1});
 }
 
-/* Runs tests/datasets/h5py_chunks.py; false, after a line that says so, when there is no h5py. */
+/* Runs tests/datasets/h5py_chunks.py. Returns false, after printing a note, if h5py is not installed. */
 static bool h5py_chooses(char *path)
 {
     const char *source = getenv("WEIR_SOURCE");
@@ -43,9 +43,9 @@ static bool h5py_chooses(char *path)
         cr_assert_eq(waitpid(child, &status, 0), child);
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    cr_assert(status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 77), "%s fails", script);
+    cr_assert(status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 77), "%s failed", script);
     cr_assert_null(getenv("CI"), "h5py is missing");
-    fprintf(stderr, "no h5py: its chunks are not compared here\n");
+    fprintf(stderr, "skipped: comparison with h5py's chunks (h5py is not installed)\n");
     return false;
 }
 

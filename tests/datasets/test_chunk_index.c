@@ -1,4 +1,4 @@
-/* Our walk over HDF5's chunk indexes against the library's answers, for every kind of index. */
+/* Our walk over HDF5's chunk indexes, compared with the library's answers for every kind of index. */
 #include "datasets/hdf5/chunk_index.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -16,7 +16,8 @@
 static void open_quietly(void)
 {
     fixture_open();
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* what the library refuses is asserted here, not printed */
+    /* Library errors are expected here and asserted, so their printing is switched off. */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
 TestSuite(chunk_index, .init = open_quietly, .fini = fixture_close);
@@ -25,17 +26,17 @@ enum { RANK_MAX = 4 };
 
 struct recipe {
     int rank;
-    hsize_t dims[RANK_MAX], chunk[RANK_MAX], max_dims[RANK_MAX]; /* max_dims[0] == 0: as dims */
+    hsize_t dims[RANK_MAX], chunk[RANK_MAX], max_dims[RANK_MAX]; /* max_dims[0] == 0: equal to dims */
     bool latest, deflate, early, raw_edges;
     int user_block;
-    int skip;          /* > 0: one chunk in this many is never written */
-    int keep;          /* > 1: only one chunk in this many is ever written */
-    int mask;          /* > 0: one chunk in this many is stored without its filter */
-    int attributes;    /* created before and after the chunks: the header grows */
-    int names;         /* > 0: of the elements' type, so that its message fills the header's first block */
-    hsize_t shrink_to; /* > 0: first dimension, after writing */
-    int sample;        /* > 1: one chunk in this many is compared */
-    bool no_addresses; /* are compared: the library lists the whole index for each */
+    int skip;          /* > 0: every skip-th chunk is never written */
+    int keep;          /* > 1: only every keep-th chunk is written */
+    int mask;          /* > 0: every mask-th chunk is stored without its filter */
+    int attributes;    /* attributes created before and after the chunks, to enlarge the object header */
+    int names;         /* > 0: names in the element type; its message then fills the header's first block */
+    hsize_t shrink_to; /* > 0: size of the first dimension after writing */
+    int sample;        /* > 1: only every sample-th chunk is compared */
+    bool no_addresses; /* skip the addresses: for each one, the library lists the whole index */
 };
 
 struct written {
@@ -62,7 +63,7 @@ static uint64_t count_of(const struct recipe *r)
     return n;
 }
 
-/* Where chunk number i begins. */
+/* Computes the coordinates of the first element of chunk i. */
 static void corner(int rank, const hsize_t *dims, const hsize_t *chunk, uint64_t i, hsize_t *at)
 {
     for (int d = rank - 1; d >= 0; d--) {
@@ -82,7 +83,7 @@ static void write_chunk(hid_t set, hid_t space, const struct recipe *r, uint64_t
         whole *= r->chunk[d];
     }
     for (size_t k = 0; k < whole; k++)
-        bytes[k] = k % (3 + i % 5) ? (uint8_t)(i * 31) : (uint8_t)(k * 7 + i); /* stored sizes differ */
+        bytes[k] = k % (3 + i % 5) ? (uint8_t)(i * 31) : (uint8_t)(k * 7 + i); /* makes the compressed sizes differ */
     if (r->mask && i % (uint64_t)r->mask == 0) {
         CHECK(H5Dwrite_chunk(set, H5P_DEFAULT, 1, at, whole, bytes));
         return;
@@ -129,7 +130,7 @@ static void add_attributes(hid_t set, int from, int n)
     H5Sclose(space);
 }
 
-/* Of one byte. With names its message is long. */
+/* Returns a one-byte type. Names make its header message long. */
 static hid_t element_type(const struct recipe *r)
 {
     hid_t type = r->names ? H5Tenum_create(H5T_NATIVE_UINT8) : H5Tcopy(H5T_NATIVE_UINT8);
@@ -156,7 +157,7 @@ static hid_t creation(const struct recipe *r)
     return plist;
 }
 
-/* The header's first block cannot grow any more. */
+/* Adds another dataset, so that the first block of the object header cannot grow. */
 static void add_neighbour(hid_t file)
 {
     hsize_t size = 3;
@@ -228,7 +229,7 @@ struct bytes {
     size_t n;
 };
 
-static uint64_t bytes_read; /* by read_bytes */
+static uint64_t bytes_read; /* total of read_bytes */
 
 static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
 {
@@ -267,8 +268,8 @@ static bool is_partial(const struct written *w, const hsize_t *at)
     return false;
 }
 
-/* One unlimited dimension that is not the first: the library numbers such chunks otherwise when it looks one up than
- * when it lists them (1.10.8), and H5Dget_chunk_info lists. */
+/* Returns true for exactly one unlimited dimension that is not the first. HDF5 1.10.8 numbers such chunks differently
+ * in look-ups and in listings, and H5Dget_chunk_info uses the listing. */
 static bool is_listed_wrongly(const struct written *w)
 {
     int unlimited = 0;
@@ -305,14 +306,14 @@ static void compare_chunk(hid_t set, const struct written *w, const struct bytes
     cr_assert_eq(ours->bytes, size, "%s: chunk %u has %u bytes, not %d", about, i, ours->bytes, (int)size);
     cr_assert_eq(memcmp(bytes->at + ours->offset, stored, size), 0, "%s: chunk %u has other bytes", about, i);
     if (w->raw_edges && is_partial(w, at))
-        mask = ~0u; /* the library tells nothing, the bytes are as they are */
+        mask = ~0u; /* the library does not report these chunks' masks; their bytes are stored unfiltered */
     if (w->grid.filtered)
         cr_assert_eq(ours->mask, mask, "%s: chunk %u has mask %x, not %x", about, i, ours->mask, mask);
     free(stored);
 }
 
-/* The file as it is in memory, damaged perhaps: what we say of each chunk the library says, or it refuses to. How many
- * chunks it answered for. */
+/* Compares our chunks with the library's answers for a file in memory, which may be damaged. Returns the number of
+ * chunks for which the library gave an answer. */
 static uint32_t compare_image(const struct written *w, const struct bytes *bytes, const struct weir_chunk *chunks,
                               const char *about)
 {
@@ -329,7 +330,8 @@ static uint32_t compare_image(const struct written *w, const struct bytes *bytes
         if (H5Dget_chunk_info_by_coord(set, at, &mask, &address, &size) < 0)
             break;
         uint64_t offset = address == HADDR_UNDEF ? WEIR_CHUNK_NONE : address + w->base;
-        if (chunks[i].offset == WEIR_CHUNK_BAD) { /* the library says where, and would fail to read it */
+        /* The library returns the address, but would fail to read the chunk. */
+        if (chunks[i].offset == WEIR_CHUNK_BAD) {
             cr_expect(offset > bytes->n || size != chunk_bytes || size > bytes->n - offset, "%s: chunk %u", about, i);
             continue;
         }
@@ -366,7 +368,7 @@ static void compare(const struct recipe *r, const char *about)
         sum += chunks[i].offset == WEIR_CHUNK_NONE ? 0 : chunks[i].bytes;
         there += chunks[i].offset != WEIR_CHUNK_NONE;
     }
-    cr_assert_eq(sum, stored, "%s: %d bytes in all, not %d", about, (int)sum, (int)stored);
+    cr_assert_eq(sum, stored, "%s: %d bytes in total, not %d", about, (int)sum, (int)stored);
     cr_assert_gt(there, 0, "%s", about);
     H5Dclose(set);
     H5Fclose(file);
@@ -376,9 +378,10 @@ static void compare(const struct recipe *r, const char *about)
 
 #define UNLIMITED H5S_UNLIMITED
 
-/* What the file of each must hold, else it would not test what it says: a block with this signature (single and
- * implicit indexes have none); there the byte at this place has at least this value (levels of a tree); and the block's
- * first so many bytes end in a checksum of their own, as they do when its elements follow in pages. */
+/* What each file must contain for its test to be meaningful: a block with this signature (single-chunk and implicit
+ * indexes have none), and in that block a byte at offset level.at of at least level.least (the depth of a tree). If
+ * prefix_bytes is set, the block's first prefix_bytes bytes end with their own checksum, because its elements are
+ * stored in pages. */
 static const struct kind {
     const char *name, *signature;
     struct {
@@ -403,7 +406,7 @@ static const struct kind {
      {0},
      0,
      {.rank = 1, .dims = {3000}, .chunk = {2}, .max_dims = {UNLIMITED}, .latest = true, .sample = 7}},
-    {"extensible array, pages", /* from chunk 131,060 on */
+    {"extensible array, pages", /* paged from chunk 131,060 on */
      "EADB",
      {0},
      22,
@@ -468,7 +471,7 @@ Test(chunk_index, every_kind_of_index)
         for (int variant = 0; variant < 8; variant++) {
             struct recipe r = kinds[k].recipe;
             char about[128];
-            r.deflate = variant & 1 && !r.early; /* early allocation and filters: another index */
+            r.deflate = variant & 1 && !r.early; /* early allocation with filters would use another index */
             r.user_block = variant & 2 ? 1024 : 0;
             r.attributes = variant & 4 ? 12 : 0;
             snprintf(about, sizeof about, "%s%s%s%s", kinds[k].name, r.deflate ? ", deflate" : "",
@@ -492,7 +495,7 @@ Test(chunk_index, chunks_never_written)
     }
 }
 
-/* Whole pages, blocks and super blocks that were never written. */
+/* Whole pages, blocks and super blocks are never written. */
 Test(chunk_index, chunks_far_apart)
 {
     static const int keep[] = {500, 1400, 2400, 45000};
@@ -544,7 +547,7 @@ Test(chunk_index, shrunk_datasets)
         }
 }
 
-/* Nothing is read twice, whichever dimension counts slowest: not more in all than the file has. */
+/* No byte is read twice, whichever dimension varies slowest, so the bytes read never exceed the file's size. */
 Test(chunk_index, reads_what_there_is_once)
 {
     struct recipe recipes[KINDS + 1];
@@ -576,7 +579,7 @@ static uint64_t little_endian(const uint8_t *bytes, int n)
     return value;
 }
 
-/* The header's first block, without its continuations. */
+/* Returns the object header's first block, without its continuations. */
 static struct bytes first_block(const struct written *w, const struct bytes *bytes)
 {
     uint8_t *at = bytes->at + w->base + w->address;
@@ -587,7 +590,8 @@ static struct bytes first_block(const struct written *w, const struct bytes *byt
     return (struct bytes){size + size_bytes, little_endian(size, size_bytes)};
 }
 
-/* The layout message, up to the chunk's first dimension, of a chunk that is not likely to be met by chance. */
+/* Finds the layout message by its bytes up to the chunk's first dimension. The recipe's chunk shape makes a match by
+ * chance unlikely. */
 static uint8_t *find_layout(const struct bytes *bytes, bool latest)
 {
     static const uint8_t old[] = {3, 2, 3}, new[] = {4, 2, 0, 3, 1, 3, 4, 1};
@@ -608,7 +612,7 @@ Test(chunk_index, layouts_in_a_continued_header)
     }
 }
 
-/* Files written before HDF5 1.6.3 (version 1 for the first ones): the same fields in another order. */
+/* Layout messages written before HDF5 1.6.3 (versions 1 and 2) store the same fields in another order. */
 Test(chunk_index, layouts_of_old_versions)
 {
     struct written w;
@@ -620,12 +624,12 @@ Test(chunk_index, layouts_of_old_versions)
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0);
     uint8_t *layout = memmem(block.at, block.n, (const uint8_t[]){3, 2, 2}, 3), now[24] = {0};
     cr_assert_not_null(layout);
-    cr_assert_eq(little_endian(layout - 6, 2), sizeof now); /* the message has room for the longer form */
+    cr_assert_eq(little_endian(layout - 6, 2), sizeof now); /* the message has space for the longer old form */
     for (uint8_t version = 1; version <= 2; version++) {
         struct bytes old = {malloc(bytes.n), bytes.n};
         memcpy(old.at, bytes.at, bytes.n);
         memcpy(now, (const uint8_t[]){version, 2, 2}, 3);
-        memcpy(now + 8, layout + 3, 16); /* address, dimension, size of an element */
+        memcpy(now + 8, layout + 3, 16); /* address, dimension, element size */
         memcpy(old.at + (layout - bytes.at), now, sizeof now);
         cr_assert_eq(walk(&w, &old, again, &reason), 0, "version %d: %s", version, reason);
         cr_assert_eq(memcmp(chunks, again, sizeof chunks), 0, "version %d", version);
@@ -635,7 +639,7 @@ Test(chunk_index, layouts_of_old_versions)
     free(bytes.at);
 }
 
-/* ---- any geometry ---- */
+/* ---- random geometry ---- */
 
 static uint64_t draw(uint64_t *state, uint64_t n)
 {
@@ -653,7 +657,7 @@ static struct recipe random_recipe(uint64_t *random)
         uint64_t grow = draw(random, 7);
         r.max_dims[d] = grow < 5 ? r.dims[d] + more[grow] : UNLIMITED;
         if (r.max_dims[d] != UNLIMITED && r.chunk[d] > r.max_dims[d])
-            r.chunk[d] = r.max_dims[d]; /* the library insists */
+            r.chunk[d] = r.max_dims[d]; /* the library refuses larger chunks */
     }
     r.latest = draw(random, 4) > 0;
     r.deflate = draw(random, 2);
@@ -678,7 +682,7 @@ Test(chunk_index, any_geometry)
     }
 }
 
-/* ---- damaged ---- */
+/* ---- damaged files ---- */
 
 static void put(uint8_t *to, int n, uint64_t value)
 {
@@ -700,11 +704,11 @@ struct damaged {
     struct weir_chunk *chunks, *intact;
     uint32_t n;
     int refused;
-    uint32_t other; /* chunks of other answers that the library gave, too */
+    uint32_t other; /* changed chunks for which the library gave the same answer */
 };
 
-/* One byte is wrong: a reason, or chunks inside the file. Where all has checksums there are no other answers than that
- * of the intact file; where nothing has, another one must be what the library says, too. */
+/* With one byte damaged, the walk must fail with a reason or return chunks inside the file. If checksums protect the
+ * index, only the intact file's chunks are allowed. Otherwise, other chunks must match the library's answer. */
 static void check_damaged(struct damaged *d, size_t at)
 {
     const char *reason;
@@ -718,7 +722,7 @@ static void check_damaged(struct damaged *d, size_t at)
     check_sane(d->chunks, d->n, &d->bytes);
     if (memcmp(d->chunks, d->intact, d->n * sizeof *d->chunks) == 0)
         return;
-    cr_assert_not(d->w.latest, "byte %zu: another answer, in spite of checksums", at);
+    cr_assert_not(d->w.latest, "byte %zu: other chunks, despite checksums", at);
     d->other += compare_image(&d->w, &d->bytes, d->chunks, "damaged");
 }
 
@@ -765,7 +769,7 @@ Test(chunk_index, damaged_anywhere)
     cr_assert_gt(other, 0, "nothing was compared with the library");
 }
 
-/* A file of six chunks, and number d of key i of its only node set to a value. */
+/* Writes a file of six chunks, sets number d of key i in its only node to `value`, and expects the reason. */
 static void expect_bad_key(int i, int d, uint64_t value, const char *expected)
 {
     enum { HEAD = 24, ENTRY = 8 + 3 * 8 + 8 };
@@ -784,18 +788,18 @@ static void expect_bad_key(int i, int d, uint64_t value, const char *expected)
     free(bytes.at);
 }
 
-/* The last number of a key is 0 in every file; the library reads fill values where it is not. */
+/* The last number of a key is 0 in every valid file. If it is not, the library reads fill values. */
 Test(chunk_index, keys_within_an_element)
 {
     expect_bad_key(0, 2, 1, "a key of the index is not the start of a chunk");
 }
 
-/* The library searches, and reads fill values where the order hides a chunk. */
+/* The library uses a binary search, so it reads fill values if wrong order hides a chunk. */
 Test(chunk_index, keys_in_disorder)
 {
     expect_bad_key(0, 0, 4, "the keys of the index are not in order");
     expect_bad_key(3, 0, 0, "the keys of the index are not in order");
-    expect_bad_key(6, 0, 2, "the keys of the index are not in order"); /* the one that closes the node */
+    expect_bad_key(6, 0, 2, "the keys of the index are not in order"); /* the last key of the node */
 }
 
 Test(chunk_index, cut_anywhere)
@@ -811,7 +815,8 @@ Test(chunk_index, cut_anywhere)
         uint32_t n = weir_chunk_grid_count(&w.grid);
         struct weir_chunk *chunks = malloc(n * sizeof *chunks);
         for (size_t left = 0; left < bytes.n; left += 3) {
-            struct bytes less = {malloc(left + 1), left}; /* exactly as long: a byte too many read is seen */
+            /* Exact size, so that a sanitizer reports reads past the end. */
+            struct bytes less = {malloc(left + 1), left};
             less.at = realloc(less.at, left ? left : 1);
             memcpy(less.at, bytes.at, left);
             if (walk(&w, &less, chunks, &reason) == 0)
@@ -823,9 +828,9 @@ Test(chunk_index, cut_anywhere)
     }
 }
 
-/* ---- without end ---- */
+/* ---- endless structures ---- */
 
-/* n more bytes of the file, 0xff each. */
+/* Appends n bytes of 0xff to the file. */
 static uint8_t *append(struct bytes *bytes, size_t n)
 {
     bytes->at = realloc(bytes->at, bytes->n + n);
@@ -843,7 +848,7 @@ static void expect_loop(const struct written *w, struct bytes *bytes)
     free(chunks);
 }
 
-/* All children of a node are the same one: a thousand million nodes to walk over, in 120 KB. */
+/* All children of a node are the same node: a billion nodes to visit, in 120 KB. */
 Test(chunk_index, version_1_trees_of_one_child)
 {
     enum { CHILDREN = 1000, LEVELS = 4, HEAD = 24, KEY = 32, ENTRY = 40 };
@@ -866,11 +871,11 @@ Test(chunk_index, version_1_trees_of_one_child)
     free(bytes.at);
 }
 
-/* The same with checksums, five million nodes. */
+/* The same structure with checksums: five million nodes. */
 Test(chunk_index, version_2_trees_of_one_child)
 {
     enum { RECORDS = 12, LEVELS = 7, PREFIX = 6, RECORD = 24, NODE = 512 };
-    static const int pointer_bytes[LEVELS] = {0, 9, 11, 11, 12, 12, 12}; /* what nodes of 512 bytes need */
+    static const int pointer_bytes[LEVELS] = {0, 9, 11, 11, 12, 12, 12}; /* sizes required for nodes of 512 bytes */
     struct written w;
     struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {UNLIMITED, UNLIMITED}, .latest = true};
     write_recipe(&w, &r);
@@ -902,7 +907,7 @@ static void sum(uint8_t *block, size_t n)
     put(block + n - 4, 4, weir_lookup3(block, n - 4));
 }
 
-/* 4,096 data blocks of 4 MB each that are all the same one, and a chunk in each. */
+/* All 4,096 data blocks, of 4 MB each, are the same block, and every block contains a chunk. */
 Test(chunk_index, extensible_arrays_of_one_block)
 {
     enum { INDEX = 14 + 2 * 8 + 24 * 8 + 4, BLOCKS = 4096, ELEMENTS = 128 * 4096 };
@@ -919,7 +924,7 @@ Test(chunk_index, extensible_arrays_of_one_block)
     uint64_t index = bytes.n, super = index + INDEX, block = super + super_bytes;
     append(&bytes, INDEX + super_bytes + block_bytes);
     memcpy(bytes.at + index, "EAIB\0\0", 6);
-    put(bytes.at + index + 14 + 2 * 8 + 22 * 8, 8, super); /* super block 24: the first two have none */
+    put(bytes.at + index + 14 + 2 * 8 + 22 * 8, 8, super); /* super block 24: the first two have no pointer */
     sum(bytes.at + index, INDEX);
     memcpy(bytes.at + super, "EASB\0\0", 6);
     for (int i = 0; i < BLOCKS; i++)
@@ -928,7 +933,7 @@ Test(chunk_index, extensible_arrays_of_one_block)
     memcpy(bytes.at + block, "EADB\0\0", 6);
     sum(bytes.at + block, block_bytes);
     uint8_t *head = memmem(bytes.at, bytes.n, "EAHD", 4);
-    memcpy(head + 7, (const uint8_t[]){32, 0, 128, 2, 32}, 5); /* nothing in the index block, no pages */
+    memcpy(head + 7, (const uint8_t[]){32, 0, 128, 2, 32}, 5); /* no elements in the index block, no pages */
     put(head + 60, 8, index);
     sum(head, 72);
     bytes_read = 0;
@@ -937,7 +942,7 @@ Test(chunk_index, extensible_arrays_of_one_block)
     free(bytes.at);
 }
 
-/* A header of a thousand continuations that are all the same one, 8 MB of nothing. */
+/* All thousand continuations of a header point to the same 8 MB of zeros. */
 Test(chunk_index, headers_of_one_continuation)
 {
     enum { PREFIX = 16, MESSAGE = 24, MESSAGES = 1000, BYTES = 8 << 20 };
@@ -966,9 +971,9 @@ Test(chunk_index, headers_of_one_continuation)
     free(bytes.at);
 }
 
-/* ---- the rest ---- */
+/* ---- other ---- */
 
-/* What the library said and what the file says differ: it was changed in between. */
+/* The grid from the library differs from the grid in the file, as if the file had changed in between. */
 Test(chunk_index, grids_that_are_not_those_of_the_file)
 {
     struct written w;

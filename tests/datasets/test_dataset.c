@@ -1,5 +1,5 @@
-/* Datasets as users meet them: which episodes and cameras, in which order, and on real data that every frame is what
- * H5Dread and libjpeg-turbo make of it. */
+/* Datasets from the user's point of view: the episodes and cameras found and their order. On real data, every frame
+ * must match the output of H5Dread and libjpeg-turbo. */
 #include "pipeline/samples/fetch.h"
 #include "pipeline/samples/probe.h"
 #include "tests/fixtures/h5_fixture.h"
@@ -66,7 +66,7 @@ static void end(struct reading *r)
     weir_dataset_close(&r->dataset);
 }
 
-/* A padded row is compared as far as it is used; the rest of it must be zeros after the JPEG's end. */
+/* Compares the used part of a padded row. The rest of the row must be zeros. */
 static void compare_frame(struct reading *r, int episode, int camera, int t, const char *key, bool pixels,
                           const uint8_t *theirs, size_t want)
 {
@@ -87,7 +87,8 @@ static void compare_frame(struct reading *r, int episode, int camera, int t, con
     cr_assert_not_null(rgb);
     cr_assert(width == probe->width && height == probe->height);
     void *image = malloc((size_t)width * (size_t)height * 3 * sizeof(float));
-    for (int f = t % 4 ? t % 8 : 0; f < (t % 4 ? t % 8 + 1 : 8); f++) { /* each format, on all frames together */
+    /* Every fourth frame checks all formats. Other frames check one format each. */
+    for (int f = t % 4 ? t % 8 : 0; f < (t % 4 ? t % 8 + 1 : 8); f++) {
         struct weir_frame frame = {probe->kind, bytes, got, width, height, NULL};
         cr_assert_eq(weir_decode(r->decoders[f], &frame, image), 0, "%s", weir_decoder_reason(r->decoders[f]));
         cr_assert(h5fx_pixels_agree(image, format_of(f), rgb, (size_t)width * (size_t)height), "%s: %s[%d], format %d",
@@ -133,7 +134,7 @@ static bool close_to(double a, double b)
     return fabs(a - b) <= 1e-9 * (1 + fabs(b));
 }
 
-/* Sum and sum of squares around the mean in long double, over every episode listed. */
+/* The reference: sum, and sum of squared deviations from the mean, as long double over all listed episodes. */
 static void compare_stats(const struct weir_dataset *dataset, const int *episodes, int n, bool actions)
 {
     int dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
@@ -186,7 +187,7 @@ static void compare_all(const char *name, const char *layout, int episodes, int 
             compare_camera(&r, e, c, key, strcmp(engine, "pread") == 0);
         }
     }
-    cr_assert_eq(r.fetcher.fallbacks, 0, "all of it comes by extents");
+    cr_assert_eq(r.fetcher.fallbacks, 0, "some frames are not read by extent");
     for (int actions = 0; actions < 2; actions++) {
         compare_stats(r.dataset, all, episodes, actions);
         compare_stats(r.dataset, all + episodes / 2, 1, actions);
@@ -220,7 +221,7 @@ Test(dataset, real_astrobench)
     }
 }
 
-/* ---- which files ---- */
+/* ---- episode files ---- */
 
 static void write_episode(const char *name, const struct h5fx_episode *episode)
 {
@@ -246,7 +247,7 @@ Test(dataset, episodes_are_found_in_folders_and_sorted_by_number)
     for (const char *const *other = (const char *const[]){"d/readme.txt", "d/x.hdf5.bak", "d/hdf5", NULL}; *other;
          other++)
         fclose(fopen(fixture_path(*other), "w"));
-    mkdir(fixture_path("d/folder.hdf5"), 0777); /* a folder is searched, whatever its name */
+    mkdir(fixture_path("d/folder.hdf5"), 0777); /* folders are searched, even if named like a file */
     struct weir_dataset *dataset = open_dataset(fixture_path("d"), NULL, false);
     cr_assert_eq(weir_dataset_episodes(dataset), 5);
     for (int e = 0; e < 5; e++)
@@ -280,7 +281,7 @@ Test(dataset, symbolic_links_are_followed_and_circles_are_not)
     weir_dataset_close(&dataset);
 }
 
-/* ---- which cameras ---- */
+/* ---- cameras ---- */
 
 static void expect_cameras(const char *path, const char *wanted, int n, const char *const *names)
 {
@@ -299,7 +300,7 @@ Test(dataset, cameras_by_name_and_in_the_order_asked_for)
                                                {.name = "main", .content = H5FX_VLEN, .width = 32},
                                                {.name = "left", .content = H5FX_VLEN, .width = 24}}};
     write_episode("d/0.h5", &episode);
-    /* Another order of creation and one camera more. */
+    /* Cameras in another order of creation, and one additional camera. */
     struct h5fx_episode second = {.steps = 3,
                                   .astrobench = true,
                                   .cameras = {{.name = "aaa", .content = H5FX_VLEN, .width = 16},
@@ -354,7 +355,7 @@ Test(dataset, cameras_that_are_not_there_or_named_twice)
         }
 }
 
-/* ---- how much ---- */
+/* ---- sizes and progress ---- */
 
 static void count(void *user, int done, int total)
 {

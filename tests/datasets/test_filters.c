@@ -1,5 +1,6 @@
-/* Filters undone: what the HDF5 library and h5py write comes out as the library reads it, whatever the pipeline; what
- * is damaged is refused. Chunks are given in memory of exactly their size, so that a read beyond them is seen. */
+/* Filters undone: chunks written by the HDF5 library and h5py come out as the library reads them, for every pipeline,
+ * and damaged chunks are refused. Chunks are passed in buffers of their exact size, so that reads past the end are
+ * detected. */
 #include "datasets/chunks/filters.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Pipelines are written as text, in the order of writing: s = shuffle, d = deflate, f = fletcher32. */
+/* Pipelines are strings in the order of writing: s = shuffle, d = deflate, f = fletcher32. */
 static const char *const pipelines[] = {"",    "s",   "d",   "f",   "sd",  "ds", "sf", "fs", "df",  "fd",   "sdf",
                                         "sfd", "dsf", "dfs", "fsd", "fds", "dd", "ss", "ff", "dsd", "fdsfd"};
 enum { PIPELINES = sizeof pipelines / sizeof pipelines[0] };
@@ -37,7 +38,7 @@ struct stored {
 
 static hid_t fine(hid_t id)
 {
-    cr_assert_geq(id, 0, "the HDF5 library refuses");
+    cr_assert_geq(id, 0, "the HDF5 library failed");
     return id;
 }
 
@@ -81,7 +82,7 @@ static hid_t element_type(size_t width)
     }
 }
 
-/* What the file itself says about a dataset. */
+/* Reads a dataset's description from the file. */
 static struct chunked describe(hid_t set)
 {
     struct chunked c = {.set = set, .dims = {1, 1, 1}, .chunk = {1, 1, 1}};
@@ -106,7 +107,7 @@ static struct chunked describe(hid_t set)
     return c;
 }
 
-/* A dataset without values. */
+/* Creates a dataset without writing values. */
 static struct chunked create(hid_t file, const char *pipeline, int level, size_t width, int rank, const hsize_t *dims,
                              const hsize_t *chunk)
 {
@@ -157,7 +158,8 @@ static struct stored stored_at(const struct chunked *c, const hsize_t *offset)
     return stored;
 }
 
-/* The library forgets the mask of the chunk that it wrote last until the dataset is opened again. */
+/* Writes the chunk and reopens the dataset. Until then, the library does not return the mask of the chunk written last.
+ */
 static void write_stored(struct chunked *c, struct stored stored)
 {
     const hsize_t origin[RANK] = {0};
@@ -170,7 +172,7 @@ static void write_stored(struct chunked *c, struct stored stored)
     fine(H5Fclose(file));
 }
 
-/* Walks that compress somewhat; with every third seed noise. */
+/* Returns random walks, which compress moderately, or noise if `seed` is a multiple of 3. */
 static uint8_t *some_values(size_t bytes, size_t width, uint32_t seed)
 {
     uint8_t *values = malloc(bytes);
@@ -186,8 +188,8 @@ static uint8_t *some_values(size_t bytes, size_t width, uint32_t seed)
 
 /* ---- unfiltering ---- */
 
-/* Memory that the caller gives, of exactly the size: the same outcome, and where anything is moved the bytes are there.
- */
+/* Repeats the call with an output buffer of the exact size. The result must be the same, and decompressed bytes must be
+ * in that buffer. */
 static void check_to(struct weir_unfilter_context *context, const struct weir_filters *filters, struct stored stored,
                      const uint8_t *bytes, size_t n, int rc)
 {
@@ -200,12 +202,13 @@ static void check_to(struct weir_unfilter_context *context, const struct weir_fi
     cr_assert_eq(weir_unfilter_to(context, filters, stored.mask, in, stored.n, to, n, &out, &reason), rc);
     cr_assert_eq(bytes == NULL, out == NULL);
     cr_assert(!bytes || memcmp(out, bytes, n) == 0);
-    cr_assert(!bytes || filters->n != 1 || !moves || out == to, "it was put elsewhere");
+    cr_assert(!bytes || filters->n != 1 || !moves || out == to, "the output is not in the caller's buffer");
     free(in);
     free(to);
 }
 
-/* A fresh context and fresh memory: the bytes, to be freed, or NULL with *rc. */
+/* Unfilters with a new context and new buffers. Returns the bytes, which the caller frees, or NULL with the error in
+ * *rc. */
 static uint8_t *unfilter(const struct weir_filters *filters, struct stored stored, size_t out_bytes, int *rc)
 {
     struct weir_unfilter_context *context = weir_unfilter_open();
@@ -216,7 +219,7 @@ static uint8_t *unfilter(const struct weir_filters *filters, struct stored store
     if (*rc == 0)
         bytes = copy_of(out, out_bytes);
     else
-        cr_assert(!out && reason && *reason, "a refusal has a reason and no bytes");
+        cr_assert(!out && reason && *reason, "a refusal must have a reason and no bytes");
     if (out_bytes < 1 << 20)
         check_to(context, filters, stored, bytes, out_bytes, *rc);
     free(in);
@@ -247,7 +250,7 @@ static void place(const struct chunked *c, const hsize_t *at, const uint8_t *chu
         }
 }
 
-/* Puts a whole dataset together from its chunks; masks gathers those that were met. */
+/* Assembles a whole dataset from its chunks. *masks collects the filter masks encountered. */
 static uint8_t *whole_by_chunks(struct weir_unfilter_context *context, const struct chunked *c, uint32_t *masks)
 {
     uint8_t *whole = calloc(1, c->whole_bytes);
@@ -295,7 +298,7 @@ static void check_random_shape(struct weir_unfilter_context *context, hid_t file
     fine(H5Dclose(c.set));
 }
 
-/* One context for all: its memory grows and is used again. */
+/* One context serves all chunks, so its buffers grow and are reused. */
 Test(filters, every_order_every_level_every_width)
 {
     struct weir_unfilter_context *context = weir_unfilter_open();
@@ -312,7 +315,8 @@ Test(filters, every_order_every_level_every_width)
     cr_assert_null(context);
 }
 
-/* Sums of the checksum that are 0, a multiple of 65535, or larger than 32 bits; lengths odd and over its parts. */
+/* Checksums whose sums are 0, a multiple of 65535, or larger than 32 bits; odd lengths, and lengths around the size of
+ * a checksum block. */
 Test(filters, checksums_of_long_and_extreme_chunks)
 {
     static const hsize_t lengths[] = {1, 2, 3, 255, 719, 720, 721, 65535, 131070, 2097152, 5000001};
@@ -334,7 +338,7 @@ Test(filters, checksums_of_long_and_extreme_chunks)
     weir_unfilter_close(&context);
 }
 
-/* Widths that have no loop of their own, up to more than a part; single elements too. */
+/* Element widths without a specialised loop, including elements larger than a block, and single elements. */
 Test(filters, shuffles_of_odd_and_wide_elements)
 {
     static const size_t odd[] = {5, 6, 7, 9, 12, 16, 100, 1000, 9000};
@@ -356,9 +360,9 @@ Test(filters, shuffles_of_odd_and_wide_elements)
 
 /* ---- single chunks ---- */
 
-enum { SMALL = 15 }; /* elements */
+enum { SMALL = 15 }; /* elements per chunk */
 
-/* One chunk of 15 elements through a pipeline. */
+/* Writes one chunk of 15 elements through a pipeline. */
 static struct chunked small_chunk(hid_t file, const char *pipeline, size_t width, struct stored *stored,
                                   uint8_t **values)
 {
@@ -377,7 +381,7 @@ static void drop(struct chunked *c, struct stored *stored, uint8_t *values)
     fine(H5Dclose(c->set));
 }
 
-/* A chunk written with part of the filters, its mask saying which were left out. */
+/* Chunks written with some of the filters; the mask marks the skipped ones. */
 Test(filters, masks)
 {
     static const char *const full[] = {"sdf", "sfd", "dsf", "dfs", "fsd", "fds"};
@@ -401,7 +405,7 @@ Test(filters, masks)
             cr_assert(memcmp(truth, values, to.chunk_bytes) == 0);
             int rc;
             cr_assert(gives(&to.filters, again, truth, to.chunk_bytes, &rc), "%s without %u: %d", full[p], mask, rc);
-            again.mask |= ~7u; /* of filters that there are not */
+            again.mask |= ~7u; /* bits of filters that do not exist */
             cr_assert(gives(&to.filters, again, truth, to.chunk_bytes, &rc), "%s without %u: %d", full[p], mask, rc);
             free(truth);
             drop(&to, &again, NULL);
@@ -417,7 +421,7 @@ static void swap(uint8_t *a, uint8_t *b)
     *b = kept;
 }
 
-/* As old versions of the library wrote them: it still reads these, and no other order. */
+/* Old library versions wrote checksums with swapped bytes. The library still accepts this order, but no other. */
 Test(filters, checksums_with_exchanged_bytes)
 {
     hid_t file = memory_file();
@@ -476,7 +480,7 @@ Test(filters, nothing_to_undo_moves_nothing)
     weir_unfilter_close(&context);
 }
 
-/* An lzf stream that was deflated, with and without a checksum between. */
+/* An lzf stream compressed again with deflate, with and without a checksum in between. */
 Test(filters, a_stream_within_a_stream)
 {
     static const uint8_t lzf[] = {3, 'a', 'b', 'c', 'd', 0xe0, 0, 3}, plain[] = "abcdabcdabcda";
@@ -521,8 +525,8 @@ Test(filters, cut_at_every_length)
     fine(H5Fclose(file));
 }
 
-/* Each byte to each other value. A checksum or deflate's own finds all damage that matters; the level in a stream's
- * header is all that may change unseen, where no checksum lies over it. */
+/* Changes each byte to every other value. A fletcher32 or deflate checksum detects all damage to the data. Only the
+ * level in the deflate header can change undetected, if no fletcher32 checksum covers it. */
 static void flip_everything(const char *pipeline)
 {
     hid_t file = memory_file();
@@ -574,7 +578,7 @@ Test(filters, chunks_of_another_size)
     fine(H5Fclose(file));
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown filters ---- */
 
 static void expect_name(const struct weir_filters *filters, uint32_t mask, const char *name)
 {
@@ -610,7 +614,7 @@ Test(filters, unknown_ones_are_named)
         cr_assert_not(weir_filters_can_undo(&filters));
         expect_name(&filters, 0, unknown[i].name);
         expect_name(&filters, 2, unknown[i].name);
-        expect_name(&filters, 3, NULL); /* none was applied */
+        expect_name(&filters, 3, NULL); /* neither filter was applied */
     }
 }
 
@@ -625,7 +629,7 @@ Test(filters, known_ones_can_be_undone)
     cr_assert_str_eq(weir_filter_name(WEIR_FILTER_LZF), "lzf");
 }
 
-/* The references of variable-length data have no element size: the library then leaves shuffle out of each chunk. */
+/* The references of variable-length data have no element size, so the library skips shuffle in every chunk. */
 Test(filters, shuffle_without_a_size_must_have_been_left_out)
 {
     struct weir_filters filters = {1, {{WEIR_FILTER_SHUFFLE, 0}}};
@@ -640,7 +644,7 @@ Test(filters, shuffle_without_a_size_must_have_been_left_out)
 
 /* ---- h5py ---- */
 
-/* Runs tests/datasets/h5py_lzf.py; false, after a line that says so, when there is no h5py. */
+/* Runs tests/datasets/h5py_lzf.py. Returns false, after printing a note, if h5py is not installed. */
 static bool h5py_writes(const char *path)
 {
     const char *source = getenv("WEIR_SOURCE");
@@ -654,9 +658,9 @@ static bool h5py_writes(const char *path)
         cr_assert_eq(waitpid(child, &status, 0), child);
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    cr_assert(status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 77), "%s fails", script);
+    cr_assert(status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 77), "%s failed", script);
     cr_assert_null(getenv("CI"), "h5py is missing");
-    fprintf(stderr, "no h5py: what it writes with lzf is not read here\n");
+    fprintf(stderr, "skipped: reading h5py's lzf chunks (h5py is not installed)\n");
     return false;
 }
 
@@ -692,7 +696,7 @@ Test(filters, lzf_as_h5py_writes_it, .init = fixture_open, .fini = fixture_close
     fine(H5Gget_info(group, &about));
     cr_assert_eq(about.nlinks, 5u * 4 * 3 * 4);
     fine(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &at, compare, &masks));
-    cr_assert_neq(masks, 0, "some chunks of noise are stored as they are");
+    cr_assert_neq(masks, 0, "no chunk of noise is stored uncompressed");
     fine(H5Gclose(group));
     fine(H5Fclose(file));
 }

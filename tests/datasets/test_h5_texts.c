@@ -1,4 +1,5 @@
-/* Texts of HDF5 episodes: attributes of the file and of the episode's group, datasets of one text, LIBERO's JSON. */
+/* Strings in HDF5 episodes: attributes of the file and of the episode's group, scalar string datasets, and LIBERO's
+ * JSON. */
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"
 
@@ -17,7 +18,7 @@ static hid_t fine(hid_t id)
     return id;
 }
 
-/* As an attribute of an object, or as a dataset in it. */
+/* Writes a string as an attribute of an object, or as a dataset in it. */
 static void put(hid_t file, const char *object, const char *name, const char *value, enum how how, bool dataset)
 {
     const char *pair[2] = {value, value};
@@ -50,7 +51,7 @@ static const char *texts_of(const char *data, int episode)
     return all;
 }
 
-/* ---- attributes that decide what batches hold ---- */
+/* ---- attributes that determine the content of batches ---- */
 
 static const char *open_with_attribute(const char *name, const char *value, int number, int *rc, bool *is_bgr)
 {
@@ -79,7 +80,7 @@ static const char *open_with_attribute(const char *name, const char *value, int 
     return err.text;
 }
 
-/* Any other value may be a damaged "bgr": red and blue would be swapped in silence. */
+/* Other values are refused: with a damaged "bgr", red and blue would be swapped silently. */
 Test(h5_texts, colours_that_are_neither_rgb_nor_bgr)
 {
     int rc;
@@ -96,7 +97,7 @@ Test(h5_texts, colours_that_are_neither_rgb_nor_bgr)
     cr_assert_not_null(strstr(text, "attribute weir_color is not a string"), "%s", text);
 }
 
-/* Damages the version of the message that holds the attribute: 8 bytes before its name. */
+/* Damages the version field of the attribute's message, which is 8 bytes before the name. */
 static void damage_attribute(const char *path, const char *name)
 {
     FILE *file = fopen(path, "r+");
@@ -110,7 +111,8 @@ static void damage_attribute(const char *path, const char *name)
     fclose(file);
 }
 
-/* cobot_magic's actions are the next state, ACT's are its own: `compress` tells which it is. */
+/* Unreadable attributes are errors, because they matter. For example, `compress` distinguishes cobot_magic files, whose
+ * actions are the next states, from ACT files with real actions. */
 Test(h5_texts, attributes_that_cannot_be_read)
 {
     static const char *const names[] = {"compress", "weir_color"};

@@ -1,5 +1,5 @@
-/* Walks over global heap collections built by hand: found whatever the windows, and refused with a reason when the
- * collection does not hold what it promises. */
+/* Walks over hand-built global heap collections: objects are found for any window size, and a collection whose content
+ * contradicts its headers is refused with a reason. */
 #include "datasets/chunks/heap.h"
 
 #include <criterion/criterion.h>
@@ -11,8 +11,8 @@ enum { AT = 96, FILE_BYTES = 1 << 16 };
 
 struct object {
     uint16_t index;
-    uint64_t size;   /* as written */
-    uint64_t really; /* bytes that follow; padded to 8 */
+    uint64_t size;   /* size in the object's header */
+    uint64_t really; /* bytes that actually follow, padded to a multiple of 8 */
 };
 
 static void put(uint8_t *at, uint64_t value, int n)
@@ -21,7 +21,7 @@ static void put(uint8_t *at, uint64_t value, int n)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* A file with one collection at AT; returns the offset after its last object. */
+/* Builds a file with one collection at AT. Returns the offset after its last object. */
 static uint64_t build(uint8_t *file, uint64_t size, const struct object *objects, int n)
 {
     memset(file, 0, FILE_BYTES);
@@ -43,7 +43,7 @@ static struct weir_heap_walk walk_for(uint32_t index, uint32_t length)
     return (struct weir_heap_walk){AT, FILE_BYTES, 0, AT, index, length, 0};
 }
 
-/* Walks with windows of this many bytes; every step sees exactly its window, in memory of its own. */
+/* Walks with windows of `window` bytes. Each step gets a copy of its window, so that reads outside it are detected. */
 static int run(const uint8_t *file, struct weir_heap_walk *walk, size_t window, uint64_t *payload, const char **reason)
 {
     for (int step = 0; step < 100000; step++) {
@@ -55,7 +55,7 @@ static int run(const uint8_t *file, struct weir_heap_walk *walk, size_t window, 
         free(bytes);
         if (rc != 1)
             return rc;
-        cr_assert_gt(walk->at, last_at, "a step that asks for more has moved on");
+        cr_assert_gt(walk->at, last_at, "a step that needs more bytes has not advanced");
         cr_assert_leq(walk->at, FILE_BYTES);
     }
     cr_assert_fail("the walk does not end");
@@ -114,10 +114,11 @@ Test(heap, numbers_that_are_not_there)
     uint8_t *file = malloc(FILE_BYTES);
     build(file, 8192, objects, 4);
     expect_reason(file, walk_for(3, 1), "no object with this number");
-    expect_reason(file, walk_for(0, 1), "no object with this number");         /* 0 is the free space */
-    expect_reason(file, walk_for(7, 1), "no object with this number");         /* nothing is behind the free space */
-    expect_reason(file, walk_for(65536 + 1, 1), "no object with this number"); /* not cut to 16 bits */
-    build(file, 16 + 16 + 104 + 8, objects, 2);                                /* too small for a second header */
+    expect_reason(file, walk_for(0, 1), "no object with this number"); /* object 0 is the free space */
+    expect_reason(file, walk_for(7, 1), "no object with this number"); /* the free space ends the collection */
+    /* The number must not be truncated to 16 bits. */
+    expect_reason(file, walk_for(65536 + 1, 1), "no object with this number");
+    build(file, 16 + 16 + 104 + 8, objects, 2); /* no space for a second object header */
     expect_reason(file, walk_for(2, 1), "no object with this number");
     free(file);
 }
@@ -131,7 +132,7 @@ Test(heap, headers_that_lie)
     expect_reason(file, walk_for(2, 8), "larger than the collection");
     build(file, 4096, huge, 1);
     expect_reason(file, walk_for(2, 8), "larger than the collection");
-    build(file, 16 + 16 + 61, odd, 1); /* its padding reaches out */
+    build(file, 16 + 16 + 61, odd, 1); /* the object's padding exceeds the collection */
     expect_reason(file, walk_for(2, 8), "no object with this number");
     static const uint64_t sizes[] = {FILE_BYTES, FILE_BYTES - AT + 1, UINT64_MAX, UINT64_MAX - AT + 1, 1ull << 63};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -165,7 +166,8 @@ Test(heap, a_collection_at_the_very_end)
     cr_assert_not_null(strstr(reason, "no object with this number"));
 }
 
-/* As many empty objects as fit: the walk is bounded by their number, not by what the file says. */
+/* The file is full of empty objects. The number of objects that fit bounds the walk, whatever sizes the file contains.
+ */
 Test(heap, endless_empty_objects)
 {
     size_t size = 16 + 16 * (size_t)70000;

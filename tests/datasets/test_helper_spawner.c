@@ -1,5 +1,5 @@
-/* Processes that the spawner forks: they inherit nothing, they end for certain, and the program's other children are
- * not mixed up with them. */
+/* Processes forked by the spawner inherit nothing, always end, and are never confused with the program's other
+ * children. */
 #include "datasets/helper/helper_spawner.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/tools/spawned.h"
@@ -40,7 +40,7 @@ static bool echoes(int fd)
     return send(fd, "x", 1, MSG_NOSIGNAL) == 1 && recv(fd, &c, 1, 0) == 1 && c == 'x';
 }
 
-/* Not when it is gone, or dead and not yet waited for. */
+/* Returns false for processes that have ended, including zombies. */
 static bool is_running(pid_t pid)
 {
     char path[64], line[256] = "";
@@ -66,7 +66,7 @@ Test(helper_spawner, they_answer_and_end)
         make(SPAWNED_ECHO, &pid[i], &fd[i]);
     for (int i = 0; i < 3; i++)
         cr_assert(echoes(fd[i]));
-    close(fd[1]); /* it sees the end of its socket, whoever was made after it */
+    close(fd[1]); /* helper 1 must see its socket close, although helper 2 was spawned later */
     cr_assert(echoes(fd[0]) && echoes(fd[2]));
     int status = weir_helper_reap(pid[1]);
     cr_assert((WIFEXITED(status) && WEXITSTATUS(status) == 0) || WIFSIGNALED(status));
@@ -86,7 +86,7 @@ Test(helper_spawner, a_crash_is_reported)
     make(SPAWNED_CRASH, &pid, &fd);
     cr_assert_leq(recv(fd, &c, 1, 0), 0);
     int status = weir_helper_reap(pid);
-    cr_assert(WIFSIGNALED(status) || WIFEXITED(status)); /* a sanitizer exits */
+    cr_assert(WIFSIGNALED(status) || WIFEXITED(status)); /* with a sanitizer, it exits instead */
     cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
     cr_assert(!WIFSIGNALED(status) || WTERMSIG(status) == SIGSEGV, "%d", WTERMSIG(status));
     make(SPAWNED_ECHO, &pid, &fd);
@@ -104,12 +104,12 @@ Test(helper_spawner, one_that_hangs_is_ended)
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* A helper that hung stayed behind when its program was killed. */
+/* A helper that hangs must not outlive its program, even if the program is killed. */
 Test(helper_spawner, one_that_hangs_ends_with_its_program)
 {
     int told[2];
     char c;
-    cr_assert_eq(pipe(told), 0); /* they are born without it: only the program in between holds it open */
+    cr_assert_eq(pipe(told), 0); /* helpers do not inherit the pipe, so only the program in between holds it open */
     pid_t program = fork();
     if (program == 0) {
         pid_t pid;
@@ -125,7 +125,7 @@ Test(helper_spawner, one_that_hangs_ends_with_its_program)
     cr_assert_eq(read(told[0], &pid, sizeof pid), sizeof pid);
     cr_assert_eq(kill(program, SIGKILL), 0);
     cr_assert_eq(waitpid(program, NULL, 0), program);
-    while (is_running(pid)) /* for ever: it outlives the program */
+    while (is_running(pid)) /* loops forever if the helper outlives the program */
         usleep(10000);
 }
 
@@ -143,11 +143,11 @@ Test(helper_spawner, they_are_born_clean)
         mine[i] = open("/dev/null", O_RDONLY);
     make(SPAWNED_TELL, &pid, &fd);
     cr_assert_eq(recv(fd, &told, sizeof told, MSG_WAITALL), sizeof told);
-    cr_assert_eq(told.descriptors, 4, "%d", told.descriptors); /* the standard ones and its socket */
+    cr_assert_eq(told.descriptors, 4, "%d", told.descriptors); /* the three standard descriptors and its socket */
     cr_assert(told.ignores_int && told.default_usr1 && told.writes_nowhere);
     cr_assert_neq(told.parent, getpid());
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
-    cr_assert_eq(errno, ECHILD, "who waits for children must not meet them");
+    cr_assert_eq(errno, ECHILD, "a helper is visible as a child process");
     for (int i = 0; i < 20; i++)
         close(mine[i]);
 }
@@ -164,7 +164,7 @@ Test(helper_spawner, a_spawner_that_was_killed_is_started_again)
     cr_assert(echoes(fd));
 }
 
-/* As PyTorch's DataLoader does: what the parent started is the parent's. */
+/* A forked process, like a worker of PyTorch's DataLoader, spawns its own helpers and cannot reap its parent's. */
 Test(helper_spawner, a_forked_process_has_its_own)
 {
     pid_t pid;
@@ -176,7 +176,7 @@ Test(helper_spawner, a_forked_process_has_its_own)
         int own_fd;
         struct weir_err err = WEIR_ERR_NONE;
         bool fine = spawn(SPAWNED_ECHO, &own, &own_fd, &err) == 0 && echoes(own_fd);
-        fine = fine && weir_helper_reap(pid) == 0; /* not its to end */
+        fine = fine && weir_helper_reap(pid) == 0; /* the parent's helper is not reaped here */
         weir_helper_reap(own);
         _exit(fine ? 0 : 1);
     }
@@ -194,7 +194,7 @@ static void count_fork(void)
     __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
 }
 
-/* A process that has threads may have another one's locks taken in a fork of it, and CUDA does not survive one. */
+/* Forking a process with threads can leave locks held in the child, and CUDA does not work after a fork. */
 Test(helper_spawner, opening_a_dataset_forks_nothing, .init = fixture_open, .fini = fixture_close)
 {
     unsetenv("WEIR_HDF5_HELPER");
@@ -246,7 +246,7 @@ static void expect_refusal(const char *program, const char *text)
     setenv("WEIR_HDF5_HELPER", program, 1);
     cr_assert_eq(spawn(SPAWNED_ECHO, &pid, &fd, &err), -ENOTSUP, "%s", program);
     cr_assert(strstr(err.text, program) && strstr(err.text, text), "%s", err.text);
-    cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "%s is left as a child", program);
+    cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "%s remains as a child process", program);
 }
 
 Test(helper_spawner, another_program_or_none_is_one_line)
@@ -261,7 +261,7 @@ Test(helper_spawner, another_program_or_none_is_one_line)
     cr_assert(echoes(fd));
 }
 
-/* A copy of this build's program in a folder with a space, found from another folder. */
+/* A copy of this build's program, in a folder with a space in its name, started from another folder. */
 Test(helper_spawner, it_is_found_wherever_it_lies, .init = fixture_open, .fini = fixture_close)
 {
     const char *folder = fixture_path("with space");
@@ -289,7 +289,7 @@ Test(helper_spawner, it_is_found_beside_this_program, .init = fixture_open, .fin
     weir_dataset_close(&dataset);
 }
 
-/* Of standard descriptors that are closed, too. */
+/* Spawning also works while the standard descriptors are closed. */
 Test(helper_spawner, they_start_without_standard_descriptors)
 {
     struct spawned_facts told;

@@ -1,4 +1,4 @@
-/* The index kept in a file: used when it still fits, written anew when it does not, and never believed blindly. */
+/* The index stored in a file: it is used if it still matches, rewritten if it does not, and always validated. */
 #include "base/hash.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index_file.h"
@@ -18,7 +18,7 @@
 
 enum { STEPS = 6, EPISODES = 8 };
 
-/* One episode of each storage, raw and encoded mixed. */
+/* One episode per kind of storage, with raw and encoded frames. */
 static const struct {
     enum h5fx_content content;
     enum h5fx_storage storage;
@@ -72,7 +72,8 @@ static struct weir_loader_config config_with(const char *index)
     return config;
 }
 
-/* Files that the index described when opened with it; what was read must be what is read without it. */
+/* Opens the dataset with the index and compares its frames with those read without an index. Returns the number of
+ * files taken from the index. */
 static int open_and_compare(void)
 {
     struct weir_loader_config config = config_with(index_path), plain = config_with(NULL);
@@ -124,7 +125,7 @@ static struct timespec time_of(const char *path)
     return st.st_mtim;
 }
 
-/* ---- used, and when not ---- */
+/* ---- valid and outdated indexes ---- */
 
 Test(index_file, the_second_open_takes_every_file_from_it)
 {
@@ -132,7 +133,8 @@ Test(index_file, the_second_open_takes_every_file_from_it)
     struct timespec written = time_of(index_path);
     cr_assert_eq(open_and_compare(), EPISODES);
     struct timespec after = time_of(index_path);
-    cr_assert(written.tv_sec == after.tv_sec && written.tv_nsec == after.tv_nsec, "written again for nothing");
+    cr_assert(written.tv_sec == after.tv_sec && written.tv_nsec == after.tv_nsec,
+              "the index was rewritten without need");
 }
 
 static char *describe(struct weir_dataset *dataset)
@@ -169,7 +171,7 @@ static struct weir_dataset *open_dataset(const char *index)
 Test(index_file, everything_that_info_tells_is_in_it)
 {
     char *texts[3];
-    for (int i = 0; i < 3; i++) { /* without, writing it, reading it */
+    for (int i = 0; i < 3; i++) { /* no index, then writing it, then reading it */
         struct weir_dataset *dataset = open_dataset(i > 0 ? index_path : NULL);
         cr_assert_eq(weir_dataset_files_from_index(dataset), i == 2 ? EPISODES : 0);
         texts[i] = describe(dataset);
@@ -203,7 +205,7 @@ Test(index_file, another_header_is_enough)
 {
     open_and_compare();
     struct timespec time = time_of(episode_path(0));
-    h5fx_poke(episode_path(0), 100, "x", 1); /* in the user block, of no meaning to HDF5 */
+    h5fx_poke(episode_path(0), 100, "x", 1); /* in the user block, which HDF5 ignores */
     set_time(episode_path(0), time);
     cr_assert_eq(open_and_compare(), EPISODES - 1);
 }
@@ -250,7 +252,8 @@ Test(index_file, bad_episodes_are_looked_at_every_time)
     }
 }
 
-/* One address in the index of chunks leads out of the file: those frames are bad ones, the file's index is as good. */
+/* One address in the chunk index is outside the file. The frames of that chunk are bad, but the file's index entry
+ * stays valid. */
 Test(index_file, a_bad_chunk_does_not_spoil_the_index)
 {
     static const int with_chunks[] = {2, 6};
@@ -281,8 +284,8 @@ Test(index_file, a_bad_chunk_does_not_spoil_the_index)
     }
 }
 
-/* What a helper process with damaged memory may say: chunks with other rows than the camera's would be unpacked into
- * frames that are smaller. */
+/* A helper process with corrupted memory could send such descriptions. Chunks with larger rows than the camera's would
+ * overflow its frames. */
 Test(index_file, descriptions_are_not_believed_either)
 {
     struct weir_frame_map map = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .kind = WEIR_FRAME_RAW};
@@ -302,15 +305,15 @@ Test(index_file, descriptions_are_not_believed_either)
     cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "fewer rows than frames");
     said = fine;
     memcpy(&said.grid.filtered, &no_bool, 1);
-    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "no bool");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "an invalid bool");
     said = fine;
     said.filters.n = 9;
     cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "too many filters");
     map.width = 5;
-    cr_assert_not(weir_hdf5_described_is_sane(&episode, &fine), "pixels that do not make a row");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &fine), "pixels that do not match the row size");
 }
 
-/* ---- damaged ---- */
+/* ---- damaged indexes ---- */
 
 Test(index_file, a_damaged_index_is_written_anew)
 {
@@ -320,7 +323,7 @@ Test(index_file, a_damaged_index_is_written_anew)
     for (size_t cut = 0; cut < n; cut = cut < 64 ? cut + 7 : cut * 2) {
         write_file(index_path, whole, cut);
         if (cut > 0 && cut < 8)
-            continue; /* too short to say what it is: see below */
+            continue; /* too short to be recognised as an index: see below */
         struct weir_dataset *dataset = open_dataset(index_path);
         cr_assert_eq(weir_dataset_files_from_index(dataset), 0, "cut at %zu", cut);
         weir_dataset_close(&dataset);
@@ -365,9 +368,9 @@ Test(index_file, a_file_that_is_no_index_is_left_alone)
     expect_refusal(fixture_path("no/such/folder"), "cannot be written");
 }
 
-/* ---- hostile: whole by its own hash, and wrong ---- */
+/* ---- hostile indexes: valid hash, invalid content ---- */
 
-static volatile uint8_t sink; /* every byte is looked at: a sanitizer sees those that are not there */
+static volatile uint8_t sink; /* every byte is read, so that a sanitizer detects invalid addresses */
 
 static void read_everything(struct weir_dataset *dataset)
 {
@@ -393,11 +396,11 @@ static void read_everything(struct weir_dataset *dataset)
 
 static void rehash(uint8_t *bytes, size_t n)
 {
-    uint64_t hash = weir_hash64(bytes + 32, n - 32); /* index_file.c: struct head */
+    uint64_t hash = weir_hash64(bytes + 32, n - 32); /* see struct head in index_file.c */
     memcpy(bytes + 24, &hash, sizeof hash);
 }
 
-/* 0 to 7 bytes of something, somewhere. */
+/* Flips one bit, or overwrites 4 or 8 bytes with an edge value, at a random offset. */
 static void mutate(uint8_t *bytes, size_t n, unsigned *seed)
 {
     static const uint64_t interesting[] = {0,          1,          0x7f,       0x80,       0xff,
@@ -411,7 +414,7 @@ static void mutate(uint8_t *bytes, size_t n, unsigned *seed)
            rand_r(seed) % 2 ? 4 : 8);
 }
 
-/* Replaces "was" by "is" in what the index file holds of the cameras of each episode. */
+/* Replaces `was` with `is` in the index's camera entries of all episodes. Returns the number of replacements. */
 static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t is[6])
 {
     int found = 0;
@@ -425,7 +428,7 @@ static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t i
     return found;
 }
 
-/* Each was believed: no cameras divided by zero, no pixels made images without bytes. */
+/* Without these checks, zero cameras cause a division by zero, and zero pixels produce images without bytes. */
 Test(index_file, forged_entries_with_a_right_hash_are_refused)
 {
     open_and_compare();
@@ -440,7 +443,7 @@ Test(index_file, forged_entries_with_a_right_hash_are_refused)
     }
     weir_dataset_close(&dataset);
     const int32_t episode[6] = {STEPS, 0, qpos, action, 1, 0}, no_cameras[6] = {STEPS, 0, qpos, action, 0, 0};
-    const int32_t pixels[6] = {width, height, STEPS, 0, 0, 0}; /* contiguous, raw */
+    const int32_t pixels[6] = {width, height, STEPS, 0, 0, 0}; /* contiguous storage, raw frames */
     const int32_t forged[][6] = {{0, height, STEPS, 0, 0, 0},
                                  {width, 0, STEPS, 0, 0, 0},
                                  {2 * width, height, STEPS, 0, 0, 0},
@@ -475,8 +478,8 @@ static void run_through(int seed)
     weir_loader_close(&loader);
 }
 
-/* Entries are taken or refused one by one, and each open may start HDF5 helper processes: so many entries are changed
- * in each. */
+/* Entries are accepted or refused one by one. Each open may start HDF5 helper processes, so several entries are
+ * changed per open. */
 Test(index_file, a_hostile_index_is_survived)
 {
     enum { OPENS = 250, MUTATIONS = 12 };
@@ -508,7 +511,7 @@ Test(index_file, a_hostile_index_is_survived)
         read_everything(dataset);
         weir_dataset_close(&dataset);
     }
-    cr_assert_gt(taken, 500, "%d", taken); /* else the hash is not where this test thinks */
+    cr_assert_gt(taken, 500, "%d", taken); /* otherwise, the hash is not at the offset that rehash() assumes */
     cr_assert_gt(refused, 500, "%d", refused);
     free(whole);
     free(copy);

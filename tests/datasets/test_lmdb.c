@@ -1,4 +1,4 @@
-/* LMDB files: what is read of those that liblmdb wrote, what is said of others, and the writer of copies. */
+/* LMDB files: reading files written by liblmdb, errors for invalid files, and writing copies. */
 #include "datasets/writer.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/lmdb_fixture.h"
@@ -20,8 +20,8 @@
 
 enum { STEPS = 9, SIDE = 64, ROOM = 20000, EPISODES = 3 };
 
-/* A JPEG with zeros behind it; frames are it with more or less of these: in a leaf, in one overflow page, in several.
- */
+/* A JPEG followed by zeros. Frames contain different numbers of these zeros, so that they are stored in a leaf, in one
+ * overflow page, or in several. */
 static uint8_t *image;
 static size_t jpeg_bytes, lengths[3];
 static struct lmfx_images images;
@@ -135,7 +135,7 @@ Test(lmdb, frames_of_a_camera_that_is_not_listed)
     weir_dataset_close(&dataset);
 }
 
-/* Enough keys for branch pages, a transaction an episode, some keys written again: pages out of order. */
+/* Enough keys for branch pages. One transaction per episode and some rewritten keys put the pages out of order. */
 Test(lmdb, many_transactions_in_one_file)
 {
     enum { MANY = 40 };
@@ -176,7 +176,7 @@ Test(lmdb, frames_are_decoded)
     free(sums);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused files ---- */
 
 static void refused(const char *path, int code, const char *what)
 {
@@ -233,7 +233,7 @@ Test(lmdb, other_databases)
     refused(path, -EBADMSG, "has no keys");
 }
 
-/* Episode 0 with one thing wrong, beside a right one: the file is refused, or only that episode is left out. */
+/* Writes one invalid value to episode 0. The file must be refused, or in tolerant mode only that episode skipped. */
 static void wrong_episode(const char *key, const void *value, size_t n, const char *what)
 {
     struct weir_dataset *dataset;
@@ -273,7 +273,7 @@ Test(lmdb, not_all_episodes)
     refused(path, -EBADMSG, "has 2 of the 3 episodes");
 }
 
-/* ---- while others write ---- */
+/* ---- concurrent writers ---- */
 
 static int count_reader(const char *line, void *user)
 {
@@ -292,7 +292,7 @@ static int readers_of(const char *path)
     return n;
 }
 
-/* Values that are written again take other pages, and free theirs for the next transaction but one. */
+/* Rewritten values are stored in new pages. The old pages become free for the second-next transaction. */
 Test(lmdb, frames_stay_while_all_of_them_are_written_again)
 {
     struct weir_dataset *dataset, *newer;
@@ -341,10 +341,10 @@ static char *sums_of(const char *path)
     return sums;
 }
 
-/* Writes one version after the other, each in one transaction, until it is killed. */
+/* Writes the two versions alternately, each in one transaction, until killed. */
 static void write_without_end(const char *path, const struct lmfx_images versions[2], int ready)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion ends the test */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends this process if a failed assertion ends the test */
     struct lmfx *to = lmfx_open(path, false, 0);
     for (int round = 0;; round++) {
         for (int e = 0; e < EPISODES; e++)
@@ -355,7 +355,7 @@ static void write_without_end(const char *path, const struct lmfx_images version
     }
 }
 
-/* Every run has all of one version, also of files that change while they are opened. */
+/* Every run reads a single version, even if the file changes while it is opened. */
 Test(lmdb, runs_beside_a_writer)
 {
     uint8_t *other = calloc(1, ROOM);
@@ -391,7 +391,7 @@ Test(lmdb, runs_beside_a_writer)
     }
     kill(writer, SIGKILL);
     waitpid(writer, &status, 0);
-    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the writer ended by itself");
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the writer ended early");
     free(sums[0]);
     free(sums[1]);
     free(jpeg);
@@ -420,7 +420,8 @@ Test(lmdb, no_transaction_can_be_held)
 
 /* ---- the writer ---- */
 
-enum { WIDTH = 1024, HEIGHT = 512, RAW_BYTES = WIDTH * HEIGHT * 3, RAW_STEPS = 30 /* more than a transaction holds */ };
+/* RAW_STEPS frames do not fit in one transaction. */
+enum { WIDTH = 1024, HEIGHT = 512, RAW_BYTES = WIDTH * HEIGHT * 3, RAW_STEPS = 30 };
 
 static const struct weir_copy raw_copy = {
     .n_episodes = EPISODES,
@@ -432,7 +433,7 @@ static const struct weir_copy raw_copy = {
     .action_dim = 1,
     .is_bgr = true};
 
-/* Begins an episode and gives frames, until a call fails. */
+/* Begins an episode and writes frames until a call fails. */
 static int write_frames(void *writer, int number, int steps, struct weir_err *err)
 {
     static uint8_t pixels[RAW_BYTES];
@@ -463,7 +464,7 @@ static void check_raw_copy(const char *path)
     static uint8_t pixels[RAW_BYTES];
     cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_episodes(dataset), EPISODES);
-    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "wrist", "the order of the source");
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "wrist", "cameras must be in the source's order");
     weir_dataset_file(dataset, 0, &file);
     int fd = open(file.path, O_RDONLY);
     for (int i = 0; i < EPISODES * RAW_STEPS; i++) {
@@ -477,7 +478,7 @@ static void check_raw_copy(const char *path)
     weir_dataset_close(&dataset);
 }
 
-/* Interrupted behind its first transaction of the third episode, and by a file that may not grow. */
+/* Interrupted twice: after the first transaction of the third episode, and by a limit on the file size. */
 Test(lmdb, a_copy_goes_on_where_it_was_interrupted)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -523,7 +524,7 @@ Test(lmdb, a_copy_goes_on_where_it_was_interrupted)
     check_raw_copy(path);
 }
 
-/* What is left of another copy, or is damaged, is begun anew. */
+/* Remains of a different or damaged copy are discarded, and the copy starts again. */
 Test(lmdb, what_is_left_of_another_copy)
 {
     struct weir_err err = WEIR_ERR_NONE;

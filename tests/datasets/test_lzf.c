@@ -1,5 +1,5 @@
-/* LZF streams made by hand: every length and overlap, and damage. Streams and what is made of them lie in memory of
- * exactly their size, so that a step beyond is seen. */
+/* Hand-made LZF streams: every length and overlap, and damage. Streams and their output are in buffers of their exact
+ * size, so that out-of-bounds accesses are detected. */
 #include "datasets/chunks/filters.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +22,7 @@ static uint8_t *copy_of(const void *bytes, size_t n)
 
 enum { STREAM_MAX = 1 << 16, PLAIN_MAX = 1 << 18 };
 
-/* A stream made by hand, with the bytes that it means. */
+/* A stream under construction, with the bytes that it decodes to. */
 struct lzf {
     uint8_t stream[STREAM_MAX], plain[PLAIN_MAX];
     size_t n, made;
@@ -85,7 +85,7 @@ Test(lzf, random_streams)
     free(lzf);
 }
 
-/* Repetitions of every length from every short distance: most overlap what they repeat. */
+/* Back references of every length at every short distance. Most of them overlap their own output. */
 Test(lzf, every_overlap)
 {
     struct lzf *lzf = malloc(sizeof *lzf);
@@ -130,7 +130,8 @@ static int unfilter(const uint8_t *stream, size_t n, size_t out_bytes)
     return rc;
 }
 
-/* Whole pieces give their bytes, cut ones nothing; as a chunk both are refused. */
+/* A stream cut between instructions decodes to a prefix, and one cut inside an instruction fails. As a chunk, both are
+ * refused. */
 Test(lzf, cut_at_every_length)
 {
     struct lzf *lzf = malloc(sizeof *lzf);
@@ -144,7 +145,7 @@ Test(lzf, cut_at_every_length)
     free(lzf);
 }
 
-/* The format has no checksum: changed bytes may give other bytes, but never more than there is room for. */
+/* The format has no checksum, so changed bytes can decode to other bytes, but never overflow the output. */
 Test(lzf, every_byte_changed)
 {
     struct lzf *lzf = malloc(sizeof *lzf);

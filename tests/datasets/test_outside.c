@@ -1,5 +1,5 @@
-/* What HDF5 objects name elsewhere: virtual sources that are not there, and files outside the dataset's folder. A
- * virtual frame that no source provides is a bad frame, never zeros. */
+/* HDF5 objects that refer to other files: missing virtual sources, and files outside the dataset's folder. A
+ * virtual frame without a source is a bad frame, never zeros. */
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -27,7 +27,7 @@ static hid_t fine(hid_t id)
     return id;
 }
 
-/* Frames of steps bytes each: frame t is all first + t. */
+/* Writes `steps` frames. Every byte of frame t is first + t. */
 static void put_frames(hid_t file, const char *key, hsize_t steps, int first, hid_t plist)
 {
     hsize_t dims[4] = {steps, H, W, 3};
@@ -45,7 +45,7 @@ static void put_frames(hid_t file, const char *key, hsize_t steps, int first, hi
     free(values);
 }
 
-/* A file with frames; first < 0: never written. */
+/* Creates a file with frames. If `first` is negative, no values are written. */
 static const char *source_file(const char *name, const char *key, hsize_t steps, int first)
 {
     const char *path = fixture_path(name);
@@ -63,7 +63,7 @@ static hid_t frames_of(hsize_t steps, hsize_t first, hsize_t n)
     return space;
 }
 
-/* Maps n frames from first on to the first frames of a source. */
+/* Maps n frames, starting at `first`, to the first n frames of a source. */
 static void map(hid_t plist, const char *file, const char *key, hsize_t first, hsize_t n)
 {
     hid_t from = frames_of(STEPS, first, n), to = frames_of(n, 0, n);
@@ -72,7 +72,7 @@ static void map(hid_t plist, const char *file, const char *key, hsize_t first, h
     H5Sclose(to);
 }
 
-/* Puts a dataset of this kind in the place of a camera; closes plist. */
+/* Replaces a camera with a dataset that has this property list, and closes the list. */
 static void put_camera(const char *path, hid_t plist)
 {
     hid_t file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));
@@ -86,13 +86,13 @@ static void put_camera(const char *path, hid_t plist)
 
 static hid_t plist_of(void)
 {
-    uint8_t fill = 99; /* what the library gives for what is not there */
+    uint8_t fill = 99; /* the library's value for missing data */
     hid_t plist = fine(H5Pcreate(H5P_DATASET_CREATE));
     cr_assert_geq(H5Pset_fill_value(plist, H5T_NATIVE_UINT8, &fill), 0);
     return plist;
 }
 
-/* One episode, whose camera has frames 0..2 of d/a.part and 3..5 of d/b.part. */
+/* Creates one episode whose camera takes frames 0..2 from d/a.part and frames 3..5 from d/b.part. */
 static const char *episode(void)
 {
     static char path[512];
@@ -105,7 +105,7 @@ static const char *episode(void)
     source_file("d/a.part", "/x/frames", 3, 0);
     source_file("d/b.part", "/x/frames", 3, 3);
     hid_t plist = plist_of();
-    map(plist, "a.part", "/x/frames", 0, 3); /* beside the episode, whatever the current folder is */
+    map(plist, "a.part", "/x/frames", 0, 3); /* relative to the episode's folder, not to the current one */
     map(plist, "b.part", "/x/frames", 3, 3);
     put_camera(path, plist);
     return path;
@@ -120,8 +120,8 @@ static struct weir_dataset *open_it(bool external)
     return dataset;
 }
 
-/* Frames of the camera: those in good ("012345") are as they were written, the others are errors with reason in them.
- */
+/* Fetches all frames of the camera. Frames whose digit is in `good` ("012345") must be as written, and the others must
+ * fail with `reason` in the message. */
 static void expect_with(bool external, const char *about, const char *good, const char *reason)
 {
     struct weir_dataset *dataset = open_it(external);
@@ -131,7 +131,7 @@ static void expect_with(bool external, const char *about, const char *good, cons
         struct weir_err err = WEIR_ERR_NONE;
         int rc = weir_fetch(dataset, 0, 0, t, frame, sizeof frame, &length, &err);
         if (!strchr(good, '0' + t)) {
-            cr_assert_lt(rc, 0, "%s: frame %d is read", about, t);
+            cr_assert_lt(rc, 0, "%s: frame %d was read", about, t);
             cr_assert(strstr(err.text, reason), "%s: frame %d: %s", about, t, err.text);
             continue;
         }
@@ -156,7 +156,7 @@ static void replace_with_text(const char *path)
     fclose(file);
 }
 
-/* Several ways to map frames, of which some lead to nothing. */
+/* Several mappings that leave some frames without a source. */
 Test(outside, mappings_that_do_not_cover_every_frame)
 {
     const char *path = episode();
@@ -166,7 +166,7 @@ Test(outside, mappings_that_do_not_cover_every_frame)
     put_camera(path, plist);
     source_file("d/b.part", "/x/frames", 1, 4);
     expect("frames 3 and 5 are mapped to nothing", "0124", "no source of this virtual dataset provides it");
-    plist = plist_of(); /* the left half of frame 0 only */
+    plist = plist_of(); /* maps only the left half of frame 0 */
     hsize_t half[4] = {1, H, W / 2, 3}, dims[4] = {3, H, W, 3};
     hid_t from = fine(H5Screate_simple(4, whole, NULL)), to = fine(H5Screate_simple(4, dims, NULL));
     H5Sselect_hyperslab(from, H5S_SELECT_SET, none, NULL, half, NULL);
@@ -176,7 +176,7 @@ Test(outside, mappings_that_do_not_cover_every_frame)
     expect("half a frame", "", "no source of this virtual dataset provides it");
     H5Sclose(from);
     H5Sclose(to);
-    plist = plist_of(); /* even frames from one file, odd ones from the other */
+    plist = plist_of(); /* even frames from one file, odd frames from the other */
     for (int i = 0; i < 2; i++) {
         hsize_t start[4] = {(hsize_t)i}, stride[4] = {2, 1, 1, 1}, count[4] = {3, H, W, 3};
         hid_t every = fine(H5Screate_simple(4, whole, NULL)), part = fine(H5Screate_simple(4, dims, NULL));
@@ -207,7 +207,7 @@ Test(outside, names_with_numbers_and_sources_that_are_virtual)
     hid_t plist = plist_of(), from = fine(H5Screate_simple(4, whole, most)), to = fine(H5Screate_simple(4, one, NULL));
     cr_assert_geq(H5Sselect_hyperslab(from, H5S_SELECT_SET, start, block, count, block), 0);
     cr_assert_geq(H5Pset_virtual(plist, from, "n_%b.part", "/x/frames", to), 0);
-    map(plist, "b.part", "/x/frames", 3, 3); /* so that there are six frames, whatever becomes of these */
+    map(plist, "b.part", "/x/frames", 3, 3); /* extends the dataset to six frames */
     hid_t file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));
     H5Ldelete(file, camera, H5P_DEFAULT);
     H5Dclose(fine(H5Dcreate2(file, camera, H5T_NATIVE_UINT8, from, H5P_DEFAULT, plist, H5P_DEFAULT)));
@@ -223,7 +223,7 @@ Test(outside, names_with_numbers_and_sources_that_are_virtual)
     expect("numbered", "012345", "");
     unlink(fixture_path("d/n_1.part"));
     expect("one of them is missing", "02345", "n_1.part is missing");
-    /* the camera is mapped to a virtual dataset, one of whose sources is missing */
+    /* The camera is mapped to another virtual dataset, which has a missing source. */
     path = episode();
     file = fine(H5Fcreate(fixture_path("d/all.part"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
     plist = plist_of();
@@ -241,12 +241,12 @@ Test(outside, names_with_numbers_and_sources_that_are_virtual)
     unlink(fixture_path("d/a.part"));
     expect("nested, one is missing", "345", "a.part is missing");
     plist = plist_of();
-    map(plist, ".", camera, 0, STEPS); /* itself */
+    map(plist, ".", camera, 0, STEPS); /* mapped to itself */
     put_camera(path, plist);
     expect("its own source", "", "over more than 8 levels");
 }
 
-/* State that is virtual: an episode without it cannot be opened. */
+/* An episode whose state is virtual cannot be opened if the source is missing. */
 Test(outside, virtual_state_refuses_the_episode)
 {
     const char *path = episode();
@@ -273,7 +273,8 @@ Test(outside, virtual_state_refuses_the_episode)
     weir_dataset_close(&dataset);
 }
 
-/* An unlimited mapping of the dataset's rows, block at a time, to rows of the sources' own (fixed when numbered). */
+/* Creates a virtual dataset with an unlimited mapping, one row per block. A numbered source ("%b") provides one row per
+ * file; a single source grows. */
 static void put_unlimited(hid_t file, const char *key, hid_t type, int rank, const hsize_t *row, const char *source)
 {
     bool is_numbered = strchr(source, '%');
@@ -301,7 +302,8 @@ static const char *part(int i)
     return fixture_path(name);
 }
 
-/* All of an episode comes from d/part_0.part to d/part_5.part, a step each; or as much as d/part_0.part has. */
+/* Creates an episode with unlimited mappings to d/part_0.part to d/part_5.part, with one step each, or to d/part_0.part
+ * alone. */
 static void unlimited_episode(const char *source, int parts, uint64_t steps)
 {
     static const char *const cameras[] = {"/observations/images/top", "/observations/images/wrist"};
@@ -331,7 +333,7 @@ static void expect_steps(int steps)
     weir_dataset_close(&dataset);
 }
 
-/* The library makes the whole episode shorter by what a source that does not open would have. */
+/* If a source cannot be opened, the library silently shortens the episode by the rows of this source. */
 Test(outside, unlimited_mappings_are_not_cut_short)
 {
     unlimited_episode("part_%b.part", STEPS, 1);
@@ -340,7 +342,7 @@ Test(outside, unlimited_mappings_are_not_cut_short)
     bad_input_try("the last is no HDF5 file", fixture_path("d"),
                   bad_stops(-EBADMSG, "part_5.part cannot be read", NULL));
     unlink(part(STEPS - 1));
-    expect_steps(STEPS - 1); /* where a series ends, nothing says */
+    expect_steps(STEPS - 1); /* without this file, the series is just shorter */
     source_file("d/part_5.part", "/x/frames", 1, 0);
     bad_input_try("another file of that name", fixture_path("d"),
                   bad_stops(-EBADMSG, "part_5.part", "has no such dataset"));
@@ -384,7 +386,7 @@ static void put_virtual(const char *path, const char *to)
     put_camera(path, plist);
 }
 
-/* Refused by name, in every way to run. */
+/* Expects an error with the file's name from every way to open the dataset. */
 static void expect_refused(const char *about, const char *name, const char *why)
 {
     bad_input_try(about, fixture_path("d"), bad_stops(-EPERM, name, why));
@@ -409,21 +411,22 @@ Test(outside, what_leads_out_of_the_folder_is_refused)
     expect_refused("a virtual source", out, why);
     expect_with(true, "a virtual source, allowed", "012345", "");
     put_virtual(path, "../out.part");
-    expect_refused("a virtual source by ..", "out.part", why);
+    expect_refused("a virtual source through ..", "out.part", why);
     put_link(path, out);
     expect_refused("an external link", out, why);
     expect_with(true, "an external link, allowed", "012345", "");
     put_link(path, "../out.part");
-    expect_refused("an external link by ..", "out.part", why);
-    /* the same targets by links that are in the folder: those are the file system's own */
+    expect_refused("an external link through ..", "out.part", why);
+    /* Symbolic links inside the folder are allowed to lead outside, since they belong to the folder and not to the HDF5
+     * file. */
     cr_assert_eq(symlink("../out.part", fixture_path("d/link.part")), 0);
     put_link(path, "link.part");
-    expect("a link of the folder's", "012345", "");
+    expect("a symbolic link in the folder", "012345", "");
     put_virtual(path, "link.part");
-    expect("the same, virtual", "012345", "");
+    expect("a symbolic link in the folder, virtual source", "012345", "");
 }
 
-/* As in a Hugging Face cache: the episode and what is beside it are links to files elsewhere. */
+/* As in a Hugging Face cache, the episode and its neighbours are symbolic links to files elsewhere. */
 Test(outside, episodes_that_are_links_are_welcome)
 {
     char path[512];
@@ -434,13 +437,14 @@ Test(outside, episodes_that_are_links_are_welcome)
     source_file("blobs/2e", "/x/frames", STEPS, 0);
     cr_assert_eq(symlink("../blobs/1f", path), 0);
     cr_assert_eq(symlink("../blobs/2e", fixture_path("d/side.part")), 0);
-    expect("a virtual source beside the link", "012345", "");
+    expect("a virtual source next to the link", "012345", "");
     put_link(fixture_path("blobs/1f"), "side.part");
-    expect("an external link beside the link", "012345", "");
+    expect("an external link next to the link", "012345", "");
     cr_assert_eq(unlink(fixture_path("d/side.part")), 0);
-    source_file("blobs/side.part", "/x/frames", STEPS, 0); /* beside the episode's real file: outside */
-    expect_refused("beside the real file", "blobs/side.part", "outside");
-    /* a folder that is a link */
+    /* This source is next to the episode's real file, which is outside the dataset's folder. */
+    source_file("blobs/side.part", "/x/frames", STEPS, 0);
+    expect_refused("next to the real file", "blobs/side.part", "outside");
+    /* A symbolic link to a folder. */
     char moved[512];
     snprintf(moved, sizeof moved, "%s", fixture_path("blobs/episode_3.hdf5"));
     rename(fixture_path("blobs/1f"), moved);
@@ -515,7 +519,7 @@ Test(outside, virtual_sources_that_are_not_as_they_were)
     weir_dataset_close(&dataset);
 }
 
-/* One wrong address in an index of chunks costs the frame that lies there, and not its episode. */
+/* A wrong address in the chunk index makes one frame bad, but not the episode. */
 Test(outside, a_chunk_that_leads_out_of_the_file)
 {
     struct h5fx_episode one = act;

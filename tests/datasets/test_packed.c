@@ -1,4 +1,5 @@
-/* Packed files: copies give the samples of their source, go on where they were interrupted, and damage is an error. */
+/* Packed files: copies contain the source's samples, interrupted copies are resumed, and damage is reported as an
+ * error. */
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
 #include "tests/fixtures/copy_fixture.h"
@@ -22,7 +23,7 @@ TestSuite(packed, .init = fixture_open, .fini = fixture_close);
 
 static char path[512];
 
-/* A name in a folder of its own; what is copied there. */
+/* Returns the path of a new copy in its own folder. */
 static const char *new_copy(const char *folder)
 {
     const char *in = fixture_path(folder);
@@ -122,7 +123,7 @@ Test(packed, depth_and_names)
     weir_dataset_close(&dataset);
 }
 
-/* Every step begins a block of the storage, every frame a sector. */
+/* Every step starts at a storage block, and every frame at a sector. */
 Test(packed, extents_are_aligned)
 {
     const char *source = fixture_synth("source", "act-jpeg", EPISODES, STEPS, 32, 24, "left,top");
@@ -142,7 +143,7 @@ Test(packed, extents_are_aligned)
     weir_dataset_close(&dataset);
 }
 
-/* Numbers of every type stay what they are. */
+/* Numbers of every type keep their type. */
 Test(packed, numbers_in_their_own_type)
 {
     static const double f64[] = {0.1, -2, 1e9};
@@ -212,16 +213,16 @@ Test(packed, goes_on_behind_the_last_complete_episode)
     uint8_t *parts = whole_file(path, &n_parts);
     cr_assert(n_once == n_parts && memcmp(once, parts, n_once) == 0);
     free(parts);
-    /* finished, but not renamed when it was killed */
+    /* A complete copy that was killed before it could be renamed. */
     cr_assert_eq(copyfx_copy(&weir_writer_packed, source, path, COPYFX_ALL), EPISODES);
     parts = whole_file(path, &n_parts);
     cr_assert(n_once == n_parts && memcmp(once, parts, n_once) == 0);
     free(parts);
-    /* of another dataset: from the start */
+    /* The unfinished copy is of another dataset, so copying starts again. */
     const char *other = fixture_synth("other", "act-jpeg", EPISODES, STEPS, 64, 24, NULL);
     cr_assert_eq(copyfx_copy(&weir_writer_packed, other, path, COPYFX_ALL), 0);
     same_samples(other, path, NULL);
-    /* its last record is damaged: from the start */
+    /* The last record is damaged, so copying starts again. */
     parts = whole_file(path, &n_parts);
     parts[n_parts - EPISODES * WEIR_PACKED_INDEX_ENTRY - 20] ^= 1;
     write_file(path, parts, n_parts);
@@ -248,7 +249,7 @@ Test(packed, a_full_disk_is_one_line)
     cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("none"), &had, &err), -EFBIG);
     cr_assert_null(writer);
     cr_assert_not_null(strstr(err.text, "copy.weir: File too large; free space"), "%s", err.text);
-    /* and in the middle of it */
+    /* Then the disk fills up in the middle of the copy. */
     limit.rlim_cur = limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     struct weir_copy_episode episode = {.name = "it",
@@ -269,7 +270,7 @@ Test(packed, a_full_disk_is_one_line)
     weir_dataset_close(&dataset);
 }
 
-/* ---- hostile ---- */
+/* ---- hostile files ---- */
 
 static int n_damaged;
 
@@ -291,7 +292,8 @@ static int check(const char *name, uint64_t n)
     return n_damaged;
 }
 
-/* Every byte: of header, index and records the checksums tell, of a frame `weir verify`, of what is between nobody. */
+/* Damages one bit in each byte. Checksums detect damage to header, index and records on open, and `weir verify` detects
+ * damage to frames. Padding between them is not checked. */
 Test(packed, every_byte_is_checked)
 {
     size_t n;
@@ -337,7 +339,7 @@ Test(packed, cut_at_any_length)
     free(bytes);
 }
 
-/* What has the right checksum and makes no sense all the same. */
+/* Expects an error for invalid content with a correct checksum. */
 static void refused(const uint8_t *bytes, size_t n, size_t record, const char *what)
 {
     uint8_t *copy = malloc(n);
@@ -369,7 +371,7 @@ Test(packed, numbers_that_make_no_sense)
     size_t record = (size_t)weir_packed_get64(bytes + 40), index = (size_t)weir_packed_get64(bytes + 24);
     size_t frames = record + 48 + 2 * (2 * 14 * 4);
     static const struct {
-        size_t at; /* counted from header, record, frames or index */
+        size_t at; /* offset in the header, record, frames or index, selected by `of` */
         int of, bytes;
         uint64_t value;
         const char *what;
@@ -414,9 +416,9 @@ Test(packed, numbers_that_make_no_sense)
     free(bytes);
 }
 
-/* ---- holes ---- */
+/* ---- sparse files ---- */
 
-/* Bytes that this process has read; 0 where the kernel does not count them. */
+/* Returns the number of bytes that this process has read, or 0 if the kernel does not count them. */
 static unsigned long long bytes_read(void)
 {
     unsigned long long n = 0;
@@ -428,7 +430,8 @@ static unsigned long long bytes_read(void)
     return n;
 }
 
-/* A header with these claims before 5 GB of holes, and an index of one entry behind them. */
+/* Writes a header with these values, a 5 GB hole, and an index of one entry. Opening the file must fail without reading
+ * the hole. */
 static void refused_unread(uint64_t index, uint32_t episodes, const char *what)
 {
     const uint64_t bytes = 5000000000;
@@ -461,6 +464,6 @@ Test(packed, holes_are_not_read)
     const char *source = fixture_synth("source", "act", 1, 2, 16, 16, "top");
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
     refused_unread(0, 1, "no episode starts at byte 4096");
-    refused_unread(WEIR_PACKED_HEADER + 3808, 312499506 /* they fill the rest */,
+    refused_unread(WEIR_PACKED_HEADER + 3808, 312499506 /* enough entries to fill the rest of the file */,
                    "its index lists episode 0 at an impossible place");
 }

@@ -1,5 +1,5 @@
-/* What is refused before anything is read, and what must not be: cameras nobody asked for, odd first episodes, numbers
- * that are none, folders that cannot be searched. */
+/* Inputs that are refused before any frame is read, and inputs that must not be refused: unselected cameras, unusual
+ * first episodes, values that are not numbers, and unreadable folders. */
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -76,7 +76,8 @@ Test(refusals, cameras_nobody_asked_for_are_not_looked_at)
     cr_assert(strstr(err.text, "empty name"), "%s", err.text);
 }
 
-/* robomimic's obs holds arrays of any kind: those of the shape of images are not passed over in silence. */
+/* robomimic's obs group contains arrays of any kind. Arrays that have the shape of images, but cannot be read, are
+ * reported. */
 Test(refusals, cameras_of_robomimic_that_cannot_be_read)
 {
     static const struct {
@@ -142,9 +143,9 @@ Test(refusals, the_index_is_counted)
     weir_dataset_close(&dataset);
 }
 
-/* ---- searching folders ---- */
+/* ---- folder search ---- */
 
-/* The library is linked in statically, so it calls these. */
+/* The library is linked statically, so it calls the functions below. */
 static int entries_left = -1, entries_code, open_code;
 
 struct dirent *readdir(DIR *folder)
@@ -202,7 +203,7 @@ Test(refusals, what_may_lead_to_episodes_is_not_passed_over)
         close(fd);
         if (rc == 0)
             bad_input_try(about[i], path, bad_leaves_out_one(-ENOENT, name, parts[i], "--on-error skip"));
-        cr_assert(rc == 0 || i == 4, "%s: %s", about[i], strerror(errno)); /* devices are made by root */
+        cr_assert(rc == 0 || i == 4, "%s: %s", about[i], strerror(errno)); /* only root can create devices */
         unlink(name);
     }
 }
@@ -216,7 +217,8 @@ Test(refusals, what_is_no_episode_is_passed_over)
     cr_assert_eq(mkfifo(fixture_path("d/pipe"), 0666), 0);
     cr_assert_eq(mkdir(fixture_path("d/folder.hdf5"), 0777), 0);
     cr_assert_eq(symlink("..", fixture_path("d/folder.hdf5/back")), 0);
-    cr_assert_eq(symlink("../..", fixture_path("d/folder.hdf5/further")), 0); /* finds d, and no more, again */
+    /* This link leads back to d, which must not be searched twice. */
+    cr_assert_eq(symlink("../..", fixture_path("d/folder.hdf5/further")), 0);
     h5fx_write(fixture_path("d/folder.hdf5/episode_7.h5"), &act);
     struct weir_dataset *dataset = open_tolerant(fixture_path("d"), 4, 0);
     weir_dataset_close(&dataset);
@@ -247,12 +249,12 @@ Test(refusals, folders_that_cannot_be_read)
     weir_dataset_close(&dataset);
 }
 
-/* glibc's fts_read takes such a folder for a shorter one. */
+/* glibc's fts_read ignores the error and returns fewer entries. */
 Test(refusals, a_folder_whose_entries_end_in_an_error)
 {
     const char *path = bad_input_episodes(&act);
     struct weir_err err = WEIR_ERR_NONE;
-    entries_left = 4; /* . and .. and two of three episodes, or one of these */
+    entries_left = 4; /* "." and "..", if listed first, and two episodes of three */
     entries_code = EIO;
     struct weir_dataset *dataset;
     struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true};
@@ -265,7 +267,7 @@ Test(refusals, a_folder_whose_entries_end_in_an_error)
     cr_assert_eq(open_with(path, NULL, &err), -ENOENT);
     cr_assert(strstr(err.text, "cannot be read to its end: Input/output error"), "%s", err.text);
     const int codes[] = {ENOMEM, EMFILE};
-    for (int i = 0; i < 4; i++) { /* nobody's fault in the dataset: never tolerated */
+    for (int i = 0; i < 4; i++) { /* the dataset is not at fault, so even a tolerant open fails */
         err = WEIR_ERR_NONE;
         entries_left = i < 2 ? 4 : -1;
         entries_code = codes[i % 2];

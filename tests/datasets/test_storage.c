@@ -1,5 +1,5 @@
-/* Every way in which HDF5 can store a camera: what the loader fetches is what H5Dread returns, and it comes by extents
- * exactly where that is possible. */
+/* Every way in which HDF5 can store a camera. Fetched frames must equal those of H5Dread, and must be read by extent
+ * wherever the storage allows it. */
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -20,7 +20,7 @@ static const char *const engines[] = {"pread", "null"};
 
 enum where { BY_EXTENT, BY_LIBRARY, HALF_AND_HALF, NOT_POSSIBLE };
 
-/* How frames of each content are found, by storage. */
+/* How frames are read for each storage, per kind of content. */
 static const struct {
     enum h5fx_storage storage;
     const char *name;
@@ -70,7 +70,7 @@ static void open_fetcher(struct weir_fetcher *fetcher, struct weir_dataset *data
     cr_assert_eq(weir_fetcher_open(fetcher, dataset, *files, engine, &err), 0, "%s", err.text);
 }
 
-/* What H5Dread gives of each camera's frames. */
+/* The frames of each camera, read with H5Dread. */
 struct expected {
     uint8_t *rows[KINDS][STEPS];
     size_t lengths[KINDS][STEPS];
@@ -84,7 +84,7 @@ static void read_expected(struct expected *expected, const char *path, const str
             h5fx_read_rows(path, h5fx_key(episode, kinds[k].name), 0, STEPS, expected->rows[k], expected->lengths[k]);
 }
 
-/* Of a padded row that is an extent, the JPEG without the zeros behind it. */
+/* Returns the length of a padded row without its trailing zeros. */
 static size_t without_zeros(const uint8_t *bytes, size_t length)
 {
     while (length > 0 && bytes[length - 1] == 0)
@@ -92,7 +92,7 @@ static size_t without_zeros(const uint8_t *bytes, size_t length)
     return length;
 }
 
-/* Rows that are read as they lie: whether the image ends before the row does is seen then. */
+/* Returns true for rows that are read as one extent. Only then is the padding cut off. */
 static bool is_row_extent(int kind, int t)
 {
     enum h5fx_storage storage = kinds[kind].storage;
@@ -119,7 +119,7 @@ static void compare_camera(struct weir_fetcher *fetcher, const struct expected *
         uint64_t before = fetcher->fallbacks;
         int rc = weir_fetch_frame(fetcher, 0, c, t, NULL, 0, &bytes, &got);
         bool empty = content == H5FX_VLEN && kinds[kind].storage == H5FX_CHUNK_HALF && t % 2;
-        if (empty) { /* a reference that was never written */
+        if (empty) { /* the reference was never written */
             cr_assert_eq(rc, -EBADMSG);
             cr_assert_eq(want, 0);
             cr_assert_str_eq(fetcher->reason, "the frame is empty");
@@ -134,7 +134,7 @@ static void compare_camera(struct weir_fetcher *fetcher, const struct expected *
     }
 }
 
-/* What weir_dataset_storage says, by the first words. */
+/* Returns the first words of weir_dataset_storage's description. */
 static const char *storage_words(enum h5fx_content content, enum h5fx_storage storage)
 {
     static const char *const flat[] = {"contiguous", "padded rows", "variable length"};
@@ -171,7 +171,8 @@ static void check_counts(const struct weir_dataset *dataset, enum h5fx_content c
     cr_assert_eq(counted[false], STEPS - library, "%s", name);
 }
 
-/* All kinds of one content in one file, read by both engines, twice: the second time heap objects are remembered. */
+/* Writes a file with one camera per storage, and reads it with both engines. The second pass uses cached heap objects.
+ */
 static void compare_all(enum h5fx_content content, uint64_t user_block, bool latest, bool no_lengths)
 {
     struct h5fx_episode episode = {.astrobench = content == H5FX_VLEN,
@@ -230,7 +231,7 @@ Test(storage, padded_rows_without_compress_len_end_with_their_jpegs)
     compare_all(H5FX_PADDED, 0, false, true);
 }
 
-/* ---- heaps of many shapes ---- */
+/* ---- heaps of various shapes ---- */
 
 static void compare_heap(int steps, size_t blob_max, enum h5fx_storage storage, uint64_t user_block)
 {
@@ -249,7 +250,7 @@ static void compare_heap(int steps, size_t blob_max, enum h5fx_storage storage, 
         struct weir_fetcher fetcher;
         open_fetcher(&fetcher, dataset, &files, engines[e]);
         for (int i = 0; i < 4 * steps; i++) {
-            int t = i % (2 * steps) / 2, c = i % 2; /* twice over all */
+            int t = i % (2 * steps) / 2, c = i % 2; /* all frames of both cameras, twice */
             size_t got;
             const uint8_t *bytes;
             int rc = weir_fetch_frame(&fetcher, 0, c, t, NULL, 0, &bytes, &got);
@@ -264,8 +265,8 @@ static void compare_heap(int steps, size_t blob_max, enum h5fx_storage storage, 
         size_t got;
         cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, steps - 1, NULL, 0, &bytes, &got), 0);
         weir_reader_counts(fetcher.reader, &again);
-        cr_assert_eq(again.reads - once.reads, 1, "a remembered object takes one read");
-        cr_assert_eq(again.bytes - once.bytes, got, "of its own bytes only");
+        cr_assert_eq(again.reads - once.reads, 1, "a cached object needs only one read");
+        cr_assert_eq(again.bytes - once.bytes, got, "only the object's bytes are read");
         weir_fetcher_close(&fetcher);
         weir_file_set_close(&files);
         weir_dataset_close(&dataset);
@@ -290,7 +291,7 @@ Test(storage, heap_collections_with_big_objects)
     compare_heap(3, 4000000, H5FX_CONTIGUOUS, 0);
 }
 
-/* Bytes are bytes, whatever sign the file gives them. */
+/* Signed bytes are read unchanged, like unsigned ones. */
 Test(storage, signed_bytes_are_not_converted)
 {
     static const enum h5fx_storage storages[] = {H5FX_CONTIGUOUS, H5FX_GZIP, H5FX_COMPACT};
@@ -324,7 +325,7 @@ Test(storage, signed_bytes_are_not_converted)
     }
 }
 
-/* HDF5 1.10 finds one of very many chunks in time that grows with their number; the index is walked here. */
+/* HDF5 1.10 needs time proportional to the number of chunks to find one. Walking the index ourselves avoids this. */
 Test(storage, very_many_chunks_are_found)
 {
     struct h5fx_episode episode = {.steps = 10100, .no_lengths = true};
@@ -382,9 +383,9 @@ Test(storage, states_of_every_type_become_float)
     }
 }
 
-/* ---- files that change ---- */
+/* ---- files that are replaced ---- */
 
-/* Also what goes through the library is checked to be the file that was indexed. */
+/* Frames read through the HDF5 library are also checked to come from the indexed file. */
 Test(storage, the_library_notices_a_file_that_was_replaced)
 {
     struct h5fx_episode episode = {.cameras = {{.name = "top", .storage = H5FX_COMPACT}}, .seed = 1};
@@ -400,7 +401,8 @@ Test(storage, the_library_notices_a_file_that_was_replaced)
     episode.seed = 2;
     h5fx_write(other, &episode);
     cr_assert_eq(rename(other, path), 0);
-    cr_assert_eq(weir_file_set_changed(files, 0, true, change), 0, "nobody has read it: %s", change);
+    cr_assert_eq(weir_file_set_changed(files, 0, true, change), 0, "an unread file must not be reported as changed: %s",
+                 change);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 1, NULL, 0, &bytes, &length), -ESTALE);
     cr_assert_not_null(strstr(fetcher.reason, "changed since it was opened"), "%s", fetcher.reason);
     cr_assert_eq(weir_file_set_changed(files, 0, true, change), 1);

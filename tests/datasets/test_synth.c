@@ -127,7 +127,7 @@ static int find_file(const char *path, const struct stat *st, int flag, struct F
     return 0;
 }
 
-/* All files below the folder, in found, in the order of their names. */
+/* Collects all files below the folder in `found`, sorted by name. */
 static int find_files(const char *path)
 {
     n_found = 0;
@@ -212,7 +212,7 @@ static bool bool_attribute(hid_t file, const char *name)
     return value == yes;
 }
 
-/* ---- the same seed, the same bytes ---- */
+/* ---- same seed, same bytes ---- */
 
 struct name {
     char text[16];
@@ -267,7 +267,7 @@ ParameterizedTest(struct name *format, synth, reproducible)
         cr_expect_not(same_bytes(found[0], found[1]));
 }
 
-/* ---- what a frame weighs, and shows ---- */
+/* ---- size and content of frames ---- */
 
 static double mean_jpeg(int quality, int width, int height, const char *name)
 {
@@ -289,9 +289,9 @@ Test(synth, frames_weigh_what_camera_frames_do)
     cr_expect(fine > 90e3 && fine < 125e3, "quality 95: %.0f bytes", fine);
     cr_expect(coarse > 17e3 && coarse < 25e3, "quality 50: %.0f bytes", coarse);
     double square = mean_jpeg(95, 512, 512, "square") / (512 * 512);
-    cr_expect(square > 0.28 && square < 0.42, "%.3f bytes a pixel", square);
+    cr_expect(square > 0.28 && square < 0.42, "%.3f bytes per pixel", square);
     double tiny = mean_jpeg(95, 64, 64, "tiny") / (64 * 64);
-    cr_expect(tiny > 0.4 && tiny < 1.2, "%.3f bytes a pixel", tiny);
+    cr_expect(tiny > 0.4 && tiny < 1.2, "%.3f bytes per pixel", tiny);
 }
 
 static uint8_t *raw_frames(const char *name, int steps)
@@ -308,7 +308,7 @@ static uint8_t *raw_frames(const char *name, int steps)
     return frames;
 }
 
-/* The largest change of an 8x8 block's mean: noise hardly moves it, things do. */
+/* Returns the largest change in the mean of an 8x8 block. Noise hardly changes the mean, but moving objects do. */
 static double largest_change(const uint8_t *a, const uint8_t *b)
 {
     double most = 0;
@@ -425,7 +425,7 @@ Test(synth, act_jpeg_layout)
     cr_expect(bool_attribute(file, "compress"));
     expect_dims(file, "/compress_len", 2, (hsize_t[]){3, 5});
     float *lengths = read_all(file, "/compress_len", H5T_NATIVE_FLOAT, 15 * sizeof *lengths);
-    /* in the order of names, not of the option */
+    /* Cameras are sorted by name, not in the option's order. */
     check_rows(file, "/observations/images/Mid", lengths, 5);
     check_rows(file, "/observations/images/alpha", lengths + 5, 5);
     check_rows(file, "/observations/images/zed_wrist", lengths + 10, 5);
@@ -447,7 +447,7 @@ static void read_memory(png_structp png, png_bytep to, png_size_t n)
     memory->left -= n;
 }
 
-/* Millimetres at the middle of the picture. */
+/* Returns the depth at the centre of the image, in millimetres. */
 static int depth_in_the_middle(const hvl_t *element, int width, int height)
 {
     struct memory memory = {.bytes = element->p, .left = element->len};
@@ -578,7 +578,7 @@ static void expect_refused(const struct weir_synth_config *config, int code, con
 {
     struct weir_err err = WEIR_ERR_NONE;
     cr_expect_eq(weir_synth_write(config, &err), code, "%s", text);
-    cr_expect_not_null(strstr(err.text, text), "'%s' does not say '%s'", err.text, text);
+    cr_expect_not_null(strstr(err.text, text), "'%s' does not contain '%s'", err.text, text);
     cr_expect_null(strchr(err.text, '\n'));
 }
 
@@ -625,7 +625,7 @@ Test(synth, refuses_bad_cameras)
     config = small("libero", "cameras");
     config.cameras = "agentview,agentview_rgb";
     expect_refused(&config, -EINVAL, "'agentview' is named twice");
-    cr_expect_eq(access(config.out, F_OK), -1, "the folder was made for nothing");
+    cr_expect_eq(access(config.out, F_OK), -1, "a folder was created despite the error");
 }
 
 Test(synth, refuses_numbers_out_of_bounds)
@@ -653,7 +653,7 @@ Test(synth, refuses_numbers_out_of_bounds)
     expect_refused(&bad, -EINVAL, "unknown format 'lerobot'");
 }
 
-/* ---- stopping in the middle ---- */
+/* ---- interrupted writing ---- */
 
 ParameterizedTestParameters(synth, full_disk)
 {

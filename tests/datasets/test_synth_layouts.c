@@ -35,12 +35,12 @@ static hid_t open_file(const char *data, const char *name)
     return file;
 }
 
-/* ---- what is in a file ---- */
+/* ---- contents of a file ---- */
 
 enum storage { CONTIGUOUS, ROW_CHUNKS, GZIP };
 
 struct object {
-    const char *name, *type; /* f4 f8 u1 u2 i8, "u1*" of variable length, S = string */
+    const char *name, *type; /* type: f4 f8 u1 u2 i8, "u1*" = variable length, S = string */
     int rank;
     hsize_t dims[4];
     enum storage storage;
@@ -130,7 +130,7 @@ static herr_t count_set(hid_t file, const char *name, const H5O_info_t *info, vo
     return 0;
 }
 
-/* These datasets, and no others below prefix ("" = the file). */
+/* Expects these datasets, and no others below `prefix` ("" = the whole file). */
 #define EXPECT_OBJECTS(file, prefix, objects)                                                                          \
     expect_objects(file, prefix, objects, (int)(sizeof(objects) / sizeof(objects)[0]))
 
@@ -154,7 +154,7 @@ static int64_t integer(hid_t file, const char *group, const char *name)
     return value;
 }
 
-/* As h5py stores a bool. */
+/* Reads a boolean attribute, stored as h5py stores a bool. */
 static bool boolean(hid_t file, const char *group, const char *name)
 {
     int8_t value = -1, yes = -1;
@@ -185,7 +185,7 @@ static void expect_text(hid_t file, const char *group, const char *name, const c
 
 /* ---- values ---- */
 
-/* All of a dataset; type < 0: as it is stored. To be freed. */
+/* Reads a whole dataset. With type < 0, values keep their stored type. The caller frees the result. */
 static void *read_all(hid_t file, const char *name, hid_t type)
 {
     hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
@@ -221,7 +221,7 @@ static void expect_jpeg(const void *bytes, size_t length)
     free(pixels);
 }
 
-/* Millimetres of the middle of each frame: the camera is about a metre above the table. */
+/* Checks the depth at the centre of each frame, in millimetres. The camera is about a metre above the table. */
 static void expect_table_depth(const uint16_t *depth)
 {
     for (int t = 0; t < STEPS; t++) {
@@ -230,7 +230,8 @@ static void expect_table_depth(const uint16_t *depth)
     }
 }
 
-/* Checksum lines of a run over cameras, without the tensors from the one named on. To be freed. */
+/* Returns the checksum lines of a run over these cameras. Each line is cut off before `until` if it is not NULL. The
+ * caller frees the result. */
 static char *checksums(const char *data, const char *cameras, const char *until)
 {
     struct weir_loader_config config;
@@ -253,7 +254,7 @@ static char *checksums(const char *data, const char *cameras, const char *until)
     return text;
 }
 
-/* ---- read by weir itself ---- */
+/* ---- reading with weir ---- */
 
 struct reading {
     char format[16], layout[16];
@@ -314,7 +315,7 @@ Test(synth_layouts, storage_changes_no_value)
 {
     expect_same_run(write_data("act-jpeg", NULL), write_data("act-jpeg-nolen", NULL), NULL, NULL);
     expect_same_run(write_data("robomimic", NULL), write_data("robomimic-gzip", NULL), NULL, NULL);
-    /* Depth as it is, and as a PNG; the actions are other ones. */
+    /* Depth is stored raw in one dataset and as PNG in the other. Actions differ, so they are not compared. */
     expect_same_run(write_data("agilex", "top,left_wrist"), write_data("robomind", "top,left_wrist"),
                     "depth_top,depth_left_wrist", " actions");
 }
@@ -369,7 +370,7 @@ Test(synth_layouts, agilex)
     H5Fclose(file);
 }
 
-/* Strings of the longest frame, padded with zeros. Returns how many zeros are within the JPEGs. */
+/* Expects strings as long as the longest frame, padded with zeros. Returns the number of zeros inside the JPEGs. */
 static int expect_strings(hid_t file, const char *name)
 {
     hid_t set = fine(H5Dopen2(file, name, H5P_DEFAULT)), type = fine(H5Dget_type(set));
@@ -413,7 +414,7 @@ Test(synth_layouts, robotwin)
     hid_t file = open_file(write_data("robotwin", NULL), "data/episode1.hdf5");
     EXPECT_OBJECTS(file, "", objects);
     for (size_t i = 5; i < sizeof objects / sizeof objects[0]; i++)
-        cr_expect_gt(expect_strings(file, objects[i].name), 10 * STEPS, "too few zeros to try a reader");
+        cr_expect_gt(expect_strings(file, objects[i].name), 10 * STEPS, "too few zeros to test a reader");
     static const struct {
         const char *name;
         int at, width;
@@ -458,7 +459,7 @@ Test(synth_layouts, robomind)
         H5free_memory(jpegs[t].p);
     }
     free(jpegs);
-    /* What the master commands, the puppet does a step later. */
+    /* The puppet follows the master one step later. */
     double *master = numbers(file, "/master/joint_position_left"),
            *puppet = numbers(file, "/puppet/joint_position_left");
     cr_expect_lt(furthest(master, puppet + 7, 7 * (STEPS - 1)), 0.002);
@@ -468,7 +469,7 @@ Test(synth_layouts, robomind)
     H5Fclose(file);
 }
 
-/* Next row for row, the last one excepted. */
+/* Row t of next_obs must equal row t + 1 of obs, for all rows except the last. */
 static void expect_shifted(hid_t file, const char *obs, const char *next_obs, int width)
 {
     double *now = numbers(file, obs), *next = numbers(file, next_obs);
@@ -552,7 +553,8 @@ Test(synth_layouts, one_demo_is_for_training)
     H5Fclose(file);
 }
 
-/* Commands are steps of the gripper, as far as -1..1 goes: long runs show both ends and much between. */
+/* Actions are movements of the gripper, scaled and clipped to -1..1. A long episode contains large movements in both
+ * directions. */
 Test(synth_layouts, robomimic_actions)
 {
     enum { LONG = 200 };

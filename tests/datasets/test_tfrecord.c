@@ -1,4 +1,4 @@
-/* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
+/* TFRecord files of RLDS datasets: reading valid files, and errors for invalid ones. */
 #include "base/hash.h"
 #include "datasets/tfrecord/example.h"
 #include "pipeline/verify/verify.h"
@@ -37,9 +37,9 @@ static void close_all(void)
 
 TestSuite(tfrecord, .init = open_all, .fini = close_all);
 
-static const char *features_json; /* the next folder has it beside the file; NULL = not */
+static const char *features_json; /* written to the next folder, next to the data file; NULL = no such file */
 
-/* A new folder with the file in it. */
+/* Creates a new folder with the data file in it. */
 static const char *folder(const char *name)
 {
     char beside[600];
@@ -72,7 +72,7 @@ static int open_it(struct weir_dataset **dataset, const char *path, bool toleran
     return weir_dataset_open(dataset, &config, err);
 }
 
-/* Vectors of RFC 3720, B.4. */
+/* Test vectors of RFC 3720, B.4. */
 Test(tfrecord, checksums)
 {
     uint8_t bytes[32] = {0};
@@ -108,7 +108,7 @@ Test(tfrecord, an_episode_a_record)
     weir_dataset_close(&dataset);
 }
 
-/* All of it, by the loader. */
+/* The loader decodes all frames. */
 Test(tfrecord, frames_are_decoded)
 {
     tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
@@ -152,7 +152,7 @@ Test(tfrecord, damaged_files)
     refused("a.tfrecord", -EBADMSG, "has no records");
 }
 
-/* A file of zeros behind its first bytes. */
+/* A file that consists of zeros after its first bytes. */
 struct holes {
     struct tffx_bytes begin;
     uint64_t read;
@@ -168,7 +168,7 @@ static int read_holes(void *user, uint64_t offset, void *buffer, size_t n)
     return 0;
 }
 
-/* FIELD, of so many bytes that it ends where the record does. */
+/* Opens a length-delimited field whose `left` bytes reach the end of the record. */
 static void open_field(struct tffx_bytes *to, uint8_t field, uint64_t left)
 {
     tffx_put(to, &(uint8_t){(uint8_t)(field << 3 | 2)}, 1);
@@ -185,11 +185,11 @@ Test(tfrecord, holes_are_not_walked)
     cr_assert_eq(weir_example_walk(&example, &source, 0, bytes, &reason), -EBADMSG);
     cr_assert_str_eq(reason, "not a protocol buffers message");
     cr_assert_leq(holes.read, 1 << 16);
-    open_field(&holes.begin, 1, bytes);      /* features */
-    open_field(&holes.begin, 1, bytes - 10); /* an entry of the map */
+    open_field(&holes.begin, 1, bytes);      /* the features */
+    open_field(&holes.begin, 1, bytes - 10); /* a map entry */
     open_field(&holes.begin, 2, bytes - 20); /* its value */
     open_field(&holes.begin, 3, bytes - 30); /* a list of integers */
-    open_field(&holes.begin, 1, bytes - 40); /* packed */
+    open_field(&holes.begin, 1, bytes - 40); /* its packed values */
     holes.read = 0;
     cr_assert_eq(weir_example_walk(&example, &source, 0, bytes + 10, &reason), -EBADMSG);
     cr_assert_str_eq(reason, "its integers exceed 1 GiB");
@@ -261,7 +261,7 @@ Test(tfrecord, a_bad_record_is_left_out)
     weir_dataset_close(&dataset);
 }
 
-/* What weir_verify finds: a line each, and how many of the files' checksums are wrong. */
+/* Runs weir_verify and collects one line per finding. Returns the number of wrong checksums. */
 static uint64_t wrong_checksums(const char *path, bool fast, char text[4096])
 {
     struct weir_dataset *dataset;
@@ -275,7 +275,7 @@ static uint64_t wrong_checksums(const char *path, bool fast, char text[4096])
     return totals.found[WEIR_FOUND_CHECKSUM];
 }
 
-/* Bytes that decode all the same: one of an instruction, one of the last checksum. */
+/* Changes two bytes that do not affect decoding: one in an instruction, and one in the last checksum. */
 Test(tfrecord, verify_checks_the_data)
 {
     static char text[4096];
@@ -300,7 +300,7 @@ Test(tfrecord, verify_checks_the_data)
     free(whole.bytes);
 }
 
-/* "key=value;" of all texts of an episode. */
+/* Returns "key=value;" for each string of an episode. */
 static const char *texts_of(const struct weir_dataset *dataset, int episode)
 {
     static char all[1024];
@@ -327,7 +327,7 @@ static void put_described_episode(struct tffx_bytes *to, const char *instruction
     tffx_record(to, &features);
 }
 
-/* Strings are texts of the episode and not cameras; also when the index comes from a file. */
+/* Strings belong to the episode and are not mistaken for cameras, even if the index comes from a file. */
 Test(tfrecord, texts)
 {
     static const char others[] = "file_path=/a/b.npy;language_instruction=%s;"
@@ -353,7 +353,7 @@ Test(tfrecord, texts)
 
 /* ---- features.json ---- */
 
-/* Of steps: state, action of so many numbers ("-1": any), and what else is given. */
+/* Returns a features.json with the given dimensions of state and action ("-1" = any) and additional features. */
 static const char *stated(const char *state, const char *action, const char *more)
 {
     static char json[2048];
@@ -410,7 +410,7 @@ Test(tfrecord, damaged_features_json)
     }
 }
 
-/* What it calls a text is one though it begins as an image would, and the other way round. */
+/* A feature declared as text is a string even if its bytes start like an image, and vice versa. */
 Test(tfrecord, features_json_knows_texts)
 {
     struct weir_dataset *dataset;
@@ -425,7 +425,7 @@ Test(tfrecord, features_json_knows_texts)
     weir_dataset_close(&dataset);
 }
 
-/* ---- integers, PNGs ---- */
+/* ---- integers and PNGs ---- */
 
 Test(tfrecord, integers_are_state_too)
 {
@@ -467,9 +467,9 @@ Test(tfrecord, images_may_be_png)
     free(png);
 }
 
-/* ---- cameras that are not one image a step ---- */
+/* ---- cameras without exactly one image per step ---- */
 
-/* State and actions of zeros, and camera image_0. */
+/* Adds state and actions, all zero, and the camera image_0. */
 static void add_plain(struct tffx_bytes *features)
 {
     float numbers[STEPS * DIM] = {0};
@@ -478,7 +478,7 @@ static void add_plain(struct tffx_bytes *features)
     tffx_images(features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
 }
 
-/* A record of STEPS steps whose camera "wrist" has so many images, beside image_0. */
+/* Writes a record of STEPS steps with image_0, and with a camera "wrist" that has `images` images. */
 static void put_wrist(size_t images)
 {
     struct tffx_bytes features = {0};
@@ -532,7 +532,7 @@ Test(tfrecord, several_images_a_step)
     cr_assert_not_null(strstr(err.text, "camera wrist cannot be read"), "%s", err.text);
 }
 
-/* An image as a tensor of integers, as tfds.features.Tensor writes it. */
+/* Images stored as integer tensors, in the way of tfds.features.Tensor. */
 Test(tfrecord, pixels_as_integers)
 {
     enum { PIXELS = 32 * 32 * 3 };
@@ -550,7 +550,7 @@ Test(tfrecord, pixels_as_integers)
     weir_dataset_close(&dataset);
 }
 
-/* A damaged "bgr" is not "rgb". */
+/* A damaged "bgr" must not be treated as "rgb". */
 Test(tfrecord, colours_that_are_neither_rgb_nor_bgr)
 {
     static const struct {

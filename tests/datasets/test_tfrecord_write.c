@@ -1,4 +1,4 @@
-/* The TFRecord writer, called as weir_convert calls it: what comes back, and what an interrupted copy becomes. */
+/* The TFRecord writer, called in the same way as from weir_convert: the data read back, and interrupted copies. */
 #include "datasets/writer.h"
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
@@ -77,7 +77,7 @@ static void write_episode(void *writer, int number)
     cr_assert_eq(ops->end(writer, &err), 0, "%s", err.text);
 }
 
-/* Opens, checks how many episodes are complete, and writes those from there up to (not with) until. */
+/* Opens a copy, checks the number of complete episodes, and writes the following ones up to, but excluding, `until`. */
 static void *write_until(const struct weir_copy *of, const char *path, int expected, int until)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -117,7 +117,7 @@ static void no_finding(void *user, const struct weir_finding *finding)
 {
     (void)user;
     cr_assert(finding->kind == WEIR_FOUND_STILL || finding->kind == WEIR_FOUND_DIMENSION ||
-                  finding->kind == WEIR_FOUND_OUTLIER, /* INT64_MAX */
+                  finding->kind == WEIR_FOUND_OUTLIER, /* INT64_MAX is an outlier */
               "%s", finding->text);
 }
 
@@ -166,8 +166,8 @@ static uint8_t *whole_file(const char *path, size_t *n)
     return bytes;
 }
 
-/* Cut at any byte, or with bytes of a record that never got to the storage: all of it is done anew from the last
- * complete episode on, and the file becomes what it would have been. */
+/* A copy that was cut at any byte, or whose last record did not reach the disk completely, is resumed after the last
+ * complete episode. The result must be identical to an uninterrupted copy. */
 Test(tfrecord_write, an_interrupted_copy_goes_on)
 {
     size_t n, again, two;
@@ -221,7 +221,8 @@ Test(tfrecord_write, what_it_cannot_hold)
         .number = 1, .name = "long.hdf5", .steps = STEPS, .qpos = values, .actions = actions};
     cr_assert_eq(weir_writer_tfrecord.begin(writer, &episode, &err), 0, "%s", err.text);
     cr_assert_eq(weir_writer_tfrecord.frame(writer, 0, 0, png, png_bytes, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_writer_tfrecord.frame(writer, 0, 1, png, INT32_MAX, &err), -EFBIG); /* its bytes are not read */
+    /* Fails before the bytes are read. */
+    cr_assert_eq(weir_writer_tfrecord.frame(writer, 0, 1, png, INT32_MAX, &err), -EFBIG);
     cr_assert_not_null(strstr(err.text, FILE_NAME ": episode 1 (long.hdf5): over 2 GiB"), "%s", err.text);
     weir_writer_tfrecord.abandon(&writer);
     cr_assert_null(writer);

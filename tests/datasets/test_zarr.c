@@ -1,4 +1,4 @@
-/* Zarr v2 replay buffers: what is read of right ones, in folders and archives, and what is said of wrong ones. */
+/* Zarr v2 replay buffers: reading valid ones from folders and archives, and errors for invalid ones. */
 #include "datasets/chunks/filters.h"
 #include "datasets/zarr/zip_index.h"
 #include "pipeline/samples/fetch.h"
@@ -45,7 +45,7 @@ static int open_it(const char *path)
     return weir_dataset_open(&dataset, &config, &err);
 }
 
-/* A new path with this name at its end. */
+/* Returns a new path that ends with this name. */
 static const char *new_path(const char *end)
 {
     static int paths;
@@ -89,7 +89,7 @@ static void read_frame(int episode, int t, uint8_t frame[FRAME])
     weir_file_set_close(&files);
 }
 
-/* Frame by frame and row by row, as zfx_replay wrote it. */
+/* Compares every frame and every row with the data that zfx_replay wrote. */
 static void check_replay(const char *path)
 {
     static const int steps[] = {3, 5};
@@ -111,7 +111,8 @@ static void check_replay(const char *path)
     }
 }
 
-/* Chunks of 2 begin before the second episode, which begins at row 3. */
+/* Most chunk sizes do not divide the episodes' lengths; for example, with chunks of 2 the second episode (row 3) starts
+ * inside a chunk. */
 Test(zarr, folders_and_archives)
 {
     for (int chunk = 1; chunk <= 9; chunk++) {
@@ -127,7 +128,7 @@ Test(zarr, archives_as_they_come)
     zfx_replay(&store, SIDE, 2);
     zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14);
     zfx_free(&store);
-    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14); /* the last one of a name counts */
+    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14); /* if a name occurs twice, the last member is valid */
     zfx_replay(&store, SIDE, 2);
     check_replay(as_zip(NULL));
     check_replay(as_zip(&(struct zfx_zip){.zip64 = true}));
@@ -135,7 +136,7 @@ Test(zarr, archives_as_they_come)
     check_replay(as_zip(&(struct zfx_zip){.before = 7, .zip64 = true, .comment = "a comment"}));
 }
 
-/* A folder above it, and it under another name. */
+/* The path may be the folder above the buffer, and the buffer's name need not end in .zarr. */
 Test(zarr, where_it_is_found)
 {
     char inner[700];
@@ -173,7 +174,7 @@ Test(zarr, a_chunk_that_was_never_written)
     }
 }
 
-/* Whoever writes into the folder meanwhile. */
+/* Another process may write into the folder while it is open. */
 Test(zarr, a_changed_chunk_is_noticed)
 {
     zfx_replay(&store, SIDE, 1);
@@ -221,7 +222,7 @@ Test(zarr, umi_has_no_action)
     cr_assert_eq(weir_dataset_actions(dataset, 1)[2], 303.0f);
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid stores ---- */
 
 static void refused(const char *path, int code, const char *what)
 {
@@ -232,14 +233,14 @@ static void refused(const char *path, int code, const char *what)
     cr_assert_null(strchr(err.text, '\n'));
 }
 
-/* img/.zarray with one member of its JSON in place of what it was. */
+/* Replaces one member in the JSON of img/.zarray, and expects an error. */
 static void refused_array(const char *member, int code, const char *what)
 {
     char text[1024];
     zfx_free(&store);
     zfx_replay(&store, SIDE, 1);
     zfx_drop(&store, "data/img/.zarray");
-    /* of two members of one name the last one counts */
+    /* If a JSON key occurs twice, the last value is valid. */
     snprintf(text, sizeof text,
              "{\"zarr_format\": 2, \"shape\": [8, 4, 4, 3], \"chunks\": [1, 4, 4, 3], \"dtype\": \"|u1\", "
              "\"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null, %s}",
@@ -248,19 +249,19 @@ static void refused_array(const char *member, int code, const char *what)
     refused(as_folder(), code, what);
 }
 
-/* Shapes that are too large, where memory is not what is lacking. */
+/* The error for oversized arrays must be -EFBIG, not -ENOMEM. */
 Test(zarr, arrays_that_are_too_large)
 {
     refused_array("\"shape\": [8, 20000, 20000, 3], \"chunks\": [1, 20000, 20000, 3]", -EFBIG,
                   "data/img: its chunks or frames have 1 GiB or more");
-    /* more chunks than their files could be: none is looked for */
+    /* Refused before the files of so many chunks are searched. */
     refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3]", -EFBIG,
                   "its shape requires 8388608 chunks");
     refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3], \"dimension_separator\": \"/\"", -EFBIG,
                   "its shape requires 8388608 chunks");
 }
 
-/* ---- archives whose bytes are not those that were packed ---- */
+/* ---- modified archives ---- */
 
 static void replace_in_file(const char *path, const char *find, size_t skip, const char *with)
 {
@@ -268,7 +269,8 @@ static void replace_in_file(const char *path, const char *find, size_t skip, con
     int fd = open(path, O_RDWR | O_CLOEXEC);
     ssize_t n = read(fd, bytes, sizeof bytes);
     cr_assert(fd >= 0 && n > 0 && n < (ssize_t)sizeof bytes);
-    uint8_t *at = memmem(bytes, (size_t)n, find, strlen(find)); /* local headers come before the directory */
+    /* The first match is in a local header, which precedes the directory. */
+    uint8_t *at = memmem(bytes, (size_t)n, find, strlen(find));
     cr_assert_not_null(at, "%s", find);
     cr_assert_eq(pwrite(fd, with, strlen(with), at - bytes + (off_t)skip), (ssize_t)strlen(with));
     close(fd);
@@ -303,13 +305,13 @@ Test(zarr, archives_that_were_altered)
     }
     const char *path = as_zip(NULL);
     replace_in_file(path, "data/img/3.0.0.0", 16 + 5, "x");
-    cr_assert_eq(open_it(path), 0, "%s", err.text); /* frames are not read before they are needed */
+    cr_assert_eq(open_it(path), 0, "%s", err.text); /* opening does not read frames, so it succeeds */
     int n = 0;
     cr_assert_eq(weir_dataset_check_file(dataset, 0, count_damage, &n, &err), 0, "%s", err.text);
     cr_assert_eq(n, 1);
 }
 
-/* A file of holes that ends as an archive of 90 million members does. */
+/* A sparse file that ends like an archive of 90 million members. */
 struct holes {
     uint8_t end[22 + 20 + 56];
     uint64_t size, read;
@@ -344,7 +346,7 @@ Test(zarr, a_directory_is_read_as_far_as_it_is_one)
     cr_assert_lt(holes.read, 2 << 20);
 }
 
-/* Attributes say which colours a copy holds: to ignore broken ones would swap red and blue. */
+/* Attributes specify the colour order of a copy. If unreadable ones were ignored, red and blue could be swapped. */
 Test(zarr, attributes_that_cannot_be_read)
 {
     static const char *const broken[] = {"{\"weir\": {\"color\": \"bgr\"}", "", "[\"bgr\"]"};
@@ -356,7 +358,7 @@ Test(zarr, attributes_that_cannot_be_read)
     }
 }
 
-/* A damaged "bgr" is not "rgb". */
+/* A damaged "bgr" must not be treated as "rgb". */
 Test(zarr, colours_that_are_neither_rgb_nor_bgr)
 {
     static const char *const broken[] = {"{\"weir\": {\"color\": \"bgs\"}}", "{\"weir\": {\"color\": 1}}"};
@@ -426,7 +428,8 @@ Test(zarr, archives_that_cannot_be_read)
     refused(as_zip(&(struct zfx_zip){.no_end = true}), -EBADMSG, "the file is too short");
 }
 
-/* Every byte of it, and every length: an error or the same data, but no crash; a sanitizer sees the rest. */
+/* Damages and cuts the archive throughout. Opening must fail with a message or succeed, but never crash. Sanitizers
+ * detect invalid accesses. */
 Test(zarr, damaged_archives)
 {
     zfx_replay(&store, SIDE, 8);
@@ -459,7 +462,8 @@ Test(zarr, floats_become_pixels)
     uint8_t out[7];
     weir_floats_to_pixels(4 | WEIR_FLOATS_TO_ONE, (const uint8_t *)to_one, 7, out);
     cr_assert_arr_eq(out, right, 7);
-    static const uint8_t big_halfs[] = {0x56, 0x40, 0x3C, 0x00, 0x7C, 0x00, 0x00, 0x01}; /* 100, 1, infinity, tiny */
+    /* 100, 1, infinity, a subnormal number. */
+    static const uint8_t big_halfs[] = {0x56, 0x40, 0x3C, 0x00, 0x7C, 0x00, 0x00, 0x01};
     static const uint8_t right_halfs[] = {100, 1, 255, 0};
     weir_floats_to_pixels(2 | WEIR_FLOATS_BIG_ENDIAN, big_halfs, 4, out);
     cr_assert_arr_eq(out, right_halfs, 4);
@@ -499,12 +503,12 @@ static uint8_t value_of(int t, int y, int x, int c)
 }
 
 struct order {
-    const char *shape; /* of a frame, as in JSON */
+    const char *shape; /* shape of a frame, as in JSON */
     int channels;
     bool is_planar;
 };
 
-/* data/NAME as one chunk of all rows. floats: 0 to 1 instead of bytes. */
+/* Writes data/NAME as one chunk with all rows. With `floats`, values are 0 to 1 instead of bytes. */
 static void put_camera(const char *name, const struct order *order, bool floats)
 {
     static uint8_t bytes[ROWS * PIXELS * CHANNELS_MAX];
@@ -545,7 +549,7 @@ static void check_camera(int camera, int channels)
     weir_file_set_close(&files);
 }
 
-/* No camera is lost, and none becomes numbers of the state. */
+/* No camera is skipped or mistaken for state values. */
 Test(zarr, channels_in_any_order)
 {
     static const struct order orders[] = {{"9, 8, 3", 3, false}, {"3, 9, 8", 3, true}, {"9, 8, 4", 4, false},
@@ -604,7 +608,7 @@ Test(zarr, cameras_that_cannot_be_read)
     }
 }
 
-/* Numbers whose shape is not one of images stay numbers. */
+/* An array that does not have the shape of images is used as state. */
 Test(zarr, keypoints_are_no_images)
 {
     float points[ROWS * 9 * 2] = {0};
@@ -627,14 +631,14 @@ Test(zarr, rows_after_the_last_episode)
     cr_assert(note_has("3 rows are left out: they come after the last of meta/episode_ends, 5"));
 }
 
-/* What is left out is in the index file, too. */
+/* Notes about skipped arrays are stored in the index file, too. */
 Test(zarr, left_out_again_from_the_index)
 {
     static const struct order gray = {"9, 8", 1, false};
     zfx_replay(&store, SIDE, 1);
     put_camera("front", &gray, false);
     zfx_array(&store, "data/wrist", "[8, 9, 8, 3]", "[8, 9, 8, 3]", "<u2", "null");
-    const char *path = as_zip(NULL); /* folders are never described by an index file */
+    const char *path = as_zip(NULL); /* index files never describe folders */
     struct weir_dataset_config config = {.size = sizeof config, .path = path, .index = new_path(".index")};
     for (int i = 0; i < 2; i++) {
         weir_dataset_close(&dataset);

@@ -1,4 +1,4 @@
-/* Copies in Zarr: written, interrupted at any frame and gone on with, and read back. */
+/* Zarr copies: written, interrupted at any frame, resumed, and read back. */
 #include "datasets/writer.h"
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -45,7 +45,7 @@ static int write_frame(void *writer, int episode, int camera, int t, struct weir
     return ops->frame(writer, camera, t, bytes, camera ? WIDTH * HEIGHT * 2 : FRAME, err);
 }
 
-/* Up to so many frames, and then no end; -1 = all of it. False once it was interrupted. */
+/* Writes the episode, or only its first `most` frames if `most` is not negative. Returns false if it stopped early. */
 static bool write_episode(void *writer, int episode, int most)
 {
     static const struct weir_copy_text text = {"instruction", "put \"it\" there"};
@@ -118,7 +118,7 @@ static void check_copy(const char *path)
     weir_dataset_close(&dataset);
 }
 
-/* Interrupted behind each frame of each episode. */
+/* Interrupts a copy after `frames` frames of an episode, resumes it, and checks the result. */
 static void interrupt(int chunk_frames, int episode, int frames, const char *path)
 {
     struct weir_copy copy = copy_of(chunk_frames);

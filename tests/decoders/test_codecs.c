@@ -1,4 +1,4 @@
-/* JPEG 2000 and JPEG XL: what their libraries encode without loss comes back, and damage is an error. */
+/* JPEG 2000 and JPEG XL: losslessly encoded images are decoded exactly, and damage is an error. */
 #include "tests/fixtures/codec_encode.h"
 #include "weir/decoder.h"
 
@@ -26,7 +26,7 @@ static void make_picture(void)
 
 TestSuite(codecs, .init = make_picture);
 
-/* Takes over what encoded_bytes bytes an encoder has made. */
+/* Copies the encoder's output, encoded_bytes long, and frees it. */
 static inline void keep(uint8_t *bytes)
 {
     cr_assert_leq(encoded_bytes, sizeof encoded);
@@ -44,7 +44,7 @@ static struct weir_decoder *open_decoder(enum weir_color color)
 
 static int decode(struct weir_decoder *decoder, enum weir_frame_kind kind, size_t length)
 {
-    uint8_t *exact = malloc(length + 1); /* so that a sanitizer sees reads past the end */
+    uint8_t *exact = malloc(length + 1); /* exact size, so that a sanitizer detects reads past the end */
     memcpy(exact, encoded, length);
     int rc = weir_decode(decoder, &(struct weir_frame){kind, exact, length, WIDTH, HEIGHT, NULL}, image);
     free(exact);
@@ -61,7 +61,7 @@ static void comes_back(enum weir_frame_kind kind, int components)
     cr_assert_eq(info.kind, kind);
     cr_assert_eq(decode(decoder, kind, encoded_bytes), 0, "%s", weir_decoder_reason(decoder));
     cr_assert_arr_eq(image, rgb, sizeof rgb);
-    cr_assert_eq(decode(decoder, WEIR_FRAME_IMAGE, encoded_bytes), 0); /* by its first bytes */
+    cr_assert_eq(decode(decoder, WEIR_FRAME_IMAGE, encoded_bytes), 0); /* recognised by its first bytes */
     cr_assert_arr_eq(image, rgb, sizeof rgb);
     cr_assert_eq(decode(bgr, kind, encoded_bytes), 0);
     for (int i = 0; i < PIXELS; i++)
@@ -77,7 +77,7 @@ static void comes_back(enum weir_frame_kind kind, int components)
     weir_decoder_close(&bgr);
 }
 
-/* Cut off at every length, and with every byte changed: an error, or an image. */
+/* Cuts the image at every length and changes every byte. Each result must be an error or an image. */
 static void damage(enum weir_frame_kind kind, bool cuts_are_seen)
 {
     struct weir_decoder *decoder = open_decoder(WEIR_COLOR_RGB);
@@ -118,7 +118,7 @@ Test(codecs, jpeg2000)
     comes_back(WEIR_FRAME_JPEG2000, 3);
     encode(true, 3, false);
     comes_back(WEIR_FRAME_JPEG2000, 3);
-    encode(true, 4, false); /* alpha is left out */
+    encode(true, 4, false); /* alpha is dropped */
     comes_back(WEIR_FRAME_JPEG2000, 4);
     for (int i = 0; i < PIXELS; i++)
         rgb[3 * i + 1] = rgb[3 * i + 2] = rgb[3 * i];

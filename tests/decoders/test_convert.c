@@ -1,5 +1,5 @@
-/* Conversion of rows: every engine that this CPU has, bit for bit against the plain one, and that one against what the
- * formats promise. */
+/* Conversion of rows: every engine that this CPU supports must match the plain one bit for bit, and the plain one must
+ * match the definition of each format. */
 #include "decoders/convert_priv.h"
 
 #include <criterion/criterion.h>
@@ -34,14 +34,14 @@ static struct weir_pixel_format format_of(int i)
     return format;
 }
 
-/* Rows 1 .. 2 of an image of three, in memory that begins `off` bytes behind a cache line. */
+/* Converts rows 1 and 2 of a three-row image, into memory that starts `off` bytes after a cache line boundary. */
 static void convert(const struct weir_convert_ops *ops, int f, const uint8_t *pixels, bool planes, int width,
                     size_t off, uint8_t *to)
 {
-    size_t bytes = STRIDE + 3 * (size_t)width; /* nothing behind the last pixel: who reads there is seen */
+    size_t bytes = STRIDE + 3 * (size_t)width; /* ends with the last pixel, so that reads past it are detected */
     uint8_t *src = malloc(bytes);
     memcpy(src, pixels, bytes);
-    for (size_t i = 0; planes && i < 2 * 3 * (size_t)width; i++) { /* the same pixels, a channel after the other */
+    for (size_t i = 0; planes && i < 2 * 3 * (size_t)width; i++) { /* planar copy of the same pixels */
         size_t x = i % (size_t)width, c = i / (size_t)width % 3, row = i / (size_t)width / 3;
         src[row * STRIDE + c * (size_t)width + x] = pixels[row * STRIDE + 3 * x + c];
     }
@@ -101,7 +101,7 @@ Test(convert, plain_f32_is_value_by_255)
         cr_assert_eq(to[i], (float)(i / 3) / 255.0f);
 }
 
-/* Torch rounds after each of three steps; one rounding is nearer to the exact value. */
+/* Torch computes in three rounded steps. A single rounding is closer to the exact value. */
 Test(convert, normalised_is_near_the_exact_value)
 {
     for (int color = 0; color < 2; color++) {

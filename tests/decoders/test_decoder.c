@@ -1,4 +1,5 @@
-/* Decoders: every output format against a plain reference, and every kind of bad bytes refused with its reason. */
+/* Decoders: every output format is compared with a simple reference, and every kind of invalid data must be refused
+ * with its own reason. */
 #include "decoders/decoder_ops.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -27,7 +28,7 @@ static struct weir_decoder *open_decoder(const char *engine, struct weir_pixel_f
     return decoder;
 }
 
-/* The image that a format asks for, from interleaved RGB. */
+/* Converts interleaved RGB to the given format. */
 static uint8_t *reference(const uint8_t *rgb, int width, int height, struct weir_pixel_format format)
 {
     size_t n = (size_t)width * (size_t)height;
@@ -44,7 +45,7 @@ static uint8_t *reference(const uint8_t *rgb, int width, int height, struct weir
     return image;
 }
 
-/* Decodes into a buffer with a canary behind it. */
+/* Decodes into a buffer followed by a canary. */
 static int decode(struct weir_decoder *decoder, struct weir_frame frame, struct weir_pixel_format format,
                   uint8_t **image)
 {
@@ -100,7 +101,7 @@ Test(decoder, jpegs_of_every_kind_in_every_format)
         }
 }
 
-/* BGR out of the library is RGB swapped: not another conversion. */
+/* libjpeg's BGR output must equal its RGB output with swapped channels, so that one reference serves both. */
 Test(decoder, bgr_is_rgb_swapped)
 {
     int width, height;
@@ -128,7 +129,7 @@ Test(decoder, raw_frames_in_every_format)
     }
 }
 
-/* All 256 values, in both layouts. */
+/* All 256 values, in both memory layouts. */
 Test(decoder, floats_are_value_over_255_exactly)
 {
     uint8_t rgb[768];
@@ -173,24 +174,24 @@ Test(decoder, raw_frames_may_be_read_into_place_only_when_nothing_is_left_to_do)
     }
 }
 
-/* ---- bad bytes ---- */
+/* ---- invalid data ---- */
 
 static void refused(const uint8_t *bytes, size_t length, int width, int height, const char *reason, const char *about)
 {
     for (int f = 0; f < FORMATS; f++) {
         struct weir_pixel_format format = format_of(f);
         struct weir_decoder *decoder = open_decoder("turbo", format, width);
-        uint8_t *copy = malloc(length ? length : 1), *image; /* of its own size: reads beyond are seen */
+        uint8_t *copy = malloc(length ? length : 1), *image; /* exact size, so that reads past the end are detected */
         memcpy(copy, bytes, length);
         int rc =
             decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, copy, length, width, height, NULL}, format, &image);
-        cr_assert_eq(rc, -EBADMSG, "%s is taken", about);
+        cr_assert_eq(rc, -EBADMSG, "%s was accepted", about);
         cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0, "%s", about);
         if (reason)
             cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "%s: %s", about,
                                weir_decoder_reason(decoder));
         free(image);
-        /* and it goes on with good ones */
+        /* The same decoder must still decode valid frames. */
         size_t good_length;
         uint8_t *good = h5fx_jpeg(H5FX_JPEG_420, width, height, 5, &good_length);
         rc = decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, good, good_length, width, height, NULL}, format,
@@ -213,7 +214,7 @@ Test(decoder, every_truncation_is_refused)
         uint8_t *copy = malloc(n ? n : 1), *image;
         memcpy(copy, bytes, n);
         int rc = decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, copy, n, 48, 32, NULL}, format, &image);
-        cr_assert_eq(rc, -EBADMSG, "%zu of %zu bytes are taken", n, length);
+        cr_assert_eq(rc, -EBADMSG, "%zu of %zu bytes were accepted", n, length);
         free(image);
         free(copy);
     }
@@ -223,7 +224,7 @@ Test(decoder, every_truncation_is_refused)
     free(bytes);
 }
 
-/* libjpeg paints grey and only warns. */
+/* For missing data, libjpeg outputs grey and only a warning. */
 Test(decoder, warnings_count_as_corrupt)
 {
     for (int kind = H5FX_JPEG_420; kind < H5FX_JPEG_CMYK; kind++) {
@@ -232,7 +233,7 @@ Test(decoder, warnings_count_as_corrupt)
         memset(bytes + length * 6 / 10, 0, length * 3 / 10);
         int width, height;
         uint8_t *painted = h5fx_pixels(bytes, length, false, &width, &height);
-        cr_assert_not_null(painted, "the library goes on");
+        cr_assert_not_null(painted, "the library fails, too");
         free(painted);
         refused(bytes, length, 320, 240, "Corrupt JPEG data", "zeroed scan data");
         free(bytes);
@@ -289,7 +290,7 @@ Test(decoder, raw_frames_of_another_length_are_refused)
     weir_decoder_close(&decoder);
 }
 
-/* ---- looking ---- */
+/* ---- probing ---- */
 
 Test(decoder, probing_tells_size_subsampling_and_process)
 {
@@ -353,7 +354,7 @@ Test(decoder, names)
     cr_assert_eq(weir_frame_kind_from_name("jpg"), -EINVAL);
 }
 
-/* ---- the table ---- */
+/* ---- decoder selection ---- */
 
 static const char *row_for(const char *asked, enum weir_frame_kind kind, const void *bytes, size_t length)
 {
@@ -371,9 +372,9 @@ Test(decoder, a_frame_goes_to_the_codec_that_recognises_its_bytes)
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_IMAGE, png, sizeof png), "png");
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_PNG16, png, sizeof png), "png");
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_RAW, jpeg, sizeof jpeg),
-                         "raw"); /* pixels that happen to look so */
+                         "raw"); /* raw pixels that happen to start like a JPEG */
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_RAW16, png, sizeof png), "raw");
-        /* who says what is wrong with bytes that nobody recognises */
+        /* Unrecognised bytes go to the decoder that explains what is wrong with them. */
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_IMAGE, "", 0), "turbo");
         cr_assert_str_eq(row_for(asked[i], WEIR_FRAME_PNG16, jpeg, sizeof jpeg), "png");
     }
@@ -429,7 +430,7 @@ Test(decoder, the_table_is_whole)
         cr_assert(!ops->open == !ops->close, "%s", ops->name);
         for (int kind = 0; kind < WEIR_FRAME_KINDS; kind++)
             if (ops->kinds & WEIR_KIND(kind) && weir_frame_is_encoded((enum weir_frame_kind)kind))
-                cr_assert(ops->probe || ops->why_not, "%s does not know how large its frames are", ops->name);
+                cr_assert(ops->probe || ops->why_not, "%s has no frame size", ops->name);
         cr_assert_eq(weir_decoder_find(ops->name), ops->selectable ? row : -1, "%s", ops->name);
         cr_assert_eq(weir_decoder_check(ops->name, NULL) != -EINVAL, ops->selectable, "%s", ops->name);
     }
@@ -444,7 +445,7 @@ Test(decoder, the_table_is_whole)
 
 /* ---- libjpeg-turbo's own images ---- */
 
-/* Its PPM comes from another IDCT: within 3 of 255. */
+/* The reference PPM was made with another IDCT, so values may differ by up to 3. */
 Test(decoder, the_reference_image_of_the_library)
 {
     size_t length, ppm_length;

@@ -1,5 +1,5 @@
-/* Where an image ends in a padded row: by its structure, whatever the bytes in it and behind it look like; and what is
- * read because of that, whatever /compress_len says. */
+/* The end of an image in a padded row, found by the image's structure whatever bytes it contains or is followed by, and
+ * the number of bytes read as a result, whatever /compress_len contains. */
 #include "decoders/frame_kind.h"
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
@@ -17,9 +17,9 @@ TestSuite(frame_end, .init = fixture_open, .fini = fixture_close);
 
 enum { WIDTH = 40, HEIGHT = 24, STEPS = 7 };
 
-/* ---- the end ---- */
+/* ---- end of an image ---- */
 
-/* Bytes put together; freed by the test's end. */
+/* A growing byte string. The caller frees `at`. */
 struct bytes {
     uint8_t *at;
     size_t n;
@@ -39,8 +39,8 @@ static struct bytes jpeg_of(enum h5fx_jpeg kind, int seed)
     return jpeg;
 }
 
-/* The end is found with anything behind the image, and not in what is cut, in memory of exactly that size: at each byte
- * of its first and last 2 KB, and at one in seven between, where an image as long as that repeats itself. */
+/* Expects the end to be found for any bytes after the image, and not to be found in a cut image. Images are cut at
+ * every byte of the first and last 2 KB and at every seventh byte in between, in buffers of exact size. */
 static void assert_ends(const char *about, const struct bytes *image)
 {
     static const uint8_t tails[][8] = {{0}, {0xFF, 0xD9, 0xFF, 0xD9}, {0xFF, 0xD8, 0xFF, 0xE0}, {1, 2, 3, 0xFF}};
@@ -72,7 +72,7 @@ Test(frame_end, of_every_kind_of_jpeg)
     }
 }
 
-/* SOI, a segment of this marker, and the rest of the image. */
+/* Returns the image with a segment inserted after SOI. */
 static struct bytes with_segment(const struct bytes *image, uint8_t marker, const void *body, size_t n)
 {
     const uint8_t head[] = {0xFF, 0xD8, 0xFF, 0xFF, 0xFF, marker, (uint8_t)((n + 2) >> 8), (uint8_t)(n + 2)};
@@ -97,12 +97,12 @@ Test(frame_end, thumbnails_comments_and_fill_bytes_hold_no_end)
     comment.n -= 2;
     put(&comment, fill, sizeof fill);
     cr_assert_eq(weir_frame_end(comment.at, comment.n), comment.n);
-    struct bytes between = {0}; /* a comment between the scan and the end */
+    struct bytes between = {0}; /* a comment segment between the scan and EOI */
     put(&between, jpeg.at, jpeg.n - 2);
     put(&between, (const uint8_t[]){0xFF, 0xFE, 0, sizeof ends + 2}, 4);
     put(&between, ends, sizeof ends);
     put(&between, fill + 3, 2);
-    assert_ends("comment behind the scan", &between);
+    assert_ends("comment after the scan", &between);
     free(jpeg.at);
     free(thumbnail.at);
     free(exif.at);
@@ -119,7 +119,7 @@ Test(frame_end, of_pngs_and_of_nothing)
     assert_ends("PNG", &png);
     uint8_t huge[64];
     memcpy(huge, png.at, sizeof huge);
-    memset(huge + 8, 0xFF, 4); /* a chunk of 4 GiB */
+    memset(huge + 8, 0xFF, 4); /* chunk length of 4 GiB */
     cr_assert_eq(weir_frame_end(huge, sizeof huge), 0);
     memset(huge, 0, sizeof huge);
     cr_assert_eq(weir_frame_end(huge, sizeof huge), 0);
@@ -130,7 +130,7 @@ Test(frame_end, of_pngs_and_of_nothing)
     free(png.at);
 }
 
-/* What a decoder makes of damaged rows is what it makes of their beginnings. */
+/* A damaged row decodes to the same pixels with and without the bytes after its end. */
 Test(frame_end, what_follows_the_end_changes_nothing)
 {
     struct weir_pixel_format format = {0};
@@ -162,9 +162,9 @@ Test(frame_end, what_follows_the_end_changes_nothing)
     weir_decoder_close(&decoder);
 }
 
-/* ---- what is read ---- */
+/* ---- bytes read ---- */
 
-/* Mobile ALOHA's four cameras, in its recorder's order; pictures of four sizes. */
+/* Mobile ALOHA's four cameras, in its recorder's order, with a different image size each. */
 static const struct h5fx_episode aloha = {.steps = STEPS,
                                           .cameras = {{"cam_high", H5FX_PADDED, 0, 120, 80, 0, 0, 0, 0},
                                                       {"cam_low", H5FX_PADDED, 0, 24, 16, 0, 0, 0, 0},
@@ -201,7 +201,7 @@ static uint64_t read_so_far(const struct reading *r)
     return counts.bytes;
 }
 
-/* Fetches every frame: each is its JPEG and no more. Returns the JPEGs' bytes. */
+/* Fetches every frame and compares it with its JPEG without padding. Returns the sum of the JPEGs' sizes. */
 static uint64_t fetch_all(const char *about, struct reading *r, const char *path)
 {
     uint64_t sum = 0;
@@ -224,8 +224,9 @@ static uint64_t fetch_all(const char *about, struct reading *r, const char *path
     return sum;
 }
 
-/* Rows read whole once, JPEGs read after that; note: what is said about compress_len, NULL = nothing. Returns the bytes
- * of the first reading over those of the JPEGs. */
+/* Reads all frames twice. The first pass may read whole rows, but the second must read only the JPEGs. `note` is the
+ * expected note about compress_len, NULL = none. Returns the bytes read by the first pass relative to the JPEGs' bytes.
+ */
 static double assert_reads(const char *about, const char *path, const char *note)
 {
     struct reading r;
@@ -243,7 +244,7 @@ static double assert_reads(const char *about, const char *path, const char *note
     return (double)first / (double)jpegs;
 }
 
-/* What h5fx_write has written, row by row in the order of the names: high, left, low, right. */
+/* Reads the lengths that h5fx_write stored, one row per camera sorted by name: high, left, low, right. */
 static double *sorted_lengths(const char *path)
 {
     int rows, columns;
@@ -331,7 +332,7 @@ Test(frame_end, compress_len_of_any_shape_and_type_is_noted_and_passed_over)
     }
 }
 
-/* A row five times as long as its JPEG is read whole once, and with a hint that holds not even then. */
+/* A row five times as long as its JPEG is read completely at most once, or never if a correct hint is available. */
 Test(frame_end, long_padding_is_read_once_at_most)
 {
     enum { PADDED = 5 };
@@ -357,11 +358,11 @@ Test(frame_end, long_padding_is_read_once_at_most)
                 free(rows[t]);
         }
         double times = assert_reads(hints ? "with hints" : "without", path, NULL);
-        cr_assert(hints ? times < 4 : times > 4.9, "the first reading takes %.2f times the JPEGs", times);
+        cr_assert(hints ? times < 4 : times > 4.9, "the first pass reads %.2f times the JPEGs' bytes", times);
     }
 }
 
-/* What an index file says is a hint again. */
+/* Lengths from an index file are only hints, like those of compress_len. */
 Test(frame_end, an_index_file_keeps_the_hints)
 {
     const char *path = fixture_path("aloha.hdf5"), *index = fixture_path("index");
@@ -370,7 +371,7 @@ Test(frame_end, an_index_file_keeps_the_hints)
         struct reading r;
         open_reading(&r, path, index);
         cr_assert_eq(weir_dataset_files_from_index(r.dataset), i > 0);
-        cr_assert_eq(weir_frame_stored_bytes(r.dataset, 0, 0, 0), 0, "known before it was read");
+        cr_assert_eq(weir_frame_stored_bytes(r.dataset, 0, 0, 0), 0, "the length is known before the frame was read");
         uint64_t jpegs = fetch_all("first", &r, path), first = read_so_far(&r);
         fetch_all("again", &r, path);
         cr_assert_eq(read_so_far(&r) - first, jpegs);
@@ -378,7 +379,7 @@ Test(frame_end, an_index_file_keeps_the_hints)
     }
 }
 
-/* No end in the row: all of it is read, every time. */
+/* The row does not contain the image's end, so the whole row is read every time. */
 Test(frame_end, a_jpeg_that_was_cut_is_read_with_its_row)
 {
     const char *path = fixture_path("aloha.hdf5"), *key = h5fx_key(&aloha, "cam_high");

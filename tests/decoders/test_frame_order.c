@@ -1,10 +1,10 @@
-/* What a frame decodes to does not depend on the frames before it: frames of all kinds, half of them damaged, in random
- * order by one decoder and by a new decoder each, have the same return code, reason and pixels. The same of chunks and
- * the tools that unpack them.
+/* The result of decoding a frame does not depend on previous frames: frames of all kinds, half of them damaged, are
+ * decoded in random order by one decoder and by a new decoder each. Return code, reason and pixels must match. The same
+ * is tested for chunks and the contexts that unfilter them.
  *
  *     build/release/tests/test_frame_order [FRAMES [SEED]]
  *
- * FRAMES (1,000) are decoded by each backend. Real frames come from $WEIR_DATA. */
+ * Each backend decodes FRAMES (default 1,000) frames. Real frames come from $WEIR_DATA. */
 #include "datasets/chunks/filters.h"
 #include "tests/fixtures/codec_encode.h"
 #include "tests/fixtures/frame_pool.h"
@@ -45,7 +45,7 @@ struct run {
     const char *backend;
     struct weir_pixel_format format;
     struct weir_decoder *decoder[2], *prober;
-    uint8_t *image[2]; /* grown */
+    uint8_t *image[2]; /* enlarged on demand */
     size_t image_bytes;
     int frames, refused;
 };
@@ -59,7 +59,7 @@ static struct weir_decoder *open_decoder(const struct run *run, const char *engi
     return decoder;
 }
 
-/* What a decoder leaves as it was differs afterwards. */
+/* Fills the two images with different bytes, so that pixels not written by a decoder differ. */
 static void fill_images(struct run *run, size_t bytes)
 {
     for (int i = 0; i < 2; i++) {
@@ -105,7 +105,7 @@ static void compare_probed(struct run *run, const struct weir_frame *frame, int 
         report(run->backend, number, "headers", rc, reason);
 }
 
-/* By the size that its header tells, where it can be read. */
+/* Uses the size in the frame's header if it can be read. */
 static void compare_frame(struct run *run, const char *engine, struct jpeg_choices *choices, struct weir_frame *frame,
                           int number)
 {
@@ -124,7 +124,7 @@ static void compare_frame(struct run *run, const char *engine, struct jpeg_choic
     run->frames++;
 }
 
-/* One decoder for each of eight pixel formats. */
+/* Runs one decoder for each of the eight pixel formats. */
 static void run_backend(const char *backend, const char *engine, const struct frame_pool *pool, int frames,
                         unsigned seed)
 {
@@ -139,10 +139,10 @@ static void run_backend(const char *backend, const char *engine, const struct fr
         for (int i = frames * format / JPEG_BOTH_FORMATS; i < frames * (format + 1) / JPEG_BOTH_FORMATS; i++) {
             const struct pool_frame *from;
             size_t length = frame_pool_draw(pool, &choices, bytes, &from);
-            uint8_t *exact = bytes_of(length); /* so that a sanitizer sees reads past the end */
+            uint8_t *exact = bytes_of(length); /* exact size, so that a sanitizer detects reads past the end */
             memcpy(exact, bytes, length);
             if (length > 4 && memcmp(exact, "\x89PNG", 4) == 0 && jpeg_choose(&choices, 2))
-                pngfx_mend(exact, length); /* damage behind right checksums */
+                pngfx_mend(exact, length); /* corrects the checksums of damaged chunks */
             struct weir_frame frame = {.kind = from->kind, .bytes = exact, .length = length};
             compare_frame(&run, engine, &choices, &frame, i);
             free(exact);
@@ -150,16 +150,16 @@ static void run_backend(const char *backend, const char *engine, const struct fr
         weir_decoder_close(&run.decoder[KEPT]);
         weir_decoder_close(&run.prober);
     }
-    printf("%s: %d frames of %d drawn, %d refused, %d differences\n", backend, run.frames, pool->n, run.refused,
+    printf("%s: %d frames, drawn from %d, %d refused, %d differences\n", backend, run.frames, pool->n, run.refused,
            differences - before);
     if (run.refused == 0 || run.refused == run.frames)
-        fixture_die("%s: frames are damaged and whole, and that was not seen", backend);
+        fixture_die("%s: no frame was refused, or all were", backend);
     free(run.image[0]);
     free(run.image[1]);
     free(bytes);
 }
 
-/* ---- pools ---- */
+/* ---- frame pools ---- */
 
 static void add_pngs(struct frame_pool *pool)
 {
@@ -321,7 +321,7 @@ static void compare_chunk(struct weir_unfilter_context *kept, const struct weir_
     weir_unfilter_close(&context[NEW]);
 }
 
-/* All filters by the same context, as one worker unpacks the chunks of all cameras. */
+/* One context handles all filters, as in a worker that unfilters the chunks of all cameras. */
 static void run_chunks(int n, unsigned seed)
 {
     static const int ids[] = {WEIR_FILTER_DEFLATE, WEIR_FILTER_GZIP, WEIR_FILTER_ZARR_ZSTD, WEIR_FILTER_ZARR_BLOSC};
@@ -347,7 +347,7 @@ static void run_chunks(int n, unsigned seed)
     }
     printf("chunks: %d of %d filters, %d refused, %d differences\n", n, filters_known, refused, differences - before);
     if (refused == 0 || refused == n)
-        fixture_die("chunks are damaged and whole, and that was not seen");
+        fixture_die("no chunk was refused, or all were");
     weir_unfilter_close(&kept);
 }
 

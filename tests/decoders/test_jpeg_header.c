@@ -1,5 +1,5 @@
-/* The parser of JPEG headers against libjpeg's own reading, on every kind the fixture makes; the scan's structure,
- * whole and damaged in every way that is promised to be seen; and nothing but refusals for cut and garbled bytes. */
+/* The parser of JPEG headers compared with libjpeg's, for every kind of JPEG in the fixture. Also the scan's structure,
+ * intact and with every kind of damage that the parser must detect. Cut and garbled input must be refused. */
 #include "decoders/gpu/gpu_jpeg.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_encode.h"
@@ -12,7 +12,7 @@
 
 enum { WIDTH = 101, HEIGHT = 67 };
 
-/* A copy in memory of exactly its size, so that sanitizers see who reads behind it. */
+/* Copies bytes into a buffer of exact size, so that sanitizers detect reads past the end. */
 static uint8_t *copy_of(const uint8_t *bytes, size_t length)
 {
     uint8_t *copy = malloc(length ? length : 1);
@@ -79,7 +79,7 @@ Test(jpeg_header, every_kind_is_told_and_taken_or_not)
     }
 }
 
-/* Odd sizes: what a scan holds, and what chroma is left with. */
+/* With odd sizes, the chroma planes' sizes are rounded up. */
 Test(jpeg_header, sizes)
 {
     static const int sizes[][2] = {{1, 1}, {16, 16}, {17, 15}, {33, 8}, {640, 480}};
@@ -106,7 +106,8 @@ Test(jpeg_header, sizes)
         }
 }
 
-/* The same camera gives the same kind whatever it sees; anything that decoders may read differently another one. */
+/* JPEGs of one camera have the same kind whatever the image shows. Any difference that decoders may treat differently
+ * makes another kind. */
 Test(jpeg_header, kinds)
 {
     uint64_t seen[KINDS];
@@ -118,7 +119,7 @@ Test(jpeg_header, kinds)
         free(bytes);
         bytes = h5fx_jpeg(kinds[k].kind, WIDTH, HEIGHT, 2, &length);
         weir_jpeg_header_read(&again, bytes, length);
-        cr_assert_eq(header.kind, again.kind, "kind %d", k); /* some have codes that were made for the image */
+        cr_assert_eq(header.kind, again.kind, "kind %d", k); /* even if the Huffman codes are optimised per image */
         free(bytes);
         seen[k] = header.kind;
         for (int i = 0; i < k; i++)
@@ -162,7 +163,7 @@ static uint8_t *find_restart(uint8_t *bytes, size_t length, int number)
     return NULL;
 }
 
-/* Cut anywhere, alone and with the rest as zeros: never taken, and nothing behind the cut is read. */
+/* Images cut at any length, with or without zeros after the cut, are always refused without reading past the cut. */
 Test(jpeg_header, cut_anywhere)
 {
     for (int k = 0; k < KINDS; k++) {
@@ -192,7 +193,7 @@ Test(jpeg_header, a_cut_scan_is_truncated)
     free(bytes);
 }
 
-/* Lost sectors, of any place and length from 40 bytes on; the image's end is there. */
+/* Lost sectors: at least 40 zero bytes anywhere in the scan, while the end of the image is intact. */
 Test(jpeg_header, zeros_within_the_scan)
 {
     size_t length;
@@ -219,12 +220,12 @@ Test(jpeg_header, markers_that_do_not_belong)
             uint8_t *damaged = copy_of(bytes, length);
             damaged[at] = 0xFF;
             damaged[at + 1] = strays[i];
-            damaged[at + 2] = 0x12; /* so that the byte before the stray one is no fill byte */
+            damaged[at + 2] = 0x12; /* so that the stray marker is not followed by another one */
             cr_assert_eq(look(damaged, length, WEIR_GPU_JPEG_HARDWARE), WEIR_JPEG_BAD_MARKER, "FF%02X", strays[i]);
             free(damaged);
         }
     bytes[scan + 40] = 0xFF;
-    bytes[scan + 41] = 0xD0; /* a restart where none is announced */
+    bytes[scan + 41] = 0xD0; /* a restart marker without DRI */
     cr_assert_eq(look(bytes, length, WEIR_GPU_JPEG_HARDWARE), WEIR_JPEG_BAD_RESTART);
     free(bytes);
 }
@@ -238,9 +239,9 @@ Test(jpeg_header, restarts_are_counted_and_in_order)
     find_restart(damaged, length, 3)[1] = 0xD4;
     cr_assert_eq(look(damaged, length, WEIR_GPU_JPEG_HARDWARE), WEIR_JPEG_BAD_RESTART);
     memcpy(damaged, bytes, length);
-    find_restart(damaged, length, 0)[0] = 0x55; /* gone */
+    find_restart(damaged, length, 0)[0] = 0x55; /* destroys the marker */
     cr_assert_eq(look(damaged, length, WEIR_GPU_JPEG_HARDWARE), WEIR_JPEG_BAD_RESTART);
-    /* Eight in a row are missing: the order holds, the number does not. */
+    /* Eight successive markers are missing, so the order is correct, but the count is not. */
     memcpy(damaged, bytes, length);
     uint8_t *from = find_restart(damaged, length, 0), *to = from + 2;
     while (!(to[0] == 0xFF && to[1] == 0xD0))
@@ -252,7 +253,8 @@ Test(jpeg_header, restarts_are_counted_and_in_order)
     free(bytes);
 }
 
-/* Only random bytes inside the header: what is still taken has a header that libjpeg reads the same. */
+/* Random bytes are changed in the header only. If the parser still accepts the header, libjpeg must read the same
+ * values. */
 Test(jpeg_header, garbled_headers)
 {
     struct weir_pixel_format format = {0};
@@ -286,7 +288,7 @@ Test(jpeg_header, garbled_headers)
 
 /* ---- tables and colours ---- */
 
-/* The segment with this marker before the scan, its marker first. */
+/* Returns the segment with this marker, which must precede the scan. *length includes the marker. */
 static uint8_t *find_segment(uint8_t *bytes, uint8_t marker, size_t *length)
 {
     uint8_t *at = bytes + 2;
@@ -296,7 +298,7 @@ static uint8_t *find_segment(uint8_t *bytes, uint8_t marker, size_t *length)
     return at;
 }
 
-/* The image without its first segment of this kind. */
+/* Removes the first segment with this marker and returns the new length. */
 static size_t without(uint8_t *bytes, size_t length, uint8_t marker)
 {
     size_t n;
@@ -317,7 +319,7 @@ Test(jpeg_header, missing_tables)
     }
 }
 
-/* The next segment with this marker anywhere in the image; NULL without one. */
+/* Returns the next segment with this marker anywhere in the image, or NULL. */
 static uint8_t *next_segment(uint8_t *from, const uint8_t *end, uint8_t marker, size_t *n)
 {
     for (uint8_t *at = from; at + 4 <= end; at++)
@@ -328,7 +330,8 @@ static uint8_t *next_segment(uint8_t *from, const uint8_t *end, uint8_t marker, 
     return NULL;
 }
 
-/* A progressive image without one of its tables, which libjpeg writes a segment each for; for each of its tables. */
+/* Removes each table of a progressive image in turn and expects a refusal. libjpeg writes one segment per table.
+ * Returns the number of tables. */
 static int take_away_each(uint8_t marker, bool one_by_one)
 {
     struct jpeg_encode how = {.width = 40, .height = 30, .quality = 90, .progressive = true, .one_by_one = one_by_one};
@@ -365,7 +368,7 @@ Test(jpeg_header, progressive_scans_need_their_tables)
     }
 }
 
-/* Quantisation tables between scans: which scans they serve differs from decoder to decoder. */
+/* Decoders disagree on which scans use a quantisation table that appears between scans. */
 Test(jpeg_header, quantisation_between_progressive_scans)
 {
     size_t length, n;
@@ -382,7 +385,7 @@ Test(jpeg_header, quantisation_between_progressive_scans)
     free(bytes);
 }
 
-/* Cut after its first scan, with an end-of-image marker: two of three components never come. */
+/* The image ends with an end-of-image marker after its first scan, so two of three components are missing. */
 Test(jpeg_header, progressive_scans_of_every_component)
 {
     struct jpeg_encode how = {.width = 40, .height = 30, .quality = 90, .progressive = true, .one_by_one = true};
@@ -403,7 +406,7 @@ Test(jpeg_header, codes_that_cannot_be)
     size_t length, n;
     uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 40, 30, 1, &length);
     uint8_t *table = find_segment(bytes, 0xC4, &n) + 4;
-    table[1] += 2; /* codes of one bit, at the cost of the longest ones */
+    table[1] += 2; /* adds one-bit codes in place of the longest ones */
     for (int bits = 16, left = 2; left > 0 && bits > 1; bits--)
         while (left > 0 && table[bits] > 0) {
             table[bits]--;
@@ -419,7 +422,7 @@ Test(jpeg_header, colours_are_those_of_libjpeg)
     size_t length;
     uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_444, 40, 30, 1, &length);
     struct weir_jpeg_header header, before;
-    length = without(bytes, length, 0xE0); /* JFIF's, which decides first */
+    length = without(bytes, length, 0xE0); /* removes the JFIF segment, which would take precedence */
     cr_assert_eq(weir_jpeg_header_read(&before, bytes, length), WEIR_JPEG_TAKEN);
     cr_assert_eq(before.color, WEIR_JPEG_YCC);
     uint8_t *marked = malloc(length + sizeof adobe);

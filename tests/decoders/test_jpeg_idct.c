@@ -1,5 +1,5 @@
-/* The inverse DCT beside the library's own, block by block: any coefficients and quantisation tables, and those at the
- * borders where sums of 16 bits wrap or saturate, which no encoder writes. */
+/* The inverse DCT compared with the library's, block by block: arbitrary coefficients and quantisation tables,
+ * including values that no encoder writes, near the limits where 16-bit sums wrap or saturate. */
 #include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_fast_priv.h"
 #include "tests/fixtures/jpeg_choices.h"
@@ -22,7 +22,7 @@ static struct jpeg_error_mgr errors;
 static uint8_t *frame;
 static struct jpeg_choices choices;
 
-/* What the test hands over, by zigzag index. */
+/* Coefficients and quantisation factors of the block, by zigzag index. */
 static int16_t values[64], factors[64];
 
 static void start(void)
@@ -49,9 +49,10 @@ TestSuite(idct, .init = start, .fini = end);
 static bool skipped(void)
 {
     const char *why_not = weir_jpeg_fast_why_not();
-    cr_assert(!why_not || !strstr(why_not, "sample"), "%s", why_not); /* that is what is looked at here */
+    /* A failed self-test must not skip the comparison. */
+    cr_assert(!why_not || !strstr(why_not, "sample"), "%s", why_not);
     if (why_not)
-        cr_log_info("not looked at: %s", why_not);
+        cr_log_info("skipped: %s", why_not);
     return why_not;
 }
 
@@ -91,7 +92,7 @@ static void compare(const char *name, idct *transform, const uint8_t expected[64
         return;
     for (int k = 0; k < 64; k++)
         fprintf(stderr, "%d x %d%s", values[k], factors[k], k < 63 ? ", " : "\n");
-    cr_assert_fail("%s makes other samples of these values and factors (in zigzag order)", name);
+    cr_assert_fail("%s computes other samples from these values and factors (in zigzag order)", name);
 }
 
 static void check(void)
@@ -106,7 +107,8 @@ static void check(void)
         compare("idct_dc", weir_jpeg_idct_dc, expected);
 }
 
-/* Where 16 bits end, and where what the first pass shifts left by two does. */
+/* Returns a value near the limits of 16 bits, or near the values that the first pass's left shift by two brings there.
+ */
 static int16_t border(void)
 {
     static const int at[] = {0, 1, -1, 4096, -4096, 8191, -8192, 10922, 16383, -16384, 32767, -32767, -32768};
@@ -119,7 +121,7 @@ static int16_t any(unsigned bits)
     return (int16_t)((int)jpeg_choose(&choices, 1u << bits) - (1 << bits) / 2);
 }
 
-/* 0: of quality 100. 1 and 2: of 8 and of 16 bits. 3: borders. */
+/* Kinds of quantisation tables: 0 = quality 100, 1 = 8-bit, 2 = 16-bit, 3 = limits */
 enum { TABLES = 4 };
 static void choose_factors(int kind)
 {
@@ -129,7 +131,7 @@ static void choose_factors(int kind)
     }
 }
 
-/* ---- */
+/* ---- tests ---- */
 
 Test(idct, single_coefficients)
 {
@@ -158,8 +160,8 @@ Test(idct, up_to_each_index)
         }
 }
 
-/* One row or one column, of which the first row is transformed by a shortcut in the library; then one value more, which
- * the factors may make 0. */
+/* Only one row or one column is set. (If only the first row is set, the library uses a shortcut.) Half of the blocks
+ * have one more coefficient, whose factor may be 0. */
 Test(idct, rows_and_columns)
 {
     if (skipped())
@@ -209,6 +211,6 @@ Test(idct, a_few_anywhere)
 #else
 Test(idct, elsewhere)
 {
-    cr_log_info("not looked at: there is one for x86-64 only");
+    cr_log_info("skipped: the fast decoder supports x86-64 only");
 }
 #endif

@@ -1,5 +1,5 @@
-/* PNG frames, colour and depth, and raw depth: every kind against the values that were written, and every kind of bad
- * bytes refused with its reason. */
+/* PNG frames (colour and depth) and raw depth: every kind is compared with the values written, and every kind of
+ * invalid data must be refused with its own reason. */
 #include "datasets/synth/image_write.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
@@ -39,7 +39,7 @@ static bool is_gray(enum pngfx_kind kind)
     return pngfx_channels(kind) == 1 && kind < PNGFX_PALETTE1;
 }
 
-/* The image that the format asks for, of interleaved RGB. */
+/* Converts interleaved RGB to the given format. */
 static void *color_of(const uint8_t *rgb, size_t pixels, struct weir_pixel_format format)
 {
     bool f32 = format.dtype == WEIR_DTYPE_F32;
@@ -56,7 +56,7 @@ static void *color_of(const uint8_t *rgb, size_t pixels, struct weir_pixel_forma
     return image;
 }
 
-/* Decodes bytes of exactly this length into an image with a canary behind it. */
+/* Decodes bytes from a buffer of exact size into an image followed by a canary. */
 static int decode(struct weir_decoder *decoder, int format, struct weir_frame frame, void **image)
 {
     struct weir_pixel_format asked = format_of(format);
@@ -89,7 +89,7 @@ static void check(int format, struct weir_frame frame, const void *want, const c
     weir_decoder_close(&decoder);
 }
 
-/* As colour in every format, and as depth when it is gray of 8 or 16 bits. */
+/* Checks the image as colour in every format and, if it is 8-bit or 16-bit grey, as depth. */
 static void check_image(const struct pngfx_image *image)
 {
     char about[96];
@@ -139,7 +139,7 @@ Test(png, every_filter)
                                                   .interlaced = interlaced});
 }
 
-/* What is see-through keeps its colour: alpha is dropped, not blended, and adds no channel. */
+/* Transparent pixels keep their colour, because alpha is dropped and not blended. It adds no channel to the output. */
 Test(png, transparency_is_dropped)
 {
     for (int kind = 0; kind < PNGFX_KINDS; kind++)
@@ -147,7 +147,7 @@ Test(png, transparency_is_dropped)
             .kind = (enum pngfx_kind)kind, .width = 19, .height = 18, .filter = PNGFX_SUB, .transparent = true});
 }
 
-/* Gamma changes nothing; a broken colour profile does not make a broken frame. */
+/* Gamma is ignored, and so is a broken colour profile. */
 Test(png, descriptions_are_passed_over)
 {
     for (int kind = 0; kind < PNGFX_KINDS; kind++)
@@ -155,7 +155,7 @@ Test(png, descriptions_are_passed_over)
             .kind = (enum pngfx_kind)kind, .width = 19, .height = 18, .filter = PNGFX_UP, .described = true});
 }
 
-/* All values there are, in the file's byte order and by the project's own writer. */
+/* All 65,536 values survive the file's byte order and the project's own writer. */
 Test(png, every_depth_is_as_stored)
 {
     struct weir_bytes out = {0};
@@ -169,7 +169,7 @@ Test(png, every_depth_is_as_stored)
     free(values);
 }
 
-/* A gray one of libjpeg-turbo's reference images, written by another program; as depth, its values are those of red. */
+/* A grey reference image of libjpeg-turbo, written by another program. As depth, its values equal the red channel. */
 Test(png, a_file_of_another_program)
 {
     size_t length;
@@ -208,7 +208,7 @@ Test(png, what_follows_the_end_is_not_looked_at)
     free(bytes);
 }
 
-/* ---- bad bytes ---- */
+/* ---- invalid data ---- */
 
 static void refused(enum weir_frame_kind kind, const uint8_t *bytes, size_t length, int width, int height,
                     const char *reason)
@@ -220,7 +220,7 @@ static void refused(enum weir_frame_kind kind, const uint8_t *bytes, size_t leng
         struct weir_decoder *decoder = open_decoder("turbo", f);
         void *image;
         int rc = decode(decoder, f, (struct weir_frame){kind, bytes, length, width, height, NULL}, &image);
-        cr_assert_eq(rc, -EBADMSG, "taken, not refused as \"%s\"", reason);
+        cr_assert_eq(rc, -EBADMSG, "accepted, not refused with \"%s\"", reason);
         cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "\"%s\" is not \"%s\"",
                            weir_decoder_reason(decoder), reason);
         free(image);
@@ -236,7 +236,7 @@ static void probe_refuses(enum weir_frame_kind kind, const uint8_t *bytes, size_
 {
     struct weir_decoder *decoder = open_decoder("turbo", 0);
     struct weir_image_info info;
-    cr_assert_eq(weir_probe_image(decoder, kind, bytes, length, &info), -EBADMSG, "not refused as \"%s\"", reason);
+    cr_assert_eq(weir_probe_image(decoder, kind, bytes, length, &info), -EBADMSG, "not refused with \"%s\"", reason);
     cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "%s", weir_decoder_reason(decoder));
     weir_decoder_close(&decoder);
 }
@@ -291,7 +291,7 @@ static void put32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* Headers with the right checksum that promise what no file of 100 bytes can hold, or what there is not. */
+/* Headers with a correct checksum, but with invalid values or sizes that a file of 100 bytes cannot contain. */
 Test(png, headers_that_make_no_sense)
 {
     enum { IHDR = 16 };
@@ -378,12 +378,12 @@ Test(png, every_truncation_is_refused)
             for (size_t n = 0; n < length; n++) {
                 void *to;
                 struct weir_frame frame = {damaged_codec(i), bytes, n, 13, 11, NULL};
-                cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG, "%zu of %zu bytes are taken", n, length);
+                cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG, "%zu of %zu bytes were accepted", n, length);
                 free(to);
-                memcpy(padded, bytes, n); /* the rest of a padded row is zeros */
+                memcpy(padded, bytes, n); /* like a padded row, which ends with zeros */
                 frame = (struct weir_frame){damaged_codec(i), padded, length, 13, 11, NULL};
-                cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG, "%zu of %zu bytes and zeros are taken", n,
-                             length);
+                cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG,
+                             "%zu of %zu bytes, padded with zeros, were accepted", n, length);
                 free(to);
                 memset(padded, 0, length);
             }
@@ -394,7 +394,8 @@ Test(png, every_truncation_is_refused)
     }
 }
 
-/* The checksums find each; with checksums made to fit, anything may come out, but only within the image. */
+/* Checksums detect every flipped bit. With corrected checksums, any result is allowed, but writes must stay inside the
+ * image. */
 Test(png, every_flipped_bit)
 {
     for (int i = 0; i < 2 * DAMAGED; i++) {
@@ -421,7 +422,7 @@ Test(png, every_flipped_bit)
     }
 }
 
-/* Of a chunk that is passed over, too: the bytes are not those that were written. */
+/* Checksums of ignored chunks count too, since a wrong one shows that the file is damaged. */
 Test(png, checksums_that_do_not_fit)
 {
     static const char chunks[][5] = {"IHDR", "gAMA", "iCCP", "tIME", "IDAT", "IEND"};
@@ -438,7 +439,7 @@ Test(png, checksums_that_do_not_fit)
     }
 }
 
-/* Chunks left out, written twice, or with an unknown name that must not be passed over. */
+/* Missing and duplicate chunks, and unknown chunks that are critical. */
 Test(png, chunks_that_are_missing_or_wrong)
 {
     struct pngfx_image image = {.kind = PNGFX_PALETTE8, .width = 16, .height = 8};
@@ -464,7 +465,7 @@ Test(png, chunks_that_are_missing_or_wrong)
     free(bytes);
 }
 
-/* ---- looking ---- */
+/* ---- probing ---- */
 
 Test(png, probing_tells_size_and_kind)
 {

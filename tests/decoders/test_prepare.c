@@ -1,5 +1,6 @@
-/* What a GPU must make of planes and pixels (tests/fixtures/prepare_reference.c) is, bit for bit, what the CPU makes of
- * the same JPEGs and frames: every sampling, every small size, crops, other sizes, every output format. */
+/* The reference for GPU kernels (tests/fixtures/prepare_reference.c) converts planes and pixels to exactly the CPU
+ * decoder's output for the same JPEGs and frames: every subsampling, all small sizes, crops, scaling, and every output
+ * format. */
 #include "decoders/view_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_planes.h"
@@ -23,7 +24,7 @@ static struct weir_gpu_source source_of(const struct jpeg_planes *planes)
     return source;
 }
 
-/* False when the JPEG has no kind that GPUs decode. */
+/* Returns false for JPEGs that GPUs do not decode. */
 static bool check_jpeg(const uint8_t *bytes, size_t length, const char *about)
 {
     struct jpeg_planes planes;
@@ -103,7 +104,7 @@ Test(prepare, planes_of_real_jpegs_become_their_pixels)
     int checked = 0;
     snprintf(pattern, sizeof pattern, "%s/jpeg/*/*.jpg", getenv("WEIR_DATA") ? getenv("WEIR_DATA") : "");
     if (!getenv("WEIR_DATA") || glob(pattern, 0, NULL, &found) != 0) {
-        cr_log_info("no JPEGs at %s: not looked at", pattern);
+        cr_log_info("skipped: no JPEGs match %s", pattern);
         return;
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -116,7 +117,7 @@ Test(prepare, planes_of_real_jpegs_become_their_pixels)
     globfree(&found);
 }
 
-/* ---- formats, parts and sizes, as the decoder gives them ---- */
+/* ---- formats, crops and sizes ---- */
 
 static struct weir_pixel_format format_of(bool bgr, bool f32, bool planar, bool normalised)
 {
@@ -144,7 +145,8 @@ static void *decoded(const struct weir_pixel_format *format, const struct weir_f
     return image;
 }
 
-/* As the decoder makes it: channel c of the result, value v. */
+/* Fills the table of output values: values[c * 256 + v] is the output for value v in output channel c, as the decoder
+ * computes it. */
 static void fill_values(const struct weir_pixel_format *format, float *values)
 {
     for (int c = 0; c < 3; c++) {
@@ -220,7 +222,7 @@ static void check_view(const struct weir_gpu_source *source, const struct weir_f
     free(got);
 }
 
-/* All of it, parts of it, smaller and larger. */
+/* The whole image, crops, and smaller and larger outputs. */
 static const struct weir_view views[] = {{0, 0, 61, 47, 61, 47}, {3, 5, 50, 31, 50, 31}, {60, 46, 1, 1, 1, 1},
                                          {0, 0, 61, 47, 17, 13}, {7, 1, 43, 40, 20, 40}, {2, 3, 40, 20, 97, 33},
                                          {5, 6, 50, 40, 49, 81}, {0, 0, 61, 47, 1, 1},   {9, 9, 1, 1, 30, 20}};
@@ -246,7 +248,7 @@ Test(prepare, raw_frames_in_every_format_part_and_size)
     check_formats(&source, (struct weir_frame){WEIR_FRAME_RAW, rgb, sizeof rgb, W, H, NULL}, VIEWS);
 }
 
-/* Smaller ones the decoder makes by another DCT: only parts of the stored size. */
+/* The decoder scales JPEGs down with another DCT, so only the views at the stored size are compared. */
 Test(prepare, jpegs_in_every_format_and_part)
 {
     for (int k = 0; k < KINDS; k++) {

@@ -1,4 +1,4 @@
-/* The check: what is compared, what a verdict does, and the distance itself. */
+/* The PSNR check: selection of frames to compare, effects of a verdict, and the PSNR itself. */
 #include "decoders/gpu/psnr_check.h"
 
 #include <criterion/criterion.h>
@@ -30,16 +30,17 @@ Test(psnr_check, distance)
     cr_assert_eq(weir_psnr_db(a, b, sizeof a), WEIR_PSNR_MAX_DB);
     for (size_t i = 0; i < sizeof a; i++)
         b[i] = (uint8_t)(a[i] < 255 ? a[i] + 1 : a[i] - 1);
-    cr_assert_float_eq(weir_psnr_db(a, b, sizeof a), 10 * log10(255.0 * 255.0), 1e-9); /* 48.13 */
+    cr_assert_float_eq(weir_psnr_db(a, b, sizeof a), 10 * log10(255.0 * 255.0), 1e-9); /* 48.13 dB */
     memset(a, 0, sizeof a);
     memset(b, 255, sizeof b);
     cr_assert_float_eq(weir_psnr_db(a, b, sizeof a), 0, 1e-9);
     memset(b, 0, sizeof b);
-    b[0] = 1; /* as little as can be still differs */
+    b[0] = 1; /* the smallest possible difference */
     cr_assert_lt(weir_psnr_db(a, b, sizeof a), WEIR_PSNR_MAX_DB);
 }
 
-/* A mean squared error of 0.2: one level at every fifth sample passes, at every fourth does not. */
+/* The limit is a mean squared error of 0.2. A difference of one level in every fifth sample passes, but in every fourth
+ * it fails. */
 Test(psnr_check, threshold)
 {
     static uint8_t a[60000], b[60000];
@@ -79,8 +80,8 @@ Test(psnr_check, while_nothing_is_reported_all_are_compared)
         cr_assert_eq(weir_psnr_check_advise(check, HW, 17), WEIR_PSNR_COMPARE);
     weir_psnr_check_report(check, HW, 17, 70);
     cr_assert_eq(weir_psnr_check_advise(check, HW, 17), WEIR_PSNR_USE);
-    cr_assert_eq(weir_psnr_check_advise(check, SM, 17), WEIR_PSNR_COMPARE); /* of another engine nothing is known */
-    cr_assert_eq(weir_psnr_check_advise(check, HW, 16), WEIR_PSNR_COMPARE); /* nor of the next kind */
+    cr_assert_eq(weir_psnr_check_advise(check, SM, 17), WEIR_PSNR_COMPARE); /* another engine has no result yet */
+    cr_assert_eq(weir_psnr_check_advise(check, HW, 16), WEIR_PSNR_COMPARE); /* nor has another kind */
     weir_psnr_check_close(&check);
 }
 
@@ -89,8 +90,7 @@ Test(psnr_check, a_frame_that_the_engine_refuses_is_its_own_fault_at_first)
     struct weir_psnr_check *check;
     struct weir_psnr_check_counts counts;
     cr_assert_eq(weir_psnr_check_open(&check, NULL), 0);
-    cr_assert(
-        weir_psnr_check_report(check, WEIR_GPU_JPEG_HARDWARE, 2, WEIR_PSNR_MAX_DB)); /* of kind 1 nothing is known */
+    cr_assert(weir_psnr_check_report(check, WEIR_GPU_JPEG_HARDWARE, 2, WEIR_PSNR_MAX_DB)); /* kind 1 has no result */
     for (uint64_t kind = 1; kind <= 2; kind++)
         for (int i = 1; i <= WEIR_PSNR_CHECK_REFUSALS; i++) {
             weir_psnr_check_engine_refused(check, WEIR_GPU_JPEG_HARDWARE, kind);
@@ -114,7 +114,7 @@ Test(psnr_check, a_kind_below_stays_refused)
     cr_assert_not(weir_psnr_check_refusal(check, HW, 18));
     for (int i = 0; i < 2 * WEIR_PSNR_CHECK_EVERY; i++)
         cr_assert_eq(weir_psnr_check_advise(check, HW, 17), WEIR_PSNR_REFUSE);
-    weir_psnr_check_report(check, HW, 17, 90); /* of a frame that was on its way */
+    weir_psnr_check_report(check, HW, 17, 90); /* a late result of a frame submitted earlier */
     cr_assert_eq(weir_psnr_check_refusal(check, HW, 17), WEIR_JPEG_PSNR_REFUSED);
     struct weir_psnr_check_counts counts = counts_of(check);
     cr_assert_eq(counts.below, 1);
@@ -133,7 +133,7 @@ Test(psnr_check, what_is_no_number_is_below)
     weir_psnr_check_close(&check);
 }
 
-/* Files whose codes are made for each image are a kind each. */
+/* Once the maximum number of kinds is reached, further kinds share one verdict. */
 Test(psnr_check, more_kinds_than_there_is_room_for)
 {
     struct weir_psnr_check *check = open_check();
@@ -149,7 +149,7 @@ Test(psnr_check, more_kinds_than_there_is_room_for)
     cr_assert_eq(weir_psnr_check_advise(check, HW, (3 * more) << 32), WEIR_PSNR_COMPARE);
     weir_psnr_check_report(check, HW, (3 * more) << 32, 20);
     cr_assert(weir_psnr_check_refusal(check, HW, (5 * more) << 32));
-    cr_assert_not(weir_psnr_check_refusal(check, HW, 3ULL << 32)); /* one that has its own verdict */
+    cr_assert_not(weir_psnr_check_refusal(check, HW, 3ULL << 32)); /* a kind that has its own result */
     cr_assert_eq(counts_of(check).kinds, WEIR_PSNR_CHECK_KINDS_MAX);
     weir_psnr_check_close(&check);
 }

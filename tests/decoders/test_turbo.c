@@ -1,5 +1,6 @@
-/* The decoder "turbo" beside "turbo-original", libjpeg-turbo alone: the same pixels, return codes and reasons, of real
- * frames, of what libjpeg's encoder writes, and of what no encoder does. Damaged frames: test_turbo_damaged.c. */
+/* The decoder "turbo" compared with "turbo-original", which is libjpeg-turbo alone. Pixels, return codes and reasons
+ * must match for real frames, for output of libjpeg's encoder, and for images that no encoder writes. Damaged frames:
+ * test_turbo_damaged.c. */
 #include "decoders/jpeg_fast.h"
 #include "pipeline/samples/fetch.h"
 #include "pipeline/samples/probe.h"
@@ -42,7 +43,7 @@ static int sum_refused(void)
 
 TestSuite(turbo, .init = open_pairs, .fini = close_pairs);
 
-/* A replacement that its own self-test switches off would make all of these tests pass. */
+/* If the self-test switched the fast decoder off, all tests here would compare the library with itself and pass. */
 Test(turbo, self_test_passes)
 {
     char library[512];
@@ -76,7 +77,7 @@ Test(turbo, files_of_cameras)
     const char *data = getenv("WEIR_DATA");
     snprintf(pattern, sizeof pattern, "%s/jpeg/*/*.jpg", data ? data : "");
     if (!data || glob(pattern, 0, NULL, &found) != 0) {
-        cr_log_info("no JPEGs at %s: not looked at", pattern);
+        cr_log_info("skipped: no JPEGs match %s", pattern);
         return;
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -104,7 +105,7 @@ static void check_frame(struct weir_fetcher *fetcher, int episode, int camera, i
     cr_assert_null(different, "episode %d camera %d t %d: %s", episode, camera, t, different);
 }
 
-/* Frames looked at. */
+/* Returns the number of frames compared. */
 static int check_dataset(const char *path)
 {
     struct weir_dataset *dataset;
@@ -148,7 +149,7 @@ Test(turbo, frames_of_episodes)
 /* ---- libjpeg's encoder ---- */
 
 static const int factors[][2][4] = {
-    /* h, v of the components */
+    /* horizontal and vertical sampling factors of the components */
     {{2, 1, 1, 2}, {2, 1, 1, 2}}, /* 4:2:0 */
     {{1, 1, 1, 1}, {1, 1, 1, 1}}, /* 4:4:4 */
     {{2, 1, 1, 2}, {1, 1, 1, 1}}, /* 4:2:2 */
@@ -166,7 +167,8 @@ static void set_factors(struct jpeg_encode *how, int i)
     memcpy(how->v, factors[i % FACTORS][1], sizeof how->v);
 }
 
-/* One after the other by the same decoders; i chooses format and view, too. */
+/* Encodes and compares image i, whose number also selects the format and the view. All images of a format use the same
+ * decoders. */
 static void check_encoded(const struct jpeg_encode *how, int i)
 {
     size_t length;
@@ -196,7 +198,8 @@ Test(turbo, frames_of_every_kind)
             .one_by_one = i % 31 == 0,
         };
         if (how.colours != JPEG_ENCODE_GRAY)
-            set_factors(&how, how.colours >= JPEG_ENCODE_CMYK ? i / 10 % 5 : i / 10); /* at most 10 blocks an MCU */
+            /* These factors need at most 10 blocks per MCU. */
+            set_factors(&how, how.colours >= JPEG_ENCODE_CMYK ? i / 10 % 5 : i / 10);
         if (i % 20 == 0)
             how.width = 300 + i;
         check_encoded(&how, i);
@@ -215,7 +218,7 @@ Test(turbo, every_small_size)
     cr_assert_eq(sum_refused(), 0);
 }
 
-/* Large enough that a decoder which has to make tables thinks it worth the while. */
+/* Large enough for the decoder to build its lookup tables. */
 Test(turbo, frames_of_the_size_of_cameras)
 {
     for (int i = 0; i < 24; i++) {
@@ -242,11 +245,11 @@ static void check_turn(struct jpeg_both *both, int tables, bool left_out)
     size_t length;
     uint8_t *bytes = jpeg_encode(&how, &length);
     const char *different = jpeg_both_differ(both, bytes, length, 32, 32, NULL);
-    cr_assert_null(different, "tables %d%s: %s", tables, left_out ? ", left out" : "", different);
+    cr_assert_null(different, "tables %d%s: %s", tables, left_out ? ", omitted" : "", different);
     free(bytes);
 }
 
-/* 40 sets of tables in turn, near and far; a frame without DHT uses the standard tables. */
+/* Alternates among up to 40 sets of tables. A frame without DHT uses the standard tables. */
 Test(turbo, tables_change)
 {
     for (int i = 0; i < 400; i++) {
@@ -269,8 +272,8 @@ Test(turbo, first_frame_has_no_tables)
     }
 }
 
-/* A block of one DC code, of this length, for 5 bits. 0x20 is a whole scan with one bit for the code and with two, and
- * the decoder that takes the one for the other notices nothing. */
+/* The scan is one block with a DC code of this length for a 5-bit value. The scan 0x20 is valid with a code of one bit
+ * and of two bits, so a decoder that used the wrong table would not notice. */
 static void check_length(int bits)
 {
     struct jpeg_encode how = {.width = 8, .height = 8, .quality = 90, .optimised = true};
@@ -294,7 +297,7 @@ struct parted {
     size_t n_tables, n_rest;
 };
 
-/* Parts a JPEG's segments of DHT from all else. */
+/* Separates a JPEG's DHT segments from its other bytes. */
 static void part_tables(const uint8_t *jpeg, size_t length, struct parted *parted)
 {
     size_t at = 2;
@@ -311,8 +314,8 @@ static void part_tables(const uint8_t *jpeg, size_t length, struct parted *parte
     parted->n_rest += length - at;
 }
 
-/* A frame with tables after its scan and no EOI is refused. Frames without DHT that follow do not get its tables: their
- * codes are not those of the standard tables, so they are refused too. */
+/* A frame with tables after its scan and without EOI is refused. The following frames have no DHT and must not use
+ * these tables. Their codes do not match the standard tables either, so they are refused too. */
 Test(turbo, tables_after_the_scan_serve_no_other_frame)
 {
     struct jpeg_both both;
@@ -323,7 +326,7 @@ Test(turbo, tables_after_the_scan_serve_no_other_frame)
     size_t length, n;
     uint8_t *jpeg = jpeg_encode(&optimised, &length);
     part_tables(jpeg, length, &other);
-    uint8_t *damaged = jpeg_encode(&standard, &n); /* its tables are the library's default */
+    uint8_t *damaged = jpeg_encode(&standard, &n); /* uses the library's default tables */
     damaged = realloc(damaged, n + other.n_tables);
     memcpy(damaged + n - 2, other.tables, other.n_tables);
     n += other.n_tables - 2;
@@ -348,7 +351,7 @@ Test(turbo, lengths_of_codes_change)
     cr_assert_eq(sum_refused(), 0);
 }
 
-/* ---- written bit by bit ---- */
+/* ---- images made bit by bit ---- */
 
 static void check_made(enum jpeg_make kind, int n, int most_refused)
 {
@@ -367,13 +370,13 @@ static void check_made(enum jpeg_make kind, int n, int most_refused)
     cr_assert_lt(sum_refused(), most_refused);
 }
 
-/* Codes of all lengths, coefficients of all sizes, quantisation up to 65535. */
+/* Codes of all lengths, coefficients of all sizes, and quantisation factors up to 65535. */
 Test(turbo, images_of_extremes)
 {
     check_made(JPEG_MAKE_WELL_FORMED, 1000, 1000);
 }
 
-/* Runs past the end of blocks, among them. */
+/* Includes zero runs that exceed the end of a block. */
 Test(turbo, images_that_are_odd)
 {
     check_made(JPEG_MAKE_ODD, 600, 3 * 600);
@@ -426,7 +429,7 @@ Test(turbo, threads_do_not_disturb_each_other)
 
 /* ---- tables of other frames ---- */
 
-/* Removes the segments of one marker that come before the first scan. */
+/* Removes the segments with this marker before the first scan. */
 static void remove_segments(uint8_t *bytes, size_t *length, uint8_t marker)
 {
     for (size_t at = 2; at + 4 <= *length && bytes[at] == 0xFF && bytes[at + 1] != 0xDA;) {
@@ -445,7 +448,7 @@ enum { TABLE_SIDE = 48, TABLE_KINDS = 6, TABLE_FRAMES = 600 };
 struct table_frame {
     uint8_t *bytes;
     size_t length;
-    int rc; /* of a decoder that has decoded nothing else, and its pixels */
+    int rc; /* rc and pixels from a new decoder */
     uint8_t image[TABLE_SIDE * TABLE_SIDE * 3];
 };
 
@@ -455,7 +458,7 @@ static int decode_frame(struct weir_decoder *decoder, const struct table_frame *
     return weir_decode(decoder, &one, image);
 }
 
-/* Frames with all tables, with optimised ones, without DHT, without DQT. */
+/* Makes frames with all tables, with optimised tables, without DHT, and without DQT. */
 static void make_table_frames(struct table_frame *frames, const char *engine)
 {
     struct weir_pixel_format format = {.dtype = WEIR_DTYPE_U8};

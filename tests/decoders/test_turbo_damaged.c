@@ -1,5 +1,5 @@
-/* Damaged JPEGs by "turbo" and by "turbo-original": refused with the same words, or the same pixels. Every place of a
- * few small files is damaged in every way. */
+/* Damaged JPEGs decoded by "turbo" and by "turbo-original" must be refused with the same message or decode to the same
+ * pixels. Every byte of a few small files is damaged in every way. */
 #include "tests/fixtures/jpeg_both.h"
 #include "tests/fixtures/jpeg_choices.h"
 #include "tests/fixtures/jpeg_encode.h"
@@ -20,12 +20,13 @@ static const struct jpeg_encode kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* A small file, a copy to be damaged with some room behind, and who decodes it. */
+/* A small file, a copy to be damaged (with space for more bytes), and the decoders. */
 static struct victim {
     uint8_t *fine, *bytes;
     size_t length, scan;
     int width, height, damaged;
-    bool all_but_a_row; /* is looked at, too: what is behind the last row of a view, no decoder must look at */
+    bool all_but_a_row; /* also compare a view without the last row; decoders must ignore bytes after the last row of a
+                           view */
     struct jpeg_both both;
 } victim;
 
@@ -61,16 +62,17 @@ static void check(const uint8_t *bytes, size_t length, const char *about, size_t
     cr_assert_null(different, "%dx%d, %s at byte %zu of %zu: %s", width, height, about, at, victim.length, different);
 }
 
-/* The copy as it is now, the fine one now and then (what damage leaves behind shows there), and the copy is mended. */
+/* Compares the decoders on the damaged copy, then restores it. Every eighth call also decodes the intact file, to
+ * detect effects of the damage on later frames. */
 static void check_damage(size_t length, const char *about, size_t at)
 {
     check(victim.bytes, length, about, at);
     if (victim.damaged++ % 8 == 0)
-        check(victim.fine, victim.length, "a fine frame after damage", at);
+        check(victim.fine, victim.length, "an intact frame after a damaged one", at);
     memcpy(victim.bytes, victim.fine, victim.length);
 }
 
-/* Replaces n bytes by n_with. */
+/* Replaces n bytes with n_with bytes. */
 static void check_replaced(size_t at, size_t n, const void *with, size_t n_with, const char *about)
 {
     cr_assert(at + n <= victim.length && n_with <= ROOM);
@@ -136,7 +138,7 @@ static void lose_and_add(void)
         for (size_t n = 1; n <= 4 && at + n <= victim.length; n++)
             check_replaced(at, n, NULL, 0, "bytes lost");
         for (size_t i = 0; i < sizeof values; i++)
-            check_replaced(at, 0, &values[i], 1, "a byte too many");
+            check_replaced(at, 0, &values[i], 1, "an additional byte");
     }
 }
 
@@ -150,7 +152,7 @@ static void add_markers(void)
     static const uint8_t markers[] = {0xD0, 0xD1, 0xD7, 0xD8, 0xD9, 0xDA, 0xC4, 0xDC, 0xFE, 0x01, 0xFF, 0x00};
     for (size_t at = victim.scan; at < victim.length; at++)
         for (size_t i = 0; i < sizeof markers; i++)
-            check_replaced(at, 0, (const uint8_t[]){0xFF, markers[i]}, 2, "a marker too many");
+            check_replaced(at, 0, (const uint8_t[]){0xFF, markers[i]}, 2, "an additional marker");
 }
 
 Test(turbo_damaged, markers_everywhere)
@@ -174,9 +176,9 @@ static void change_restart(size_t at)
         check_replaced(at, 0, fill, n, "fill bytes before a restart");
     check_replaced(at, 0, "\0", 1, "a zero before a restart");
     check_replaced(at, 0, "garbage", 7, "garbage before a restart");
-    check_replaced(at + 2, 0, "garbage", 7, "garbage behind a restart");
+    check_replaced(at + 2, 0, "garbage", 7, "garbage after a restart");
     check_replaced(at, victim.length - at, NULL, 0, "cut before a restart");
-    check_replaced(at + 2, victim.length - at - 2, NULL, 0, "cut behind a restart");
+    check_replaced(at + 2, victim.length - at - 2, NULL, 0, "cut after a restart");
 }
 
 static void change_markers(void)
@@ -203,7 +205,7 @@ Test(turbo_damaged, restarts_and_stuffing)
     each_kind(change_markers);
 }
 
-/* Between the last coefficient and EOI, behind it, and without it. */
+/* Garbage between the last coefficient and EOI, after EOI, and in place of EOI. */
 static void change_end(void)
 {
     uint8_t bytes[ROOM];
@@ -214,7 +216,7 @@ static void change_end(void)
             for (size_t i = 0; i < n; i++)
                 bytes[i] = (uint8_t)(with == 0 ? 0 : with == 1 ? 0xFF : with == 2 ? 0x55 : i * 37);
             check_replaced(end, 0, bytes, n, "garbage before EOI");
-            check_replaced(victim.length, 0, bytes, n, "garbage behind EOI");
+            check_replaced(victim.length, 0, bytes, n, "garbage after EOI");
             check_replaced(end, 2, bytes, n, "garbage instead of EOI");
         }
     check_replaced(end, 2, NULL, 0, "no EOI");
@@ -222,7 +224,7 @@ static void change_end(void)
     check_replaced(end, 0, "\xFF\xD9", 2, "EOI twice");
     check_replaced(end, 0, "\xFF\xD0", 2, "a restart before EOI");
     check_replaced(end, 0, "\xFF\0", 2, "a stuffed byte before EOI");
-    for (unsigned last = 0; last < 256; last++) /* the bits that fill the last byte up, among others */
+    for (unsigned last = 0; last < 256; last++) /* includes all values of the last byte's padding bits */
         check_replaced(end - 1, 1, &(uint8_t){(uint8_t)last}, 1, "another last byte");
 }
 
@@ -231,7 +233,7 @@ Test(turbo_damaged, the_end)
     each_kind(change_end);
 }
 
-/* Nothing but one byte for a scan: codes that no table has, blocks that never end, coefficients without end. */
+/* Scans that repeat one byte: invalid codes, blocks without an end, and too many coefficients. */
 static void same_scan(void)
 {
     uint8_t *bytes = malloc(victim.scan + 2 * 4096);
@@ -256,7 +258,7 @@ Test(turbo_damaged, scans_of_one_byte)
     each_kind(same_scan);
 }
 
-/* Random damage, several pieces at once, and the fine frame again. */
+/* Several pieces of random damage per image, with intact frames in between. */
 static void some_damage(void)
 {
     struct jpeg_choices choices = jpeg_choices_of_seed((unsigned)victim.length);
@@ -273,7 +275,7 @@ Test(turbo_damaged, several_at_once)
     each_kind(some_damage);
 }
 
-/* A view that ends early is not told of what is damaged below it. */
+/* A view that ends early does not report damage below it. */
 Test(turbo_damaged, views_of_damaged_frames)
 {
     struct jpeg_choices choices = jpeg_choices_of_seed(5);

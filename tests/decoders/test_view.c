@@ -1,5 +1,5 @@
-/* Views: a part of a frame decoded alone is that part of the whole frame, bit for bit; a frame in another size is what
- * averaging (or interpolating) the whole one gives, or near to it where a JPEG was scaled while it was decoded. */
+/* Views: a decoded crop equals that part of the whole frame bit for bit. A scaled frame equals the averaged or
+ * interpolated whole frame, or is close to it if a JPEG is scaled during decoding. */
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
@@ -22,7 +22,7 @@ static struct weir_decoder *open_decoder(struct weir_pixel_format format, int wi
     return decoder;
 }
 
-/* Decodes with a canary behind the image. */
+/* Decodes into an image followed by a canary. */
 static void *decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, struct weir_frame frame)
 {
     size_t bytes = weir_frame_bytes(format, frame.kind, frame.view->out_width, frame.view->out_height);
@@ -83,7 +83,7 @@ Test(view, a_part_of_a_jpeg_is_that_part_of_the_whole)
     weir_decoder_close(&decoder);
 }
 
-/* ---- other sizes: plain references in double precision ---- */
+/* ---- scaling, compared with double-precision references ---- */
 
 static double mean_of(const uint8_t *rgb, int width, int c, double x0, double x1, double y0, double y1)
 {
@@ -102,12 +102,12 @@ static double clamp(double v, double low, double high)
     return fmin(fmax(v, low), high);
 }
 
-/* Between pixels, each direction by itself; averaged where it shrinks. */
+/* Computes an output pixel. Each direction is averaged if it shrinks, and interpolated otherwise. */
 static double value_of(const uint8_t *rgb, int width, const struct weir_view *v, int c, int x, int y)
 {
     double sx = (double)v->width / v->out_width, sy = (double)v->height / v->out_height;
     double x0 = v->x + x * sx, x1 = x0 + sx, y0 = v->y + y * sy, y1 = y0 + sy, wx = 0, wy = 0;
-    x1 = fmin(x1, v->x + v->width); /* not over the edge by a rounding */
+    x1 = fmin(x1, v->x + v->width); /* rounding must not exceed the edge */
     y1 = fmin(y1, v->y + v->height);
     if (sx < 1) {
         double at = clamp((x0 + x1) / 2 - 0.5, v->x, v->x + v->width - 1);
@@ -127,7 +127,7 @@ static double value_of(const uint8_t *rgb, int width, const struct weir_view *v,
     return top * (1 - wy) + (a * (1 - wx) + b * wx) * wy;
 }
 
-/* *psnr of got against the reference; the largest difference. */
+/* Compares `got` with the reference. Stores the PSNR and returns the largest difference. */
 static double compare(const uint8_t *rgb, int width, const struct weir_view *v, const uint8_t *got, double *psnr)
 {
     double most = 0, squares = 0;
@@ -157,7 +157,7 @@ Test(view, raw_frames_in_another_size_are_exact)
     make_raw(rgb, sizeof rgb);
     struct weir_pixel_format format = {0};
     struct weir_decoder *decoder = open_decoder(format, W);
-    for (int i = 0; i < 200; i++) { /* more views than plans are kept */
+    for (int i = 0; i < 200; i++) { /* more views than the cache of plans holds */
         struct weir_view view = random_crop(W, H);
         view.out_width = 1 + rand() % 90;
         view.out_height = 1 + rand() % 90;
@@ -254,7 +254,7 @@ Test(view, depth_takes_the_nearest_pixel)
     weir_decoder_close(&decoder);
 }
 
-/* A crop of whole blocks at a scale against the same part of the whole image at that scale. */
+/* Compares a scaled crop of whole blocks with the same part of the whole image at that scale. */
 static void check_scaled_crop(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, int side, int by,
                               const char *about)
 {
@@ -293,14 +293,14 @@ Test(view, a_part_of_a_scaled_jpeg_is_that_part_of_the_scaled_whole)
     weir_decoder_close(&decoder);
 }
 
-/* ---- JPEGs, scaled while they are decoded ---- */
+/* ---- JPEGs scaled during decoding ---- */
 
 struct scaled_case {
     struct weir_view view;
-    double share; /* of the stored pixels that are decoded, at most */
+    double share; /* maximum fraction of the stored pixels that is decoded */
 };
 
-/* Least PSNR over the cases against the whole image, averaged. */
+/* Returns the lowest PSNR of all cases, compared with averaging the whole image. */
 static double check_scaled(const uint8_t *bytes, size_t length, int width, int height)
 {
     const struct scaled_case cases[] = {
@@ -342,7 +342,7 @@ Test(view, jpegs_in_another_size_are_near_the_averaged_whole)
 {
     size_t length;
     uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_444, 320, 240, 5, &length);
-    cr_assert_gt(check_scaled(bytes, length, 320, 240), 20); /* hard edges everywhere: the worst there is */
+    cr_assert_gt(check_scaled(bytes, length, 320, 240), 20); /* hard edges everywhere, the worst case */
     free(bytes);
 }
 

@@ -1,4 +1,4 @@
-/* The stand-in for CUDA behaves as CUDA does, and stops programs that misuse it. */
+/* The fake CUDA module behaves like CUDA, and aborts programs that misuse it. */
 #include "prof/gpu/cuda_module.h"
 #include "tests/fakes/fake_cuda.h"
 #include "tests/fixtures/prepare_reference.h"
@@ -78,7 +78,7 @@ Test(fake_cuda, what_is_copied_in_comes_out)
     cr_assert_eq(memcmp(plain, pinned, 100000), 0);
     memset(plain, 3, 1000);
     fine(ops->copy_in(gpu, memory + 500, plain, 1000, stream, &err));
-    memset(plain, 4, 1000); /* not pinned: already read */
+    memset(plain, 4, 1000); /* not pinned, so already read */
     fine(ops->copy_out(gpu, pinned, memory, 2000, stream, &err));
     sync_stream(stream);
     for (size_t i = 0; i < 2000; i++)
@@ -98,7 +98,7 @@ Test(fake_cuda, a_stream_waits_for_the_record_that_there_was)
     void *a = stream_new(), *b = stream_new(), *event = event_new(), *turn = event_new();
     cr_assert_eq(ops->passed(gpu, event, &err), 1, "never recorded: nothing to wait for");
     fine(ops->record(gpu, event, a, &err));
-    fine(ops->busy(gpu, 20000000, b, &err)); /* b waits for the event after its second record */
+    fine(ops->busy(gpu, 20000000, b, &err)); /* delays b's wait until the event has been recorded again */
     fine(ops->stream_wait(gpu, b, event, &err));
     fine(ops->record(gpu, turn, b, &err));
     fine(ops->stream_wait(gpu, a, turn, &err));
@@ -314,7 +314,7 @@ Test(fake_cuda, an_event_that_was_destroyed, .signal = SIGABRT)
     ops->record(gpu, event, stream_new(), &err);
 }
 
-/* ---- preparing ---- */
+/* ---- preparation kernels ---- */
 
 enum { W = 10, H = 6, OUT = 3 * W * H };
 

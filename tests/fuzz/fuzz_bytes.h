@@ -1,4 +1,5 @@
-/* fuzz_bytes.h: what fuzz targets of files share: the input as a file in memory, and a check that stays with NDEBUG. */
+/* fuzz_bytes.h: shared by the fuzz targets of file formats: the input as a file in memory, and an assertion that NDEBUG
+ * does not disable. */
 #ifndef WEIR_TESTS_FUZZ_FUZZ_BYTES_H
 #define WEIR_TESTS_FUZZ_FUZZ_BYTES_H
 
@@ -22,7 +23,7 @@ static inline void require(bool holds)
         abort();
 }
 
-/* As weir_raw_read of a file: user is a struct fuzz_bytes. -ENODATA past the end. */
+/* Reads like weir_raw_read; `user` is a struct fuzz_bytes. Returns -ENODATA past the end. */
 static inline int fuzz_read(void *user, uint64_t offset, void *buffer, size_t n)
 {
     const struct fuzz_bytes *bytes = user;
@@ -32,7 +33,7 @@ static inline int fuzz_read(void *user, uint64_t offset, void *buffer, size_t n)
     return 0;
 }
 
-/* For parsers that never ask for what lies past the end. */
+/* For parsers that must never read past the end. */
 static inline int fuzz_read_inside(void *user, uint64_t offset, void *buffer, size_t n)
 {
     int rc = fuzz_read(user, offset, buffer, n);

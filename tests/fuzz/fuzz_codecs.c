@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile image of CODEC, looked at and decoded as the loader does: with the size that probing tells, into
- * memory of exactly that size. */
+/* libFuzzer: probes and decodes a hostile image of kind CODEC. Like the loader, it decodes with the size returned by
+ * probing, into a buffer of exactly that size. */
 #include "weir/decoder.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SIDE_MAX = 256, CANARY = 64 }; /* the library's own writes are not instrumented */
+enum { SIDE_MAX = 256, CANARY = 64 }; /* a canary, since sanitizers do not see the library's own writes */
 
 static void require(bool holds)
 {

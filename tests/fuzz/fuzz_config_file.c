@@ -1,4 +1,5 @@
-/* libFuzzer: any bytes as a file of --config; what was read is written and read again as the same. */
+/* libFuzzer: parses arbitrary bytes as a --config file. Writing the parsed options and parsing them again must give the
+ * same options. */
 #include "cli/config_file.h"
 
 #include <stdint.h>

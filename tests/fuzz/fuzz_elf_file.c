@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile shared library, held against its headers: what is accepted has all that would be mapped. Never
- * loaded: that a file is whole makes it no friend. */
+/* libFuzzer: checks a hostile shared library against its own headers. If it is accepted, all segments to be mapped must
+ * be inside the file. It is never loaded, since a complete file can still contain hostile code. */
 #include "prof/gpu/elf_file.h"
 
 #include <elf.h>

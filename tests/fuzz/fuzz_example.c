@@ -1,4 +1,4 @@
-/* libFuzzer: a hostile tf.train.Example, walked over as the index does, and every range it gives read. */
+/* libFuzzer: walks a hostile tf.train.Example as the indexer does, and reads every range that the walk returns. */
 #include "datasets/tfrecord/example.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

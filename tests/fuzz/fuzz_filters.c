@@ -1,7 +1,7 @@
-/* libFuzzer: chunks with hostile pipelines, masks, sizes and bytes; each stream is tried as lzf too.
+/* libFuzzer: unfilters chunks with hostile pipelines, masks, sizes and bytes. Each stream is also decompressed as lzf.
  *
- * Input: filters (1 byte), 2 bytes each (what, and the width of its elements), mask (1 byte), size of the chunk (3
- * bytes), then the bytes. */
+ * Input: number of filters (1 byte), 2 bytes for each (filter, element size), mask (1 byte), size of the chunk (3
+ * bytes), then the chunk's bytes. */
 #include "datasets/chunks/filters.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static void require(bool holds)
         abort();
 }
 
-/* Mostly filters that are known: of the others only the names differ. */
+/* Returns known filters most of the time, since unknown ones differ only in their names. */
 static int filter_id(uint8_t byte)
 {
     static const int ids[] = {WEIR_FILTER_DEFLATE, WEIR_FILTER_SHUFFLE,    WEIR_FILTER_FLETCHER32,
@@ -43,8 +43,8 @@ static size_t read_pipeline(struct weir_filters *filters, const uint8_t *data, s
     return at;
 }
 
-/* Memory of exactly the size for each, so that a step beyond is seen; twice, the second time into memory that is there.
- */
+/* Unfilters a chunk twice, from a buffer of exact size so that reads past its end are detected. The second pass reuses
+ * the context's buffers. */
 static void try_chunk(const struct weir_filters *filters, uint32_t mask, const uint8_t *data, size_t n,
                       size_t out_bytes)
 {

@@ -1,5 +1,5 @@
-/* libFuzzer: a whole file with a heap reference into it, both hostile, read as the loader does: locate, read exactly
- * the extent, unwrap, until the frame is found or refused.
+/* libFuzzer: reads a frame through a hostile heap reference into a hostile file, as the loader does: it locates the
+ * frame, reads exactly the extent and unwraps it, until the frame is found or refused.
  *
  * Input: reference (address 8 bytes, length 4, index 4, little-endian), then the file. */
 #include "datasets/chunks/heap.h"
@@ -16,7 +16,7 @@ static void require(bool holds)
         abort();
 }
 
-/* Memory of its own for each extent, so that a read beyond it is seen. */
+/* Unwraps an extent from a buffer of exact size, so that reads past its end are detected. */
 static int unwrap(const struct weir_dataset *dataset, struct weir_location *at, const uint8_t *file, uint64_t n)
 {
     const char *reason = NULL;
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     index.file.size_bytes = n;
     dataset.extent_max = weir_frame_map_extent_max(&map, 1, n);
     int rc = find(&dataset, file, n, &first);
-    int second = find(&dataset, file, n, &again); /* now from what the slot remembers */
+    int second = find(&dataset, file, n, &again); /* uses the payload's position cached in the slot */
     require(rc == second);
     require(rc != 0 || (first == again && slot.payload == first));
     return 0;

@@ -1,6 +1,6 @@
-/* libFuzzer: a hostile JPEG, looked at and decoded as the loader does: with the size that probing tells, into an image
- * of exactly that size. Bytes that begin as an image of another codec are that codec's here, too. The last byte chooses
- * the output format. */
+/* libFuzzer: probes and decodes a hostile JPEG. Like the loader, it decodes with the size returned by probing, into an
+ * image of exactly that size. Bytes that start like another image format are decoded as that format. The last byte
+ * selects the output format. */
 #include "weir/decoder.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SIDE_MAX = 512, FORMATS = 8, CANARY = 64 }; /* the library's own writes are not instrumented */
+enum { SIDE_MAX = 512, FORMATS = 8, CANARY = 64 }; /* a canary, since sanitizers do not see the library's own writes */
 
 static struct weir_decoder *decoders[FORMATS];
 
@@ -26,7 +26,7 @@ static struct weir_pixel_format format_of(int i)
                                       .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
-/* A view of an image of this size, chosen by bytes of the input. */
+/* Returns a view of an image of this size, selected by bytes of the input. */
 static struct weir_view view_of(const uint8_t *bytes, size_t length, int width, int height)
 {
     int v[6];

@@ -1,8 +1,8 @@
-/* libFuzzer: "turbo" and "turbo-original" decode the same JPEGs, one after the other by the same decoders; they must
- * not be told apart by return code, reason or pixels.
+/* libFuzzer: decodes a sequence of JPEGs with one "turbo" and one "turbo-original" decoder. Return codes, reasons and
+ * pixels must be equal.
  *
- * The first byte says what the rest is: JPEGs as they are; choices by which some are written bit by bit; or choices of
- * what libjpeg's encoder writes and how it is damaged. tests/fuzz/plain_driver.c runs this without libFuzzer. */
+ * The first byte selects the meaning of the rest: JPEGs, choices for JPEGs written bit by bit, or choices for
+ * libjpeg's encoder and for damage to its output. tests/fuzz/plain_driver.c runs this target without libFuzzer. */
 #include "tests/fixtures/jpeg_both.h"
 #include "tests/fixtures/jpeg_choices.h"
 #include "tests/fixtures/jpeg_encode.h"
@@ -25,7 +25,7 @@ static void check(struct jpeg_both *both, const uint8_t *bytes, size_t length, u
         return;
     fprintf(stderr, "image %u of the input, %zu bytes, format %d%d%d: %s\n", number / 256, length, both->format.color,
             both->format.dtype, both->format.layout, different);
-    const char *to = getenv("WEIR_FOUND_JPEG"); /* that image alone */
+    const char *to = getenv("WEIR_FOUND_JPEG"); /* file for the image that differs, without the rest of the input */
     FILE *file = to ? fopen(to, "w") : NULL;
     if (file) {
         fwrite(bytes, 1, length, file);
@@ -34,7 +34,7 @@ static void check(struct jpeg_both *both, const uint8_t *bytes, size_t length, u
     abort();
 }
 
-/* Where the image that begins here ends: behind an EOI that an SOI follows. */
+/* Returns the length of the image that starts here. It ends after an EOI followed by an SOI. */
 static size_t image_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = 2; at + 4 <= length; at++)
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool said;
     char library[512];
-    if (!said) { /* without what is to be compared nothing would be found */
+    if (!said) { /* shows whether the fast decoder is in use; if not, the target compares the library with itself */
         weir_decoder_library(library, sizeof library);
         fprintf(stderr, "%s\n", library);
         said = true;
@@ -141,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Of JPEGs every other time one's entropy-coded data alone, so that the header stays what it is. */
+/* For inputs of JPEGs, every other mutation changes only the entropy-coded data of one JPEG, so that its header remains
+ * valid. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
     if (size < 2 || data[0] % KINDS != AS_THEY_ARE || seed % 2)

@@ -1,5 +1,6 @@
-/* libFuzzer: a hostile JPEG before a GPU's decoder. What is read stays within the bytes (sanitizers see to that); what
- * is taken is what it claims; and a whole frame stays one when the bytes behind it are cut off. */
+/* libFuzzer: parses a hostile JPEG in the same way as before GPU decoding. Reads must stay within the bytes, which
+ * sanitizers check. The headers of accepted frames must be consistent, and these frames must still be accepted when the
+ * bytes after their end are removed. */
 #include "decoders/frame_kind.h"
 #include "decoders/gpu/gpu_jpeg.h"
 
@@ -31,7 +32,7 @@ static void check_taken(const struct weir_jpeg_header *header, const struct weir
     }
 }
 
-/* The end in a padded row: the same, whatever follows it. */
+/* Finds the end of an image in a padded row, which must not depend on the bytes after it. */
 static void check_end(const uint8_t *data, size_t size)
 {
     size_t end = weir_frame_end(data, size);

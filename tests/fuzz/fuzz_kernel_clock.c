@@ -1,5 +1,5 @@
-/* A table of clocks inside a kernel of any bytes: the first three say how many stages and rows it is read with, and
- * %globaltimer's step. */
+/* libFuzzer: reads arbitrary bytes as a table of clocks inside a kernel. The first three bytes select the number of
+ * stages, the number of rows, and the step of %globaltimer. */
 #include "weir/kernel_clock.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void check_sums(const struct weir_kernel_clock *clock)
     }
 }
 
-/* The same bytes as a plain buffer. */
+/* Reads the same bytes as a plain buffer of ticks. */
 static void fuzz_plain(const struct weir_kernel_clock_kernel *kernel, const uint8_t *data, size_t size, double rate)
 {
     uint32_t stages = kernel->n_stages < WEIR_KERNEL_CLOCK_STAGES_MAX ? kernel->n_stages : WEIR_KERNEL_CLOCK_STAGES_MAX;

@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile LMDB file, walked over from both of its meta pages, its episodes gathered, and every frame and
- * number that they give read. */
+/* libFuzzer: walks a hostile LMDB file from both of its meta pages, collects its episodes, and reads all their frames
+ * and numbers. */
 #include "datasets/lmdb/lmdb_store.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

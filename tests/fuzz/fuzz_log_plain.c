@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as a plain training log, read and printed as `weir report` does. */
+/* libFuzzer: reads arbitrary bytes as a plain training log and prints it, as `weir report` does. */
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_plain.h"
 
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is printed holds no byte that steers a terminal. */
+/* The output must not contain control characters, which could affect a terminal. */
 static void check_output(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)

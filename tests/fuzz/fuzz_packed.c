@@ -1,4 +1,4 @@
-/* libFuzzer: a hostile packed file whose checksums are right, opened as a dataset is, and every frame looked up. */
+/* libFuzzer: opens a hostile packed file with corrected checksums as a dataset, and looks up every frame. */
 #include "base/hash.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
@@ -17,14 +17,14 @@ static void require(bool holds)
         abort();
 }
 
-/* A checksum over n bytes, put into those at `at`, which count as zeros. */
+/* Stores the checksum of n bytes at offset `at`, whose own bytes count as zeros. */
 static void seal(uint8_t *bytes, size_t n, size_t at)
 {
     memset(bytes + at, 0, 4);
     weir_packed_put32(bytes + at, weir_crc32c(0, bytes, n));
 }
 
-/* As far as offsets lead into the file. */
+/* Corrects all checksums that are reachable through offsets inside the file. */
 static void seal_all(uint8_t *bytes, size_t n)
 {
     if (n < WEIR_PACKED_HEADER)

@@ -1,5 +1,5 @@
-/* libFuzzer: a hostile TFRecord file with a hostile features.json beside it, from the framing of its records to the
- * episodes that come of them. Checksums of lengths are made right, so that what is behind them is reached. */
+/* libFuzzer: reads a hostile TFRecord file and a hostile features.json, from the framing of records to the
+ * resulting episodes. The checksums of record lengths are corrected, so that the fuzzer reaches the records. */
 #include "base/hash.h"
 #include "datasets/builder.h"
 #include "datasets/tfrecord/features.h"
@@ -70,7 +70,7 @@ static void open_file(const uint8_t *file, size_t n, const struct weir_stated_fe
     weir_records_free(&records);
 }
 
-/* The first two bytes: how many of those behind them are features.json; the others are the file. */
+/* The first two bytes are the length of features.json, which follows them. The remaining bytes are the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)

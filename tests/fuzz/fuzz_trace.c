@@ -1,4 +1,5 @@
-/* The trace reader, the averages, the step split, GPU idle time and clocks inside kernels over any bytes, as a file. */
+/* libFuzzer: reads arbitrary bytes as a trace file, and computes averages, the step split, GPU idle time and clocks
+ * inside kernels. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/trace_read.h"
@@ -50,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (weir_trace_read(&trace, path, &err) == 0)
         look(trace);
     else if (err.code >= 0 || !*err.text)
-        abort(); /* refused without a reason */
+        abort(); /* an error without a code or a message */
     weir_trace_free(&trace);
     unlink(path);
     return 0;

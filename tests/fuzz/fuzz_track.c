@@ -1,8 +1,9 @@
-/* libFuzzer: a hostile file together with what the library might say about a dataset in it, from the object header over
- * the chunk index, the chunks' filters and heap references to the frames, as the loader reads them. Built so that the
- * checksums of HDF5's metadata are taken for right (see weir_checksum_holds): what lies behind them is to be met.
+/* libFuzzer: reads frames from a hostile file, given a hostile description of a dataset in it. As in the loader, the
+ * path leads from the object header through the chunk index, the chunks' filters and heap references to the frames. In
+ * this build, checksums of HDF5's metadata are not checked (see weir_checksum_holds), so that the fuzzer reaches the
+ * code behind them.
  *
- * Input: 40 bytes that describe the dataset (struct input), then the file. tests/tools/make_track_seeds.py makes seeds.
+ * Input: 40 bytes that describe the dataset (see describe), then the file. tests/tools/make_track_seeds.py makes seeds.
  */
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -43,7 +44,8 @@ static void add_filter(struct weir_filters *filters, int id, uint32_t element_by
     filters->filter[filters->n++].element_bytes = element_bytes;
 }
 
-/* What the library would have said; it has checked as little as this. */
+/* Makes the description that the library would return. Like the library's, it has not been validated against the file.
+ */
 static void describe(struct weir_h5_description *d, const uint8_t *head)
 {
     uint8_t flags = head[0];
@@ -76,7 +78,7 @@ static void describe(struct weir_h5_description *d, const uint8_t *head)
         add_filter(&d->filters, WEIR_FILTER_FLETCHER32, 0);
 }
 
-/* Small enough to be tried often. */
+/* Returns true if the dataset is small enough for fast iterations. */
 static bool is_handy(const struct weir_h5_description *d, uint64_t *row_bytes)
 {
     uint64_t chunk = d->grid.element_bytes;
@@ -90,7 +92,7 @@ static bool is_handy(const struct weir_h5_description *d, uint64_t *row_bytes)
     return fine && (*row_bytes + chunk) * d->grid.dims[0] <= 16 * BYTES_MAX;
 }
 
-/* Memory of exactly the size, so that a step beyond is seen. */
+/* Copies bytes into a buffer of exact size, so that reads past its end are detected. */
 static uint8_t *copy_of(const struct file *file, uint64_t offset, size_t n)
 {
     require(offset <= file->n && n <= file->n - offset);

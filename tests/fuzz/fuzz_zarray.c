@@ -1,4 +1,4 @@
-/* libFuzzer: a hostile .zarray; what is made of one that is taken is within its bounds. */
+/* libFuzzer: parses a hostile .zarray. If it is accepted, all values must be within their bounds. */
 #include "datasets/blocks_priv.h"
 #include "datasets/zarr/zarray.h"
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_zarray array;
-    char *text = malloc(size + 1); /* of exactly the size, so that a step beyond is seen */
+    char *text = malloc(size + 1); /* not NUL-terminated, so that reads past the end are detected */
     memcpy(text, data, size);
     int rc = weir_zarray_parse(text, size, &array, &err);
     free(text);

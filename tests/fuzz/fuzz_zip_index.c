@@ -1,4 +1,4 @@
-/* libFuzzer: a hostile zip archive, opened as datasets are, and every member of it looked for and located. */
+/* libFuzzer: opens a hostile zip archive as a dataset would be opened, and looks up and locates every member. */
 #include "datasets/zarr/zip_index.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

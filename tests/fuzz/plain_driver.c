@@ -1,5 +1,6 @@
-/* Runs a fuzz target whose inputs are choices without libFuzzer, which a machine may lack: random inputs in several
- * processes, each with numbers of its own. The input that ends a process is written to found-SEED-PROCESS. */
+/* Runs a fuzz target without libFuzzer, which is not available everywhere. Suitable only for targets that interpret
+ * their input as choices, since inputs are random. Several processes use different random numbers. The input that
+ * crashes a process is written to found-SEED-PROCESS. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static struct {
     char found[64];
 } now;
 
-/* The target's own mutator is of no use here, but is linked. */
+/* Never called, but the target's mutator refers to it. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max)
 {
     (void)data;
@@ -30,7 +31,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max)
 
 static void on_signal(int number)
 {
-    FILE *file = fopen(now.found, "w"); /* the process is lost anyway */
+    FILE *file = fopen(now.found, "w"); /* not async-signal-safe, but the process ends here anyway */
     if (file) {
         fwrite(now.input, 1, now.size, file);
         fclose(file);
@@ -59,7 +60,7 @@ static int run_process(int process, uint64_t seed, double seconds, uint64_t inpu
         now.size = 2 + next(&state) % (INPUT_MAX - 1);
         for (size_t i = 0; i < now.size; i++)
             now.input[i] = (uint8_t)(next(&state) >> 56);
-        alarm(60); /* a target that hangs */
+        alarm(60); /* ends a target that hangs */
         LLVMFuzzerTestOneInput(now.input, now.size);
     }
     printf("process %d: %llu inputs\n", process, (unsigned long long)n);
@@ -76,7 +77,7 @@ static int replay(const char *path)
     static uint8_t bytes[1 << 20];
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    uint8_t *copy = malloc(size ? size : 1); /* that ends where the input ends */
+    uint8_t *copy = malloc(size ? size : 1); /* exact size, so that reads past the input are detected */
     memcpy(copy, bytes, size);
     LLVMFuzzerTestOneInput(copy, size);
     free(copy);
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
             processes = 0;
         }
     if (processes < 1 || processes > PROCESSES_MAX) {
-        fprintf(stderr, "usage: %s [-t SECONDS | -n INPUTS] [-p PROCESSES] [-s SEED], or FILE... to try again\n",
+        fprintf(stderr, "usage: %s [-t SECONDS | -n INPUTS] [-p PROCESSES] [-s SEED], or FILE... to replay inputs\n",
                 *argv);
         return 2;
     }

@@ -1,5 +1,6 @@
-/* gpu_fixture.h: a GPU for the programs in tests/gpu. Without one they print why and exit with 77; what must not fail
- * prints one line and exits with 1. The module is where WEIR_CUDA_MODULE says, or in the folder above the program's. */
+/* gpu_fixture.h: opens a GPU for the programs in tests/gpu. Without a GPU, a program prints the reason and exits with
+ * status 77. On failures it prints one line and exits with status 1. The module is loaded from WEIR_CUDA_MODULE, or
+ * from the folder above the program's. */
 #ifndef WEIR_TESTS_GPU_GPU_FIXTURE_H
 #define WEIR_TESTS_GPU_GPU_FIXTURE_H
 
@@ -14,27 +15,27 @@ struct gpufx {
     void *stream;
 };
 
-/* GPU 0, and a stream. */
+/* Opens GPU 0 and a stream. */
 void gpufx_open(struct gpufx *fx);
 void gpufx_close(struct gpufx *fx);
 
-/* Exits unless ok. */
+/* Prints the message and exits if `ok` is false. */
 void gpufx_check(bool ok, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Exits unless rc is 0, with err's text. */
+/* Prints err's message and exits if rc is not 0. */
 void gpufx_fine(int rc, const struct weir_err *err);
 
 void *gpufx_alloc(struct gpufx *fx, size_t bytes);
 void gpufx_free(struct gpufx *fx, void *memory);
-/* New GPU memory with these bytes. */
+/* Allocates GPU memory and copies these bytes to it. */
 void *gpufx_upload(struct gpufx *fx, const void *bytes, size_t n);
-/* Copy on the stream, and wait. */
+/* Copy on the stream and wait for the copy. */
 void gpufx_copy_in(struct gpufx *fx, void *to, const void *from, size_t n);
 void gpufx_copy_out(struct gpufx *fx, void *to, const void *from, size_t n);
-/* Waits for all that is queued on the stream. */
+/* Waits for all work queued on the stream. */
 void gpufx_sync(struct gpufx *fx, void *stream);
 void *gpufx_stream(struct gpufx *fx, bool urgent);
 void *gpufx_event(struct gpufx *fx);
-/* Records on the stream. */
+/* Records the event on the stream. */
 void gpufx_record(struct gpufx *fx, void *event, void *stream);
 int64_t gpufx_elapsed_ns(struct gpufx *fx, void *from, void *to);
 

@@ -1,5 +1,5 @@
-/* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/checks/check_clients.sh); also on
- * the stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
+/* make_gpu_trace FILE: records a few steps on a real GPU, or on the fake one if WEIR_CUDA_MODULE selects it. Trace
+ * clients read the file (tests/checks/check_clients.sh). Exits with status 77 without a GPU. */
 #include "tests/gpu/gpu_steps.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"

@@ -1,7 +1,7 @@
-/* Recording a real GPU: all that was done is there, joined with who asked for it and in the right order; eight
- * windows work. Prints launches per second before, during and after, and what the profiler's steps take, and judges
- * neither. Traces are written to $OUT/cupti0.pt.trace.json.gz and on (or to the folder given), for
- * tests/checks/check_clients.sh. */
+/* Records a real GPU. The trace must contain all work, in order, with each kernel and copy linked to its call and its
+ * operator, for eight windows in succession. Prints launches per second before, during and after recording, and the
+ * duration of the profiler's calls, but does not judge either. Traces are written to $OUT (or to the folder given as
+ * argument) as cupti0.pt.trace.json.gz, cupti1... for tests/checks/check_clients.sh. */
 #include "prof/gpu/gpu_trace_ops.h"
 #include "tests/gpu/gpu_steps.h"
 #include "weir/base.h"
@@ -21,7 +21,7 @@ static struct weir_err err;
 static const char *folder;
 static int windows;
 
-/* ---- what is in a window ---- */
+/* ---- contents of a window ---- */
 
 struct counts {
     int kernels, copies, launches, waits, steps, annotations;
@@ -59,7 +59,7 @@ static const struct weir_event *operator_of(const struct weir_trace *trace, uint
     return NULL;
 }
 
-/* Every kernel and copy has its call, that one its operator, and they are where and when they should be. */
+/* Every kernel and copy must be linked to its call, and the call to its operator, with consistent threads and times. */
 static void check_joins(const struct weir_trace *trace)
 {
     for (size_t i = 0; i < trace->n_events; i++) {
@@ -79,11 +79,11 @@ static void check_joins(const struct weir_trace *trace)
         gpufx_check(event->start_ns - call->start_ns < 1000000000, "%s begins %lld ns after its call", name,
                     (long long)(event->start_ns - call->start_ns));
         gpufx_check(trace->tracks[event->track].device && trace->tracks[event->track].pid == 0,
-                    "%s is on no row of the GPU's", name);
+                    "%s is not on a row of the GPU", name);
     }
 }
 
-/* Kernels of one stream run one after another. */
+/* Kernels on one stream must not overlap. */
 static void check_order(const struct weir_trace *trace)
 {
     int64_t end_ns = 0;
@@ -91,7 +91,7 @@ static void check_order(const struct weir_trace *trace)
         const struct weir_event *event = &trace->events[i];
         if (event->cat != WEIR_CAT_KERNEL)
             continue;
-        gpufx_check(event->start_ns >= end_ns, "two kernels at once on one stream");
+        gpufx_check(event->start_ns >= end_ns, "two kernels on one stream overlap");
         gpufx_check(strstr(weir_trace_text(trace, event->args), "occupancy %") != NULL, "no occupancy");
         end_ns = event->start_ns + event->duration_ns;
     }
@@ -154,9 +154,10 @@ static void record_windows(void)
     gpufx_check(windows == WINDOWS, "%d windows", windows);
 }
 
-/* ---- what launches cost ---- */
+/* ---- cost of launches ---- */
 
-/* Of the caller's time alone: in batches that the GPU's queue holds, each waited for before the next. */
+/* Measures only the caller's time. Launches are made in batches that fit in the GPU's queue, and each batch is awaited
+ * before the next. */
 static double launches_per_second(void)
 {
     uint64_t spent_ns = 0;
@@ -208,7 +209,7 @@ static double launches_while_recording(void)
     return rate;
 }
 
-/* ---- when calls were made ---- */
+/* ---- times of calls ---- */
 
 enum { CALLS = 400 };
 
@@ -232,7 +233,7 @@ static void compare_with_bracket(void *user, const struct weir_gpu_record *recor
     least_after_ns = after_ns < least_after_ns ? after_ns : least_after_ns;
 }
 
-/* CUPTI's times of calls are of our clock: each lies between two readings around it. */
+/* CUPTI's call times must be on our clock: each must be between our readings before and after the call. */
 static void check_call_times(int session)
 {
     const struct weir_gpu_trace_config config = {
@@ -266,7 +267,7 @@ int main(int argc, char **argv)
     fx.module->trace->library(text, sizeof text);
     printf("%s\n", text);
     weir_clock_init();
-    double before = best_launches_per_second(); /* CUPTI has never been loaded */
+    double before = best_launches_per_second(); /* before CUPTI is loaded */
     if (fx.module->trace->check(&err) < 0) {
         printf("skipped: %s\n", err.text);
         gpufx_close(&fx);
@@ -281,9 +282,10 @@ int main(int argc, char **argv)
     record_windows();
     double between = best_launches_per_second(), during = launches_while_recording(),
            after = best_launches_per_second();
-    printf("launches/s, best of %d x %d: before %.0f, after asking %.0f, after two windows %.0f, while recording %.0f, "
-           "after it %.0f (%.1f %% of before)\n",
-           TURNS, LAUNCHES, before, checked, between, during, after, 100 * after / before);
+    printf(
+        "launches/s, best of %d x %d: before %.0f, after the check %.0f, after two windows %.0f, while recording %.0f, "
+        "after recording %.0f (%.1f %% of before)\n",
+        TURNS, LAUNCHES, before, checked, between, during, after, 100 * after / before);
     weir_thread_detach();
     weir_recorder_close(&recorder);
     gpufx_close(&fx);

@@ -1,8 +1,9 @@
-/* weir/kernel_clock.cuh on a real GPU: laps are as long as dependent chains of known length make them, so that neither
- * the compiler nor the SM has moved work across a lap; a lap with a barrier sees the whole block; tables are written
- * where they are, and nowhere else; ticks become ns. Prints %globaltimer's step and what a lap costs.
+/* weir/kernel_clock.cuh on a real GPU. Laps around dependent chains of known length must have that length, which shows
+ * that neither the compiler nor the SM moves work across a lap. A lap with a barrier must include the whole block.
+ * Kernels must write only to their tables. Ticks are converted to ns. Prints the step of %globaltimer and the cost of a
+ * lap.
  *
- * "untimed": without what a tool that makes everything slower changes. */
+ * "untimed" skips checks that fail under tools that slow everything down. */
 #include "weir/kernel_clock.cuh"
 #include "weir/kernel_clock.h"
 
@@ -39,7 +40,7 @@ void fine(cudaError_t error)
     check(error == cudaSuccess, "%s", cudaGetErrorString(error));
 }
 
-/* ---- a table ---- */
+/* ---- tables ---- */
 
 struct table {
     weir_kernel_clock_kernel kernel;
@@ -56,7 +57,7 @@ table make_table(const weir_kernel_clock_kernel &kernel, uint32_t blocks)
     return t;
 }
 
-/* What a kernel has written, which it was given room for. */
+/* Reads and frees a kernel's table, and checks that nothing was written past it. */
 weir_kernel_clock read_table(table &t, uint64_t blocks)
 {
     std::vector<uint8_t> guard(GUARD);
@@ -71,11 +72,11 @@ weir_kernel_clock read_table(table &t, uint64_t blocks)
     weir_kernel_clock_init(&clock, &t.kernel);
     uint64_t n = weir_kernel_clock_add(&clock, t.bytes.data(), t.bytes.size(), t.gpu.launch, step_ns);
     check(n == blocks, "%s: %llu records of %llu", t.kernel.name, (unsigned long long)n, (unsigned long long)blocks);
-    check(clock.damaged == 0, "%s: %llu records make no sense", t.kernel.name, (unsigned long long)clock.damaged);
+    check(clock.damaged == 0, "%s: %llu records are invalid", t.kernel.name, (unsigned long long)clock.damaged);
     return clock;
 }
 
-/* ---- chains ---- */
+/* ---- dependent chains ---- */
 
 enum { EMPTY, SHORT, LONG, AGAIN, CHAIN_STAGES };
 const char *const chain_stages[] = {"empty", "512 fma", "2048 fma", "empty again"};
@@ -88,8 +89,8 @@ template <int N> __device__ __forceinline__ float chain(float x, float a, float 
     return x;
 }
 
-/* The two chains have nothing to do with each other: only the laps keep them apart. Factors come from memory: nvcc 13.0
- * reads those that are arguments again in each turn of a chain's loop, which takes 30 ticks. */
+/* The two chains are independent, so only the laps order them. The factors are loaded from memory, because nvcc 13.0
+ * would reload kernel arguments in every iteration of a chain's loop, which takes 30 ticks. */
 __global__ void chains(float *out, const float *factors, weir_kernel_clock_table table)
 {
     weir::kernel_clock<CHAIN_STAGES, TURNS> clock(table);
@@ -130,19 +131,19 @@ void test_chains()
     if (!timed)
         return;
     check(each >= 3.9 && each < 9, "%.2f ticks for a dependent fma", each);
-    check(shorter > STEP * each * 0.95 && shorter < STEP * each * 1.05 + 64, "512 take %.0f ticks, not %.0f", shorter,
-          STEP * each);
+    check(shorter > STEP * each * 0.95 && shorter < STEP * each * 1.05 + 64,
+          "512 dependent fma take %.0f ticks, not %.0f", shorter, STEP * each);
     for (int stage : {EMPTY, AGAIN})
-        check((double)clock.stages[stage].min_ticks <= lap + 32, "an empty lap of %llu ticks; of its own %.0f",
+        check((double)clock.stages[stage].min_ticks <= lap + 32, "an empty lap takes %llu ticks, but a lap costs %.0f",
               (unsigned long long)clock.stages[stage].min_ticks, lap);
 }
 
-/* ---- who is billed for a load ---- */
+/* ---- attribution of loads ---- */
 
 enum { LOAD, USE, LOAD_STAGES };
 const char *const load_stages[] = {"load", "use"};
 
-/* Each turn reads a line that nobody has read. */
+/* Each iteration reads a cache line that was not read before. */
 template <bool NAMED> __global__ void loads(const int *in, int *out, weir_kernel_clock_table table)
 {
     weir::kernel_clock<LOAD_STAGES, TURNS> clock(table);
@@ -174,14 +175,14 @@ void test_loads()
     weir_kernel_clock without = read_table(unnamed, 1);
     fine(cudaFree(in));
     fine(cudaFree(out));
-    printf("a load that a lap names: %llu ticks, then %llu; that it does not: %llu, then %llu\n",
+    printf("a load passed to a lap: %llu ticks, then %llu; not passed: %llu, then %llu\n",
            (unsigned long long)with.stages[LOAD].min_ticks, (unsigned long long)with.stages[USE].min_ticks,
            (unsigned long long)without.stages[LOAD].min_ticks, (unsigned long long)without.stages[USE].min_ticks);
     if (!timed)
         return;
-    check(with.stages[LOAD].min_ticks > with.stages[USE].min_ticks + 100, "a lap does not wait for what it names");
+    check(with.stages[LOAD].min_ticks > with.stages[USE].min_ticks + 100, "a lap does not wait for its arguments");
     check(without.stages[USE].min_ticks > without.stages[LOAD].min_ticks + 100,
-          "a lap waits for what it does not name");
+          "a lap waits for other values than its arguments");
 }
 
 /* ---- warps and blocks ---- */
@@ -190,7 +191,7 @@ enum { OWN, WHOLE, BLOCK_STAGES };
 const char *const block_stages[] = {"own warp", "whole block"};
 constexpr uint64_t SPIN_TICKS = 20000;
 
-/* The second warp is late. */
+/* The second warp finishes later than the first. */
 __global__ void late_warp(weir_kernel_clock_table table)
 {
     weir::kernel_clock<BLOCK_STAGES, TURNS> clock(table);
@@ -217,12 +218,12 @@ void test_barrier()
     check(clock.stages[WHOLE].min_ticks > SPIN_TICKS * 9 / 10, "a block's lap does not wait for its warps");
 }
 
-/* ---- every block, and more than there is room for ---- */
+/* ---- many blocks, also more than the table has space for ---- */
 
 enum { ALL, ALL_STAGES };
 const char *const all_stages[] = {"all"};
 
-/* Of three dimensions; threads that have nothing to do leave first. */
+/* Launched with three-dimensional blocks. Threads without work return early. */
 __global__ void many_blocks(weir_kernel_clock_table table, int iterations, int *out)
 {
     weir::kernel_clock<ALL_STAGES, 8> clock(table);
@@ -251,18 +252,20 @@ weir_kernel_clock run_many(uint32_t room, int iterations, uint64_t want)
 void test_blocks()
 {
     weir_kernel_clock clock = run_many(315, 5, 315);
-    check(clock.grid == 315 && clock.iterations == 315 * 5 && clock.rows == 315 * 5, "of 315 blocks");
+    check(clock.grid == 315 && clock.iterations == 315 * 5 && clock.rows == 315 * 5,
+          "315 blocks are not counted correctly");
     clock = run_many(200, 5, 200);
-    check(clock.grid == 315 && clock.blocks == 200, "of 200 blocks");
+    check(clock.grid == 315 && clock.blocks == 200, "200 blocks are not counted correctly");
     clock = run_many(1, 1000, 1);
-    check(clock.iterations == 1000 && clock.rows == 8 && clock.stages[ALL].laps == 8, "of 1000 iterations");
+    check(clock.iterations == 1000 && clock.rows == 8 && clock.stages[ALL].laps == 8,
+          "1000 iterations are not counted correctly");
     clock = run_many(1000, 0, 315);
-    check(clock.iterations == 0 && clock.stages[ALL].laps == 0, "without iterations");
+    check(clock.iterations == 0 && clock.stages[ALL].laps == 0, "a kernel without iterations is not counted correctly");
     many_blocks<<<1, 32>>>(weir_kernel_clock_table{nullptr, 1000, 1}, 0, nullptr);
     fine(cudaDeviceSynchronize());
 }
 
-/* ---- ns ---- */
+/* ---- nanoseconds ---- */
 
 constexpr uint64_t MS = 1000000;
 
@@ -288,7 +291,7 @@ void test_ns()
     check(clock.timed_blocks == 1, "16 ms are too short for this GPU's %%globaltimer");
     double ns = clock.stages[ALL].ns / TURNS;
     if (timed)
-        check(ns > MS * 0.98 && ns < MS * 1.02 + 2 * (double)step_ns, "a ms takes %.0f ns", ns);
+        check(ns > MS * 0.98 && ns < MS * 1.02 + 2 * (double)step_ns, "1 ms takes %.0f ns", ns);
 }
 
 void find_step()
@@ -326,6 +329,6 @@ int main(int argc, char **argv)
     test_barrier();
     test_blocks();
     test_ns();
-    printf("all is as it should be\n");
+    printf("all checks passed\n");
     return 0;
 }

@@ -1,9 +1,9 @@
-/* JPEGs on a real GPU (or on the stand-in): planes against libjpeg's, refusals, and memory over many groups.
+/* JPEGs on a real or fake GPU: planes compared with libjpeg's, refusals, and memory use over many groups.
  *
  *     build/release/tests/test_gpu_jpeg [GROUPS]
  *
- * GROUPS (10,000) is how many are decoded while memory is watched. Real images are looked for in $WEIR_DATA/jpeg. Exits
- * with 77 when there is no GPU or no nvJPEG. */
+ * GROUPS (default 10,000) is the number of groups decoded while memory use is monitored. Real images are read from
+ * $WEIR_DATA/jpeg. Exits with status 77 without a GPU or nvJPEG. */
 #include "base/resources.h"
 #include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { SKIPPED = 77, GROUP_MAX = 64, FILE_BYTES_MAX = 1 << 24, SM_LEVELS_MAX = 3, SMALL_SIDE = 64 };
-/* AddressSanitizer keeps what was freed for a while. */
+/* Sanitizers delay the reuse of freed memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { HOST_GROWTH_MAX_BYTES = 512 << 20 };
 #else
@@ -31,7 +31,7 @@ static struct weir_err err;
 
 /* ---- planes ---- */
 
-/* The largest difference to libjpeg's samples; -1 when it cannot be told. */
+/* Returns the largest difference from libjpeg's samples, or -1 if they cannot be compared. */
 static int planes_differ(const struct gpujx_image *image)
 {
     struct jpeg_planes want;
@@ -47,7 +47,7 @@ static int planes_differ(const struct gpujx_image *image)
     return most;
 }
 
-/* What the kernel makes of the planes, beside the CPU's picture. */
+/* Converts the planes to RGB on the GPU. Returns the PSNR compared with the CPU's image, or -1 on failure. */
 static double distance_db(const struct gpujx_image *image)
 {
     uint8_t *rgb = NULL;
@@ -86,13 +86,13 @@ static void check_image(const struct gpujx_image *image, enum weir_jpeg_refusal 
                    (int)image->header.sampling, weir_gpu_jpeg_engine_name(engine), most);
     double db = distance_db(image);
     if (engine == WEIR_GPU_JPEG_HARDWARE ? db < WEIR_PSNR_MAX_DB : db < WEIR_PSNR_LEAST_DB)
-        gpujx_fail(&err, "%s, %dx%d: the picture is %.2f dB from the CPU's", about, width, height, db);
+        gpujx_fail(&err, "%s, %dx%d: the image's PSNR is %.2f dB compared with the CPU's", about, width, height, db);
     tally->frames++;
     tally->most = most > tally->most ? most : tally->most;
     tally->least_db = db < tally->least_db ? db : tally->least_db;
 }
 
-/* Decodes a group and checks each of it. */
+/* Decodes a group and checks every image in it. */
 static void check_group(struct weir_gpu_jpeg *decoder, struct gpujx_image *images, int n,
                         enum weir_gpu_jpeg_engine engine, const char *about, struct tally *tally)
 {
@@ -107,7 +107,7 @@ static void check_group(struct weir_gpu_jpeg *decoder, struct gpujx_image *image
 
 static void print_tally(const struct tally *tally, enum weir_gpu_jpeg_engine engine, const char *about)
 {
-    printf("%s, %s: %d frames, planes within %d levels, pictures at least %.2f dB, %d refused\n", about,
+    printf("%s, %s: %d frames, planes within %d levels, PSNR of images at least %.2f dB, %d refused\n", about,
            weir_gpu_jpeg_engine_name(engine), tally->frames, tally->most, tally->least_db, tally->refused);
 }
 
@@ -117,7 +117,7 @@ static const int sizes[][2] = {{1, 1},   {8, 8},    {16, 16},   {17, 15},  {33, 
                                {64, 64}, {101, 67}, {640, 480}, {641, 479}};
 enum { MADE = sizeof made / sizeof made[0], SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* All kinds of one size make a group. */
+/* Decodes all kinds of JPEGs of one size as a group, for each size. */
 static void check_made(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine engine)
 {
     struct tally tally = {.least_db = WEIR_PSNR_MAX_DB};
@@ -131,7 +131,7 @@ static void check_made(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine 
                 continue;
             bytes[n] = h5fx_jpeg(made[k], sizes[s][0], sizes[s][1], k, &length);
             if (gpujx_take(&x, &images[n], bytes[n], length, engine, &err) < 0 || images[n].refusal != WEIR_JPEG_TAKEN)
-                gpujx_fail(&err, "a made JPEG of kind %d is not taken: %s", k,
+                gpujx_fail(&err, "a synthetic JPEG of kind %d is refused: %s", k,
                            weir_jpeg_refusal_name(images[n].refusal));
             n++;
         }
@@ -141,11 +141,11 @@ static void check_made(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine 
             free(bytes[i]);
         }
     }
-    print_tally(&tally, engine, "made JPEGs");
+    print_tally(&tally, engine, "synthetic JPEGs");
 }
 
-/* With as many fill bytes before the last marker as the frame has, which look leaves to the CPU: so the decoder itself
- * makes room for longer frames. */
+/* Doubles each frame's length with fill bytes before its last marker. weir_gpu_jpeg_look would leave such frames to the
+ * CPU, so this tests that the decoder itself enlarges its buffers for longer frames. */
 static void check_filled(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine engine)
 {
     enum { N = 5 };
@@ -156,7 +156,8 @@ static void check_filled(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engin
         size_t length;
         plain[i] = h5fx_jpeg(made[i], 640, 480, i, &length);
         if (gpujx_take(&x, &images[i], plain[i], length, engine, &err) < 0 || images[i].refusal != WEIR_JPEG_TAKEN)
-            gpujx_fail(&err, "a made JPEG of kind %d is not taken: %s", i, weir_jpeg_refusal_name(images[i].refusal));
+            gpujx_fail(&err, "a synthetic JPEG of kind %d is refused: %s", i,
+                       weir_jpeg_refusal_name(images[i].refusal));
         filled[i] = malloc(2 * length);
         memcpy(filled[i], plain[i], length - 2);
         memset(filled[i] + length - 2, 0xff, length);
@@ -190,7 +191,7 @@ static void check_photos(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engin
     glob_t found = {0};
     snprintf(pattern, sizeof pattern, "%s/jpeg/*/*.jpg", getenv("WEIR_DATA") ? getenv("WEIR_DATA") : "");
     if (glob(pattern, 0, NULL, &found) != 0) {
-        printf("no JPEGs at %s: not looked at\n", pattern);
+        printf("skipped: no JPEGs match %s\n", pattern);
         return;
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -212,13 +213,14 @@ static void check_photos(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engin
 
 /* ---- refusals ---- */
 
-/* What never should be handed over, handed over in the middle of good frames: those are decoded all the same. */
+/* Decodes frames that callers should never pass to the engine, among valid frames. The valid ones must still be
+ * decoded. */
 static void check_refusals(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine engine)
 {
     static const enum h5fx_jpeg bad[] = {H5FX_JPEG_CMYK, H5FX_JPEG_ARITHMETIC, H5FX_JPEG_420};
     enum { N = 16, AT = 5 };
     struct tally tally = {.least_db = WEIR_PSNR_MAX_DB};
-    /* CMYK may be more than the multiprocessors refuse, and would want a fourth plane. */
+    /* Skips CMYK on the multiprocessors, which may accept it and would need a fourth plane. */
     for (size_t b = engine == WEIR_GPU_JPEG_SM; b < sizeof bad / sizeof bad[0]; b++) {
         struct gpujx_image images[N];
         enum weir_jpeg_refusal results[N];
@@ -230,31 +232,32 @@ static void check_refusals(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_eng
                 gpujx_fail(&err, "no memory for a frame");
         }
         if (bad[b] == H5FX_JPEG_420)
-            memset(bytes[AT], 0, 64); /* no JPEG any more */
+            memset(bytes[AT], 0, 64); /* destroys the header */
         if (gpujx_decode(&x, decoder, images, N, results, &err) < 0)
-            gpujx_fail(&err, "a group with a bad frame in it");
+            gpujx_fail(&err, "decoding a group with a bad frame");
         else if (results[AT] != WEIR_JPEG_ENGINE_REFUSED)
-            gpujx_fail(&err, "the %s engine takes bad frame %zu", weir_gpu_jpeg_engine_name(engine), b);
+            gpujx_fail(&err, "the %s engine accepts bad frame %zu", weir_gpu_jpeg_engine_name(engine), b);
         else
             for (int i = 0; i < N; i++)
                 if (i != AT)
-                    check_image(&images[i], results[i], engine, "beside a bad frame", &tally);
+                    check_image(&images[i], results[i], engine, "next to a bad frame", &tally);
         for (int i = 0; i < N; i++) {
             gpujx_release(&x, &images[i]);
             free(bytes[i]);
         }
     }
-    print_tally(&tally, engine, "beside bad frames");
+    print_tally(&tally, engine, "next to bad frames");
 }
 
-/* ---- alone and in a group ---- */
+/* ---- single frames and groups ---- */
 
 static size_t plane_bytes(const struct gpujx_image *image, int c)
 {
     return (size_t)image->width[c] * (size_t)image->height[c];
 }
 
-/* The JPEG engines give the same bits; what the multiprocessors give is said. */
+/* Decodes frames as a group and alone. The JPEG engines must produce the same bits; for the multiprocessors, the number
+ * of differences is only printed. */
 static void check_company(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine engine)
 {
     enum { N = 64 };
@@ -278,7 +281,7 @@ static void check_company(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engi
             gpujx_fail(&err, "a group of one");
         differ += memcmp(planes[i], images[i].plane[0], plane_bytes(&images[i], 0)) != 0;
     }
-    printf("alone and among %d, %s: %d of them differ\n", N, weir_gpu_jpeg_engine_name(engine), differ);
+    printf("decoded alone and in a group of %d, %s: %d frames differ\n", N, weir_gpu_jpeg_engine_name(engine), differ);
     if (engine == WEIR_GPU_JPEG_HARDWARE && differ)
         gpujx_fail(&err, "the JPEG engines' bits depend on the group");
     for (int i = 0; i < N; i++) {
@@ -288,13 +291,13 @@ static void check_company(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engi
     }
 }
 
-/* ---- memory ---- */
+/* ---- memory use ---- */
 
 static uint64_t free_bytes(void)
 {
     uint64_t unused = 0, total = 0;
     if (x.ops->memory(x.gpu, &unused, &total, &err) < 0)
-        gpujx_fail(&err, "how much memory there is");
+        gpujx_fail(&err, "reading the GPU's memory size");
     return unused;
 }
 
@@ -305,7 +308,7 @@ static void report_growth(const char *what, int64_t growth, int64_t allowed)
         gpujx_fail(&err, "%s grew by %.1f MB", what, (double)growth / 1e6);
 }
 
-/* Groups of all sizes by two decoders in turns, as the loader has them; a bad frame in every 50th. */
+/* Decodes groups of all sizes with two alternating decoders, like the loader. Every 50th group contains a bad frame. */
 static void check_memory(enum weir_gpu_jpeg_engine engine, int groups)
 {
     enum { N = 32 };
@@ -323,7 +326,7 @@ static void check_memory(enum weir_gpu_jpeg_engine engine, int groups)
         rc = rc < 0 ? rc : gpujx_take(&x, &images[i], bytes[i], length, engine, &err);
         frames[i] = images[i].frame;
     }
-    memset(bytes[N - 1], 0, 64); /* no JPEG any more */
+    memset(bytes[N - 1], 0, 64); /* destroys the header */
     for (int d = 0; d < 2; d++)
         rc = rc < 0 ? rc : weir_gpu_jpeg_open(&decoders[d], 0, engine, N, &err);
     for (int g = 0; g < groups && rc == 0; g++) {
@@ -376,7 +379,7 @@ int main(int argc, char **argv)
     char library[256];
     struct gpufx fx;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    gpufx_open(&fx); /* or there is none, and this ends here */
+    gpufx_open(&fx); /* exits if there is no GPU */
     gpufx_close(&fx);
     if (gpujx_open(&x, &err) < 0 || weir_gpu_jpeg_check(0, WEIR_GPU_JPEG_SM, &engines, &err) < 0) {
         printf("skipped: %s\n", err.text);

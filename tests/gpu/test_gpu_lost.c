@@ -1,5 +1,5 @@
-/* A kernel that faults takes the GPU from the whole process: whoever decodes, the loader ends with one error that says
- * so, closes without hanging, and the process gets no other. */
+/* After a kernel faults, the whole process has lost the GPU. With any decoder, the loader must return one error that
+ * reports the loss, and close without hanging. The process cannot open the GPU again. */
 #include "pipeline/gpu/gpu.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -13,7 +13,7 @@
 
 enum { SKIPPED = 77, LIMIT_S = 60, BATCHES_BEFORE = 3 };
 
-/* Pixels are read from an address that is nobody's. */
+/* Runs a kernel that reads pixels from an invalid address. */
 static void fault(struct gpufx *fx)
 {
     enum { SIDE = 64 };
@@ -39,7 +39,7 @@ static void check_text(const struct weir_err *err, const char *decoder)
                 err->code, err->text);
 }
 
-/* In a process of its own: 0, 77, or another status after a line. */
+/* Runs in its own process. Exits with status 0, 77, or another status after printing one line. */
 static void lose(const char *data, const char *decoder)
 {
     struct gpufx fx;
@@ -66,7 +66,7 @@ static void lose(const char *data, const char *decoder)
     check_text(&err, decoder);
     weir_loader_close(&loader);
     err = (struct weir_err)WEIR_ERR_NONE;
-    gpufx_check(weir_loader_open(&loader, &config, &err) < 0, "%s: the GPU is in use again", decoder);
+    gpufx_check(weir_loader_open(&loader, &config, &err) < 0, "%s: the lost GPU was opened again", decoder);
     gpufx_check(err.text[0] && !strchr(err.text, '\n'), "%s, opened again: %s", decoder, err.text);
     printf("  again: %s\n", err.text);
 }

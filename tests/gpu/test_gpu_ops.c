@@ -1,5 +1,5 @@
-/* The GPU's operations on a real GPU: the prepare kernel against tests/fixtures/prepare_reference.c bit for bit,
- * streams, events, copies, running out of memory. Prints rates as well, and judges none. */
+/* The GPU operations on a real GPU: the prepare kernel, which must match tests/fixtures/prepare_reference.c bit for
+ * bit, streams, events, copies, and running out of memory. Also prints rates, without judging them. */
 #include "decoders/view_priv.h"
 #include "tests/fixtures/prepare_reference.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -20,11 +20,11 @@ enum { IMAGES = 13, KINDS = WEIR_GPU_YUV440 + 1, GUARD = 4096, PATTERN = 0x5C };
 struct images {
     int width, height;
     struct weir_gpu_source host[IMAGES], gpu[IMAGES];
-    uint8_t *host_plane[IMAGES][3], *gpu_plane[IMAGES][3]; /* what is to be freed */
-    void *sources;                                         /* gpu, on the GPU */
+    uint8_t *host_plane[IMAGES][3], *gpu_plane[IMAGES][3]; /* allocations to be freed */
+    void *sources;                                         /* copy of `gpu` in GPU memory */
 };
 
-/* Not one byte more than there is, so that reading over an end is seen by compute-sanitizer. */
+/* Allocates exactly the plane's size, so that compute-sanitizer detects reads past its end. */
 static void make_plane(struct images *images, int i, int plane, int row_bytes, int rows)
 {
     size_t shift = (size_t)(rand() % 3 == 0 ? rand() % 5 : 0),
@@ -97,7 +97,7 @@ static void taps_close(struct taps *taps)
     gpufx_free(&fx, taps->gpu_weights);
 }
 
-/* ---- prepare against the reference ---- */
+/* ---- prepare, compared with the reference ---- */
 
 static float values[3 * 256];
 static void *gpu_values;
@@ -109,9 +109,9 @@ static void make_values(void)
     for (int c = 0; c < 3; c++)
         for (int v = 0; v < 256; v++)
             values[c * 256 + v] = ((float)v / 255.0f - mean[c]) / std[c];
-    values[3] = 65519.0f; /* f16's largest, by rounding */
-    values[4] = 65520.0f; /* infinite as f16 */
-    values[5] = 1e-7f;    /* less than f16's least normal number */
+    values[3] = 65519.0f; /* rounds to the largest f16 */
+    values[4] = 65520.0f; /* rounds to infinity as f16 */
+    values[5] = 1e-7f;    /* below the smallest normal f16 */
     values[6] = -0.0f;
     gpu_values = gpufx_upload(&fx, values, sizeof values);
 }
@@ -131,7 +131,7 @@ static void say_difference(const struct weir_gpu_prepare *p, const uint8_t *want
                 value / per_image % KINDS, value % per_image, at, got[at], want[at]);
 }
 
-/* Runs it on the GPU and here; the sources are the images'. */
+/* Runs prepare on the GPU and in the reference, with the images as sources, and compares the results. */
 static void compare(const struct images *images, struct weir_gpu_prepare p, const struct taps *columns,
                     const struct taps *rows)
 {
@@ -164,7 +164,7 @@ static void compare(const struct images *images, struct weir_gpu_prepare p, cons
     compared++;
 }
 
-/* In every format. */
+/* Compares the results in the first `formats` formats. */
 static void compare_formats(const struct images *images, struct weir_gpu_prepare p, const struct taps *columns,
                             const struct taps *rows, int formats)
 {
@@ -194,7 +194,7 @@ static void compare_crops(const struct images *images, int formats)
         struct weir_gpu_prepare p = {.x = x, .y = y, .out_width = images->width - x, .out_height = images->height - y};
         compare_formats(images, p, NULL, NULL, formats);
         if (p.out_width > 4) {
-            p.out_width = p.out_width / 4 * 4; /* stored four at a time, from any column on */
+            p.out_width = p.out_width / 4 * 4; /* multiples of four are stored four at a time, from any first column */
             compare_formats(images, p, NULL, NULL, formats);
         }
     }
@@ -216,13 +216,13 @@ static void test_prepare(void)
         compare_resized(&images, (width + 1) / 2, height * 2, width > 200 ? 2 : 16);
         images_close(&images);
     }
-    printf("prepare: %d calls of %d images each are the reference's, bit for bit\n", compared, IMAGES);
+    printf("prepare: %d calls with %d images each match the reference bit for bit\n", compared, IMAGES);
 }
 
 static void test_prepare_refuses(void)
 {
     struct weir_gpu_prepare p = {.n = 1, .width = 8, .height = 8, .x = 1, .out_width = 8, .out_height = 8};
-    gpufx_check(fx.ops->prepare(fx.gpu, &p, fx.stream, NULL) == -EINVAL, "a crop past the edge was taken");
+    gpufx_check(fx.ops->prepare(fx.gpu, &p, fx.stream, NULL) == -EINVAL, "a crop past the edge was accepted");
     p.n = 0;
     p.x = 0;
     gpufx_fine(fx.ops->prepare(fx.gpu, &p, fx.stream, &err), &err);
@@ -239,15 +239,15 @@ static void test_events(void)
     gpufx_fine(fx.ops->busy(fx.gpu, BUSY_NS, fx.stream, &err), &err);
     gpufx_record(&fx, to, fx.stream);
     gpufx_fine(fx.ops->wait(fx.gpu, to, &err), &err);
-    gpufx_check(fx.ops->passed(fx.gpu, to, &err) == 1, "an event that was waited for has not passed");
+    gpufx_check(fx.ops->passed(fx.gpu, to, &err) == 1, "an awaited event has not passed");
     int64_t ns = gpufx_elapsed_ns(&fx, from, to);
-    printf("busy of %.3f ms took %.3f ms\n", BUSY_NS / 1e6, (double)ns / 1e6);
-    gpufx_check(ns >= BUSY_NS * 0.999, "busy was shorter than asked for");
-    gpufx_check(gpufx_elapsed_ns(&fx, to, from) <= 0, "time between events has no sign");
+    printf("a busy kernel of %.3f ms took %.3f ms\n", BUSY_NS / 1e6, (double)ns / 1e6);
+    gpufx_check(ns >= BUSY_NS * 0.999, "a busy kernel was too short");
+    gpufx_check(gpufx_elapsed_ns(&fx, to, from) <= 0, "the time between events has the wrong sign");
     gpufx_fine(fx.ops->busy(fx.gpu, 300000000, fx.stream, &err), &err);
     gpufx_record(&fx, to, fx.stream);
-    gpufx_check(fx.ops->passed(fx.gpu, to, &err) == 0, "queueing waits for what is queued");
-    gpufx_check(fx.ops->elapsed(fx.gpu, from, to, &ns, NULL) == -EINVAL, "time to an event that has not passed");
+    gpufx_check(fx.ops->passed(fx.gpu, to, &err) == 0, "queueing waits for queued work");
+    gpufx_check(fx.ops->elapsed(fx.gpu, from, to, &ns, NULL) == -EINVAL, "an event that has not passed has a time");
     gpufx_fine(fx.ops->wait(fx.gpu, to, &err), &err);
     fx.ops->event_free(fx.gpu, from);
     fx.ops->event_free(fx.gpu, to);
@@ -273,7 +273,7 @@ static void test_order(void)
     gpufx_free(&fx, memory);
 }
 
-/* Two busy kernels on two streams take as long as one. */
+/* Two busy kernels on two streams should take as long as one. */
 static void print_overlap(void)
 {
     void *streams[2] = {gpufx_stream(&fx, false), gpufx_stream(&fx, true)}, *from = gpufx_event(&fx);
@@ -285,7 +285,7 @@ static void print_overlap(void)
     }
     for (int i = 0; i < 2; i++) {
         gpufx_sync(&fx, streams[i]);
-        printf("of two busy kernels of 20 ms one had ended after %.3f ms\n",
+        printf("one of two busy kernels of 20 ms ended after %.3f ms\n",
                (double)gpufx_elapsed_ns(&fx, from, ends[i]) / 1e6);
         fx.ops->event_free(fx.gpu, ends[i]);
         fx.ops->stream_free(fx.gpu, streams[i]);
@@ -299,8 +299,9 @@ static void test_out_of_memory(void)
 {
     void *memory;
     uint8_t byte = 7, got = 0;
-    gpufx_check(fx.ops->alloc(fx.gpu, fx.info.total_bytes * 2, &memory, &err) == -ENOMEM, "twice its memory was given");
-    gpufx_check(memory == NULL, "memory after a failure");
+    gpufx_check(fx.ops->alloc(fx.gpu, fx.info.total_bytes * 2, &memory, &err) == -ENOMEM,
+                "an allocation of twice the GPU's memory succeeded");
+    gpufx_check(memory == NULL, "the failed allocation returned memory");
     gpufx_check(strstr(err.text, "--batch-size") != NULL, "no advice: %s", err.text);
     printf("out of memory: %s\n", err.text);
     err = WEIR_ERR_NONE;
@@ -328,7 +329,7 @@ static double copy_ms(void *gpu, void *host, size_t bytes, bool in)
 static void print_copies(const char *what, void *gpu, void *host, size_t bytes)
 {
     double in = 0, out = 0;
-    for (int i = 0; i < 3; i++) { /* the first warms up */
+    for (int i = 0; i < 3; i++) { /* the first pass warms up */
         in = copy_ms(gpu, host, bytes, true);
         out = copy_ms(gpu, host, bytes, false);
     }
@@ -348,15 +349,15 @@ static void test_copies(void)
     gpufx_fine(fx.ops->pin(fx.gpu, host, bytes, &err), &err);
     print_copies("pinned", gpu, host, bytes);
     for (size_t i = 0; i < bytes; i++)
-        gpufx_check(host[i] == (uint8_t)(i * 2654435761u >> 13), "byte %zu came back as another", i);
+        gpufx_check(host[i] == (uint8_t)(i * 2654435761u >> 13), "byte %zu came back with another value", i);
     fx.ops->unpin(fx.gpu, host);
-    gpufx_fine(fx.ops->pin(fx.gpu, host, bytes, &err), &err); /* can be had again */
+    gpufx_fine(fx.ops->pin(fx.gpu, host, bytes, &err), &err); /* memory can be pinned again */
     fx.ops->unpin(fx.gpu, host);
     gpufx_free(&fx, gpu);
     munmap(host, bytes);
 }
 
-/* ---- how fast ---- */
+/* ---- rates ---- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -436,7 +437,7 @@ static void print_rates(void)
     free(host);
 }
 
-/* "few": without what takes long under a tool, and what a memory checker complains about. */
+/* "few" skips tests that are slow under a tool, and tests that a memory checker reports. */
 int main(int argc, char **argv)
 {
     bool few = argc > 1 && strcmp(argv[1], "few") == 0;

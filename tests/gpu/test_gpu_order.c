@@ -1,14 +1,15 @@
-/* JPEGs in random order on a real GPU (or on the stand-in): the pixels of a whole frame do not depend on the frames
- * decoded before or alongside it, whatever is damaged in those. Engines keep tables of one frame for the next, so
- * frames that lack some must not reach them.
+/* JPEGs in random order on a real or fake GPU. The pixels of an intact frame must not depend on frames
+ * decoded before or alongside it, however damaged those are. Engines keep the tables of one frame for the next, so
+ * frames with missing tables must not reach them.
  *
- * Damage that only entropy decoding finds reaches the engines. An H100's JPEG engines report success for such frames,
- * and their pixels depend on earlier frames (18,790 of some 50,000 decodes), so differences are counted, not failures.
+ * Damage that only entropy decoding detects does reach the engines. An H100's JPEG engines report success for such
+ * frames, but their pixels depend on earlier frames (18,790 of about 50,000 decodes), so these differences are counted,
+ * not treated as failures.
  *
  *     build/release/tests/test_gpu_order [FRAMES]
  *
- * FRAMES (20,000) are decoded by one decoder of each engine, and compared with what a decoder gives that was opened for
- * the frame. Real frames come from $WEIR_DATA. Exits with 77 when there is no GPU or no nvJPEG. */
+ * One decoder per engine decodes FRAMES frames (default 20,000). Each result is compared with that of a decoder opened
+ * only for this frame. Real frames come from $WEIR_DATA. Exits with status 77 without a GPU or nvJPEG. */
 #include "tests/fixtures/frame_pool.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -24,15 +25,15 @@ enum { SKIPPED = 77, IMAGES = 32, GROUP = 16, SIDE_MAX = 1024, DRAWS_MAX = 200 *
 static struct gpujx x;
 static struct weir_err err;
 
-/* ---- by a decoder of its own ---- */
+/* ---- one decoder per frame ---- */
 
-/* Images that the engine takes, whole and damaged, each with the planes of a decoder that was opened for it. */
+/* Images accepted by the engine, intact and damaged, each with the planes from a decoder opened for this image. */
 struct ordered {
     struct gpujx_image images[IMAGES];
     enum weir_jpeg_refusal results[IMAGES];
     uint8_t *planes[IMAGES][3];
-    bool whole[IMAGES]; /* the CPU finds no damage */
-    int n, unsteady;    /* left out: two new decoders differ */
+    bool whole[IMAGES]; /* the CPU detects no damage */
+    int n, unsteady;    /* unsteady: images skipped because two new decoders disagree */
 };
 
 static size_t plane_bytes(const struct gpujx_image *image, int c)
@@ -50,7 +51,7 @@ static bool is_as_alone(const struct ordered *o, int i, const struct gpujx_image
     return true;
 }
 
-/* So that planes which a decoder leaves as they were are seen. */
+/* Overwrites the planes, so that samples not written by a decoder are detected. */
 static void scribble(const struct gpujx_image *image)
 {
     static uint8_t pattern[2 * SIDE_MAX * SIDE_MAX];
@@ -95,7 +96,7 @@ static void free_planes(struct ordered *o, int i)
     memset(o->planes[i], 0, sizeof o->planes[i]);
 }
 
-/* Adds image number o->n, whose bytes and planes are there; false when it is left out. */
+/* Decodes image o->n with a new decoder and keeps its planes. Returns false if the image is to be skipped. */
 static bool keep_planes(struct ordered *o, enum weir_gpu_jpeg_engine engine)
 {
     struct gpujx_image *image = &o->images[o->n];
@@ -114,7 +115,7 @@ static bool keep_planes(struct ordered *o, enum weir_gpu_jpeg_engine engine)
     return true;
 }
 
-/* Half of the images are damaged. */
+/* Returns true for suitable images, until half of the images are intact and half are damaged. */
 static bool is_wanted(struct ordered *o, const struct gpujx_image *image)
 {
     if (image->refusal != WEIR_JPEG_TAKEN || image->header.width > SIDE_MAX || image->header.height > SIDE_MAX)
@@ -149,13 +150,14 @@ static void take_images(struct ordered *o, const struct frame_pool *pool, enum w
     }
     free(bytes);
     if (o->n < IMAGES)
-        gpujx_fail(&err, "%d images that the %s engine takes, of %d", o->n, weir_gpu_jpeg_engine_name(engine), IMAGES);
+        gpujx_fail(&err, "the pool has only %d images that the %s engine accepts, not %d", o->n,
+                   weir_gpu_jpeg_engine_name(engine), IMAGES);
 }
 
 /* ---- in random order ---- */
 
-/* Decodes n different images as a group; counts in differ[1] whole ones, and in differ[0] others, that are not what
- * they were alone. */
+/* Decodes n different images as a group. Counts results that differ from those of a new decoder: intact images in
+ * differ[1], damaged ones in differ[0]. */
 static void decode_group(const struct ordered *o, struct weir_gpu_jpeg *decoder, int n, struct jpeg_choices *choices,
                          int differ[2])
 {
@@ -174,7 +176,7 @@ static void decode_group(const struct ordered *o, struct weir_gpu_jpeg *decoder,
             differ[o->whole[which[i]]] += !is_as_alone(o, which[i], &group[i], results[i]);
 }
 
-/* The bits of the SMs may depend on the group (test_gpu_jpeg), so groups are of one frame there. */
+/* On the SMs, a frame's bits can depend on its group (see test_gpu_jpeg), so groups have one frame there. */
 static void decode_all(const struct ordered *o, enum weir_gpu_jpeg_engine engine, int frames,
                        struct jpeg_choices *choices)
 {
@@ -189,11 +191,11 @@ static void decode_all(const struct ordered *o, enum weir_gpu_jpeg_engine engine
     }
     for (int i = 0; i < o->n; i++)
         whole += o->whole[i];
-    printf("%s: %d frames in random order of %d whole images and %d damaged ones: %d and %d are not what a new decoder "
-           "gives; %d images left out, as two new decoders differ\n",
+    printf("%s: %d frames in random order, of %d intact and %d damaged images: %d and %d differ from those of a new "
+           "decoder; %d images skipped because two new decoders disagree\n",
            weir_gpu_jpeg_engine_name(engine), decoded, whole, o->n - whole, differ[1], differ[0], o->unsteady);
     if (differ[1])
-        gpujx_fail(&err, "the pixels of whole frames depend on the frames before them");
+        gpujx_fail(&err, "the pixels of intact frames depend on earlier frames");
     weir_gpu_jpeg_close(&decoder);
 }
 
@@ -226,7 +228,7 @@ int main(int argc, char **argv)
     struct frame_pool pool = {0};
     struct gpufx fx;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    gpufx_open(&fx); /* or there is none, and this ends here */
+    gpufx_open(&fx); /* exits if there is no GPU */
     gpufx_close(&fx);
     if (gpujx_open(&x, &err) < 0 || weir_gpu_jpeg_check(0, WEIR_GPU_JPEG_SM, NULL, &err) < 0) {
         printf("skipped: %s\n", err.text);

@@ -1,5 +1,5 @@
-/* Batches on a GPU are what the host's are, bit for bit; a consumer that never waits for its stream keeps them; and
- * what the run costs there, printed. */
+/* Batches on a GPU must equal the host's bit for bit, even for a consumer that never waits for its stream. Also
+ * prints the cost of a run with a GPU. */
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH = 322, HEIGHT = 238 }; /* rows end anywhere */
+enum { WIDTH = 322, HEIGHT = 238 }; /* rows end at unaligned addresses */
 
 static struct weir_loader_config config_for(const char *data, int workers)
 {
@@ -37,7 +37,7 @@ static void compare_outputs(const char *data)
         }
         batches += upload_compare(&config);
     }
-    printf("%d batches of 32 runs are the host's\n", batches);
+    printf("%d batches of 32 runs equal the host's\n", batches);
 }
 
 static void compare_cameras(const char *data, const char *agilex)
@@ -50,7 +50,7 @@ static void compare_cameras(const char *data, const char *agilex)
     config.cameras = "top,depth_top,wrist,depth_wrist";
     config.format.dtype = WEIR_DTYPE_BF16;
     batches += upload_compare(&config);
-    printf("%d batches with cameras of several sizes, and depth, are the host's\n", batches);
+    printf("%d batches with cameras of several sizes and depth equal the host's\n", batches);
 }
 
 static void consume_late(const char *data)
@@ -63,10 +63,10 @@ static void consume_late(const char *data)
             (struct weir_pixel_format){.dtype = i % 2 ? WEIR_DTYPE_U8 : WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
         upload_consume_late(&config, i % 2 ? 0 : 3000000);
     }
-    printf("a consumer that never waits finds its batches\n");
+    printf("a consumer that never waits gets the right batches\n");
 }
 
-/* Steps of 10 ms; the figures must fit together, how large they are is the machine's. */
+/* Runs steps of 10 ms and checks that the figures are consistent. Their values depend on the machine. */
 static void measure(const char *data)
 {
     enum { STEP_NS = 10000000 };
@@ -93,13 +93,13 @@ static void measure(const char *data)
     uint64_t steps_ns = f.train_step.total_ns + f.val_step.total_ns;
     gpufx_check(f.copy.count == n && f.prepare.count == n && f.train_step.count + f.val_step.count == n &&
                     f.stall.count == n,
-                "batches are missing in the figures");
-    gpufx_check(f.train_step.min_ns >= STEP_NS * 99 / 100, "a step of %llu ns",
+                "the figures do not include all batches");
+    gpufx_check(f.train_step.min_ns >= STEP_NS * 99 / 100, "a step took %llu ns",
                 (unsigned long long)f.train_step.min_ns);
     gpufx_check(f.hidden_ns <= f.copy.total_ns && f.busy_ns <= steps_ns + f.prepare.total_ns + n * 2000 &&
                     f.busy_ns + n * 2000 >= steps_ns,
-                "intervals do not fit together");
-    printf("%llu batches: copies %.1f GB/s, %.1f %% beside steps; preparing %.3f ms; stalls %.3f ms; the host waited "
+                "the intervals are inconsistent");
+    printf("%llu batches: copies %.1f GB/s, %.1f %% during steps; preparing %.3f ms; stalls %.3f ms; the host waited "
            "%.1f ms for data, %.1f ms for the GPU\n",
            (unsigned long long)n, (double)f.copied_bytes / (double)f.copy.total_ns,
            100.0 * (double)f.hidden_ns / (double)f.copy.total_ns, (double)f.prepare.total_ns / 1e6 / (double)n,

@@ -48,21 +48,21 @@ static struct weir_file_set *make_set(void)
     return set;
 }
 
-/* An engine that reads ahead, if the machine lets us. */
+/* Returns true if io_uring, the engine that reads ahead, is available. */
 static bool can_uring(void)
 {
     char text[256];
     if (weir_io_check("uring", NULL) == 0 && weir_uring_describe(text, sizeof text))
         return true;
-    fprintf(stderr, "left out: no io_uring here\n");
+    fprintf(stderr, "skipped: io_uring is not available\n");
     return false;
 }
 
-/* ---- a list of extents, PER_TASK for each task, and threads that take tasks ---- */
+/* ---- a list of extents, with PER_TASK extents per task, and threads that take tasks ---- */
 
 struct list {
     struct weir_extent extents[TASKS * PER_TASK];
-    uint64_t next; /* of the read-ahead */
+    uint64_t next; /* position of the read-ahead */
     _Atomic uint64_t taken;
     struct weir_ahead *ahead;
     uint64_t n_tasks;
@@ -112,7 +112,8 @@ struct taker {
     struct weir_reader *reader;
 };
 
-/* Some tasks are given up half way, some ask for what nobody planned, some ask twice. */
+/* Takes tasks and reads their extents. Some tasks are abandoned early, some read an extent that is not in the list, and
+ * some read an extent twice. */
 static void *take(void *user)
 {
     struct taker *taker = user;
@@ -142,10 +143,11 @@ static void fill(struct list *list, unsigned random)
         struct weir_extent before = list->extents[i ? i - 1 : 0];
         length = i % 9 == 0 || length > FILE_BYTES - offset ? FILE_BYTES - offset : length; /* to the end of the file */
         list->extents[i] = (struct weir_extent){(int)(random >> 20) % FILES, offset, length};
-        if (i % 4 == 1 && before.offset + before.length + 200 < FILE_BYTES) /* a neighbour, with a gap */
+        /* A neighbour of the previous extent, after a gap. */
+        if (i % 4 == 1 && before.offset + before.length + 200 < FILE_BYTES)
             list->extents[i] = (struct weir_extent){before.file, before.offset + before.length + 100, 100};
         if (i % PER_TASK == 2 && i % 8 == 0)
-            list->extents[i] = before; /* the same again */
+            list->extents[i] = before; /* same as the previous extent */
     }
 }
 
@@ -156,7 +158,7 @@ static void take_all(const char *engine, int depth, int n_takers, bool direct)
     struct list *list = malloc(sizeof *list);
     struct taker takers[16];
     if (direct && weir_file_set_direct(set, &err) < 0) {
-        fprintf(stderr, "left out: %s\n", err.text);
+        fprintf(stderr, "skipped: %s\n", err.text);
         weir_file_set_close(&set);
         free(list);
         return;
@@ -179,7 +181,7 @@ static void take_all(const char *engine, int depth, int n_takers, bool direct)
     }
     struct weir_ahead_facts facts;
     weir_ahead_facts(list->ahead, &facts);
-    cr_assert_eq(list->wrong, 0, "%s, depth %d, %d takers: %d wrong", engine, depth, n_takers, list->wrong);
+    cr_assert_eq(list->wrong, 0, "%s, depth %d, %d readers: %d wrong reads", engine, depth, n_takers, list->wrong);
     cr_assert_gt(facts.extents, 0);
     cr_assert_leq(facts.reads, facts.extents);
     cr_assert(strcmp(engine, "uring") != 0 || staged > 0);
@@ -194,7 +196,7 @@ Test(ahead, everyone_gets_their_bytes)
     static const int depths[] = {1, 2, 8, 64}, takers[] = {1, 3, 16};
     for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
         for (size_t t = 0; t < sizeof takers / sizeof takers[0]; t++) {
-            take_all("pread", depths[d], takers[t], false); /* hints */
+            take_all("pread", depths[d], takers[t], false); /* read-ahead only gives hints to the kernel */
             if (!can_uring())
                 continue;
             take_all("uring", depths[d], takers[t], false);
@@ -215,7 +217,7 @@ Test(ahead, neighbours_become_one_read)
     open_ahead(list, set, "uring", 4, 1);
     cr_assert_eq(weir_reader_open(&reader, "uring", set, NULL), 0);
     struct weir_ahead_facts facts;
-    do /* nobody takes anything: it goes as far as it has room */
+    do /* no task is taken, so read-ahead continues until its space is used up */
         weir_ahead_facts(list->ahead, &facts);
     while (facts.reads == 0);
     cr_assert_geq(facts.extents, 16 * facts.reads);
@@ -245,7 +247,7 @@ Test(ahead, what_cannot_be_read_is_the_takers_error)
     open_ahead(list, set, "uring", 8, 1);
     cr_assert_eq(weir_reader_open(&reader, "uring", set, NULL), 0);
     struct weir_ahead_facts facts;
-    do /* as many reads as there may be handles; the rest is read when it is wanted */
+    do /* reads in flight are limited by the file handles; the remaining extents are read on demand */
         weir_ahead_facts(list->ahead, &facts);
     while (facts.extents < 9);
     static const int wanted[4][3] = {
@@ -281,7 +283,7 @@ Test(ahead, it_ends_while_reads_are_in_flight)
     free(list);
 }
 
-static _Thread_local int locked; /* how often this thread took a lock */
+static _Thread_local int locked; /* number of locks taken by this thread */
 
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
@@ -300,7 +302,7 @@ static void take_without_locks(const char *engine)
     fill(list, 5);
     open_ahead(list, set, engine, 8, 1);
     cr_assert_eq(weir_reader_open(&reader, engine, set, NULL), 0);
-    do /* there is something to take */
+    do /* waits for the first extent */
         weir_ahead_facts(list->ahead, &facts);
     while (facts.extents == 0);
     int locks = 0;
@@ -309,20 +311,21 @@ static void take_without_locks(const char *engine)
         locked = 0;
         weir_reader_begin(reader, list->ahead, task_id);
         locks += locked;
-        list->wrong += read_one(reader, &list->extents[task_id * PER_TASK]) != 0; /* may have to open the file */
+        /* Locks are not counted here, since the read may have to open the file. */
+        list->wrong += read_one(reader, &list->extents[task_id * PER_TASK]) != 0;
         locked = 0;
         weir_reader_end(reader);
         locks += locked;
     }
     cr_assert_eq(list->wrong, 0);
-    cr_assert_eq(locks, 0, "%s: %d locks were taken for %d task ids", engine, locks, (int)TASKS);
+    cr_assert_eq(locks, 0, "%s: %d locks were taken for %d tasks", engine, locks, (int)TASKS);
     weir_reader_close(&reader);
     weir_ahead_close(&list->ahead);
     weir_file_set_close(&set);
     free(list);
 }
 
-/* A worker that waits for a lock between two tasks waits for its holder's core, too. */
+/* If workers took a lock between two tasks, they could have to wait until the lock's holder gets a core. */
 Test(ahead, who_takes_a_task_locks_nothing)
 {
     take_without_locks("pread");
@@ -332,13 +335,13 @@ Test(ahead, who_takes_a_task_locks_nothing)
 
 /* ---- the page cache ---- */
 
-/* False where there is nothing to drop to. */
+/* Returns false if the files are in memory, where they cannot be dropped from the cache. */
 static bool on_disk(void)
 {
     struct statfs fs;
-    bool memory = statfs(file_path(0), &fs) == 0 && fs.f_type == 0x01021994; /* tmpfs */
+    bool memory = statfs(file_path(0), &fs) == 0 && fs.f_type == 0x01021994; /* TMPFS_MAGIC */
     if (memory)
-        fprintf(stderr, "left out: /tmp is in memory\n");
+        fprintf(stderr, "skipped: /tmp is in memory\n");
     return !memory;
 }
 
@@ -371,7 +374,7 @@ Test(ahead, files_are_dropped_from_the_page_cache)
     weir_file_set_close(&set);
 }
 
-/* ---- the choice ---- */
+/* ---- choice of an engine ---- */
 
 Test(ahead, the_choice_has_a_reason)
 {

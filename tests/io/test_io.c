@@ -67,7 +67,7 @@ static struct weir_reader *make_reader(struct weir_file_set *set, const char *en
     return reader;
 }
 
-/* Descriptors of this process that lead to files of the test. */
+/* Returns the number of this process's descriptors that are open on the test's files. */
 static int open_files(void)
 {
     int n = 0;
@@ -96,7 +96,7 @@ static bool reads_right(struct weir_reader *reader, int file, uint64_t offset, s
 
 /* ---- engines ---- */
 
-/* Engine number e of those that are there; NULL past the last. */
+/* Returns the name of available engine number e, or NULL past the last one. */
 static const char *engine_at(int e)
 {
     const char *name, *summary, *why_not;
@@ -210,7 +210,7 @@ Test(io, null_refuses_what_does_not_fit_in_memory)
     weir_file_set_close(&set);
 }
 
-/* ---- files that change ---- */
+/* ---- files that are replaced ---- */
 
 static int read_one(struct weir_reader *reader, int file)
 {
@@ -224,8 +224,8 @@ Test(io, a_changed_file_is_stale_when_it_is_opened)
     struct weir_file_set *set = make_set(6, 0);
     struct weir_reader *reader = make_reader(set, "pread");
     struct timespec times[2] = {{0, UTIME_OMIT}, {1, 5}};
-    cr_assert_eq(truncate(file_path(0), FILE_BYTES - 1), 0);      /* size */
-    cr_assert_eq(utimensat(AT_FDCWD, file_path(1), times, 0), 0); /* time */
+    cr_assert_eq(truncate(file_path(0), FILE_BYTES - 1), 0);      /* changes the size */
+    cr_assert_eq(utimensat(AT_FDCWD, file_path(1), times, 0), 0); /* changes the time */
     cr_assert_eq(rename(file_path(5), file_path(2)), 0);          /* another file of the same size */
     cr_assert_eq(unlink(file_path(3)), 0);
     cr_assert_eq(read_one(reader, 0), -ESTALE);
@@ -266,7 +266,7 @@ Test(io, null_loads_a_file_once_and_reports_one_that_is_short)
     weir_file_set_close(&set);
 }
 
-/* ---- files that are written to while they are open ---- */
+/* ---- files written while they are open ---- */
 
 Test(io, bytes_written_since_the_file_was_indexed_are_an_error)
 {
@@ -281,7 +281,7 @@ Test(io, bytes_written_since_the_file_was_indexed_are_an_error)
         struct weir_reader *reader = make_reader(set, engines[e]);
         cr_assert(reads_right(reader, 0, 0, FILE_BYTES));
         int fd = open(file_path(0), O_WRONLY);
-        nanosleep(&(struct timespec){0, 20 * 1000 * 1000}, NULL); /* file times have the grain of a tick */
+        nanosleep(&(struct timespec){0, 20 * 1000 * 1000}, NULL); /* file times have the resolution of a timer tick */
         cr_assert_eq(pwrite(fd, "x", 1, 5), 1);
         close(fd);
         cr_assert_eq(read_one(reader, 0), -ESTALE, "%s", engines[e]);
@@ -301,13 +301,13 @@ Test(io, a_file_that_shrinks_under_its_mapping_is_an_error)
     cr_assert_eq(truncate(file_path(0), 100), 0);
     uint8_t buffer[FILE_BYTES];
     const uint8_t *data;
-    cr_assert_eq(weir_read(reader, 0, 5000, 5000, buffer, &data), -ENODATA); /* and no SIGBUS */
+    cr_assert_eq(weir_read(reader, 0, 5000, 5000, buffer, &data), -ENODATA); /* an error, not SIGBUS */
     cr_assert_eq(weir_read(reader, 0, 0, 100, buffer, &data), -ESTALE);
     weir_reader_close(&reader);
     weir_file_set_close(&set);
 }
 
-/* ---- direct ---- */
+/* ---- direct reads ---- */
 
 Test(io, direct_reads_give_the_same_bytes)
 {
@@ -317,7 +317,7 @@ Test(io, direct_reads_give_the_same_bytes)
         struct weir_file_set *set = make_set(4, 2), *copy;
         int rc = weir_file_set_direct(set, &err);
         if (rc == -ENOTSUP || weir_io_check(engines[e], &err) < 0) {
-            fprintf(stderr, "left out: %s\n", err.text);
+            fprintf(stderr, "skipped: %s\n", err.text);
             weir_file_set_close(&set);
             continue;
         }
@@ -374,12 +374,12 @@ Test(io, handles_are_bounded_and_the_least_used_goes)
     struct weir_reader *reader = make_reader(set, "pread");
     for (int i = 0; i < 3 * FILES; i++) {
         cr_assert(reads_right(reader, i % FILES, 0, 100));
-        cr_assert(reads_right(reader, 0, 0, 100)); /* used all the time: stays */
+        cr_assert(reads_right(reader, 0, 0, 100)); /* used all the time, so its handle is kept */
         cr_assert_leq(open_files(), 3);
     }
     cr_assert_eq(unlink(file_path(0)), 0);
     for (int i = 0; i < FILES; i++) {
-        cr_assert(reads_right(reader, 0, 0, 100), "its handle was kept");
+        cr_assert(reads_right(reader, 0, 0, 100), "the handle was closed");
         cr_assert(i == 0 || reads_right(reader, i, 0, 100));
     }
     weir_reader_close(&reader);
@@ -403,7 +403,7 @@ Test(io, more_pins_than_handles_pass)
         cr_assert_eq(weir_file_acquire(set, i, &fds[0]), 0);
         weir_file_release(set, i);
     }
-    cr_assert_leq(open_files(), 2, "%d files stay open", open_files());
+    cr_assert_leq(open_files(), 2, "%d files are still open", open_files());
     weir_file_set_close(&set);
 }
 

@@ -1,4 +1,4 @@
-/* A disk that does not answer: this program has its own pread, which blocks while the gate is closed. */
+/* A disk that does not respond: this program replaces pread with a function that blocks while a gate is closed. */
 #include "pipeline/samples/sampler.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -15,8 +15,8 @@ TestSuite(stall, .init = fixture_open, .fini = fixture_close);
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
-static bool closed, closed_for_all; /* for workers, for every thread; under gate */
-static int n_held;                  /* threads that wait for it, likewise */
+static bool closed, closed_for_all; /* closed for workers, and for every thread; guarded by `gate` */
+static int n_held;                  /* threads blocked in pread; guarded by `gate` */
 
 static bool is_worker(void)
 {
@@ -37,7 +37,7 @@ ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
     return syscall(SYS_pread64, fd, buffer, bytes, offset);
 }
 
-/* How many threads are held in a read. */
+/* Returns the number of threads blocked in a read. */
 static int held(void)
 {
     pthread_mutex_lock(&gate);
@@ -55,12 +55,12 @@ static void set_gate(bool for_workers, bool for_all)
     pthread_mutex_unlock(&gate);
 }
 
-/* ---- what the watchdog says ---- */
+/* ---- reports of the watchdog ---- */
 
 struct stalls {
-    int open_after;      /* reports */
-    int workers;         /* that are to be in a read before reports count */
-    _Atomic bool inside; /* they are */
+    int open_after;      /* opens the gate after this many reports */
+    int workers;         /* reports count only once this many workers are blocked in a read */
+    _Atomic bool inside; /* that many workers are blocked */
     _Atomic int n;
     char text[4][8192];
 };
@@ -68,7 +68,7 @@ struct stalls {
 static void on_stall(void *user, const char *text)
 {
     struct stalls *stalls = user;
-    if (!stalls->inside) { /* what is said in this report may be from before */
+    if (!stalls->inside) { /* this report may have been made before the workers were blocked */
         stalls->inside = held() >= stalls->workers;
         return;
     }
@@ -112,7 +112,7 @@ static int run_through(struct weir_loader *loader)
     return samples;
 }
 
-/* The line must name a task that its batch really has. */
+/* The line must contain a task that belongs to its batch. */
 static void assert_task_line(const struct weir_loader *loader, const char *line)
 {
     unsigned long long number;
@@ -185,7 +185,7 @@ static void stall_and_go_on(int workers, bool no_timing)
     struct weir_loader_config config = config_for(make(), workers, stalls);
     config.no_timing = no_timing;
     config.train_split = 1;
-    stalls->open_after = 2; /* it is said again while it lasts */
+    stalls->open_after = 2; /* the report is repeated while the stall lasts */
     stalls->workers = workers ? workers : 1;
     set_gate(true, false);
     struct weir_loader *loader = fixture_loader(&config);
@@ -232,7 +232,7 @@ Test(stall, a_slow_consumer_is_none)
     struct weir_batch *batch;
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 1);
-    int before = stalls.n; /* that wait may have been one, where the workers got no core */
+    int before = stalls.n; /* the wait above may have been reported if the workers got no core */
     nanosleep(&(struct timespec){0, 700000000}, NULL);
     cr_assert_eq(stalls.n, before, "%s", stalls.text[0]);
     weir_loader_release(loader, batch);
@@ -246,7 +246,7 @@ static void *release_gate(void *unused)
     return unused;
 }
 
-/* Stopping works while a read hangs; closing waits for it. */
+/* A loader can be stopped while a read hangs. Closing it waits for the read. */
 Test(stall, a_stopped_loader_returns_while_reads_hang)
 {
     struct stalls stalls = {.open_after = 1, .inside = true};

@@ -1,6 +1,6 @@
-/* A program that was built with one version of weir/loader.h and may run with the library of another: config_sizes DATA
- * [MORE]. It goes through DATA and prints "SIZE: N batches", or the error. Built with WEIR_MORE it sets the option that
- * only the longer struct has. */
+/* Built with one version of weir/loader.h, and run with the library of another: config_sizes DATA
+ * [MORE]. Loads all batches of DATA and prints "SIZE: N batches", or the error. With WEIR_MORE it sets the option that
+ * only the longer struct contains. */
 #include <weir/loader.h>
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 {
     struct {
         struct weir_loader_config config;
-        unsigned char beyond[256]; /* a library with a longer struct leaves this alone */
+        unsigned char beyond[256]; /* must remain unchanged, even by a library with a longer struct */
     } own;
     struct weir_loader *loader;
     struct weir_batch *batch;
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     weir_loader_close(&loader);
     for (size_t i = 0; i < sizeof own.beyond; i++)
         if (own.beyond[i] != 0xa5) {
-            printf("byte %zu behind the struct was written\n", i);
+            printf("byte %zu after the struct was written\n", i);
             return 1;
         }
     if (rc < 0)

@@ -1,8 +1,8 @@
-/* Everything at once, for ThreadSanitizer (and anybody with patience): several loaders on threads of their own, with
- * all kinds of workers, slots, damaged frames and policies; stopped at random moments from other threads, while yet
- * others take snapshots, counts and faults. Half of them feed the stand-in for a GPU. Plain main: Criterion does not
- * start under ThreadSanitizer. Goes on for SECONDS, and longer with the kinds of run that have not happened by then.
- * Usage: stress_loader [SECONDS [SEED]] */
+/* A stress test, mainly for ThreadSanitizer. Several loaders run on their own threads, with random numbers of workers
+ * and slots, damaged frames and error policies. Other threads stop them at random moments, and take snapshots, counts
+ * and faults. Half of the loaders use the fake GPU. A plain program, because Criterion does not start under
+ * ThreadSanitizer. Runs for SECONDS, or longer if some kinds of run have not occurred by then. Usage: stress_loader
+ * [SECONDS [SEED]] */
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -19,9 +19,9 @@ enum { RUNNERS = 3, EPISODES = 4, STEPS = 6, FRAMES_BAD = 10 };
 
 static const char *const formats[] = {"act", "robomimic-gzip", "act-jpeg", "astrobench"};
 enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS, JPEGS = 2 };
-static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* each format whole, then damaged */
-static uint64_t end_ns, last_ns; /* when it ends if all kinds of run have happened, and when in any case */
-static bool uring, direct;       /* this machine has them */
+static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* every format undamaged, then every format damaged */
+static uint64_t end_ns, last_ns; /* end if all kinds of run have occurred, and the latest end */
+static bool uring, direct;       /* supported by this machine */
 
 struct runner {
     pthread_t thread;
@@ -29,7 +29,7 @@ struct runner {
     uint64_t runs, batches, samples, stopped, failed, skipped, substituted, snapshots, fed;
 };
 
-/* The kinds of run that all have to happen, a bit each. */
+/* Flags of the kinds of run that must all occur. */
 enum { STOPPED = 1, FAILED = 2, SKIPPED = 4, SUBSTITUTED = 8, LOOKED_AT = 16, FED = 32, ALL = 63, PATIENCE = 12 };
 static _Atomic unsigned happened;
 
@@ -40,7 +40,7 @@ static void note_kinds(const struct runner *r)
                                    (r->fed ? FED : 0u));
 }
 
-/* The kinds that have not happened when the time is over; before that none. */
+/* Returns the kinds that have not occurred when the time is over, and 0 before that. */
 static unsigned missing_kinds(void)
 {
     return weir_clock_monotonic_ns() < end_ns ? 0 : ALL & ~atomic_load(&happened);
@@ -65,12 +65,12 @@ static void sleep_us(uint64_t us)
     nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
 }
 
-/* ---- a thread that looks on ---- */
+/* ---- a thread that watches a loader ---- */
 
 struct watcher {
     pthread_t thread;
     struct weir_loader *loader;
-    uint64_t pause_us, stop_after_us; /* 0 = does not stop it */
+    uint64_t pause_us, stop_after_us; /* stop_after_us: 0 = does not stop the loader */
     _Atomic bool end;
     uint64_t snapshots;
 };
@@ -86,7 +86,7 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
     weir_loader_counts(loader, &counts, watcher->snapshots % 3 == 0);
     weir_loader_gpu_figures(loader, &figures);
     if (figures.hidden_ns > figures.copy.total_ns)
-        fixture_die("more of the copies is hidden than there was");
+        fixture_die("more copy time is hidden than was measured");
     weir_loader_gpu_decode_figures(loader, &decoded);
     for (int i = 0; i < decoded.n_engines; i++)
         if (decoded.engines[i].groups > decoded.engines[i].frames)
@@ -99,7 +99,7 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
         fixture_die("no memory for figures");
     for (int i = 0; i < sources->n_calls[WEIR_SOURCE_READ]; i++)
         if (sources->calls[WEIR_SOURCE_READ][i].t >= STEPS)
-            fixture_die("a call of a frame that is not there");
+            fixture_die("a call with a frame that does not exist");
     weir_source_figures_free(&sources);
     struct weir_recorder *recorder = weir_loader_recorder(loader);
     struct weir_snapshot *now, *diff;
@@ -139,7 +139,7 @@ static void ignore_stall(void *user, const char *text)
 {
     (void)user;
     if (strncmp(text, "stalled: ", 9) != 0)
-        fixture_die("odd words about a stall: %s", text);
+        fixture_die("unexpected stall report: %s", text);
 }
 
 static void choose(struct runner *r, struct weir_loader_config *config)
@@ -155,7 +155,8 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->num_epochs = 1 + (int)draw(r, 3);
     config->obs_history = 1 + (int)draw(r, 2);
     config->on_error = (enum weir_on_error)draw(r, 3);
-    config->decode_cache_bytes = draw(r, 2) ? draw(r, 400000) : 0; /* up to what all frames take, or not */
+    /* No cache, or one of up to the size of all frames. */
+    config->decode_cache_bytes = draw(r, 2) ? draw(r, 400000) : 0;
     config->no_timing = draw(r, 4) == 0;
     static const char *const engines[] = {"auto", "pread", "mmap", "null", "uring"};
     config->io = engines[draw(r, uring ? 5 : 4)];
@@ -172,11 +173,11 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->deterministic = draw(r, 2);
     config->format.dtype = dtypes[draw(r, config->device ? 4 : 2)];
     config->format.layout = (enum weir_image_layout)draw(r, 2);
-    config->stall_s = draw(r, 2) ? 0.001 : 0; /* the watchdog is to look while things move */
+    config->stall_s = draw(r, 2) ? 0.001 : 0; /* short, so that the watchdog inspects a running loader */
     config->on_stall = ignore_stall;
 }
 
-/* So many frames in flight that they wait for the GPU, and its second decoder comes. */
+/* Keeps enough frames in flight that frames wait for the GPU, so that its second decoder is opened. */
 static void choose_crowded(struct runner *r, struct weir_loader_config *config)
 {
     config->data = data_sets[JPEGS];
@@ -207,7 +208,7 @@ static void choose_missing(struct weir_loader_config *config, bool *stop)
         *stop = missing == STOPPED;
 }
 
-/* Touches every byte that was delivered, so that a row still being written is a race that shows. */
+/* Reads every byte of the batch, so that ThreadSanitizer reports rows that are still being written. */
 static void read_batch(const struct weir_batch *batch)
 {
     uint64_t sum = 0;
@@ -218,9 +219,9 @@ static void read_batch(const struct weir_batch *batch)
     atomic_fetch_add_explicit(&sink, sum, memory_order_relaxed);
 }
 
-/* A consumer's stream, and where its batches are looked at. */
+/* A consumer's stream, and memory for copies of its batches. */
 struct reader {
-    struct weir_device *device; /* NULL = batches are the host's */
+    struct weir_device *device; /* NULL = batches are in host memory */
     void *stream;
     uint8_t *memory;
 };
@@ -265,7 +266,7 @@ static void release(struct runner *r, struct reader *reader, struct weir_loader 
         weir_loader_release(loader, batch);
 }
 
-/* Keeps up to slots - 1 batches back at times, and releases them in the wrong order. */
+/* Consumes all batches. Sometimes keeps one while it takes the next, and then releases the two in reverse order. */
 static int consume(struct runner *r, struct reader *reader, struct weir_loader *loader, int slots, struct weir_err *err)
 {
     struct weir_batch *kept = NULL, *batch;
@@ -355,14 +356,14 @@ static void make_data(struct runner *r)
         snprintf(paths[DATA_SETS + i], sizeof paths[0], "%.500s.index", paths[i]);
         data_sets[i] = paths[i];
         indexes[i] = paths[DATA_SETS + i];
-        /* Raw frames cannot be bad: any byte is a colour. */
+        /* Raw frames cannot be damaged, since any byte is a valid colour. */
         for (int k = 0; k < FRAMES_BAD && i >= FORMATS + JPEGS; k++)
             fixture_damage(paths[i], (int)draw(r, EPISODES), (int)draw(r, 2), 1 + (int)draw(r, STEPS - 1),
                            FIXTURE_ZEROED);
     }
 }
 
-/* Whether this process may use io_uring, and /tmp can be read directly. */
+/* Checks whether io_uring is permitted, and whether /tmp supports direct reads. */
 static void find_ways(void)
 {
     char text[256];
@@ -378,7 +379,7 @@ static void find_ways(void)
     fprintf(stderr, "io_uring: %s, direct reads: %s\n", uring ? "yes" : "no", direct ? "yes" : "no");
 }
 
-/* ---- the profiler, over all of them ---- */
+/* ---- a profiler that records all loaders ---- */
 
 static void note_window(void *user, const struct weir_profiler_window *window)
 {
@@ -388,12 +389,12 @@ static void note_window(void *user, const struct weir_profiler_window *window)
     for (size_t i = 0; i < window->trace->n_events; i++) {
         const struct weir_event *e = &window->trace->events[i];
         if (e->start_ns < window->trace->begin_ns || e->duration_ns < 0 || !e->name)
-            fixture_die("event %zu of a window is odd", i);
+            fixture_die("event %zu of a window is invalid", i);
     }
     *events += window->trace->n_events;
 }
 
-/* Steps of some ms, every second one recorded, until the end. */
+/* Marks steps of a few ms until the end, and records every second one. */
 static uint64_t profile_until_end(void)
 {
     struct weir_profiler_config config;
@@ -452,6 +453,6 @@ int main(int argc, char **argv)
            (unsigned long long)all.fed);
     bool all_met = events && all.runs && atomic_load(&happened) == ALL;
     if (!all_met)
-        fprintf(stderr, "some kind of run never happened: give it more seconds\n");
+        fprintf(stderr, "some kind of run never occurred; specify more seconds\n");
     return all_met ? 0 : 1;
 }

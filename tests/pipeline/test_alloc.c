@@ -1,5 +1,5 @@
-/* Counts allocations in steady state by who asked for them: this program (the library is linked into it), the codec, or
- * others. Our own code must not allocate per sample. A plain program, because it brings its own malloc. */
+/* Counts allocations in steady state by caller: this program (including the statically linked library), the codec, or
+ * other libraries. Our own code must not allocate per sample. A plain program, because it replaces malloc. */
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/stages.h"
 
@@ -21,7 +21,7 @@
 #if defined(SANITIZED)
 int main(void)
 {
-    fprintf(stderr, "skipped: the sanitizer has its own malloc\n");
+    fprintf(stderr, "skipped: the sanitizer replaces malloc\n");
     return 77;
 }
 #else
@@ -43,7 +43,7 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *first)
     (void)size;
     enum who who = WHO_OTHER;
     if (*(bool *)first)
-        who = WHO_US; /* the program itself comes first */
+        who = WHO_US; /* the program is listed first */
     else if (strstr(info->dlpi_name, "libjpeg"))
         who = WHO_CODEC;
     else if (strstr(info->dlpi_name, "/libc.so"))
@@ -58,7 +58,7 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *first)
     return 0;
 }
 
-/* Not inlined: the caller's address is that of whoever called malloc. */
+/* Must not be inlined, so that the return address identifies the caller of malloc. */
 #define OWN __attribute__((noinline))
 
 static void count(void *caller)
@@ -136,10 +136,10 @@ static uint64_t take_epochs(struct weir_loader *loader, int n)
     return samples;
 }
 
-/* A thread's first call of a stage allocates the stage's cell, and which worker comes to which stage when is chance. So
- * windows of five epochs are counted after a first epoch, until one is without: what is allocated per sample is in
- * every window, what first calls allocate is bounded by threads x stages. More epochs lie behind, so that no worker
- * gets to the end of the run. */
+/* When a thread first enters a stage, it allocates the stage's counters, and it depends on chance which worker enters
+ * which stage when. So after a first epoch, windows of five epochs are counted until one has no allocation. An
+ * allocation per sample would be in every window, while allocations at first calls are limited to threads x stages. The
+ * run has more epochs than the windows need, so that no worker reaches its end. */
 enum { WINDOWS = 12, WINDOW_EPOCHS = 5 };
 
 static void measure(const char *data, const char *format, enum weir_dtype dtype, int workers, bool no_timing)
@@ -153,7 +153,7 @@ static void measure(const char *data, const char *format, enum weir_dtype dtype,
     config.batch_size = 5;
     config.obs_history = 2;
     config.format.dtype = dtype;
-    config.decode_cache_bytes = no_timing ? 100000 : 0; /* some of the frames */
+    config.decode_cache_bytes = no_timing ? 100000 : 0; /* large enough for some of the frames */
     config.no_timing = no_timing;
     struct weir_loader *loader = fixture_loader(&config);
     uint64_t samples = 0, ours = 0;
@@ -165,27 +165,28 @@ static void measure(const char *data, const char *format, enum weir_dtype dtype,
         counting = false;
         ours += calls[WHO_US];
     }
-    printf("%-14s %s %d workers%s: %llu samples; allocations: ours %llu (%llu by first calls before), codec %llu, "
+    printf("%-14s %s %d workers%s: %llu samples; allocations: ours %llu (%llu before, at first calls), codec %llu, "
            "libc %llu, others %llu\n",
            format, dtype ? "f32" : "u8 ", workers, no_timing ? ", no timing" : "", (unsigned long long)samples,
            (unsigned long long)calls[WHO_US], (unsigned long long)ours, (unsigned long long)calls[WHO_CODEC],
            (unsigned long long)calls[WHO_LIBC], (unsigned long long)calls[WHO_OTHER]);
-    check(samples == WINDOW_EPOCHS * 4 * 7, "all samples came", &config, format);
+    check(samples == WINDOW_EPOCHS * 4 * 7, "all samples are delivered", &config, format);
     check(calls[WHO_US] == 0, "our code allocates nothing in steady state", &config, format);
     check(ours <= (uint64_t)(workers + 1) * WEIR_LOADER_STAGES, "first calls are few", &config, format);
-    check(calls[WHO_LIBC] == 0 && calls[WHO_OTHER] == 0, "nor does anybody on our behalf", &config, format);
+    check(calls[WHO_LIBC] == 0 && calls[WHO_OTHER] == 0, "other libraries allocate nothing in steady state", &config,
+          format);
     if (strcmp(format, "act") == 0 || strcmp(format, "robomimic-gzip") == 0)
         check(calls[WHO_CODEC] == 0, "raw frames need no codec", &config, format);
     weir_loader_close(&loader);
 }
 
-/* The counter must see what it is there to see. */
+/* The counter itself must work. */
 static void check_counter(void)
 {
     struct weir_loader_config config = {.num_workers = 0};
     memset(calls, 0, sizeof calls);
     counting = true;
-    /* Through pointers: the compiler knows these functions and might do without them. */
+    /* Through volatile pointers, since the compiler could remove direct calls. */
     void *(*volatile get)(size_t) = malloc;
     void *(*volatile get_zeros)(size_t, size_t) = calloc;
     char *(*volatile copy)(const char *) = strdup;

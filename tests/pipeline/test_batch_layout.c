@@ -1,5 +1,5 @@
-/* Where the images of colour and depth cameras lie in a batch: names, types and shapes of the tensors, and that every
- * image has a place of its own in the right one. */
+/* Placement of colour and depth images in a batch: names, types and shapes of the tensors, and a separate place for
+ * every image in the right tensor. */
 #include "datasets/index.h"
 #include "pipeline/samples/batch_layout.h"
 #include "pipeline/samples/views.h"
@@ -57,7 +57,7 @@ static size_t bytes_of(enum weir_dtype dtype)
     return dtype == WEIR_DTYPE_F32 ? 4 : dtype == WEIR_DTYPE_U16 ? 2 : 1;
 }
 
-/* "images u8 3 2 8 16 3" */
+/* Compares tensor i with a description such as "images u8 3 2 8 16 3" (name, type, shape). */
 static void expect(const struct weir_batch_layout *layout, int i, const char *want)
 {
     static const char *const dtypes[] = {[WEIR_DTYPE_U8] = "u8", [WEIR_DTYPE_F32] = "f32", [WEIR_DTYPE_U16] = "u16"};
@@ -74,7 +74,7 @@ static void expect(const struct weir_batch_layout *layout, int i, const char *wa
     cr_assert_eq(tensor->sample_bytes, bytes, "%s", text);
 }
 
-/* Image after image in the order of samples, then cameras, then history: every byte of the tensor once. */
+/* Images must be ordered by sample, then camera, then history, and cover every byte of the tensor exactly once. */
 static void expect_places(const struct weir_batch_layout *layout)
 {
     uint8_t *slot = malloc(layout->slot_bytes);
@@ -98,7 +98,7 @@ static void expect_places(const struct weir_batch_layout *layout)
         of_tensors += layout->tensors[i].sample_bytes * BATCH;
     cr_assert_eq(painted, of_tensors);
     for (size_t i = layout->offsets[layout->qpos]; i < layout->slot_bytes; i++)
-        cr_assert_eq(slot[i], 0, "an image lies in the state");
+        cr_assert_eq(slot[i], 0, "an image overlaps the state");
     free(slot);
 }
 
@@ -134,7 +134,7 @@ Test(batch_layout, colour_alone_is_as_ever)
     expect_places(&s.layout);
 }
 
-/* In whatever order the cameras come, and whichever way their depth is stored. */
+/* For any order of the cameras, and for any kind of stored depth. */
 Test(batch_layout, depth_has_a_tensor_of_its_own)
 {
     struct setup s;
@@ -159,7 +159,7 @@ Test(batch_layout, depth_has_a_tensor_of_its_own)
     free(slot);
 }
 
-/* The output format is that of colour. */
+/* The output format applies to colour only. */
 Test(batch_layout, depth_has_history_and_no_format)
 {
     struct setup s;
@@ -211,7 +211,7 @@ Test(batch_layout, depth_alone)
     expect_places(&s.layout);
 }
 
-/* As many cameras as there may be, no two of one size, every third one depth. */
+/* The maximum number of cameras, all of different sizes, every third one depth. */
 Test(batch_layout, as_many_tensors_as_there_may_be)
 {
     static char names[WEIR_CAMERAS_MAX][16];
@@ -229,7 +229,7 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
     expect_places(&s.layout);
 }
 
-/* State, actions, masks and what a GPU is told about images are one piece of memory, at the slot's end. */
+/* State, actions, masks and the GPU's image descriptions are contiguous, at the end of the slot. */
 Test(batch_layout, what_is_small_lies_side_by_side)
 {
     struct setup s;
@@ -241,7 +241,7 @@ Test(batch_layout, what_is_small_lies_side_by_side)
         cr_assert_eq(layout->offsets[i] % 256, 0);
         cr_assert_leq(layout->offsets[i] + layout->tensors[i].sample_bytes * BATCH, end);
     }
-    cr_assert_leq(layout->packed_bytes, (size_t)4 * 256, "of 120, 336 and 21 bytes");
+    cr_assert_leq(layout->packed_bytes, (size_t)4 * 256, "qpos, actions and is_pad of 120, 336 and 21 bytes");
     weir_batch_layout_add_sources(&s.layout, 40);
     cr_assert_eq(layout->sources_at, end);
     cr_assert_geq(packed_at + layout->packed_bytes, end + (size_t)40 * BATCH * 2 * 2);

@@ -1,4 +1,4 @@
-/* What --decoder auto takes, by the stand-in for a GPU: all episodes are asked, and no frame is tried twice. */
+/* The choice of --decoder auto, on a fake GPU. All episodes are considered, and no frame is tried twice. */
 #include "pipeline/loader_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
@@ -112,7 +112,7 @@ Test(choose_decoder, no_frame_is_looked_at_twice)
     refuses_all("more", 3, 11, "top,wrist", 2, 64);
 }
 
-/* Every frame is looked at, so the one that is fine is found, too. */
+/* With so few frames, every one is sampled, so the only valid one is found. */
 Test(choose_decoder, all_of_few_frames_are_looked_at)
 {
     const char *data = fixture_synth("few", "act-jpeg", 2, 5, WIDTH, HEIGHT, "top");

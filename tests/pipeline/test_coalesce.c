@@ -1,5 +1,5 @@
-/* Frames that share chunks: within a batch each chunk is unpacked once, batches that are armed together share it, and
- * what comes out is what comes out one by one. */
+/* Frames that share chunks. Each chunk is unpacked once per batch, and batches armed together also share chunks. The
+ * frames must be the same as without sharing. */
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/recorder.h"
@@ -13,11 +13,11 @@
 
 enum { STEPS = 11, EPISODES = 3, CAMERAS = 3 };
 
-/* Batches ahead: one, and more than any run here has. */
+/* One batch, and more batches than any run here has. */
 static const int prefetches[] = {1, EPISODES *STEPS};
 enum { PREFETCHES = sizeof prefetches / sizeof prefetches[0] };
 
-/* H5FX_GZIP: two frames a chunk; H5FX_CHUNK_CUT: two chunks a frame. */
+/* H5FX_GZIP stores two frames per chunk, and H5FX_CHUNK_CUT two chunks per frame. */
 static const struct {
     const char *name;
     enum h5fx_content content;
@@ -64,9 +64,9 @@ static int earlier(int t, int back)
     return t > back ? t - back : 0;
 }
 
-/* ---- how often a chunk is unpacked ---- */
+/* ---- number of unpacked chunks ---- */
 
-/* Chunks that the samples of one batch touch; with frames, the frames. */
+/* Counts the chunks that the samples of a batch need, or the frames if `frames` is set. */
 static uint64_t touched_by(const struct weir_batch *batch, int history, bool frames)
 {
     bool touched[EPISODES][CAMERAS][STEPS] = {0};
@@ -82,7 +82,7 @@ static uint64_t touched_by(const struct weir_batch *batch, int history, bool fra
     return n;
 }
 
-/* Chunks of all frames. */
+/* Counts the chunks of the whole dataset. */
 static uint64_t chunks_of_all(void)
 {
     uint64_t n = 0;
@@ -91,7 +91,7 @@ static uint64_t chunks_of_all(void)
     return n;
 }
 
-/* What the report says is paid. */
+/* Checks the report's chunk counters. */
 static void check_chunk_counts(const struct weir_loader_counts *counts, uint64_t unpacked, uint64_t frames)
 {
     const struct weir_chunk_counts *chunks = &counts->chunks;
@@ -103,7 +103,8 @@ static void check_chunk_counts(const struct weir_loader_counts *counts, uint64_t
     cr_assert_gt(chunks->unpacked_bytes, 0);
 }
 
-/* Takes a whole run: how many chunks were unpacked, and in *alone how many its batches touch. */
+/* Runs the loader to the end. Returns the number of unpacked chunks, and in *alone the number needed if batches did not
+ * share them. */
 static uint64_t unpacked_by(const struct weir_loader_config *config, uint64_t *alone)
 {
     int history = config->obs_history;
@@ -157,8 +158,8 @@ Test(coalesce, a_chunk_is_unpacked_once_a_batch)
             }
 }
 
-/* All batches are armed before the first task begins: each chunk is unpacked once in the run. With several workers the
- * task of a later batch may claim before that of an earlier one, which then unpacks for itself. */
+/* All batches are armed before the first task starts, so each chunk is unpacked once per run. With several workers, the
+ * task of a later batch may claim a chunk before an earlier batch does, which then unpacks it again. */
 Test(coalesce, batches_in_flight_share_a_chunk)
 {
     for (int workers = 0; workers <= 3; workers++)
@@ -175,7 +176,7 @@ Test(coalesce, batches_in_flight_share_a_chunk)
             }
 }
 
-/* Two slots: a batch shares with the one behind it, and a slot is used again and again. */
+/* With two slots, a batch shares chunks with the next one, and slots are reused many times. */
 Test(coalesce, the_batch_behind_shares_a_chunk)
 {
     struct weir_loader_config config = config_for(0, 1, 1);
@@ -191,7 +192,8 @@ Test(coalesce, more_batches_are_ahead_where_chunks_hold_several_frames)
     struct weir_loader_config config = config_for(1, 1, 1);
     struct weir_loader_facts facts;
     const char *const sets[] = {NULL, "cut"};
-    const int wanted[] = {16, 4}; /* a frame of its own chunks: four frames for the worker */
+    /* "cut" shares no chunks between frames, so one worker gets only 4 batches of one frame. */
+    const int wanted[] = {16, 4};
     for (int i = 0; i < 2; i++) {
         config.cameras = sets[i];
         struct weir_loader *loader = fixture_loader(&config);
@@ -201,7 +203,7 @@ Test(coalesce, more_batches_are_ahead_where_chunks_hold_several_frames)
     }
 }
 
-/* Closed with tasks under way that fill batches which nobody will see. */
+/* Closes the loader while tasks are filling batches that are never delivered. */
 Test(coalesce, a_run_may_end_anywhere)
 {
     for (int taken = 0; taken < 8; taken++)
@@ -220,7 +222,7 @@ Test(coalesce, a_run_may_end_anywhere)
         }
 }
 
-/* The same few frames are in many batches of one group, and the cache has room for one of them only. */
+/* Many batches need the same few frames, but the cache has space for only one of them. */
 Test(coalesce, frames_that_wait_for_a_full_cache_all_come)
 {
     enum { LONG = 64 };
@@ -249,10 +251,10 @@ Test(coalesce, frames_that_wait_for_a_full_cache_all_come)
     free(want);
 }
 
-/* ---- what comes out ---- */
+/* ---- delivered frames ---- */
 
 struct rows {
-    size_t bytes; /* of a sample's images */
+    size_t bytes; /* size of a sample's images */
     uint8_t *of[EPISODES][STEPS];
 };
 
@@ -287,7 +289,7 @@ static void free_rows(struct rows *rows)
     free(rows);
 }
 
-/* Frame (t - back) of a camera as it lies in a delivery without history. */
+/* Returns the camera's frame at step t, from a run without history. */
 static const uint8_t *frame_of(const struct rows *alone, int e, int t, int camera)
 {
     return alone->of[e][t] + (size_t)camera * (alone->bytes / CAMERAS);
@@ -324,7 +326,7 @@ Test(coalesce, every_frame_is_the_one_that_comes_alone)
     free_rows(alone);
 }
 
-/* The same frames, as the library reads them: raw cameras byte by byte, encoded ones decoded. */
+/* Compares frames with those read by the HDF5 library: raw cameras byte by byte, encoded ones after decoding. */
 Test(coalesce, a_frame_alone_is_what_the_library_reads)
 {
     struct weir_loader_config single = config_for(0, 1, 1);

@@ -1,5 +1,5 @@
-/* Completion: a batch is complete with the last of its tasks, whatever their order, and skipped samples leave no gap.
- */
+/* Completion: a batch is complete after the last of its tasks, in whatever order they end, and skipped samples leave no
+ * gap. */
 #include "pipeline/work/image.h"
 #include "tests/fixtures/slot_fixture.h"
 
@@ -13,7 +13,7 @@ static bool is_complete(const struct slot_fixture *f)
     return atomic_load(&f->slots.slot[0].complete) == f->slots.slot[0].plan.sequence + 1;
 }
 
-/* As a worker does task number task, without its pixels. */
+/* Performs a task like a worker, but without writing pixels. */
 static void do_task(struct slot_fixture *f, int task)
 {
     struct weir_slot *slot = &f->slots.slot[0];
@@ -33,7 +33,8 @@ static void do_task(struct slot_fixture *f, int task)
 
 Test(completion, the_last_task_completes_whatever_the_order)
 {
-    for (int stride = 1; stride <= 17; stride += 4) { /* 1, 5, 9, 13, 17: none divides 18 tasks but 1 and 9 */
+    /* Of the strides 1, 5, 9, 13 and 17, only 1 and 9 divide the 18 tasks. */
+    for (int stride = 1; stride <= 17; stride += 4) {
         struct slot_fixture f;
         slot_fixture_open(&f, 1, 3, STEPS, 3);
         weir_slot_arm(&f.slots, f.sampler, 0);
@@ -72,7 +73,7 @@ Test(completion, tasks_of_later_batches_count_for_their_slot)
     weir_completion_add_task(slot);
     for (int task = 0; task < n; task++)
         do_task(&f, task);
-    cr_expect_not(is_complete(&f), "a task of an earlier batch still loads for this one");
+    cr_expect_not(is_complete(&f), "a task of an earlier batch is still loading frames for this one");
     weir_completion_end_task(&f.completion, slot, 0, &clock, false);
     cr_expect(is_complete(&f));
     cr_expect_eq(slot->last_task_id, 99);
@@ -90,9 +91,9 @@ Test(completion, a_task_waits_for_its_deferred_frames)
     weir_slot_arm(&f.slots, f.sampler, 0);
     weir_completion_defer(slot, 0);
     weir_completion_defer(slot, 0);
-    cr_expect_not(weir_completion_arrive(slot, 0), "the worker, with two frames still out");
+    cr_expect_not(weir_completion_arrive(slot, 0), "the worker, with two frames still in flight");
     cr_expect_not(weir_completion_arrive(slot, 0), "one frame");
-    cr_expect(weir_completion_arrive(slot, 0), "the last one");
+    cr_expect(weir_completion_arrive(slot, 0), "the last frame");
     cr_expect(weir_completion_arrive(slot, 1), "a task without deferred frames");
     weir_completion_defer(slot, 3);
     weir_completion_forget_deferred(slot);
@@ -128,7 +129,7 @@ Test(completion, later_rows_move_up_over_skipped_samples)
 
 /* ---- frames that samples share ---- */
 
-/* Every image of a batch has one owner, which loads it; counts are those of the owners. */
+/* Every image of a batch has one owner, which loads it. Counts are per owner. */
 Test(dedup, each_frame_of_a_batch_has_one_owner)
 {
     static const int histories[] = {1, 2, 3, 6};
@@ -157,7 +158,7 @@ Test(dedup, each_frame_of_a_batch_has_one_owner)
         }
         for (int i = 0; i < slot->plan.n; i++)
             for (int back = 0; back < histories[h] && back <= slot->samples[i].t; back++)
-                cr_expect(owned[slot->samples[i].episode][slot->samples[i].t - back], "nobody loads it");
+                cr_expect(owned[slot->samples[i].episode][slot->samples[i].t - back], "a frame has no owner");
         slot_fixture_close(&f);
     }
 }

@@ -1,4 +1,4 @@
-/* CPU time by zones: against what the thread's CPU clock says, with others on the same core. */
+/* CPU time per zone, compared with the thread's CPU clock, while other threads use the same core. */
 #include "weir/profiler.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -41,7 +41,8 @@ static struct weir_snapshot *take(void)
     return snapshot;
 }
 
-/* False where the kernel or a container keeps context switches to itself: there is nothing to test then. */
+/* Returns false if the kernel or a container does not permit recording context switches. Then there is nothing to test.
+ */
 static bool attach(void)
 {
     cr_assert_eq(weir_thread_attach(recorder, "tester", WEIR_ROLE_WORKER), 0);
@@ -49,7 +50,7 @@ static bool attach(void)
     int why = s->switches_error;
     weir_snapshot_free(&s);
     if (why)
-        fprintf(stderr, "context switches are not to be had here (%s): CPU time is sampled\n", strerror(-why));
+        fprintf(stderr, "context switches cannot be recorded here (%s), so CPU time is sampled\n", strerror(-why));
     return why == 0;
 }
 
@@ -60,7 +61,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* However long it takes on a busy core. */
+/* Uses this much CPU time, however long it takes on a busy core. */
 static void burn(uint64_t ns)
 {
     for (uint64_t end = cpu_ns() + ns; cpu_ns() < end;)
@@ -72,7 +73,7 @@ static void nap_us(long us)
     nanosleep(&(struct timespec){0, us * 1000}, NULL);
 }
 
-/* ---- neighbours ---- */
+/* ---- threads that compete for the core ---- */
 
 enum { NEIGHBOURS = 3 };
 static atomic_bool neighbours_stop;
@@ -96,7 +97,7 @@ static void *neighbour(void *unused)
     return unused;
 }
 
-/* On the one core that this thread is on, too. */
+/* Starts competing threads on this thread's core. */
 static void neighbours_begin(void)
 {
     on_one_core();
@@ -115,11 +116,13 @@ static void neighbours_end(void)
 
 static void expect_near(double is, double should, double within, const char *what)
 {
-    cr_assert(fabs(is / should - 1) < within, "%s: %g ms, the CPU clock says %g ms", what, is / 1e6, should / 1e6);
+    cr_assert(fabs(is / should - 1) < within, "%s: %g ms, but the CPU clock measured %g ms", what, is / 1e6,
+              should / 1e6);
 }
 
-/* The CPU clock from a zone's inside and from its outside. With neighbours a zone takes four times as long as it
- * computes; a hypervisor that stops the core is in the zones' time, and not in the CPU clock's. */
+/* Bounds of a zone's CPU time, read from the CPU clock inside and outside the zone. With neighbours, a zone takes four
+ * times as long as it computes. Time in which a hypervisor stops the core counts for zones, but not for the CPU clock.
+ */
 struct bounds {
     uint64_t least_ns, most_ns;
 };
@@ -127,7 +130,7 @@ struct bounds {
 static void expect_between(double is, struct bounds bounds, const char *what)
 {
     cr_assert(is > 0.75 * (double)bounds.least_ns && is < 1.25 * (double)bounds.most_ns,
-              "%s: %g ms, the CPU clock says %g to %g ms", what, is / 1e6, (double)bounds.least_ns / 1e6,
+              "%s: %g ms, but the CPU clock measured %g to %g ms", what, is / 1e6, (double)bounds.least_ns / 1e6,
               (double)bounds.most_ns / 1e6);
 }
 
@@ -191,17 +194,17 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
     expect_near((double)(t->work_cpu_ns + t->wait_cpu_ns + t->unattributed_cpu_ns), (double)t->cpu_ns, 0.05, "the sum");
     expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), decode, "decoding");
     expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), inside, "unpacking");
-    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), around, "around them");
-    /* Three neighbours on the core: it was in the way of the decoder, and never of a nap alone. */
+    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), around, "the outer zone");
+    /* With three neighbours on the core, decoding was often preempted, but sleeping was not. */
     const struct weir_stage_stats *stage = &s->stages[WEIR_STAGE_IMAGE_DECODE];
     cr_assert_gt(stage->self_ns, decode.least_ns * 3 / 2);
-    cr_assert_gt(stage->preempted_ns, (stage->self_ns - decode.most_ns) / 2, "ready to run, and others had the core");
+    cr_assert_gt(stage->preempted_ns, (stage->self_ns - decode.most_ns) / 2, "preempted time is too short");
     cr_assert_lt(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_WAIT_WORK]),
                  (double)s->stages[WEIR_STAGE_WAIT_WORK].self_ns / 2);
     weir_snapshot_free(&s);
 }
 
-/* What making the neighbours takes is in no zone. */
+/* The time to start the neighbours is outside all zones. */
 Test(cpu_time, carved_time_has_its_part)
 {
     if (!attach())
@@ -228,7 +231,7 @@ Test(cpu_time, carved_time_has_its_part)
     weir_snapshot_free(&s);
 }
 
-/* What the kernel says of a thread that had the core for a part of the time only. */
+/* The kernel's figures for a thread that had the core only part of the time. */
 Test(cpu_time, waiting_for_a_core_is_known)
 {
     attach();
@@ -246,7 +249,7 @@ Test(cpu_time, waiting_for_a_core_is_known)
         cr_assert_gt(w->core_wait_s + w->throttled_s, w->cpu_s / 2, "three neighbours on its core");
         cr_assert_geq(w->blocked_s, 0.015);
     } else {
-        fprintf(stderr, "/proc/self/task/*/schedstat is not there: nobody knows who waited for a core\n");
+        fprintf(stderr, "without /proc/self/task/*/schedstat, waits for a core are unknown\n");
         cr_assert(w->core_wait_s == -1 && w->blocked_s == -1);
     }
     weir_report_free(report);
@@ -254,7 +257,7 @@ Test(cpu_time, waiting_for_a_core_is_known)
     weir_snapshot_free(&s);
 }
 
-/* Of a zone in a window, and of its thread, by how much the CPU time is off the thread's CPU clock. */
+/* Measures, for a window, how far the CPU time of a zone and of its thread deviates from the CPU clock. */
 static void burn_in_window(double *zone_off, double *thread_off)
 {
     struct weir_snapshot *then = take();
@@ -274,8 +277,8 @@ static void burn_in_window(double *zone_off, double *thread_off)
     weir_snapshot_free(&window);
 }
 
-/* A window: what was before it is taken off. The best of some rounds: the hypervisor may take the core inside the zone,
- * which no context switch of this kernel shows. */
+/* CPU time before a window is subtracted from it. The best of several rounds counts, since a hypervisor may stop the
+ * core inside the zone without a context switch in this kernel. */
 Test(cpu_time, of_a_window)
 {
     double zone = 1, thread = 1;
@@ -295,8 +298,8 @@ Test(cpu_time, of_a_window)
     cr_assert(thread < 0.10, "the thread's work is %.1f %% off the CPU clock", 100 * thread);
 }
 
-/* More context switches in one zone than the ring has room for. The best of some rounds: on a loaded machine a time
- * slice may end between reading one clock and the other. */
+/* One zone has more context switches than the ring can hold. The best of several rounds counts, since on a loaded
+ * machine a time slice may end between the readings of two clocks. */
 Test(cpu_time, lost_records_are_made_up_for)
 {
     double best = 1;
@@ -323,7 +326,7 @@ Test(cpu_time, lost_records_are_made_up_for)
     cr_assert_lt(best, 0.05, "%g of the zone's time", best);
 }
 
-/* ---- who looks while a thread waits ---- */
+/* ---- snapshots while a thread waits ---- */
 
 static int wait_pipe[2];
 
@@ -358,7 +361,7 @@ Test(cpu_time, a_wait_that_has_not_ended_takes_none)
     cr_assert_lt(t.wait_cpu_ns, t.wait_ns / 4, "%g of %g ms", (double)t.wait_cpu_ns / 1e6, (double)t.wait_ns / 1e6);
 }
 
-/* ---- where it is not allowed ---- */
+/* ---- without permission to record context switches ---- */
 
 static void attach_sampled(void)
 {
@@ -400,7 +403,7 @@ Test(cpu_time, is_sampled_where_the_kernel_says_no)
     weir_snapshot_free(&s);
 }
 
-/* ---- what is given back ---- */
+/* ---- released resources ---- */
 
 static int mappings(void)
 {
@@ -429,13 +432,13 @@ Test(cpu_time, a_thread_that_ends_gives_its_ring_back)
 {
     int files = files_open(), maps = mappings();
     bool exact = attach();
-    cr_assert_eq(files_open(), files, "none stays open");
+    cr_assert_eq(files_open(), files, "a file stays open");
     cr_assert_eq(mappings(), maps + exact);
     weir_thread_detach();
     cr_assert_eq(mappings(), maps);
 }
 
-/* The ring is not there in the child. */
+/* The ring is not mapped in the child. */
 Test(cpu_time, a_child_may_go_on_with_zones)
 {
     attach();

@@ -1,5 +1,6 @@
-/* The bytes of frames: frames of one block unpack each chunk once, a bad block fails for all its frames, frames of a
- * known size go to their place. That each storage gives the right bytes: test_storage. */
+/* Fetching the bytes of frames: frames of one block unpack each chunk once, a bad block fails for all its frames, and
+ * frames of a known size are written directly to their destination. test_storage tests that the bytes are right for
+ * each storage. */
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -83,7 +84,7 @@ static struct weir_chunk_counts chunks(void)
 
 Test(fetch, frames_of_a_block_unpack_its_chunk_once)
 {
-    static const int ts[] = {5, 7, 4}; /* of the second block, in any order */
+    static const int ts[] = {5, 7, 4}; /* frames of the second block, in another order */
     uint8_t frames[3][FRAME_BYTES];
     uint8_t *const rows[] = {frames[0], frames[1], frames[2]};
     cr_assert_eq(weir_fetch_block(&fetcher, 0, camera_named(GZIP), ts, rows, 3), 0, "%s", fetcher.reason);
@@ -103,11 +104,12 @@ Test(fetch, frames_of_a_block_unpack_its_chunk_once)
         cr_expect_eq(length, FRAME_BYTES);
         expect_frame(bytes, GZIP, ts[i]);
     }
-    cr_expect_eq(chunks().chunks, 4, "one by one: a chunk for each frame");
+    cr_expect_eq(chunks().chunks, 4, "fetched one by one, each frame unpacks the chunk");
     cr_expect_eq(chunks().read_bytes, 4 * once.read_bytes);
 }
 
-/* Its chunk is read and inflated for the first frame that asks, and never again until another block was fetched. */
+/* The block's chunk is read and inflated for its first frame. The failure is remembered until another block is fetched.
+ */
 Test(fetch, a_bad_block_fails_for_all_its_frames)
 {
     struct weir_block block;
@@ -126,14 +128,14 @@ Test(fetch, a_bad_block_fails_for_all_its_frames)
     char reason[WEIR_FETCH_REASON];
     snprintf(reason, sizeof reason, "%s", fetcher.reason);
     cr_expect_eq(strncmp(reason, "chunk 0 of its block: ", 22), 0, "%s", reason);
-    cr_expect_eq(fetcher.file, file, "the fault is that of the chunk's file");
-    cr_expect_eq(chunks().frames + chunks().blocks, 0, "nothing was assembled");
+    cr_expect_eq(fetcher.file, file, "the fault must be in the chunk's file");
+    cr_expect_eq(chunks().frames + chunks().blocks, 0, "a bad block was assembled");
     uint64_t read_once = chunks().read_bytes;
     cr_assert_eq(read_once, length);
     snprintf(fetcher.reason, sizeof fetcher.reason, "another");
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, gzip, ROWS + 1, NULL, 0, &bytes, &bytes_before), -EBADMSG);
     cr_expect_str_eq(fetcher.reason, reason);
-    cr_expect_eq(chunks().read_bytes, read_once, "it is not read again");
+    cr_expect_eq(chunks().read_bytes, read_once, "the bad block is read again");
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, gzip, 0, NULL, 0, &bytes, &bytes_before), 0, "%s", fetcher.reason);
     expect_frame(bytes, GZIP, 0);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, gzip, ROWS + 1, NULL, 0, &bytes, &bytes_before), -EBADMSG);
@@ -161,8 +163,9 @@ Test(fetch, several_frames_unpack_each_chunk_once)
     cr_expect_eq(chunks().chunks, 3, "frames 2 and 3, 4 to 7, and 8");
     for (int which = GZIP; which <= LIBRARY; which++) {
         seen = (struct seen){which, 0, 5};
-        cr_assert_eq(weir_fetch_frames(&fetcher, 0, camera_named(which), 0, STEPS, see, &seen), 7, "as it said");
-        cr_expect_eq(seen.next, 6, "and nothing is fetched after that");
+        cr_assert_eq(weir_fetch_frames(&fetcher, 0, camera_named(which), 0, STEPS, see, &seen), 7,
+                     "the callback's error must be returned");
+        cr_expect_eq(seen.next, 6, "nothing must be fetched after an error");
     }
 }
 
@@ -179,7 +182,7 @@ Test(fetch, a_frame_of_the_size_that_is_given_goes_to_its_place)
         expect_frame(place, which, 9);
         memset(place, 0, sizeof place);
         cr_assert_eq(weir_fetch_frame(&fetcher, 0, camera, 3, place, sizeof place - 1, &bytes, &length), 0);
-        cr_expect_neq(bytes, place, "of another size: the caller's memory is not touched");
+        cr_expect_neq(bytes, place, "a frame of another size is not written to the caller's memory");
         cr_expect(place[0] == 0 && memcmp(place, place + 1, sizeof place - 1) == 0);
         cr_expect_eq(length, FRAME_BYTES);
         expect_frame(bytes, which, 3);

@@ -1,4 +1,4 @@
-/* The decode cache: what it keeps, within which memory, and that nobody can tell from the batches that it is there. */
+/* The decode cache: which frames it keeps, its memory limit, and that it does not change any batch. */
 #include "base/resources.h"
 #include "pipeline/samples/frame_cache.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -17,7 +17,7 @@ TestSuite(frame_cache, .init = fixture_open, .fini = fixture_close);
 
 /* ---- the cache alone ---- */
 
-static const size_t sizes[2] = {5000, 100}; /* of the cameras' images */
+static const size_t sizes[2] = {5000, 100}; /* sizes of the cameras' images */
 static const int steps[2] = {40, 25};
 
 static void fill(uint8_t *pixels, int episode, int camera, int t)
@@ -32,11 +32,12 @@ static bool holds(struct weir_frame_cache *cache, int episode, int camera, int t
     if (!weir_frame_cache_take(cache, episode, camera, t, got))
         return false;
     fill(want, episode, camera, t);
-    cr_assert_eq(memcmp(got, want, sizes[camera]), 0, "(%d, %d, %d) is another frame", episode, camera, t);
+    cr_assert_eq(memcmp(got, want, sizes[camera]), 0, "(%d, %d, %d) has the pixels of another frame", episode, camera,
+                 t);
     return true;
 }
 
-/* Asks for every frame, and keeps those that are not there; the number that were. */
+/* Looks up every frame and stores the missing ones. Returns the number of hits. */
 static int ask_for_all(struct weir_frame_cache *cache)
 {
     uint8_t pixels[5000];
@@ -64,10 +65,10 @@ Test(frame_cache, budgets_from_nothing_to_everything_are_never_exceeded)
         cr_assert_leq(cache.memory_bytes, budget);
         cr_assert_eq(ask_for_all(&cache), 0);
         int kept = (int)cache.kept;
-        cr_assert_eq(ask_for_all(&cache), kept, "what was kept stays");
+        cr_assert_eq(ask_for_all(&cache), kept, "stored frames must be hits");
         cr_assert_eq(cache.seen, cache.memory ? 130u : 0u);
-        /* What is left has no room for the image that was refused last: the smaller one, or the larger when all of
-         * the smaller ones are in. */
+        /* The remaining memory must be too small for the last refused image: a small one, or a large one if all small
+         * images are stored. */
         uint64_t left = cache.memory_bytes - cache.used_bytes;
         cr_assert(!cache.memory || kept == 130 || left < 128 || (kept > 65 && left < 5056), "%d frames in %llu bytes",
                   kept, (unsigned long long)budget);
@@ -89,7 +90,7 @@ Test(frame_cache, more_than_the_machine_has_is_refused)
     cr_assert_not_null(strstr(err.text, "--decode-cache"), "%s", err.text);
     cr_assert_null(cache.memory);
     weir_frame_cache_close(&cache);
-    /* A dataset that fits is no reason to refuse a generous budget. */
+    /* A budget larger than the machine's memory is accepted if the dataset itself fits. */
     cr_assert_eq(weir_frame_cache_open(&cache, 1ull << 49, steps, 2, sizes, 2, 1, &err), 0);
     weir_frame_cache_close(&cache);
 }
@@ -130,7 +131,7 @@ Test(frame_cache, threads_see_whole_frames_and_keep_each_once)
                     kept++;
                 }
     cr_assert_eq((uint64_t)kept, cache.kept);
-    cr_assert_eq(sum, cache.used_bytes, "no place was given out in vain");
+    cr_assert_eq(sum, cache.used_bytes, "reserved space is unused");
     for (int i = 0; i < 4; i++)
         cr_assert_geq(hammers[i].hits, 18 * kept, "a frame was lost");
     weir_frame_cache_close(&cache);
@@ -150,7 +151,7 @@ static struct weir_loader_config config_for(const char *data, int workers)
     return config;
 }
 
-/* The same lines whatever the workers and the budget. */
+/* Checksum lines must not depend on the number of workers or on the budget. */
 static void check_same(struct weir_loader_config config)
 {
     static const int workers[] = {0, 1, 2, 7, 16};
@@ -159,7 +160,8 @@ static void check_same(struct weir_loader_config config)
     char *expected = NULL;
     int rc;
     for (int b = 0; b < 6; b++)
-        for (int w = 2 * b; w < 2 * b + 2; w++) { /* each budget with two of them, each of them with two or three */
+        /* Each budget with two numbers of workers, which covers each number two or three times. */
+        for (int w = 2 * b; w < 2 * b + 2; w++) {
             config.decode_cache_bytes = budgets[b];
             config.num_workers = workers[w % 5];
             char *sums = fixture_checksums(&config, &rc, &err);
@@ -210,9 +212,9 @@ Test(frame_cache, batches_are_the_same_in_blocks)
 
 struct figures {
     struct weir_loader_counts counts;
-    uint64_t decoded, copied, kept, shared; /* calls of the stages */
-    uint64_t spans, image_spans, samples;   /* of the stages 00 and 03; delivered */
-    uint64_t frames, places;                /* distinct ones in each batch, and all places for them */
+    uint64_t decoded, copied, kept, shared; /* number of calls of each stage */
+    uint64_t spans, image_spans, samples;   /* calls of stages 00 and 03; delivered samples */
+    uint64_t frames, places;                /* distinct frames summed over batches; image places summed over batches */
 };
 
 static struct figures run(const struct weir_loader_config *config)
@@ -261,7 +263,7 @@ Test(frame_cache, each_frame_is_decoded_once_a_batch_without_it)
                 struct figures f = run(&config);
                 cr_assert_eq(f.decoded, f.frames);
                 cr_assert_eq(f.counts.reads, f.frames);
-                cr_assert(f.spans == f.samples && f.image_spans == f.samples, "a sample ends once");
+                cr_assert(f.spans == f.samples && f.image_spans == f.samples, "a sample must end exactly once");
                 cr_assert_eq(f.counts.frames_shared, f.places - f.frames);
                 cr_assert_eq(f.shared, f.places - f.frames);
                 cr_assert_eq(f.counts.cache_hits + f.counts.cache_misses, 0);
@@ -274,7 +276,8 @@ Test(frame_cache, with_room_for_all_the_first_epoch_decodes_and_later_ones_copy)
     static const char *const formats[] = {"act", "act-jpeg", "astrobench", "robomimic-gzip"};
     for (int i = 0; i < 4; i++) {
         const char *data = fixture_synth(formats[i], formats[i], EPISODES, STEPS, WIDTH, HEIGHT, "top,wrist");
-        for (int workers = 0; workers < 2; workers++) { /* one at a time: no two look for a frame at once */
+        /* With at most one worker, no two look-ups of a frame are simultaneous. */
+        for (int workers = 0; workers < 2; workers++) {
             struct weir_loader_config config = config_for(data, workers);
             config.decode_cache_bytes = 64 << 20;
             struct figures f = run(&config);
@@ -299,10 +302,10 @@ Test(frame_cache, many_workers_decode_a_frame_again_only_while_it_is_being_decod
     cr_assert_eq(f.counts.cache_frames, FRAMES);
     cr_assert_eq(f.counts.cache_hits + f.counts.cache_misses, 40 * FRAMES);
     cr_assert_geq(f.decoded, FRAMES);
-    cr_assert_leq(f.decoded, 3 * FRAMES, "later epochs find all of it: %d", (int)f.decoded);
+    cr_assert_leq(f.decoded, 3 * FRAMES, "later epochs decode frames again: %d", (int)f.decoded);
 }
 
-/* The part that fits is what later epochs hit: half of the frames, half of the look-ups. */
+/* If half of the frames fit, half of the look-ups of each later epoch are hits. */
 Test(frame_cache, what_fits_is_hit_in_every_later_epoch)
 {
     const char *data = fixture_synth("d", "act-jpeg", EPISODES, STEPS, WIDTH, HEIGHT, "top,wrist");
@@ -323,7 +326,7 @@ Test(frame_cache, bad_frames_are_never_kept_and_every_policy_does_the_same)
     struct weir_err err, first_err;
     int rc;
     fixture_damage(data, 0, 0, 4, FIXTURE_ZEROED);
-    fixture_damage(data, 1, 1, 0, FIXTURE_NO_SOI); /* nothing before it */
+    fixture_damage(data, 1, 1, 0, FIXTURE_NO_SOI); /* no frame precedes it */
     fixture_damage(data, 1, 1, 6, FIXTURE_NO_SOI);
     fixture_damage(data, 1, 1, 7, FIXTURE_ZEROED);
     for (int policy = WEIR_ON_ERROR_FAIL; policy <= WEIR_ON_ERROR_SUBSTITUTE; policy++)
@@ -352,7 +355,7 @@ Test(frame_cache, bad_frames_are_never_kept_and_every_policy_does_the_same)
         }
 }
 
-/* A lost frame ends the run with the words of the lowest task that needs it, though another one decodes it. */
+/* A bad frame ends the run with the message of the lowest task that needs it, even if another task decodes it. */
 Test(frame_cache, a_shared_frame_fails_as_the_lowest_sample_that_needs_it)
 {
     const char *data = fixture_synth("d", "act-jpeg", EPISODES, STEPS, WIDTH, HEIGHT, "top,wrist");

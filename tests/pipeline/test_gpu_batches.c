@@ -1,5 +1,5 @@
-/* JPEGs that a GPU decodes, by the stand-in on the CPU: batches are what the host's are, whoever decodes what; frames
- * that the engine does not take, or gets wrong, come back to the CPU; what goes wrong ends the run with one error. */
+/* JPEGs decoded on a GPU, using the fake one. Batches must equal the host's, whichever decoder handles a frame. Frames
+ * that an engine refuses or decodes incorrectly are decoded on the CPU. Failures end the run with one error. */
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -77,7 +77,7 @@ Test(gpu_batches, in_every_output)
     }
 }
 
-/* By frames, so that the GPU decodes some and the CPU others, the same ones every time. */
+/* Frames are divided by number, so that in every run the GPU and the CPU decode the same frames. */
 Test(gpu_batches, with_fixed_shares)
 {
     const char *data = make();
@@ -98,7 +98,7 @@ Test(gpu_batches, with_fixed_shares)
     upload_compare(&config);
 }
 
-/* So many frames in flight that the multiprocessors take part, beside slow JPEG engines. */
+/* Slow JPEG engines, and enough frames in flight that the multiprocessors decode some of them. */
 static struct weir_loader_config config_for_all_three(const char *data)
 {
     struct weir_loader_config config = config_for(data, "hybrid", 2);
@@ -137,11 +137,12 @@ Test(gpu_batches, by_jpeg_engines_multiprocessors_and_cpu)
     cr_assert_eq(figures.n_engines, 2);
     cr_assert(figures.engines[0].hardware == 7 && figures.engines[0].frames > 0 && figures.engines[0].busy_ns > 0);
     cr_assert(figures.engines[1].hardware == 0 && figures.engines[1].frames > 0 && figures.engines[1].busy_ns > 0);
-    cr_assert_gt(by_cpu, figures.compared); /* these are decoded by both */
+    cr_assert_gt(by_cpu, figures.compared); /* compared frames are decoded on both the CPU and the GPU */
     cr_assert_gt(figures.cpu_ns, 0);
 }
 
-/* What a clock chooses must not show, and the multiprocessors' bits are others, by what else is in a group. */
+/* The multiprocessors' output depends on the other frames in a group, so it is not reproducible. Deterministic runs,
+ * and the choice of "auto", must not use them. */
 Test(gpu_batches, auto_and_what_repeats_leave_the_multiprocessors_alone)
 {
     const char *data = make();
@@ -163,7 +164,7 @@ Test(gpu_batches, auto_and_what_repeats_leave_the_multiprocessors_alone)
     cr_assert(figures.n_engines <= 1);
 }
 
-/* A tenth of a second for either side, at least. */
+/* The trial takes at least a tenth of a second for the CPU and for the GPU. This time must not count as indexing. */
 Test(gpu_batches, the_trial_is_no_opening_of_the_dataset)
 {
     const char *data = make();
@@ -171,12 +172,13 @@ Test(gpu_batches, the_trial_is_no_opening_of_the_dataset)
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_loader_facts facts;
     weir_loader_facts(loader, &facts);
-    cr_assert_geq(facts.open_s - facts.index_s, 0.2, "%s: %g s, of it index %g s", facts.decoder_why, facts.open_s,
-                  facts.index_s);
+    cr_assert_geq(facts.open_s - facts.index_s, 0.2, "%s: %g s, of which indexing took %g s", facts.decoder_why,
+                  facts.open_s, facts.index_s);
     weir_loader_close(&loader);
 }
 
-/* The host decodes at a scale and resamples what that gives, so these are compared with raw frames. */
+/* For scaled crops of JPEGs, the host decodes at a DCT scale before it resamples, so only unscaled crops are compared.
+ */
 Test(gpu_batches, crops_are_the_hosts)
 {
     const char *data = make();
@@ -188,7 +190,8 @@ Test(gpu_batches, crops_are_the_hosts)
     }
 }
 
-/* Averaging is the same arithmetic; what a DCT scale leaves is not. 40x27 is more than half, so nothing is scaled. */
+/* Averaging is the same arithmetic on both sides, but a DCT scale is not. 40x27 is more than half the size, so no DCT
+ * scale is used. */
 Test(gpu_batches, sizes_are_the_hosts)
 {
     const char *data = make();
@@ -225,7 +228,7 @@ Test(gpu_batches, real_ones)
     }
 }
 
-/* ---- frames that come back ---- */
+/* ---- frames returned to the CPU ---- */
 
 Test(gpu_batches, what_the_engine_refuses_the_cpu_decodes)
 {
@@ -278,7 +281,8 @@ Test(gpu_batches, bad_frames_by_every_policy)
     }
 }
 
-/* They are opened before the second decoder, so one that works is the JPEG engines' first. */
+/* The multiprocessors' decoder is opened before the JPEG engines' second one, so the only working decoder is the JPEG
+ * engines' first. */
 Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group)
 {
     const char *data = make();
@@ -293,7 +297,8 @@ Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group)
     cr_assert_not_null(strstr(figures.reasons, "refused by the engine"), "%s", figures.reasons);
 }
 
-/* After a run to its end, in which the engines have decoded all frames. */
+/* Runs the loader to the end, with all frames decoded by the engines. Returns true if the JPEG engines got a second
+ * decoder. */
 static bool has_second(const struct weir_loader_config *config)
 {
     struct weir_gpu_decode_figures figures;
@@ -313,7 +318,7 @@ static bool has_second(const struct weir_loader_config *config)
     return has;
 }
 
-/* Many frames in flight, which slow engines decode, and several times as many to come. */
+/* Slow engines, with many frames in flight and several times as many still to come. */
 static struct weir_loader_config config_for_slow_engines(const char *data)
 {
     struct weir_loader_config config = config_for(data, "nvjpeg", 2);
@@ -336,12 +341,12 @@ Test(gpu_batches, a_second_decoder_stays_away_where_none_can_wait)
     const char *data = make();
     struct weir_loader_config config = config_for(data, "nvjpeg", 7);
     setenv("WEIR_FAKE_JPEG", "decoders=1", 1);
-    config.prefetch = 8; /* 48 frames */
+    config.prefetch = 8; /* 48 frames in flight */
     config.num_epochs = 20;
     cr_assert_not(has_second(&config));
 }
 
-/* All that is in flight comes at once at the beginning, and then no more than the consumer takes. */
+/* At the start, all slots' frames arrive simultaneously. Later, only as many arrive as the consumer takes. */
 Test(gpu_batches, a_second_decoder_stays_away_at_the_beginning)
 {
     const char *data = make();
@@ -359,7 +364,7 @@ Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory)
     cr_assert_not(has_second(&config));
 }
 
-/* nvJPEG takes most of its memory with the first group. */
+/* nvJPEG allocates most of its memory for the first group. */
 Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group)
 {
     const char *data = make();
@@ -376,7 +381,8 @@ Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back)
     upload_compare(&config);
 }
 
-/* Rows move up in the host's batches; planes of frames that the GPU has decoded lie where others would go to. */
+/* Skipped samples move later rows up in the host's batches, while the planes of frames decoded on the GPU stay at their
+ * original places. */
 Test(gpu_batches, samples_left_out_beside_frames_of_both)
 {
     const char *data = make();
@@ -385,7 +391,7 @@ Test(gpu_batches, samples_left_out_beside_frames_of_both)
         fixture_damage(data, t % EPISODES, t / 3 % 2, t, FIXTURE_NO_SOI);
     for (int i = 0; i < 12; i++) {
         struct weir_loader_config config = config_for(data, "hybrid", i % 3 * 3);
-        config.deterministic = true; /* one engine and some workers: some frames each */
+        config.deterministic = true; /* divides the frames between the engine and the workers */
         config.on_error = WEIR_ON_ERROR_SKIP;
         config.batch_size = 2 + i;
         config.obs_history = 1 + i % 3;
@@ -448,7 +454,7 @@ Test(gpu_batches, multiprocessors_alone_promise_no_repetition)
     }
 }
 
-/* Slots are in the GPU's memory once more: automatic prefetch leaves most of it. */
+/* Slots also need GPU memory. Automatic prefetch must leave most of it free. */
 Test(gpu_batches, automatic_prefetch_fits_a_small_gpu)
 {
     const char *data = make();
@@ -466,7 +472,7 @@ Test(gpu_batches, an_engine_that_fails_ends_the_run)
     const char *data = make();
     static const char *const failures[] = {"fail=io:1", "fail=io:2", "working=0"};
     for (int i = 0; i < 6; i++) {
-        pid_t child = fork(); /* groups are counted from the beginning of the process */
+        pid_t child = fork(); /* in a new process, since groups are counted per process */
         cr_assert_geq(child, 0);
         if (child == 0) {
             use_fake("", failures[i / 2]);

@@ -1,5 +1,5 @@
-/* Clocks inside the kernel that prepares batches, by the stand-in: launches have them while GPUs are recorded and only
- * then, their tables come back, and what batches hold does not change. */
+/* Clocks inside the kernel that prepares batches, on the fake GPU. Launches have clocks only while GPUs are recorded,
+ * their tables are copied back, and batches do not change. */
 #include "pipeline/gpu/gpu_clocks.h"
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_join_priv.h"
@@ -34,9 +34,9 @@ static void begin(void)
 
 TestSuite(gpu_clocks, .init = begin, .fini = fixture_close);
 
-/* ---- by themselves ---- */
+/* ---- clocks without a loader ---- */
 
-/* What launches kernels: small images from one piece of memory into another. */
+/* Launches kernels that convert small images within GPU memory. */
 struct launcher {
     struct weir_device *device;
     void *stream, *pixels, *sources, *tensor;
@@ -92,7 +92,7 @@ static void launcher_close(struct launcher *l)
     weir_device_close(&l->device);
 }
 
-/* True when it had clocks. */
+/* Launches a kernel. Returns true if it had clocks. */
 static bool launch(struct launcher *l, bool fetch)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -126,7 +126,7 @@ static struct weir_gpu_take *stop_recording(void)
     return take;
 }
 
-/* All that was taken along, added up. */
+/* Adds up the clocks of all recorded launches. */
 static struct weir_kernel_clock sum_of(const struct weir_gpu_take *take)
 {
     struct weir_kernel_clock clock;
@@ -145,7 +145,7 @@ static struct weir_kernel_clock sum_of(const struct weir_gpu_take *take)
 Test(gpu_clocks, launches_have_them_while_gpus_are_recorded)
 {
     struct launcher l = launcher_open();
-    cr_assert_not(launch(&l, true), "nothing records");
+    cr_assert_not(launch(&l, true), "a launch has clocks without a recording");
     for (uint64_t turn = 0; turn < 3; turn++) {
         start_recording();
         for (uint64_t i = 0; i < 4 + turn; i++)
@@ -163,7 +163,7 @@ Test(gpu_clocks, launches_have_them_while_gpus_are_recorded)
     launcher_close(&l);
 }
 
-/* Those that nobody asked to copy are not read, those past the tables' number run without clocks. */
+/* Tables that were not fetched are not read. Once all tables are in use, launches have no clocks. */
 Test(gpu_clocks, launches_past_the_tables_are_counted)
 {
     struct launcher l = launcher_open();
@@ -177,10 +177,10 @@ Test(gpu_clocks, launches_past_the_tables_are_counted)
     sum_of(take);
     weir_gpu_take_free(&take);
     start_recording();
-    cr_assert(launch(&l, true), "the next recording has them all again");
+    cr_assert(launch(&l, true), "the next recording can use all tables again");
     cr_assert(launch(&l, false));
     take = stop_recording();
-    cr_assert_eq(take->clocks.n, 1, "of what is not copied nothing is known");
+    cr_assert_eq(take->clocks.n, 1, "only fetched tables are returned");
     cr_assert_eq(take->clocks.at[0].skipped, 0);
     weir_gpu_take_free(&take);
     launcher_close(&l);
@@ -225,7 +225,7 @@ Test(gpu_clocks, iterations_past_the_rows_are_counted)
     launcher_close(&l);
 }
 
-/* ---- under a loader ---- */
+/* ---- clocks with a loader ---- */
 
 static const char *make(void)
 {
@@ -266,7 +266,7 @@ static uint64_t kernels_in(const struct weir_trace *trace)
     return n;
 }
 
-/* The loader opens and closes while it is recorded. */
+/* The loader is opened and closed during the recording. */
 Test(gpu_clocks, batches_are_the_same_and_every_kernel_has_its_clocks)
 {
     const char *data = make();
@@ -292,7 +292,7 @@ Test(gpu_clocks, batches_are_the_same_and_every_kernel_has_its_clocks)
     }
 }
 
-/* Batches of u8 as they are: there is no kernel. */
+/* u8 batches in their stored layout need no kernel. */
 Test(gpu_clocks, no_kernel_no_clocks)
 {
     struct weir_loader_config config = config_for(make(), 1);
@@ -308,7 +308,7 @@ Test(gpu_clocks, no_kernel_no_clocks)
     weir_profiler_close(&profiler);
 }
 
-/* A process of its own: the stand-in reads what it is like once. */
+/* Runs in its own process, because the fake GPU reads its configuration only once. */
 static void record_to_the_error(const char *data, const char *settings)
 {
     use_fake(settings);
@@ -348,7 +348,7 @@ Test(gpu_clocks, a_gpu_that_is_lost_while_it_is_recorded_is_one_error)
     }
 }
 
-/* Their memory is the last thing to be had: without it the run goes on, and its kernels have no clocks. */
+/* The clocks' memory is allocated last. If the allocation fails, the run continues without clocks. */
 Test(gpu_clocks, without_memory_for_them_the_run_goes_on)
 {
     use_fake("fail=oom:200000");

@@ -1,5 +1,5 @@
-/* Everything between a frame's bytes and the GPU's planes that is not nvJPEG, on the stand-in: looking, groups and what
- * is refused in them, errors, the PSNR check over the whole chain, and what is said when there is no GPU. */
+/* Everything except nvJPEG between a frame's bytes and the GPU's planes, on the fake GPU: parsing headers, groups and
+ * their refused frames, errors, the PSNR check end to end, and messages without a GPU. */
 #include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/fixtures/h5_fixture.h"
@@ -56,7 +56,7 @@ static void finish(int n)
     gpujx_close(&x);
 }
 
-/* The planes are libjpeg's. */
+/* The planes must equal libjpeg's. */
 static void check_planes(const struct gpujx_image *image, const char *about)
 {
     struct jpeg_planes want;
@@ -92,7 +92,7 @@ Test(gpu_decode, a_group_of_all_kinds_and_sizes)
     finish(n);
 }
 
-/* Two frames in 32 are refused by the engine alone: all others come out right, in few groups. */
+/* The engine refuses two of 32 frames. The others must be decoded correctly, in few groups. */
 Test(gpu_decode, frames_to_blame_stand_alone)
 {
     start("refuse_width=48", WEIR_GPU_JPEG_HARDWARE);
@@ -103,14 +103,14 @@ Test(gpu_decode, frames_to_blame_stand_alone)
         bool blamed = i == 5 || i == 30;
         cr_assert_eq(results[i], blamed ? WEIR_JPEG_ENGINE_REFUSED : WEIR_JPEG_TAKEN, "frame %d", i);
         if (!blamed)
-            check_planes(&images[i], "beside a refused one");
+            check_planes(&images[i], "next to a refused frame");
     }
     struct weir_gpu_jpeg_counts counts;
     weir_gpu_jpeg_counts(decoder, &counts);
     cr_assert_eq(counts.frames, 30);
     cr_assert_eq(counts.refused, 2);
     cr_assert_leq(counts.batches, 8);
-    fine(gpujx_decode(&x, decoder, images, 4, results, &err)); /* and it goes on */
+    fine(gpujx_decode(&x, decoder, images, 4, results, &err)); /* the decoder still works */
     cr_assert_eq(results[3], WEIR_JPEG_TAKEN);
     finish(32);
 }
@@ -145,7 +145,7 @@ Test(gpu_decode, multiprocessors_take_progressive_ones)
     finish(2);
 }
 
-/* Two decoders in turns, each group handed over before the one before has ended. */
+/* Two decoders alternate. Each group is submitted before the previous one has finished. */
 Test(gpu_decode, two_decoders_in_turns)
 {
     enum { ROUNDS = 10, GROUP = 8 };
@@ -173,9 +173,9 @@ Test(gpu_decode, two_decoders_in_turns)
     finish(2 * GROUP);
 }
 
-/* ---- the PSNR check, over the whole chain ---- */
+/* ---- the PSNR check, end to end ---- */
 
-/* Decoded, prepared and compared with the CPU's picture. */
+/* Decodes and prepares image i, and returns its PSNR compared with the CPU's image. */
 static double distance_db(int i)
 {
     uint8_t *rgb;
@@ -223,7 +223,7 @@ Test(gpu_decode, a_wrong_decoder_is_caught_at_the_first_frame_of_a_kind)
     finish(4);
 }
 
-/* Engines say nothing of damage within the scan: whoever hands over what was refused gets grey, and success. */
+/* Engines do not report damage inside the scan: a frame that should have been refused decodes to grey, with success. */
 Test(gpu_decode, damage_is_silent_which_is_why_frames_are_looked_at)
 {
     start("", WEIR_GPU_JPEG_HARDWARE);
@@ -293,7 +293,7 @@ Test(gpu_decode, engines_are_counted)
     cr_assert_not_null(strstr(text, "libjpeg"), "%s", text);
     fine(weir_decoder_ready("nvjpeg", 0, &err));
     fine(weir_decoder_ready("hybrid", 0, &err));
-    cr_assert_eq(weir_decoder_ready("nvjpeg", 1, &err), -ENODEV); /* there is one GPU */
+    cr_assert_eq(weir_decoder_ready("nvjpeg", 1, &err), -ENODEV); /* only GPU 0 exists */
 }
 
 Test(gpu_decode, without_a_module)
@@ -308,7 +308,7 @@ Test(gpu_decode, without_a_module)
     cr_assert_not_null(strstr(text, "/nowhere"), "%s", text);
 }
 
-/* What a GPU does not take is decoded by a decoder of the same name, on the CPU, as "turbo" does it. */
+/* Frames that the GPU does not accept go to a CPU decoder of the same name, which gives the same result as "turbo". */
 Test(gpu_decode, the_cpu_beside_a_gpu)
 {
     static const char *const names[] = {"nvjpeg", "hybrid"};
@@ -330,7 +330,7 @@ Test(gpu_decode, the_cpu_beside_a_gpu)
     }
 }
 
-/* Its name alone opens nothing: help and checks work anywhere. */
+/* Checking a decoder's name does not open a GPU, so help and checks work everywhere. */
 Test(gpu_decode, names_that_need_a_gpu)
 {
     setenv("WEIR_CUDA_MODULE", "/nowhere/libweir_cuda.so", 1);

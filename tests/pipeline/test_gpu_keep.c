@@ -1,6 +1,6 @@
-/* Batches on a GPU, by the stand-in on the CPU, that consumers keep, use on several streams, or give back on other
- * threads: what they hold stays as it is, and memory is used again only behind the streams' work. What is left, or used
- * after it was freed, ends the stand-in. */
+/* Batches on the fake GPU that consumers keep, use on several streams, or release on other
+ * threads. Their contents must not change, and memory must be reused only after the streams' work. The fake GPU aborts
+ * on leaks and on use after free. */
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_blocks.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -39,7 +39,7 @@ static struct weir_loader_config config_for(int workers)
     return config;
 }
 
-/* The images of every batch of the run without a GPU. */
+/* The images of every batch, from a run without a GPU. */
 struct images {
     int n;
     size_t bytes[MOST];
@@ -69,7 +69,7 @@ static void forget(struct images *images)
         free(images->data[i]);
 }
 
-/* The same after what is on the stream, which it waits for. */
+/* Compares a batch's images after the stream's work, for which it waits. */
 static void check_images(const struct images *images, int i, struct weir_device *device, const void *data, void *stream)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -107,7 +107,7 @@ Test(gpu_keep, kept_batches_stay_when_the_loader_is_closed)
     }
 }
 
-/* A loop that looks two batches back needs memory for them once. */
+/* A consumer that always keeps three batches needs GPU memory for them only once. */
 Test(gpu_keep, memory_of_kept_batches_is_used_again)
 {
     struct weir_loader_config config = config_for(2);
@@ -150,7 +150,7 @@ static void *release(void *user)
     return NULL;
 }
 
-/* Three streams copy each batch's images out, late; it is given back by another thread at once. */
+/* Three streams copy each batch's images after a delay. Another thread releases the batch immediately. */
 Test(gpu_keep, memory_is_used_again_behind_all_streams)
 {
     struct weir_loader_config config = config_for(2);
@@ -160,7 +160,7 @@ Test(gpu_keep, memory_is_used_again_behind_all_streams)
     expected(&images, &config);
     struct weir_loader *loader = fixture_loader(&config);
     struct upload_reader readers[3];
-    void *copies[MOST][3]; /* in the GPU's memory, so that nothing is waited for */
+    void *copies[MOST][3]; /* in GPU memory, so that the copies do not block */
     int n = 0;
     for (int s = 0; s < 3; s++)
         readers[s] = upload_reader_open(loader);
@@ -191,8 +191,8 @@ Test(gpu_keep, memory_is_used_again_behind_all_streams)
     forget(&images);
 }
 
-/* What a loader takes of the GPU's memory. In a process of its own, as the stand-in is what it was when it was opened.
- */
+/* Returns the GPU memory that a loader allocates. Runs in its own process, because the fake GPU reads its configuration
+ * only once. */
 static uint64_t measure(const struct weir_loader_config *config)
 {
     uint64_t *bytes = mmap(NULL, sizeof *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -228,7 +228,7 @@ Test(gpu_keep, without_memory_the_batch_is_still_lent)
 }
 
 struct asked {
-    bool opened; /* nobody interrupts the opening */
+    bool opened; /* opening is not interrupted */
     int n;
 };
 
@@ -239,7 +239,7 @@ static bool at_once(void *user)
     return asked->opened;
 }
 
-/* Copies that take long, so that there is a wait; without workers, too, where a batch is made once all the same. */
+/* Slow copies make the consumer wait. Even without workers, an interrupted batch must be loaded only once. */
 Test(gpu_keep, a_wait_can_be_ended_and_goes_on)
 {
     setenv("WEIR_FAKE_CUDA", "copy_ns_per_mb=4000000000", 1);

@@ -1,4 +1,4 @@
-/* The loader as a whole: the same batches whatever the workers do, its rules for callers, its figures. */
+/* The loader as a whole: batches that do not depend on the workers, its rules for callers, and its figures. */
 #include "prof/record/fork_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/profiler.h"
@@ -35,7 +35,7 @@ static void sleep_ms(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
-/* ---- the same, whatever the workers ---- */
+/* ---- same batches for any number of workers ---- */
 
 static void assert_same(const struct weir_loader_config *config, const char *expected, const char *what)
 {
@@ -119,7 +119,7 @@ Test(loader, real_data_is_the_same_whatever_the_workers)
     }
 }
 
-/* ---- the rules for callers ---- */
+/* ---- rules for callers ---- */
 
 Test(loader, ends_with_zero_and_stays_there)
 {
@@ -146,7 +146,7 @@ Test(loader, ends_with_zero_and_stays_there)
 Test(loader, batches_may_be_kept_and_released_in_any_order)
 {
     struct weir_loader_config config = config_for(fixture_synth("d", "act", 6, 10, 32, 32, NULL));
-    config.prefetch = 3; /* 4 slots */
+    config.prefetch = 3; /* so 4 slots */
     config.num_epochs = 1;
     for (int workers = 0; workers <= 2; workers++) {
         config.num_workers = workers;
@@ -161,7 +161,7 @@ Test(loader, batches_may_be_kept_and_released_in_any_order)
         cr_assert_not_null(strstr(err.text, "the caller holds all 4 batches"), "%s", err.text);
         err = WEIR_ERR_NONE;
         weir_loader_release(loader, kept[2]);
-        cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY); /* batch 4 needs the place of batch 0 */
+        cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY); /* batch 4 needs the slot of batch 0 */
         cr_assert_not_null(strstr(err.text, "the caller holds batch 0, "), "%s", err.text);
         err = WEIR_ERR_NONE;
         cr_assert_eq(((float *)kept[0]->tensors[1].data)[0], first);
@@ -177,12 +177,12 @@ Test(loader, batches_may_be_kept_and_released_in_any_order)
     }
 }
 
-/* Workers go on to the next epochs by themselves, exactly as far as the slots reach. */
+/* Workers continue with the following epochs until all slots are filled, and then stop. */
 Test(loader, workers_fill_all_slots_across_epochs_and_no_more)
 {
     struct weir_loader_config config = config_for(fixture_synth("d", "act-jpeg", 3, 4, 32, 32, "a,b"));
     config.batch_size = 4;
-    config.num_epochs = 5; /* of 2 training batches and 1 of validation */
+    config.num_epochs = 5; /* each with 2 training batches and 1 validation batch */
     config.prefetch = 7;
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_loader_counts counts;
@@ -204,7 +204,7 @@ Test(loader, workers_fill_all_slots_across_epochs_and_no_more)
     weir_loader_counts(loader, &counts, false);
     cr_assert_eq(counts.queue_max, 0);
     cr_assert_eq(counts.queue_sum, 8);
-    weir_loader_close(&loader); /* with a batch still out */
+    weir_loader_close(&loader); /* while the caller still holds a batch */
 }
 
 static void *stop_soon(void *loader)
@@ -256,7 +256,7 @@ Test(loader, figures_are_final_after_finish_and_batches_stay)
     weir_loader_close(&loader);
 }
 
-/* Structs of other versions: shorter ones, longer ones, and those that nobody has filled with defaults. */
+/* Structs of other library versions: shorter, longer, and not initialised with defaults. */
 Test(loader, configurations_of_other_sizes)
 {
     struct {
@@ -293,7 +293,7 @@ Test(loader, configurations_of_other_sizes)
         cr_assert_eq(weir_loader_open(&loader, &own.config, &err), cases[i].code, "case %zu: %s", i, err.text);
         cr_assert_eq(!loader, cases[i].code < 0);
         cr_assert_not_null(strstr(err.text, cases[i].text), "case %zu: %s", i, err.text);
-        cr_assert_eq(own.config.size, cases[i].size, "the caller's struct is as it was");
+        cr_assert_eq(own.config.size, cases[i].size, "the caller's struct is unchanged");
         weir_loader_close(&loader);
     }
 }
@@ -390,9 +390,10 @@ Test(loader, several_loaders_run_at_once_on_one_thread)
     cr_assert_null(weir_thread_self);
 }
 
-/* ---- the figures ---- */
+/* ---- figures ---- */
 
-/* The number of frames of a camera, counted once a batch. */
+/* Runs the loader to the end. Returns the number of frames per camera, with frames shared within a batch counted once.
+ */
 static uint64_t run_through(struct weir_loader *loader, int history)
 {
     struct weir_batch *batch;
@@ -418,7 +419,7 @@ Test(loader, stages_are_called_as_often_as_they_say)
         config.format.dtype = WEIR_DTYPE_F32;
         struct weir_loader *loader = fixture_loader(&config);
         uint64_t samples = 3 * 3 * 7, batches = weir_sampler_total(weir_loader_sampler(loader));
-        uint64_t frames = 2 * run_through(loader, 2); /* of two cameras */
+        uint64_t frames = 2 * run_through(loader, 2); /* for two cameras */
         weir_loader_finish(loader);
         struct weir_snapshot *snapshot;
         struct weir_loader_counts counts;
@@ -440,7 +441,7 @@ Test(loader, stages_are_called_as_often_as_they_say)
         cr_assert_eq(counts.reads, frames);
         cr_assert_eq(counts.fallback_reads, 0);
         cr_assert_eq(counts.queue_samples, batches);
-        /* Nothing inside a sample can take longer than the sample. */
+        /* A stage inside a sample cannot take longer than the sample. */
         const struct weir_stage_stats *s = snapshot->stages;
         cr_assert_leq(s[WEIR_STAGE_IMAGES_TOTAL].max_ns, s[WEIR_STAGE_TOTAL_GETITEM].max_ns);
         cr_assert_leq(s[WEIR_STAGE_IMAGE_DECODE].total_ns + s[WEIR_STAGE_TO_TENSOR].total_ns,
@@ -463,8 +464,9 @@ static double worst_split(const struct weir_report *report)
     return worst;
 }
 
-/* Runs for some time: busy workers, or (slow) idle ones behind a consumer that keeps its first batch. *waited is the
- * part of their time that the workers waited; the result is how far off their times are, at worst. */
+/* Runs the loader for a while, with busy workers or (if `slow`) with workers that idle because the consumer keeps a
+ * batch. *waited is the fraction of time that the workers waited. Returns the worst relative error of a worker's
+ * accounted time. */
 static double run_and_split(const struct weir_loader_config *config, bool slow, double *waited)
 {
     struct weir_loader *loader = fixture_loader(config);
@@ -496,9 +498,9 @@ static double run_and_split(const struct weir_loader_config *config, bool slow, 
     return worst;
 }
 
-/* Shares sum to one, a worker's time is all there: within 1 % on an idle machine, asserted at 5. Where a thread has
- * begun and its first zone has not, or the other way round at its end, others may have the core: the best of some
- * tries. */
+/* Shares must add up to one, and all of a worker's time must be accounted for, within 5 % (1 % on an idle machine).
+ * Several attempts are allowed, because other processes may take the core between a thread's start and its first zone,
+ * or between its last zone and its end. */
 Test(loader, a_workers_time_is_accounted_for)
 {
     struct weir_loader_config config = config_for(fixture_synth("d", "act-jpeg", 4, 20, 160, 120, NULL));
@@ -507,7 +509,7 @@ Test(loader, a_workers_time_is_accounted_for)
     for (int i = 0; i < 10 && off >= 0.05; i++) {
         double busy = run_and_split(&config, false, &waited[0]), idle = run_and_split(&config, true, &waited[1]);
         off = fmax(busy, idle);
-        cr_assert_gt(waited[1], waited[0], "workers wait behind a consumer that keeps its batch: %g, else %g",
+        cr_assert_gt(waited[1], waited[0], "the workers' waits are not longer with a slow consumer: %g, otherwise %g",
                      waited[1], waited[0]);
     }
     cr_assert_lt(off, 0.05);
@@ -522,7 +524,8 @@ static uint64_t peak_bytes(void)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* In a child of its own: the peak of a process never goes down. Exits 0 when within the promise. */
+/* Runs in a child process, since a process's peak memory never decreases. Exits with status 0 if the growth is within
+ * the documented limit. */
 static void measure_child(const char *data, const char *io, enum weir_dtype dtype)
 {
     struct weir_loader_config config = config_for(data);
@@ -568,7 +571,7 @@ Test(loader, memory_stays_within_slots_index_and_pieces)
 
 enum { HELD_MS = 200 };
 
-/* Whoever keeps a call stack waits meanwhile. */
+/* Holds the lock on call stacks, so that threads that record one must wait. */
 static void *hold_stacks(void *held)
 {
     weir_stacks_fork(WEIR_FORK_PREPARE);
@@ -583,7 +586,7 @@ static uint64_t wait_while_stacks_are_held(struct weir_loader *loader)
     pthread_t thread;
     pthread_barrier_t held;
     struct weir_batch *batch;
-    sleep_ms(100); /* the batches are ready, and the workers have nothing to do */
+    sleep_ms(100); /* until batches are ready and the workers are idle */
     pthread_barrier_init(&held, NULL, 2);
     cr_assert_eq(pthread_create(&thread, NULL, hold_stacks, &held), 0);
     pthread_barrier_wait(&held);
@@ -595,8 +598,8 @@ static uint64_t wait_while_stacks_are_held(struct weir_loader *loader)
     return wait_ns;
 }
 
-/* A trace has the wait without what recording it took, so the loader's own figure is without that, too. The least of
- * some tries: a machine may be busy elsewhere for as long. */
+/* A trace's wait for data excludes the time to record it, so the loader's own figure must exclude it too. The smallest
+ * of several attempts counts, since other work on the machine can cause equally long waits. */
 Test(loader, the_wait_for_data_is_without_what_recording_it_takes)
 {
     struct weir_loader_config config = config_for(fixture_synth("d", "act-jpeg", 3, 20, 64, 48, "a"));

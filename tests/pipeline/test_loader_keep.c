@@ -1,5 +1,5 @@
-/* What a program that hands batches on wants of a loader: batches that it keeps, waits that it can end, one session for
- * several loaders, one split, state as stored, and to go on without a file. */
+/* Loader functions for programs that pass batches on: keeping batches, interrupting waits, one session for
+ * several loaders, one split only, state as stored, and resuming without a file. */
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/recorder.h"
 
@@ -27,7 +27,8 @@ struct kept {
     size_t image_bytes;
 };
 
-/* Every batch is kept, as far as it is asked for; the others are released. */
+/* Runs the loader to the end and copies each batch's images. Batches are kept if `keep` is set, and released otherwise.
+ */
 static int run(struct weir_loader *loader, struct kept kept[MOST], bool keep)
 {
     struct weir_batch *batch;
@@ -88,7 +89,7 @@ Test(loader_keep, a_batch_may_be_kept_after_the_end)
 }
 
 struct asked {
-    bool opened; /* nobody interrupts the opening */
+    bool opened; /* opening is not interrupted */
     int n;
 };
 
@@ -107,11 +108,12 @@ Test(loader_keep, a_wait_can_be_ended_and_goes_on)
     struct asked asked = {0};
     int rc;
     weir_loader_config_default(&config);
-    config.data = fixture_synth("large", "act-jpeg", 1, 16, 1600, 1200, "top"); /* takes longer than a look at it */
+    /* Large images, so that a batch takes longer than the check for interruption. */
+    config.data = fixture_synth("large", "act-jpeg", 1, 16, 1600, 1200, "top");
     config.batch_size = 16;
     config.train_split = 1;
     config.num_workers = 1;
-    config.num_epochs = 1000; /* until there was a wait */
+    config.num_epochs = 1000; /* enough for at least one wait */
     config.interrupted = at_once;
     config.user = &asked;
     struct weir_loader *loader = fixture_loader(&config);
@@ -156,7 +158,7 @@ Test(loader_keep, loaders_share_a_session)
     weir_recorder_close(&session);
 }
 
-/* Samples of the whole run, and what split they are of. */
+/* Returns the number of samples in the whole run, and checks that all are of this split. */
 static int count(const struct weir_loader_config *config, enum weir_split split)
 {
     struct weir_loader *loader = fixture_loader(config);

@@ -1,4 +1,5 @@
-/* What is in a batch, against a straightforward reader of the same files: H5Dread and libjpeg, one sample at a time. */
+/* The contents of batches, compared with a simple reader of the same files that uses H5Dread and libjpeg, one sample at
+ * a time. */
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>
@@ -23,12 +24,12 @@ struct picture {
 struct episode {
     int steps;
     float *qpos, *actions;
-    struct picture *pictures[CAMERAS_MAX]; /* per step */
+    struct picture *pictures[CAMERAS_MAX]; /* one per step */
 };
 
 struct reference {
     int n, dim, action_dim, n_cameras;
-    char cameras[CAMERAS_MAX][64]; /* by name */
+    char cameras[CAMERAS_MAX][64]; /* sorted by name */
     struct episode episodes[EPISODES_MAX];
 };
 
@@ -67,7 +68,7 @@ static struct picture decode(const uint8_t *bytes, size_t size)
     return picture;
 }
 
-/* All frames of a camera: raw (T, H, W, 3), padded rows (T, n) or variable length (T). */
+/* Reads all frames of a camera: raw (T, H, W, 3), padded rows (T, n), or variable length (T). */
 static struct picture *read_camera(hid_t file, const char *name, int steps)
 {
     hid_t set = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(set);
@@ -144,7 +145,8 @@ static void free_reference(struct reference *ref)
     free(ref);
 }
 
-/* Mean and std of one dimension over the episodes listed: textbook, unbiased, clipped as ACT does. */
+/* Computes the mean and the unbiased standard deviation of one dimension over the listed episodes. The deviation is
+ * clipped as in ACT. */
 static void norm_of(const struct reference *ref, const int *episodes, int n, bool actions, int d, double *mean,
                     double *std)
 {
@@ -165,13 +167,13 @@ static void norm_of(const struct reference *ref, const int *episodes, int n, boo
     *std = fmax(sqrt(squares / (count - 1)), 1e-2);
 }
 
-/* ---- comparing ---- */
+/* ---- comparison ---- */
 
 struct expectation {
     const struct reference *ref;
     const struct weir_loader_config *config;
     double qpos_mean[64], qpos_std[64], action_mean[64], action_std[64];
-    int clipped; /* dimensions whose std was raised to 1e-2 */
+    int clipped; /* number of dimensions whose standard deviation was raised to 1e-2 */
 };
 
 static void expect_close(float got, double want, const char *what, int i)
@@ -210,7 +212,7 @@ static void check_actions(const struct expectation *x, struct weir_sample of, co
     }
 }
 
-/* The value that the output format makes of pixel (row, column, channel), at its place. */
+/* Compares each pixel, converted to the output format, at its position in the tensor. */
 static void check_picture(const struct weir_pixel_format *format, const struct picture *want, const void *got)
 {
     size_t w = (size_t)want->width, h = (size_t)want->height;
@@ -263,7 +265,8 @@ static void check_shape(const struct weir_tensor *tensor, const char *name, enum
     cr_assert_not_null(tensor->data);
 }
 
-/* dims, zero-terminated, of an image tensor; a history of 1 and a camera count of 0 take no dimension. */
+/* Stores the zero-terminated dimensions of an image tensor. A history of 1 and a camera count of 0 have no dimension.
+ */
 static void image_dims(int dims[8], const struct expectation *x, int n, int cameras, const struct picture *picture)
 {
     bool planar = x->config->format.layout == WEIR_LAYOUT_NCHW;
@@ -321,7 +324,7 @@ static void check_norm(struct expectation *x, const struct weir_loader *loader)
     }
 }
 
-/* Runs the whole configuration and compares every sample; how many there were. *clipped may be NULL. */
+/* Runs the whole configuration and compares every sample. Returns their number. clipped can be NULL. */
 static int check_run(const struct reference *ref, const struct weir_loader_config *config, int *clipped)
 {
     struct expectation x = {.ref = ref, .config = config};
@@ -433,7 +436,7 @@ Test(samples, cameras_come_as_they_are_asked_for)
     free_reference(ref);
 }
 
-/* Puts the first camera of another dataset, of another size, beside the cameras of each file. */
+/* Adds the first camera of another dataset, with another image size, to each file. */
 static void add_camera(const char *data, const char *other, const char *format, const char *from, const char *to)
 {
     for (int e = 0; e < EPISODES; e++) {
@@ -472,7 +475,7 @@ Test(samples, jpeg_cameras_of_several_sizes_are_tensors_of_their_own)
     mixed_sizes("astrobench", "/observations/rgb_small", "/observations/rgb_small");
 }
 
-/* A joint that never moves must not be divided by zero. */
+/* The values of a joint that never moves must not be divided by zero. */
 Test(samples, a_constant_joint_is_normalised_with_the_least_std)
 {
     const char *data = fixture_synth("d", "act", EPISODES, STEPS, WIDTH, HEIGHT, "top,wrist");
@@ -482,7 +485,7 @@ Test(samples, a_constant_joint_is_normalised_with_the_least_std)
         float *qpos = read_floats(file, "/observations/qpos", &rows, &columns);
         for (int t = 0; t < rows; t++) {
             qpos[t * columns + 3] = 0.75f;
-            qpos[t * columns + 4] = 0.5f + 1e-3f * (float)t; /* moves less than the limit */
+            qpos[t * columns + 4] = 0.5f + 1e-3f * (float)t; /* its standard deviation is below the limit */
         }
         hid_t set = H5Dopen2(file, "/observations/qpos", H5P_DEFAULT);
         cr_assert_geq(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, qpos), 0);

@@ -1,5 +1,5 @@
-/* Frames damaged on disk, and what each --on-error makes of them. Episode 1 is trained on or validated on as the seed
- * says; no_shuffle keeps everything in the order of the files. */
+/* Frames damaged on disk, and the effect of each --on-error policy. Whether episode 1 is in the training or the
+ * validation split depends on the seed. no_shuffle keeps all samples in the order of the files. */
 #include "io/io.h"
 #include "pipeline/samples/batch_layout.h"
 #include "tests/fixtures/copy_fixture.h"
@@ -37,11 +37,11 @@ static struct weir_loader_config config_for(const char *data, enum weir_on_error
     return config;
 }
 
-/* Everything a run delivers: rows by (episode, t), what came when, and the counts at the end. */
+/* Results of a run: rows by (episode, t), the sizes of the batches, and the final counts. */
 struct delivery {
     int rc, n_batches, sizes[64];
     struct weir_err err;
-    size_t row_bytes; /* of all tensors of a sample */
+    size_t row_bytes; /* size of all tensors of a sample */
     uint8_t *rows[EPISODES][STEPS];
     struct weir_loader_counts counts;
     int n_faults;
@@ -111,7 +111,7 @@ static void assert_row(const struct delivery *got, const struct delivery *want, 
     cr_assert_eq(memcmp(got->rows[e][t], want->rows[e][t], want->row_bytes), 0, "(%d, %d) differs", e, t);
 }
 
-/* A row as it should be when one camera shows the frame of another step. */
+/* Expects a row in which one camera has the frame of step `from`. */
 static void assert_substituted(const struct delivery *got, const struct delivery *good, int e, int t, int camera,
                                int from)
 {
@@ -125,7 +125,7 @@ static void assert_substituted(const struct delivery *got, const struct delivery
     free(want);
 }
 
-/* "TAIL[t]: " of the fault's text, with the camera's dataset in it. */
+/* The message must contain the episode's file, the camera, "[t]: ", and a reason. */
 static void assert_named(const char *text, int episode, const char *camera, int t)
 {
     char number[32], file[64];
@@ -146,7 +146,7 @@ Test(on_error, fail_ends_at_the_same_batch_with_the_same_words)
     static const int workers[] = {0, 1, 2, 7};
     for (int f = 0; f < 2; f++) {
         const char *data = make(formats[f], formats[f]);
-        /* Batch 3 has (1, 2) .. (1, 5): two bad frames in it, more after it. */
+        /* Batch 3 consists of (1, 2) to (1, 5) and has two bad frames. More follow in later batches. */
         fixture_damage(data, 1, 1, 3, FIXTURE_ZEROED);
         fixture_damage(data, 1, 0, 4, FIXTURE_NO_SOI);
         fixture_damage(data, 1, 0, 9, FIXTURE_NO_SOI);
@@ -199,12 +199,12 @@ Test(on_error, skip_shortens_the_batch_and_nothing_else)
         struct delivery *good = deliver(&config);
         snprintf(name, sizeof name, "bad-%s", formats[f]);
         const char *data = make(name, formats[f]);
-        fixture_damage(data, 0, 0, 4, FIXTURE_ZEROED); /* the first of batch 1 */
-        fixture_damage(data, 0, 1, 6, FIXTURE_NO_SOI); /* in the middle */
-        for (int t = 2; t < 6; t++)                    /* batch 3, all of it; one sample in both cameras */
+        fixture_damage(data, 0, 0, 4, FIXTURE_ZEROED); /* first sample of batch 1 */
+        fixture_damage(data, 0, 1, 6, FIXTURE_NO_SOI); /* in the middle of batch 1 */
+        for (int t = 2; t < 6; t++)                    /* all of batch 3, with one sample bad in both cameras */
             fixture_damage(data, 1, 0, t, FIXTURE_NO_SOI);
         fixture_damage(data, 1, 1, 3, FIXTURE_ZEROED);
-        fixture_damage(data, 3, 0, 9, FIXTURE_NO_SOI); /* the last of all */
+        fixture_damage(data, 3, 0, 9, FIXTURE_NO_SOI); /* last sample of the run */
         for (int w = 0; w < 4; w++) {
             config = config_for(data, WEIR_ON_ERROR_SKIP, workers[w]);
             struct delivery *d = deliver(&config);
@@ -247,7 +247,7 @@ Test(on_error, skip_with_history_loses_every_sample_that_needs_the_frame)
     cr_assert_eq(d->counts.skipped_samples, 6);
     cr_assert_eq(d->counts.bad_frames, 2);
     cr_assert_eq(d->n_faults, 1);
-    cr_assert_eq(d->fault_counts[0], 2); /* one frame, once for the three samples of its batch, in two epochs */
+    cr_assert_eq(d->fault_counts[0], 2); /* counted once per batch, although three samples need it; two epochs */
     free_delivery(d);
 }
 
@@ -262,10 +262,10 @@ Test(on_error, substitute_takes_the_nearest_good_frame_before)
         struct delivery *good = deliver(&config);
         snprintf(name, sizeof name, "bad-%s", formats[f]);
         const char *data = make(name, formats[f]);
-        fixture_damage(data, 0, 0, 4, FIXTURE_ZEROED); /* from t 3 */
-        fixture_damage(data, 1, 1, 6, FIXTURE_NO_SOI); /* 6 and 7 from t 5 */
+        fixture_damage(data, 0, 0, 4, FIXTURE_ZEROED); /* replaced with t = 3 */
+        fixture_damage(data, 1, 1, 6, FIXTURE_NO_SOI); /* t = 6 and 7 are replaced with t = 5 */
         fixture_damage(data, 1, 1, 7, FIXTURE_ZEROED);
-        fixture_damage(data, 2, 0, 0, FIXTURE_NO_SOI); /* nothing before it: both samples are lost */
+        fixture_damage(data, 2, 0, 0, FIXTURE_NO_SOI); /* no frame precedes it, so both samples are lost */
         fixture_damage(data, 2, 0, 1, FIXTURE_NO_SOI);
         for (int w = 0; w < 4; w++) {
             config = config_for(data, WEIR_ON_ERROR_SUBSTITUTE, workers[w]);
@@ -284,7 +284,8 @@ Test(on_error, substitute_takes_the_nearest_good_frame_before)
             }
             cr_assert_eq(d->counts.substituted_frames, 3);
             cr_assert_eq(d->counts.skipped_samples, 2);
-            /* 5 frames met directly, and once more on the way back: (1, 6) from 7, (2, 0) from 1. */
+            /* 5 frames, two of which are met again in the search for a substitute: (1, 6) from t = 7, and (2, 0) from t
+             * = 1. */
             cr_assert_eq(d->counts.bad_frames, 7);
             cr_assert_eq(d->n_faults, 5);
             uint64_t count;
@@ -298,7 +299,7 @@ Test(on_error, substitute_takes_the_nearest_good_frame_before)
     }
 }
 
-/* The first frame of a camera tells its size; when it is bad a later one does. */
+/* A camera's image size is read from its first frame, or from a later one if the first is bad. */
 Test(on_error, a_bad_first_frame_is_no_end_when_tolerated)
 {
     const char *data = make("d", "act-jpeg");
@@ -319,7 +320,7 @@ Test(on_error, a_bad_first_frame_is_no_end_when_tolerated)
     }
 }
 
-/* ---- the same counts whatever the workers, at random ---- */
+/* ---- same counts for any number of workers, with random damage ---- */
 
 Test(on_error, checksums_agree_whatever_the_workers_when_many_frames_are_bad)
 {
@@ -358,7 +359,7 @@ Test(on_error, checksums_agree_whatever_the_workers_when_many_frames_are_bad)
     }
 }
 
-/* ---- files that change or vanish under the loader ---- */
+/* ---- files that change or vanish during a run ---- */
 
 Test(on_error, a_file_changed_since_it_was_indexed_is_named)
 {
@@ -376,7 +377,7 @@ Test(on_error, a_file_changed_since_it_was_indexed_is_named)
         n++;
     }
     cr_assert_eq(rc, -ESTALE);
-    cr_assert_eq(n, 2); /* batch 2 has the last of episode 0 and the first of episode 1 */
+    cr_assert_eq(n, 2); /* batch 2 contains the end of episode 0 and the start of episode 1 */
     assert_named(err.text, 1, "top", 0);
     cr_assert_not_null(strstr(err.text, "changed"), "%s", err.text);
     weir_loader_close(&loader);
@@ -404,7 +405,7 @@ Test(on_error, a_file_that_vanished_costs_its_samples)
     weir_loader_close(&loader);
 }
 
-/* An episode that cannot be opened obeys the same policy. */
+/* The policy also applies to episodes that cannot be opened. */
 Test(on_error, an_episode_that_cannot_be_opened_is_left_out_or_fatal)
 {
     const char *data = make("d", "act-jpeg");
@@ -465,7 +466,7 @@ static void cut(const char *path)
     cr_assert_eq(truncate(path, st.st_size - 1), 0);
 }
 
-/* What becomes of an episode's file after the last batch but one, all of it having been read. */
+/* Runs the loader and changes the file of episode 1 before the last batch, after all its frames have been read. */
 static struct delivery *deliver_changed(struct weir_loader_config *config, void (*change)(const char *path))
 {
     struct delivery *d = calloc(1, sizeof *d);
@@ -487,7 +488,8 @@ static struct delivery *deliver_changed(struct weir_loader_config *config, void 
     return d;
 }
 
-/* The handle stays open, and no frame of it is read any more: only the look after the last batch can find it. */
+/* The file stays open and none of its frames is read again, so only the check after the last batch can detect the
+ * change. */
 Test(on_error, a_file_that_changes_before_the_last_batch_is_found_after_it)
 {
     static const struct {
@@ -531,7 +533,7 @@ Test(on_error, a_file_whose_mode_and_links_change_has_not_changed)
     free_delivery(d);
 }
 
-/* Nothing of the file is read again after the first epoch. */
+/* The file is not read again after the first epoch. */
 Test(on_error, a_file_whose_frames_are_all_cached_is_looked_at_too)
 {
     struct weir_loader_config config = config_for(make("d", "act-jpeg"), WEIR_ON_ERROR_FAIL, 2);
@@ -542,7 +544,8 @@ Test(on_error, a_file_whose_frames_are_all_cached_is_looked_at_too)
     free_delivery(d);
 }
 
-/* Once it is known, every frame of the file is bad, wherever it would have come from. */
+/* Counts the remaining samples of an episode in an epoch. After a change is detected, all frames of the file are bad,
+ * even cached ones. */
 static int samples_of(struct weir_loader *loader, int epoch, int episode, struct weir_err *err)
 {
     struct weir_batch *batch;
@@ -576,7 +579,7 @@ Test(on_error, frames_of_a_file_that_changed_are_bad_from_then_on)
                 cr_assert_eq(weir_loader_next(loader, &batch, &err), 1, "%s", err.text);
                 weir_loader_release(loader, batch);
             }
-            while (counts.changed_files == 0) { /* the look at the first epoch's end */
+            while (counts.changed_files == 0) { /* until the check at the end of the first epoch */
                 nanosleep(&(struct timespec){0, 1000000}, NULL);
                 weir_loader_counts(loader, &counts, false);
             }
@@ -590,7 +593,7 @@ Test(on_error, frames_of_a_file_that_changed_are_bad_from_then_on)
         }
 }
 
-/* A frame that was overwritten with something else is not a bad recording. */
+/* The error must report that the file has changed, not that the frame is damaged. */
 Test(on_error, a_frame_overwritten_during_the_run_is_not_called_damaged)
 {
     struct weir_loader_config config = config_for(make("d", "act-jpeg"), WEIR_ON_ERROR_FAIL, 0);
@@ -603,21 +606,21 @@ Test(on_error, a_frame_overwritten_during_the_run_is_not_called_damaged)
     }
     fixture_damage(config.data, 1, 0, 4, FIXTURE_NO_SOI);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), -ESTALE, "%s", err.text);
-    assert_named(err.text, 1, "top", 2); /* the first frame that is read after the change */
+    assert_named(err.text, 1, "top", 2); /* the first frame read after the change */
     cr_assert_not_null(strstr(err.text, "changed while it was read: written at"), "%s", err.text);
     cr_assert_null(strstr(err.text, "repair"), "%s", err.text);
     weir_loader_close(&loader);
 }
 
-/* ---- other valid frames in place of those that were indexed ---- */
+/* ---- indexed frames replaced with other valid ones ---- */
 
-/* Makes another image of the bytes that a frame is read from: other quantisation of a JPEG, other pixels. */
+/* Changes a frame to another valid image: a JPEG gets another quantisation, and a raw frame other pixels. */
 static void replace_bytes(uint8_t *bytes, size_t n)
 {
     static const uint8_t table[] = {0xFF, 0xDB};
     uint8_t *at = n > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8 ? memmem(bytes, n, table, sizeof table) : NULL;
     if (at)
-        at[5] ^= 0x1F; /* its first factor: the mean of a block */
+        at[5] ^= 0x1F; /* the factor of the DC coefficient, which is the mean of a block */
     for (size_t i = 0; i < n && !at; i++)
         bytes[i] ^= 0x55;
 }
@@ -657,7 +660,7 @@ static char *line_of(const struct weir_batch *batch)
     return text;
 }
 
-/* Every batch that comes is of what was indexed, and the change is the error. */
+/* All delivered batches must contain the indexed frames. Then the run ends with an error about the change. */
 static void expect_no_other_frames(const struct weir_loader_config *config)
 {
     int rc;

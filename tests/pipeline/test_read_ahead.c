@@ -1,4 +1,4 @@
-/* A loader on every engine: the same batches, whatever reads ahead of it. */
+/* A loader with every I/O engine delivers the same batches, with and without read-ahead. */
 #include "io/io.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -23,7 +23,7 @@ struct way {
     int depth;
 };
 
-/* Way number i of those that this machine has; false past the last. */
+/* Returns combination i of those that this machine supports, or false past the last one. */
 static bool way_at(int i, struct way *way)
 {
     static const struct way ways[] = {
@@ -59,7 +59,7 @@ static void set_way(struct weir_loader_config *config, const struct way *way)
     config->io_depth = way->depth;
 }
 
-/* Whether /tmp lets files be read directly. */
+/* Returns true if files in /tmp support direct reads. */
 static bool can_direct(const struct weir_loader_config *config)
 {
     struct weir_loader_config direct = *config;
@@ -70,7 +70,7 @@ static bool can_direct(const struct weir_loader_config *config)
     int rc = weir_loader_open(&loader, &direct, &err);
     weir_loader_close(&loader);
     if (rc < 0)
-        fprintf(stderr, "left out: %s\n", err.text);
+        fprintf(stderr, "skipped: %s\n", err.text);
     return rc == 0;
 }
 
@@ -105,7 +105,7 @@ static void assert_format(const char *format)
     struct weir_loader_config config = config_for(fixture_synth("d", format, EPISODES, STEPS, 64, 48, "top,wrist"));
     assert_same_on_all(config, 1);
     config.obs_history = 3;
-    assert_same_on_all(config, 3); /* 0 and 7 workers */
+    assert_same_on_all(config, 3); /* with 0 and 7 workers */
     config.no_shuffle = true;
     assert_same_on_all(config, 3);
 }
@@ -221,9 +221,9 @@ Test(read_ahead, a_run_can_be_stopped_at_any_batch)
         }
 }
 
-/* ---- what is said about it ---- */
+/* ---- reported facts ---- */
 
-/* While a batch is kept the workers have nothing to do, and the read-ahead has. */
+/* Keeps each batch for a while. Meanwhile the workers are idle, and the read-ahead can advance. */
 static void run_at_leisure(struct weir_loader *loader)
 {
     struct weir_batch *batch;
@@ -241,11 +241,11 @@ Test(read_ahead, what_was_used_is_said)
     struct weir_loader *loader = fixture_loader(&config);
     weir_loader_facts(loader, &facts);
     cr_assert_str_eq(facts.io_requested, "auto");
-    cr_assert_str_eq(facts.io_used, "pread"); /* written a moment ago */
+    cr_assert_str_eq(facts.io_used, "pread"); /* the files were just written, so they are in the page cache */
     cr_assert_not_null(strstr(facts.io_why, "page cache"), "%s", facts.io_why);
     cr_assert_geq(facts.io_cached, 0.95);
     cr_assert_geq(weir_loader_cached(loader), 0.95);
-    cr_assert_eq(facts.io_depth, 0, "what is in memory needs no read-ahead");
+    cr_assert_eq(facts.io_depth, 0, "files in memory need no read-ahead");
     weir_loader_close(&loader);
     struct way way;
     for (int i = 0; way_at(i, &way); i++) {
@@ -272,7 +272,7 @@ Test(read_ahead, what_was_used_is_said)
     }
 }
 
-/* As containers often do. */
+/* Forbids io_uring, as many containers do. */
 static void forbid_io_uring(void)
 {
     struct sock_filter filter[] = {

@@ -19,7 +19,7 @@ TestSuite(report, .init = register_stages);
 #define RULE60 "============================================================\n"
 #define DASH60 "------------------------------------------------------------\n"
 
-/* The shape that people's scripts know, typed here a second time on purpose. */
+/* Users' scripts parse this format, so it is deliberately repeated here. */
 #define ZH_HEAD                                                                                                        \
     RULE60 "⏱️  性能分析统计\n" RULE60                                                                       \
            "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n" DASH60
@@ -67,7 +67,8 @@ static void release(struct weir_loader_report *report)
 Test(report, chinese_table_byte_by_byte)
 {
     struct weir_loader_report *report = small_report();
-    report->prof.rows[3] = row("08_wait_for_data", WEIR_KIND_WAIT, 7, 1150.0); /* sorted in between */
+    /* This row must be sorted between the others. */
+    report->prof.rows[3] = row("08_wait_for_data", WEIR_KIND_WAIT, 7, 1150.0);
     report->prof.n_rows = 4;
     char *text = printed(report, WEIR_LANG_ZH);
     const char *table = strstr(text, RULE60);
@@ -84,7 +85,7 @@ Test(report, chinese_table_byte_by_byte)
     release(report);
 }
 
-/* At 64x64 most stages take microseconds. The unit stays: scripts match "平均: +[0-9.]+ms". */
+/* At 64x64, most stages take microseconds. The unit must stay ms, because scripts match "平均: +[0-9.]+ms". */
 Test(report, chinese_table_shows_microseconds_as_digits)
 {
     struct weir_loader_report *report = small_report();
@@ -111,7 +112,7 @@ Test(report, spans_that_overlap_are_named_beside_the_workers_time)
     report->prof.n_workers = 2;
     report->prof.workers[0].wall_s = report->prof.workers[1].wall_s = 700;
     char *text = printed(report, WEIR_LANG_EN);
-    cr_assert_null(strstr(text, "overlap"), "1200.50 s fit into 1400 s:\n%s", text);
+    cr_assert_null(strstr(text, "overlap"), "1200.50 s fit in 1400 s:\n%s", text);
     free(text);
     report->prof.workers[1].wall_s = 40;
     text = printed(report, WEIR_LANG_EN);
@@ -177,7 +178,7 @@ Test(report, frames_of_a_file_that_fail_alike_are_one_line)
     release(report);
 }
 
-/* What grep -A 20 shows behind the title. */
+/* Returns the line's distance from the title, since users run grep -A 20 on it. */
 static int line_of(const char *text, const char *begins_with)
 {
     const char *at = strstr(text, "性能分析统计");
@@ -233,7 +234,7 @@ Test(report, chinese_table_of_a_gpu_run_has_the_gpus_times_and_fits_behind_its_t
     int lines = 0;
     for (const char *at = strstr(text, "性能分析统计"); at && at < end; at = strchr(at + 1, '\n'))
         lines++;
-    cr_assert_leq(lines - 1, 20, "grep -A 20 cuts it:\n%s", text);
+    cr_assert_leq(lines - 1, 20, "grep -A 20 does not show the whole table:\n%s", text);
     free(text);
     release(report);
 }
@@ -371,7 +372,7 @@ Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls
     cr_assert_float_eq(decode->preempted_s, 0.006, 1e-12);
     cr_assert_float_eq(decode->cpu_over_wall, 0.5, 1e-12);
     cr_assert(reading->cpu_s == -1 && reading->cpu_over_wall == -1, "29 readings are too few");
-    /* Some threads may be followed, and some not. */
+    /* Context switches may be recorded for some threads and not for others. */
     struct weir_stage_stats *stats = &snapshot->stages[WEIR_STAGE_READ_BYTES];
     *stats = (struct weir_stage_stats){.count = 1000,
                                        .self_ns = 10000000,
@@ -417,7 +418,7 @@ Test(report, a_threads_time_is_split_by_what_the_kernel_did_with_it)
 {
     struct weir_report_worker consumer, w = thread_line(0, true, &consumer);
     cr_assert_float_eq(w.cpu_s, 2, 1e-9);
-    cr_assert_float_eq(w.core_wait_s, 6, 1e-9, "of its delay nothing was throttling");
+    cr_assert_float_eq(w.core_wait_s, 6, 1e-9, "no part of the delay is throttling");
     cr_assert_float_eq(w.throttled_s, 0, 1e-9);
     cr_assert_float_eq(w.blocked_s, 2, 1e-9);
     cr_assert_float_eq(w.steal_s, 0.2, 1e-9);
@@ -425,12 +426,12 @@ Test(report, a_threads_time_is_split_by_what_the_kernel_did_with_it)
     cr_assert_float_eq(w.throttled_s, 3, 1e-9);
     cr_assert_float_eq(w.core_wait_s, 3, 1e-9);
     w = thread_line(30000000000, true, &consumer);
-    cr_assert_float_eq(w.throttled_s, 6, 1e-9, "no more than its delay");
+    cr_assert_float_eq(w.throttled_s, 6, 1e-9, "throttling cannot exceed the delay");
     cr_assert_float_eq(w.core_wait_s, 0, 1e-9);
     cr_assert_str_eq(consumer.name, "consumer");
     cr_assert_float_eq(consumer.wait_s, 9, 1e-9);
     w = thread_line(30000000000, false, &consumer);
-    cr_assert(w.throttled_s == -1 && w.core_wait_s == -1 && w.blocked_s == -1, "not known");
+    cr_assert(w.throttled_s == -1 && w.core_wait_s == -1 && w.blocked_s == -1, "unknown times must be -1");
 }
 
 Test(report, rows_from_a_snapshot)
@@ -454,10 +455,10 @@ Test(report, rows_from_a_snapshot)
     snapshot->n_threads = 2;
     struct weir_loader_report *report = calloc(1, sizeof *report);
     cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
-    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES - 1, "all but the worker's loop");
+    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES - 1, "all rows except the worker's loop");
     cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12);
     cr_assert_float_eq(report->prof.rows[WEIR_STAGE_READ_BYTES].share, 0.25, 1e-12);
-    cr_assert_eq(report->prof.rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work is in no share");
+    cr_assert_eq(report->prof.rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work counts in no share");
     cr_assert_eq(report->prof.rows[WEIR_STAGE_TOTAL_GETITEM].self_s, 0);
     cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].p50_s, 0.003, 0.0002);
     cr_assert_eq(report->prof.n_workers, 1);
@@ -474,12 +475,12 @@ Test(report, rows_from_a_snapshot)
     snapshot->others[WEIR_STAGE_IMAGE_DECODE] =
         (struct weir_stage_stats){.count = 7, .total_ns = 7000000, .self_ns = 7000000, .min_ns = 1, .max_ns = 2};
     cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
-    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES, "one more");
-    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
+    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES, "one more row");
+    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "share of the workers' work");
     const struct weir_report_row *others = &report->prof.rows[WEIR_STAGE_IMAGE_DECODE + 1];
     cr_assert(others->side == WEIR_SIDE_HELPER && others->count == 7 && others->share == -1 &&
               !strcmp(others->name, "03b_image_decode"));
-    threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
+    threads[0].role = WEIR_ROLE_OTHER; /* without workers, the consumer's line is shown */
     cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
     cr_assert_eq(report->prof.n_workers, 1);
     cr_assert_str_eq(report->prof.workers[0].name, "main");
@@ -520,7 +521,7 @@ Test(report, epoch_lines)
     }
 }
 
-/* Counts the values that a format prints, and sets types[i] to the conversion of argument i, from 0. */
+/* Counts the conversions of a format string, and sets types[i] to the conversion specifier of argument i (from 0). */
 static int conversions(const char *format, char types[16])
 {
     int n = 0, next = 0;
@@ -554,7 +555,7 @@ Test(report, texts_of_both_languages_print_the_same_values)
     cr_assert_gt(values, 20);
 }
 
-/* All lines of a Chinese report that hold Chinese are the table, its heading, or the epochs that it covers. */
+/* In a Chinese report, only the table, its heading and the line of epochs contain Chinese. */
 Test(report, lines_outside_the_chinese_table_are_english)
 {
     struct weir_loader_report *report = small_report();

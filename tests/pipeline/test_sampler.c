@@ -25,7 +25,7 @@ static struct weir_sampler *open_or_fail(const struct weir_sampler_config *confi
     return sampler;
 }
 
-/* All samples of one epoch's split in order; *n of them, to be freed. Checks plans on the way. */
+/* Returns all *n samples of a split in one epoch, in order, and checks the plans. The caller frees them. */
 static struct weir_sample *collect(const struct weir_sampler *s, const struct weir_sampler_config *config, int epoch,
                                    enum weir_split split, uint64_t *n)
 {
@@ -48,9 +48,9 @@ static struct weir_sample *collect(const struct weir_sampler *s, const struct we
     return all;
 }
 
-/* ---- the permutation ---- */
+/* ---- permutations ---- */
 
-/* One episode of n steps is a permutation of 0..n-1 as the user sees it. */
+/* Returns the order of the n steps of a single episode, which must be a permutation of 0..n-1. */
 static int *order_of(int n, uint64_t seed, int epoch, bool shuffle)
 {
     struct weir_sampler_config config = base();
@@ -77,7 +77,7 @@ static void assert_permutation(const int *order, int n)
     char *seen = calloc(1, (size_t)n);
     for (int i = 0; i < n; i++) {
         cr_assert(order[i] >= 0 && order[i] < n);
-        cr_assert(!seen[order[i]], "%d comes twice among %d", order[i], n);
+        cr_assert(!seen[order[i]], "%d occurs twice among %d", order[i], n);
         seen[order[i]] = 1;
     }
     free(seen);
@@ -112,7 +112,7 @@ Test(sampler, order_depends_on_seed_and_epoch_and_on_nothing_else)
     int *a = order_of(N, 1, 0, true), *again = order_of(N, 1, 0, true), *seed = order_of(N, 2, 0, true);
     int *epoch = order_of(N, 1, 1, true), *plain = order_of(N, 1, 1, false);
     cr_assert_eq(agreeing(a, again, N), N);
-    /* Two random permutations agree in one place on average; 12 is beyond one in 10^9. */
+    /* Two random permutations agree in one position on average. The probability of 12 is below 10^-9. */
     cr_assert_lt(agreeing(a, seed, N), 12);
     cr_assert_lt(agreeing(a, epoch, N), 12);
     cr_assert_lt(agreeing(seed, epoch, N), 12);
@@ -123,7 +123,8 @@ Test(sampler, order_depends_on_seed_and_epoch_and_on_nothing_else)
         free(all[i]);
 }
 
-/* Chi-square: each item must be equally likely at each place. Limit: mean + 5 standard deviations. */
+/* Chi-square test: each item must be equally likely at each position. The limit is the mean plus 5 standard deviations.
+ */
 static void assert_places_uniform(int n, int rounds)
 {
     int *count = calloc((size_t)n * (size_t)n, sizeof *count);
@@ -136,7 +137,8 @@ static void assert_places_uniform(int n, int rounds)
     double expected = (double)rounds / n, chi2 = 0, freedom = (double)(n - 1) * (n - 1);
     for (int i = 0; i < n * n; i++)
         chi2 += (count[i] - expected) * (count[i] - expected) / expected;
-    cr_assert_lt(chi2, freedom + 5 * sqrt(2 * freedom), "n %d: chi-square %.1f of %.0f", n, chi2, freedom);
+    cr_assert_lt(chi2, freedom + 5 * sqrt(2 * freedom), "n %d: chi-square %.1f with %.0f degrees of freedom", n, chi2,
+                 freedom);
     free(count);
 }
 
@@ -147,7 +149,7 @@ Test(sampler, every_place_is_equally_likely)
         assert_places_uniform(sizes[i], 4000);
 }
 
-/* Not only places: all 24 orders of four, all 6 of three. */
+/* Not only positions: all 24 orders of four items and all 6 of three must be equally likely. */
 Test(sampler, every_order_of_a_few_is_equally_likely)
 {
     for (int n = 3; n <= 4; n++) {
@@ -169,7 +171,7 @@ Test(sampler, every_order_of_a_few_is_equally_likely)
     }
 }
 
-/* Neighbours in the file must not stay neighbours: a batch wants unrelated samples. */
+/* Neighbours in the file must not stay neighbours, since a batch should have unrelated samples. */
 Test(sampler, neighbours_are_torn_apart)
 {
     enum { N = 5000 };
@@ -271,7 +273,7 @@ Test(sampler, timestep_visits_every_step_once_an_epoch)
             }
             for (int e = 0; e < EPISODES; e++)
                 for (int t = 0; t < lengths[e]; t++)
-                    cr_assert_eq(seen[e][t], 1, "(%d, %d) came %d times", e, t, seen[e][t]);
+                    cr_assert_eq(seen[e][t], 1, "(%d, %d) occurs %d times", e, t, seen[e][t]);
         }
         weir_sampler_close(&s);
     }
@@ -325,12 +327,13 @@ Test(sampler, episode_sampling_draws_one_uniform_start_of_each)
         double expected = (double)EPOCHS / lengths[e], chi2 = 0, freedom = lengths[e] - 1;
         for (int t = 0; t < lengths[e]; t++)
             chi2 += (starts[e][t] - expected) * (starts[e][t] - expected) / expected;
-        cr_assert_leq(chi2, freedom + 5 * sqrt(2 * freedom), "episode %d: chi-square %.1f of %.0f", e, chi2, freedom);
+        cr_assert_leq(chi2, freedom + 5 * sqrt(2 * freedom), "episode %d: chi-square %.1f with %.0f degrees of freedom",
+                      e, chi2, freedom);
     }
     weir_sampler_close(&s);
 }
 
-/* ---- sizes ---- */
+/* ---- numbers of batches ---- */
 
 Test(sampler, sizes_and_totals_follow_batch_size_drop_last_and_max_batches)
 {
@@ -354,7 +357,7 @@ Test(sampler, sizes_and_totals_follow_batch_size_drop_last_and_max_batches)
         struct weir_sampler *s = open_or_fail(&config, steps, 2);
         cr_assert_eq(weir_sampler_batches(s, WEIR_SPLIT_TRAIN), cases[i].batches, "case %zu", i);
         cr_assert_eq((int)weir_sampler_samples(s, WEIR_SPLIT_TRAIN), cases[i].samples, "case %zu", i);
-        config.drop_last = false; /* validation keeps its tail */
+        config.drop_last = false; /* validation keeps its last, smaller batch */
         struct weir_sampler *whole = open_or_fail(&config, steps, 2);
         int val = weir_sampler_batches(s, WEIR_SPLIT_VAL);
         cr_assert_eq(val, weir_sampler_batches(whole, WEIR_SPLIT_TRAIN), "case %zu", i);
@@ -369,7 +372,7 @@ Test(sampler, sizes_and_totals_follow_batch_size_drop_last_and_max_batches)
     }
 }
 
-/* max_batches draws from all samples: the first ones of the epoch's order, others in the next epoch. */
+/* max_batches selects the first samples in each epoch's own order, so different epochs use different samples. */
 Test(sampler, max_batches_takes_other_samples_in_other_epochs)
 {
     struct weir_sampler_config config = base();
@@ -384,7 +387,7 @@ Test(sampler, max_batches_takes_other_samples_in_other_epochs)
     for (int i = 0; i < 20; i++)
         for (int j = 0; j < 20; j++)
             common += a[i].t == b[j].t;
-    cr_assert_lt(common, 6, "%d of 20 samples came again", common);
+    cr_assert_lt(common, 6, "%d of 20 samples are repeated", common);
     free(a);
     free(b);
     weir_sampler_close(&s);
@@ -400,7 +403,7 @@ static bool same_samples(const struct weir_sample *a, const struct weir_sample *
     return true;
 }
 
-/* Batch index of an epoch's split. */
+/* Returns the plan of batch `index` in a split of an epoch. */
 static struct weir_plan plan_at(const struct weir_sampler *s, int epoch, enum weir_split split, int index,
                                 struct weir_sample *samples)
 {
@@ -471,7 +474,7 @@ Test(sampler, ranks_that_cannot_be)
     cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), -EINVAL);
     cr_assert(strstr(err.text, "rank 2 of 2"), "%s", err.text);
     config.rank = 0;
-    config.world_size = 3; /* two batches */
+    config.world_size = 3; /* more ranks than the two batches */
     err = WEIR_ERR_NONE;
     config.batch_size = 2;
     cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), -EINVAL);

@@ -1,4 +1,4 @@
-/* Slots: their life from arming to release, who waits for whom, and which failure a batch keeps. */
+/* Slots: from arming to release, waits, and the failure that a batch reports. */
 #include "base/resources.h"
 #include "tests/fixtures/slot_fixture.h"
 
@@ -94,7 +94,7 @@ Test(slot, a_wait_can_be_interrupted)
     slot_fixture_close(&f);
 }
 
-/* Whichever worker is first. */
+/* The kept failure does not depend on the order in which workers report. */
 Test(slot, the_failure_of_the_lowest_image_is_kept)
 {
     static const int64_t images[] = {7, 3, 9, 3};
@@ -111,7 +111,7 @@ Test(slot, the_failure_of_the_lowest_image_is_kept)
     cr_expect_str_eq(slot->err.text, "image 3, report 1");
     weir_slot_finish(&f.slots, slot);
     weir_slot_arm(&f.slots, f.sampler, 1);
-    cr_expect_eq(slot->failed_image, -1, "a new batch has none");
+    cr_expect_eq(slot->failed_image, -1, "a new batch has no failure");
     slot_fixture_close(&f);
 }
 
@@ -131,6 +131,6 @@ Test(slot, moved_memory_is_the_consumers)
     cr_expect_eq((uint8_t *)slot->batch.tensors[0].data, slot->memory + offset);
     memset(slot->memory, 1, bytes);
     slot_fixture_close(&f);
-    cr_expect_eq(((uint8_t *)memory)[bytes - 1], 42, "it outlives the slots");
+    cr_expect_eq(((uint8_t *)memory)[bytes - 1], 42, "the kept batch outlives the slots");
     weir_memory_unmap(memory, bytes);
 }

@@ -1,5 +1,5 @@
-/* Which camera, which file: a slow camera, a slow file and slow storage, made by reads that sleep, are told apart by
- * the report alone; and what waits for the HDF5 helper process. */
+/* Attribution to cameras and files: with reads that sleep, a slow camera, a slow file and slow storage must be
+ * distinguishable from the report alone. Also waits for the HDF5 helper process. */
 #include "pipeline/loader_priv.h"
 #include "pipeline/report/fill_priv.h"
 #include "tests/fixtures/h5_fixture.h"
@@ -17,7 +17,7 @@ TestSuite(sources, .init = fixture_open, .fini = fixture_close);
 
 enum { EPISODES = 5, STEPS = 6, CAMERAS = 2, SLOW_MS = 60, RANGES = 16 };
 
-/* ---- slow storage: reads of workers that touch these bytes sleep ---- */
+/* ---- slow storage: workers' reads of these bytes sleep ---- */
 
 static struct {
     ino_t file;
@@ -47,7 +47,7 @@ ssize_t __wrap_pread(int fd, void *to, size_t n, off_t offset)
     return __real_pread(fd, to, n, offset);
 }
 
-/* Frames of these episodes (-1: all) and cameras (-1: all) are slow. */
+/* Makes reads of this episode's and camera's frames slow (-1 = all episodes or all cameras). */
 static void make_slow(const struct weir_loader_config *config, int episode, int camera)
 {
     struct weir_loader *loader = fixture_loader(config);
@@ -102,7 +102,7 @@ static struct weir_loader_report *new_report(bool final)
     return report;
 }
 
-/* The report of a whole run. */
+/* Returns the report of a whole run. */
 static struct weir_loader_report *run(const struct weir_loader_config *config)
 {
     struct weir_loader *loader = fixture_loader(config);
@@ -132,7 +132,7 @@ static const char *make_data(void)
     return fixture_synth("d", "act-jpeg", EPISODES, STEPS, 64, 48, "top,wrist");
 }
 
-/* Of the reads among the longest calls, those of one file or camera. */
+/* Counts the reads of one file or camera among the longest calls. */
 static int longest_reads(const struct weir_report_sources *sources, const char *file, const char *camera)
 {
     int n = 0;
@@ -156,7 +156,7 @@ Test(sources, all_frames_are_counted_once)
         cr_assert_eq(camera->read.count, EPISODES * STEPS);
         cr_assert_eq(camera->decode.count, EPISODES * STEPS);
         cr_assert(camera->decode.bytes > 0 && camera->read.bytes >= camera->decode.bytes,
-                  "a row is read, and its JPEG decoded");
+                  "rows are read and their JPEGs decoded");
         cr_assert(camera->read.total_s > 0 && camera->read.p99_s >= camera->read.p50_s &&
                   camera->read.max_s >= camera->read.p99_s);
     }
@@ -181,7 +181,7 @@ Test(sources, a_slow_file_is_named)
     const struct weir_report_sources *sources = &report->sources;
     cr_assert_str_eq(sources->files[0].name, "episode_3.hdf5");
     cr_assert_gt(longest_reads(sources, "episode_3.hdf5", NULL), WEIR_SOURCE_CALLS / 2);
-    report->final = false; /* it is worth a line in every table */
+    report->final = false; /* slow files are listed in intermediate tables, too */
     char *text = printed(report);
     cr_assert(strstr(text, "files by mean read, the slowest of 5 (median "), "%s", text);
     cr_assert(strstr(text, "): episode_3.hdf5 "), "%s", text);
@@ -198,7 +198,7 @@ Test(sources, a_slow_camera_is_named)
     cr_assert_str_eq(sources->cameras[1].name, "wrist");
     cr_assert_gt(sources->cameras[1].read.p50_s, sources->cameras[0].read.p50_s);
     cr_assert_gt(longest_reads(sources, NULL, "wrist"), WEIR_SOURCE_CALLS / 2);
-    cr_assert_lt(sources->files[0].mean_s, 2 * sources->files_median_s, "no file is slower than others");
+    cr_assert_lt(sources->files[0].mean_s, 2 * sources->files_median_s, "a file is listed as slow");
     report->final = false;
     char *text = printed(report);
     cr_assert(!strstr(text, "files by mean read"), "%s", text);
@@ -241,7 +241,7 @@ Test(sources, windows_add_up_to_the_run)
                      all->sources.cameras[c].read.count);
         cr_assert_eq(all->sources.cameras[c].read.count, 3 * EPISODES * STEPS);
     }
-    /* The longest of the run is the longest of one of the windows. */
+    /* The longest call of the run must be the longest call of one of the windows. */
     double longest = a->sources.calls[0].s > b->sources.calls[0].s ? a->sources.calls[0].s : b->sources.calls[0].s;
     cr_assert_eq(all->sources.calls[0].s, longest);
     weir_source_figures_free(&first);
@@ -252,7 +252,7 @@ Test(sources, windows_add_up_to_the_run)
     free(all);
 }
 
-/* Frames of blocks: a block is one read. */
+/* The frames of a block share one read. */
 Test(sources, blocks_are_read_once)
 {
     struct weir_loader_config config =
@@ -267,7 +267,7 @@ Test(sources, blocks_are_read_once)
     cr_assert_eq(report->sources.files_read, 1);
     char *text = printed(report);
     cr_assert(!strstr(text, "files by mean read"), "one file is not compared with others");
-    cr_assert(strstr(text, ".hdf5:"), "an episode is named by its group: %s", text);
+    cr_assert(strstr(text, ".hdf5:"), "the episode's group is missing in: %s", text);
     free(text);
     free(report);
 }
@@ -296,7 +296,7 @@ Test(sources, the_helper_process_has_a_utilisation)
     struct weir_loader_config config = config_for(fixture_path("v"));
     config.num_workers = 4;
     config.num_epochs = 3;
-    uint64_t start_ns = weir_clock_monotonic_ns(); /* workers begin while it is opened */
+    uint64_t start_ns = weir_clock_monotonic_ns(); /* before opening, since workers start during it */
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_loader_counts then = {0}, now;
     consume(loader, 1 << 20);
@@ -308,7 +308,7 @@ Test(sources, the_helper_process_has_a_utilisation)
     cr_assert_geq(now.helper.calls, 72);
     cr_assert(report->fallbacks.busy > 0 && report->fallbacks.busy <= 1);
     cr_assert_float_eq(report->fallbacks.each_s * 72, (double)now.helper.busy_ns / 1e9, 1e-6);
-    cr_assert_leq(report->fallbacks.waiting, 4.01, "no more workers than there are can wait");
+    cr_assert_leq(report->fallbacks.waiting, 4.01, "more workers wait than exist");
     char *text = printed(report);
     cr_assert(strstr(text, "fallbacks: 72 frames read through the HDF5 library, its helper process busy "), "%s", text);
     cr_assert(strstr(text, " workers waiting for it\n"), "%s", text);
@@ -317,7 +317,7 @@ Test(sources, the_helper_process_has_a_utilisation)
     weir_loader_close(&loader);
 }
 
-/* ---- a run's whole report, by one call ---- */
+/* ---- the report of a whole run, made with one call ---- */
 
 static char *reported(struct weir_loader_reports *reports, const struct weir_loader_report_options *options)
 {
@@ -329,7 +329,7 @@ static char *reported(struct weir_loader_reports *reports, const struct weir_loa
     return text;
 }
 
-/* How many of them some line begins with. */
+/* Counts the strings in `begins` with which at least one line starts. */
 static int has_lines(const char *text, const char *const *begins, int n)
 {
     int found = 0;
@@ -379,7 +379,7 @@ Test(sources, one_call_makes_a_runs_whole_report)
     char *text = reported(reports, &options), frames[32];
     cr_assert_eq(has_lines(text, en, EN), EN, "%s", text);
     snprintf(frames, sizeof frames, "(%d requests)", all);
-    cr_assert_not_null(strstr(text, frames), "the whole run, whatever was reported before: %s", text);
+    cr_assert_not_null(strstr(text, frames), "the report does not cover the whole run: %s", text);
     options.lang = WEIR_LANG_ZH;
     char *chinese = reported(reports, &options);
     cr_assert_eq(has_lines(chinese, zh, ZH), ZH, "%s", chinese);
@@ -419,7 +419,7 @@ static struct weir_loader_report queue_in(struct weir_loader_reports *reports, b
     return queue;
 }
 
-/* A report of the whole run between two tables takes nothing from the second one. */
+/* A report of the whole run between two tables must not reset the second table's figures. */
 Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
 {
     struct weir_loader_config config = config_for(make_data());
@@ -431,7 +431,7 @@ Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
     cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
     consume(loader, 3);
     queue_in(reports, false);
-    while (atomic_load(&loader->shared.slots.completed) <= loader->taken) /* until a batch is ready */
+    while (atomic_load(&loader->shared.slots.completed) <= loader->taken) /* waits until a batch is ready */
         sched_yield();
     int n = consume(loader, 4);
     struct weir_loader_report before = queue_in(reports, true), again = queue_in(reports, true);
@@ -447,7 +447,7 @@ Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
     weir_loader_close(&loader);
 }
 
-/* Its longest calls and files. */
+/* Copies the report's longest calls and files. */
 static void sources_of(void *user, struct weir_loader_report *from)
 {
     *(struct weir_report_sources *)user = from->sources;
@@ -474,7 +474,7 @@ Test(sources, a_report_of_the_whole_run_takes_no_calls_from_the_next_table)
     cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
     consume(loader, 3);
     sources_in(reports, false);
-    consume(loader, 20); /* more than were ready */
+    consume(loader, 20); /* more batches than were ready */
     weir_loader_finish(loader);
     struct weir_report_sources whole = sources_in(reports, true), table = sources_in(reports, false);
     cr_expect_eq(table.n_calls, 2 * WEIR_SOURCE_CALLS);
@@ -511,9 +511,9 @@ Test(sources, the_report_of_a_run_that_began_again_has_the_calls_of_all_its_tabl
 
 static void keep_report(void *user, struct weir_loader_report *report)
 {
-    *(struct weir_loader_report *)user = *report; /* its workers are gone afterwards */
+    *(struct weir_loader_report *)user = *report; /* the pointer to the workers becomes invalid afterwards */
 }
-/* The report of a whole run by one call. */
+/* Returns the report of a whole run, made with one call. */
 static struct weir_loader_report *whole_report(const struct weir_loader_config *config)
 {
     struct weir_loader *loader = fixture_loader(config);
@@ -559,7 +559,7 @@ Test(sources, steps_and_setup_are_reported)
     const struct weir_report_steps *steps = &report->steps;
     uint64_t images = EPISODES * STEPS * CAMERAS;
     cr_assert_eq(steps->images, 3 * images);
-    cr_assert_eq(steps->train_batches, 3 * 6, "24 samples of four episodes, four in a batch");
+    cr_assert_eq(steps->train_batches, 3 * 6, "24 samples of four episodes, four per batch");
     cr_assert_eq(steps->val_batches, 3 * 2);
     cr_assert(steps->train_wait_s > 0 && steps->train_wait_s <= steps->train_s);
     cr_assert(steps->first_wait_s <= steps->train_wait_s);
@@ -579,7 +579,7 @@ Test(sources, steps_and_setup_are_reported)
     free(report);
 }
 
-/* Too few batches for anything to be said of the run: nothing is measured for it. */
+/* The run has too few batches for a verdict, so the copy rate is not measured. */
 Test(sources, a_short_run_measures_no_copies)
 {
     struct weir_loader_config config = config_for(make_data());
@@ -596,7 +596,7 @@ Test(sources, of_many_epochs_the_first_and_the_latest_are_kept)
     struct weir_steps steps;
     struct weir_loader_report *report = new_report(true);
     cr_assert_eq(weir_steps_open(&steps, 1, 1, 1), 0);
-    for (int i = 0; i < EPOCHS; i++) { /* one batch each, of which epoch i takes i + 1 s */
+    for (int i = 0; i < EPOCHS; i++) { /* one batch per epoch; epoch i takes i + 1 s */
         struct weir_batch batch = {.plan.epoch = i, .n = 10};
         weir_steps_asked(&steps, (uint64_t)i * (uint64_t)(i + 1) / 2 * 1000000000u);
         weir_steps_given(&steps, &batch, 1, NULL);
@@ -609,15 +609,15 @@ Test(sources, of_many_epochs_the_first_and_the_latest_are_kept)
     cr_assert_float_eq(report->later_epochs.slowest, 10.0 / EPOCHS, 1e-9);
     cr_assert_float_eq(report->later_epochs.fastest, 10.0 / (EPOCHS - WEIR_STEPS_EPOCHS + 2), 1e-9);
     cr_assert_eq(report->later_epochs.device_bytes, -1);
-    for (int i = 0; i < WEIR_STEPS_EPOCHS; i++) { /* epoch i ended with i + 1 MB read, whoever kept count */
+    for (int i = 0; i < WEIR_STEPS_EPOCHS; i++) { /* a total of i + 1 MB has been read at the end of epoch i */
         steps.epochs[i].device_bytes = (uint64_t)steps.epochs[i].epoch * 1000000;
         steps.epochs[i].end_bytes = (uint64_t)(steps.epochs[i].epoch + 1) * 1000000;
     }
     weir_fill_epochs(report, &steps, 0, (uint64_t)EPOCHS * 1000000);
-    cr_assert_float_eq(report->first_epoch.device_bytes, 1e6, 1, "not those of the epochs that are not kept");
+    cr_assert_float_eq(report->first_epoch.device_bytes, 1e6, 1, "bytes of dropped epochs must not count");
     cr_assert_float_eq(report->later_epochs.device_bytes, 1e6 * (WEIR_STEPS_EPOCHS - 1), 1);
     weir_fill_epochs(report, &steps, EPOCHS - 2, UINT64_MAX);
-    cr_assert_float_eq(report->first_epoch.s, EPOCHS - 1, 1e-9, "since the table before");
+    cr_assert_float_eq(report->first_epoch.s, EPOCHS - 1, 1e-9, "since the previous table");
     cr_assert_eq(report->later_epochs.n, 1);
     weir_steps_close(&steps);
     free(report);

@@ -1,4 +1,4 @@
-/* The file that keeps where a run is: read back as it was written, or refused. */
+/* The file with the position of a run: read back as written, or refused. */
 #include "pipeline/loader_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/loader.h"
@@ -66,7 +66,7 @@ Test(state, it_is_read_as_it_was_written)
     cr_assert_eq(weir_state_check(&state, fields, &err), 0);
 }
 
-/* One digit more or less in it would be another run's end. */
+/* A single changed digit would resume another run, or at another position. */
 Test(state, no_byte_of_it_may_change)
 {
     const char *path = fixture_path("state");

@@ -1,6 +1,6 @@
-/* Batches on a GPU, by the stand-in on the CPU: they are what the host's are, whatever workers, formats and slow
- * streams there are; what goes wrong ends the run with one error. The stand-in aborts on leaks and on memory used too
- * late. */
+/* Batches on the fake GPU must equal the host's for any workers, formats and slow
+ * streams. Failures end the run with one error. The fake GPU aborts on leaks and on use after
+ * free. */
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/upload.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -59,7 +59,7 @@ Test(upload, every_output_is_the_hosts)
         config.format = (struct weir_pixel_format){.dtype = dtypes[i % 4],
                                                    .layout = (enum weir_image_layout)(i / 4 % 2),
                                                    .color = (enum weir_color)(i / 8 % 2)};
-        cr_assert_eq(upload_compare(&config), 14); /* 30 samples to train on, 10 to validate on */
+        cr_assert_eq(upload_compare(&config), 14); /* from 30 training and 10 validation samples */
     }
 }
 
@@ -145,14 +145,14 @@ Test(upload, bad_frames_by_every_policy)
     for (int i = 0; i < 6; i++) {
         struct weir_loader_config config = config_for(data, "cuda", workers[i / 2]);
         config.on_error = i % 2 ? WEIR_ON_ERROR_SKIP : WEIR_ON_ERROR_SUBSTITUTE;
-        config.no_shuffle = true; /* with batches that lose all of their samples */
+        config.no_shuffle = true; /* so that some batches lose all of their samples */
         config.batch_size = i % 2 ? 1 : BATCH;
         config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_BF16, .layout = WEIR_LAYOUT_NCHW};
         upload_compare(&config);
     }
 }
 
-/* At the same batch as the host's, with the same words. */
+/* The run must end at the same batch and with the same message as on the host. */
 Test(upload, a_bad_frame_ends_the_run_where_the_hosts_ends)
 {
     const char *data = make();
@@ -178,7 +178,7 @@ Test(upload, a_bad_frame_ends_the_run_where_the_hosts_ends)
     }
 }
 
-/* ---- order ---- */
+/* ---- order of work ---- */
 
 Test(upload, a_slow_stream_keeps_its_batches)
 {
@@ -187,7 +187,7 @@ Test(upload, a_slow_stream_keeps_its_batches)
     upload_consume_late(&config, 4000000);
 }
 
-/* Two slots, whose frames are there at once: the next copies stand ready long before the kernels have run. */
+/* Raw frames fill the two slots quickly, so the next copies are queued long before the kernels have run. */
 Test(upload, slow_kernels)
 {
     const char *data = fixture_synth("raw", "act", EPISODES, STEPS, 160, 120, "top,wrist");
@@ -224,11 +224,11 @@ Test(upload, who_releases_nothing_is_told)
     cr_assert_str_eq(err.text, "the caller holds all 3 batches; release one first");
     weir_loader_release(loader, batches[1]);
     err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY, "batch 0 is in its place");
+    cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY, "batch 0 occupies the next slot");
     weir_loader_release(loader, batches[0]);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 1);
     cr_assert_eq(batch->plan.sequence, 3);
-    weir_loader_close(&loader); /* with batches out */
+    weir_loader_close(&loader); /* while the caller still holds batches */
 }
 
 static void *stop_soon(void *loader)
@@ -280,7 +280,7 @@ Test(upload, goes_on_where_a_host_run_was)
     cr_assert_eq(upload_compare(&config), 9);
 }
 
-/* ---- what there is not ---- */
+/* ---- missing resources ---- */
 
 static void expect_refusal(const struct weir_loader_config *config, int code, const char *want)
 {
@@ -337,7 +337,8 @@ Test(upload, cannot_pin)
     expect_refusal(&config, -ENOMEM, "pin");
 }
 
-/* A process of its own: the stand-in reads what it is like once. Runs to the end, or to the one error. */
+/* Runs to the end, or to the first error. Needs its own process, because the fake GPU reads its configuration only
+ * once. */
 static void run_to_the_error(const char *data, const char *settings, int workers)
 {
     use_fake(settings);
@@ -395,7 +396,7 @@ Test(upload, memory_that_is_used_up_is_one_error)
 
 /* ---- figures ---- */
 
-/* The first step is so long that the next batches are there, and copied, while it runs. */
+/* The first step is long enough for the next batches to be loaded and copied while it runs. */
 static struct weir_gpu_figures run_for_figures(uint64_t busy_ns, uint64_t *gpu_wait_ns, int *batches)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
@@ -414,7 +415,7 @@ static struct weir_gpu_figures run_for_figures(uint64_t busy_ns, uint64_t *gpu_w
         weir_loader_release_after(loader, batch, reader.stream);
         ++*batches;
     }
-    upload_reader_close(&reader); /* waits for it */
+    upload_reader_close(&reader); /* waits for the stream */
     weir_loader_finish(loader);
     weir_loader_gpu_figures(loader, &figures);
     weir_loader_close(&loader);
@@ -437,13 +438,13 @@ Test(upload, figures_add_up)
     cr_assert_geq(f.busy_ns, 14 * busy_ns);
     cr_assert_leq(f.busy_ns, f.train_step.total_ns + f.val_step.total_ns + f.prepare.total_ns);
     cr_assert_leq(f.hidden_ns, f.copy.total_ns);
-    cr_assert_gt(f.hidden_ns, 0, "copies run beside the first step");
+    cr_assert_gt(f.hidden_ns, 0, "copies overlap with the first step");
     cr_assert_geq(f.copied_bytes, (uint64_t)40 * 2 * WIDTH * HEIGHT * 3);
     cr_assert_geq(f.copy.total_ns, f.copied_bytes * 20);
-    cr_assert_gt(gpu_wait_ns, 0, "the host runs ahead until all output batches are the GPU's");
+    cr_assert_gt(gpu_wait_ns, 0, "the host runs ahead until the GPU uses all output batches");
 }
 
-/* Steps are on one stream, so that they cannot overlap: positions that are counted from other bases would. */
+/* Steps on one stream cannot overlap. If their times were relative to different bases, they would seem to. */
 Test(upload, positions_go_on_when_their_base_changes)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
@@ -467,12 +468,13 @@ Test(upload, positions_go_on_when_their_base_changes)
     weir_loader_finish(loader);
     weir_loader_gpu_figures(loader, &f);
     cr_assert_eq(f.train_step.count + f.val_step.count, n);
-    cr_assert_eq(f.busy_ns, f.train_step.total_ns + f.val_step.total_ns, "no kernels but the steps'");
-    cr_assert_geq(upload->times.base_ns, base_ns + 20000000, "it did change");
+    cr_assert_eq(f.busy_ns, f.train_step.total_ns + f.val_step.total_ns, "only the steps' kernels count");
+    cr_assert_geq(upload->times.base_ns, base_ns + 20000000, "the base did not change");
     weir_loader_close(&loader);
 }
 
-/* The first: when the step has ended nobody asks for more, and the feeder waits for a later batch. */
+/* Keeps the first matching report. Later ones differ: after the step, the uploader thread waits for a later batch
+ * instead. */
 static void keep_text(void *user, const char *text)
 {
     char *kept = user;
@@ -518,7 +520,7 @@ Test(upload, stages_of_the_host)
     cr_assert_eq(now->stages[WEIR_STAGE_H2D_COPY].count, n);
     cr_assert_eq(now->stages[WEIR_STAGE_PREPARE_BATCH].count, n);
     cr_assert_eq(now->stages[WEIR_STAGE_WAIT_DATA].count, n);
-    cr_assert_eq(now->stages[WEIR_STAGE_TO_TENSOR].count, 0, "workers leave images as they are");
+    cr_assert_eq(now->stages[WEIR_STAGE_TO_TENSOR].count, 0, "workers do not convert images");
     weir_snapshot_free(&now);
     weir_loader_close(&loader);
 }
@@ -530,11 +532,11 @@ Test(intervals, union_and_overlap)
     struct weir_intervals set = {0};
     cr_assert_eq(weir_intervals_add(&set, 10, 20), 10);
     cr_assert_eq(weir_intervals_add(&set, 30, 40), 10);
-    cr_assert_eq(weir_intervals_add(&set, 15, 35), 10, "20 to 30 is new");
+    cr_assert_eq(weir_intervals_add(&set, 15, 35), 10, "20 to 30 is not covered yet");
     cr_assert_eq(set.n, 1);
     cr_assert_eq(weir_intervals_add(&set, 12, 38), 0);
     cr_assert_eq(weir_intervals_add(&set, 40, 45), 5);
-    cr_assert_eq(set.n, 1, "what touches is one");
+    cr_assert_eq(set.n, 1, "adjacent intervals are merged");
     cr_assert_eq(weir_intervals_add(&set, 50, 50), 0);
     cr_assert_eq(weir_intervals_add(&set, 60, 55), 0);
     cr_assert_eq(weir_intervals_overlap(&set, 0, 100), 35);
@@ -550,6 +552,6 @@ Test(intervals, old_ones_are_forgotten)
     cr_assert_eq(set.n, WEIR_INTERVALS_MAX);
     cr_assert_eq(weir_intervals_overlap(&set, 990, 1000), 5);
     cr_assert_eq(weir_intervals_overlap(&set, 0, 1000), 5 * WEIR_INTERVALS_MAX);
-    cr_assert_eq(weir_intervals_add(&set, 0, 5), 5, "older than all that is kept");
+    cr_assert_eq(weir_intervals_add(&set, 0, 5), 5, "older than all stored intervals");
     cr_assert_eq(weir_intervals_overlap(&set, 990, 1000), 5);
 }

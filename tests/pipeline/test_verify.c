@@ -1,5 +1,5 @@
-/* weir_verify where tests/pipeline/test_verify.sh cannot look: files that change meanwhile, what threads find out of
- * order, the edges of pictures that repeat. */
+/* Cases of weir_verify that tests/pipeline/test_verify.sh cannot cover: files that change during verification, findings
+ * of several threads out of order, and the limits of repeated images. */
 #include "pipeline/verify/findings.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -13,10 +13,10 @@ TestSuite(verify, .init = fixture_open, .fini = fixture_close);
 
 enum { TEXT_MAX = 8192 };
 
-/* What was found, a line each, "kind text". */
+/* All findings, one line each: "kind text". */
 struct told {
     char text[TEXT_MAX];
-    const char *touch; /* file that changes when the first finding comes; NULL = none */
+    const char *touch; /* file to change at the first finding; NULL = none */
     uint64_t done, total;
 };
 
@@ -58,7 +58,7 @@ Test(verify, faults_in_a_row_are_one_line_whoever_found_them)
     static struct told told, again;
     char expected[TEXT_MAX];
     const char *data = fixture_synth("long", "act-jpeg", 1, 200, 32, 32, "top");
-    for (int t = 60; t < 135; t++) /* more than a thread takes at once */
+    for (int t = 60; t < 135; t++) /* more frames than a thread takes at a time */
         fixture_damage(data, 0, 0, t, FIXTURE_NO_SOI);
     fixture_damage(data, 0, 0, 199, FIXTURE_NO_SOI);
     struct weir_verify_totals totals = verify(data, 4, &told);
@@ -87,7 +87,7 @@ Test(verify, a_file_that_changes_meanwhile_is_named)
     cr_assert(strstr(told.text, expected), "%s", told.text);
 }
 
-/* Repeats of three steps and more in these hashes, as "kind first+frames" each. */
+/* Expects these repeats of at least three steps, each as "kind first+frames". */
 static void expect_repeats(const char *hashes, const char *expected)
 {
     uint64_t values[32];
@@ -112,7 +112,7 @@ Test(verify, pictures_that_repeat)
     expect_repeats("12221333", "repeat 1+3, repeat 5+3");
     expect_repeats("11111", "still 0+5");
     expect_repeats("11", "still 0+2");
-    expect_repeats("1", "");      /* one picture is no repetition */
-    expect_repeats("000000", ""); /* bad frames are not the same */
+    expect_repeats("1", "");      /* a single image is not a repeat */
+    expect_repeats("000000", ""); /* bad frames do not count as equal */
     expect_repeats("1101111", "repeat 3+4");
 }

@@ -1,5 +1,5 @@
-/* The profiler for as long as one likes: threads that write every kind of record, and come and go, under a schedule
- * that never ends. What it takes of memory must not grow. For ThreadSanitizer, too. Usage: stress_profiler [SECONDS] */
+/* A stress test of the profiler, also for ThreadSanitizer: threads that write every kind of record, including
+ * short-lived ones, with a schedule that never ends. Memory use must not grow. Usage: stress_profiler [SECONDS] */
 #include "weir/profiler.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -15,7 +15,7 @@
 
 enum { WRITERS = 3, GROWTH_MAX = 16 << 20 };
 
-/* Keeps what was freed for a while, hundreds of MB of it. */
+/* AddressSanitizer delays the reuse of freed memory, which can add hundreds of MB. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { UNDER_ASAN = true };
 #elif defined(__has_feature)
@@ -76,7 +76,7 @@ static void *writer(void *user)
 {
     uint64_t n = 0, lives = *(const uint64_t *)user;
     if (weir_thread_attach(recorder, "writer", WEIR_ROLE_WORKER) < 0)
-        die("no cells for a thread");
+        die("no counters for a thread");
     for (; !atomic_load_explicit(&ended, memory_order_relaxed) && (lives == 0 || n < lives); n++) {
         every_kind(n);
         if (n % 64 == 0)
@@ -86,7 +86,8 @@ static void *writer(void *user)
     return NULL;
 }
 
-/* Threads that live for a thousand records each, one after the other: each goes on with the last one's cells. */
+/* Runs threads one after the other, each for a thousand records. Each thread reuses the counters of the previous one.
+ */
 static void *breeder(void *unused)
 {
     static const uint64_t lives = 1000;
@@ -117,13 +118,13 @@ static void on_window(void *user, const struct weir_profiler_window *window)
 static void on_message(void *user, const char *line)
 {
     struct seen *seen = user;
-    if (!strstr(line, "window is dropped")) /* a machine so slow that windows pile up */
+    if (!strstr(line, "window is dropped")) /* allowed: on a slow machine, windows pile up */
         die(line);
     seen->messages++;
 }
 
-/* Resident memory: at most in the first half of the time, and at least in the last quarter. Windows that wait for a
- * busy machine come and go; what is never given back shows. */
+/* Resident memory: maximum in the first half of the time, minimum in the last quarter, and overall maximum. Queued
+ * windows on a busy machine come and go, but a leak remains visible. */
 struct memory {
     uint64_t before, after, most;
 };
@@ -174,8 +175,7 @@ int main(int argc, char **argv)
     pthread_create(&threads[WRITERS], NULL, breeder, NULL);
     struct memory memory = step_until(profiler, seconds);
     for (int again = 0; again < 4 && grows(&memory); again++) {
-        uint64_t most =
-            memory.most; /* what is never given back goes on from there; what piled up on a busy machine does not */
+        uint64_t most = memory.most; /* a leak continues to grow from the previous maximum, but queued windows do not */
         memory = step_until(profiler, seconds);
         memory.before = most > memory.before ? most : memory.before;
     }
@@ -184,10 +184,11 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     weir_profiler_close(&profiler);
     weir_recorder_close(&recorder);
-    printf("%llu windows, %llu events, %llu dropped, %llu windows dropped; resident at most %.1f MB in the first "
-           "half, at least %.1f MB at the end\n",
-           (unsigned long long)seen.windows, (unsigned long long)seen.events, (unsigned long long)seen.dropped,
-           (unsigned long long)seen.messages, (double)memory.before / 1e6, (double)memory.after / 1e6);
+    printf(
+        "%llu windows, %llu events, %llu dropped, %llu windows dropped; resident memory at most %.1f MB in the first "
+        "half, at least %.1f MB at the end\n",
+        (unsigned long long)seen.windows, (unsigned long long)seen.events, (unsigned long long)seen.dropped,
+        (unsigned long long)seen.messages, (double)memory.before / 1e6, (double)memory.after / 1e6);
     if (seen.windows == 0 || seen.events == 0)
         die("nothing was recorded");
     if (grows(&memory))

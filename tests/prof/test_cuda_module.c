@@ -1,5 +1,5 @@
-/* Opening the CUDA module: where it is looked for, and the line for each way that it cannot be had. Criterion runs each
- * test in a process of its own, so each opens it for the first time. */
+/* Opening the CUDA module: its search path, and one error line for each reason why it cannot be opened. Criterion runs
+ * each test in its own process, so each test opens the module for the first time. */
 #include "prof/gpu/cuda_module.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -24,7 +24,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-/* The same line the second time. */
+/* Expects a refusal, with the same message at the second attempt. */
 static void refuses(const char *part, const char *other_part)
 {
     for (int i = 0; i < 2; i++) {
@@ -87,7 +87,7 @@ static void *open_one(void *user)
     return NULL;
 }
 
-/* Not the module's to see: CUDA reads the environment. */
+/* Tested through the environment, because CUDA reads the variable and the fake module does not. */
 Test(cuda_module, streams_do_not_share_queues)
 {
     const struct weir_cuda_module *module;
@@ -125,7 +125,7 @@ Test(cuda_module, opens_once_for_all_threads)
     cr_assert_str_eq(weir_cuda_module_path(), FAKE_CUDA_MODULE);
 }
 
-/* ---- beside the program: a copy of another, open_module.c, in a folder with what is given ---- */
+/* ---- next to the program: a copy of open_module.c's program in a folder with a given module ---- */
 
 static void copy_file(const char *from, const char *to)
 {
@@ -134,7 +134,7 @@ static void copy_file(const char *from, const char *to)
     cr_assert_eq(system(command), 0);
 }
 
-/* What the copy says: the path of what it opened, or the error. */
+/* Runs the copy and stores its output: the path of the opened module, or the error. */
 static void run_beside(char *said, size_t size)
 {
     const char *program = fixture_path("program");
@@ -162,7 +162,7 @@ Test(cuda_module, a_damaged_one_beside_the_program_is_named)
     cr_assert_not_null(strstr(said, fixture_path("libweir_cuda.so")), "%s", said);
 }
 
-/* ---- cut short, which the dynamic linker would meet as SIGBUS ---- */
+/* ---- truncated modules, on which the dynamic linker would fail with SIGBUS ---- */
 
 static const char *cut_module(size_t bytes)
 {
@@ -217,13 +217,13 @@ static void patch(const char *path, size_t offset, const void *bytes, size_t n)
     fclose(file);
 }
 
-/* Sums that run over, and headers beyond the end. */
+/* Offsets and sizes that overflow or exceed the file. */
 Test(cuda_module, one_whose_headers_lie_is_refused)
 {
     Elf64_Ehdr head;
     size_t whole = module_bytes(&head);
     static const struct {
-        size_t offset; /* of eight bytes; in the first program header when in_part */
+        size_t offset; /* of the 8 changed bytes; relative to the first program header if in_part is set */
         bool in_part;
         uint64_t value;
     } lies[] = {{offsetof(Elf64_Ehdr, e_phoff), false, UINT64_MAX},
@@ -235,7 +235,7 @@ Test(cuda_module, one_whose_headers_lie_is_refused)
                 {offsetof(Elf64_Phdr, p_filesz), true, (uint64_t)INT64_MAX + 1},
                 {offsetof(Elf64_Phdr, p_filesz), true, 1u << 30},
                 {offsetof(Elf64_Ehdr, e_ident), false, 0},
-                {offsetof(Elf64_Ehdr, e_flags), false, 0}}; /* e_phentsize, too */
+                {offsetof(Elf64_Ehdr, e_flags), false, 0}}; /* overwrites e_phentsize, too */
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         char said[2048];
         const char *path = cut_module(whole);

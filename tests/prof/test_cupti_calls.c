@@ -1,5 +1,5 @@
-/* The calls that cuda/cupti.c makes of CUPTI, and their order, by a CUPTI of our own. Needs CUPTI's headers to be
- * built, and neither a GPU nor CUPTI to run: the few functions of CUDA that it uses are here. */
+/* The CUPTI calls made by cuda/cupti.c and their order, recorded by a replacement for CUPTI. Building needs CUPTI's
+ * headers, but running needs neither a GPU nor CUPTI: the few CUDA functions used are defined here. */
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>
@@ -19,17 +19,17 @@ static void check(bool ok, const char *what)
     exit(1);
 }
 
-/* ---- what was called ---- */
+/* ---- recorded calls ---- */
 
 static char calls[4096];
 static CUptiResult subscribe_gives, enable_gives;
-static CUpti_ActivityKind fails_at; /* enabling this kind gives enable_gives */
+static CUpti_ActivityKind fails_at; /* enabling this kind returns enable_gives */
 static CUpti_CallbackFunc on_call;
 static CUpti_CallbackId watched[8];
 static int n_watched;
 static CUpti_BuffersCallbackRequestFunc request;
 static CUpti_BuffersCallbackCompleteFunc complete;
-static bool attached, deaf; /* deaf: calls of CUDA are not told of */
+static bool attached, deaf; /* deaf: callbacks for CUDA calls are not delivered */
 
 static void called(const char *what)
 {
@@ -63,7 +63,7 @@ static CUptiResult CUPTIAPI watch(uint32_t on, CUpti_SubscriberHandle handle, CU
                                   CUpti_CallbackId cbid)
 {
     (void)handle;
-    check(on && domain == CUPTI_CB_DOMAIN_RUNTIME_API ? n_watched < 8 : on, "calls are watched");
+    check(on && domain == CUPTI_CB_DOMAIN_RUNTIME_API ? n_watched < 8 : on, "calls are not watched");
     if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)
         watched[n_watched++] = cbid;
     return CUPTI_SUCCESS;
@@ -114,7 +114,7 @@ static CUptiResult CUPTIAPI disable(CUpti_ActivityKind kind)
     return CUPTI_SUCCESS;
 }
 
-static uint8_t *filled; /* a buffer that the next flush gives back */
+static uint8_t *filled; /* buffer returned by the next flush */
 static size_t filled_bytes;
 
 static CUptiResult CUPTIAPI flush(uint32_t flag)
@@ -128,8 +128,8 @@ static CUptiResult CUPTIAPI flush(uint32_t flag)
 
 static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Activity **record)
 {
-    uint8_t *next =
-        *record ? (uint8_t *)*record + weir_cupti_record_bytes((*record)->kind) : buffer; /* all of kinds we know */
+    /* The buffer contains only known kinds of records. */
+    uint8_t *next = *record ? (uint8_t *)*record + weir_cupti_record_bytes((*record)->kind) : buffer;
     if (next >= buffer + valid)
         return CUPTI_ERROR_MAX_LIMIT_REACHED;
     *record = (CUpti_Activity *)next;
@@ -148,7 +148,7 @@ static CUptiResult CUPTIAPI callback_name(CUpti_CallbackDomain domain, uint32_t 
 {
     (void)domain;
     (void)cbid;
-    check(attached, "names are asked for before CUPTI is gone");
+    check(attached, "names are requested before CUPTI is unloaded");
     *name = "cudaLaunchKernel_v7000";
     return CUPTI_SUCCESS;
 }
@@ -169,7 +169,7 @@ static const struct weir_cupti cupti = {
     .get_num_dropped = dropped,
 };
 
-/* ---- in place of cupti_library.c ---- */
+/* ---- replaces cupti_library.c ---- */
 
 const struct weir_cupti *weir_cupti_open(struct weir_err *err)
 {
@@ -276,12 +276,12 @@ static int begin(bool memory, uint64_t bytes_max, struct weir_err *err)
     return ops->start(&config, err);
 }
 
-/* Fills a buffer with n calls of the API, which the next flush hands over. */
+/* Fills a buffer with n records of API calls, which the next flush returns. */
 static void fill_buffer(int n)
 {
     size_t size, most;
     request(&filled, &size, &most);
-    check(filled && size >= 1 << 20 && (uintptr_t)filled % 8 == 0 && most == 0, "a buffer worth its name");
+    check(filled && size >= 1 << 20 && (uintptr_t)filled % 8 == 0 && most == 0, "the buffer is too small or unaligned");
     CUpti_ActivityAPI *record = (CUpti_ActivityAPI *)filled;
     for (int i = 0; i < n; i++)
         record[i] = (CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME,
@@ -304,8 +304,8 @@ static void end(int expected, uint64_t expected_dropped)
     int n = 0;
     check(ops->stop(&records, &err) == 0 && records, err.text);
     ops->each(records, count_one, &n);
-    check(n == expected, "all records are handed out");
-    check(ops->dropped(records) == expected_dropped, "what was lost is counted");
+    check(n == expected, "not all records are returned");
+    check(ops->dropped(records) == expected_dropped, "lost records are not counted");
     ops->free(records);
 }
 
@@ -316,11 +316,12 @@ static void test_the_order_of_calls(void)
     struct weir_err err = WEIR_ERR_NONE;
     check(begin(false, 1 << 20, &err) == 0, err.text);
     check(strcmp(calls, "subscribe system-ids clock buffers +10 +5 +1 +22 +2 +38 +36 +17 ") == 0, calls);
-    check(begin(false, 1 << 20, &err) == -EBUSY, "one at a time");
+    check(begin(false, 1 << 20, &err) == -EBUSY, "a second recording starts");
     fill_buffer(100);
     end(100, 0);
     check(strcmp(calls, tear_down) == 0, calls);
-    err = WEIR_ERR_NONE; /* again: the clock is registered once in a process; memory is asked for */
+    err = WEIR_ERR_NONE; /* A second recording registers no clock, since that is done once per process. This one
+                            requests memory records. */
     check(begin(true, 1 << 20, &err) == 0, err.text);
     check(strcmp(calls, "subscribe system-ids buffers +10 +5 +1 +22 +2 +38 +36 +17 +49 ") == 0, calls);
     fill_buffer(7);
@@ -332,7 +333,7 @@ static void test_failures_leave_nothing_behind(void)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_gpu_records *records;
     subscribe_gives = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-    check(begin(false, 1 << 20, &err) < 0, "another tool has CUPTI");
+    check(begin(false, 1 << 20, &err) < 0, "recording starts although another tool uses CUPTI");
     subscribe_gives = CUPTI_SUCCESS;
     fails_at = CUPTI_ACTIVITY_KIND_MEMCPY;
     enable_gives = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
@@ -341,11 +342,11 @@ static void test_failures_leave_nothing_behind(void)
     check(strcmp(calls, "subscribe system-ids buffers +10 +5 +1 -5 -10 unsubscribe ") == 0, calls);
     fails_at = CUPTI_ACTIVITY_KIND_INVALID;
     err = WEIR_ERR_NONE;
-    check(ops->stop(&records, &err) < 0 && !records, "nothing records");
-    check(ops->check(&(struct weir_err){0}) == 0 && !attached, "asking leaves nothing behind");
+    check(ops->stop(&records, &err) < 0 && !records, "stop without a recording succeeds");
+    check(ops->check(&(struct weir_err){0}) == 0 && !attached, "the check leaves a subscriber");
 }
 
-/* More buffers than there are to be had, and more records than may be kept. */
+/* Requests more buffers than available, and returns more records than the limit. */
 static void test_pressure(void)
 {
     enum { MORE = 70 };
@@ -355,10 +356,10 @@ static void test_pressure(void)
     check(begin(false, 40 * 10, &err) == 0, err.text);
     for (int i = 0; i < MORE; i++) {
         request(&buffers[i], &size, &most);
-        check(buffers[i] && size >= 4096, "never none");
+        check(buffers[i] && size >= 4096, "no buffer is returned");
     }
-    check(buffers[MORE - 1] == buffers[MORE - 2], "those that are too many are one");
-    complete(NULL, 0, buffers[MORE - 1], size, 400); /* is not read: others may be writing to it */
+    check(buffers[MORE - 1] == buffers[MORE - 2], "excess requests do not share one buffer");
+    complete(NULL, 0, buffers[MORE - 1], size, 400); /* must not be read, since others may be writing to this buffer */
     for (int i = 0; i < MORE && buffers[i] != buffers[MORE - 1]; i++)
         complete(NULL, 0, buffers[i], 2 << 20, 0);
     fill_buffer(15);
@@ -376,7 +377,7 @@ static void test_a_tear_down_that_does_not_happen(void)
     check(ops->stop(&records, &err) < 0 && strstr(err.text, "could not be detached"), err.text);
     deaf = false;
     ops->each(records, count_one, &n);
-    check(n == 3, "what was recorded is there all the same");
+    check(n == 3, "records are lost");
     ops->free(records);
     unsubscribe(NULL);
     err = WEIR_ERR_NONE;

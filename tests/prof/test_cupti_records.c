@@ -1,5 +1,5 @@
-/* Records as CUPTI lays them out, kept and handed out: cuda/cupti_records.c, prof/cupti_read.c. Needs CUPTI's headers
- * to be built, and neither a GPU nor CUPTI to run. */
+/* Records in CUPTI's binary layout, stored and returned: cuda/cupti_records.c, prof/cupti_read.c. Building needs
+ * CUPTI's headers, but running needs neither a GPU nor CUPTI. */
 #include "cuda/cupti_priv.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static uint64_t unix_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Goes slower than Unix time, by one part in sixteen. */
+/* A clock that is slower than Unix time by one part in sixteen. */
 static uint64_t clock_of(uint64_t unix_ns)
 {
     static uint64_t first_ns;
@@ -78,7 +78,7 @@ static void keep(const void *record)
 
 static void end(uint64_t dropped)
 {
-    check(weir_cupti_records_dropped(records) == dropped, "what was lost is counted");
+    check(weir_cupti_records_dropped(records) == dropped, "lost records are not counted");
     weir_cupti_records_free(records);
 }
 
@@ -108,13 +108,13 @@ static void add_wait(uint32_t context, uint32_t event, uint64_t sync_id, uint32_
     keep(&record);
 }
 
-/* By CUPTI's own number, else the event's last record before the wait. */
+/* A wait is linked to its event record by CUPTI's number, or otherwise to the event's last record before the wait. */
 static void test_waits_find_their_records(void)
 {
     begin(1 << 20);
     add_event(1, 7, 101, 10, 20);
     add_event(1, 7, 102, 30, 21);
-    add_event(2, 7, 103, 25, 22); /* of another context */
+    add_event(2, 7, 103, 25, 22); /* in another context */
     add_wait(1, 7, 101, 40);
     add_wait(1, 7, 999, 29);
     add_wait(1, 7, 0, 50);
@@ -122,10 +122,10 @@ static void test_waits_find_their_records(void)
     add_wait(1, 7, 0, 5);
     finish();
     static const int64_t by[] = {10, 10, 30, -1, -1}, on[] = {20, 20, 21, -1, -1};
-    check(n_seen == 5, "events' records are not handed out themselves");
+    check(n_seen == 5, "event records are returned");
     for (int i = 0; i < 5; i++) {
-        check(seen[i].recorded_by == by[i] && seen[i].recorded_on == on[i], "which record a wait is for");
-        check(seen[i].device == 3, "the context's device is known from other records");
+        check(seen[i].recorded_by == by[i] && seen[i].recorded_on == on[i], "a wait has the wrong event record");
+        check(seen[i].device == 3, "the context's device is not taken from other records");
         check(seen[i].stream == UINT32_MAX && seen[i].sync == WEIR_GPU_SYNC_EVENT, "no stream");
     }
     end(0);
@@ -154,7 +154,7 @@ static void test_names_outlive_cupti(void)
     begin(1 << 20);
     CUpti_ActivityKernel10 kernel = a_kernel(text);
     keep(&kernel);
-    strcpy(text, "plain"); /* the same place means another kernel now */
+    strcpy(text, "plain"); /* the same address now contains another kernel's name */
     keep(&kernel);
     free(text);
     CUpti_ActivityAPI call = {
@@ -167,14 +167,15 @@ static void test_names_outlive_cupti(void)
     finish();
     check(n_seen == 5, "five records");
     check(strcmp(seen[0].name, "busy(float*, int)") == 0, "demangled");
-    check(strcmp(seen[1].name, "plain") == 0, "what is not mangled stays");
+    check(strcmp(seen[1].name, "plain") == 0, "an unmangled name is changed");
     check(seen[0].grid[2] == 4 && seen[0].block[0] == 32 && seen[0].registers == 16 && seen[0].stream == 7, "a kernel");
-    check(strcmp(seen[2].name, "cudaLaunchKernel") == 0, "without its version");
-    check(strcmp(seen[3].name, "cudaStreamWaitEvent_ptsz") == 0, "without its version, with its default stream");
-    check(seen[4].kind == WEIR_GPU_RECORD_DRIVER && strcmp(seen[4].name, "cuLaunchKernel") == 0, "the driver's");
+    check(strcmp(seen[2].name, "cudaLaunchKernel") == 0, "the version is not removed");
+    check(strcmp(seen[3].name, "cudaStreamWaitEvent_ptsz") == 0, "the default stream is not kept");
+    check(seen[4].kind == WEIR_GPU_RECORD_DRIVER && strcmp(seen[4].name, "cuLaunchKernel") == 0,
+          "the driver's name is wrong");
     check(seen[2].tid == 9, "the thread");
     weir_cupti_records_each(records, see, NULL);
-    check(n_seen == 10 && strcmp(seen[5].name, seen[0].name) == 0, "they can be read again");
+    check(n_seen == 10 && strcmp(seen[5].name, seen[0].name) == 0, "records cannot be read again");
     end(0);
 }
 
@@ -183,20 +184,20 @@ static void test_what_is_lost_is_counted(void)
     begin(300);
     CUpti_ActivityKernel10 kernel = a_kernel("kernel");
     keep(&kernel);
-    keep(&kernel); /* no room */
+    keep(&kernel); /* no space left */
     kernel.start = kernel.end = 0;
-    keep(&kernel); /* no times */
+    keep(&kernel); /* without times */
     CUpti_ActivityAPI call = {.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .cbid = 0xffffff, .start = 1, .end = 2};
-    keep(&call); /* a function nobody knows */
+    keep(&call); /* an unknown function */
     CUpti_Activity other = {.kind = CUPTI_ACTIVITY_KIND_DEVICE};
-    keep(&other); /* not asked for */
+    keep(&other); /* a kind that was not requested */
     weir_cupti_records_lost(records, 100);
     finish();
-    check(n_seen == 1, "one is kept");
+    check(n_seen == 1, "more than one record is kept");
     end(103);
 }
 
-/* How far off the start of a kernel is, at worst, when CUPTI gives Unix time. */
+/* Returns the largest error of a kernel's start time if CUPTI's times are Unix time. */
 static int64_t unix_times_off_ns(void)
 {
     uint64_t starts_ns[3];
@@ -216,21 +217,21 @@ static int64_t unix_times_off_ns(void)
     for (int i = 0; i < KERNELS; i++) {
         int64_t off_ns = (int64_t)(seen[i].start_ns - starts_ns[i]);
         worst_ns = llabs(off_ns) > worst_ns ? llabs(off_ns) : worst_ns;
-        check(seen[i].end_ns - seen[i].start_ns < 600, "as long as it was");
+        check(seen[i].end_ns - seen[i].start_ns < 600, "the duration is wrong");
     }
     end(0);
     return worst_ns;
 }
 
-/* Should the clock be CUPTI's own after a tear-down. The best of some tries: others may have the core between a reading
- * of Unix time and one of our clock. */
+/* After a teardown, CUPTI may report Unix time again, which must be converted to our clock. Several attempts are
+ * allowed, since other processes may take the core between a reading of Unix time and one of our clock. */
 static void test_unix_times_are_brought_back(void)
 {
     enum { OFF_NS = 20000 };
     int64_t off_ns = OFF_NS;
     for (int i = 0; i < 50 && off_ns >= OFF_NS; i++)
         off_ns = unix_times_off_ns();
-    check(off_ns < OFF_NS, "by our clock, though it drifts");
+    check(off_ns < OFF_NS, "times do not follow our clock");
 }
 
 static void test_copies_and_memory(void)
@@ -251,14 +252,15 @@ static void test_copies_and_memory(void)
                                     .timestamp = 1100002,
                                     .address = 99};
     keep(&memory);
-    memory.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED; /* the host's */
+    memory.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED; /* host memory */
     keep(&memory);
     finish();
-    check(n_seen == 2, "pinned memory is not the GPU's");
+    check(n_seen == 2, "pinned memory is counted as the GPU's");
     check(strcmp(seen[0].copy_kind, "HtoD") == 0 && strcmp(seen[0].from_kind, "Pinned") == 0 &&
               strcmp(seen[0].to_kind, "Device") == 0 && seen[0].bytes == 77 && seen[0].from_device == -1,
           "a copy");
-    check(seen[1].memory_bytes == -4096 && seen[1].address == 99 && seen[1].start_ns == 1100002, "memory given back");
+    check(seen[1].memory_bytes == -4096 && seen[1].address == 99 && seen[1].start_ns == 1100002,
+          "freed memory is not negative");
     end(0);
 }
 

@@ -1,4 +1,5 @@
-/* What the GPU's recorder tells, joined with what our own threads did; by the stand-in, tests/fake_cuda_trace.c. */
+/* Records of the GPU's recorder, combined with those of our own threads, using the fake recorder
+ * (tests/fakes/fake_cuda_trace.c). */
 #include "pipeline/gpu/gpu_ops.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST = 100 }; /* correlations of scripted calls begin here */
+enum { FIRST = 100 }; /* first correlation ID of scripted calls */
 
 static const struct weir_cuda_module *module;
 static const struct fake_trace *fake;
@@ -35,7 +36,7 @@ static void open_module(void)
 
 TestSuite(gpu_trace, .init = open_module);
 
-/* ---- a profiler, and what it has handed out ---- */
+/* ---- a profiler and its windows ---- */
 
 struct seen {
     int windows, messages;
@@ -76,7 +77,7 @@ static struct weir_profiler *open_profiler(struct seen *seen, const char *schedu
     return profiler;
 }
 
-/* Does script in the one step that is recorded. */
+/* Runs `script` in the only recorded step, and passes the window to `look`. */
 static struct seen record(void (*script)(void), void (*look)(const struct weir_profiler_window *))
 {
     struct seen seen = {.look = look};
@@ -86,7 +87,7 @@ static struct seen record(void (*script)(void), void (*look)(const struct weir_p
     weir_profiler_step(profiler);
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 1);
-    cr_assert_eq(fake->kept(), 0, "what was recorded is freed");
+    cr_assert_eq(fake->kept(), 0, "recordings are not freed");
     return seen;
 }
 
@@ -103,7 +104,7 @@ static int count(const struct weir_trace *trace, enum weir_cat cat)
     return n;
 }
 
-/* The one event of that category and name; correlation 0: any. */
+/* Returns the only event of this category and name. Correlation 0 matches any. */
 static const struct weir_event *find(const struct weir_trace *trace, enum weir_cat cat, const char *name,
                                      uint32_t correlation)
 {
@@ -113,10 +114,10 @@ static const struct weir_event *find(const struct weir_trace *trace, enum weir_c
         if (event->cat != cat || strcmp(name_of(trace, event), name) != 0 ||
             (correlation && event->correlation != correlation))
             continue;
-        cr_assert_null(found, "%s %u is there twice", name, correlation);
+        cr_assert_null(found, "%s %u occurs twice", name, correlation);
         found = event;
     }
-    cr_assert(found, "%s %u is not there", name, correlation);
+    cr_assert(found, "%s %u is missing", name, correlation);
     return found;
 }
 
@@ -171,7 +172,7 @@ static void add(struct weir_gpu_record record)
     fake->add(&record);
 }
 
-/* Launches a kernel of 3 us, now; returns when it would have ended. */
+/* Launches a kernel of 3 us now, and returns after it would have ended. */
 static void launch(uint32_t correlation)
 {
     uint64_t now_ns = weir_gpu_now_ns();
@@ -180,7 +181,7 @@ static void launch(uint32_t correlation)
     wait_until(now_ns + 6000);
 }
 
-/* ---- who launched what ---- */
+/* ---- links from kernels to operators ---- */
 
 static void *launch_there(void *user)
 {
@@ -234,10 +235,10 @@ static void look_at_owners(const struct weir_profiler_window *window)
     check_launch(trace, FIRST + 2, annotation->external_id);
     check_launch(trace, FIRST + 3, 0);
     check_launch(trace, FIRST + 4, 0);
-    cr_assert_gt(annotation->external_id, FIRST + 4, "no External id is a correlation");
+    cr_assert_gt(annotation->external_id, FIRST + 4, "an External id equals a correlation");
     const struct weir_event *there = find(trace, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", FIRST + 4);
     cr_assert_neq(row_of(trace, there), getpid());
-    /* On the stream, the annotations as far as their kernels reach, and no step. */
+    /* The stream shows annotations, each as long as its kernels, but no steps. */
     cr_assert_eq(count(trace, WEIR_CAT_GPU_USER_ANNOTATION), 2);
     const struct weir_event *shadow = find(trace, WEIR_CAT_GPU_USER_ANNOTATION, "annotation alone", 0);
     const struct weir_event *kernel = find(trace, WEIR_CAT_KERNEL, "Kernel", FIRST + 2);
@@ -264,7 +265,7 @@ static void launch_in_a_stage(void)
         launch(FIRST + 1);
     }
     {
-        WEIR_ZONE(WEIR_STAGE_CACHE_COPY); /* of a worker */
+        WEIR_ZONE(WEIR_STAGE_CACHE_COPY); /* a worker's stage */
         launch(FIRST + 2);
     }
     {
@@ -278,7 +279,7 @@ static void launch_in_a_stage(void)
     weir_recorder_close(&recorder);
 }
 
-/* On the stream, as torch has it of the same ranges, which are its user_annotations. */
+/* The stage's range on the stream must match torch's for user_annotations: it covers all its kernels. */
 static void check_span(const struct weir_trace *trace, const char *stage, enum weir_cat cat, uint32_t first,
                        uint32_t last)
 {
@@ -295,7 +296,7 @@ static void look_at_stages(const struct weir_profiler_window *window)
 {
     check_span(window->trace, "07_h2d_copy", WEIR_CAT_CPU_OP, FIRST, FIRST + 1);
     check_span(window->trace, "03e_cache_copy", WEIR_CAT_LOADER_STAGE, FIRST + 2, FIRST + 2);
-    cr_assert_eq(count(window->trace, WEIR_CAT_GPU_USER_ANNOTATION), 2, "no waits, no steps, nothing without work");
+    cr_assert_eq(count(window->trace, WEIR_CAT_GPU_USER_ANNOTATION), 2, "only stages with GPU work are drawn");
 }
 
 Test(gpu_trace, stages_are_drawn_on_the_stream_they_launched_something_on)
@@ -319,7 +320,7 @@ static void look_at_averages(const struct weir_profiler_window *window)
     const struct weir_averages_config config = {0};
     cr_assert_eq(weir_averages_open(&averages, window->trace, &config), 0);
     cr_assert(averages->has_device_time);
-    cr_assert_eq(averages->self_device_ns, 4 * 3000, "what is drawn for stages is left out");
+    cr_assert_eq(averages->self_device_ns, 4 * 3000, "ranges drawn for stages do not count");
     cr_assert_eq(row_named(averages, "07_h2d_copy", false)->self_device_ns, 2 * 3000);
     cr_assert_eq(row_named(averages, "03e_cache_copy", false)->self_device_ns, 3000);
     cr_assert(row_named(averages, "03e_cache_copy", true)->annotation);
@@ -333,7 +334,7 @@ Test(gpu_trace, a_stage_has_the_device_time_of_what_it_launched)
     record(launch_in_a_stage, look_at_averages);
 }
 
-/* As a thread of a library does, in the middle of what the main one is at. */
+/* Adds a call from another thread, such as a library's, during the main thread's operators. */
 static void call_from_a_thread_without_operators(void)
 {
     enum { OTHER_TID = 1 };
@@ -366,7 +367,7 @@ Test(gpu_trace, no_time_is_taken_twice)
     record(call_from_a_thread_without_operators, look_at_own_times);
 }
 
-/* ---- what is said of kernels and copies ---- */
+/* ---- attributes of kernels and copies ---- */
 
 static void every_kind_of_work(void)
 {
@@ -425,19 +426,19 @@ Test(gpu_trace, work_is_described_as_torch_describes_it)
     record(every_kind_of_work, look_at_work);
 }
 
-/* ---- which calls ---- */
+/* ---- recorded calls ---- */
 
 static void calls_of_all_sorts(void)
 {
     uint64_t now_ns = weir_gpu_now_ns();
     struct weir_gpu_record driver = call_at(now_ns, "cuLaunchKernel", FIRST);
     driver.kind = WEIR_GPU_RECORD_DRIVER;
-    add(driver); /* what the runtime asked the driver for */
+    add(driver); /* driver call made by the runtime's call below */
     add(call_at(now_ns, "cudaLaunchKernel", FIRST));
-    add(call_at(now_ns, "cudaGetLastError", FIRST + 1)); /* dull */
+    add(call_at(now_ns, "cudaGetLastError", FIRST + 1)); /* a call that traces omit */
     driver = call_at(now_ns + 2000, "cuLaunchKernelEx", FIRST + 2);
     driver.kind = WEIR_GPU_RECORD_DRIVER;
-    add(driver); /* launched by the driver's API itself */
+    add(driver); /* launched through the driver API directly */
     driver.name = "cuMemGetInfo";
     driver.correlation++;
     add(driver);
@@ -462,7 +463,8 @@ Test(gpu_trace, each_launch_is_one_call)
 static void odd_times(void)
 {
     uint64_t now_ns = weir_gpu_now_ns(), hour_ns = UINT64_C(3600000000000);
-    add(call_at(now_ns + 1000, "cudaLaunchKernel", FIRST)); /* seems to run before its launch, partly or all of it */
+    /* The next two kernels seem to start before their launches; the second even ends before its launch. */
+    add(call_at(now_ns + 1000, "cudaLaunchKernel", FIRST));
     add(kernel_at(now_ns, 5000, FIRST));
     add(call_at(now_ns + 9000, "cudaLaunchKernel", FIRST + 1));
     add(kernel_at(now_ns + 6000, 1000, FIRST + 1));
@@ -470,10 +472,10 @@ static void odd_times(void)
     late.end_ns = now_ns + hour_ns;
     add(late);
     add(kernel_at(now_ns + hour_ns, 5000, FIRST + 2));
-    add(kernel_at(now_ns + hour_ns, 5000, FIRST + 3)); /* of later, and of before */
+    add(kernel_at(now_ns + hour_ns, 5000, FIRST + 3)); /* outside the window, later and earlier */
     add(kernel_at(now_ns - hour_ns, 5000, FIRST + 4));
     add(call_at(now_ns - hour_ns, "cudaLaunchKernel", FIRST + 4));
-    add(kernel_at(now_ns + 2000, 10, FIRST + 5)); /* launched before, runs now */
+    add(kernel_at(now_ns + 2000, 10, FIRST + 5)); /* launched before the window, but runs in it */
     wait_until(now_ns + 12000);
 }
 
@@ -492,7 +494,7 @@ static void look_at_times(const struct weir_profiler_window *window)
     cr_assert_eq(kernel->duration_ns, 0);
     kernel = find(trace, WEIR_CAT_KERNEL, "Kernel", FIRST + 2);
     cr_assert_eq(kernel->start_ns + kernel->duration_ns, trace->end_ns);
-    call = find(trace, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", FIRST + 2); /* as ranges that go on: cut */
+    call = find(trace, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", FIRST + 2); /* truncated like an unfinished range */
     cr_assert(call->duration_ns > 0 && call->start_ns + call->duration_ns < kernel->start_ns);
     find(trace, WEIR_CAT_KERNEL, "Kernel", FIRST + 5);
     cr_assert(strstr(weir_trace_text(trace, trace->metadata), "\"weir_clamped_gpu_events\": 2"));
@@ -526,11 +528,12 @@ static void waits(void)
     uint64_t now_ns = weir_gpu_now_ns();
     add(call_at(now_ns, "cudaEventRecord", FIRST));
     add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 2000, 2000, FIRST, UINT32_MAX);
-    add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 3000, 2000, FIRST, UINT32_MAX); /* by another thread, beside it */
+    /* This wait overlaps with the one above, as if made by another thread. */
+    add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 3000, 2000, FIRST, UINT32_MAX);
     add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 6000, 500, FIRST, UINT32_MAX);
     add_wait(WEIR_GPU_SYNC_STREAM_WAIT, now_ns + 7000, 10, FIRST, 8);
-    add_wait(WEIR_GPU_SYNC_STREAM_WAIT, now_ns + 7000, 10, FIRST + 1, 8); /* recorded before the window */
-    add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 7000, 10, -1, UINT32_MAX);     /* nobody knows */
+    add_wait(WEIR_GPU_SYNC_STREAM_WAIT, now_ns + 7000, 10, FIRST + 1, 8); /* its event was recorded before the window */
+    add_wait(WEIR_GPU_SYNC_EVENT, now_ns + 7000, 10, -1, UINT32_MAX);     /* unknown event record */
     add_wait(WEIR_GPU_SYNC_STREAM, now_ns + 8000, 500, -1, 7);
     add_wait(WEIR_GPU_SYNC_CONTEXT, now_ns + 9000, 500, -1, UINT32_MAX);
     add_wait(WEIR_GPU_SYNC_UNKNOWN, now_ns + 9000, 500, -1, 7);
@@ -553,7 +556,7 @@ static void look_at_waits(const struct weir_profiler_window *window)
         rows[1] += row_of(trace, event) == 2000007;
     }
     cr_assert_eq(events, 3);
-    cr_assert(rows[0] == 2 && rows[1] == 1, "those that overlap are on rows of their own");
+    cr_assert(rows[0] == 2 && rows[1] == 1, "overlapping waits are on separate rows");
     const struct weir_event *wait = find(trace, WEIR_CAT_CUDA_SYNC, "Stream Wait Event", 0);
     cr_assert(has_arg(trace, wait, "\"stream\": 8"));
     cr_assert_eq(row_of(trace, wait), 1000008);
@@ -615,7 +618,7 @@ static void look_at_own_memory(const struct weir_profiler_window *window)
     int n = 0;
     for (size_t i = 0; i < window->trace->n_events; i++)
         n += window->trace->events[i].kind == WEIR_EVENT_MEMORY;
-    cr_assert_eq(n, 1, "the program's own account stands alone: %d", n);
+    cr_assert_eq(n, 1, "only the program's own memory events remain: %d", n);
 }
 
 Test(gpu_trace, a_program_that_keeps_account_of_the_gpus_memory_is_believed)
@@ -637,7 +640,7 @@ Test(gpu_trace, several_windows_each_with_its_own)
     struct seen seen = {.look = count_kernels};
     kernels = 0;
     struct weir_profiler *profiler = open_profiler(&seen, "wait=1,warmup=1,active=1,repeat=2");
-    cr_assert_eq(fake->starts(), 0, "nothing is started before the first warmup");
+    cr_assert_eq(fake->starts(), 0, "recording starts before the first warmup");
     for (uint32_t step = 0; step < 6; step++) {
         bool recording = step % 3 != 0;
         cr_assert_eq(fake->starts() - fake->stops(), recording, "step %u", step);
@@ -649,7 +652,7 @@ Test(gpu_trace, several_windows_each_with_its_own)
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 2);
     cr_assert_eq(seen.messages, 0, "%s", seen.message);
-    cr_assert_eq(kernels, 2, "those of the warmups are left out");
+    cr_assert_eq(kernels, 2, "kernels of warmups are not included");
     cr_assert_eq(fake->starts(), 2);
     cr_assert_eq(fake->kept(), 0);
 }
@@ -705,7 +708,7 @@ Test(gpu_trace, without_a_recorder_the_cpu_is_recorded_and_one_line_says_why)
     cr_assert_eq(seen.windows, 3);
     cr_assert_eq(seen.messages, 1);
     cr_assert_str_eq(seen.message, "GPU work is not recorded: another tool has CUPTI");
-    cr_assert_eq(fake->starts(), 1, "it is tried once");
+    cr_assert_eq(fake->starts(), 1, "recording is tried only once");
 }
 
 static void one_launch(void)
@@ -730,7 +733,7 @@ Test(gpu_trace, lost_records_are_counted)
     cr_assert_eq(seen.dropped, 5);
 }
 
-/* ---- the stand-in's own streams, and the file ---- */
+/* ---- the fake GPU's own streams, and the trace file ---- */
 
 static void use_the_gpu(void)
 {
@@ -747,7 +750,7 @@ static void use_the_gpu(void)
         cr_assert_eq(ops->copy_in(gpu, there, here, sizeof here, stream, &err), 0);
         cr_assert_eq(ops->busy(gpu, 1000000, stream, &err), 0);
     }
-    ops->free(gpu, there); /* waits */
+    ops->free(gpu, there); /* waits for the stream */
     ops->stream_free(gpu, stream);
     ops->close(&gpu);
 }

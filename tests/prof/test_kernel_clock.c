@@ -1,4 +1,5 @@
-/* Tables of clocks inside a kernel: what is made of them, and of such as no kernel writes. */
+/* Tables of clocks inside a kernel: figures computed from valid tables, and handling of tables that no kernel writes.
+ */
 #include "tests/fixtures/clock_fixture.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- %globaltimer ---- */
+/* ---- step of %globaltimer ---- */
 
 Test(kernel_clock, the_step_is_the_least_difference)
 {
@@ -64,7 +65,7 @@ Test(kernel_clock, stages_of_one_launch)
     free(table);
 }
 
-/* One step, and half of each gap: (10 + 30) / 2 ticks of 0.5 ns. */
+/* The error is one step plus half of the two gaps: (10 + 30) / 2 ticks of 0.5 ns. */
 Test(kernel_clock, the_error_of_ns)
 {
     size_t bytes;
@@ -79,7 +80,7 @@ Test(kernel_clock, the_error_of_ns)
     free(table);
 }
 
-/* Of blocks whose SMs ran at 2 and at 1 ticks a ns. */
+/* Two blocks, whose SMs ran at 2 ticks and at 1 tick per ns. */
 Test(kernel_clock, every_block_has_its_own_rate)
 {
     size_t bytes;
@@ -95,7 +96,7 @@ Test(kernel_clock, every_block_has_its_own_rate)
     cr_assert_float_eq(clock.stages[1].ns, 6000 / 2.0 + 6000, 1e-9);
     cr_assert_eq(clock.stages[1].laps, 4);
     cr_assert_eq(clock.stages[1].last_ticks, 4000);
-    cr_assert_float_eq(clock.stages[1].last_ns, 2000, 1e-9, "last is of block 0");
+    cr_assert_float_eq(clock.stages[1].last_ns, 2000, 1e-9, "last_ns must be from block 0");
     free(table);
 }
 
@@ -107,7 +108,7 @@ Test(kernel_clock, no_ns_without_a_step_or_of_a_span_that_is_too_short)
     cr_assert_eq(clock.timed_blocks, 0);
     cr_assert_eq(clock.stages[0].ns_laps, 0);
     cr_assert_eq(clock.stages[0].laps, 2);
-    clock = of_table(table, bytes, 5000, 1); /* twice 5010 is more than 10000 */
+    clock = of_table(table, bytes, 5000, 1); /* twice the error of 5010 ns exceeds the span of 10000 ns */
     cr_assert_eq(clock.timed_blocks, 0);
     clock = of_table(table, bytes, 4990, 1);
     cr_assert_eq(clock.timed_blocks, 1);
@@ -122,7 +123,7 @@ Test(kernel_clock, launches_are_told_apart)
     before.launch = CLOCKFX_LAUNCH - 1;
     clockfx_put(table, &before, clockfx_rows, 2);
     struct weir_kernel_clock clock = of_table(table, bytes, CLOCKFX_STEP_NS, 1);
-    cr_assert_eq(clock.damaged, 0, "what an earlier launch has left is not this one's");
+    cr_assert_eq(clock.damaged, 0, "records of an earlier launch must not count as damaged");
     cr_assert_eq(weir_kernel_clock_add(&clock, table, bytes, CLOCKFX_LAUNCH + 1, CLOCKFX_STEP_NS), 0);
     cr_assert_eq(weir_kernel_clock_add(&clock, table, bytes, CLOCKFX_LAUNCH - 1, CLOCKFX_STEP_NS), 1);
     cr_assert_eq(clock.launches, 2);
@@ -130,7 +131,7 @@ Test(kernel_clock, launches_are_told_apart)
     free(table);
 }
 
-/* ---- what found no room ---- */
+/* ---- data that does not fit ---- */
 
 Test(kernel_clock, iterations_without_a_row_are_counted)
 {
@@ -148,7 +149,8 @@ Test(kernel_clock, iterations_without_a_row_are_counted)
     free(table);
 }
 
-/* 2^33 ticks; an iteration of it was too long for 32 bits, and the next one's beginning is past 2^32. */
+/* The kernel took 2^33 ticks. The laps of its first iteration exceed 32 bits, so the second iteration starts after 2^32
+ * ticks. */
 Test(kernel_clock, rows_that_have_stopped_at_their_maximum)
 {
     static const uint32_t rows[2][1 + CLOCKFX_STAGES] = {{5, UINT32_MAX, UINT32_MAX, UINT32_MAX}, {77, 1000, 0, 500}};
@@ -163,7 +165,7 @@ Test(kernel_clock, rows_that_have_stopped_at_their_maximum)
     cr_assert_eq(clock.long_laps, 3);
     cr_assert_eq(clock.stages[0].laps, 1);
     cr_assert_eq(clock.stages[0].ticks, 1000);
-    cr_assert_eq(clock.stages[1].laps, 0, "0 ticks: it was not lapped");
+    cr_assert_eq(clock.stages[1].laps, 0, "laps of 0 ticks must not count");
     free(table);
 }
 
@@ -265,7 +267,7 @@ Test(kernel_clock, rows_that_overlap_make_no_sense)
     free(table);
 }
 
-/* Of any size and alignment; what is cut off is not looked at. */
+/* Tables of any size and alignment. Incomplete blocks are ignored. */
 Test(kernel_clock, tables_of_any_size)
 {
     size_t bytes;
@@ -274,7 +276,7 @@ Test(kernel_clock, tables_of_any_size)
     weir_kernel_clock_init(&clock, &clockfx_kernel);
     for (size_t n = 0; n <= bytes; n++) {
         uint8_t *cut = malloc(n + 1);
-        memcpy(cut + 1, table, n); /* not aligned */
+        memcpy(cut + 1, table, n); /* unaligned */
         uint64_t want = n / (bytes / 2);
         cr_assert_eq(weir_kernel_clock_add(&clock, cut + 1, n, CLOCKFX_LAUNCH, CLOCKFX_STEP_NS), want, "%zu", n);
         free(cut);
@@ -282,7 +284,7 @@ Test(kernel_clock, tables_of_any_size)
     free(table);
 }
 
-/* Whatever the bytes are, the figures are numbers. */
+/* For any bytes, all figures are finite. */
 Test(kernel_clock, any_bytes)
 {
     size_t bytes;
@@ -322,7 +324,7 @@ Test(kernel_clock, kernels_that_cannot_be)
         cr_assert_eq(weir_kernel_clock_each(all[i], bytes, sizeof bytes, 0, 32, NULL, NULL, NULL), 0);
 }
 
-/* ---- laps from elsewhere ---- */
+/* ---- laps from other sources ---- */
 
 Test(kernel_clock, stages_come_with_their_laps)
 {
@@ -349,7 +351,7 @@ Test(kernel_clock, stages_come_with_their_laps)
     cr_assert(weir_kernel_clock_add_lap(&clock, &block, "a", 1));
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static char *printed(void (*print)(FILE *out, const struct weir_kernel_clock *clock),
                      const struct weir_kernel_clock *clock)
@@ -415,14 +417,15 @@ Test(kernel_clock, csv)
     for (const char *at = text; *at; at++) {
         lines += *at == '\n';
         head += *at == ',' && lines == 0;
-        commas += *at == ',' && lines == 3; /* of a name without commas: "store" has the kernel's */
+        /* Counts the line of "store". In the line of "load", the kernel's name contains a comma. */
+        commas += *at == ',' && lines == 3;
     }
     cr_assert_eq(lines, 4);
     cr_assert_eq(commas, head + 1, "%d and %d", commas, head);
     free(text);
     clock = of_table(table, bytes, 0, 1);
     text = printed(print_csv, &clock);
-    cr_assert(strstr(text, "0.360360,,,,,,1,1,2"), "what is not known is empty: %s", text);
+    cr_assert(strstr(text, "0.360360,,,,,,1,1,2"), "unknown values must be empty: %s", text);
     free(text);
     free(table);
 }
@@ -449,7 +452,7 @@ Test(kernel_clock, json)
     free(table);
 }
 
-/* Names come from trace files, too. */
+/* Names can come from trace files, so they must be made printable. */
 Test(kernel_clock, names_are_made_printable)
 {
     char name[2 * WEIR_KERNEL_CLOCK_NAME];
@@ -464,7 +467,7 @@ Test(kernel_clock, names_are_made_printable)
     cr_assert_eq(strncmp(clock.name, "nnn??n", 6), 0, "%s", clock.name);
 }
 
-/* ---- plain buffers ---- */
+/* ---- plain buffers of ticks ---- */
 
 static const int64_t plain_ticks[3][4] = {{1000, 3000, 0, -5}, {2000, 4000, 100, 0}, {500, 600, (int64_t)1 << 40, 700}};
 
@@ -529,7 +532,7 @@ Test(kernel_clock, plain_buffers_that_cannot_be)
     uint8_t *table = clockfx_table(1, &bytes);
     struct weir_kernel_clock clock = of_table(table, bytes, CLOCKFX_STEP_NS, 1);
     struct weir_kernel_clock_plain plain = {&plain_ticks[0][0], 4, 2};
-    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "it has a table");
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "a kernel with a table must be refused");
     free(table);
     weir_kernel_clock_init(&clock, &clockfx_kernel);
     static const double rates[] = {-1, NAN, INFINITY};
@@ -543,5 +546,5 @@ Test(kernel_clock, plain_buffers_that_cannot_be)
     cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
     const struct weir_kernel_clock_kernel none = {.name = "none"};
     weir_kernel_clock_init(&clock, &none);
-    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "it has no stages");
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "a kernel without stages must be refused");
 }

@@ -1,5 +1,5 @@
-/* Clocks inside kernels on their way into a trace and out of it again: launches are found by the calls that made them,
- * by the stand-in's recorder, and blocks are drawn within their kernels. */
+/* Clocks inside kernels, written to a trace and read back. Launches are matched with the calls that made them,
+ * using the fake recorder, and blocks are drawn inside their kernels. */
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
@@ -33,7 +33,7 @@ static void open_module(void)
 
 TestSuite(kernel_clock_trace, .init = open_module);
 
-/* ---- a source ---- */
+/* ---- a source of launches ---- */
 
 struct source {
     struct weir_clock_source of;
@@ -66,7 +66,7 @@ static void wait_until(uint64_t ns)
 
 static uint32_t kernel_ns = 14000;
 
-/* Launches a kernel with that table now, as the stand-in's recorder tells it. correlation 0: it was not recorded. */
+/* Launches a kernel with this table now, and adds it to the fake recorder unless `correlation` is 0. */
 static void launch(struct source *source, const uint8_t *table, size_t bytes, uint32_t correlation)
 {
     uint64_t now_ns = weir_gpu_now_ns();
@@ -101,13 +101,13 @@ static void launch(struct source *source, const uint8_t *table, size_t bytes, ui
     wait_until(now_ns + 6000 + kernel_ns);
 }
 
-/* ---- a window ---- */
+/* ---- a recorded window ---- */
 
 static struct source source;
 static uint8_t *table;
 static size_t table_bytes;
 
-/* The trace of a window of one step, in which script runs; free. */
+/* Runs `script` in a window of one step and returns its trace, which the caller frees. */
 static struct weir_trace *record(void (*script)(void))
 {
     struct weir_profiler_config config;
@@ -119,7 +119,7 @@ static struct weir_trace *record(void (*script)(void))
     source_open(&source);
     cr_assert_eq(weir_clock_recording(), 0);
     cr_assert_eq(weir_profiler_open(&profiler, &config, &err), 0, "%s", err.text);
-    cr_assert_neq(weir_clock_recording(), 0, "the recorder is warm");
+    cr_assert_neq(weir_clock_recording(), 0, "the recorder is not running");
     weir_profiler_step(profiler);
     script();
     weir_profiler_step(profiler);
@@ -152,7 +152,7 @@ static int count(const struct weir_trace *trace, const char *name)
     return n;
 }
 
-/* Of a category and name, the which-th. */
+/* Returns event number `which` (from 0) of this category and name. */
 static const struct weir_event *find(const struct weir_trace *trace, enum weir_cat cat, const char *name, int which)
 {
     for (size_t i = 0; i < trace->n_events; i++)
@@ -168,7 +168,7 @@ static bool holds(const struct weir_event *outer, const struct weir_event *inner
            inner->start_ns + inner->duration_ns <= outer->start_ns + outer->duration_ns;
 }
 
-/* Every stage is within its block, and every block within the kernel of its name. */
+/* Every stage must be inside its block, and every block inside the kernel with its name. */
 static void check_nesting(const struct weir_trace *trace)
 {
     const struct weir_event *block = NULL;
@@ -176,7 +176,7 @@ static void check_nesting(const struct weir_trace *trace)
         const struct weir_event *event = &trace->events[i];
         if (event->cat != WEIR_CAT_GPU_STAGE)
             continue;
-        cr_assert_eq(event->correlation, 0, "readers would take it for a kernel");
+        cr_assert_eq(event->correlation, 0, "readers would mistake a block for a kernel");
         cr_assert_eq(event->external_id, 0);
         cr_assert(trace->tracks[event->track].device);
         cr_assert_geq(trace->tracks[event->track].tid, 1000000000);
@@ -186,9 +186,9 @@ static void check_nesting(const struct weir_trace *trace)
             for (size_t k = 0; k < trace->n_events; k++)
                 inside |= trace->events[k].cat == WEIR_CAT_KERNEL && trace->events[k].name == event->name &&
                           holds(&trace->events[k], event);
-            cr_assert(inside, "%s reaches out of its kernel", name_of(trace, event));
+            cr_assert(inside, "%s is not inside its kernel", name_of(trace, event));
         } else if (block && block->track == event->track) {
-            cr_assert(holds(block, event), "%s reaches out of its block", name_of(trace, event));
+            cr_assert(holds(block, event), "%s is not inside its block", name_of(trace, event));
         }
     }
 }
@@ -227,7 +227,7 @@ Test(kernel_clock_trace, a_block_lies_in_its_kernel_and_its_stages_in_it)
     weir_trace_free(&trace);
 }
 
-/* By both clocks' errors a block may seem to last longer than its kernel. */
+/* The clocks' errors can make a block seem longer than its kernel. */
 static void a_short_kernel(void)
 {
     kernel_ns = 9000;
@@ -245,7 +245,7 @@ Test(kernel_clock_trace, a_block_that_is_longer_than_its_kernel_is_drawn_shorter
     weir_trace_free(&trace);
 }
 
-/* ---- several ---- */
+/* ---- several blocks and launches ---- */
 
 static void blocks_that_run_at_once(void)
 {
@@ -278,7 +278,7 @@ static void *launch_there(void *user)
     return NULL;
 }
 
-/* Of two kernels, by two threads; one that nobody recorded, and one whose table nobody wrote. */
+/* Launches from two threads, including one that was not recorded and one whose table was not written. */
 static void launches_of_all_kinds(void)
 {
     static const uint8_t empty[4096];
@@ -333,7 +333,7 @@ Test(kernel_clock_trace, a_trace_without_clocks_has_none)
     weir_trace_free(&trace);
 }
 
-/* The source's owner closes before the window ends. */
+/* The source is removed before the window ends. */
 static void a_source_that_goes(void)
 {
     one_launch();
@@ -349,7 +349,7 @@ Test(kernel_clock_trace, what_a_source_has_is_kept_when_it_goes)
     weir_trace_free(&trace);
 }
 
-/* ---- there and back ---- */
+/* ---- written and read back ---- */
 
 static void check_same(const struct weir_kernel_clock *clock)
 {
@@ -382,7 +382,8 @@ static void check_same(const struct weir_kernel_clock *clock)
     free(written);
 }
 
-/* Rows of compute and store, then those of two iterations of block 0, each with its share and its ns. */
+/* Skips the rows of compute and store. The rows of two iterations of block 0 must follow, each with its share and its
+ * ns. */
 static void check_iterations(FILE *csv)
 {
     static const char *const names[] = {"load", "compute", "store"};
@@ -395,9 +396,9 @@ static void check_iterations(FILE *csv)
             snprintf(wanted, sizeof wanted, "\"even\",\"%s\",1,%u,%u,%u.000,%u,%u,%.6f,%.3f,%.3f,", names[stage],
                      row[1 + stage], row[1 + stage], row[1 + stage], row[1 + stage], row[1 + stage],
                      row[1 + stage] / (double)(row[1] + row[2] + row[3]), row[1 + stage] / 2.0, row[1 + stage] / 2.0);
-            cr_assert(strncmp(line, wanted, strlen(wanted)) == 0, "%s and not %s", line, wanted);
+            cr_assert(strncmp(line, wanted, strlen(wanted)) == 0, "%s instead of %s", line, wanted);
             snprintf(wanted, sizeof wanted, ",1,1,1,0,20.000,50.000,32,%d,0,%d\n", FIRST, i);
-            cr_assert(strstr(line, wanted), "%s and not %s", line, wanted);
+            cr_assert(strstr(line, wanted), "%s instead of %s", line, wanted);
         }
     }
     cr_assert_not(fgets(line, sizeof line, csv));
@@ -420,13 +421,14 @@ Test(kernel_clock_trace, the_file_holds_what_the_table_held)
     cr_assert_eq(weir_trace_read(&read, path, &err), 0, "%s", err.text);
     cr_assert_eq(weir_averages_open(&averages, read, &config), 0);
     for (size_t i = 0; i < averages->n_rows; i++)
-        cr_assert_neq(strcmp(weir_trace_text(read, averages->rows[i].name), "load"), 0, "stages are no device time");
+        cr_assert_neq(strcmp(weir_trace_text(read, averages->rows[i].name), "load"), 0,
+                      "stages must not count as device time");
     cr_assert_eq(averages->self_device_ns, 14000);
     weir_averages_close(&averages);
     cr_assert_eq(weir_kernel_clocks_make(&clocks, read), 0);
     cr_assert_eq(clocks.n, 1);
     check_same(&clocks.at[0]);
-    /* What was read may be written again. */
+    /* A trace that was read can be written again. */
     cr_assert_eq(weir_trace_write(read, path, &err), 0, "%s", err.text);
     weir_trace_free(&read);
     cr_assert_eq(weir_trace_read(&read, path, &err), 0, "%s", err.text);
@@ -450,7 +452,7 @@ Test(kernel_clock_trace, the_file_holds_what_the_table_held)
     unlink(path);
 }
 
-/* ---- traces that nobody of ours wrote ---- */
+/* ---- traces of other programs ---- */
 
 static void add_stage(struct weir_trace *trace, uint32_t track, const char *name, int64_t start_ns, const char *args)
 {
@@ -504,7 +506,7 @@ Test(kernel_clock_trace, hostile_ranges)
     weir_trace_free(&trace);
 }
 
-/* ---- bounds ---- */
+/* ---- limits ---- */
 
 Test(kernel_clock_trace, launches_are_kept_up_to_64_mib)
 {

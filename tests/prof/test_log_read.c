@@ -61,7 +61,8 @@ static void add_gpu(struct weir_report_gpu *gpu, int seed)
             .least_db = 61.97};
     snprintf(gpu->name, sizeof gpu->name, "NVIDIA \x1b H200");
     weir_report_gpu_add(gpu, WEIR_STAGE_H2D_COPY, &stats);
-    weir_report_gpu_add(gpu, WEIR_STAGE_PREPARE_BATCH, &(struct weir_stage_stats){0}); /* not called: no row */
+    /* This stage was never called, so it has no row. */
+    weir_report_gpu_add(gpu, WEIR_STAGE_PREPARE_BATCH, &(struct weir_stage_stats){0});
     weir_report_gpu_add(gpu, WEIR_STAGE_WAIT_DATA, &stats);
 }
 
@@ -128,7 +129,7 @@ static void add_workers_and_errors(struct weir_loader_report *report)
 {
     add_sources(&report->sources);
     report->prof.workers = calloc(2, sizeof *report->prof.workers);
-    for (int i = 0; i < 3; i++) /* the third is the consumer's; of the second not everything is known */
+    for (int i = 0; i < 3; i++) /* the third is the consumer; some figures of the second are unknown */
         *(i == 2 ? &report->prof.consumer : &report->prof.workers[i]) =
             (struct weir_report_worker){.wall_s = 100.0 / 3,
                                         .work_s = 30 + i,
@@ -151,7 +152,7 @@ static void add_workers_and_errors(struct weir_loader_report *report)
     report->errors[1].count = 2;
     report->changed_files = report->prof.too_deep;
     report->storage.device_bytes = -1;
-    if (report->final) /* of one report nothing is known, as of an old log's */
+    if (report->final) /* the other report has no step figures, like an old log */
         add_steps(report);
 }
 
@@ -315,7 +316,7 @@ Test(log_read, a_read_report_equals_the_written_one)
     release_report(report);
 }
 
-/* Logs written before the rename have "other_s" and "other_cpu_s" alone. */
+/* Logs from before the rename contain only "other_s" and "other_cpu_s". */
 Test(log_read, older_names_of_unattributed_time)
 {
     struct weir_loader_report *report = full_report(0);
@@ -394,7 +395,8 @@ Test(log_read, a_last_line_cut_off_is_announced_and_the_rest_shown)
         cr_assert_eq(strncmp(output.out, "epoch 3/30 (interrupted)", 24), 0);
         report_release(output);
     }
-    struct report_output output = report_bytes(log, size - 1, NULL); /* all but the newline: nothing is lost */
+    /* Only the newline is missing, so no data is lost. */
+    struct report_output output = report_bytes(log, size - 1, NULL);
     cr_assert_eq(output.status, 0);
     cr_assert_str_empty(output.err);
     report_release(output);
@@ -531,7 +533,7 @@ Test(log_words, durations)
     static const struct {
         const char *text;
         double seconds;
-        int rest; /* bytes left unread, -1 = no duration */
+        int rest; /* number of unread bytes; -1 = not a duration */
     } cases[] = {
         {"12.34s", 12.34, 0},
         {" 12.3秒", 12.3, 0},
@@ -570,7 +572,7 @@ Test(log_words, epochs)
 {
     static const struct {
         const char *text;
-        int epoch, count; /* epoch -1 = none */
+        int epoch, count; /* epoch: -1 = none */
     } cases[] = {
         {"Epoch 3/10 总", 3, 10},
         {"Epoch [3/10] x", 3, 10},
@@ -645,9 +647,9 @@ Test(log_plain, the_table_of_the_issue)
 
 Test(log_plain, tables_as_loggers_and_terminals_leave_them)
 {
-    /* Python's logging in front of each line; loguru with bars in its prefix; colours; a table of other widths,
-     * full-width signs and no units; rows that grep -n kept; names with spaces, of Chinese and of more than the field.
-     */
+    /* Prefixes of Python's logging; prefixes of loguru with bars; colours; a table with other widths,
+     * full-width punctuation and no units; rows selected with grep -n; names with spaces, in Chinese, and longer than
+     * the column. */
     static const char text[] =
         "2024-01-01 10:00:00,123 - INFO - ⏱️  性能分析统计\n"
         "2024-01-01 10:00:00,124 - INFO - 环节名称                                  | 总计:    XXXs | 调用:  XXX次 | "
@@ -697,8 +699,8 @@ Test(log_plain, truncated_tables_and_rows)
                                     "a | 总计: 6.00s | 调用: 30次 | 平均: 200.00ms\n"
                                     "d | 总计:";
     struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.totals.n_tables, 3, "a row that comes again begins a table");
-    cr_assert_float_eq(cell(&log, 0, "b")->mean_s, 0.2, 1e-12, "a mean that was cut off is worked out");
+    cr_assert_eq(log.totals.n_tables, 3, "a repeated row starts a new table");
+    cr_assert_float_eq(cell(&log, 0, "b")->mean_s, 0.2, 1e-12, "a truncated mean is computed");
     cr_assert_null(cell(&log, 0, "c"));
     cr_assert_eq(log.rows_cut, 2);
     cr_assert_eq(cell(&log, 2, "a")->count, 30);
@@ -804,7 +806,7 @@ Test(log_plain, cumulative_tables_are_told_from_reset_ones)
     cr_assert_not(cumulative(HEAD ROW("a", "3.00", "10") RULE HEAD ROW("a", "2.00", "30") RULE, 2));
     cr_assert_not(cumulative(HEAD ROW("a", "1.00", "30") RULE HEAD ROW("a", "2.00", "10") RULE, 2));
     cr_assert_not(cumulative(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "2.00", "10") RULE, 2),
-                  "time without calls: counted from zero");
+                  "time without calls was counted from zero");
     cr_assert_not(
         cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30") RULE, 2),
         "a stage was lost");
@@ -946,7 +948,7 @@ Test(cmd_report, many_tables_stay_within_the_limits)
     struct weir_plain_log log = plain(text, size);
     cr_assert_eq(log.totals.n_tables, WEIR_TOTALS_TABLES_MAX);
     cr_assert_eq(log.totals.dropped_rows, 100 + WEIR_TOTALS_STAGES_MAX + 100);
-    cr_assert_not(weir_totals_cumulative(&log.totals), "not decided on half of the rows");
+    cr_assert_not(weir_totals_cumulative(&log.totals), "half of the rows must not decide");
     weir_plain_close(&log);
     free(text);
 }

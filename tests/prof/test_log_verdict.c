@@ -1,10 +1,10 @@
-/* What `weir report` makes of the tables of a plain log: shares, the data wait, the 40 % rule. */
+/* Verdicts of `weir report` on the tables of a plain log: shares, the data wait, and the 40 % rule. */
 #include "tests/fixtures/report_fixture.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* The tables of a script that trains, as people have them: 40 batches of 8 samples, two cameras. */
+/* Typical tables of a training script: 40 batches of 8 samples, with two cameras. */
 #define ACT_ROWS(decode, wait, forward)                                                                                \
     ROW("00_TOTAL_getitem", "100.00", "320")                                                                           \
     ROW("01_file_cache", "4.00", "320")                                                                                \
@@ -63,7 +63,8 @@ Test(log_verdict, a_loop_that_does_not_wait_for_data)
         NULL, "the 40 % rule: decoding is 12 % of a sample's time, not more than 40 %");
 }
 
-/* Without 08_wait_for_data the rest of the epochs bounds the wait; without both nothing does. */
+/* Without 08_wait_for_data, the time that other stages leave in the epochs is an upper bound of the wait. Without epoch
+ * lines, there is no bound. */
 Test(log_verdict, a_log_says_what_it_cannot_show)
 {
     assert_shown(
@@ -81,7 +82,7 @@ Test(log_verdict, a_log_says_what_it_cannot_show)
     assert_shown(HEAD ROW("a", "4.00", "40") RULE, "--json", "\"data_wait_fraction\": null");
 }
 
-/* The last of tables that go on counting is the whole; tables that count from zero are added up. */
+/* If tables are cumulative, the last one covers the whole log. If they restart from zero, they are added up. */
 Test(log_verdict, shares_are_of_the_whole_log)
 {
     static const char goes_on[] = HEAD ROW("00_TOTAL_getitem", "10.00", "10") ROW("03b_image_decode", "1.00", "10") //
@@ -92,7 +93,7 @@ Test(log_verdict, shares_are_of_the_whole_log)
     assert_shown(from_zero, NULL, "03b_image_decode             3.00s   20.0 %\n");
 }
 
-/* Samples of Weir's own tables overlap: their parts are of the sum of the parts. */
+/* Stages in Weir's own tables are nested, so shares are relative to the sum of the innermost stages. */
 Test(log_verdict, shares_of_what_weir_prints_in_chinese)
 {
     static const char text[] =

@@ -1,4 +1,4 @@
-/* Ranges as a listening tool is told of them; by the stand-in, tests/fake_cuda_nvtx.c. */
+/* NVTX ranges as received by an attached tool, using the fake NVTX (tests/fakes/fake_cuda_nvtx.c). */
 #include "tests/fakes/fake_trace.h"
 #include "weir/profiler.h"
 #include "weir/recorder.h"
@@ -56,7 +56,7 @@ static struct weir_profiler *open_profiler(const char *schedule)
     return profiler;
 }
 
-/* What a thread pushed and popped, as "a(b()c())"; it must be balanced. */
+/* Returns a thread's pushes and pops, which must be balanced, in the form "a(b()c())". */
 static const char *told(int n, pid_t tid)
 {
     static char text[4096];
@@ -118,7 +118,7 @@ static void *use_zones(void *user)
     return (void *)(intptr_t)gettid();
 }
 
-/* Zones end in several ways: the short one, sampled, carved; all must pop. */
+/* Zones end on several code paths (short, sampled, carved), and each must pop its range. */
 Test(nvtx, zones_of_workers_are_balanced_and_their_loop_is_not_shown)
 {
     struct weir_recorder *recorder;
@@ -136,12 +136,12 @@ Test(nvtx, zones_of_workers_are_balanced_and_their_loop_is_not_shown)
     cr_assert_str_eq(told(n, (pid_t)(intptr_t)tid), all);
     struct weir_snapshot *snapshot;
     cr_assert_eq(weir_snapshot_take(recorder, &snapshot), 0);
-    cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, 3, "they are counted as ever");
+    cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, 3, "zones are counted as usual");
     weir_snapshot_free(&snapshot);
     weir_recorder_close(&recorder);
 }
 
-/* What is open while NVTX or a recording is switched on or off stays balanced. */
+/* Ranges that are open while NVTX or a recording is switched on or off must stay balanced. */
 Test(nvtx, ranges_that_straddle_windows_are_balanced)
 {
     struct weir_range before = weir_range_begin(weir_name_intern("before", WEIR_CAT_CPU_OP));
@@ -149,12 +149,12 @@ Test(nvtx, ranges_that_straddle_windows_are_balanced)
     struct weir_range open = weir_range_begin(weir_name_intern("open", WEIR_CAT_CPU_OP));
     weir_range_end(&before);
     weir_range_end(&open);
-    weir_profiler_step(profiler); /* records now */
+    weir_profiler_step(profiler); /* starts recording */
     {
         WEIR_RANGE("recorded");
     }
     struct weir_range straddling = weir_range_begin(weir_name_intern("straddling", WEIR_CAT_CPU_OP));
-    weir_profiler_step(profiler); /* no more */
+    weir_profiler_step(profiler); /* stops recording */
     weir_range_end(&straddling);
     {
         WEIR_RANGE("later");
@@ -164,7 +164,7 @@ Test(nvtx, ranges_that_straddle_windows_are_balanced)
     cr_assert_str_eq(told(n, gettid()), "ProfilerStep#0(open())ProfilerStep#1(recorded()straddling())"
                                         "ProfilerStep#2(later())");
     cr_assert_eq(windows, 1);
-    cr_assert_eq(recorded, 3, "the step, the range in it, and the one that was open: %d", recorded);
+    cr_assert_eq(recorded, 3, "the step, the range in it, and the open range: %d", recorded);
 }
 
 Test(nvtx, nobody_listens)

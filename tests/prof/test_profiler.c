@@ -1,4 +1,4 @@
-/* Recorded windows: which steps are in them, and what. */
+/* Recorded windows: their steps and their contents. */
 #include "weir/profiler.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -20,7 +20,7 @@ static void register_stages(void)
 
 TestSuite(profiler, .init = register_stages);
 
-/* What the callbacks have seen. */
+/* Collects the windows and messages passed to the callbacks. */
 struct seen {
     int windows, messages;
     char steps[16][200]; /* names of the steps in each window */
@@ -83,22 +83,22 @@ static void run_steps(struct weir_profiler *profiler, int n)
     }
 }
 
-/* ---- which steps ---- */
+/* ---- recorded steps ---- */
 
 Test(profiler, windows_hold_the_steps_that_torch_records)
 {
     static const struct {
         const char *schedule;
-        int steps; /* calls of step */
+        int steps; /* number of weir_profiler_step calls */
         int windows, messages;
         const char *expected[4];
     } cases[] = {
         {"wait=1,warmup=1,active=2,repeat=1,skip_first=1", 8, 1, 0, {"3 4 "}},
         {"wait=1,warmup=1,active=3,repeat=2", 12, 2, 0, {"2 3 4 ", "7 8 9 "}},
-        {"active=1", 3, 4, 0, {"0 ", "1 ", "2 ", "3 "}}, /* the last is cut short by close */
+        {"active=1", 3, 4, 0, {"0 ", "1 ", "2 ", "3 "}}, /* close ends the last one early */
         {"warmup=1,active=2", 5, 2, 0, {"1 2 ", "4 5 "}},
-        {"wait=2,warmup=1,active=2", 3, 1, 0, {"3 "}}, /* closed in its first record */
-        {"wait=1,warmup=3,active=2", 2, 0, 0, {NULL}}, /* closed in the warmup */
+        {"wait=2,warmup=1,active=2", 3, 1, 0, {"3 "}}, /* closed in its first recorded step */
+        {"wait=1,warmup=3,active=2", 2, 0, 0, {NULL}}, /* closed during warmup */
         {"wait=5,active=1", 3, 0, 0, {NULL}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -113,12 +113,12 @@ Test(profiler, windows_hold_the_steps_that_torch_records)
     }
 }
 
-/* A program's own schedule: one letter for each step. */
+/* A schedule defined by the program, with one letter per step. */
 struct by_letters {
     const char *letters;
     struct weir_profiler *profiler;
-    int64_t asked; /* the step that was asked for last */
-    char log[64];  /* what happened: numbers of steps asked for, and what each window that ended held */
+    int64_t asked; /* last step passed to the schedule */
+    char log[64];  /* the steps in each window, and the step at which the window ended */
 };
 
 static enum weir_action act_by_letters(void *user, int64_t step)
@@ -173,7 +173,7 @@ Test(profiler, a_programs_own_schedule_and_its_windows)
     weir_profiler_close(&by.profiler);
 }
 
-static int found; /* events that a look found */
+static int found; /* number of events found in all windows */
 
 static void look_for_work(const struct weir_profiler_window *window)
 {
@@ -181,7 +181,7 @@ static void look_for_work(const struct weir_profiler_window *window)
         found += strcmp(name_of(window->trace, &window->trace->events[i]), "step's work") == 0;
 }
 
-/* The range between two steps is in the window whose steps these are. */
+/* A range between two recorded steps belongs to their window. */
 Test(profiler, ranges_outside_the_window_are_left_out)
 {
     struct seen seen = {.look = look_for_work};
@@ -209,7 +209,7 @@ Test(profiler, by_hand_several_times)
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 3);
     cr_assert_eq(found, 15);
-    cr_assert_str_eq(seen.steps[0], "", "a recording by hand has no steps");
+    cr_assert_str_eq(seen.steps[0], "", "a manual recording has no steps");
 }
 
 Test(profiler, one_at_a_time_and_one_after_the_other)
@@ -232,7 +232,7 @@ Test(profiler, one_at_a_time_and_one_after_the_other)
     cr_assert_eq(seen.windows, 4);
 }
 
-/* ---- what is in them ---- */
+/* ---- recorded events ---- */
 
 struct expected {
     const char *name;
@@ -334,17 +334,17 @@ Test(profiler, every_kind_of_record)
     wanted = all;
     n_wanted = sizeof all / sizeof *all;
     struct weir_profiler *profiler = open_profiler(&seen, "warmup=1,active=1,repeat=1");
-    everything_once(); /* of the warmup: dropped */
+    everything_once(); /* during warmup, so dropped */
     weir_profiler_step(profiler);
     everything_once();
     weir_profiler_step(profiler);
-    everything_once(); /* recording is off */
+    everything_once(); /* after the recording */
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 1);
     cr_assert_eq(seen.dropped, 0);
 }
 
-/* ---- threads, zones, open ranges ---- */
+/* ---- threads, zones and unfinished ranges ---- */
 
 static pthread_barrier_t meet;
 
@@ -381,7 +381,7 @@ static void *zones_and_open_ranges(void *user)
     struct weir_recorder *recorder = user;
     weir_thread_attach(recorder, "worker", WEIR_ROLE_WORKER);
     weir_name name = weir_name_intern("never ended", WEIR_CAT_CPU_OP);
-    pthread_barrier_wait(&meet); /* recording is on */
+    pthread_barrier_wait(&meet); /* until recording is on */
     {
         WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
         weir_zone_carve(WEIR_STAGE_TO_TENSOR, 1);
@@ -389,7 +389,7 @@ static void *zones_and_open_ranges(void *user)
     weir_zone_begin(WEIR_STAGE_READ_BYTES);
     struct weir_range range = weir_range_begin(name);
     pthread_barrier_wait(&meet);
-    pthread_barrier_wait(&meet); /* the window has ended */
+    pthread_barrier_wait(&meet); /* until the window has ended */
     weir_range_end(&range);
     weir_zone_end();
     weir_thread_detach();
@@ -405,7 +405,7 @@ static void look_at_open(const struct weir_profiler_window *window)
         const char *name = name_of(trace, e);
         bool open = strcmp(name, "never ended") == 0 || strcmp(name, "03c_read_bytes") == 0;
         cr_assert_eq(e->unfinished, open, "%s", name);
-        if (open) /* the inner one is a ns shorter, so that it is inside the outer one */
+        if (open) /* the inner range is 1 ns shorter, so that it is nested in the outer one */
             cr_assert_eq(e->start_ns + e->duration_ns, trace->end_ns - (strcmp(name, "never ended") == 0), "%s", name);
     }
 }
@@ -460,7 +460,7 @@ static const char *stage_name(int stage)
     return stage == WEIR_STAGE_WAIT_DATA ? "enumerate(DataLoader)#WeirLoader.__next__" : weir_stage_info(stage)->name;
 }
 
-/* The plugin counts what has the DataLoader's name as the loop's wait, whatever thread it is on. */
+/* The plugin counts every event with the DataLoader's name as a wait of the training loop, on any thread. */
 Test(profiler, only_the_wait_for_data_is_the_dataloaders)
 {
     static struct expected all[WEIR_STAGE_MAX];
@@ -482,7 +482,7 @@ Test(profiler, only_the_wait_for_data_is_the_dataloaders)
         WEIR_ZONE(stage);
     }
     cr_assert_geq(n_wanted, 7);
-    cr_assert(!weir_stage_info(WEIR_STAGE_WAIT_GPU_DECODE)->consumer, "a thread of the loader's waits there");
+    cr_assert(!weir_stage_info(WEIR_STAGE_WAIT_GPU_DECODE)->consumer, "a thread of the loader waits in this stage");
     weir_profiler_step(profiler);
     weir_thread_detach();
     weir_profiler_close(&profiler);
@@ -507,22 +507,22 @@ Test(profiler, full_rings_drop_and_count)
     cr_assert_eq(weir_profiler_open(&profiler, &config, NULL), 0);
     for (int i = 0; i < RANGES; i++) {
         WEIR_RANGE("step's work");
-        if (i % 4096 == 0) /* the collector wants a core, too */
+        if (i % 4096 == 0) /* lets the collector run */
             usleep(200);
     }
     weir_profiler_step(profiler);
     weir_profiler_close(&profiler);
     cr_assert_eq(seen.windows, 1);
-    cr_assert_gt(found, (1 << 20) / 16 * 6 / 10, "what may be kept is made use of: %d", found);
+    cr_assert_gt(found, (1 << 20) / 16 * 6 / 10, "the limit is not used up: %d", found);
     cr_assert_leq(found, (1 << 20) / 16);
-    /* The step's own record is dropped like any other. */
+    /* The step's own record can be dropped too. */
     cr_assert_eq((uint64_t)found + seen.dropped + (*seen.steps[0] != '\0'), RANGES + 1);
 }
 
 enum { THROWN_STEPS = 60 };
 static _Atomic int steps_done;
 
-/* Six steps are made in the time of one window, or all that are left. */
+/* Takes as long as six steps, or as all remaining ones. */
 static void count_slowly(const struct weir_profiler_window *window)
 {
     int until = steps_done + 6 < THROWN_STEPS ? steps_done + 6 : THROWN_STEPS;
@@ -533,7 +533,7 @@ static void count_slowly(const struct weir_profiler_window *window)
     cr_assert_eq(window->dropped, 0, "window of step %d: %d dropped", (int)window->first_step, (int)window->dropped);
 }
 
-/* Records of windows that are dropped must not take the room of those that are kept. */
+/* Records of dropped windows must not use the space of kept windows. */
 Test(profiler, windows_thrown_away_leave_nothing_behind)
 {
     enum { RANGES = 2000 };
@@ -546,7 +546,7 @@ Test(profiler, windows_thrown_away_leave_nothing_behind)
     config.on_trace_ready = note_window;
     config.on_message = note_message;
     config.user = &seen;
-    config.bytes_max = 256 << 10; /* room for some windows, not for all */
+    config.bytes_max = 256 << 10; /* enough for some windows, but not for all */
     cr_assert_eq(weir_profiler_open(&profiler, &config, NULL), 0);
     for (int step = 0; step < THROWN_STEPS; step++) {
         for (int i = 0; i < RANGES; i++) {
@@ -609,7 +609,7 @@ static int child(struct weir_profiler *inherited)
 {
     struct seen seen = {.look = look_for_work};
     found = 0;
-    run_steps(inherited, 3); /* does nothing here */
+    run_steps(inherited, 3); /* no effect in the child */
     struct weir_profiler *profiler = open_profiler(&seen, "active=2,repeat=1");
     run_steps(profiler, 3);
     weir_profiler_close(&profiler);
@@ -652,7 +652,7 @@ static void *hold_locks(void *user)
     return NULL;
 }
 
-/* Everything that takes a lock which another thread may have held. */
+/* Calls all functions that take a lock which another thread may have held during fork. */
 static void use_locks(struct weir_recorder *recorder)
 {
     struct seen seen = {0};
@@ -666,7 +666,7 @@ static void use_locks(struct weir_recorder *recorder)
     weir_profiler_close(&profiler);
 }
 
-/* Not under AddressSanitizer, whose own allocator's locks are not given back in the child. */
+/* Disabled with AddressSanitizer, whose allocator does not release its own locks in the child. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { UNDER_ASAN = true };
 #elif defined(__has_feature)
@@ -700,7 +700,7 @@ Test(profiler, fork_while_threads_hold_locks, .disabled = UNDER_ASAN)
         int status;
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(20); /* it hangs: the parent is told */
+            alarm(20); /* if the child hangs, the parent sees the signal */
             use_locks(recorder);
             _exit(0);
         }

@@ -102,7 +102,7 @@ Test(recorder, self_time_leaves_out_what_is_nested)
     cr_assert_eq(middle->count, 40);
     cr_assert_eq(inner->count, 40);
     cr_assert_eq(inner->self_ns, inner->total_ns);
-    /* Exact but for the ns that sampled calls take off: 1 us a call is generous. */
+    /* Exact except for the time subtracted from sampled calls. 1 us per call is a generous limit. */
     cr_assert_leq(fabs((double)middle->self_ns + (double)inner->total_ns - (double)middle->total_ns), 40e3);
     cr_assert_leq(fabs((double)outer->self_ns + (double)middle->total_ns - (double)outer->total_ns), 20e3);
     cr_assert_geq(inner->total_ns, 40 * 95000);
@@ -145,7 +145,8 @@ Test(recorder, sixteen_zones_may_be_open)
     weir_snapshot_free(&s);
 }
 
-/* What they took is the innermost kept one's; what is timed inside them otherwise is not taken twice. */
+/* The time of dropped zones counts for the innermost kept zone, except for laps inside them, which must not be counted
+ * twice. */
 Test(recorder, zones_too_deep_are_dropped_and_counted)
 {
     attach();
@@ -174,7 +175,7 @@ Test(recorder, zones_too_deep_are_dropped_and_counted)
     cr_assert_eq(s->threads[0].too_deep, 3);
     cr_assert_eq(s->threads[0].zones, WEIR_ZONES_DEEP + 1 + 1);
     cr_assert_eq(s->threads[0].open_stage, -1);
-    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1, "the last one, which was not too deep");
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1, "only the last zone, which was not too deep, counts");
     cr_assert_eq(s->stages[WEIR_STAGE_INFLATE].count, 0);
     const struct weir_stage_stats *kept = &s->stages[WEIR_STAGE_COLLATE], *lapped = &s->stages[WEIR_STAGE_READ_QPOS];
     cr_assert_geq(lapped->self_ns, 990000);
@@ -183,7 +184,7 @@ Test(recorder, zones_too_deep_are_dropped_and_counted)
     weir_snapshot_free(&s);
 }
 
-/* A library never aborts its host. */
+/* Misuse is ignored, since a library must not abort its host. */
 Test(recorder, calls_out_of_order_change_nothing)
 {
     attach();
@@ -192,7 +193,7 @@ Test(recorder, calls_out_of_order_change_nothing)
     weir_zone_carve(WEIR_STAGE_TO_TENSOR, 1);
     weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
     for (int i = 0; i < 2; i++) {
-        weir_zone_begin(i ? WEIR_STAGE_MAX : -ENOSPC); /* as weir_stage_register fails */
+        weir_zone_begin(i ? WEIR_STAGE_MAX : -ENOSPC); /* an error code of weir_stage_register */
         weir_span(-1, 0, 1);
         weir_zone_end();
     }
@@ -245,7 +246,7 @@ Test(recorder, carved_time_moves_to_the_other_stage)
     const struct weir_stage_stats *decode = &s->stages[WEIR_STAGE_IMAGE_DECODE];
     const struct weir_stage_stats *convert = &s->stages[WEIR_STAGE_TO_TENSOR];
     cr_assert_eq(decode->count, 50);
-    cr_assert_eq(convert->count, 50); /* one per zone, however often it was carved */
+    cr_assert_eq(convert->count, 50); /* one call per zone, however often time was carved */
     cr_assert_geq(convert->total_ns, 50 * 118000);
     cr_assert_eq(convert->self_ns, convert->total_ns);
     cr_assert_geq(decode->total_ns, 50 * 75000);
@@ -255,7 +256,7 @@ Test(recorder, carved_time_moves_to_the_other_stage)
     weir_snapshot_free(&s);
 }
 
-/* More than the zone itself cannot be carved out of it. */
+/* No more than a zone's own time can be carved from it. */
 Test(recorder, carving_is_bounded_by_the_zone)
 {
     attach();
@@ -285,7 +286,7 @@ Test(recorder, a_span_takes_no_time_from_zones)
     weir_snapshot_free(&s);
 }
 
-/* ---- what a reader sees ---- */
+/* ---- snapshots and windows ---- */
 
 static void record_ns(int stage, uint64_t ns)
 {
@@ -313,8 +314,8 @@ Test(recorder, a_window_has_only_what_fell_into_it)
 {
     attach();
     for (int i = 0; i < 100; i++)
-        record_ns(WEIR_STAGE_TOTAL_GETITEM, 50);  /* the least */
-    record_ns(WEIR_STAGE_TOTAL_GETITEM, 9000000); /* the most */
+        record_ns(WEIR_STAGE_TOTAL_GETITEM, 50);  /* overall minimum */
+    record_ns(WEIR_STAGE_TOTAL_GETITEM, 9000000); /* overall maximum */
     struct weir_snapshot *a = take();
     for (int i = 0; i < 10; i++) {
         record_ns(WEIR_STAGE_TOTAL_GETITEM, 20000);
@@ -329,12 +330,12 @@ Test(recorder, a_window_has_only_what_fell_into_it)
     for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
         n += stats->hist[i];
     cr_assert_eq(n, 20);
-    /* From the histogram: within a bucket's width. */
+    /* A window's extremes come from the histogram, so they are accurate to a bucket's width. */
     cr_assert(stats->min_ns <= 20001 && stats->min_ns >= 18700, "%d", (int)stats->min_ns);
     cr_assert(stats->max_ns >= 39999 && stats->max_ns <= 42600, "%d", (int)stats->max_ns);
     double p50 = weir_stage_quantile_ns(stats, 0.5);
     cr_assert(p50 > 18000 && p50 < 42600);
-    /* All of this stage's calls are inside: exact. */
+    /* If all calls of a stage are in the window, its extremes are exact. */
     cr_assert_leq(fabs((double)window->stages[WEIR_STAGE_IMAGES_TOTAL].min_ns - 777), 1);
     cr_assert_leq(fabs((double)window->stages[WEIR_STAGE_IMAGES_TOTAL].max_ns - 777), 1);
     cr_assert_eq(none->stages[WEIR_STAGE_TOTAL_GETITEM].count, 0);
@@ -371,7 +372,7 @@ Test(recorder, open_zones_count_in_their_threads_time)
     weir_snapshot_free(&s);
 }
 
-/* ---- calls that the program times itself ---- */
+/* ---- calls timed by the program itself ---- */
 
 Test(recorder, a_logged_call_has_the_time_that_it_takes_out_of_the_zone_around_it)
 {
@@ -381,7 +382,7 @@ Test(recorder, a_logged_call_has_the_time_that_it_takes_out_of_the_zone_around_i
     uint64_t ticks = in_ticks(2e6), begin = weir_clock_ticks(), before = weir_zone_own();
     weir_zone_logged(WEIR_STAGE_WAIT_DATA, ticks, ticks / 2);
     uint64_t after = weir_zone_own();
-    cr_assert_leq(after, before - ticks / 2 + (weir_clock_ticks() - begin), "taken out of the zone");
+    cr_assert_leq(after, before - ticks / 2 + (weir_clock_ticks() - begin), "the time is not subtracted from the zone");
     cr_assert_eq(weir_zone_now().stage, WEIR_STAGE_WORKER_LOOP);
     weir_zone_end();
     cr_assert_eq(weir_zone_now().stage, -1);
@@ -397,8 +398,8 @@ Test(recorder, a_logged_call_has_the_time_that_it_takes_out_of_the_zone_around_i
     cr_assert_eq(t->self_ns[WEIR_STAGE_WORKER_LOOP], t->unattributed_ns);
     cr_assert(t->is_caller);
     cr_assert_geq(t->unattributed_ns, 1990000);
-    cr_assert_leq(t->wait_ns + t->unattributed_ns, t->wall_ns + 1000, "counted twice");
-    cr_assert_lt(weir_stage_cpu_ns(wait), 0, "nobody has measured it");
+    cr_assert_leq(t->wait_ns + t->unattributed_ns, t->wall_ns + 1000, "the time is counted twice");
+    cr_assert_lt(weir_stage_cpu_ns(wait), 0, "unmeasured CPU time must be unknown");
     weir_snapshot_free(&s);
 }
 
@@ -457,7 +458,8 @@ Test(recorder, workers_of_another_loader_are_left_out)
         weir_snapshot_free(&s[i]);
 }
 
-/* How far work, waits and the loop around them are from a thread's whole time. */
+/* Returns the relative difference between a thread's total time and the sum of its work, waits and unattributed time.
+ */
 static double split_off(void)
 {
     attach();
@@ -485,7 +487,7 @@ static double split_off(void)
 Test(recorder, a_threads_time_is_work_and_waits_and_other)
 {
     double off = split_off();
-    for (int i = 0; i < 9 && off >= 0.05; i++) { /* others may have the core before the first zone */
+    for (int i = 0; i < 9 && off >= 0.05; i++) { /* other processes may take the core before the first zone */
         weir_thread_detach();
         weir_recorder_close(&recorder);
         cr_assert_eq(weir_recorder_open(&recorder), 0);
@@ -499,7 +501,7 @@ Test(recorder, a_threads_time_is_work_and_waits_and_other)
 struct some {
     const char *name;
     int count;
-    pthread_barrier_t *all; /* NULL, or where threads meet before they end */
+    pthread_barrier_t *all; /* barrier at which threads meet before they end; NULL = none */
 };
 
 static void *record_some(void *user)
@@ -544,7 +546,7 @@ Test(recorder, the_figures_of_threads_that_ended_stay)
     cr_assert_eq(b->stages[WEIR_STAGE_COLLATE].count, 1000);
     for (int i = 0; i < 4; i++) {
         cr_assert_str_eq(b->threads[i].name, "a very long nam");
-        cr_assert_eq(a->threads[i].wall_ns, b->threads[i].wall_ns); /* its clock stopped when it left */
+        cr_assert_eq(a->threads[i].wall_ns, b->threads[i].wall_ns); /* the thread's clocks stopped when it ended */
         cr_assert_eq(a->threads[i].cpu_ns, b->threads[i].cpu_ns);
         cr_assert_eq(b->threads[i].open_stage, -1);
     }
@@ -569,14 +571,14 @@ Test(recorder, a_thread_that_joins_inside_a_window_is_taken_whole)
         weir_snapshot_free(&all[i]);
 }
 
-/* A thread goes on with the cells of one that ended, and windows have what fell into them all the same. */
+/* A thread reuses the counters of a thread that has ended, but windows still contain only their own calls. */
 Test(recorder, the_cells_of_a_thread_that_ended_are_used_again)
 {
     attach();
     record_in_thread("w0", 10);
     record_in_thread("w1", 20);
     struct weir_snapshot *a = take();
-    sleep_ms(20); /* a gap in which no thread has w0's cells */
+    sleep_ms(20); /* meanwhile no thread uses w0's counters */
     uint64_t begin_ns = weir_clock_monotonic_ns();
     record_in_thread("w0", 300);
     uint64_t took_ns = weir_clock_monotonic_ns() - begin_ns;
@@ -592,7 +594,7 @@ Test(recorder, the_cells_of_a_thread_that_ended_are_used_again)
     cr_assert_eq(window->threads[2].wall_ns, 0);
     cr_assert_eq(window->stages[WEIR_STAGE_COLLATE].count, 300);
     cr_assert_gt(window->threads[1].wall_ns, 0);
-    cr_assert_leq(window->threads[1].wall_ns, took_ns, "without the gap");
+    cr_assert_leq(window->threads[1].wall_ns, took_ns, "the gap must not count");
     cr_assert_gt(window->threads[1].cpu_ns, 0);
     cr_assert_leq(window->threads[1].cpu_ns, took_ns);
     struct weir_snapshot *all[] = {a, b, window};
@@ -600,7 +602,7 @@ Test(recorder, the_cells_of_a_thread_that_ended_are_used_again)
         weir_snapshot_free(&all[i]);
 }
 
-/* Those of another role are not: their figures are counted apart. */
+/* Counters of a thread with another role are not reused, because they are counted separately. */
 static void *join_once(void *user)
 {
     int *number = user;
@@ -636,10 +638,11 @@ Test(recorder, more_than_1024_threads_in_a_life_are_counted)
 {
     for (int i = 0; i < 1100; i++)
         cr_assert_eq(join_thread(i), 0);
-    cr_assert_eq(weir_thread_attach(recorder, "worker", WEIR_ROLE_WORKER), -ENOSPC, "all cells are of another role");
+    cr_assert_eq(weir_thread_attach(recorder, "worker", WEIR_ROLE_WORKER), -ENOSPC,
+                 "all counters belong to another role");
     struct weir_snapshot *s = take();
     cr_assert_eq(s->n_threads, 1024);
-    cr_assert_eq(s->others[WEIR_STAGE_COLLATE].count, 1100, "they are no workers");
+    cr_assert_eq(s->others[WEIR_STAGE_COLLATE].count, 1100, "the threads are not workers");
     cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 0);
     weir_snapshot_free(&s);
 }
@@ -665,7 +668,8 @@ Test(recorder, threads_beyond_1024_at_once_run_untimed)
     free(threads);
 }
 
-/* Snapshots under way while threads record: no figure goes backwards, none is torn, the end is exact. */
+/* Snapshots are taken while threads record. Figures must never decrease or be torn, and the final ones must be exact.
+ */
 enum { BUSY_THREADS = 3, BUSY_ZONES = 60000 };
 static _Atomic int busy_left;
 
@@ -713,9 +717,9 @@ Test(recorder, snapshots_of_running_threads_never_go_back)
     weir_snapshot_free(&last);
 }
 
-/* ---- stages made at run time, own cost ---- */
+/* ---- stages registered at run time, and the profiler's own cost ---- */
 
-/* Without the suite's beginning: nobody has registered anything. */
+/* Runs without the suite's setup, so no stage is registered. */
 Test(stages, the_profiler_has_none_of_its_own)
 {
     static const struct weir_stage_info mine[] = {{.name = "mine", .kind = WEIR_KIND_WAIT}, {0}, {.name = "third"}};
@@ -737,7 +741,7 @@ Test(stages, the_profiler_has_none_of_its_own)
     cr_assert_eq(weir_stage_register("further", WEIR_KIND_WORK, false), WEIR_STAGE_TABLE_MAX);
 }
 
-/* What the profiler alone has of a stage without a name: its calls. */
+/* The profiler counts calls of a stage without a name, but does not report them. */
 Test(stages, zones_of_nobodys_stages_are_counted_and_not_shown)
 {
     struct weir_report *report = calloc(1, sizeof *report);
@@ -755,7 +759,7 @@ Test(stages, zones_of_nobodys_stages_are_counted_and_not_shown)
     close_recorder();
 }
 
-/* A report of a program that uses the profiler alone, as text and as JSON. */
+/* A report of a program that uses only the profiler, as text and as JSON. */
 Test(recorder, a_whole_report_is_printed)
 {
     static struct weir_report report;
@@ -844,7 +848,7 @@ Test(recorder, a_zones_cost_is_measured)
 Test(recorder, the_clock_agrees_with_the_systems)
 {
     double off = 1;
-    for (int i = 0; i < 20 && off >= 0.01; i++) { /* others may have the core between the two clocks */
+    for (int i = 0; i < 20 && off >= 0.01; i++) { /* other processes may take the core between the two clock readings */
         uint64_t ticks = weir_clock_ticks(), ns = weir_clock_monotonic_ns();
         sleep_ms(200);
         double by_ticks = (double)weir_clock_to_ns(weir_clock_ticks() - ticks);

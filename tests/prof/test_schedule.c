@@ -1,4 +1,4 @@
-/* The schedule and its state machine, transition by transition. */
+/* The schedule and its state machine, tested transition by transition. */
 #include "weir/profiler.h"
 
 #include <criterion/criterion.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What torch.profiler's schedule says, one letter a step: n none, w warmup, r record, s record and save. */
+/* Actions of torch.profiler's schedule, one letter per step: n = none, w = warmup, r = record, s = record and save. */
 static const struct row {
     const char *text, *actions;
 } rows[] = {
@@ -39,8 +39,8 @@ Test(schedule, actions_by_step)
     }
 }
 
-/* The same schedules through the machine that also knows times give the same actions: what a step is may be said only
- * when it ends. */
+/* The state machine with times must give the same actions for these schedules. The action of a step may be known only
+ * when the step ends. */
 Test(schedule, timed_machine_counts_steps_alike)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -57,7 +57,7 @@ Test(schedule, timed_machine_counts_steps_alike)
         }
         size_t n = strlen(seen);
         if (rows[i].actions[n - 1] == 's')
-            seen[n - 1] = seen[n - 1] == 'r' ? 's' : seen[n - 1]; /* not ended yet */
+            seen[n - 1] = seen[n - 1] == 'r' ? 's' : seen[n - 1]; /* the last step has not ended yet */
         cr_assert_str_eq(seen, rows[i].actions, "%s", rows[i].text);
     }
 }
@@ -72,7 +72,7 @@ Test(schedule, times)
     cr_assert_float_eq(schedule.active_s, 0.2, 1e-12);
     char seen[64] = "";
     size_t n = 0;
-    for (uint64_t ms = 0; ms < 1000; ms += 50) { /* a step is 50 ms */
+    for (uint64_t ms = 0; ms < 1000; ms += 50) { /* steps of 50 ms */
         char now = letter(weir_schedule_timed(&schedule, &clock, ms * 1000000, &last));
         if (n)
             seen[n - 1] = letter(last);
@@ -117,12 +117,12 @@ Test(schedule, bad_ones)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct weir_schedule schedule;
         struct weir_err err = WEIR_ERR_NONE;
-        cr_assert_eq(weir_schedule_parse(&schedule, bad[i], &err), -EINVAL, "'%s' is taken", bad[i]);
+        cr_assert_eq(weir_schedule_parse(&schedule, bad[i], &err), -EINVAL, "'%s' is accepted", bad[i]);
         cr_assert(*err.text);
     }
 }
 
-/* torch.profiler's action_map, every row. */
+/* All rows of torch.profiler's action_map. */
 Test(schedule, transitions)
 {
     const enum weir_action N = WEIR_ACTION_NONE, W = WEIR_ACTION_WARMUP, R = WEIR_ACTION_RECORD;

@@ -1,4 +1,4 @@
-/* Built twice: with libdw, and as it is without it (tests/CMakeLists.txt). */
+/* Built twice, with and without libdw (see tests/CMakeLists.txt). */
 #include "prof/symbols/symbols.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static struct weir_symbols *open_symbols(void)
     return symbols;
 }
 
-/* Whether a frame of the stack reads like that; what they read like when none does. */
+/* Returns true if a frame of the stack has this description. Otherwise logs the descriptions of all frames. */
 static bool has_frame(struct weir_symbols *symbols, const struct stack *stack, const char *frame)
 {
     char text[TEXT];
@@ -58,7 +58,7 @@ static bool has_frame(struct weir_symbols *symbols, const struct stack *stack, c
 /* ---- this program ---- */
 
 static struct stack here;
-static volatile int calls; /* behind each call, which is no tail call then */
+static volatile int calls; /* incremented after each call, so that it is not a tail call */
 
 __attribute__((noinline)) static void capture(void)
 {
@@ -152,7 +152,7 @@ static int compare_and_capture(const void *left, const void *right)
 
 Test(symbols, the_c_library_that_calls_back_is_named)
 {
-    need_libdw(); /* what calls back is not always exported */
+    need_libdw(); /* the calling function in libc is not always exported */
     struct weir_symbols *symbols = open_symbols();
     int numbers[] = {3, 1, 2};
     char text[TEXT];
@@ -167,7 +167,7 @@ Test(symbols, the_c_library_that_calls_back_is_named)
     weir_symbols_close(&symbols);
 }
 
-/* ---- libraries that are loaded later ---- */
+/* ---- libraries loaded later ---- */
 
 typedef void (*fixture_callback)(void *user);
 typedef void (*fixture_function)(fixture_callback callback, void *user);
@@ -196,10 +196,11 @@ static void try_library(struct weir_symbols *symbols, const char *path)
     cr_assert(has_frame(symbols, &here, want("symbols_fixture.c", hidden, "fixture_hidden")), "%s", path);
     cr_assert(has_frame(symbols, &here, want("symbols_fixture.c", visible, "fixture_visible")), "%s", path);
     dlclose(library);
-    cr_assert(has_frame(symbols, &here, want("symbols_fixture.c", visible, "fixture_visible")), "%s, closed", path);
+    cr_assert(has_frame(symbols, &here, want("symbols_fixture.c", visible, "fixture_visible")), "%s, after dlclose",
+              path);
 }
 
-/* They lie at the same addresses one after the other, mostly. */
+/* The libraries are mostly loaded at the same address, one after the other. */
 Test(symbols, libraries_come_and_go)
 {
     need_libdw();
@@ -213,7 +214,7 @@ Test(symbols, libraries_come_and_go)
     weir_symbols_close(&symbols);
 }
 
-/* Each call is that far behind the function's beginning. */
+/* Frames contain the offset of the call from the start of the function. */
 Test(symbols, without_libdw_exported_functions_have_offsets)
 {
     struct weir_symbols *symbols = open_symbols();

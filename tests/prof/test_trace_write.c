@@ -49,7 +49,7 @@ static void remove_folder(void)
 
 TestSuite(trace_write, .init = make_folder, .fini = remove_folder);
 
-/* gzopen reads plain files too. */
+/* Reads a plain or compressed file; gzopen supports both. */
 static char *read_all(const char *from)
 {
     gzFile file = gzopen(from, "rb");
@@ -81,7 +81,7 @@ static struct weir_trace *empty_trace(void)
     return trace;
 }
 
-/* Writes the trace, frees it, and gives what is in the file. */
+/* Writes the trace, frees it, and returns the contents of the file. */
 static char *written(struct weir_trace *trace)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -126,7 +126,7 @@ static json_t *find(json_t *root, const char *phase, const char *name)
 
 static void expect_line(const char *text, const char *line)
 {
-    cr_assert(strstr(text, line), "not there: %s\nin: %s", line, text);
+    cr_assert(strstr(text, line), "missing: %s\nin: %s", line, text);
 }
 
 Test(trace_write, nothing_recorded_is_a_whole_file)
@@ -145,7 +145,7 @@ Test(trace_write, nothing_recorded_is_a_whole_file)
     json_t *root = parsed(text);
     cr_assert_str_eq(text_of(root, "traceName"), path);
     json_decref(root);
-    cr_assert_eq(entries(), 1, "the temporary file is still there");
+    cr_assert_eq(entries(), 1, "the temporary file still exists");
 }
 
 Test(trace_write, members_stand_in_order)
@@ -267,7 +267,7 @@ Test(trace_write, times_have_three_decimals)
     expect_times(INT64_C(7889238123456789), 42, "\"ts\":7889238123456.789,\"dur\":0.042}");
     expect_times(INT64_MAX, INT64_MAX, "\"ts\":9223372036854775.807,\"dur\":9223372036854775.807}");
     expect_times(500, -3, "\"ts\":0.500,\"dur\":0.000}");
-    /* What began before the trace ends where it ended. */
+    /* A range that began before the trace keeps its end time. */
     expect_times(-2000, 5000, "\"ts\":0.000,\"dur\":3.000}");
     expect_times(-2000, 1000, "\"ts\":0.000,\"dur\":0.000}");
     expect_times(INT64_MIN, -1, "\"ts\":0.000,\"dur\":0.000}");
@@ -355,7 +355,7 @@ Test(trace_write, launches_flow_to_what_they_launched)
 {
     struct weir_trace *trace = empty_trace();
     fixture_range(trace, 0, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", 10, 5)->correlation = 8;
-    fixture_range(trace, 0, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 20, 5)->correlation = 9; /* nothing on the device */
+    fixture_range(trace, 0, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 20, 5)->correlation = 9; /* launches nothing */
     uint32_t stream = (uint32_t)weir_trace_track(trace, 1, 7, true, 0);
     fixture_range(trace, stream, WEIR_CAT_KERNEL, "k", 30, 5)->correlation = 8;
     fixture_range(trace, stream, WEIR_CAT_KERNEL, "of a graph", 35, 5)->correlation = 8;
@@ -447,7 +447,7 @@ Test(trace_write, gzip_holds_the_same)
     cr_assert_eq(st.st_mode & 0777, 0644);
     json_decref(parsed(unpacked));
     free(plain);
-    /* The file really is gzip's. */
+    /* The file must start with gzip's magic bytes. */
     unsigned char magic[2];
     FILE *file = fopen(path, "rb");
     cr_assert_eq(fread(magic, 1, 2, file), 2);
@@ -455,7 +455,7 @@ Test(trace_write, gzip_holds_the_same)
     cr_assert(magic[0] == 0x1f && magic[1] == 0x8b);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static void expect_failure(struct weir_trace *trace, const char *to, int code, const char *advice)
 {
@@ -479,7 +479,7 @@ Test(trace_write, a_full_device)
 Test(trace_write, a_disk_that_fills_up_keeps_nothing)
 {
     signal(SIGXFSZ, SIG_IGN);
-    struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20}; /* the nearest that a test has to a full disk */
+    struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20}; /* simulates a full disk */
     setrlimit(RLIMIT_FSIZE, &limit);
     expect_failure(fixture_long_trace(20000), path, -EFBIG, "another disk");
     cr_assert_eq(entries(), 0);
@@ -509,7 +509,7 @@ Test(trace_write, places_that_cannot_be_written)
     snprintf(to, sizeof to, "%s/x.json", path);
     expect_failure(fixture_cpu_trace(), to, -ENOTDIR, "create its folder");
     unlink(path);
-    if (geteuid() != 0) { /* root may write anywhere */
+    if (geteuid() != 0) { /* root can write everywhere */
         chmod(folder, 0555);
         expect_failure(fixture_cpu_trace(), path, -EACCES, "may be written");
         chmod(folder, 0755);
@@ -520,7 +520,7 @@ Test(trace_write, places_that_cannot_be_written)
 static atomic_bool done;
 static atomic_int seen;
 
-/* Reads the file again and again: whenever it is there it is whole. */
+/* Reads the file repeatedly. Whenever it exists, it must be complete. */
 static void *watch(void *unused)
 {
     (void)unused;
@@ -553,7 +553,7 @@ Test(trace_write, no_part_of_a_file_is_ever_seen)
     cr_assert_eq(entries(), 1);
 }
 
-/* ---- names of files ---- */
+/* ---- file names ---- */
 
 static bool matches(const char *text, const char *pattern)
 {

@@ -1,4 +1,4 @@
-/* The rings that threads record into, when threads end faster than anybody collects. */
+/* The ring buffers into which threads record, when threads end faster than their rings are collected. */
 #include "prof/record/track_priv.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS = 1000, SLOTS = 2 * RECORDS /* of a counter each */, SLOT_BYTES = 16 };
+enum { RECORDS = 1000, SLOTS = 2 * RECORDS /* two slots per record */, SLOT_BYTES = 16 };
 enum { FITTING = WEIR_REST_MAX_BYTES / (SLOTS * SLOT_BYTES) };
 
 static weir_name name;
@@ -15,7 +15,7 @@ static weir_name name;
 static void *write_records(void *user)
 {
     for (int i = 0; i < RECORDS; i++)
-        weir_counter(name, i); /* of two slots */
+        weir_counter(name, i); /* takes two slots */
     return user;
 }
 
@@ -41,7 +41,8 @@ static size_t drain(void)
     return slots;
 }
 
-/* Each kept a ring of half a megabyte until it was read, however many there were. */
+/* Ended threads must not each keep a ring of half a megabyte until it is read, so the memory for all of them is
+ * limited. */
 Test(tracks, of_threads_that_end_only_so_much_is_kept)
 {
     name = weir_name_intern("n", WEIR_CAT_OTHER);
@@ -59,7 +60,7 @@ Test(tracks, of_threads_that_end_only_so_much_is_kept)
     cr_assert_eq(drain(), 0);
 }
 
-/* A ring is given up for what is unread of it, which may lie around its end. */
+/* When a thread ends, only the unread part of its ring is kept. Here this part wraps around the ring's end. */
 static void *write_in_two_parts(void *user)
 {
     pthread_barrier_t *drained = user;
@@ -110,12 +111,13 @@ static struct weir_stacks_seen *seen;
 static int compared;
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { OWN = 1 }; /* AddressSanitizer's backtrace is a frame of its own */
+enum { OWN = 1 }; /* AddressSanitizer's backtrace adds a frame of its own */
 #else
 enum { OWN = 0 };
 #endif
 
-/* What glibc says of the same moment: all but the first frame, which lies in this function either way. */
+/* Compares our stack with glibc's backtrace at the same point, except for the first frame: both are in this function,
+ * but at different calls. */
 static __attribute__((noinline)) void compare_stacks(void)
 {
     void *wanted[WEIR_STACK_DEPTH + 1];
@@ -136,14 +138,14 @@ static __attribute__((noinline)) void one_way(unsigned way, int depth)
     compared += 0;
 }
 
-/* As deep as the other way, and its frame as large. */
+/* Has the same depth and frame size as one_way. */
 static __attribute__((noinline)) void other_way(unsigned way, int depth)
 {
     go_deeper(way, depth);
     compared += 0;
 }
 
-/* How far it moves the stack is known when it runs. */
+/* Has a frame size that is known only at run time. */
 static __attribute__((noinline)) void wide_way(unsigned way, int depth)
 {
     volatile char *bytes = __builtin_alloca(16 + (way & 3) * 64);

@@ -1,4 +1,4 @@
-/* A window's ticks as the times of its trace, beside what a GPU's recorder stamped by the same clock. */
+/* Conversion of a window's ticks to trace times, together with GPU records that use the same clock. */
 #include "prof/gpu/gpu_join_priv.h"
 #include "prof/record/window_priv.h"
 #include "weir/base.h"
@@ -12,7 +12,7 @@
 
 enum { MAX = 8 };
 
-/* A recorder's records. */
+/* The records of a fake recorder. */
 struct weir_gpu_records {
     struct weir_gpu_record at[MAX];
     size_t n;
@@ -43,7 +43,8 @@ static struct weir_slot2 range_slot(weir_name name, uint64_t start, uint64_t end
     return (struct weir_slot2){start, weir_record_word((uint32_t)(end - start), name, WEIR_RECORD_RANGE, 0)};
 }
 
-/* A window from begin to end: slots are its thread's ranges, a range is open from open on. */
+/* Returns the trace of a window from `begin` to `end`. `slots` are the ranges of its thread, which also has an
+ * unfinished range that starts at `open`. */
 static struct weir_trace *trace_of(uint64_t begin, uint64_t end, struct weir_slot2 *slots, size_t n, uint64_t open,
                                    struct weir_gpu_records *records)
 {
@@ -77,7 +78,7 @@ static int64_t end_of(const struct weir_event *event)
     return event->start_ns + event->duration_ns;
 }
 
-/* Ticks of 3/8 ns: what is rounded, and where, shows at most beginnings and ends. */
+/* Ticks of 3/8 ns, for which rounding errors at the start and end of ranges are largest. */
 static void use_slow_ticks(void)
 {
     weir_clock.ns_per_tick_32 = UINT64_C(3) << 29;
@@ -108,7 +109,7 @@ static void use_ns(void)
     weir_clock.ns_per_tick_32 = UINT64_C(1) << 32;
 }
 
-/* Where CUPTI's clock is not ours but compared with it. */
+/* For CUPTI versions whose clock is not ours, but only compared with it. */
 Test(window_trace, a_call_is_cut_at_the_end_of_its_range_by_the_clocks_error_and_no_more, .init = use_ns)
 {
     struct weir_slot2 slots[] = {
@@ -128,7 +129,7 @@ Test(window_trace, a_call_is_cut_at_the_end_of_its_range_by_the_clocks_error_and
     weir_trace_free(&trace);
 }
 
-/* As readers in Python and JavaScript see it: ts and dur are doubles, in us. */
+/* Returns the end time as computed by readers in Python and JavaScript, where ts and dur are doubles in us. */
 static double end_as_read(const struct weir_event *event)
 {
     char start[32], duration[32];

@@ -1,22 +1,22 @@
-/* What holds a run back, injected with LD_PRELOAD (tests/verdict/situations.py, bench/bottlenecks.sh): slow reads of
- * workers and of the probe of storage, slow decoders, and a consumer whose steps are uneven. Each is off when its
- * variable is unset.
+/* Slows a run down, injected with LD_PRELOAD (tests/verdict/situations.py, bench/bottlenecks.sh): slow reads in
+ * workers and in the storage probe, slow decoders, and a consumer with uneven steps. Each effect is off unless its
+ * variable is set.
  *
  *     WEIR_SLOW_US=N            microseconds that a worker's read sleeps
- *     WEIR_SLOW_EVERY=N         only every Nth of them; 1
- *     WEIR_SLOW_FIRST=N         only the first N of them
- *     WEIR_SLOW_THEN_US=N, WEIR_SLOW_THEN_EVERY=N   and so long every Nth one, whether slow already or not
- *     WEIR_SLOW_AFTER=N         none of the first N
- *     WEIR_SLOW_THREAD=NAME     only of this thread ("weir-w1", "weir-w" for all workers, "" for all threads); else
- *                               of all workers and the probe of storage
- *     WEIR_SLOW_FILE=TEXT       only of files whose paths end so
- *     WEIR_SLOW_MAP=FILE        only reads that touch these bytes: lines "FROM TO PATH"
- *     WEIR_SLOW_BYTES_PER_S=N   reads share so much bandwidth;  WEIR_SLOW_EACH_BYTES_PER_S=N  each has so much
- *     WEIR_SLOW_RECORD=FILE     at exit, such lines of what was read
- *     WEIR_SLOW_JPEG_US=N       a JPEG takes so much longer on a core;  WEIR_SLOW_JPEG_SLEEP_US=N  asleep
- *     WEIR_SLOW_JPEG_THREAD=NAME   only where this thread decodes it
- *     WEIR_SLOW_INFLATE_US=N    a chunk, on a core
- *     WEIR_SLOW_STEP_US=N, WEIR_SLOW_STEP_EVERY=N   every Nth step of the consumer is so much longer */
+ *     WEIR_SLOW_EVERY=N         affects only every Nth read (default 1)
+ *     WEIR_SLOW_FIRST=N         affects only the first N reads
+ *     WEIR_SLOW_THEN_US=N, WEIR_SLOW_THEN_EVERY=N   additional sleep of every Nth read, whether slow already or not
+ *     WEIR_SLOW_AFTER=N         does not affect the first N reads
+ *     WEIR_SLOW_THREAD=NAME     affects only this thread ("weir-w1", "weir-w" for all workers, "" for all threads);
+ *                               default: all workers and the storage probe
+ *     WEIR_SLOW_FILE=TEXT       affects only files whose paths end with TEXT
+ *     WEIR_SLOW_MAP=FILE        affects only reads of the bytes listed in FILE, as lines "FROM TO PATH"
+ *     WEIR_SLOW_BYTES_PER_S=N   bandwidth shared by all reads;  WEIR_SLOW_EACH_BYTES_PER_S=N  bandwidth of each read
+ *     WEIR_SLOW_RECORD=FILE     at exit, writes such lines for all reads to FILE
+ *     WEIR_SLOW_JPEG_US=N       additional CPU time per JPEG;  WEIR_SLOW_JPEG_SLEEP_US=N  additional sleep per JPEG
+ *     WEIR_SLOW_JPEG_THREAD=NAME   affects only JPEGs decoded on this thread
+ *     WEIR_SLOW_INFLATE_US=N    additional CPU time per chunk
+ *     WEIR_SLOW_STEP_US=N, WEIR_SLOW_STEP_EVERY=N   additional time of every Nth step of the consumer */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ struct range {
 };
 
 static struct range map[RANGES_MAX], seen[RANGES_MAX];
-static int n_map = -1, n_seen; /* -1: all reads */
+static int n_map = -1, n_seen; /* n_map: -1 = affect all reads */
 static long read_us, every, first_reads, after_reads, then_us, then_every, bytes_per_s, each_bytes_per_s;
 static long jpeg_us, jpeg_sleep_us, inflate_us, step_us, step_every;
 static const char *thread_name, *jpeg_thread, *file_end, *record_path;
@@ -134,7 +134,7 @@ static int is_slow(const char *path, uint64_t from, uint64_t to)
     return n_map < 0;
 }
 
-/* One transfer at a time, as long as its bytes take. */
+/* Transfers share the bandwidth, so only one sleeps at a time. */
 static void transfer(size_t n)
 {
     pthread_mutex_lock(&wire);
@@ -142,7 +142,8 @@ static void transfer(size_t n)
     pthread_mutex_unlock(&wire);
 }
 
-/* Without workers it is the consumer that reads. */
+/* Selects the workers and the storage probe by default. Without workers the consumer reads, so WEIR_SLOW_THREAD must
+ * select it. */
 static int is_slow_thread(const char *name)
 {
     if (thread_name)
@@ -186,7 +187,7 @@ ssize_t pread(int fd, void *to, size_t n, off_t offset)
     return real(fd, to, n, offset);
 }
 
-/* ---- decoders: as their libraries declare them, by types that this file needs no headers for ---- */
+/* ---- decoders, declared without their libraries' headers ---- */
 
 int jpeg_start_decompress(void *decompress);
 int libdeflate_zlib_decompress(void *d, const void *in, size_t in_bytes, void *out, size_t out_bytes, size_t *actual);
