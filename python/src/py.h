@@ -35,7 +35,8 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
  * keyword are not replaced. Truncates the result to room bytes. Twice the length of text always suffices. */
 void weir_name_keywords(char *to, size_t room, const char *text);
 
-/* The parts of the module. Each has a function weir_range_begin that adds it and returns 0, or -1 with an exception. */
+/* The parts of the module. The function of each, such as weir_session_begin, adds it. Returns 0, or -1 with an
+ * exception. */
 #define WEIR_PY_PARTS(X)                                                                                               \
     X(array)                                                                                                           \
     X(session)                                                                                                         \

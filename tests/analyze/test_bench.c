@@ -135,7 +135,8 @@ Test(trial, hostile)
         {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
         {RUN MEASURED("1") TABLE("7"), "\"stages\" contains an element that is not an object"},
         {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "\"kind\" is missing"},
-        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" contains an element that is not an object"},
+        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}",
+         "\"workers\" contains an element that is not an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_trial trial;

@@ -312,8 +312,7 @@ static void compare_chunk(hid_t set, const struct written *w, const struct bytes
     free(stored);
 }
 
-/* Compares our chunks with the library's answers for a file in memory, which may be damaged. Returns the number of
- * chunks for which the library gave an answer. */
+/* Compares our chunks with the library's for a file in memory, perhaps damaged. Returns how many the library found. */
 static uint32_t compare_image(const struct written *w, const struct bytes *bytes, const struct weir_chunk *chunks,
                               const char *about)
 {
@@ -590,8 +589,7 @@ static struct bytes first_block(const struct written *w, const struct bytes *byt
     return (struct bytes){size + size_bytes, little_endian(size, size_bytes)};
 }
 
-/* Finds the layout message by its bytes up to the chunk's first dimension. The recipe's chunk shape makes a match by
- * chance unlikely. */
+/* Finds the layout message by its bytes up to the chunk's first dimension, which the recipe makes unique. */
 static uint8_t *find_layout(const struct bytes *bytes, bool latest)
 {
     static const uint8_t old[] = {3, 2, 3}, new[] = {4, 2, 0, 3, 1, 3, 4, 1};

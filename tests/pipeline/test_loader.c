@@ -276,13 +276,12 @@ Test(loader, configurations_of_other_sizes)
         unsigned char later;
         int code;
         const char *text;
-    } cases[] = {
-        {size, 0xff, 0, ""},
-        {size + 8, 0, 0, ""},
-        {size + 8, 1, -ENOTSUP, "struct weir_loader_config: the option at byte"},
-        {0, 0, -EINVAL, "its size is 0"},
-        {offsetof(struct weir_loader_config, user), 0, -EINVAL, "set it to sizeof(struct weir_loader_config)"},
-        {SIZE_MAX, 0, -EINVAL, "its size is"}};
+    } cases[] = {{size, 0xff, 0, ""},
+                 {size + 8, 0, 0, ""},
+                 {size + 8, 1, -ENOTSUP, "struct weir_loader_config: the option at byte"},
+                 {0, 0, -EINVAL, "its size is 0"},
+                 {offsetof(struct weir_loader_config, user), 0, -EINVAL, "set it to sizeof(struct weir_loader_config)"},
+                 {SIZE_MAX, 0, -EINVAL, "its size is"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_loader *loader = NULL;
         memset(own.later, cases[i].later, sizeof own.later);

@@ -355,9 +355,9 @@ class Lifetimes(Cuda):
                     next(iterator)
                 with self.assertRaisesRegex(weir.Error, "fork"):
                     batch["image"].__dlpack__()
-                with self.assertRaisesRegex(weir.Error, "forked"):
+                with self.assertRaisesRegex(weir.Error, "fork"):
                     self.loader()
-                with self.assertRaisesRegex(weir.Error, "forked"), weir.stage("test in a child", cuda=True):
+                with self.assertRaisesRegex(weir.Error, "fork"), weir.stage("test in a child", cuda=True):
                     pass
                 batch = iterator = loader = None
                 gc.collect()

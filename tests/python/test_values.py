@@ -223,7 +223,7 @@ class Errors(common.Data):
                 (ValueError, "decode_cache must be bytes", {"decode_cache": "much"}),
                 (ValueError, "decode_cache must be an int", {"decode_cache": 1.5}),
                 (ValueError, "num_workers must be 0 or more, or 'auto', not -1", {"num_workers": -1}),
-                (ValueError, "num_workers must be an int", {"num_workers": "many"}),
+                (ValueError, "num_workers must be a 32-bit int", {"num_workers": "many"}),
                 (ValueError, "num_workers=1048576: must be 0 to 512 threads, or auto", {"num_workers": 1 << 20}),
                 (ValueError, "prefetch_factor must be an int", {"prefetch_factor": "x"}),
                 (ValueError, "prefetch_factor=5000: must be 1 to 4096 batches, or auto", {"prefetch_factor": 5000}),
