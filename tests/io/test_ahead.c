@@ -396,7 +396,7 @@ Test(ahead, the_choice_has_a_reason)
         cr_assert_eq(weir_page_cache_drop(set, &cold, NULL), 0);
         weir_io_choose(&choice, &config);
         cr_assert_str_eq(choice.engine, "pread");
-        cr_assert_not_null(strstr(choice.why, "fit into"), "%s", choice.why);
+        cr_assert_not_null(strstr(choice.why, "fit in"), "%s", choice.why);
     }
     if (on_disk() && weir_file_set_direct(set, NULL) == 0) {
         weir_io_choose(&choice, &config);

@@ -225,7 +225,7 @@ class Errors(common.Data):
                 (ValueError, "num_workers must be 0 or more, or 'auto', not -1", {"num_workers": -1}),
                 (ValueError, "num_workers must be a 32-bit int", {"num_workers": "many"}),
                 (ValueError, "num_workers=1048576: must be 0 to 512 threads, or auto", {"num_workers": 1 << 20}),
-                (ValueError, "prefetch_factor must be an int", {"prefetch_factor": "x"}),
+                (ValueError, "prefetch_factor must be a 32-bit int", {"prefetch_factor": "x"}),
                 (ValueError, "prefetch_factor=5000: must be 1 to 4096 batches, or auto", {"prefetch_factor": 5000}),
                 (ValueError, "image_size=(17000, 8): must be 1 to 16384 pixels", {"image_size": (17000, 8)}),
                 (ValueError, "sampling must be one of 'timestep', 'episode', not 'frame'", {"sampling": "frame"}),
