@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Debian's OpenBLAS; the distribution's default BLAS; the reference CBLAS. */
+/* In order of preference: Debian's OpenBLAS, the distribution's default BLAS, the reference CBLAS. */
 static const char *const libraries[] = {"libopenblas.so.0", "libblas.so.3", "libcblas.so.3"};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
@@ -17,8 +17,8 @@ static const char gemm_name[] = "cblas_dgemm";
 static const char gemm_name[] = "cblas_sgemm";
 #endif
 
-/* Stores the address of the named function in *function: ISO C has no cast from a data pointer to a function pointer.
- */
+/* Stores the address of the named function in *function, or returns false. It uses memcpy because ISO C does not allow
+ * a cast from a data pointer to a function pointer. */
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -26,9 +26,10 @@ static bool find(void *library, const char *name, void *function)
     return symbol;
 }
 
-/* Maximum number of threads that may call OpenBLAS concurrently, from its configuration string. Its memory is laid out
- * for MAX_THREADS own threads and as many callers; with more callers version 0.3.21 occasionally returns wrong
- * products. A single-threaded build allows one caller, as it does not report whether its locks are built in. */
+/* Returns the maximum number of threads that may call OpenBLAS concurrently, according to its configuration string.
+ * OpenBLAS has memory for MAX_THREADS threads of its own and for MAX_THREADS callers. With more callers, version 0.3.21
+ * occasionally returns wrong products. A single-threaded build gets one caller, because its configuration string does
+ * not show whether it was built with locks. */
 static int callers_max(const char *config)
 {
     static const char word[] = "MAX_THREADS=";
@@ -37,8 +38,8 @@ static int callers_max(const char *config)
     return strstr(config, "SINGLE_THREADED") ? 1 : threads > 0 ? threads : INT_MAX;
 }
 
-/* Reads the properties of a library with gemm. openblas_get_config returns "OpenBLAS 0.3.21 DYNAMIC_ARCH ...". Returns
- * false if its integers have 64 bits. */
+/* Fills in blas for a library that has gemm. openblas_get_config returns a string such as "OpenBLAS 0.3.21 DYNAMIC_ARCH
+ * ...". Returns false if the library uses 64-bit integers. */
 static bool examine(struct weir_blas *blas, void *library, const char *file)
 {
     const char *(*config)(void) = NULL;
@@ -66,12 +67,13 @@ int weir_blas_open(struct weir_blas *blas, struct weir_err *err)
             dlclose(library);
     }
     return weir_err_set(err, -ENOENT,
-                        "no BLAS library with 32-bit integers found (tried %s first); on Debian: apt install "
+                        "no BLAS library with 32-bit integers found (tried %s first); on Debian, run: apt install "
                         "libopenblas0-pthread",
                         libraries[0]);
 }
 
-/* With OpenMP, OpenBLAS keeps a thread count per caller; otherwise the last call applies to all. */
+/* OpenMP builds of OpenBLAS keep one thread count per calling thread. In other builds the last call sets it for all
+ * threads. */
 void weir_blas_use_one_thread(const struct weir_blas *blas)
 {
     if (blas->set_threads)

@@ -1,5 +1,5 @@
-/* Networks on the CPU: matrix products use a BLAS library; the other loops, here and in compute_cpu_convolve.c, are
- * vectorised by the compiler. */
+/* Networks on the CPU. Matrix products use a BLAS library. The compiler vectorises the other loops, here and in
+ * compute_cpu_convolve.c. */
 #include "base/resources.h"
 #include "extras/common/compute_cpu_priv.h"
 
@@ -20,7 +20,7 @@
 enum {
     LINE_BYTES = 64,
     AFFINE_PIECE = 2048,
-    GEMM_MIN = 1 << 16, /* smaller products use one thread, which is faster */
+    GEMM_MIN = 1 << 16, /* one thread computes smaller products faster than several */
 };
 
 weir_real *weir_cpu_allocate(size_t numbers)
@@ -61,7 +61,8 @@ static int cpu_open(void **self, const struct weir_compute_config *config, struc
     int rc = weir_blas_open(&cpu->blas, err);
     threads = rc == 0 && threads > cpu->blas.callers_max ? cpu->blas.callers_max : threads;
     if (rc == 0 && (rc = weir_team_open(&cpu->team, threads)) < 0)
-        weir_err_set(err, rc, "cannot start %d threads for the network on the CPU: %s", threads, strerror(-rc));
+        weir_err_set(err, rc, "cannot start %d threads to compute the network on the CPU: %s; use fewer threads",
+                     threads, strerror(-rc));
     if (rc < 0) {
         cpu_close(cpu);
         return rc;
@@ -143,7 +144,7 @@ static void cpu_weigh(void *self, size_t rows, const uint8_t *is_pad, weir_real 
         weights[i] = !is_pad[i];
 }
 
-/* Works in pieces that fit the L1 cache, whatever the number of repetitions. */
+/* Processes x in pieces that fit the L1 cache and applies all repetitions to a piece before the next one. */
 static void cpu_affine(void *self, size_t numbers, double scale, double shift, int times, weir_real *x)
 {
     (void)self;
@@ -169,7 +170,7 @@ static void multiply(const struct weir_cpu *cpu, const struct weir_gemm *g)
                    g->ldb, g->beta, g->c, g->ldc);
 }
 
-/* Each thread computes a range of columns of c, or of rows if there are more rows than columns. */
+/* Each thread computes a range of columns of c, or a range of rows if c has more rows than columns. */
 static void gemm_part(void *user, int part, int parts)
 {
     const struct gemm_work *work = user;
@@ -205,7 +206,7 @@ static void cpu_bias_relu(void *self, int rows, int columns, const weir_real *bi
     for (int i = 0; i < rows; i++, y += ld)
         for (int j = 0; j < columns; j++) {
             weir_real value = y[j] + bias[j];
-            y[j] = relu && value < 0 ? 0 : value; /* keeps NaN */
+            y[j] = relu && value < 0 ? 0 : value; /* NaN stays NaN */
         }
 }
 
@@ -233,7 +234,7 @@ struct pool_work {
     weir_real *y, *dx;
 };
 
-/* Eight partial sums, as a single one would wait for each addition. */
+/* Uses eight accumulators, because with one each addition would depend on the previous one. */
 static weir_real sum_of(const weir_real *x, int n)
 {
     weir_real sums[8] = {0}, sum = 0;
@@ -332,7 +333,8 @@ struct adamw_work {
     weir_real *parameters, *gradients, *mean, *variance;
 };
 
-/* Flushes subnormal numbers to 0: they multiply slowly, and a decaying mean would never leave that range. */
+/* Flushes subnormal numbers to 0, because arithmetic on them is slow and a decaying mean would stay subnormal forever.
+ */
 static weir_real without_denormals(weir_real value)
 {
     return value < REAL_MIN && value > -REAL_MIN ? 0 : value;

@@ -1,5 +1,5 @@
-/* Convolutions on the CPU: im2col and a matrix product per band of rows, so that the columns remain in the core's cache
- * between the two. Each thread writes its own range of rows of all images. */
+/* Convolutions on the CPU. For each band of rows, im2col is followed by a matrix product, so that the columns are still
+ * in the core's cache for the product. Each thread handles its own range of output rows, counted over all images. */
 #include "extras/common/compute_cpu_priv.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    BAND_BYTES = 256 << 10, /* maximum bytes of columns, unless one row needs more */
+    BAND_BYTES = 256 << 10, /* maximum size of a band's columns, unless a single row exceeds it */
     TAPS = WEIR_KERNEL * WEIR_KERNEL,
     ALIGN_NUMBERS = 16,
 };
@@ -37,7 +37,7 @@ static int depth_of(const struct weir_convolution *c)
     return c->channels * TAPS;
 }
 
-/* Number of rows per band. */
+/* Returns the number of output rows per band. */
 static int band_rows(const struct weir_convolution *c)
 {
     size_t row_bytes = (size_t)depth_of(c) * (size_t)c->out_width * sizeof(weir_real);
@@ -50,7 +50,8 @@ static size_t aligned(size_t numbers)
     return (numbers + ALIGN_NUMBERS - 1) / ALIGN_NUMBERS * ALIGN_NUMBERS;
 }
 
-/* Scratch numbers per thread: columns of a band plus one row, then the gradients of weight and bias. */
+/* Scratch memory per thread, in numbers: the columns of a band and one more row, followed by the gradients of weight
+ * and bias. */
 static size_t columns_numbers(const struct weir_convolution *c)
 {
     return aligned((size_t)depth_of(c) * (size_t)(band_rows(c) + 1) * (size_t)c->out_width);
@@ -88,13 +89,13 @@ static weir_real *gradients_of(const struct convolve_work *w, int part)
 
 /* ---- which rows ---- */
 
-/* Rows of one image's output. */
+/* A range of output rows of one image. */
 struct rows {
     int image, begin, end;
 };
 
-/* Gets the next rows of a part that belong to one image, and advances *at, which starts at 0. Returns false at the end.
- */
+/* Stores the part's next range of rows, which ends at the end of an image at the latest, and advances *at (initially
+ * 0). Returns false if no rows are left. */
 static bool next_rows(const struct convolve_work *w, int part, int parts, int64_t *at, struct rows *rows)
 {
     int64_t all = (int64_t)w->n * w->c->out_height;
@@ -111,7 +112,8 @@ static bool next_rows(const struct convolve_work *w, int part, int parts, int64_
 
 /* ---- im2col ---- */
 
-/* Expands one image row into one row of columns per horizontal tap: x[2i-1], x[2i], x[2i+1]; 0 outside. */
+/* Expands one image row into one row of columns for each horizontal tap: x[2i-1], x[2i] and x[2i+1], with 0 outside the
+ * image. */
 static void spread_row(const weir_real *restrict x, int width, int out_width, weir_real *restrict left,
                        weir_real *restrict middle, weir_real *restrict right)
 {
@@ -128,7 +130,7 @@ static void spread_row(const weir_real *restrict x, int width, int out_width, we
     memcpy(left + 1, right, (size_t)(out_width - 1) * sizeof *left);
 }
 
-/* Columns of rows begin .. end-1 of the output: [channels, 3, 3, rows, out_width]. */
+/* Computes the columns of output rows begin .. end-1: [channels, 3, 3, rows, out_width]. */
 static void im2col(const struct weir_convolution *c, const weir_real *x, int begin, int end, weir_real *columns)
 {
     size_t width = (size_t)c->out_width, tap = (size_t)(end - begin) * width;
@@ -191,7 +193,7 @@ void weir_cpu_convolve(void *self, const struct weir_convolution *c, int n, cons
 static void sum_planes(const struct convolve_work *w, const weir_real *dy, size_t pixels, weir_real *sums)
 {
     for (int f = 0; f < w->c->filters; f++, dy += out_plane(w->c)) {
-        weir_real parts[8] = {0}; /* partial sums: a single one would wait for each addition */
+        weir_real parts[8] = {0}; /* several accumulators: with one, each addition would depend on the previous one */
         size_t i = 0;
         for (; i + 8 <= pixels; i += 8)
             for (int j = 0; j < 8; j++)
@@ -203,7 +205,7 @@ static void sum_planes(const struct convolve_work *w, const weir_real *dy, size_
     }
 }
 
-/* Sums the gradients of the weights, then of the biases, over all rows of the thread. */
+/* Sums the gradients of weight and bias over all rows of the part. */
 static void parameters_part(const struct convolve_work *w, int part, int parts)
 {
     const struct weir_convolution *c = w->c;
@@ -225,7 +227,7 @@ static void parameters_part(const struct convolve_work *w, int part, int parts)
 
 /* ---- backward: of the image ---- */
 
-/* Columns of gradients, [channels, 3, 3, rows, out_width]; output row "first" is the first one of each tap. */
+/* Columns of gradients: [channels, 3, 3, rows, out_width]. "first" is the number of their first output row. */
 struct gradient_columns {
     const weir_real *numbers;
     size_t tap;
@@ -239,7 +241,7 @@ static const weir_real *tap_row(const struct weir_convolution *c, const struct g
            (size_t)(row - columns->first) * (size_t)c->out_width;
 }
 
-/* The rows of the three taps of one row of the kernel. */
+/* One output row of the columns of the three taps in one kernel row. */
 struct taps {
     const weir_real *left, *middle, *right;
 };
@@ -252,10 +254,11 @@ static struct taps taps_of(const struct weir_convolution *c, const struct gradie
                          tap_row(c, columns, channel, ky * WEIR_KERNEL + 2, row)};
 }
 
-/* Adds up a row of the image's gradient from the taps of one kernel row, or of two. The gradient is 0 where x is 0. */
+/* Computes one row of the image's gradient from the taps of one kernel row (gather_two: of two). The gradient is 0
+ * where x is 0. */
 static void gather_one(struct taps a, int width, const weir_real *restrict x, weir_real *restrict dx)
 {
-    int inner = (width - 1) / 2; /* pairs of columns with a successor */
+    int inner = (width - 1) / 2; /* pairs of an even and an odd column that have a column after them */
     for (int i = 0; i < inner; i++) {
         weir_real even = a.middle[i], odd = a.right[i] + a.left[i + 1];
         dx[2 * i] = x[2 * i] > 0 ? even : 0;
@@ -279,9 +282,10 @@ static void gather_two(struct taps a, struct taps b, int width, const weir_real 
         dx[2 * inner + 1] = x[2 * inner + 1] > 0 ? a.right[inner] + b.right[inner] : 0;
 }
 
-/* col2im by gathering: writes rows 2 begin .. 2 end - 1 of the image, each number once. An even row was covered by the
- * middle kernel row only, an odd one by the last kernel row of one output row and the first kernel row of the next. So
- * columns must hold output rows begin .. end, if the image has that many. */
+/* col2im by gathering: writes rows 2 begin .. 2 end - 1 of the image, each number once. Only the middle kernel row
+ * covers an even image row. An odd image row is covered by the last kernel row of one output row and by the first
+ * kernel row of the next output row. So columns must contain output rows begin .. end (or .. end-1 at the bottom of the
+ * image). */
 static void gather_rows(const struct convolve_work *w, const struct gradient_columns *columns, int image, int begin,
                         int end)
 {
@@ -303,7 +307,7 @@ static void gather_rows(const struct convolve_work *w, const struct gradient_col
         }
 }
 
-/* Computes the columns of gradients for rows begin .. end-1. */
+/* Computes the columns of gradients for output rows begin .. end-1. */
 static void columns_of_gradients(const struct convolve_work *w, int image, int begin, int end, weir_real *to,
                                  size_t tap)
 {
@@ -315,8 +319,8 @@ static void columns_of_gradients(const struct convolve_work *w, int image, int b
                       (int)tap);
 }
 
-/* Computes the thread's image rows band by band. A band also needs the next output row, which becomes the first row of
- * the next band's columns. */
+/* Computes the image gradient of the part's rows, band by band. A band also needs the columns of the output row after
+ * it. That row is then moved to the front, as the first row of the next band. */
 static void image_part(const struct convolve_work *w, int part, int parts)
 {
     const struct weir_convolution *c = w->c;
@@ -327,7 +331,7 @@ static void image_part(const struct convolve_work *w, int part, int parts)
         columns_of_gradients(w, rows.image, rows.begin, rows.begin + 1, columns, tap);
         for (int row = rows.begin, end; row < rows.end; row = end) {
             end = row + band_rows(c) < rows.end ? row + band_rows(c) : rows.end;
-            int known = end < c->out_height ? end + 1 : end; /* columns hold rows row .. known-1 */
+            int known = end < c->out_height ? end + 1 : end; /* columns contain output rows row .. known-1 */
             if (row + 1 < known)
                 columns_of_gradients(w, rows.image, row + 1, known, columns + width, tap);
             gather_rows(w, &(struct gradient_columns){columns, tap, row}, rows.image, row, end);

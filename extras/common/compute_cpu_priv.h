@@ -1,4 +1,4 @@
-/* compute_cpu_priv.h: shared by the files of the CPU backend. */
+/* compute_cpu_priv.h: declarations shared by the files of the CPU backend. */
 #ifndef WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 #define WEIR_EXTRAS_COMMON_COMPUTE_CPU_PRIV_H
 
@@ -7,8 +7,8 @@
 
 /* ---- blas.c: matrix products of a BLAS library, which is opened at first use and never linked ---- */
 
-/* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the arguments of cblas_sgemm and cblas_dgemm, as the reference
- * CBLAS has them (https://netlib.org/blas/cblas.h): matrices by rows, leading dimensions in numbers. */
+/* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the signature of cblas_sgemm and cblas_dgemm, copied from the
+ * reference CBLAS (https://netlib.org/blas/cblas.h). Matrices are row-major, and leading dimensions count numbers. */
 enum { WEIR_BLAS_ROW_MAJOR = 101, WEIR_BLAS_AS_IS = 111, WEIR_BLAS_TRANSPOSED = 112 };
 typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, int n, int k, weir_real alpha,
                             const weir_real *a, int lda, const weir_real *b, int ldb, weir_real beta, weir_real *c,
@@ -16,16 +16,16 @@ typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, 
 
 struct weir_blas {
     weir_blas_gemm *gemm;
-    void (*set_threads)(int threads); /* OpenBLAS only; else NULL */
-    int callers_max;                  /* maximum concurrent callers of gemm */
-    char name[64];                    /* "OpenBLAS 0.3.21" */
+    void (*set_threads)(int threads); /* only in OpenBLAS; otherwise NULL */
+    int callers_max;                  /* maximum number of concurrent callers of gemm */
+    char name[64];                    /* e.g. "OpenBLAS 0.3.21" */
 };
 
-/* 0 or -ENOENT (no library; err names the package to install). The library remains open until the process ends, as it
- * has threads. */
+/* 0 or -ENOENT (no library found; err names the package to install). The library stays open until the process ends,
+ * because it has threads of its own. */
 int weir_blas_open(struct weir_blas *blas, struct weir_err *err);
-/* Makes gemm use only the calling thread, without the library's own threads. Call it in every thread that calls gemm.
- */
+/* Restricts gemm to the calling thread, so that the library's own threads are not used. Must be called by every thread
+ * that calls gemm. */
 void weir_blas_use_one_thread(const struct weir_blas *blas);
 
 /* ---- compute_cpu.c ---- */
@@ -33,7 +33,7 @@ void weir_blas_use_one_thread(const struct weir_blas *blas);
 struct weir_cpu {
     struct weir_blas blas;
     struct weir_team *team;
-    /* scratch_numbers per thread: columns of a band of rows, gradients of weights. */
+    /* scratch_numbers per thread, for the columns of a band of rows and the gradients of weight and bias. */
     weir_real *scratch;
     size_t scratch_numbers;
     weir_real sent[WEIR_SENT_MAX]; /* ring of sent numbers */
@@ -41,7 +41,7 @@ struct weir_cpu {
     char description[96];
 };
 
-/* Allocates zeroed numbers, aligned to a cache line; release with free. NULL: out of memory. */
+/* Allocates zeroed numbers aligned to a cache line, to be released with free. Returns NULL if memory is exhausted. */
 weir_real *weir_cpu_allocate(size_t numbers);
 
 /* ---- compute_cpu_convolve.c: members of weir_compute_cpu ---- */

@@ -125,8 +125,8 @@ static void forward_layer(const struct weir_network *network, const struct weir_
     }
 }
 
-/* Input and output of a layer for samples from first on, at the ends of the network the arguments of forward and
- * backward. */
+/* Input and output of a layer, from sample "first" on. The first layer's input and the last layer's output are the
+ * caller's arrays. */
 struct ends {
     const weir_real *x;
     size_t ldx;
@@ -147,7 +147,7 @@ static struct ends ends_of(const struct weir_network *network, int i, int first,
         ends.ldy = layer->numbers;
     }
     ends.x += (size_t)first * ends.ldx;
-    if (ends.y) /* backward has no y for the last layer, and even adding 0 to a null pointer is undefined */
+    if (ends.y) /* NULL for the last layer in backward; adding even 0 to a null pointer is undefined */
         ends.y += (size_t)first * ends.ldy;
     return ends;
 }
@@ -244,7 +244,7 @@ void weir_network_backward(const struct weir_network *network, int n, const weir
 const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err)
 {
     if (sizeof(weir_real) != sizeof(float)) {
-        weir_err_set(err, -ENOTSUP, "a GPU computes with float, and this program with double");
+        weir_err_set(err, -ENOTSUP, "the GPU backend supports only float, but this program was compiled for double");
         return NULL;
     }
     return weir_cuda_module_extra("compute", err);

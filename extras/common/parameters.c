@@ -35,7 +35,7 @@ int weir_parameters_add(struct weir_parameters *parameters, const char *name, in
     struct weir_parameter *weight = add_one(parameters, name, "weight");
     end_one(parameters, weight, ndim, shape);
     double fan_in = (double)(weight->count / (size_t)shape[0]);
-    weight->bound = sqrt(6 / fan_in); /* a uniform distribution from -b to b has variance b^2 / 3 */
+    weight->bound = sqrt(6 / fan_in); /* because a uniform distribution from -b to b has variance b^2 / 3 */
     end_one(parameters, add_one(parameters, name, "bias"), 1, shape);
     return parameters->n - 2;
 }

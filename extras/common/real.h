@@ -1,5 +1,5 @@
-/* real.h: the engine's number type, float. Tests also compile the engine for double, to compare gradients with finite
- * differences. */
+/* real.h: the number type of the network engine, float. Tests also compile the engine with double, to compare gradients
+ * with finite differences. */
 #ifndef WEIR_EXTRAS_COMMON_REAL_H
 #define WEIR_EXTRAS_COMMON_REAL_H
 

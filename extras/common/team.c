@@ -15,12 +15,12 @@ struct member {
 };
 
 struct weir_team {
-    int size, started; /* threads, and those started besides the caller */
+    int size, started; /* all threads; threads started, which excludes the caller */
     void (*work)(void *user, int part, int parts);
     void *user;
     bool ends;
-    _Atomic uint32_t round; /* tasks so far; its store releases the fields above */
-    _Atomic int left;       /* members still busy in this round */
+    _Atomic uint32_t round; /* number of tasks so far; storing it publishes the fields above to the other threads */
+    _Atomic int left;       /* threads that have not finished this round */
     struct weir_eventcount begun, finished;
     struct member members[];
 };

@@ -1,20 +1,20 @@
-/* team.h: a team of threads that run the parts of one task together, repeatedly, such as a layer of a network.
+/* team.h: a team of threads that repeatedly computes the parts of a task together, such as a layer of a network.
  *
- * Between tasks the threads spin for about 20 us before they sleep, because the next layer usually follows at once. One
- * thread uses a team, and runs part 0 itself. */
+ * After a task the threads spin for about 20 us before they sleep, because the next task usually follows immediately.
+ * A team must be used by one thread only, which also runs part 0. */
 #ifndef WEIR_EXTRAS_COMMON_TEAM_H
 #define WEIR_EXTRAS_COMMON_TEAM_H
 
 struct weir_team;
 
-/* threads includes the caller, at least 1. 0, -ENOMEM or -EAGAIN (no thread available). */
+/* threads is at least 1 and includes the caller. 0, -ENOMEM or -EAGAIN (cannot start a thread). */
 int weir_team_open(struct weir_team **out, int threads);
-/* Accepts NULL, and sets it to NULL. */
+/* Accepts a pointer to NULL, and sets the pointer to NULL. */
 void weir_team_close(struct weir_team **team);
 
 int weir_team_size(const struct weir_team *team);
-/* Calls work(user, part, parts) for each part of parts = weir_team_size, each in its own thread. Returns after the last
- * one. */
+/* Calls work(user, part, parts) once for each part 0 .. parts-1, each in its own thread. parts is weir_team_size.
+ * Returns when all calls have returned. */
 void weir_team_run(struct weir_team *team, void (*work)(void *user, int part, int parts), void *user);
 
 #endif

@@ -1,4 +1,4 @@
-/* Matrix products by cuBLAS, which is opened when a network is first computed on a GPU and never linked. */
+/* Matrix products through cuBLAS, which is opened with dlopen when a network first uses a GPU, and never linked. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <dlfcn.h>
@@ -26,11 +26,11 @@ struct weir_cublas {
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from a data pointer to a function pointer */
+    memcpy(function, &symbol, sizeof symbol); /* ISO C does not allow a cast to a function pointer */
     return symbol;
 }
 
-/* The library remains open until the process ends, as its threads and contexts may. */
+/* The library stays open until the process ends, because it may have threads and contexts of its own. */
 static int load(struct weir_cublas *blas, struct weir_err *err)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -40,9 +40,9 @@ static int load(struct weir_cublas *blas, struct weir_err *err)
         find(library, "cublasGemmStridedBatchedEx", &blas->gemm))
         return 0;
     return weir_err_set(err, -ENOENT,
-                        "%s cannot be opened: %s; install cuBLAS (CUDA Toolkit, or pip install nvidia-cublas) and put "
-                        "its folder into LD_LIBRARY_PATH",
-                        file, library ? "it lacks functions" : dlerror());
+                        "%s cannot be opened: %s; install cuBLAS (CUDA Toolkit, or pip install nvidia-cublas) and add "
+                        "its folder to LD_LIBRARY_PATH",
+                        file, library ? "required functions are missing" : dlerror());
 }
 
 int weir_cublas_open(struct weir_cublas **out, void *stream, bool amp, struct weir_err *err)
@@ -58,7 +58,7 @@ int weir_cublas_open(struct weir_cublas **out, void *stream, bool amp, struct we
             status = blas->set_stream(blas->handle, stream);
         if (status != CUBLAS_STATUS_SUCCESS)
             rc = weir_err_set(err, status == CUBLAS_STATUS_ALLOC_FAILED ? -ENOMEM : -ENODEV,
-                              "%s cannot be used: status %d (cublasStatus_t)", file, (int)status);
+                              "%s cannot be used: cublasStatus_t %d", file, (int)status);
     }
     if (rc < 0) {
         weir_cublas_close(blas);
@@ -85,7 +85,7 @@ int weir_cublas_version(const struct weir_cublas *blas)
     return version;
 }
 
-/* cuBLAS stores matrices by columns, so ours are transposed, and c' = b' a'. */
+/* cuBLAS expects column-major matrices. It therefore sees the transposes of ours, and computes c' = b' a'. */
 void weir_cublas_gemm(struct weir_cuda_compute *self, const struct weir_gemm *g, const struct weir_cublas_batch *batch)
 {
     const float one = 1, beta = g->beta;
@@ -98,5 +98,5 @@ void weir_cublas_gemm(struct weir_cuda_compute *self, const struct weir_gemm *g,
         blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n,
         g->m, g->k, &one, g->b, CUDA_R_32F, g->ldb, batch->stride_b, g->a, CUDA_R_32F, g->lda, batch->stride_a, &beta,
         g->c, CUDA_R_32F, g->ldc, batch->stride_c, batch->count, blas->compute, CUBLAS_GEMM_DEFAULT);
-    weir_cuda_compute_library(self, (int)status, "cuBLAS", "a matrix product");
+    weir_cuda_compute_library(self, (int)status, "cuBLAS", "computing a matrix product");
 }

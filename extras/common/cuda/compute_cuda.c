@@ -1,5 +1,6 @@
-/* Networks on a GPU: implements extras/common/compute_ops.h. Products use cuBLAS, convolutions cuDNN if available,
- * everything else our own kernels. Only calls that return a number wait for the GPU. */
+/* Networks on a GPU: implements extras/common/compute_ops.h. Matrix products use cuBLAS. Convolutions use cuDNN if it
+ * is available. Everything else uses the kernels in compute_kernels.cu. Apart from allocation and release, only
+ * copy_in, copy_out, finish, receive and the loss scale's functions wait for the GPU. */
 #include "cuda/cuda_context.h"
 #include "extras/common/cuda/compute_cuda_priv.h"
 
@@ -13,7 +14,7 @@
 
 extern const struct weir_compute_ops weir_compute_cuda;
 
-static const float SCALE_FIRST = 65536; /* as in torch.amp.GradScaler */
+static const float SCALE_FIRST = 65536; /* like torch.amp.GradScaler */
 
 /* ---- errors ---- */
 
@@ -27,7 +28,7 @@ bool weir_cuda_compute_fine(struct weir_cuda_compute *self, int error, const cha
 bool weir_cuda_compute_library(struct weir_cuda_compute *self, int status, const char *library, const char *doing)
 {
     if (status != 0 && self->err.code >= 0)
-        weir_err_set(&self->err, -EIO, "%s: %s failed in %s: status %d", self->gpu, doing, library, status);
+        weir_err_set(&self->err, -EIO, "%s: %s failed: %s returned status %d", self->gpu, doing, library, status);
     return self->err.code >= 0;
 }
 
@@ -39,12 +40,12 @@ static cudaStream_t stream_of(const struct weir_cuda_compute *self)
 void *weir_cuda_compute_scratch(struct weir_cuda_compute *self, size_t bytes)
 {
     if (bytes > self->scratch_bytes && self->err.code >= 0) {
-        cudaError_t error = cudaFree(self->scratch); /* waits for its users */
+        cudaError_t error = cudaFree(self->scratch); /* waits for kernels that use it */
         self->scratch = NULL;
         self->scratch_bytes = 0;
         if (error == cudaSuccess)
             error = cudaMalloc(&self->scratch, bytes);
-        if (weir_cuda_compute_fine(self, error, "taking memory for a convolution"))
+        if (weir_cuda_compute_fine(self, error, "allocating scratch memory"))
             self->scratch_bytes = bytes;
     }
     return self->err.code >= 0 ? self->scratch : NULL;
@@ -91,7 +92,7 @@ static void describe(struct weir_cuda_compute *self, const struct weir_err *no_d
     if (self->dnn)
         snprintf(dnn, sizeof dnn, "cuDNN %d.%d", version / 10000, version / 100 % 100);
     else
-        snprintf(dnn, sizeof dnn, "without cuDNN, which makes it slower (%.120s)", no_dnn->text);
+        snprintf(dnn, sizeof dnn, "slower without cuDNN (%.120s)", no_dnn->text);
     snprintf(self->description, sizeof self->description, "%.100s, cuBLAS %d.%d, %s%s", self->gpu, blas / 10000,
              blas / 100 % 100, dnn, self->amp ? ", mixed precision" : "");
 }
@@ -134,7 +135,7 @@ static int cuda_open(void **out, const struct weir_compute_config *config, struc
     cudaError_t error = make_current(self, config->gpu);
     if (error == cudaSuccess)
         error = make_resources(self);
-    int rc = error == cudaSuccess ? 0 : weir_cuda_failed(error, self->gpu, "making a stream and events", err);
+    int rc = error == cudaSuccess ? 0 : weir_cuda_failed(error, self->gpu, "creating a stream and events", err);
     if (rc == 0)
         rc = weir_cublas_open(&self->blas, self->stream, self->amp, err);
     if (rc < 0) {
@@ -155,7 +156,7 @@ static const char *cuda_describe(const void *self)
 
 /* ---- the host's side ---- */
 
-/* Sleeps instead of spinning, as workers need the cores. */
+/* Sleeps instead of spinning, because the loader's workers need the cores. */
 static cudaError_t wait_for(struct weir_cuda_compute *self)
 {
     cudaError_t error = cudaEventRecord(self->done, stream_of(self));
@@ -267,7 +268,8 @@ static void cuda_weigh(void *user, size_t rows, const uint8_t *is_pad, float *we
 {
     struct weir_cuda_compute *self = user;
     if (self->err.code >= 0)
-        weir_cuda_compute_fine(self, weir_kernel_weigh(rows, is_pad, weights, self->stream), "weighing steps");
+        weir_cuda_compute_fine(self, weir_kernel_weigh(rows, is_pad, weights, self->stream),
+                               "computing the steps' weights");
 }
 
 static void cuda_affine(void *user, size_t numbers, double scale, double shift, int times, float *x)
@@ -296,7 +298,7 @@ static void cuda_bias_gradient(void *user, int rows, int columns, const float *d
     struct weir_cuda_compute *self = user;
     if (self->err.code >= 0)
         weir_cuda_compute_fine(self, weir_kernel_bias_gradient(rows, columns, dy, ld, gradient, self->stream),
-                               "summing a bias' gradient");
+                               "summing a bias gradient");
 }
 
 static void cuda_relu_backward(void *user, int rows, int columns, const float *y, float *dy, int ld)
@@ -304,10 +306,10 @@ static void cuda_relu_backward(void *user, int rows, int columns, const float *y
     struct weir_cuda_compute *self = user;
     if (self->err.code >= 0)
         weir_cuda_compute_fine(self, weir_kernel_relu_backward(rows, columns, y, dy, ld, self->stream),
-                               "a ReLU's gradient");
+                               "computing a ReLU's gradient");
 }
 
-/* Resources of a convolution are allocated at first use. */
+/* Nothing to reserve: cuDNN's plans and scratch memory are allocated at first use. */
 static int cuda_reserve(void *self, const struct weir_convolution *convolution)
 {
     (void)self;
@@ -338,14 +340,15 @@ static void cuda_convolve_backward(void *user, const struct weir_convolution *c,
     weir_cuda_compute_fine(self,
                            weir_kernel_plane_sums(n, c->filters, c->out_height * c->out_width, dy, self->half, partial,
                                                   bias_gradient, self->stream),
-                           "summing a bias' gradient");
+                           "summing a bias gradient");
     if (self->dnn)
         weir_cudnn_convolve_backward(self, c, n, x, x_stride, weight, dy, weight_gradient, dx);
     else
         weir_im2col_convolve_backward(self, c, n, x, x_stride, weight, dy, weight_gradient, dx);
     size_t numbers = (size_t)n * (size_t)c->channels * (size_t)c->height * (size_t)c->width;
     if (dx && self->err.code >= 0)
-        weir_cuda_compute_fine(self, weir_kernel_mask(numbers, x, dx, self->half, self->stream), "a ReLU's gradient");
+        weir_cuda_compute_fine(self, weir_kernel_mask(numbers, x, dx, self->half, self->stream),
+                               "computing a ReLU's gradient");
 }
 
 static void cuda_average_pool(void *user, int n, int channels, int pixels, const float *x, float *y, int ld)
@@ -354,7 +357,7 @@ static void cuda_average_pool(void *user, int n, int channels, int pixels, const
     if (self->err.code >= 0)
         weir_cuda_compute_fine(
             self, weir_kernel_average_pool(n * channels, channels, pixels, x, y, ld, self->half, self->stream),
-            "a mean of pixels");
+            "computing an average pool");
 }
 
 static void cuda_average_pool_backward(void *user, int n, int channels, int pixels, const float *x, const float *dy,
@@ -365,7 +368,7 @@ static void cuda_average_pool_backward(void *user, int n, int channels, int pixe
         weir_cuda_compute_fine(
             self,
             weir_kernel_average_pool_backward(n * channels, channels, pixels, x, dy, ld, dx, self->half, self->stream),
-            "the gradient of a mean of pixels");
+            "computing an average pool's gradient");
 }
 
 static void cuda_l1(void *user, int rows, int columns, const float *y, const float *wanted, const float *weights,
@@ -375,7 +378,7 @@ static void cuda_l1(void *user, int rows, int columns, const float *y, const flo
     double *partial = weir_cuda_compute_scratch(self, 2 * WEIR_L1_PARTS * sizeof *partial);
     if (partial)
         weir_cuda_compute_fine(self, weir_kernel_l1(rows, columns, y, wanted, weights, partial, loss, self->stream),
-                               "the loss");
+                               "computing the loss");
 }
 
 static void cuda_l1_backward(void *user, int rows, int columns, const float *y, const float *wanted,
@@ -386,7 +389,7 @@ static void cuda_l1_backward(void *user, int rows, int columns, const float *y, 
         weir_cuda_compute_fine(self,
                                weir_kernel_l1_backward(rows, columns, y, wanted, weights, loss, (float)scale,
                                                        self->scale, dy, self->stream),
-                               "the loss' gradient");
+                               "computing the loss's gradient");
 }
 
 static void cuda_loss_scale(void *user, struct weir_loss_scale *now)
@@ -397,7 +400,7 @@ static void cuda_loss_scale(void *user, struct weir_loss_scale *now)
     *now = (struct weir_loss_scale){scale.scale, scale.growth, scale.skipped};
 }
 
-/* Training without mixed precision has no scale to resume from. */
+/* A checkpoint from training without mixed precision contains no loss scale, so this starts with the initial scale. */
 static void cuda_set_loss_scale(void *user, const struct weir_loss_scale *given)
 {
     struct weir_cuda_compute *self = user;
@@ -417,7 +420,7 @@ static void cuda_adamw(void *user, const struct weir_adamw *adamw, size_t number
         weir_cuda_compute_fine(self,
                                weir_kernel_adamw(adamw, self->amp, numbers, parameters, gradients, mean, variance,
                                                  self->scale, self->stream),
-                               "the optimiser's step");
+                               "running the optimiser's step");
 }
 
 const struct weir_compute_ops weir_compute_cuda = {

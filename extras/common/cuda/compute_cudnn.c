@@ -1,5 +1,5 @@
-/* Convolutions by cuDNN, which is opened at first use and never linked. float32 is computed as TF32 where the GPU
- * supports it, as in PyTorch. Only deterministic algorithms are used. */
+/* Convolutions through cuDNN, which is opened with dlopen at first use and never linked. float32 convolutions use TF32
+ * if the GPU supports it, as in PyTorch. Only deterministic algorithms are used. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ struct functions {
     __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
 };
 
-/* How to compute a convolution of a given number of images. */
+/* Descriptors and algorithms for a convolution of n images. */
 struct plan {
     struct weir_convolution shape;
     int n;
@@ -52,7 +52,7 @@ struct plan {
     cudnnConvolutionBwdDataAlgo_t data;
     cudnnConvolutionBwdFilterAlgo_t filter;
     size_t forward_bytes, data_bytes, filter_bytes; /* workspace sizes */
-    bool refused;                                   /* cuDNN cannot handle so many images */
+    bool refused;                                   /* cuDNN does not support this many images */
 };
 
 struct weir_cudnn {
@@ -60,7 +60,7 @@ struct weir_cudnn {
     cudnnHandle_t handle;
     bool half;
     struct plan plans[PLANS];
-    int n_plans, next; /* next plan to replace when all are in use */
+    int n_plans, next; /* next plan to replace once all are in use */
 };
 
 /* ---- the library ---- */
@@ -96,12 +96,12 @@ static bool find_functions(void *library, struct functions *call)
         void *symbol = dlsym(library, names[i].name);
         if (!symbol)
             return false;
-        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C has no cast for this */
+        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C does not allow a cast */
     }
     return true;
 }
 
-/* WEIR_CUDNN=0 disables cuDNN, to measure its gain or to avoid a broken one. */
+/* WEIR_CUDNN=0 disables cuDNN, for example to measure its benefit or to avoid a broken installation. */
 static void *open_library(struct weir_err *err)
 {
     const char *wanted = getenv("WEIR_CUDNN");
@@ -109,7 +109,7 @@ static void *open_library(struct weir_err *err)
         weir_err_set(err, -ENOENT, "WEIR_CUDNN is 0");
         return NULL;
     }
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* remains open until the process ends */
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* stays open until the process ends */
     if (!library)
         weir_err_set(err, -ENOENT, "%s cannot be opened", file);
     return library;
@@ -126,7 +126,7 @@ int weir_cudnn_open(struct weir_cudnn **out, void *stream, bool half, struct wei
         return weir_err_set(err, -ENOMEM, "out of memory");
     dnn->half = half;
     if (!find_functions(library, &dnn->call))
-        weir_err_set(err, -ENOENT, "%s lacks functions", file);
+        weir_err_set(err, -ENOENT, "%s does not have all required functions", file);
     else if (dnn->call.create(&dnn->handle) != CUDNN_STATUS_SUCCESS)
         weir_err_set(err, -ENOENT, "%s cannot be used with this GPU", file);
     else if (dnn->call.set_stream(dnn->handle, stream) == CUDNN_STATUS_SUCCESS) {
@@ -206,7 +206,7 @@ static int describe(const struct weir_cudnn *dnn, struct plan *p)
     return status;
 }
 
-/* The three lists have different element types with the same members. */
+/* A macro, because the three lists have different element types with the same members. */
 #define CHOOSE(list, n, algorithm, bytes)                                                                              \
     do {                                                                                                               \
         for (int i_ = 0; i_ < (n); i_++) {                                                                             \
@@ -262,7 +262,8 @@ static struct plan *room_for_plan(struct weir_cudnn *dnn)
     return p;
 }
 
-/* Returns NULL after an error. */
+/* Returns the plan for n images, creating it if necessary; NULL after an error. If cuDNN does not support this many
+ * images, the plan is marked as refused. */
 static struct plan *plan_of(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, size_t x_stride)
 {
     struct weir_cudnn *dnn = self->dnn;
@@ -282,7 +283,7 @@ static struct plan *plan_of(struct weir_cuda_compute *self, const struct weir_co
     p->refused = status == (int)CUDNN_STATUS_NOT_SUPPORTED;
     if (p->refused && n > 1)
         return p;
-    return weir_cuda_compute_library(self, status, "cuDNN", "choosing how to convolve") ? p : NULL;
+    return weir_cuda_compute_library(self, status, "cuDNN", "choosing a convolution algorithm") ? p : NULL;
 }
 
 /* ---- what it computes ---- */
@@ -302,14 +303,14 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Further inputs of a call: with float16, weights and images are converted into scratch memory. */
+/* The arrays that a call of cuDNN uses. With float16, weights and input images are converted into scratch memory. */
 struct operands {
     const void *x, *weight;
     void *gradient; /* gradient of the weights */
     void *workspace;
 };
 
-/* Returns false after an error. */
+/* Fills in o and converts the inputs. Returns false after an error. */
 static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, const float *x, size_t x_stride,
                           const float *weight, size_t workspace, struct operands *o)
 {
@@ -323,7 +324,7 @@ static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, 
     char *scratch = weir_cuda_compute_scratch(self, workspace + 2 * rounded(weights * 2) + image_bytes);
     if (!scratch)
         return false;
-    o->workspace = scratch + 2 * rounded(weights * 2) + image_bytes; /* after the aligned parts */
+    o->workspace = scratch + 2 * rounded(weights * 2) + image_bytes; /* aligned by the rounding */
     o->weight = scratch;
     o->gradient = scratch + rounded(weights * 2);
     if (!weir_cuda_compute_fine(self, weir_kernel_to_half(1, weights, weight, weights, scratch, self->stream),
@@ -337,13 +338,14 @@ static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, 
         "converting images");
 }
 
-/* Converted images are dense. */
+/* Returns the distance between images. Images converted to float16 are dense. */
 static size_t stride_of(const struct weir_cuda_compute *self, const struct weir_convolution *c, size_t x_stride)
 {
     return self->half && c->images ? input_of(c) : x_stride;
 }
 
-/* Returns a plan for at most n images; for fewer if cuDNN refuses n, whose workspace would be too large. */
+/* Returns a plan for n images, or for fewer if cuDNN refuses n because the workspace would be too large. NULL after an
+ * error. */
 static const struct plan *plan_of_some(struct weir_cuda_compute *self, const struct weir_convolution *c, int n,
                                        size_t x_stride)
 {
@@ -355,7 +357,7 @@ static const struct plan *plan_of_some(struct weir_cuda_compute *self, const str
     return p;
 }
 
-/* Image i of a convolution's output. */
+/* Returns image i of a convolution's output, whose elements are float16 or float. */
 static const float *image_at(const struct weir_cuda_compute *self, const float *images, int i, size_t numbers)
 {
     size_t bytes = (size_t)i * numbers * (self->half ? sizeof(uint16_t) : sizeof(float));
@@ -380,7 +382,7 @@ static int convolve_some(struct weir_cuda_compute *self, const struct weir_convo
     cudnnStatus_t status =
         self->dnn->call.forward(self->dnn->handle, &one, p->x, o.x, p->weight, o.weight, p->convolution, p->forward,
                                 o.workspace, p->forward_bytes, &zero, p->y, (void *)y);
-    return weir_cuda_compute_library(self, (int)status, "cuDNN", "a convolution") ? p->n : 0;
+    return weir_cuda_compute_library(self, (int)status, "cuDNN", "computing a convolution") ? p->n : 0;
 }
 
 void weir_cudnn_convolve(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,
@@ -395,7 +397,7 @@ void weir_cudnn_convolve(struct weir_cuda_compute *self, const struct weir_convo
     weir_cuda_compute_fine(
         self,
         weir_kernel_plane_bias_relu(n, c->filters, c->out_height * c->out_width, bias, y, self->half, self->stream),
-        "a convolution's bias");
+        "adding a convolution's bias");
 }
 
 static void backward_filter(struct weir_cuda_compute *self, const struct plan *p, const struct operands *o,
@@ -405,10 +407,11 @@ static void backward_filter(struct weir_cuda_compute *self, const struct plan *p
     cudnnStatus_t status = self->dnn->call.backward_filter(
         self->dnn->handle, &one, p->x, o->x, p->y, dy, p->convolution, p->filter, o->workspace, p->filter_bytes, &beta,
         p->weight, self->half ? o->gradient : weight_gradient);
-    if (weir_cuda_compute_library(self, (int)status, "cuDNN", "a convolution's gradient") && self->half)
+    if (weir_cuda_compute_library(self, (int)status, "cuDNN", "computing a convolution's weight gradient") &&
+        self->half)
         weir_cuda_compute_fine(self,
                                weir_kernel_add_half(weights_of(&p->shape), o->gradient, weight_gradient, self->stream),
-                               "adding a gradient");
+                               "adding a weight gradient");
 }
 
 static void backward_data(struct weir_cuda_compute *self, const struct plan *p, const struct operands *o,
@@ -418,7 +421,7 @@ static void backward_data(struct weir_cuda_compute *self, const struct plan *p, 
     cudnnStatus_t status =
         self->dnn->call.backward_data(self->dnn->handle, &one, p->weight, o->weight, p->y, dy, p->convolution, p->data,
                                       o->workspace, p->data_bytes, &zero, p->x, dx);
-    weir_cuda_compute_library(self, (int)status, "cuDNN", "the gradient of a convolution's input");
+    weir_cuda_compute_library(self, (int)status, "cuDNN", "computing a convolution's input gradient");
 }
 
 static int backward_some(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,

@@ -1,5 +1,5 @@
-/* Convolutions without cuDNN: the inputs of each output pixel form a column, and a matrix product does the rest. The
- * memory for columns limits the images per call. */
+/* Convolutions without cuDNN. im2col copies the inputs of each output pixel into a column, and a matrix product
+ * computes the outputs. The memory for columns limits the number of images per call. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 static const size_t COLUMNS_MAX_BYTES = (size_t)256 << 20;
@@ -26,7 +26,7 @@ static bool spread(struct weir_cuda_compute *self, const struct weir_convolution
                    size_t x_stride, float *columns)
 {
     return weir_cuda_compute_fine(self, weir_kernel_im2col(c, n, x, x_stride, columns, self->stream),
-                                  "laying out a convolution");
+                                  "computing a convolution's columns");
 }
 
 void weir_im2col_convolve(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,
@@ -53,10 +53,10 @@ void weir_im2col_convolve(struct weir_cuda_compute *self, const struct weir_conv
     }
     if (self->err.code >= 0)
         weir_cuda_compute_fine(self, weir_kernel_plane_bias_relu(n, c->filters, pixels, bias, y, false, self->stream),
-                               "a convolution's bias");
+                               "adding a convolution's bias");
 }
 
-/* One image at a time, as all add to the same gradient. */
+/* Processes one image at a time, because all images add to the same gradient. */
 static void weight_gradients(struct weir_cuda_compute *self, const struct weir_convolution *c, int images,
                              const float *columns, const float *dy, float *weight_gradient)
 {
@@ -95,7 +95,7 @@ static void input_gradients(struct weir_cuda_compute *self, const struct weir_co
                      &(struct weir_cublas_batch){images, 0, (int64_t)c->filters * pixels, (int64_t)depth * pixels});
     if (self->err.code >= 0)
         weir_cuda_compute_fine(self, weir_kernel_col2im(c, images, columns, dx, self->stream),
-                               "gathering a convolution's gradient");
+                               "computing a convolution's input gradient");
 }
 
 void weir_im2col_convolve_backward(struct weir_cuda_compute *self, const struct weir_convolution *c, int n,

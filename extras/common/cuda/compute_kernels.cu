@@ -1,5 +1,5 @@
-/* Kernels for networks that no library provides. The order of sums depends on sizes alone, so training is reproducible
- * bit by bit. */
+/* The network operations that cuBLAS and cuDNN do not provide. The order of each sum depends only on array sizes, so
+ * training is reproducible bit for bit. */
 #include "extras/common/cuda/compute_cuda_priv.h"
 
 #include <cuda_fp16.h>
@@ -9,7 +9,7 @@ namespace
 {
 
 constexpr int threads = 256;
-constexpr int most_blocks = 4096; /* kernels use grid-stride loops */
+constexpr int most_blocks = 4096; /* enough, because kernels use grid-stride loops */
 
 int blocks_for(size_t numbers)
 {
@@ -54,7 +54,7 @@ __device__ void put(__half *to, float x)
     *to = __float2half(x);
 }
 
-/* Sums over the threads of the block; all threads get the result. T is float or double. */
+/* Returns the sum of value over all threads of the block, to every thread. T is float or double. */
 template <typename T> __device__ T block_sum(T value)
 {
     __shared__ T sums[32];
@@ -83,7 +83,7 @@ __global__ void bias_relu(int rows, int columns, const float *bias, bool relu, f
     for (size_t i = first(); i < numbers; i += step()) {
         size_t at = i / columns * ld + i % columns;
         float value = y[at] + bias[i % columns];
-        y[at] = relu && value < 0 ? 0 : value; /* keeps NaN */
+        y[at] = relu && value < 0 ? 0 : value; /* NaN stays NaN */
     }
 }
 
@@ -108,7 +108,7 @@ __global__ void relu_backward(int rows, int columns, const float *y, float *dy, 
 
 /* ---- images ---- */
 
-/* A block handles pixels of a single plane, so the channel needs no division per pixel. */
+/* Each block handles pixels of a single plane, so that no division per pixel is needed to find the channel. */
 template <typename T> __global__ void plane_bias_relu(int channels, int pixels, const float *bias, T *y)
 {
     size_t plane = blockIdx.x;
@@ -119,7 +119,7 @@ template <typename T> __global__ void plane_bias_relu(int channels, int pixels, 
     }
 }
 
-/* A block sums part of a channel: the pixels of all its images, with a grid stride. */
+/* Each block sums part of one channel's pixels over all images. */
 template <typename T>
 __global__ void plane_part_sums(size_t pixels_of_all, int channels, int pixels, const T *dy, float *partial)
 {
@@ -205,7 +205,7 @@ __global__ void im2col(shape s, size_t numbers, const float *x, size_t x_stride,
     }
 }
 
-/* Each pixel gathers from the taps that covered it. */
+/* Each thread computes a pixel's gradient by summing over the taps that cover the pixel. */
 __global__ void col2im(shape s, size_t numbers, const float *columns, float *dx)
 {
     size_t plane = static_cast<size_t>(s.height) * s.width, pixels = static_cast<size_t>(s.out_height) * s.out_width;
@@ -288,7 +288,7 @@ __global__ void find_not_finite(size_t numbers, const float *gradients, weir_cud
     for (size_t i = first(); i < numbers; i += step())
         found = found || !isfinite(gradients[i]);
     if (found)
-        scale->not_finite = 1; /* all writers store the same value */
+        scale->not_finite = 1; /* no race: all writers store the same value */
 }
 
 struct adamw_numbers {
@@ -461,7 +461,7 @@ int weir_kernel_affine(size_t numbers, float scale, float shift, int times, floa
 int weir_kernel_l1(int rows, int columns, const float *y, const float *wanted, const float *weights, double *partial,
                    float *loss, void *stream)
 {
-    static_assert(WEIR_L1_PARTS <= threads, "one block sums the parts");
+    static_assert(WEIR_L1_PARTS <= threads, "a single block must be able to sum all parts");
     size_t numbers = static_cast<size_t>(rows) * columns;
     int parts = blocks_for(numbers) < WEIR_L1_PARTS ? blocks_for(numbers) : WEIR_L1_PARTS;
     l1_parts<<<parts, threads, 0, as_stream(stream)>>>(numbers, columns, y, wanted, weights, partial);

@@ -1,5 +1,6 @@
-/* The fake GPU's backend for networks: the CPU backend's calculations, on the thread of the fake stream and in its GPU
- * memory. Every call waits, so that arguments may be on the caller's stack. No mixed precision: the loss scale is 1. */
+/* The fake GPU's backend for networks. It runs the CPU backend's functions on the thread of the fake stream and on fake
+ * GPU memory. Every call waits, because its arguments may be on the caller's stack. It has no mixed precision, so the
+ * loss scale is 1. */
 #include "extras/common/compute_ops.h"
 #include "tests/fakes/fake_cuda.h"
 
@@ -12,7 +13,7 @@ struct fake_compute {
     struct weir_gpu gpu;
     void *stream;
     bool own_stream;
-    void *cpu; /* of weir_compute_cpu */
+    void *cpu; /* context of weir_compute_cpu */
     struct weir_err err;
     char description[128];
 };
@@ -39,7 +40,7 @@ static void on_stream(struct fake_compute *self, const char *name,
     struct call *call = malloc(sizeof *call);
     void *event;
     if (!call)
-        fake_die("the host has no memory left");
+        fake_die("out of host memory");
     *call = (struct call){self, run, arguments};
     const struct fake_operation operation = {.name = name, .run = run_call, .user = call};
     if (self->err.code < 0 || fake_queue(&self->gpu, self->stream, &operation, &self->err) < 0) {
@@ -49,11 +50,11 @@ static void on_stream(struct fake_compute *self, const char *name,
     if (fake_event_new(&self->gpu, false, &event, &self->err) < 0)
         return;
     if (fake_record(&self->gpu, event, self->stream, &self->err) < 0 || fake_wait(&self->gpu, event, &self->err) < 0)
-        fake_drain(&self->gpu); /* it is still queued, and its arguments are the caller's */
+        fake_drain(&self->gpu); /* the operation is still queued and uses the caller's arguments */
     fake_event_free(&self->gpu, event);
 }
 
-/* A matrix in GPU memory with the given number of columns and leading dimension ld. */
+/* Returns the host address of a matrix in GPU memory with leading dimension ld. Aborts if it exceeds its allocation. */
 static weir_real *rows_at(const weir_real *gpu, int rows, int columns, int ld, const char *what)
 {
     if (!gpu || rows < 1)
@@ -258,7 +259,7 @@ static void run_bias_gradient(struct fake_compute *self, void *arguments)
     const struct matrix *a = arguments;
     cpu_ops->bias_gradient(self->cpu, a->rows, a->columns,
                            rows_at(a->in, a->rows, a->columns, a->ld, "bias_gradient's dy"), a->ld,
-                           at(a->out, (size_t)a->columns, "a bias' gradient"));
+                           at(a->out, (size_t)a->columns, "a bias gradient"));
 }
 
 static void bias_gradient(void *self, int rows, int columns, const weir_real *dy, int ld, weir_real *gradient)
@@ -306,7 +307,7 @@ static struct convolving translated(const struct convolving *given)
     a.dy = at(a.dy, n * output, "a convolution's dy");
     a.y = at(a.y, n * output, "a convolution's y");
     a.weight_gradient = at(a.weight_gradient, weights, "a weight's gradient");
-    a.bias_gradient = at(a.bias_gradient, (size_t)a.c->filters, "a bias' gradient");
+    a.bias_gradient = at(a.bias_gradient, (size_t)a.c->filters, "a bias gradient");
     a.dx = at(a.dx, n * input, "a convolution's dx");
     return a;
 }
@@ -404,8 +405,8 @@ static struct losing translated_loss(const struct losing *given)
     struct losing a = *given;
     size_t numbers = (size_t)a.rows * (size_t)a.columns;
     a.y = at(a.y, numbers, "the loss' y");
-    a.wanted = at(a.wanted, numbers, "what is wanted");
-    a.weights = at(a.weights, (size_t)a.rows, "the loss' weights");
+    a.wanted = at(a.wanted, numbers, "the loss's target");
+    a.weights = at(a.weights, (size_t)a.rows, "the loss's weights");
     a.loss = at(a.loss, 2, "the loss");
     a.dy = at(a.dy, numbers, "the loss' dy");
     return a;
