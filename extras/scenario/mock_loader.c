@@ -14,32 +14,32 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LANES = 16 }; /* generators that run in parallel */
+enum { LANES = 16 }; /* random generators that run in parallel */
 
-/* Memory of one batch. */
+/* The memory of one batch. */
 struct slot {
-    float *memory; /* images, then targets */
+    float *memory; /* all images, followed by all targets */
     bool pinned;
-    int done; /* finished items */
+    int done; /* number of finished items */
 };
 
 struct weir_mock_loader {
     struct weir_mock_loader_config config;
     size_t item_floats, slot_bytes;
     int batches, ahead, n_slots;
-    struct slot *slots; /* batch i uses i % n_slots */
-    int *order;         /* the items of this epoch */
+    struct slot *slots; /* batch i uses slot i % n_slots */
+    int *order;         /* the shuffled items of this epoch */
     int stage_cpu, stage_io;
-    struct weir_mock_loader_batch batch; /* the lent one */
+    struct weir_mock_loader_batch batch; /* the batch that the caller holds */
     bool lent;
     uint64_t threads_started;
 
-    pthread_mutex_t lock; /* guards the members below, slots[].done, and order between epochs */
+    pthread_mutex_t lock; /* guards the members below and slots[].done; between epochs also order */
     pthread_cond_t work, ready;
     int epoch;
-    int taken;          /* batches of this epoch */
-    int64_t begun;      /* items of this epoch */
-    uint64_t all_begun; /* of all epochs */
+    int taken;          /* batches of this epoch returned so far */
+    int64_t begun;      /* items of this epoch started so far */
+    uint64_t all_begun; /* items started in all epochs */
     bool closing;
     int n_threads;
     pthread_t threads[WEIR_MOCK_WORKERS_MAX];
@@ -51,7 +51,7 @@ enum { UNIT_NS = 50, TRIALS = 20, TRIAL_ROUNDS = 50000 };
 
 static uint64_t rounds_per_1024_units; /* set once, by calibrate */
 
-/* Each round depends on the previous one, so neither compiler nor processor can shorten the loop. */
+/* Each iteration depends on the previous one, so neither the compiler nor the CPU can shorten the loop. */
 static uint64_t compute(uint64_t rounds, uint64_t state)
 {
     for (uint64_t i = 0; i < rounds; i++)
@@ -59,14 +59,14 @@ static uint64_t compute(uint64_t rounds, uint64_t state)
     return state;
 }
 
-/* Takes the minimum of several trials: interference only makes a trial longer. */
+/* Uses the fastest of several trials, because other work on the machine can only slow a trial down. */
 static void calibrate(void)
 {
     uint64_t least_ns = UINT64_MAX, state = 1;
     for (int i = 0; i < TRIALS; i++) {
         uint64_t start_ns = weir_clock_monotonic_ns();
         state = compute(TRIAL_ROUNDS, state);
-        uint64_t ns = weir_clock_monotonic_ns() - start_ns + (state == 0); /* the result is used */
+        uint64_t ns = weir_clock_monotonic_ns() - start_ns + (state == 0); /* keeps compute from being removed */
         least_ns = ns < least_ns ? ns : least_ns;
     }
     uint64_t rounds = (uint64_t)UNIT_NS * 1024 * TRIAL_ROUNDS / (least_ns ? least_ns : 1);
@@ -82,8 +82,8 @@ uint64_t weir_cpu_units(uint64_t units)
 
 /* ---- items ---- */
 
-/* Fills with numbers from 0 to 1. LANES generators (xorshift32, Marsaglia 2003) run in parallel, so that the
- * compiler vectorises them: an image must cost far less than a step. */
+/* Fills an array with numbers from 0 to 1. It runs LANES generators (xorshift32, Marsaglia 2003) in parallel so that
+ * the compiler can vectorise them, because making an image must be far cheaper than a training step. */
 static void fill_random(uint64_t seed, size_t numbers, float *to)
 {
     uint32_t lanes[LANES];
@@ -127,7 +127,7 @@ static void make_item(struct weir_mock_loader *loader, int64_t k)
     fill_random(weir_next_random(&seed), config->target_floats, targets + (size_t)row * config->target_floats);
 }
 
-/* Fisher-Yates. */
+/* Fisher-Yates shuffle. */
 static void shuffle(struct weir_mock_loader *loader)
 {
     uint64_t state = loader->config.seed * 0x9e3779b97f4a7c15u + (uint64_t)loader->epoch;
@@ -142,14 +142,15 @@ static void shuffle(struct weir_mock_loader *loader)
 
 /* ---- workers ---- */
 
-/* Number of items that may be started now. Takes the lock as held. The lent batch has a slot beyond those ahead. */
+/* Returns the number of items of this epoch that may have been started by now. The caller must hold the lock. The batch
+ * that the caller of next holds does not count, because it has a slot of its own. */
 static int64_t items_allowed(const struct weir_mock_loader *loader)
 {
     int64_t batches = (int64_t)loader->taken + loader->ahead;
     return (batches < loader->batches ? batches : loader->batches) * loader->config.batch_size;
 }
 
-/* Waits for the next item and returns its number, or -1 when the pool is closing. */
+/* Waits until another item may be started and returns its number, or -1 if the workers must stop. */
 static int64_t next_item(struct weir_mock_loader *loader)
 {
     int64_t k = -1;
@@ -182,7 +183,7 @@ static void *worker_main(void *user)
     pthread_setname_np(pthread_self(), "weir-mock");
     if (loader->config.recorder)
         (void)weir_thread_attach(loader->config.recorder, "weir-mock",
-                                 WEIR_ROLE_WORKER); /* on failure it is not recorded */
+                                 WEIR_ROLE_WORKER); /* if this fails, the thread is not recorded */
     weir_zone_begin(WEIR_STAGE_WORKER_LOOP);
     for (int64_t k; (k = next_item(loader)) >= 0;) {
         make_item(loader, k);
@@ -210,7 +211,7 @@ static int start_workers(struct weir_mock_loader *loader, struct weir_err *err)
         int rc = weir_thread_start(&loader->threads[i], worker_main, loader);
         if (rc < 0) {
             stop_workers(loader);
-            return weir_err_set(err, rc, "worker thread %d of %d cannot be started: %s; use fewer workers", i + 1,
+            return weir_err_set(err, rc, "cannot start worker thread %d of %d: %s; use fewer workers", i + 1,
                                 loader->config.workers, strerror(-rc));
         }
         loader->n_threads++;
@@ -224,11 +225,11 @@ static int start_workers(struct weir_mock_loader *loader, struct weir_err *err)
 static int check_config(const struct weir_mock_loader_config *config, struct weir_err *err)
 {
     if (config->items < 1 || config->batch_size < 1 || config->batch_size > config->items)
-        return weir_err_set(err, -EINVAL, "batch size %d: must be 1 to %d, the items of an epoch", config->batch_size,
+        return weir_err_set(err, -EINVAL, "batch size %d: must be 1 to %d (the items per epoch)", config->batch_size,
                             config->items);
     if (config->workers < 0 || config->workers > WEIR_MOCK_WORKERS_MAX || (config->workers > 0 && config->prefetch < 1))
         return weir_err_set(err, -EINVAL,
-                            "%d workers with %d batches each to prefetch: use 0 to %d workers and at least 1 batch",
+                            "%d workers, %d batches to prefetch per worker: use 0 to %d workers and at least 1 batch",
                             config->workers, config->prefetch, WEIR_MOCK_WORKERS_MAX);
     return 0;
 }
@@ -266,8 +267,7 @@ static void plan(struct weir_mock_loader *loader)
     int64_t ahead = (int64_t)config->workers * config->prefetch;
     loader->item_floats = config->image_floats + config->target_floats;
     loader->batches = config->items / config->batch_size;
-    loader->ahead =
-        (int)(ahead < loader->batches ? ahead : loader->batches); /* within this epoch: the next one starts later */
+    loader->ahead = (int)(ahead < loader->batches ? ahead : loader->batches); /* prefetching never crosses an epoch */
     loader->n_slots = loader->ahead + 1;
 }
 
@@ -287,10 +287,11 @@ int weir_mock_loader_open(struct weir_mock_loader **out, const struct weir_mock_
     pthread_cond_init(&loader->work, NULL);
     pthread_cond_init(&loader->ready, NULL);
     weir_loader_stages();
-    weir_cpu_units(0); /* calibrates before anything waits for an item */
+    weir_cpu_units(0); /* calibrates now, so that the first item is not delayed */
     loader->stage_cpu = weir_stage_register("item_cpu_work", WEIR_KIND_WORK, false);
     loader->stage_io = weir_stage_register("item_simulated_io", WEIR_KIND_WORK, false);
-    rc = loader->stage_cpu < 0 || loader->stage_io < 0 ? weir_err_set(err, -ENOSPC, "there are too many stages") : 0;
+    rc = loader->stage_cpu < 0 || loader->stage_io < 0 ? weir_err_set(err, -ENOSPC, "too many stages are registered")
+                                                       : 0;
     if (rc == 0)
         rc = open_memory(loader, err);
     if (rc == 0)
@@ -328,7 +329,7 @@ void weir_mock_loader_close(struct weir_mock_loader **out)
 
 /* ---- batches ---- */
 
-/* Called when all items of the previous epoch are finished and its workers wait. */
+/* Must be called only when all items of the previous epoch are finished and its workers are waiting. */
 static int next_epoch(struct weir_mock_loader *loader, struct weir_err *err)
 {
     bool restart = !loader->config.persistent && loader->config.workers > 0;
@@ -358,7 +359,7 @@ static void make_batch(struct weir_mock_loader *loader)
     }
 }
 
-/* Waits until the batch is complete, then lets the workers start one more. */
+/* Waits until the next batch is complete, then allows the workers to start another one. */
 static struct slot *take_slot(struct weir_mock_loader *loader)
 {
     struct slot *slot = &loader->slots[loader->taken % loader->n_slots];

@@ -15,12 +15,12 @@
 enum { TEMPORARIES = 24 };
 
 struct temporaries {
-    const struct weir_compute_ops *ops; /* NULL: unused */
+    const struct weir_compute_ops *ops; /* NULL: the scenario has no temporaries */
     void *self;                         /* the backend's context */
-    int device;                         /* for memory events */
+    int device;                         /* device number to record with memory events */
     bool pool;                          /* allocate once instead of in each step */
     weir_name names[TEMPORARIES];
-    weir_real *kept[TEMPORARIES]; /* the pool */
+    weir_real *kept[TEMPORARIES]; /* the pool's arrays */
 };
 
 enum { NUMBERS_PER_MIB = (1 << 20) / sizeof(weir_real), SIZES = 4 };
@@ -30,7 +30,7 @@ static size_t numbers_of(int i)
     return (size_t)(1 + i % SIZES) * NUMBERS_PER_MIB;
 }
 
-/* Maps fresh memory on the CPU, as malloc keeps freed blocks, which is what a pool does. */
+/* On the CPU, maps fresh memory, because malloc would reuse freed blocks and so act like a pool. */
 static weir_real *take(const struct temporaries *t, size_t numbers)
 {
     if (!t->ops->host_memory)
@@ -45,8 +45,8 @@ static weir_real *allocate(const struct temporaries *t, int i, struct weir_err *
     if (memory)
         weir_memory_reserved((int64_t)(numbers_of(i) * sizeof *memory), t->device);
     else
-        weir_err_set(err, -ENOMEM, "%s: %d MiB of memory are not available; use a smaller batch size",
-                     weir_name_text(t->names[i]), 1 + i % SIZES);
+        weir_err_set(err, -ENOMEM, "%s: cannot allocate %d MiB; use a smaller batch size", weir_name_text(t->names[i]),
+                     1 + i % SIZES);
     return memory;
 }
 
@@ -82,7 +82,8 @@ static void close_pool(struct temporaries *t)
         t->kept[i] = NULL;
     }
 }
-/* Allocates, fills and releases the temporaries first .. end-1. 0 or -ENOMEM. */
+/* Uses the temporaries first .. end-1: allocates (unless they are in the pool), fills and releases each. 0 or -ENOMEM.
+ */
 static int use_some(struct temporaries *t, int first, int end, struct weir_err *err)
 {
     for (int i = first; i < end; i++) {
@@ -104,7 +105,8 @@ static int use_some(struct temporaries *t, int first, int end, struct weir_err *
 
 /* ---- open ---- */
 
-/* VALUE_UNITS: CPU work that a script does with a loss it has read back (progress bar, log line), in weir_cpu_units. */
+/* VALUE_UNITS is the CPU work (weir_cpu_units) of a script that uses the loss it has read back, for example for a
+ * progress bar or a log line. */
 enum { VALUE_UNITS = 16000, PARTS = 3 };
 
 struct weir_scenario {
@@ -112,7 +114,7 @@ struct weir_scenario {
     void *stream;
     struct weir_simple_cnn *cnn;
     struct temporaries temporaries; /* memory_churn only */
-    uint32_t shapes;                /* inputs of both passes */
+    uint32_t shapes;                /* input shapes of the forward and backward passes */
 };
 
 void weir_scenario_item(enum weir_scenario_kind kind, uint64_t *cpu_units, uint64_t *io_ns)
@@ -186,7 +188,7 @@ void weir_scenario_close(struct weir_scenario **out)
 
 /* ---- a step ---- */
 
-/* Uses the i-th third of the temporaries: each part of a step uses one. */
+/* Uses the i-th third of the temporaries. Forward, backward and optimiser step use one third each. */
 static int use_temporaries(struct weir_scenario *scenario, int i, struct weir_err *err)
 {
     if (!scenario->temporaries.ops)
@@ -202,7 +204,7 @@ static int forward(struct weir_scenario *scenario, struct weir_err *err)
     return use_temporaries(scenario, 0, err);
 }
 
-/* Reads the loss back at once, which waits for all queued work. */
+/* Reads the loss back immediately, and so waits for all queued work. */
 static void read_loss(struct weir_scenario *scenario)
 {
     WEIR_OPERATOR("read_loss_back");
@@ -225,7 +227,7 @@ static int optimise(struct weir_scenario *scenario, struct weir_err *err)
     return use_temporaries(scenario, 2, err);
 }
 
-/* The remedy: uses the previous step's loss while the GPU computes this step. */
+/* Remedy for sync: uses the previous step's loss while the GPU computes this step. */
 static int use_sent_loss(struct weir_scenario *scenario, struct weir_err *err)
 {
     double loss;

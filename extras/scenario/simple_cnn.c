@@ -10,15 +10,16 @@
 enum { CONVOLUTIONS = 3 };
 
 struct widths {
-    int filters[CONVOLUTIONS], mixed, hidden; /* mixed: the block of tiny operations */
+    int filters[CONVOLUTIONS], mixed, hidden; /* mixed: width of the block of tiny operations */
 };
-/* On a GPU kernels outlast their launches from a batch of 64 on; on the CPU a step takes less time than its items. */
+/* On a GPU, kernels take longer than their launches for batches of 64 or more. On the CPU, a step takes less time than
+ * making its items. */
 static const struct widths gpu_widths = {{256, 512, 512}, 512, 4096}, cpu_widths = {{8, 16, 32}, 4096, 256};
 
-/* The tiny operation. Numbers keep their magnitude over all of them. */
+/* The tiny operation. It changes numbers so little that they keep their magnitude over all repetitions. */
 static const double tiny_scale = 0.999, tiny_shift = 1e-4;
 
-/* A device array of the network. */
+/* An array to allocate in device memory. */
 struct array {
     weir_real **numbers;
     size_t count;
@@ -28,7 +29,7 @@ enum { ARRAYS = 10 };
 struct weir_simple_cnn {
     struct weir_simple_cnn_config config;
     const struct widths *widths;
-    int features; /* filters of the last convolution */
+    int features; /* number of filters in the last convolution */
     const struct weir_compute_ops *ops;
     void *self;
     struct weir_parameters parameters;
@@ -200,7 +201,7 @@ int weir_simple_cnn_open(struct weir_simple_cnn **out, const struct weir_simple_
     list_arrays(cnn);
     rc = allocate(cnn);
     if (rc < 0)
-        weir_err_set(err, rc, "%s memory is too small for the network with batches of %d; use a smaller batch size",
+        weir_err_set(err, rc, "%s memory is too small for the network at a batch size of %d; use a smaller batch size",
                      config->device ? "the GPU's" : "the", config->batch_size);
     if (rc == 0)
         rc = allocate_inputs(cnn, err);
@@ -260,7 +261,7 @@ static void tiny_ops(struct weir_simple_cnn *cnn, double shift, weir_real *x)
     size_t numbers = (size_t)cnn->config.batch_size * (size_t)cnn->widths->mixed;
     bool fused = cnn->config.tiny == WEIR_TINY_FUSED;
     for (int i = 0; i < (fused ? 1 : WEIR_TINY_OPS); i++) {
-        /* On a GPU the trace has the kernel itself. */
+        /* On a GPU the trace shows the kernel itself, so no range is needed. */
         struct weir_range range = cnn->config.device ? (struct weir_range){0} : weir_range_begin(cnn->tiny_name);
         cnn->ops->affine(cnn->self, numbers, tiny_scale, shift, fused ? WEIR_TINY_OPS : 1, x);
         weir_range_end(&range);

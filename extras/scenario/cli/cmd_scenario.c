@@ -5,7 +5,7 @@
 
 enum { RUNS_MAX = 2 * WEIR_SCENARIOS, INTERRUPTED = 130 };
 
-/* Lists the runs in order: each scenario, then the same with its remedy. */
+/* Lists the runs in order: each scenario without its remedy, then with it, as far as the options select them. */
 static int list_runs(const struct scenario_options *options, struct weir_device *device,
                      struct scenario_run runs[RUNS_MAX])
 {
@@ -81,7 +81,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
         rc = run_all(&options, device, &err);
     weir_device_close(&device);
     if (rc > 0)
-        fputs("weir scenario: interrupted; the current run has no figures\n", stderr);
+        fputs("weir scenario: interrupted; no figures for the current run\n", stderr);
     return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
 }
 
@@ -93,7 +93,7 @@ const struct weir_command weir_cmd_scenario = {
     .n_opts = SCENARIO_OPTS,
     .examples = weir_scenario_examples,
     .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
-             "middle of each step. tiny_ops: many small kernels. memory_churn: many allocations of device memory.\n"
-             "A small CNN trains on random images on a GPU, or a narrower one on the CPU with --device cpu.\n",
+             "middle of each step. tiny_ops: each step launches many small kernels. memory_churn: each step allocates\n"
+             "device memory many times. A small CNN is trained on random images; with --device cpu it is narrower.\n",
     .run = run_scenario,
 };

@@ -9,22 +9,22 @@
 
 const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"scenario", WEIR_OPT_ENUM, FIELD(scenario), "dataloader|sync|tiny_ops|memory_churn", "dataloader",
-     "bottleneck of the steps", .topic = "Scenario"},
-    {"all", WEIR_OPT_FLAG, FIELD(all), NULL, NULL, "all four scenarios, compared"},
+     "bottleneck to demonstrate", .topic = "Scenario"},
+    {"all", WEIR_OPT_FLAG, FIELD(all), NULL, NULL, "comparison of all four scenarios"},
     {"fix", WEIR_OPT_FLAG, FIELD(fix), NULL, NULL, "scenario with its remedy",
-     .details = "With --all, each scenario runs without and with its remedy."},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "cuda[:K]|cpu", "cuda", "device of the steps",
-     .details = "cpu is for practice: it has no GPU idle time."},
+     .details = "With --all, each scenario runs first without and then with its remedy."},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "cuda[:K]|cpu", "cuda", "device to train on",
+     .details = "cpu is only for practice, because it has no GPU idle time."},
     {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "64", "items per batch", 1, SCENARIO_ITEMS, .unit = "items",
      .topic = "Batches"},
-    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "2", "threads that make items; 0: the loop's own", 0,
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "2", "threads that make items; 0: the loop's thread", 0,
      WEIR_MOCK_WORKERS_MAX, .unit = "threads"},
     {"prefetch-factor", WEIR_OPT_INT, FIELD(prefetch_factor), "N", "2", "batches to prefetch per worker", 1, 1024,
      .unit = "batches"},
-    {"persistent-workers", WEIR_OPT_FLAG, FIELD(persistent_workers), NULL, NULL, "workers that outlive an epoch",
+    {"persistent-workers", WEIR_OPT_FLAG, FIELD(persistent_workers), NULL, NULL, "same worker threads in all epochs",
      .details = "An epoch has 2048 items."},
     {"pin-memory", WEIR_OPT_FLAG, FIELD(pin_memory), NULL, NULL, "batches in pinned memory"},
-    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of the items, their order and the network"},
+    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed for the items, their order and the network"},
     {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "float16 compute with a dynamic loss scale", .topic = "Step"},
     {"warmup-steps", WEIR_OPT_INT, FIELD(warmup_steps), "N", "10", "steps before the profiler's schedule", 0, 1e6,
      .unit = "steps", .topic = "Recording"},
@@ -32,10 +32,10 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
      .details = "The schedule is wait=1, warmup=1, active=N, repeat=1."},
     {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "C call stacks"},
     {"trace-dir", WEIR_OPT_TEXT, FIELD(trace_dir), "DIR", "results/traces/profiler_demo", "folder for traces",
-     .path = WEIR_PATH_WRITE_INTO, .details = "A file is SCENARIO.NS.pt.trace.json.gz."},
+     .path = WEIR_PATH_WRITE_INTO, .details = "Files are called SCENARIO.NS.pt.trace.json.gz."},
     {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", "results/metrics_demo.json", "file for the figures",
      .allow_empty = true, .path = WEIR_PATH_WRITE,
-     .details = "With --all, one file per scenario. An empty value writes none."},
+     .details = "With --all, one file per scenario. An empty value disables the file."},
 };
 
 const char weir_scenario_examples[] =
@@ -43,7 +43,7 @@ const char weir_scenario_examples[] =
     "of GPU idle time.\n"
     "weir scenario --scenario sync --pin_memory --fix\tThe same steps with the remedy.\n"
     "weir scenario --all --fix\tAll four bottlenecks, before and after.\n"
-    "weir scenario --all --fix --device cpu\tFor practice without a GPU.\n"
+    "weir scenario --all --fix --device cpu\tThe same on the CPU, for practice without a GPU.\n"
     "weir scenario --num_workers 8 --prefetch_factor 4 && weir report results/traces/profiler_demo\tThe same "
     "trace in weir report.\n";
 
@@ -54,12 +54,12 @@ int weir_scenario_options_check(const struct scenario_options *options, int *gpu
         return -EINVAL;
     }
     if (*gpu < 0 && (options->amp || options->pin_memory))
-        return weir_err_set(err, -EINVAL, "--%s requires a GPU, and --device is cpu; leave one of them out",
+        return weir_err_set(err, -EINVAL, "--%s requires a GPU, but --device is cpu; remove one of these two options",
                             options->amp ? "amp" : "pin-memory");
     if (!*options->trace_dir || strlen(options->trace_dir) > 2048)
-        return weir_err_set(err, -EINVAL, "--trace-dir is %s; give a folder",
+        return weir_err_set(err, -EINVAL, "--trace-dir is %s; specify a folder of at most 2048 bytes",
                             *options->trace_dir ? "too long" : "empty");
     if (strlen(options->output_json) > 2048)
-        return weir_err_set(err, -EINVAL, "--output-json is too long; give a file");
+        return weir_err_set(err, -EINVAL, "--output-json is too long; specify a file name of at most 2048 bytes");
     return 0;
 }

@@ -36,11 +36,11 @@ void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
     fprintf(out, "; %s; %d steps, %d of them recorded\n", o->amp ? "float16 (--amp)" : "float32",
             o->warmup_steps + 2 + o->profile_steps, o->profile_steps);
     if (run->fix && run->kind == WEIR_SCENARIO_DATALOADER)
-        fprintf(
-            out,
-            "--fix: %d workers instead of %d, as an item sleeps ten times as long as it computes, and one core stays "
-            "free; prefetch %d instead of %d\n",
-            run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
+        fprintf(out,
+                "--fix: %d workers instead of %d, because an item sleeps ten times longer than it computes and one "
+                "core is kept "
+                "free; prefetch %d instead of %d\n",
+                run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
     else if (run->fix)
         fprintf(out, "--fix: %s\n", weir_scenario_texts[run->kind].fix);
     if (run->workers == 0)
@@ -69,13 +69,13 @@ static double share(const struct weir_idle_device *idle, int64_t ns)
     return wall_ns > 0 ? 100 * (double)ns / (double)wall_ns : 0;
 }
 
-/* Prints the main cause of GPU idle time, and the scenario's own cause where it is another. */
+/* Prints the main cause of GPU idle time. If the scenario demonstrates a different cause, prints that one too. */
 static void print_verdict(FILE *out, const struct scenario_run *run, const struct weir_idle_device *idle)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
     if (!idle)
-        fprintf(out, "\nThe trace has no GPU activities, so the cause of idle time is unknown; weir doctor reports "
+        fprintf(out, "\nThe trace has no GPU activities, so the cause of idle time is unknown. weir doctor reports "
                      "whether CUPTI is available.\n");
     else if (largest == WEIR_IDLE_NONE)
         fprintf(out, "\nThe GPU was never idle.\n");
@@ -83,8 +83,8 @@ static void print_verdict(FILE *out, const struct scenario_run *run, const struc
         fprintf(out, "\nFirst cause of GPU idle time: %s, %.1f %% of the time.\n", weir_idle_cause_name(largest),
                 share(idle, idle->cause_ns[largest]));
     if (idle && largest != text->cause)
-        fprintf(out, "%s (what %s shows without --fix): %.1f %%.\n", weir_idle_cause_name(text->cause), text->name,
-                share(idle, idle->cause_ns[text->cause]));
+        fprintf(out, "%s (the cause that %s shows without --fix): %.1f %%.\n", weir_idle_cause_name(text->cause),
+                text->name, share(idle, idle->cause_ns[text->cause]));
 }
 
 static double shown_calls(const struct scenario_result *result)
@@ -97,7 +97,7 @@ static double shown_share(const struct scenario_result *result)
     return result->iteration_s > 0 ? 100 * result->shown_s / result->steps / result->iteration_s : 0;
 }
 
-/* On the CPU, without GPU idle time, the scenario's ranges show it. */
+/* The CPU has no GPU idle time, so this prints the ranges that show the cause there. */
 static void print_shown(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
     const char *range = weir_scenario_texts[run->kind].cpu_range;
@@ -105,7 +105,7 @@ static void print_shown(FILE *out, const struct scenario_run *run, const struct 
     fprintf(out, "\n%s: %.1f calls and %.3f ms per iteration, %.1f %% of it.\n",
             wait ? "enumerate(DataLoader)#WeirLoader.__next__" : range, shown_calls(result),
             1e3 * result->shown_s / result->steps, shown_share(result));
-    fprintf(out, "The CPU has no GPU idle time: leave out --device cpu if there is a GPU.\n");
+    fprintf(out, "The CPU has no GPU idle time: remove --device cpu if the machine has a GPU.\n");
 }
 
 static void print_reading(FILE *out, const struct scenario_run *run)

@@ -14,19 +14,19 @@
 
 enum { WAIT_STEPS = 1, WARMUP_STEPS = 1, FIX_PREFETCH = 4, ITEM_UNIT_NS = 50 };
 
-/* Resources of a run. */
+/* The resources of a run. */
 struct parts {
     const struct scenario_run *run;
     struct weir_recorder *recorder;
     struct weir_scenario *scenario;
     struct weir_mock_loader *loader;
     struct weir_profiler *profiler;
-    struct weir_err trace; /* error of writing it */
+    struct weir_err trace; /* error while writing the trace */
     char trace_path[4096];
 };
 
-/* An item sleeps longer than it computes, so one core serves several workers. One core is reserved for the thread that
- * launches kernels. */
+/* With --fix, plans several workers per core, because an item sleeps longer than it computes. One core is left for the
+ * thread that launches kernels. */
 void weir_scenario_plan(struct scenario_run *run)
 {
     uint64_t units, io_ns;
@@ -131,7 +131,7 @@ static void close_parts(struct parts *parts)
 
 /* ---- steps ---- */
 
-/* Times of one iteration. */
+/* Timestamps of one iteration. */
 struct times {
     uint64_t start_ns, arrived_ns, end_ns; /* batch requested, batch received, step finished */
 };
@@ -145,8 +145,7 @@ static int iterate(struct parts *parts, struct times *times, struct weir_err *er
     if (rc < 0)
         return rc;
     rc = weir_scenario_step(parts->scenario, batch->images, batch->targets, err);
-    int done_rc =
-        weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* after this, nothing reads the batch */
+    int done_rc = weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* then the batch is no longer read */
     times->end_ns = weir_clock_monotonic_ns();
     weir_mock_loader_release(parts->loader);
     return rc < 0 ? rc : done_rc;
@@ -183,7 +182,7 @@ static int run_steps(struct parts *parts, struct scenario_result *result, struct
 
 /* ---- results ---- */
 
-/* Sums the ranges whose name begins so. */
+/* Counts the ranges whose names start with the prefix, and adds up their durations. */
 static void find_shown(struct scenario_result *result, const char *begins)
 {
     const struct weir_trace *trace = result->trace;

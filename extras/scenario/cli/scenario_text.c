@@ -19,30 +19,31 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
         {
             .name = "sync",
             .cause = WEIR_IDLE_SYNC,
-            .shows = "the loss is read back between forward and backward, and the loop then spends 0.8 ms on it, as "
+            .shows = "the loss is read back between forward and backward, and the loop then works on it for 0.8 ms, as "
                      "for a progress bar or a log line",
             .rule = "In the middle of each step the GPU runs dry while the loop's thread is in a *Synchronize call "
-                    "(read_loss_back in the trace). No kernels hide what the thread does next.",
+                    "(read_loss_back in the trace). No kernel runs while the thread then works on the loss.",
             .remedy = "Move .item(), .cpu() and print out of the step: keep the value on the GPU, send it without "
-                      "waiting and use it one step later, or read it once in many steps.",
+                      "waiting and use it one step later, or read it only once in many steps.",
             .cpu_range = "read_loss_back",
-            .cpu_rule = "An operator has finished when its call returns, so reading a value never waits, and the "
-                        "remedy saves no time. read_loss_back shows the 0.8 ms spent on the value.",
+            .cpu_rule = "Each operator has finished when its call returns, so reading a value never waits and the "
+                        "remedy saves no time. read_loss_back shows the 0.8 ms of work on the value.",
             .fix = "send the loss, use it one step later",
         },
     [WEIR_SCENARIO_TINY_OPS] =
         {
             .name = "tiny_ops",
             .cause = WEIR_IDLE_LAUNCHING,
-            .shows = "a block of 200 tiny operations launches one kernel each, forwards and backwards; the same "
+            .shows = "a block of 200 tiny operations launches one kernel per operation in both passes; the same "
                      "optimiser updates its parameters",
             .rule = "A step has hundreds of kernels, each shorter than its launch. The GPU is idle while the loop's "
                     "thread is in launch calls, and the launch delay is small.",
             .remedy = "Use fewer and longer kernels: fuse the operations (torch.compile), record the step as a CUDA "
                       "graph, or use a larger batch.",
             .cpu_range = "affine",
-            .cpu_rule = "A step has hundreds of short calls of one operator (affine), each a pass over memory. The "
-                        "fused operator needs one pass.",
+            .cpu_rule =
+                "A step has hundreds of short calls of one operator (affine), and each processes the whole array. The "
+                "fused operator reads and writes the array only once.",
             .fix = "one kernel instead of 200",
         },
     [WEIR_SCENARIO_MEMORY_CHURN] =
@@ -50,13 +51,14 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
             .name = "memory_churn",
             .cause = WEIR_IDLE_ALLOCATING,
             .shows = "each step allocates and frees 24 temporaries of 1 to 4 MiB (temporary_00 to temporary_23)",
-            .rule = "The loop's thread is in cudaMalloc and cudaFree, which waits for the GPU. In the trace, memory "
+            .rule = "The loop's thread is in cudaMalloc and in cudaFree, which waits for the GPU. In the trace, memory "
                     "rises and falls within each step.",
             .remedy = "Keep buffers across steps, or allocate from a pool (PyTorch's caching allocator, "
                       "cudaMallocAsync).",
             .cpu_range = "temporary_",
-            .cpu_rule = "Each temporary is system memory, mapped page by page while temporary_00 to temporary_23 fill "
-                        "it, then unmapped.",
+            .cpu_rule =
+                "Each temporary is system memory, which is mapped page by page while temporary_00 to temporary_23 fill "
+                "it, then unmapped.",
             .fix = "a pool, allocated once",
         },
 };

@@ -1,5 +1,6 @@
-/* The scenarios' loader: its items depend on the seed only, it starts no more batches than allowed, epochs start and
- * end, and it closes while its threads work. A program of its own, so that ThreadSanitizer can run it. */
+/* Tests the scenarios' loader: items depend only on the seed, no more batches are started than allowed, epochs start
+ * and end, and the loader can be closed while its threads work. This is a separate program so that ThreadSanitizer can
+ * run it. */
 #include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"
@@ -67,7 +68,7 @@ static uint64_t sum_of(const float *numbers, size_t n)
     return sum;
 }
 
-/* Checksums of three epochs' batches. */
+/* Computes checksums of the batches of three epochs. */
 static void sums(const struct weir_mock_loader_config *config, uint64_t to[LINES])
 {
     struct weir_mock_loader *loader = opened(config);
@@ -96,14 +97,15 @@ static void the_same_for_any_number_of_workers(void)
             sums(&config, got);
             CHECK(memcmp(got, wanted, sizeof got) == 0);
         }
-    CHECK(memcmp(wanted, wanted + BATCHES, BATCHES * sizeof *wanted) != 0); /* each epoch has an order of its own */
+    CHECK(memcmp(wanted, wanted + BATCHES, BATCHES * sizeof *wanted) != 0); /* each epoch has a different order */
     config.seed++;
     sums(&config, got);
     for (int i = 0; i < LINES; i++)
         CHECK(got[i] != wanted[i]);
 }
 
-/* Each item once per epoch: the items' first numbers all differ, and the next epoch has the same set. */
+/* Each epoch contains each item once: the first numbers of all items differ, and the next epoch has the same set of
+ * them. */
 static int by_bits(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(float));
@@ -153,7 +155,7 @@ static void no_more_than_prefetch_is_begun(void)
     CHECK(weir_mock_loader_ahead(loader) == 2);
     for (uint64_t taken = 0; taken + 2 <= BATCHES; taken++) {
         wait_for_items(loader, (taken + 2) * BATCH);
-        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and no later look finds more: */
+        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and 3 ms later still no more: */
         const struct timespec rest = {.tv_nsec = 3000000};
         nanosleep(&rest, NULL);
         CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH);
@@ -163,7 +165,7 @@ static void no_more_than_prefetch_is_begun(void)
     weir_mock_loader_close(&loader);
     config.prefetch = 100;
     loader = opened(&config);
-    CHECK(weir_mock_loader_ahead(loader) == BATCHES); /* the epoch's */
+    CHECK(weir_mock_loader_ahead(loader) == BATCHES); /* limited to the epoch */
     weir_mock_loader_close(&loader);
     config.workers = 0;
     loader = opened(&config);
@@ -188,7 +190,7 @@ static void threads_stay_or_go(void)
     }
 }
 
-/* Closes at once, while a batch is lent, and in the middle of an epoch. */
+/* Closes the loader immediately, while the caller holds a batch, and in the middle of an epoch. */
 static void closes_while_workers_work(void)
 {
     struct weir_mock_loader_config config = plain;
@@ -229,12 +231,12 @@ static void refuses_what_cannot_be(void)
     config = plain;
     config.prefetch = 0;
     refused(config);
-    config.workers = 0; /* it has no meaning then */
+    config.workers = 0; /* without workers, prefetch is ignored */
     struct weir_mock_loader *loader = opened(&config);
     weir_mock_loader_close(&loader);
 }
 
-/* The fake GPU aborts when memory is unpinned that was not pinned, and when some is still pinned at the end. */
+/* The fake GPU aborts if memory is unpinned that was not pinned, or if memory is still pinned at the end. */
 static void pins_its_batches(void)
 {
     struct weir_device *device;
@@ -249,7 +251,7 @@ static void pins_its_batches(void)
     float *back = malloc(bytes);
     CHECK(weir_device_stream(device, &stream, &err) == 0 && weir_device_alloc(device, bytes, &on_gpu, &err) == 0);
     CHECK(weir_device_copy_in(device, on_gpu, batch->images, bytes, stream, &err) == 0);
-    CHECK(weir_device_copy_out(device, back, on_gpu, bytes, stream, &err) == 0); /* waits: back is not pinned */
+    CHECK(weir_device_copy_out(device, back, on_gpu, bytes, stream, &err) == 0); /* waits, because back is not pinned */
     CHECK(memcmp(back, batch->images, bytes) == 0);
     free(back);
     weir_device_free(device, on_gpu);
@@ -289,7 +291,7 @@ static void waits_and_work_are_stages(void)
     weir_recorder_close(&config.recorder);
 }
 
-/* A unit is about 50 ns, and more units take longer: bounds that hold on a busy machine. */
+/* A unit takes about 50 ns, and more units take longer. The bounds are loose enough for a busy machine. */
 static void units_take_time(void)
 {
     uint64_t least_ns = UINT64_MAX;
@@ -299,7 +301,8 @@ static void units_take_time(void)
         uint64_t ns = weir_clock_monotonic_ns() - start_ns;
         least_ns = ns < least_ns ? ns : least_ns;
     }
-    CHECK(least_ns > 100000); /* about 1 ms: no CPU becomes ten times as fast as when the unit was measured */
+    CHECK(least_ns > 100000); /* expected about 1 ms; even a CPU with a variable clock is not ten times faster than
+                                 during calibration */
 }
 
 int main(void)
