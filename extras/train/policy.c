@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Filters of the encoder's convolutions; features per camera and of the state. */
+/* Number of filters in each convolution of the encoder. */
 static const int encoder_filters[] = {16, 32, 64, 64};
 enum {
     ENCODER_LAYERS = sizeof encoder_filters / sizeof *encoder_filters,
@@ -16,11 +16,11 @@ enum {
     CAMERA_NAME_MAX = 48,
     SIDE_MAX = 1 << 14,
     DIMENSION_MAX = 1 << 16,
-    OUTPUTS_MAX = 1 << 24, /* chunk x action_dim */
+    OUTPUTS_MAX = 1 << 24, /* chunk * action_dim */
     BATCH_MAX = 1 << 14,
 };
 
-/* A device array of the policy. */
+/* An array to allocate in device memory. */
 struct array {
     weir_real **numbers;
     size_t count;
@@ -29,26 +29,26 @@ struct array {
 enum { FIXED_ARRAYS = 10, ARRAYS = FIXED_ARRAYS + WEIR_POLICY_CAMERAS_MAX };
 
 struct weir_policy {
-    struct weir_policy_config config; /* camera names are not kept */
+    struct weir_policy_config config; /* without the camera names */
     const struct weir_compute_ops *ops;
     void *self;
     struct weir_parameters parameters;
     struct weir_network encoders[WEIR_POLICY_CAMERAS_MAX], state, head;
-    int features, outputs;       /* inputs and outputs of the head, per sample */
-    struct array arrays[ARRAYS]; /* those below */
+    int features, outputs;       /* number of inputs and outputs of the head per sample */
+    struct array arrays[ARRAYS]; /* the arrays below */
     weir_real *gradients[2];     /* shared by the networks */
-    /* of batch_max samples */
+    /* Arrays for batch_max samples. */
     weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL if inputs are read in place */
-    weir_real *states, *actions;                /* likewise */
+    weir_real *states, *actions;                /* also NULL if inputs are read in place */
     weir_real *joined, *joined_gradients, *predicted, *predicted_gradients, *weights;
     weir_real *loss;
-    weir_real *mirror; /* GPU only: host memory lent by weir_policy_arrays */
-    /* samples of the last forward */
+    weir_real *mirror; /* GPU only: host copies that weir_policy_arrays returns */
+    /* The last forward pass: number of samples, inputs and targets. */
     int n;
     const weir_real *x[WEIR_POLICY_CAMERAS_MAX];
     size_t x_stride[WEIR_POLICY_CAMERAS_MAX];
     const weir_real *state_x, *wanted;
-    int accumulated; /* backward passes since the last update */
+    int accumulated; /* weir_policy_step calls since the last update */
     uint64_t steps;
 };
 
@@ -66,7 +66,7 @@ static int check_camera(const struct weir_policy_camera *camera, struct weir_err
 {
     if (!camera->name || !camera->name[0] || strlen(camera->name) > CAMERA_NAME_MAX)
         return weir_err_set(err, -EINVAL,
-                            "camera \"%s\": the name must have 1 to %d bytes, because parameters are named after it",
+                            "camera \"%s\": the name must have 1 to %d bytes, because it is part of parameter names",
                             camera->name ? camera->name : "", CAMERA_NAME_MAX);
     int rc = check_range("image height", camera->height, 1, SIDE_MAX, err);
     rc = rc < 0 ? rc : check_range("image width", camera->width, 1, SIDE_MAX, err);
@@ -133,7 +133,7 @@ static void build(struct weir_policy *policy, const struct weir_policy_config *c
     weir_network_add_linear(&policy->head, "head.4", config->feedforward_dim, policy->outputs, false);
 }
 
-/* Whether inputs are read in place. */
+/* Returns whether the backend can read inputs in place, without converting them to weir_real. */
 static bool in_place(void)
 {
     return sizeof(weir_real) == sizeof(float);
@@ -145,7 +145,7 @@ static size_t image_numbers(const struct weir_policy *policy, int camera)
     return 3 * (size_t)of->height * (size_t)of->width;
 }
 
-/* Chooses the networks' group sizes. Returns the numbers that each gradient buffer must hold. */
+/* Chooses the group sizes of the networks. Returns the required length of each gradient buffer. */
 static size_t plan_networks(struct weir_policy *policy)
 {
     int batch = policy->config.batch_max;
@@ -180,7 +180,8 @@ static void list_arrays(struct weir_policy *policy)
             (struct array){&policy->images[i], in_place() ? 0 : batch * image_numbers(policy, i)};
 }
 
-/* Refuses a policy larger than the available memory. The ranges of check_config keep all products far below 2^63. */
+/* Refuses a policy that needs more than the available memory. No product overflows, because check_config has limited
+ * all sizes. */
 static int check_memory(const struct weir_policy *policy, struct weir_err *err)
 {
     size_t batch = (size_t)policy->config.batch_max;
@@ -194,9 +195,9 @@ static int check_memory(const struct weir_policy *policy, struct weir_err *err)
         return 0;
     return weir_err_set(
         err, -ENOMEM,
-        "the policy needs %.2f GB%s for batches of %d (%d cameras, %zu parameters), and %.2f GB are free; "
-        "use a smaller batch or smaller images",
-        (double)bytes / 1e9, policy->ops->host_memory ? "" : " of the GPU's memory", policy->config.batch_max,
+        "the policy needs %.2f GB%s for a batch size of %d (%d cameras, %zu parameters), but only %.2f GB is free; "
+        "use a smaller batch size or smaller images",
+        (double)bytes / 1e9, policy->ops->host_memory ? "" : " of GPU memory", policy->config.batch_max,
         policy->config.n_cameras, policy->parameters.numbers, (double)available / 1e9);
 }
 
@@ -220,7 +221,7 @@ static int allocate(struct weir_policy *policy, struct weir_err *err)
     memcpy(policy->head.gradients, policy->gradients, sizeof policy->gradients);
     rc = rc == 0 ? weir_network_allocate(&policy->head, config->batch_max) : rc;
     rc = rc == 0 ? weir_parameters_initialise(&policy->parameters, config->seed) : rc;
-    return rc < 0 ? weir_err_set(err, rc, "out of memory for the policy; use a smaller batch") : 0;
+    return rc < 0 ? weir_err_set(err, rc, "out of memory for the policy; use a smaller batch size") : 0;
 }
 
 int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *config, struct weir_err *err)
@@ -278,7 +279,7 @@ static const weir_real *as_real(const float *data)
     return (const weir_real *)(const void *)data;
 }
 
-/* Makes a camera's images available to the backend. */
+/* Selects a camera's images as input, after converting them to weir_real if necessary. */
 static void take_images(struct weir_policy *policy, const struct weir_policy_images *images, int camera)
 {
     size_t numbers = image_numbers(policy, camera);
@@ -294,7 +295,7 @@ static void take_images(struct weir_policy *policy, const struct weir_policy_ima
     policy->x_stride[camera] = numbers;
 }
 
-/* Makes dense numbers available to the backend; copy is memory for their conversion, if needed. */
+/* Returns data as weir_real. If they need conversion, they are converted into copy. */
 static const weir_real *take_numbers(struct weir_policy *policy, const float *data, size_t numbers, weir_real *copy)
 {
     if (in_place())
@@ -412,10 +413,11 @@ const char *weir_policy_engine(const struct weir_policy *policy)
     return policy->ops->describe(policy->self);
 }
 
-/* Parameters, means and variances. */
+/* Number of kinds: parameters, means and variances. */
 enum { KINDS = 3 };
 
-/* Gets host pointers to each kind; on a GPU, to copies in the mirror. Returns false when out of memory. */
+/* Stores a host pointer to each kind's numbers. On a GPU these are copies in the mirror. Returns false if memory is
+ * exhausted. */
 static bool host_numbers(struct weir_policy *policy, weir_real *numbers[KINDS])
 {
     const struct weir_parameters *parameters = &policy->parameters;

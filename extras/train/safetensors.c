@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "arrays are stored as they are in memory");
+_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "safetensors files are little-endian");
 
 enum { LENGTH_BYTES = 8, HEADER_BYTES_MAX = 16 << 20 };
 static const char METADATA[] = "__metadata__";
@@ -42,24 +42,24 @@ static bool is_utf8(const char *text)
     return left == 0 && n > 0;
 }
 
-/* Checks that names are unique and survive JSON unchanged. */
+/* Checks that all strings are valid UTF-8, and that array names are unique, nonempty and not reserved. */
 static int check_names(const char *path, const struct weir_safetensor *tensors, int n,
                        const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err)
 {
     for (int i = 0; i < n; i++) {
         const char *name = tensors[i].name, *why = NULL;
         if (!*name || strcmp(name, METADATA) == 0 || !is_utf8(name))
-            why = "is not a valid name of an array; use UTF-8";
+            why = "is not a valid array name; choose a different name in UTF-8";
         for (int k = 0; k < i && !why; k++)
             if (strcmp(tensors[k].name, name) == 0)
-                why = "is the name of two arrays; give each its own";
+                why = "is the name of two arrays; use unique names";
         if (why)
             return weir_err_set(err, -EINVAL, "%s: cannot be written: \"%s\" %s", path, name, why);
     }
     for (int i = 0; i < n_meta; i++)
         if (!is_utf8(meta[i].key) || !is_utf8(meta[i].value))
-            return weir_err_set(err, -EINVAL, "%s: cannot be written: the text of \"%s\" is not UTF-8", path,
-                                meta[i].key);
+            return weir_err_set(err, -EINVAL, "%s: cannot be written: the metadata entry \"%s\" is not valid UTF-8",
+                                path, meta[i].key);
     return 0;
 }
 
@@ -91,11 +91,11 @@ static void put_header(FILE *out, const struct weir_safetensor *tensors, int n,
         weir_json_end(&json, '}');
     }
     weir_json_end(&json, '}');
-    for (long bytes = ftell(out); bytes % LENGTH_BYTES != 0; bytes++) /* pads, so that the arrays are aligned */
+    for (long bytes = ftell(out); bytes % LENGTH_BYTES != 0; bytes++) /* pads, to align the arrays */
         putc(' ', out);
 }
 
-/* Builds the header; the caller frees it. */
+/* Builds the header, which the caller must free. */
 static int make_header(char **header, size_t *bytes, const struct weir_safetensor *tensors, int n,
                        const struct weir_safetensors_meta *meta, int n_meta)
 {
@@ -120,12 +120,12 @@ static int put_file(int fd, const char *header, size_t header_bytes, const struc
         rc = weir_write_at(fd, at, tensors[i].data, bytes);
         at += bytes;
     }
-    if (rc == 0 && fsync(fd) != 0 && errno != EINVAL) /* EINVAL: this file system cannot sync */
+    if (rc == 0 && fsync(fd) != 0 && errno != EINVAL) /* EINVAL: the file system does not support fsync */
         rc = -errno;
     return rc;
 }
 
-/* Writes the complete file under the name "partial". */
+/* Writes the complete file to the path "partial". */
 static int write_partial(const char *partial, const struct weir_safetensor *tensors, int n,
                          const struct weir_safetensors_meta *meta, int n_meta)
 {
@@ -152,7 +152,7 @@ int weir_safetensors_check(const char *path, struct weir_err *err)
     struct stat st;
     if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
         return 0;
-    return weir_err_set(err, -EINVAL, "%s: exists and is not a regular file; name another", path);
+    return weir_err_set(err, -EINVAL, "%s: exists but is not a regular file; choose another path", path);
 }
 
 int weir_safetensors_write(const char *path, const struct weir_safetensor *tensors, int n,
@@ -165,7 +165,7 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
     rc = weir_safetensors_check(path, err);
     if (rc < 0)
         return rc;
-    char *target = weir_output_resolve(path); /* resolves a link, so that the link remains */
+    char *target = weir_output_resolve(path); /* if path is a symbolic link, replaces its target and keeps the link */
     rc = target ? 0 : -errno;
     if (rc == 0 && asprintf(&partial, "%s.partial", target) < 0)
         rc = -ENOMEM;
@@ -185,7 +185,7 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
 
 /* ---- reading ---- */
 
-/* Range of an array, counted from the end of the header. */
+/* The byte range of an array, relative to the end of the header. */
 struct place {
     const char *name;
     uint64_t begin, end;
@@ -195,7 +195,7 @@ struct reading {
     const char *path;
     struct weir_err *err;
     int fd;
-    uint64_t header_bytes, data_bytes; /* sizes in the file */
+    uint64_t header_bytes, data_bytes; /* sizes of the file's header and array data */
     json_t *root;
     struct place *places; /* one per tensor */
 };
@@ -214,7 +214,7 @@ static int read_failed(const struct reading *r, int rc)
 {
     const char *advice = weir_machine_advice(rc);
     return weir_err_set(r->err, rc, "%s: cannot be read: %s%s%s", r->path,
-                        rc == -ENODATA ? "it ends early; did another program change it?" : strerror(-rc),
+                        rc == -ENODATA ? "it ended early; another program may have changed it" : strerror(-rc),
                         advice ? "; " : "", advice ? advice : "");
 }
 
@@ -222,14 +222,14 @@ static int open_file(struct reading *r)
 {
     struct stat st;
     uint8_t length[LENGTH_BYTES];
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a pipe */
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: do not wait for a named pipe's writer */
     if (r->fd < 0)
         return weir_err_set(r->err, -errno, "%s: cannot be opened: %s; %s", r->path, strerror(errno),
                             weir_open_advice(-errno));
     if (fstat(r->fd, &st) != 0)
         return read_failed(r, -errno);
     if (!S_ISREG(st.st_mode))
-        return weir_err_set(r->err, -EINVAL, "%s: is not a regular file; name a safetensors file", r->path);
+        return weir_err_set(r->err, -EINVAL, "%s: is not a regular file; specify a safetensors file", r->path);
     if (st.st_size < LENGTH_BYTES)
         return no_tensors(r, "it is shorter than 8 bytes");
     int rc = weir_read_at(r->fd, 0, length, sizeof length);
@@ -248,7 +248,7 @@ static int parse_header(struct reading *r, const char *text)
     json_error_t where;
     if (r->header_bytes == 0 || text[0] != '{')
         return no_tensors(r, "its header does not begin with {");
-    errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
+    errno = 0; /* jansson reports a failed allocation like a syntax error, but malloc sets errno */
     r->root = json_loadb(text, r->header_bytes, JSON_REJECT_DUPLICATES, &where);
     if (!r->root && errno == ENOMEM)
         return read_failed(r, -ENOMEM);
@@ -280,23 +280,23 @@ static int check_tensor(const struct reading *r, const struct weir_safetensor *t
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!entry)
-        return refuse(r, tensor->name, "is missing; does the file belong to another model?");
+        return refuse(r, tensor->name, "is missing; the file may belong to another model");
     if (!dtype || strcmp(dtype, "F32") != 0)
-        return refuse(r, tensor->name, "is not of type F32; store it as float32");
+        return refuse(r, tensor->name, "is not of type F32; save it as float32");
     if (!has_shape(json_object_get(entry, "shape"), tensor))
-        return refuse(r, tensor->name, "has a different shape in this model; does the file belong to another model?");
+        return refuse(r, tensor->name, "has a different shape in this model; the file may belong to another model");
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
         return refuse(r, tensor->name, "has invalid data_offsets; the file may be damaged");
     *place = (struct place){tensor->name, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
     if (place->end > r->data_bytes)
-        return refuse(r, tensor->name, "ends after the end of the file; is the file complete?");
+        return refuse(r, tensor->name, "extends past the end of the file; the file may be incomplete");
     if (place->end - place->begin != bytes_of(tensor))
-        return refuse(r, tensor->name, "has a size that does not match its shape; is the file damaged?");
+        return refuse(r, tensor->name, "has a size that does not match its shape; the file may be damaged");
     return 0;
 }
 
-/* Checks that the file has no other arrays. */
+/* Checks that the file contains no further arrays. */
 static int check_others(const struct reading *r, const struct weir_safetensor *tensors, int n)
 {
     bool has_metadata = json_object_get(r->root, METADATA);
@@ -312,7 +312,7 @@ static int check_others(const struct reading *r, const struct weir_safetensor *t
         if (!known)
             return refuse(r, key, "is not in this model; the file may belong to another model");
     }
-    return 0; /* a name given twice: these overlap */
+    return 0; /* the caller listed a name twice; check_order will find the overlap */
 }
 
 static int by_place(const void *a, const void *b)
@@ -321,8 +321,8 @@ static int by_place(const void *a, const void *b)
     return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin) : (x->end > y->end) - (x->end < y->end);
 }
 
-/* Checks that arrays are contiguous and fill the file, as the format requires, so that a file hides nothing. Sorts a
- * copy. */
+/* Checks that the arrays are contiguous and fill the file, as the format requires. A file with unchecked gaps could
+ * hide data. Sorts a copy, to keep the order of places. */
 static int check_order(const struct reading *r, int n)
 {
     uint64_t at = 0;
@@ -335,8 +335,8 @@ static int check_order(const struct reading *r, int n)
     for (int i = 0; i < n && rc == 0; at = sorted[i++].end)
         if (sorted[i].begin != at)
             rc = refuse(r, sorted[i].name,
-                        sorted[i].begin < at ? "overlaps another; is the file damaged?"
-                                             : "follows a gap; is the file damaged?");
+                        sorted[i].begin < at ? "overlaps another array; the file may be damaged"
+                                             : "follows a gap; the file may be damaged");
     free(sorted);
     return rc == 0 && at != r->data_bytes ? no_tensors(r, "it has bytes after the last array") : rc;
 }

@@ -104,8 +104,6 @@ static void the_same_for_any_number_of_workers(void)
         CHECK(got[i] != wanted[i]);
 }
 
-/* Each epoch contains each item once: the first numbers of all items differ, and the next epoch has the same set of
- * them. */
 static int by_bits(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(float));
@@ -126,6 +124,8 @@ static void items_of_an_epoch(struct weir_mock_loader *loader, float firsts[ITEM
     qsort(firsts, ITEMS, sizeof *firsts, by_bits);
 }
 
+/* Each epoch contains each item once: the first numbers of all items differ, and the next epoch has the same set of
+ * them. */
 static void every_item_once(void)
 {
     struct weir_mock_loader_config config = plain;

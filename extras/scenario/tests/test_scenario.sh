@@ -94,7 +94,7 @@ assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
     done
     case $scenario in
     dataloader)
-        err "instead of 2, as an item sleeps ten times as long as it computes"
+        err "instead of 2, because an item sleeps ten times longer than it computes"
         check "the figures have the actual number of workers" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
         ;;
     sync)

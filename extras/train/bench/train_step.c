@@ -1,7 +1,7 @@
-/* train_step: time of the parts of one training step of the policy, with synthetic batches. Prints the engine; then,
- * for each line on stdin, runs one step and prints ms of forward, backward and optimiser. On a GPU it synchronises
- * after each part, and a fourth number is the time per step of several queued steps. So another program
- * (train_torch.py) can interleave with it. */
+/* train_step: measures one training step of the policy with synthetic batches. First it prints the engine's name. Then,
+ * for each line on stdin, it runs one step and prints the duration of forward, backward and optimiser in ms. On a GPU
+ * it synchronises after each part, and also prints a fourth number: the time per step of several steps queued together.
+ * Because it waits for a line, another program (train_torch.py) can interleave its own steps. */
 #include "bench/bench_gpu.h"
 #include "bench/series.h"
 #include "cli/options.h"
@@ -19,22 +19,24 @@ struct step_options {
 };
 
 static const struct weir_opt step_opts[] = {
-    {"batch-size", WEIR_OPT_INT, .offset = offsetof(struct step_options, batch_size), "N", "4", "samples of a batch", 1,
+    {"batch-size", WEIR_OPT_INT, .offset = offsetof(struct step_options, batch_size), "N", "4", "samples per batch", 1,
      4096},
-    {"cameras", WEIR_OPT_INT, .offset = offsetof(struct step_options, cameras), "N", "2", "cameras of a sample", 1,
+    {"cameras", WEIR_OPT_INT, .offset = offsetof(struct step_options, cameras), "N", "2", "cameras per sample", 1,
      WEIR_POLICY_CAMERAS_MAX},
-    {"height", WEIR_OPT_INT, .offset = offsetof(struct step_options, height), "N", "480", "rows of an image", 1, 4096},
-    {"width", WEIR_OPT_INT, .offset = offsetof(struct step_options, width), "N", "640", "columns of an image", 1, 4096},
-    {"threads", WEIR_OPT_INT, .offset = offsetof(struct step_options, threads), "N", "2", "threads that compute", 1,
-     1024},
-    {"cuda", WEIR_OPT_FLAG, .offset = offsetof(struct step_options, cuda), NULL, NULL, "compute on GPU 0"},
-    {"amp", WEIR_OPT_FLAG, .offset = offsetof(struct step_options, amp), NULL, NULL, "mixed precision, on a GPU"},
+    {"height", WEIR_OPT_INT, .offset = offsetof(struct step_options, height), "N", "480", "image height in pixels", 1,
+     4096},
+    {"width", WEIR_OPT_INT, .offset = offsetof(struct step_options, width), "N", "640", "image width in pixels", 1,
+     4096},
+    {"threads", WEIR_OPT_INT, .offset = offsetof(struct step_options, threads), "N", "2", "CPU threads of the policy",
+     1, 1024},
+    {"cuda", WEIR_OPT_FLAG, .offset = offsetof(struct step_options, cuda), NULL, NULL, "training on GPU 0"},
+    {"amp", WEIR_OPT_FLAG, .offset = offsetof(struct step_options, amp), NULL, NULL, "mixed precision on a GPU"},
 };
 
 static const char *const names[WEIR_POLICY_CAMERAS_MAX] = {"c0", "c1", "c2",  "c3",  "c4",  "c5",  "c6",  "c7",
                                                            "c8", "c9", "c10", "c11", "c12", "c13", "c14", "c15"};
 
-/* Repeating numbers from 0 to 1; NULL without memory. */
+/* Returns n repeating numbers from 0 to 1; NULL if memory is exhausted. */
 static float *numbers(size_t n)
 {
     float *values = malloc(n * sizeof *values);
@@ -86,7 +88,7 @@ static int steps(struct weir_policy *policy, const struct weir_policy_inputs *in
     return 0;
 }
 
-/* Copies n numbers to the GPU; NULL when out of memory. */
+/* Copies n numbers to the GPU. Returns NULL after an error. */
 static float *on_gpu(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const float *values, size_t n,
                      struct weir_err *err)
 {
@@ -167,7 +169,7 @@ static int run(const struct weir_command *command, int argc, char **argv)
 
 static const struct weir_command command = {
     .name = "train_step",
-    .summary = "times a training step of the policy, one for each line on standard input",
+    .summary = "time one training step of the policy per line on standard input",
     .opts = step_opts,
     .n_opts = sizeof step_opts / sizeof step_opts[0],
     .run = run,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Prints a word quoted for the shell. */
+/* Prints a space and the word, quoted for the shell if necessary. */
 static void print_word(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
@@ -20,10 +20,10 @@ static void print_word(const char *word)
     fputc('\'', stderr);
 }
 
-/* Prints the command that trains ACT in PyTorch, with the same options. */
+/* Prints the command that trains ACT in PyTorch with the same options. */
 static int print_act(const struct weir_command *command, int argc, char **argv)
 {
-    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the equivalent command:\n", command->name);
+    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; use this command instead:\n", command->name);
     fputs("python3 examples/imitate_episodes.py", stderr);
     for (int i = 1; i < argc; i++)
         print_word(argv[i]);
@@ -68,8 +68,8 @@ const struct weir_command weir_cmd_train = {
     .takes_config = true,
     .sets = weir_train_sets,
     .examples = weir_train_examples,
-    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. Arguments of ACT's imitate_episodes are\n"
-             "accepted. Ctrl-C prints the table so far, saves a checkpoint and ends with exit status 130; a second\n"
-             "one kills the program.",
+    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. All options of ACT's imitate_episodes are\n"
+             "accepted. Ctrl-C prints the table so far, saves a checkpoint and exits with status 130. A second Ctrl-C\n"
+             "kills the program.",
     .run = run_train,
 };

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that the results depend on. num-epochs may grow. */
+/* Options that affect the results, and must be the same when training resumes. num-epochs is missing because it may be
+ * increased. */
 static const char *const kept_options[] = {
     "policy-class", "hidden-dim", "dim-feedforward", "lr",        "weight-decay",  "grad-accumulation", "batch-size",
     "max-batches",  "sampling",   "chunk-size",      "pad",       "action-offset", "train-split",       "seed",
@@ -17,7 +18,7 @@ static const char *const kept_options[] = {
 };
 enum { KEPT = sizeof kept_options / sizeof kept_options[0] };
 
-/* Metadata keys, in order; the options follow, by name. */
+/* Indices of the metadata keys, in order. The kept options follow, with their names as keys. */
 enum {
     VERSION,
     EPOCH,
@@ -63,9 +64,9 @@ static const char *const keys[ORDER + WEIR_STATE_FIELDS] = {
 };
 enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
 static const char version[] = "2";
-static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* AdamW's bias correction is computed in double */
+static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* because AdamW's bias correction is computed in double */
 
-/* Writes the option's value or its default; a hash for long texts. */
+/* Writes the option's value, its default if it was not set, or a hash if the value is too long. */
 static void option_text(const struct train_options *options, const char *name, char *text, size_t size)
 {
     char buffer[WEIR_OPTION_TEXT];
@@ -127,7 +128,7 @@ static void make_meta(struct weir_safetensors_meta meta[META], const struct trai
         option_text(options, kept_options[i], meta[OPTIONS + i].value, sizeof meta->value);
 }
 
-/* Lists the policy's arrays as tensors of the file; owned by the caller. */
+/* Lists the policy's arrays as tensors of a file. The caller frees *arrays and *tensors. */
 static int tensors_of(struct weir_policy *policy, struct weir_policy_array **arrays, struct weir_safetensor **tensors,
                       int *n, struct weir_err *err)
 {
@@ -211,8 +212,8 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
         return rc;
     if (strcmp(meta[VERSION].value, version) != 0 || !take_progress(meta, progress))
         return weir_err_set(err, -EINVAL,
-                            "%s: is not a checkpoint of this weir train; leave out --resume to start again "
-                            "(which overwrites it), or name another --ckpt-dir",
+                            "%s: is not a checkpoint of this version of weir train; remove --resume to start again "
+                            "(which overwrites the file), or choose another --ckpt-dir",
                             path);
     for (int i = 0; i < KEPT; i++) {
         char now[sizeof meta->value];
@@ -220,9 +221,10 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
         option_text(options, kept_options[i], now, sizeof now);
         if (strcmp(now, then) != 0)
             return weir_err_set(err, -EINVAL,
-                                "%s: was trained with --%s %s, and now it is %s; give the same, or name another "
+                                "%s: --%s was %s when this checkpoint was saved, but now it is %s; use the same value, "
+                                "or choose another "
                                 "--ckpt-dir",
-                                path, kept_options[i], *then ? then : "left out", *now ? now : "left out");
+                                path, kept_options[i], *then ? then : "not set", *now ? now : "not set");
     }
     return 0;
 }
@@ -247,7 +249,8 @@ int weir_checkpoint_read(const char *path, struct weir_policy *policy, struct we
     begin_meta(meta);
     rc = weir_safetensors_read(path, tensors, n, meta, META, err);
     if (rc == 0 && !take_done(meta, &done))
-        rc = weir_err_set(err, -EINVAL, "%s: does not say how many steps the optimiser has done", path);
+        rc = weir_err_set(err, -EINVAL, "%s: its metadata contains no valid optimiser state; the file may be damaged",
+                          path);
     if (rc == 0) {
         weir_policy_set_arrays(policy);
         weir_policy_set_progress(policy, &done);

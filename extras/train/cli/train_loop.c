@@ -34,14 +34,15 @@ static int find_checkpoint(struct train *t, struct weir_err *err)
 static int set_config(void *user, struct weir_loader_config *config, struct weir_err *err)
 {
     struct train *t = user;
-    if (config->num_workers == WEIR_WORKERS_AUTO && t->options->gpu < 0) /* with a GPU the loader gets all cores */
+    if (config->num_workers == WEIR_WORKERS_AUTO && t->options->gpu < 0) /* with a GPU, the loader may use all cores */
         config->num_workers = MAX(weir_cores_usable() / 4, 1);
     int rc = find_checkpoint(t, err);
     config->resume = t->now.data;
     return rc;
 }
 
-/* Skips depth cameras, which do not have three channels. */
+/* Adds the colour cameras to the policy's config. Depth cameras are skipped, because they do not have three channels.
+ */
 static int add_cameras(const struct weir_loader *loader, struct weir_policy_config *config, struct weir_err *err)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
@@ -57,11 +58,11 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
                                                                            facts.image_height[c], facts.image_width[c]};
     }
     if (config->n_cameras == 0)
-        return weir_err_set(err, -EINVAL, "the policy needs a colour camera, and none is loaded; check --cameras");
+        return weir_err_set(err, -EINVAL, "the policy needs a colour camera, but none is loaded; check --cameras");
     return 0;
 }
 
-/* Queues steps on their own stream, on the loader's GPU. */
+/* If the loader uses a GPU, queues training steps on that GPU, on a new stream. */
 static int use_gpu(struct train *t, struct weir_policy_config *config, struct weir_err *err)
 {
     struct weir_device *device = weir_device_of(t->loader);
@@ -193,8 +194,8 @@ static int check_loss(struct train *t, const struct train_late_loss *of, double 
     if (!t->diverged)
         return 0;
     return weir_err_set(err, -ERANGE,
-                        "the loss of %s batch %d of epoch %d is %s: the training has diverged; try a smaller --lr (it "
-                        "is %g)",
+                        "the loss of %s batch %d of epoch %d is %s: the training has diverged; try a smaller --lr "
+                        "(now %g)",
                         of->split == WEIR_SPLIT_TRAIN ? "training" : "validation", of->index + 1, of->epoch + 1,
                         isnan(loss) ? "not a number" : "infinite", t->options->lr);
 }
@@ -206,8 +207,9 @@ static void add(struct train_progress *to, const struct train_late_loss *of, dou
     sum->samples += (uint64_t)of->n;
 }
 
-/* Adds the losses that have arrived to the sums of now, and of safe for batches before its position. With wait, waits
- * for all. 0, -ERANGE (a loss is not finite), or an error of the queued work. */
+/* Adds the losses that have arrived to the sums in now. Losses of batches before the position in safe are also added to
+ * safe. With wait, waits for all losses in flight. 0, -ERANGE (a loss is not finite), or an error of the queued work.
+ */
 static int take_losses(struct train *t, bool wait, struct weir_err *err)
 {
     double loss;
@@ -234,7 +236,8 @@ static const struct weir_tensor *find_tensor(const struct weir_batch *batch, con
     return NULL;
 }
 
-/* Cameras of one size share a tensor, [n, cameras, 3, H, W]; else each has its own, [n, 3, H, W]. */
+/* Cameras with images of the same size share a tensor, [n, cameras, 3, H, W]. Otherwise each camera has a tensor,
+ * [n, 3, H, W]. */
 static void find_images(struct weir_policy_inputs *inputs, const struct weir_batch *batch)
 {
     int n = 0;
@@ -291,7 +294,8 @@ static int learn(struct train *t, const struct weir_batch *batch, struct weir_er
     return rc == 0 ? mark(t, batch, WEIR_STAGE_OPTIMIZER, err) : rc;
 }
 
-/* Checkpoints hold no gradients: while some are pending, a resumed training repeats their batches. */
+/* Checkpoints do not contain gradients. So the progress to save advances only when no gradients are pending, and a
+ * resumed run repeats the batches after it. */
 static void note_progress(struct train *t)
 {
     t->now.data.next = weir_loader_position(t->loader);
@@ -306,7 +310,7 @@ static int train_step(void *user, const struct weir_batch *batch, struct weir_er
     struct train *t = user;
     struct weir_policy_inputs inputs;
     int rc = 0;
-    if (batch->n > 0) { /* --on-error skip may leave an empty batch */
+    if (batch->n > 0) { /* with --on-error skip, a batch can be empty */
         make_inputs(&inputs, batch);
         rc = forward(t, batch, &inputs, err);
         if (rc == 0)
@@ -326,7 +330,7 @@ static double mean(const struct train_sum *sum)
     return sum->samples ? sum->loss / (double)sum->samples : NAN;
 }
 
-/* Waits for the epoch's last losses; end_epoch returns their error after the line is printed. */
+/* Waits for the epoch's last losses. If that fails, end_epoch returns the error, after the line has been printed. */
 static void fill_line(void *user, struct weir_epoch_line *line)
 {
     struct train *t = user;

@@ -10,15 +10,16 @@
 #define FIELD(field) .offset = offsetof(struct train_options, field)
 
 const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
-    {"task-name", WEIR_OPT_TEXT, FIELD(task_name), "NAME", NULL, "name of the data: $WEIR_DATASETS/NAME",
+    {"task-name", WEIR_OPT_TEXT, FIELD(task_name), "NAME", NULL, "name of the data folder in $WEIR_DATASETS",
      .topic = "Training"},
-    {"dataset-dir", WEIR_OPT_TEXT, FIELD(dataset_dir), "DIR", NULL, "folder of the data, in place of DATA",
+    {"dataset-dir", WEIR_OPT_TEXT, FIELD(dataset_dir), "DIR", NULL, "data folder, if DATA is not given",
      .path = WEIR_PATH_READ},
     {"ckpt-dir", WEIR_OPT_TEXT, FIELD(ckpt_dir), "DIR", NULL, "folder for checkpoints", .path = WEIR_PATH_WRITE_INTO,
      .files = WEIR_TRAIN_BEST " " WEIR_TRAIN_LAST,
-     .details = "Receives policy_best.safetensors and policy_last.safetensors. Without it nothing is saved."},
+     .details =
+         "The files are policy_best.safetensors and policy_last.safetensors. Without --ckpt-dir nothing is saved."},
     {"resume", WEIR_OPT_FLAG, FIELD(resume), NULL, NULL, "resumption from the last checkpoint in --ckpt-dir",
-     .details = "Reads policy_last.safetensors, if it exists, and trains up to --num-epochs."},
+     .details = "Reads policy_last.safetensors if it exists, and trains up to --num-epochs."},
     {"lr", WEIR_OPT_DOUBLE, FIELD(lr), "F", "1e-5", "learning rate of AdamW", 0, 10},
     {"weight-decay", WEIR_OPT_DOUBLE, FIELD(weight_decay), "F", "1e-4", "weight decay of AdamW", 0, 10},
     {"grad-accumulation", WEIR_OPT_INT, FIELD(grad_accumulation), "N", "1", "batches per optimizer step", 1, 65536,
@@ -26,10 +27,11 @@ const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN", "CNN", "policy to train", .topic = "Policy",
      .details = "ACT prints the command for examples/imitate_episodes.py."},
     {"hidden-dim", WEIR_OPT_INT, FIELD(hidden_dim), "N", "512", "width of the hidden layers", 1, 65536},
-    {"dim-feedforward", WEIR_OPT_INT, FIELD(dim_feedforward), "N", "3200", "width of the head's layer", 1, 65536},
+    {"dim-feedforward", WEIR_OPT_INT, FIELD(dim_feedforward), "N", "3200", "width of the head's feed-forward layer", 1,
+     65536},
     {"device", WEIR_OPT_TEXT, FIELD(run.loader.device), "cpu|cuda|cuda:K", "cpu", "device for training and batches"},
     {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "mixed precision on a GPU",
-     .details = "Products are float16, with a dynamic loss scale. The CPU ignores it."},
+     .details = "Matrix products use float16, with a dynamic loss scale. Ignored on the CPU."},
     {"kl-weight", WEIR_OPT_DOUBLE, FIELD(kl_weight), "F", NULL, "accepted for ACT's scripts; CNN ignores it", 0, 1e9},
     {"temporal-agg", WEIR_OPT_FLAG, FIELD(temporal_agg), NULL, NULL, "accepted for ACT's scripts; CNN ignores it"},
     {"onscreen-render", WEIR_OPT_FLAG, FIELD(onscreen_render), NULL, NULL,
@@ -39,20 +41,20 @@ const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"std", WEIR_OPT_TEXT, FIELD(run.std), "R,G,B|imagenet", NULL, "per-channel standard deviation to divide by"},
     {"num-workers", WEIR_OPT_INT, FIELD(run.loader.num_workers), "N", "auto", "loading threads", 0, WEIR_WORKERS_MAX,
      true, .unit = "threads", .topic = "Reading and decoding",
-     .details =
-         "auto is a quarter of the usable cores, at least one; the others compute. With a GPU it is one per core. "
-         "0 loads on the main thread."},
+     .details = "auto uses a quarter of the usable cores (at least one), because training needs the others. With a GPU "
+                "it uses one thread per core. "
+                "0 loads on the main thread."},
 };
 const struct weir_opt_set weir_train_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TRAIN);
 
 const char weir_train_examples[] =
     "weir train episodes/ --num-epochs 10 --lr 1e-4\tTrain on a folder of episodes, and see where each step's time "
     "goes.\n"
-    "weir train episodes/ --ckpt-dir ckpt --num-epochs 100 --resume\tGo on from the last checkpoint, if there is one.\n"
+    "weir train episodes/ --ckpt-dir ckpt --num-epochs 100 --resume\tResume from the last checkpoint if one exists.\n"
     "weir train --task_name astrobench_dual_arm --ckpt_dir ./ckpt_profile --policy_class CNN --kl_weight 10 "
     "--chunk_size 20 "
-    "--hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 --lr 1e-5 --seed 0\tWhat people of ACT "
-    "type, with "
+    "--hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 --lr 1e-5 --seed 0\tThe usual arguments of "
+    "ACT, with "
     "the data in $WEIR_DATASETS/astrobench_dual_arm.\n";
 
 int weir_train_options_check(struct train_options *o, struct weir_err *err)
@@ -63,14 +65,15 @@ int weir_train_options_check(struct train_options *o, struct weir_err *err)
     if (o->resume && !o->ckpt_dir)
         return weir_err_set(err, -EINVAL, "--resume requires a checkpoint; add --ckpt-dir DIR");
     if (o->ckpt_dir && (!*o->ckpt_dir || strlen(o->ckpt_dir) > TRAIN_PATH / 2))
-        return weir_err_set(err, -EINVAL, "--ckpt-dir is %s; give a folder", *o->ckpt_dir ? "too long" : "empty");
+        return weir_err_set(err, -EINVAL, "--ckpt-dir is %s; specify a folder of at most 2048 bytes",
+                            *o->ckpt_dir ? "too long" : "empty");
     if (weir_device_parse(o->run.loader.device, &o->gpu, err) < 0) {
         weir_err_prefix(err, "--device");
         return -EINVAL;
     }
     o->run.loader.format.dtype = WEIR_DTYPE_F32;
     o->run.loader.format.layout = WEIR_LAYOUT_NCHW;
-    o->run.loader.rank = 0; /* processes of a launcher do not exchange gradients: each would train its own policy */
+    o->run.loader.rank = 0; /* ranks would train separate policies, because they do not exchange gradients */
     o->run.loader.world_size = 1;
     return 0;
 }
@@ -87,8 +90,8 @@ const char *weir_train_data(const struct train_options *options, const char *dat
         snprintf(path, TRAIN_PATH, "%s/%s", folder, options->task_name) < TRAIN_PATH)
         return path;
     weir_err_set(err, -EINVAL,
-                 "no data is given; name it as in weir train DATA, or by --dataset-dir DIR, or put it into "
-                 "$WEIR_DATASETS/NAME and give --task-name NAME");
+                 "no data is given; use weir train DATA or --dataset-dir DIR, or put the data into "
+                 "$WEIR_DATASETS/NAME and use --task-name NAME");
     return NULL;
 }
 

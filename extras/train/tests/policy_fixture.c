@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in make_policy_fixture.py. */
+/* The same as in make_policy_fixture.py. */
 enum { SAMPLES = 8, STEPS = 3 };
 static const uint64_t projection_seed = 1000;
 
@@ -88,7 +88,7 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* After one step from zero moments the first moment is the gradient times 1 - 0.9. */
+/* After one step from zero moments, the first moment is the gradient times 1 - 0.9. */
 struct weir_policy_array *fixture_gradients(struct weir_policy *policy, int *n)
 {
     struct weir_policy_array *arrays;
@@ -123,17 +123,17 @@ void fixture_gradients_free(struct weir_policy_array *gradients, int n)
 static double next_number(FILE *file, const char *what)
 {
     double value;
-    cr_assert_eq(fscanf(file, "%lf", &value), 1, "the fixture ends within %s", what);
+    cr_assert_eq(fscanf(file, "%lf", &value), 1, "the fixture file ends before %s", what);
     return value;
 }
 
 static void compare_loss(FILE *file, const struct weir_policy *policy, double tolerance)
 {
     double wanted = next_number(file, "a loss"), loss = weir_policy_loss(policy);
-    cr_assert(fabs(loss - wanted) <= tolerance * fabs(wanted), "loss %.9g, torch's is %.9g", loss, wanted);
+    cr_assert(fabs(loss - wanted) <= tolerance * fabs(wanted), "the loss is %.9g, but torch's is %.9g", loss, wanted);
 }
 
-/* A line holds the norm, a sum with random weights, and some of the values. */
+/* Each line of the fixture contains an array's norm, its sum with random weights, and some of its values. */
 static void compare_array(FILE *file, const char *kind, const struct weir_policy_array *array, double tolerance)
 {
     char word[32], name[96];
@@ -148,14 +148,14 @@ static void compare_array(FILE *file, const char *kind, const struct weir_policy
         projection += (double)array->data[i] * fixture_uniform(&state);
     }
     double allowed = tolerance * norm;
-    cr_assert(fabs(sqrt(squares) - norm) <= allowed, "%s %s: norm %.9g, torch's is %.9g", kind, name, sqrt(squares),
-              norm);
-    cr_assert(fabs(projection - wanted) <= allowed, "%s %s: projection %.9g, torch's is %.9g", kind, name, projection,
-              wanted);
+    cr_assert(fabs(sqrt(squares) - norm) <= allowed, "%s %s: the norm is %.9g, but torch's is %.9g", kind, name,
+              sqrt(squares), norm);
+    cr_assert(fabs(projection - wanted) <= allowed, "%s %s: the projection is %.9g, but torch's is %.9g", kind, name,
+              projection, wanted);
     for (size_t i = 0; i < SAMPLES; i++) {
         double value = next_number(file, name);
         size_t at = i * count / SAMPLES;
-        cr_assert(fabs(array->data[at] - value) <= allowed, "%s %s[%zu] is %.9g, torch's is %.9g", kind, name, at,
+        cr_assert(fabs(array->data[at] - value) <= allowed, "%s %s[%zu] is %.9g, but torch's is %.9g", kind, name, at,
                   (double)array->data[at], value);
     }
 }

@@ -1,5 +1,6 @@
-/* Reads the named arrays and metadata of a safetensors file and writes them to another: safetensors_copy IN OUT
- * NAME=2x3.. NAME= .. [-- KEY ..]. On error one line on stderr and exit status 1. */
+/* Copies the listed arrays and metadata from one safetensors file to another: safetensors_copy IN OUT NAME=2x3.. NAME=
+ * ..
+ * [-- KEY ..]. After an error, prints one line on stderr and exits with status 1. */
 #include "extras/train/safetensors.h"
 
 #include <stdio.h>

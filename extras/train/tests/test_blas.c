@@ -1,5 +1,5 @@
-/* How the engine handles builds of OpenBLAS: with OpenMP, for one thread, with 64-bit integers. A fake library with
- * OpenBLAS's name is loaded first, so that dlopen finds it. */
+/* Tests how the engine handles builds of OpenBLAS: with OpenMP, single-threaded, and with 64-bit integers. A fake
+ * library with OpenBLAS's name is loaded first, so that dlopen finds it. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/tests/policy_fixture.h"
 
@@ -40,7 +40,7 @@ static void open_engine(void **self, int threads, const char *wanted)
     cr_assert_str_eq(ops->describe(*self), wanted);
 }
 
-/* omp_set_num_threads, which OpenBLAS calls, applies to the calling thread. */
+/* OpenBLAS calls omp_set_num_threads, which applies only to the calling thread. */
 Test(blas, each_thread_computes_its_products_alone)
 {
     void *library = load_fake("OpenBLAS 0.3.21 NO_LAPACKE USE_OPENMP Haswell MAX_THREADS=64");
@@ -58,7 +58,7 @@ Test(blas, each_thread_computes_its_products_alone)
     weir_policy_close(&policy);
 }
 
-/* OpenBLAS has memory for this many callers. */
+/* OpenBLAS has memory for MAX_THREADS callers only. */
 Test(blas, has_no_more_threads_than_the_library_is_built_for)
 {
     void *self;
@@ -77,7 +77,7 @@ Test(blas, has_one_thread_where_the_library_has_no_locks)
     weir_compute_cpu.close(self);
 }
 
-/* Another library may be installed, or none. */
+/* The engine must not use the fake library, but may find another one on the machine. */
 Test(blas, is_none_of_64_bit_integers)
 {
     void *self;

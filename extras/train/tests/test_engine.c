@@ -1,5 +1,5 @@
-/* The network engine compiled for double: the gradients of each function of the CPU backend, and of the whole policy,
- * equal central differences, and the policy equals torch's except for rounding. */
+/* Tests the network engine compiled with double. The gradients of each function of the CPU backend, and of the whole
+ * policy, must equal central differences. The policy must equal PyTorch's except for rounding. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/tests/policy_fixture.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 12 }; /* values per array that are checked */
+enum { PROBES = 12 }; /* number of values to check per array */
 static const double width = 1e-6, tolerance = 1e-7;
 
 /* ---- single layers: the function is the sum of the output with random weights ---- */
@@ -48,7 +48,7 @@ static double derivative(function_of *function, void *user, weir_real *value)
     return (above - below) / (2 * width);
 }
 
-/* With zero_stays, values that a ReLU set to 0 have no gradient, whatever the difference. */
+/* With zero_stays, the gradient must be 0 where a ReLU set the value to 0, whatever the central difference is. */
 static void check_gradient(const char *what, struct array *array, function_of *function, void *user, bool zero_stays)
 {
     double largest = 1;
@@ -57,8 +57,9 @@ static void check_gradient(const char *what, struct array *array, function_of *f
     for (size_t i = 0; i < PROBES; i++) {
         size_t at = i * (array->n - 1) / (PROBES - 1);
         double wanted = zero_stays && array->values[at] == 0 ? 0 : derivative(function, user, &array->values[at]);
-        cr_assert(fabs(wanted - array->gradient[at]) <= tolerance * largest, "%s[%zu] is %.12g, differences give %.12g",
-                  what, at, (double)array->gradient[at], wanted);
+        cr_assert(fabs(wanted - array->gradient[at]) <= tolerance * largest,
+                  "%s[%zu] is %.12g, but the central difference is %.12g", what, at, (double)array->gradient[at],
+                  wanted);
     }
 }
 
@@ -103,7 +104,7 @@ static void check_convolution(int threads, int n, int channels, int height, int 
     for (size_t i = 0; i < out; i++)
         c.y.gradient[i] = c.y.values[i] > 0 ? c.factors.values[i] : 0;
     for (size_t i = 0; i < c.x.n; i++)
-        c.x.gradient[i] = NAN; /* overwritten */
+        c.x.gradient[i] = NAN; /* must be overwritten */
     c.ops->convolve_backward(c.self, &c.shape, n, c.x.values, image, c.weight.values, c.y.gradient, c.weight.gradient,
                              c.bias.gradient, c.x.gradient);
     check_gradient("weight", &c.weight, convolve, &c, false);
@@ -127,7 +128,7 @@ Test(engine, convolution_has_its_gradients)
                               cases[i].filters);
 }
 
-/* A convolution by its definition, without im2col. */
+/* Computes the convolution by its definition, without im2col. */
 Test(engine, convolution_is_the_sum_over_its_kernel)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;
@@ -189,7 +190,8 @@ Test(engine, pooling_has_its_gradient)
     c.ops->close(c.self);
 }
 
-/* Products with one thread and with several, all transposes, leading dimensions larger than needed. */
+/* Compares products computed with one thread and with several, for all transposes, and with leading dimensions larger
+ * than needed. */
 Test(engine, products_are_the_same_in_any_number_of_threads)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;
@@ -279,7 +281,7 @@ Test(engine, the_policy_has_its_gradients)
     config.state_dim = 0;
     config.threads = 1;
     config.n_cameras = 1;
-    check_policy(&config, 2); /* fewer than batch_max */
+    check_policy(&config, 2); /* fewer samples than batch_max */
 }
 
 Test(engine, the_policy_is_that_of_torch)

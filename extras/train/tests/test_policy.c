@@ -1,5 +1,5 @@
-/* The policy as programs use it: in float against torch, the effect of padding, accumulation, seeds, refusals, and that
- * it learns. */
+/* Tests the policy as programs use it: float results compared with PyTorch's, padding, gradient accumulation, seeds,
+ * errors, and that the policy learns. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/tests/policy_fixture.h"
 
@@ -25,7 +25,7 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* The largest difference between two lists of arrays. */
+/* Returns the largest difference between two lists of arrays. */
 static double difference(const struct weir_policy_array *a, const struct weir_policy_array *b, int n)
 {
     double largest = 0;
@@ -135,8 +135,6 @@ Test(policy, nothing_but_padding_has_no_loss_and_no_gradient)
     weir_policy_close(&policy);
 }
 
-/* Three batches of one sample against one batch of three, without padding. The encoder handles two images of this size
- * at a time. */
 static uint64_t steps_of(struct weir_policy *policy)
 {
     struct weir_policy_progress done;
@@ -144,6 +142,8 @@ static uint64_t steps_of(struct weir_policy *policy)
     return done.steps;
 }
 
+/* Compares three batches of one sample with one batch of three samples, without padding. At this image size the encoder
+ * processes two images at a time. */
 Test(policy, accumulated_parts_are_a_whole)
 {
     struct weir_policy_config config = fixture_config();
@@ -170,7 +170,7 @@ Test(policy, accumulated_parts_are_a_whole)
             cr_assert_float_eq(weir_policy_prediction(parts)[j], weir_policy_prediction(whole)[i * outputs + j], 1e-5);
         weir_policy_backward(parts);
         if (i < 2)
-            weir_policy_step(parts); /* changes nothing, and keeps the gradients */
+            weir_policy_step(parts); /* only counts, and keeps the gradients */
     }
     cr_assert_eq(steps_of(parts), 0);
     struct weir_policy_array *a = fixture_gradients(whole, &n), *b = fixture_gradients(parts, &n);
@@ -183,7 +183,7 @@ Test(policy, accumulated_parts_are_a_whole)
     weir_policy_close(&parts);
 }
 
-/* Parameters, moments and the step count are all that resuming needs. */
+/* Resuming needs nothing except parameters, moments and the step count. */
 Test(policy, goes_on_from_its_arrays)
 {
     struct weir_policy_config config = fixture_config();
@@ -223,7 +223,7 @@ Test(policy, goes_on_from_its_arrays)
     weir_policy_close(&second);
 }
 
-/* Losses arrive in order, and none arrives if none was sent. */
+/* Losses arrive in order, and none arrives that was not sent. */
 Test(policy, sends_its_losses)
 {
     struct weir_policy_config config = fixture_config();
@@ -249,7 +249,8 @@ Test(policy, sends_its_losses)
     weir_policy_close(&policy);
 }
 
-/* A decaying mean would stop at a subnormal number, with which CPUs are slow: 0.9 x 4 x 2^-149 is rounded up again. */
+/* Without flushing, a decaying mean would stop at a subnormal number, because 0.9 * 4 * 2^-149 is rounded up to 4 *
+ * 2^-149. CPUs compute slowly with subnormal numbers. */
 Test(policy, moments_that_fade_become_zeros)
 {
     const struct weir_compute_ops *ops = &weir_compute_cpu;
@@ -283,7 +284,7 @@ static void refused(const struct weir_policy_config *config, int code, const cha
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_policy_open(&policy, config, &err), code, "%s: %s", words, err.text);
     cr_assert_null(policy);
-    cr_assert(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
+    cr_assert(strstr(err.text, words), "\"%s\" is missing in: %s", words, err.text);
 }
 
 Test(policy, refuses_sizes_out_of_range)
@@ -311,8 +312,8 @@ Test(policy, refuses_sizes_out_of_range)
     bad.cameras[1].width = 0;
     refused(&bad, -EINVAL, "camera wrist: the policy's image width is 0");
     bad = good;
-    bad.cameras[1].name = "a name of a camera that is far too long for a parameter's";
-    refused(&bad, -EINVAL, "a name of a camera that");
+    bad.cameras[1].name = "a camera name that is far too long to be part of a parameter name";
+    refused(&bad, -EINVAL, "a camera name that");
 }
 
 Test(policy, refuses_what_no_memory_holds)
@@ -320,10 +321,10 @@ Test(policy, refuses_what_no_memory_holds)
     struct weir_policy_config config = fixture_config();
     config.cameras[0].height = config.cameras[0].width = 1 << 14;
     config.batch_max = 1 << 14;
-    refused(&config, -ENOMEM, "GB are free");
+    refused(&config, -ENOMEM, "GB is free");
 }
 
-/* Linked in place of dlopen: a machine without BLAS. */
+/* Replaces dlopen at link time, to simulate a machine without BLAS. */
 static bool no_libraries;
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
@@ -341,7 +342,7 @@ Test(policy, names_the_package_that_it_lacks)
 
 /* ---- learning ---- */
 
-/* Actions are a linear function of the state; images are constant noise. */
+/* The actions are a linear function of the state. The images are constant noise. */
 Test(policy, learns_a_linear_task)
 {
     struct weir_policy_config config = fixture_config();

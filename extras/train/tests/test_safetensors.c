@@ -1,5 +1,5 @@
-/* Named arrays in a file: they are read back bit for bit, an unexpected file is refused before anything is changed, and
- * a failed write keeps the previous file. */
+/* Tests named arrays in a file: they are read back bit for bit, an unexpected file is refused before anything is
+ * changed, and a failed write keeps the previous file. */
 #include "extras/train/safetensors.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -18,7 +18,7 @@ enum { LARGE = 1 << 16 };
 
 TestSuite(safetensors, .init = fixture_open, .fini = fixture_close);
 
-/* The arrays that the tests with hand-made files ask for. */
+/* The arrays and metadata that tests read from handmade files. */
 struct asked {
     float w[4], b[3];
     struct weir_safetensor tensors[2];
@@ -61,7 +61,7 @@ static char *whole_file(const char *path, size_t *n)
     return bytes;
 }
 
-/* A file with this header and this many bytes of data: 1.0f, 2.0f, ... */
+/* Writes a file with this header and data_bytes of data (1.0f, 2.0f, ...), and returns its path. */
 static const char *made(const char *header, size_t data_bytes)
 {
     char bytes[2048];
@@ -96,7 +96,7 @@ Test(safetensors, every_bit_comes_back)
                                  found[4];
     struct weir_err err = WEIR_ERR_NONE;
     const char *path = fixture_path("it");
-    memset(meta[1].value, '7', sizeof meta[1].value - 1); /* the longest allowed */
+    memset(meta[1].value, '7', sizeof meta[1].value - 1); /* the longest allowed value */
     cr_assert_eq(weir_safetensors_write(path, tensors, 4, meta, 3, &err), 0, "%s", err.text);
     tensors[0].data = got;
     tensors[1].data = &got_one;
@@ -141,7 +141,7 @@ Test(safetensors, the_file_is_as_the_format_says)
     cr_assert_arr_eq(bytes + 8 + length, asked.w, sizeof asked.w);
     cr_assert_arr_eq(bytes + 8 + length + 16, asked.b, sizeof asked.b);
     free(bytes);
-    /* no arrays at all is a valid file too */
+    /* a file without arrays is also valid */
     cr_assert_eq(weir_safetensors_write(path, NULL, 0, NULL, 0, &err), 0, "%s", err.text);
     cr_assert_eq(weir_safetensors_read(path, NULL, 0, NULL, 0, &err), 0, "%s", err.text);
 }
@@ -197,18 +197,18 @@ Test(safetensors, what_is_not_as_asked_for_is_refused)
         {"{" W ",\"b\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[16,22]}}", 22, "\"b\" is not of type F32"},
         {"{" W ",\"b\":{\"shape\":[3],\"data_offsets\":[16,28]}}", 28, "\"b\" is not of type F32"},
         {"{" W ",\"b\":[]}", 28, "\"b\" is not of type F32"},
-        {B_OF("[4]"), 28, "\"b\" has another shape"},
-        {B_OF("[1,3]"), 28, "\"b\" has another shape"},
-        {B_OF("[]"), 28, "\"b\" has another shape"},
-        {B_OF("[3.0]"), 28, "\"b\" has another shape"},
-        {B_OF("3"), 28, "\"b\" has another shape"},
-        {B_OF("[3,1,1,1,1]"), 28, "\"b\" has another shape"},
+        {B_OF("[4]"), 28, "\"b\" has a different shape"},
+        {B_OF("[1,3]"), 28, "\"b\" has a different shape"},
+        {B_OF("[]"), 28, "\"b\" has a different shape"},
+        {B_OF("[3.0]"), 28, "\"b\" has a different shape"},
+        {B_OF("3"), 28, "\"b\" has a different shape"},
+        {B_OF("[3,1,1,1,1]"), 28, "\"b\" has a different shape"},
         {B_AT("28", "16"), 28, "\"b\" has invalid data_offsets"},
         {B_AT("-12", "0"), 28, "\"b\" has invalid data_offsets"},
         {B_AT("16", "28.0"), 28, "\"b\" has invalid data_offsets"},
         {B_AT("16", "28,40"), 40, "\"b\" has invalid data_offsets"},
-        {B_AT("16", "28"), 24, "\"b\" ends after the end of the file"},
-        {B_AT("9223372036854775795", "9223372036854775807"), 28, "\"b\" ends after the end of the file"},
+        {B_AT("16", "28"), 24, "\"b\" extends past the end of the file"},
+        {B_AT("9223372036854775795", "9223372036854775807"), 28, "\"b\" extends past the end of the file"},
         {B_AT("18446744073709551612", "8"), 28, "too big integer"},
         {B_AT("16", "24"), 28, "\"b\" has a size that does not match its shape"},
         {B_AT("4", "16"), 28, "\"b\" overlaps another"},
@@ -245,7 +245,7 @@ Test(safetensors, lengths_are_bounded_by_the_file)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         memcpy(bytes, &lengths[i], 8);
         write_bytes(path, bytes, sizeof bytes);
-        if (lengths[i] > 2000) /* a file that is long enough */
+        if (lengths[i] > 2000) /* make the file long enough for the header */
             cr_assert_eq(truncate(path, 64 << 20), 0);
         expect_refusal(path, "its header is longer than the file or than 16 MiB");
     }
@@ -258,8 +258,8 @@ Test(safetensors, lengths_are_bounded_by_the_file)
     cr_assert_not_null(strstr(err.text, "check the path"), "%s", err.text);
 }
 
-/* Flips every bit of the header: each file is refused or accepted, never worse, and a refusal leaves the arrays
- * unchanged. */
+/* Flips each bit of the header in turn. Each file must be either refused or accepted, and a refusal must leave the
+ * arrays unchanged. */
 Test(safetensors, damaged_headers_change_nothing)
 {
     struct asked asked, before;
@@ -274,7 +274,7 @@ Test(safetensors, damaged_headers_change_nothing)
             bytes[at] ^= (char)(1 << bit);
             write_bytes(path, bytes, n);
             bytes[at] ^= (char)(1 << bit);
-            int rc = read_asked(&asked, path, &err); /* fine where a key or a value of the metadata differs */
+            int rc = read_asked(&asked, path, &err); /* accepted if the bit is in a key or value of the metadata */
             cr_assert(rc == 0 || (rc == -EINVAL && strstr(err.text, path) == err.text), "%d: %s", rc, err.text);
             cr_assert_arr_eq(asked.w, before.w, sizeof before.w);
             cr_assert_arr_eq(asked.b, before.b, sizeof before.b);
@@ -298,10 +298,10 @@ static void expect_unwritten(const char *name, const char *value, const char *wh
 Test(safetensors, names_that_would_not_come_back_are_refused)
 {
     expect_unwritten("w", "", "\"w\" is the name of two arrays");
-    expect_unwritten("", "", "\"\" cannot be the name of an array");
-    expect_unwritten("__metadata__", "", "\"__metadata__\" cannot be the name of an array");
-    expect_unwritten("camera \xff", "", "cannot be the name of an array");
-    expect_unwritten("b", "half a character: \xe4\xb8", "the text of \"step\" is not UTF-8");
+    expect_unwritten("", "", "\"\" is not a valid array name");
+    expect_unwritten("__metadata__", "", "\"__metadata__\" is not a valid array name");
+    expect_unwritten("camera \xff", "", "is not a valid array name");
+    expect_unwritten("b", "half a character: \xe4\xb8", "the metadata entry \"step\" is not valid UTF-8");
 }
 
 /* ---- the previous file ---- */
@@ -343,7 +343,7 @@ Test(safetensors, a_full_disk_leaves_the_file_before)
     const char *path = fixture_path("it"), *partial = fixture_path("it.partial");
     write_old_file(path);
     signal(SIGXFSZ, SIG_IGN);
-    limit_files(LARGE); /* a quarter of it */
+    limit_files(LARGE); /* a quarter of the file's size */
     cr_assert_eq(write_large(path, &err), -EFBIG, "%s", err.text);
     cr_assert(strstr(err.text, path) == err.text && strstr(err.text, "free some space there"), "%s", err.text);
     cr_assert_neq(access(partial, F_OK), 0);
@@ -360,7 +360,7 @@ Test(safetensors, a_killed_process_leaves_the_file_before)
     int status;
     write_old_file(path);
     pid_t child = fork();
-    if (child == 0) { /* the kernel ends it in the middle of the file */
+    if (child == 0) { /* the kernel kills the child while it writes the file */
         signal(SIGXFSZ, SIG_DFL);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         limit_files(LARGE);
@@ -371,7 +371,8 @@ Test(safetensors, a_killed_process_leaves_the_file_before)
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
     cr_assert_eq(access(partial, F_OK), 0);
     expect_old_file(path);
-    cr_assert_eq(write_large(path, &err), 0, "%s", err.text); /* the partial file does not block the next write */
+    cr_assert_eq(write_large(path, &err), 0, "%s",
+                 err.text); /* the leftover partial file does not block the next write */
     cr_assert_neq(access(partial, F_OK), 0);
 }
 
@@ -382,8 +383,8 @@ Test(safetensors, only_files_are_written)
         int code;
         const char *what;
     } rows[] = {
-        {"/dev/full", -EINVAL, "/dev/full: exists and is not a regular file"},
-        {"/tmp", -EINVAL, "/tmp: exists and is not a regular file"},
+        {"/dev/full", -EINVAL, "/dev/full: exists but is not a regular file"},
+        {"/tmp", -EINVAL, "/tmp: exists but is not a regular file"},
         {"/tmp/no such folder/it", -ENOENT, "create its folder first"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -393,7 +394,7 @@ Test(safetensors, only_files_are_written)
     }
     struct weir_err err = WEIR_ERR_NONE;
     const char *path = fixture_path("it");
-    cr_assert_eq(mkdir(fixture_path("it.partial"), 0777), 0); /* an existing folder stays */
+    cr_assert_eq(mkdir(fixture_path("it.partial"), 0777), 0); /* an existing folder is kept */
     cr_assert_eq(write_large(path, &err), -EISDIR, "%s", err.text);
     cr_assert_eq(access(fixture_path("it.partial"), F_OK), 0);
 }

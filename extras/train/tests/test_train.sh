@@ -182,10 +182,10 @@ refused() {
     err "$1"
     one_line
 }
-refused "policy_last.safetensors: was trained with --lr 0.001, and now it is 0.01; give the same, or name another --ckpt-dir" --lr 1e-2
-refused "was trained with --hidden-dim 16, and now it is 24" --hidden-dim 24
-refused "was trained with --cameras left out, and now it is top" --cameras top
-refused "was trained with --drop-last false, and now it is true" --drop-last
+refused "policy_last.safetensors: --lr was 0.001 when this checkpoint was saved, but now it is 0.01; use the same value, or choose another --ckpt-dir" --lr 1e-2
+refused "--hidden-dim was 16 when this checkpoint was saved, but now it is 24" --hidden-dim 24
+refused "--cameras was not set when this checkpoint was saved, but now it is top" --cameras top
+refused "--drop-last was false when this checkpoint was saved, but now it is true" --drop-last
 cp "$work/parts/policy_last.safetensors" "$work/whole.safetensors"
 synth other act-jpeg 6 12 32x32 --cameras top,wrist
 data=$work/other refused "number-of-episodes"
@@ -198,7 +198,7 @@ import sys
 data = open(sys.argv[1], "rb").read()
 open(sys.argv[2], "wb").write(data.replace(b'"next_batch":"', b'"next_batch":"-', 1).replace(b'"data_0":"0"', b'"data_0":""', 1))
 PY
-refused "is not a checkpoint of this weir train"
+refused "is not a checkpoint of this version of weir train"
 run 0 train "$data" "${options[@]}" --ckpt-dir "$work/parts"
 
 # ---- a full disk ----
@@ -211,7 +211,7 @@ err "safetensors: cannot be written: File too large"
 check "and the previous one is intact" cmp -s "$work/before" "$work/full/policy_last.safetensors"
 check "and nothing is left behind" [ "$(find "$work/full" -type f | wc -l)" -eq 2 ]
 run 1 train "$data" "${small[@]}" --num-epochs 1 --batch-size 2 --ckpt-dir "$work/full" --resume
-err "was trained with --batch-size 4, and now it is 2"
+err "--batch-size was 4 when this checkpoint was saved, but now it is 2"
 
 # ---- invalid input ----
 usage() {
@@ -219,10 +219,10 @@ usage() {
     check "nothing on stdout" [ ! -s "$work/out" ]
 }
 run 2 train "${small[@]}"
-err "no data is given; name it as in weir train DATA, or by --dataset-dir DIR, or put it into \$WEIR_DATASETS/NAME and give --task-name NAME"
+err "no data is given; use weir train DATA or --dataset-dir DIR, or put the data into \$WEIR_DATASETS/NAME and use --task-name NAME"
 one_line
 usage --policy-class MLP
-err 'there is no "MLP"; there is CNN'
+err '--policy-class "MLP" does not exist; use CNN'
 
 # ACT is trained in PyTorch: weir prints that command.
 run 2 train --task_name astrobench_dual_arm --ckpt_dir "it's here" --policy_class ACT --kl-weight=10 --lr 1e-5 "$data"
@@ -256,7 +256,7 @@ run 1 train "$data" --ckpt-dir /proc/self/nothing
 err "/proc/self/nothing: --ckpt-dir cannot be created"
 one_line
 run 1 train "$data" "${small[@]}" --lr 10 --weight-decay 10 --num-epochs 200 --every 0
-err "the training has diverged; try a smaller --lr (it is 10)"
+err "the training has diverged; try a smaller --lr (now 10)"
 no_out "whole run" # too short to report more than the error
 cp -r "$data" "$work/bad"
 python3 - "$work/bad/episode_2.hdf5" <<'PY'

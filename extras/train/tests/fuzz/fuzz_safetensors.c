@@ -1,5 +1,6 @@
-/* libFuzzer: a hostile safetensors file. If it is accepted, it is written and read again with the same result. The
- * first byte chooses: the file as given, or a header, preceded by its length, and that many bytes of data. */
+/* libFuzzer target for hostile safetensors files. An accepted file is written and read again, which must give the same
+ * result. The first byte of the input selects its form: a complete file, or a header followed by data, to which the
+ * target adds the header's length. */
 #include "extras/train/safetensors.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

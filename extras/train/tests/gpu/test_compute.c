@@ -1,6 +1,6 @@
-/* The policy on a GPU against the policy on the CPU: losses, gradients, parameters after training, with and without
- * cuDNN, with mixed precision; the same training gives the same bits; the loss scale. The CPU side requires a BLAS
- * library; without one the exit status is 77. */
+/* Compares the policy on a GPU with the policy on the CPU: losses, gradients, and parameters after training; with and
+ * without cuDNN, and with mixed precision. Also checks that the same training gives the same bits, and the loss scale.
+ * The CPU side requires a BLAS library; without one the exit status is 77. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/policy.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -57,7 +57,7 @@ static float *numbers(struct batches *b, size_t n, double least, void **copy)
     return memory;
 }
 
-/* Between the images of consecutive samples are other images, as when cameras of one size share a tensor. */
+/* The images of consecutive samples are not contiguous, as when cameras with the same image size share a tensor. */
 static void batches_open(struct batches *b, const struct weir_policy_config *config, int n)
 {
     *b = (struct batches){.host.n = n, .gpu.n = n};
@@ -73,7 +73,7 @@ static void batches_open(struct batches *b, const struct weir_policy_config *con
     float *actions = numbers(b, rows * (size_t)config->action_dim, -1, &copy);
     for (size_t i = 0; i < rows * (size_t)config->action_dim; i++)
         actions[i] +=
-            actions[i] < 0 ? -9.0f : 9.0f; /* far from the predictions, so that rounding changes no sign in the loss */
+            actions[i] < 0 ? -9.0f : 9.0f; /* keeps actions away from predictions, so rounding cannot change a sign */
     gpufx_copy_in(&fx, copy, actions, rows * (size_t)config->action_dim * sizeof *actions);
     b->host.actions = actions;
     b->gpu.actions = copy;
@@ -129,8 +129,8 @@ static size_t count_of(const struct weir_policy_array *array)
     return count;
 }
 
-/* The largest distance between two policies' arrays whose names start with "begin", relative to the norm of the array.
- */
+/* Returns the largest distance between arrays of two policies, relative to the array's norm. Only arrays whose names
+ * start with "begin" count. */
 static double distance_of(struct weir_policy *a, struct weir_policy *b, const char *begin, bool print, char worst[96])
 {
     struct weir_policy_array *x, *y;
@@ -148,7 +148,7 @@ static double distance_of(struct weir_policy *a, struct weir_policy *b, const ch
         if (strncmp(x[i].name, begin, strlen(begin)) != 0)
             continue;
         if (print)
-            printf("    %-48s norm %-10.3g off %.2g\n", x[i].name, sqrt(norm), part);
+            printf("    %-48s norm %-10.3g difference %.2g\n", x[i].name, sqrt(norm), part);
         if (!(part <= most)) {
             most = part;
             snprintf(worst, 96, "%s", x[i].name);
@@ -171,7 +171,7 @@ static void one_step(struct weir_policy *policy, const struct weir_policy_inputs
     weir_policy_step(policy);
 }
 
-/* After one step AdamW's first moment holds the gradients. The loss of a few steps equals the CPU's. */
+/* Compares gradients through AdamW's first moment after one step, and the losses of a few steps. */
 static void compare(const char *what, bool amp, double tolerance)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
@@ -181,30 +181,30 @@ static void compare(const char *what, bool amp, double tolerance)
     batches_open(&b[0], &config, 5);
     batches_open(&b[1], &config, 3);
     printf("%s: %s\n", what, weir_policy_engine(gpu));
-    gpufx_check(distance(cpu, gpu, "", worst) == 0, "%s: the first parameters differ: %s", what, worst);
+    gpufx_check(distance(cpu, gpu, "", worst) == 0, "%s: the initial parameters differ in %s", what, worst);
     for (int i = 0; i < STEPS; i++) {
         one_step(cpu, &b[i % 2].host);
         one_step(gpu, &b[i % 2].gpu);
         double want = weir_policy_loss(cpu), have = weir_policy_loss(gpu);
         fine(gpu);
-        gpufx_check(fabs(want - have) <= tolerance * want, "%s: the loss of step %d is %.7f, the CPU's %.7f", what,
-                    i + 1, have, want);
+        gpufx_check(fabs(want - have) <= tolerance * want, "%s: the loss of step %d is %.7f, but the CPU's is %.7f",
+                    what, i + 1, have, want);
         if (i > 0)
             continue;
         double off = distance(cpu, gpu, "optimizer.exp_avg.", worst);
         if (!(off <= 3 * tolerance))
             distance_of(cpu, gpu, "optimizer.exp_avg.", true, worst);
-        gpufx_check(off <= 3 * tolerance, "%s: the gradient of %s is %.2g off", what, worst, off);
-        printf("  largest difference of a gradient %.2g (%s)\n", off, worst);
+        gpufx_check(off <= 3 * tolerance, "%s: the gradient of %s differs by %.2g", what, worst, off);
+        printf("  largest relative difference of a gradient: %.2g (%s)\n", off, worst);
     }
-    printf("  after %d steps: parameters %.2g off\n", STEPS, distance(cpu, gpu, "", worst));
+    printf("  after %d steps: parameters differ by %.2g\n", STEPS, distance(cpu, gpu, "", worst));
     batches_close(&b[0]);
     batches_close(&b[1]);
     weir_policy_close(&cpu);
     weir_policy_close(&gpu);
 }
 
-/* The same bits again, from the beginning and when resumed in the middle from a checkpoint's contents. */
+/* Training gives the same bits when repeated, and when resumed in the middle from the contents of a checkpoint. */
 static void repeat(bool amp)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
@@ -235,9 +235,9 @@ static void repeat(bool amp)
             one_step(third, &b.gpu);
     }
     fine(first);
-    gpufx_check(distance(first, second, "", worst) == 0, "the same training gives other bits: %s", worst);
-    gpufx_check(distance(first, third, "", worst) == 0, "one that goes on gives other bits: %s", worst);
-    printf("repeats bit for bit%s\n", amp ? ", with mixed precision" : "");
+    gpufx_check(distance(first, second, "", worst) == 0, "repeating the training changed %s", worst);
+    gpufx_check(distance(first, third, "", worst) == 0, "resuming the training changed %s", worst);
+    printf("training repeats bit for bit%s\n", amp ? ", with mixed precision" : "");
     batches_close(&b);
     weir_policy_close(&first);
     weir_policy_close(&second);
@@ -269,16 +269,16 @@ static void scale_is_halved(void)
     one_step(policy, &b.gpu);
     weir_policy_progress(policy, &after);
     gpufx_check(after.loss_scale == before.loss_scale / 2 && after.skipped == 1 && after.steps == 1,
-                "the scale is %g after %g, %llu steps left out", after.loss_scale, before.loss_scale,
+                "the scale is %g, before it was %g, %llu steps were skipped", after.loss_scale, before.loss_scale,
                 (unsigned long long)after.skipped);
-    gpufx_check(distance(untouched, policy, "", worst) == 0, "a step that was left out changed %s", worst);
-    printf("a gradient that is not finite: scale %g, then %g\n", before.loss_scale, after.loss_scale);
+    gpufx_check(distance(untouched, policy, "", worst) == 0, "a skipped step changed %s", worst);
+    printf("non-finite gradient: scale %g before, %g after\n", before.loss_scale, after.loss_scale);
     batches_close(&b);
     weir_policy_close(&policy);
     weir_policy_close(&untouched);
 }
 
-/* Losses arrive in order, and without waiting if asked. */
+/* Losses arrive in order, and receiving without wait returns immediately. */
 static void losses_are_sent(void)
 {
     struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, false);
@@ -295,15 +295,15 @@ static void losses_are_sent(void)
         if (i % 16 != 15)
             continue;
         for (int j = 0; j < 16; j++) {
-            gpufx_check(weir_policy_receive_loss(policy, true, &loss, NULL) == 1, "loss %d does not come", i - 15 + j);
-            gpufx_check(loss == wanted[j % 2], "loss %d is %g, not %g", i - 15 + j, loss, wanted[j % 2]);
+            gpufx_check(weir_policy_receive_loss(policy, true, &loss, NULL) == 1, "loss %d did not arrive", i - 15 + j);
+            gpufx_check(loss == wanted[j % 2], "loss %d is %g instead of %g", i - 15 + j, loss, wanted[j % 2]);
         }
-        gpufx_check(weir_policy_receive_loss(policy, false, &loss, NULL) == 0, "there is a loss that was not sent");
+        gpufx_check(weir_policy_receive_loss(policy, false, &loss, NULL) == 0, "received a loss that was not sent");
     }
     batches_close(&b[0]);
     batches_close(&b[1]);
     weir_policy_close(&policy);
-    printf("losses come in their order\n");
+    printf("losses arrive in order\n");
 }
 
 int main(void)
@@ -313,11 +313,11 @@ int main(void)
     gpufx_check(weir_compute_ops_cuda(&err) != NULL, "%s", err.text);
     srand(3);
     setenv("WEIR_CUDNN", "0", 1);
-    compare("products of matrices", false, 1e-4);
-    compare("products of matrices, mixed precision", true, 2e-2);
+    compare("matrix products", false, 1e-4);
+    compare("matrix products, mixed precision", true, 2e-2);
     repeat(false);
     unsetenv("WEIR_CUDNN");
-    compare("cuDNN", false, 3e-3); /* TF32 has 10 bits of mantissa */
+    compare("cuDNN", false, 3e-3); /* because TF32 has only 10 bits of mantissa */
     compare("cuDNN, mixed precision", true, 2e-2);
     repeat(false);
     repeat(true);
