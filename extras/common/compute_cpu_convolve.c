@@ -87,7 +87,7 @@ static weir_real *gradients_of(const struct convolve_work *w, int part)
     return columns_of(w->cpu, part) + columns_numbers(w->c);
 }
 
-/* ---- which rows ---- */
+/* ---- row ranges ---- */
 
 /* A range of output rows of one image. */
 struct rows {
@@ -188,7 +188,7 @@ void weir_cpu_convolve(void *self, const struct weir_convolution *c, int n, cons
             .cpu = cpu, .c = c, .n = n, .x = x, .x_stride = x_stride, .weight = weight, .bias = bias, .y = y});
 }
 
-/* ---- backward: of the parameters ---- */
+/* ---- backward: gradients of the parameters ---- */
 
 static void sum_planes(const struct convolve_work *w, const weir_real *dy, size_t pixels, weir_real *sums)
 {
@@ -225,7 +225,7 @@ static void parameters_part(const struct convolve_work *w, int part, int parts)
         }
 }
 
-/* ---- backward: of the image ---- */
+/* ---- backward: gradient of the image ---- */
 
 /* Columns of gradients: [channels, 3, 3, rows, out_width]. "first" is the number of their first output row. */
 struct gradient_columns {

@@ -5,7 +5,8 @@
 #include "extras/common/compute_ops.h"
 #include "extras/common/team.h"
 
-/* ---- blas.c: matrix products of a BLAS library, which is opened at first use and never linked ---- */
+/* ---- blas.c: matrix products through a BLAS library, which is opened with dlopen at first use and never linked ----
+ */
 
 /* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the signature of cblas_sgemm and cblas_dgemm, copied from the
  * reference CBLAS (https://netlib.org/blas/cblas.h). Matrices are row-major, and leading dimensions count numbers. */

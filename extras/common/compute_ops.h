@@ -109,7 +109,7 @@ struct weir_compute_ops {
     /* Sets dy to 0 where y, the output of a ReLU, is 0. */
     void (*relu_backward)(void *self, int rows, int columns, const weir_real *y, weir_real *dy, int ld);
 
-    /* ---- convolutions, of n images each ---- */
+    /* ---- convolutions (of n images per call) ---- */
     /* Must be called for each convolution before its first use. 0 or -ENOMEM. */
     int (*reserve)(void *self, const struct weir_convolution *convolution);
     /* y = relu(convolution of x + bias). Consecutive images of x are x_stride numbers apart. weight is [filters,

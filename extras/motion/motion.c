@@ -1,4 +1,4 @@
-/* Implements the ranges of a step, and the clocks inside the kernel of the pass. */
+/* Implements the functions of motion.h: checks, the ranges of a step, and the clocks inside the kernel of the pass. */
 #include "extras/motion/motion.h"
 #include "base/hash.h"
 #include "base/resources.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert((int)WEIR_MOTION_OUTPUTS == (int)WEIR_MOTION_RESULTS, "the pass gives all results");
+static_assert((int)WEIR_MOTION_OUTPUTS == (int)WEIR_MOTION_RESULTS, "the pass must compute all results");
 
 static const size_t queries_max = (size_t)1 << 32;
 
@@ -32,11 +32,11 @@ int weir_motion_gpu_check(int gpu, struct weir_err *err)
         return err->code;
     int rc = weir_device_count(&gpus, err);
     if (rc == 0 && gpu >= gpus)
-        rc = weir_err_set(err, -ENODEV, "there is no GPU %d; there are %d", gpu, gpus);
+        rc = weir_err_set(err, -ENODEV, "there is no GPU %d: this machine has %d, numbered from 0", gpu, gpus);
     return rc;
 }
 
-/* ---- what is asked ---- */
+/* ---- queries ---- */
 
 const char *weir_motion_result_name(enum weir_motion_result result)
 {
@@ -87,8 +87,8 @@ static double random_of(uint64_t seed, uint64_t env, uint64_t use)
     return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53;
 }
 
-/* Draws a clip, and a time in it, for each environment, both uniformly. (The trainer's reset weighs clips, and limits
- * the times so that all steps lie in the clip.) */
+/* Draws a clip, and a time in it, for each environment, both with uniform probability. (The trainer's reset weights the
+ * clips, and limits the times so that all steps are within the clip.) */
 static int set_first(struct weir_motion *m, struct weir_err *err)
 {
     int64_t *clips = calloc(m->config.envs, sizeof *clips);
@@ -120,7 +120,8 @@ static const struct weir_kernel_clock_kernel pass_kernel = {
     .rows_max = WEIR_MOTION_ITERATIONS,
 };
 
-/* Tried once. The pass runs without clocks too, and reports GPU errors itself. */
+/* Tries only once to open the clocks. Errors are ignored, because the pass also works without clocks and reports GPU
+ * errors itself. */
 static void open_clocks(struct weir_motion *m)
 {
     m->clocks_tried = true;
@@ -163,8 +164,8 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
     size_t queries;
     if (config->envs < 1 || config->steps < 0 || config->threads < 0 || !isfinite(config->dt_s))
         return weir_err_set(err, -EINVAL,
-                            "motion: %zu environments, %d steps, %d threads, dt %g s; give at least one "
-                            "environment and no negative number",
+                            "motion: %zu environments, %d steps, %d threads, dt %g s: use at least one "
+                            "environment, no negative number, and a finite dt",
                             config->envs, config->steps, config->threads, config->dt_s);
     if (__builtin_mul_overflow(config->envs, (size_t)(config->steps ? config->steps : 1), &queries) ||
         queries > queries_max)
@@ -172,7 +173,7 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
                             config->envs, config->steps);
     if (!clips || clips->clips < 1 || clips->frames > INT32_MAX || clips->dofs > WEIR_MOTION_PARTS_MAX ||
         clips->bodies > WEIR_MOTION_PARTS_MAX)
-        return weir_err_set(err, -EINVAL, "motion: no clips, or too many frames, dofs or bodies");
+        return weir_err_set(err, -EINVAL, "motion: there are no clips, or too many frames, dofs or bodies");
     for (size_t i = 0; i < clips->clips; i++)
         if (clips->clip[i].frames < 2 || clips->clip[i].frames > WEIR_MOTION_FRAMES_MAX)
             return weir_err_set(err, -EINVAL, "motion: clip %zu (%.64s) has %zu frames; 2 to %d are supported", i,
@@ -261,7 +262,7 @@ const char *weir_motion_engine(const struct weir_motion *m)
 
 /* ---- a step ---- */
 
-/* Runs the fused pass, which has no parts to time. */
+/* Runs the fused pass, which is a single operator. */
 static int run_pass(struct weir_motion *m, const struct weir_motion_queries *queries, struct weir_err *err)
 {
     struct weir_motion_pass pass = {.envs = queries->envs,
@@ -319,7 +320,7 @@ int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
     int rc = weir_motion_eager_fetch(m);
     if (rc == 0)
         return 0;
-    int why = m->ops->finish(m->self, err); /* a lost GPU looks like one without memory */
+    int why = m->ops->finish(m->self, err); /* an error here explains the failed allocation */
     return why < 0 ? why
                    : weir_err_set(err, rc,
                                   "motion: out of memory for the temporaries of %zu queries; use fewer "

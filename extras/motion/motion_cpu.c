@@ -1,5 +1,5 @@
-/* Motion on the CPU: memory, threads and the table. Operators are in motion_cpu_operators.c, the pass in
- * motion_cpu_pass.c. No call is queued. */
+/* Motion on the CPU: memory, threads and the function table. The operators are in motion_cpu_operators.c, the pass is
+ * in motion_cpu_pass.c. Calls are not queued. */
 #include "base/resources.h"
 #include "extras/motion/motion_cpu_priv.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 64, HEAP_BYTES = 31 << 20 /* glibc adapts its threshold to blocks of up to 32 MiB */ };
+enum { LINE_BYTES = 64, HEAP_BYTES = 31 << 20 /* glibc raises its trim threshold only for blocks of up to 32 MiB */ };
 
 static bool has_avx2(void)
 {
@@ -19,13 +19,13 @@ static bool has_avx2(void)
 #endif
 }
 
-/* Stops glibc from returning the top of the heap to the kernel, as page faults would then take longer than the
- * operators. glibc trims once more than twice the largest block ever freed is free; freeing a large block raises that
- * limit, as in any program that trains. */
+/* Keeps glibc from returning the top of the heap to the kernel, because page faults would then take longer than the
+ * operators. glibc returns free memory at the top of the heap if it exceeds twice the size of the largest block freed
+ * so far. Freeing a large block here raises that limit, as happens in any training program. */
 static void keep_heap(void)
 {
     void *block = malloc(HEAP_BYTES);
-    __asm__ volatile("" : : "r"(block) : "memory"); /* keeps the compiler from removing both calls */
+    __asm__ volatile("" : : "r"(block) : "memory"); /* keeps the compiler from removing malloc and free */
     free(block);
 }
 
@@ -38,8 +38,8 @@ static int cpu_open(void **out, const struct weir_motion_device *device, struct 
     int rc = weir_team_open(&cpu->team, device->threads);
     if (rc < 0) {
         free(cpu);
-        return weir_err_set(err, rc, "cannot start %d threads for motion on the CPU: %s", device->threads,
-                            strerror(-rc));
+        return weir_err_set(err, rc, "cannot start %d threads for motion on the CPU: %s; use fewer threads",
+                            device->threads, strerror(-rc));
     }
     cpu->avx2 = has_avx2();
     keep_heap();

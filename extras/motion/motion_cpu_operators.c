@@ -1,5 +1,5 @@
-/* The operators of motion on the CPU, each one pass over memory, as the kernels of an eager framework. Like torch's,
- * they use several threads from 32,768 numbers on, and vectors for dense operands. */
+/* The operators of motion on the CPU. Each is one pass over memory, like a kernel of an eager framework. Like PyTorch's
+ * operators, they use several threads for 32,768 or more numbers, and vector instructions for dense operands. */
 #include "extras/motion/motion_cpu_priv.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 
 enum { THREADS_FROM = 32768, BLOCK = 16 };
 
-/* ---- loops over numbers that lie in succession ---- */
+/* ---- loops over contiguous numbers ---- */
 
-/* one: a single number for all elements. */
+/* x_one, y_one, z_one: the operand is a single number, used for all elements. */
 struct numbers {
     void *r;
     const void *x, *y, *z;
@@ -20,7 +20,7 @@ struct numbers {
 typedef void loop(const struct numbers *numbers);
 
 #define INLINE static inline __attribute__((always_inline))
-/* A result is an operand's array or does not overlap it, so iterations are independent. */
+/* Iterations are independent, because the result either is the same array as an operand or overlaps none. */
 #if defined(__clang__)
 #define UNORDERED
 #else
@@ -40,7 +40,7 @@ typedef void loop(const struct numbers *numbers);
 
 #define EACH(EXPRESSION) UNORDERED for (size_t i = 0; i < o->n; i++) r[i] = (EXPRESSION)
 
-/* r[i] from a = x[i] */
+/* Computes r[i] from a = x[i]. */
 #define LOOP1(NAME, R, X, EXPRESSION)                                                                                  \
     INLINE void NAME##_body(const struct numbers *o)                                                                   \
     {                                                                                                                  \
@@ -54,7 +54,7 @@ typedef void loop(const struct numbers *numbers);
     }                                                                                                                  \
     BOTH(NAME)
 
-/* r[i] from a and b */
+/* Computes r[i] from a = x[i] and b, which is y[i] or a single number. */
 #define LOOP2(NAME, R, X, Y, EXPRESSION)                                                                               \
     INLINE R NAME##_of(X a, Y b)                                                                                       \
     {                                                                                                                  \
@@ -74,7 +74,7 @@ typedef void loop(const struct numbers *numbers);
     }                                                                                                                  \
     BOTH(NAME)
 
-/* r[i] from a, b, c, at most one of them a single number, and the scalar s */
+/* Computes r[i] from a, b, c (elements of x, y, z, of which at most one is a single number) and the scalar s. */
 #define LOOP3(NAME, X, EXPRESSION)                                                                                     \
     INLINE float NAME##_of(X a, float b, float c, float s)                                                             \
     {                                                                                                                  \
@@ -139,7 +139,7 @@ BOTH(clamp)
 
 static const struct {
     enum weir_motion_kind kind;
-    enum weir_motion_type r, y; /* y: type of the second operand, or of the scalar */
+    enum weir_motion_type r, y; /* y: type of the second operand or of the scalar */
     loop *plain, *avx2;
 } loops[] = {
     {WEIR_MOTION_COPY, WEIR_MOTION_F32, WEIR_MOTION_F32, copy_f32_plain, copy_f32_avx2},
@@ -182,7 +182,7 @@ static void *row_at(const struct weir_motion_array *a, size_t i)
     return (char *)a->data + row * a->stride * size_of(a->type);
 }
 
-/* Whether rows are contiguous and as wide as the result's. */
+/* Returns whether the array's rows are contiguous and as wide as the result's rows. */
 static bool dense(const struct weir_motion_array *a, int columns)
 {
     return !a->data || (a->repeat == 1 && a->columns == columns && a->stride == (size_t)columns);
@@ -325,7 +325,7 @@ WEIR_MOTION_AVX2 static void run_slerp_avx2(const struct weir_motion_operator *o
 
 struct work {
     const struct weir_motion_operator *operation;
-    loop *loop; /* NULL: works by rows */
+    loop *loop; /* NULL: use rows instead */
     void (*rows)(const struct weir_motion_operator *o, size_t begin, size_t end);
     size_t n;
 };

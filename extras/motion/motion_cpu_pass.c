@@ -1,16 +1,16 @@
-/* The variant fused on the CPU: one pass per query, without temporaries. Queries are processed in blocks: frame
- * positions, and the slerp and rotation of the roots, are computed for a whole block; then the rows of each query are
- * blended into its results. */
+/* The variant fused on the CPU: one pass per query, without temporaries. Queries are processed in blocks. First the
+ * frame positions, and the slerp and rotation matrices of the roots, are computed for the whole block. Then the two
+ * rows of each query are blended into its results. */
 #include "extras/motion/motion_cpu_priv.h"
 
 #include <math.h>
 
 enum { BLOCK = 16, LANES = 8, CARE = 16, LINE_NUMBERS = 16, FETCH_NUMBERS = 256 };
-/* Fewer queries finish (in about 60 us) before another thread wakes up. */
+/* One thread finishes fewer queries (in about 60 us) before another thread would wake up. */
 enum { THREADS_FROM = 1024 };
 #define INLINE static inline __attribute__((always_inline))
 
-/* A vector of floats without vector alignment. */
+/* A vector of eight floats that need not be aligned. */
 typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -18,16 +18,16 @@ struct block {
     const float *frame0[BLOCK], *frame1[BLOCK];
     float blend[BLOCK];
     float quat[4][BLOCK];
-    float rows[BLOCK][3][4]; /* rotation matrix, by rows */
+    float rows[BLOCK][3][4]; /* rotation matrices, by rows */
 };
 
-/* A query, with its environment and step. */
+/* The position of a query: its number, environment and step. */
 struct cursor {
     size_t query, env;
     int step;
 };
 
-/* ---- where ---- */
+/* ---- frame positions ---- */
 
 INLINE void step_on(const struct weir_motion_pass *p, struct cursor *at)
 {
@@ -38,7 +38,7 @@ INLINE void step_on(const struct weir_motion_pass *p, struct cursor *at)
     }
 }
 
-/* Finds the frames of n queries and advances the cursor. The rest of the block repeats the last query. */
+/* Finds the frames of n queries and advances the cursor. If n < BLOCK, the rest of the block repeats the last query. */
 INLINE void find_frames(const struct weir_motion_pass *p, struct cursor *at, int n, struct block *b)
 {
     float time[BLOCK], duration[BLOCK], last[BLOCK], loops[BLOCK];
@@ -57,7 +57,7 @@ INLINE void find_frames(const struct weir_motion_pass *p, struct cursor *at, int
     for (int i = 0; i < BLOCK; i++) {
         float phase = time[i] / duration[i], wrapped = phase - floorf(phase);
         phase = loops[i] != 0 ? wrapped : phase;
-        phase = phase > 0 ? phase : 0; /* also for NaN */
+        phase = phase > 0 ? phase : 0; /* NaN becomes 0 */
         phase = phase < 1 ? phase : 1;
         float place = phase * last[i];
         frame[i] = (int32_t)place;
@@ -70,7 +70,7 @@ INLINE void find_frames(const struct weir_motion_pass *p, struct cursor *at, int
     }
 }
 
-/* Prefetches the rows of a query one block ahead. */
+/* Prefetches the two rows of query i in block b, which is processed next. */
 INLINE void fetch_frames(const struct weir_motion_pass *p, const struct block *b, int i)
 {
     for (int j = 0; j < p->row.stride && j < FETCH_NUMBERS; j += LINE_NUMBERS) {
@@ -115,12 +115,12 @@ INLINE void turn_roots(struct block *b)
             b->rows[i][j / 3][j % 3] = turn[j][i];
 }
 
-/* Two vectors, each with an unused fourth number. */
+/* Two vectors of three numbers in one; the fourth number of each half is unused. */
 #define TWO(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
-/* Broadcasts number i within each half. */
+/* Broadcasts number i of each half within that half. */
 #define ALL(v, i) __builtin_shufflevector(v, v, i, i, i, i, 4 + i, 4 + i, 4 + i, 4 + i)
 
-/* Multiplies two vectors by the transposed matrix; writes a fourth number to to0 and to1, too. */
+/* Multiplies two vectors by the transposed matrix. Writes four numbers to to0 and to1; the fourth is meaningless. */
 INLINE void turn_back(const float rows[3][4], const lanes *v, float *to0, float *to1)
 {
     four row0 = *(const four *)rows[0], row1 = *(const four *)rows[1], row2 = *(const four *)rows[2];
@@ -131,7 +131,7 @@ INLINE void turn_back(const float rows[3][4], const lanes *v, float *to0, float 
 
 /* ---- the rows of a query ---- */
 
-/* to = a + t (b - a) for n numbers; writes up to seven more. */
+/* Stores a + t (b - a) for n numbers in to. May write up to seven more numbers. */
 INLINE void blend_over(const float *a, const float *b, float t, int n, float *to)
 {
     for (int i = 0; i < n; i += LANES) {
@@ -146,7 +146,7 @@ INLINE void blend_exactly(const float *a, const float *b, float t, int n, float 
         to[i] = a[i] + t * (b[i] - a[i]);
 }
 
-/* Destinations of a query's results. */
+/* Where to store a query's results. */
 struct results {
     float *pos, *quat, *vel, *vel_b, *ang_vel, *ang_vel_b, *dof_pos, *dof_vel, *bodies;
 };
@@ -172,7 +172,7 @@ INLINE void take_two(const float *v, lanes *two)
     *two = TWO(a, b);
 }
 
-/* Two bodies at a time; with an odd number, the last pair has an unused body. */
+/* Processes two bodies at a time. If their number is odd, the second body of the last pair is meaningless. */
 INLINE void blend_bodies(const struct weir_motion_pass *p, const struct block *b, int i, four root, float *to)
 {
     const float *frame0 = b->frame0[i] + p->row.bodies, *frame1 = b->frame1[i] + p->row.bodies;
@@ -191,7 +191,8 @@ INLINE four blend_vector(const float *a, const float *b, float t)
     return *(const four *)a + t * (*(const four *)b - *(const four *)a);
 }
 
-/* Finishes a query. Writes past the end of each result, where the following queries' results are computed later. */
+/* Computes the results of a query. Writes past the end of each result, into the results of the following queries, which
+ * are computed later. */
 INLINE void finish_query(const struct weir_motion_pass *p, const struct block *b, int i, const struct results *to)
 {
     const float *frame0 = b->frame0[i], *frame1 = b->frame1[i];
@@ -218,7 +219,8 @@ static void copy(const float *from, int n, float *to)
         to[i] = from[i];
 }
 
-/* The same without writing past the end: the next queries belong to another thread. */
+/* Like finish_query, but never writes past the end of a result, because the following queries belong to another thread.
+ */
 static void finish_exactly(const struct weir_motion_pass *p, const struct block *b, int i, const struct results *to)
 {
     const float *frame0 = b->frame0[i], *frame1 = b->frame1[i];
@@ -247,7 +249,7 @@ static void finish_exactly(const struct weir_motion_pass *p, const struct block 
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all queries ---- */
 
 INLINE void do_queries(const struct weir_motion_pass *p, size_t begin, size_t end)
 {
@@ -289,7 +291,7 @@ struct work {
     const struct weir_motion_pass *pass;
 };
 
-/* Each thread takes whole blocks. */
+/* Gives each thread whole blocks. */
 static void do_part(void *user, int part, int parts)
 {
     const struct work *work = user;

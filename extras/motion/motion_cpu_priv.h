@@ -1,11 +1,12 @@
-/* motion_cpu_priv.h: shared by the files of the CPU backend of motion (table in motion_cpu.c). */
+/* motion_cpu_priv.h: declarations shared by the files of the CPU backend of motion (its function table is in
+ * motion_cpu.c). */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_CPU_PRIV_H
 #define WEIR_EXTRAS_MOTION_MOTION_CPU_PRIV_H
 
 #include "extras/common/team.h"
 #include "extras/motion/motion_ops.h"
 
-/* Loops are compiled twice if the processor may support more than the compiler's target. */
+/* On x86-64, loops are also compiled for AVX2, to be used if the CPU supports it. */
 #if defined(__x86_64__)
 #define WEIR_MOTION_AVX2 __attribute__((target("avx2")))
 #else

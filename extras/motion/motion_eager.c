@@ -1,6 +1,6 @@
-/* The variant ops: the trainer's fetch as in an eager framework, one operator at a time. Each is recorded under torch's
- * name, with the shapes of its operands. Results are allocated by the call and freed when Python would free them:
- * unnamed ones after their use, variables at the end of their function. */
+/* The variant ops: the trainer's fetch as an eager framework runs it, one operator at a time. Each operator is recorded
+ * under PyTorch's name, with the shapes of its operands. Each result is allocated when it is computed, and freed when
+ * Python would free it: after its use if it has no name, or at the end of the function if it is a variable. */
 #include "extras/motion/motion_priv.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ enum label {
     LABELS
 };
 
-/* Names as in torch.profiler; the last one is not an operator of torch. */
+/* Names as in torch.profiler. The last one does not exist in PyTorch. */
 static const struct {
     enum weir_motion_kind kind;
     const char *name;
@@ -103,7 +103,7 @@ static array array_of(void *data, enum weir_motion_type type, size_t rows, int c
         .data = data, .type = type, .rows = rows, .columns = columns, .stride = (size_t)columns, .repeat = 1};
 }
 
-/* A result without memory, which is allocated when it is computed. */
+/* Returns a result without memory. apply allocates it. */
 static array fresh(enum weir_motion_type type, size_t rows, int columns)
 {
     return array_of(NULL, type, rows, columns);
@@ -117,7 +117,7 @@ static array columns_of(array a, int first, int n)
     return a;
 }
 
-/* Repeats each row. */
+/* Returns the array with each row repeated, without copying. */
 static array repeated(array a, int times)
 {
     a.rows *= (size_t)times;
@@ -125,7 +125,7 @@ static array repeated(array a, int times)
     return a;
 }
 
-/* Reinterprets the rows of the same memory. */
+/* Returns an array that views the same memory as different rows and columns. */
 static array reshaped(array a, size_t rows, int columns)
 {
     assert(a.stride == (size_t)a.columns && a.repeat == 1);
@@ -173,7 +173,7 @@ static void *make(struct weir_motion *m, const array *r)
     return made->address;
 }
 
-/* Runs an operator and returns its result, allocated if it has no memory. */
+/* Runs an operator and returns its result. Allocates the result if it has no memory. */
 static array apply(struct weir_motion *m, enum label label, operation o)
 {
     struct weir_motion_eager *e = &m->eager;
@@ -204,7 +204,7 @@ static void drop(struct weir_motion *m, array a)
         }
 }
 
-/* Frees the results made since an operator, except the memory of n arrays. */
+/* Frees all results made since operator "first", except the memory of n arrays. */
 static void drop_since(struct weir_motion *m, int first, const array *but, int n)
 {
     for (int i = first; i < m->eager.count && !m->config.advice.preallocated; i++) {
@@ -219,7 +219,7 @@ static void drop_since(struct weir_motion *m, int first, const array *but, int n
     }
 }
 
-/* Operators with one operand and an optional scalar; and with two operands. */
+/* Run operators with one operand and an optional scalar (apply1), or with two operands (apply2). */
 static array apply1(struct weir_motion *m, enum label label, array x, double scalar)
 {
     return apply(m, label, (operation){.r = fresh(x.type, x.rows, x.columns), .x = x, .scalar = scalar});
@@ -238,8 +238,8 @@ static array index_rows(struct weir_motion *m, array x, array at)
 /* ---- prepare_query ---- */
 
 struct query {
-    array envs;         /* their indices; data is NULL with advice.indices */
-    array clips, times; /* one per query; clips: NULL with advice.indices */
+    array envs;         /* indices of the environments; data is NULL with advice.indices */
+    array clips, times; /* one row per query; clips.data is NULL with advice.indices */
 };
 
 static void prepare_query(struct weir_motion *m, struct query *q)
@@ -262,13 +262,13 @@ static void prepare_query(struct weir_motion *m, struct query *q)
 
 /* ---- calc_frame_blend ---- */
 
-/* One row per query, one column each. */
+/* Arrays with one row per query and one column. */
 struct frames {
-    array first, next; /* row indices of the tables */
+    array first, next; /* row numbers of the two frames in the tables */
     array blend;
 };
 
-/* Clip data per query. */
+/* Data of each query's clip. */
 struct spans {
     array last, duration, loops, first;
 };
@@ -335,7 +335,7 @@ static void index_data(struct weir_motion *m, const struct frames *f, array at[2
 
 /* ---- interpolation ---- */
 
-/* Returns the destination of a result: its final place, or no memory yet. */
+/* Returns the array for a result: its final destination with advice.preallocated, otherwise without memory. */
 static array result_array(const struct weir_motion *m, enum weir_motion_result result)
 {
     array r = array_of(m->results[result], WEIR_MOTION_F32, m->queries, weir_motion_result_width(m, result));
@@ -343,8 +343,8 @@ static array result_array(const struct weir_motion *m, enum weir_motion_result r
     return r;
 }
 
-/* q0 and q1 are unit quaternions. Cosines are kept below 1, so that the sine of the angle can be a divisor; the weights
- * there are those of lerp, whose result has length 1 to within rounding. */
+/* Interpolates between the unit quaternions q0 and q1. The cosine is kept below 1, because the sine of the angle is a
+ * divisor. At that limit the weights equal those of lerp, and the result still has length 1 except for rounding. */
 static array slerp(struct weir_motion *m, array q0, array q1, array blend)
 {
     array r = result_array(m, WEIR_MOTION_ROOT_QUAT);
@@ -380,7 +380,8 @@ static array slerp(struct weir_motion *m, array q0, array q1, array blend)
     return r;
 }
 
-/* Returns the result of a part; bodies in the world frame are not a result. */
+/* Returns the result that a part is blended into; WEIR_MOTION_RESULTS for bodies in the world frame, which are not a
+ * result. */
 static enum weir_motion_result result_of_part(enum weir_motion_part part)
 {
     static const enum weir_motion_result results[WEIR_MOTION_PARTS] = {
@@ -396,7 +397,7 @@ static array lerp(struct weir_motion *m, enum weir_motion_part part, array x0, a
     enum label label = LERP;
     if (result != WEIR_MOTION_RESULTS)
         r = result_array(m, result);
-    /* Bodies are later read one by one, so their numbers must be contiguous. */
+    /* Not in place for bodies in rows, because later operators need the bodies' numbers to be contiguous. */
     if (!r.data && m->config.advice.in_place_lerp && (result != WEIR_MOTION_RESULTS || !m->rows)) {
         r = x0;
         label = LERP_IN_PLACE;
@@ -419,7 +420,7 @@ static void interpolate(struct weir_motion *m, array at[2][WEIR_MOTION_PARTS], a
 
 /* ---- coordinate_transform ---- */
 
-/* Rotates vectors into the quaternions' frame: with t = 2 (q.xyz cross v), v - q.w t + q.xyz cross t. */
+/* Rotates vectors v into the frame of the quaternions q: v - q.w t + q.xyz cross t, where t = 2 (q.xyz cross v). */
 static array turn_back(struct weir_motion *m, array quats, array v, array r)
 {
     array axis = columns_of(quats, 1, 3), w = columns_of(quats, 0, 1);
@@ -436,7 +437,7 @@ static array turn_back(struct weir_motion *m, array quats, array v, array r)
     return r;
 }
 
-/* Repeats the root quaternions for the given number of vectors each. */
+/* Repeats each root quaternion, so that there is one for each of the query's vectors. */
 static array quats_for(struct weir_motion *m, array quats, int vectors)
 {
     quats = repeated(quats, vectors);
@@ -507,7 +508,7 @@ static void store_buffers(struct weir_motion *m, const struct query *q, const ar
     }
 }
 
-/* ---- all of it ---- */
+/* ---- get_motion_state ---- */
 
 static void get_motion_state(struct weir_motion *m, const struct query *q, array results[WEIR_MOTION_RESULTS])
 {

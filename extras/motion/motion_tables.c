@@ -1,4 +1,4 @@
-/* Device memory that lives from open to close: clips, queries and results. */
+/* Device memory that is allocated from open to close: clips, queries and results. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_priv.h"
 
@@ -72,7 +72,8 @@ void weir_motion_tables_close(struct weir_motion *m)
     m->host_spans = NULL;
 }
 
-/* Keeps memory for n x width numbers plus spare ones; NULL if too many or out of memory. */
+/* Allocates kept memory for n * width numbers plus WEIR_MOTION_SPARE. NULL if the size overflows or memory is
+ * exhausted. */
 static void *keep_numbers(struct weir_motion *m, size_t n, size_t width, size_t size)
 {
     size_t numbers, bytes;
@@ -141,7 +142,7 @@ static int bring_rows(struct weir_motion *m, const struct weir_motion_clips *cli
     return m->rows ? 0 : -ENOMEM;
 }
 
-/* Copies one member of all spans to a device array. */
+/* Copies one member of all spans to a new device array. */
 #define BRING_MEMBER(TO, TYPE, VALUE)                                                                                  \
     do {                                                                                                               \
         TYPE *values = calloc(m->clips, sizeof *values);                                                               \
@@ -205,8 +206,8 @@ static int take_queries(struct weir_motion *m)
     return m->query_last && m->query_first && m->query_duration && m->query_loops ? 0 : -ENOMEM;
 }
 
-/* Estimates the total memory: frames, queries and results; for the variant ops also the largest temporaries of a fetch:
- * both frames, the blended values, and the copies for bodies. */
+/* Estimates the total memory: frames, queries and results. The variant ops also needs temporaries, of which the largest
+ * in a fetch are both frames, the blended values, and the copies for bodies. */
 static double bytes_needed(const struct weir_motion *m)
 {
     double row = m->row.stride, query = m->row.used + 12;
@@ -229,13 +230,13 @@ int weir_motion_tables_open(struct weir_motion *m, const struct weir_motion_clip
     if (rc < 0)
         weir_err_set(
             err, rc,
-            "motion: %zu queries of %zu frames need about %.1f GiB of memory, and %.1f GiB are free; use fewer "
+            "motion: %zu queries and %zu frames need about %.1f GiB of memory, but only %.1f GiB is free; use fewer "
             "environments",
             m->queries, m->frames, needed / 0x1p30, available / 0x1p30);
     return rc;
 }
 
-/* Copies one member of the spans of all queries to a device array. */
+/* Copies one member of each query's span to a device array. */
 #define EXPAND_MEMBER(TO, TYPE, VALUE)                                                                                 \
     do {                                                                                                               \
         TYPE *values = memory;                                                                                         \

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- temporaries: device memory that a step needs for a moment, named in traces ---- */
+/* ---- temporaries: short-lived device memory, which has names in traces ---- */
 
 enum { TEMPORARIES = 24 };
 

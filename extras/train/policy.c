@@ -371,7 +371,7 @@ void weir_policy_step(struct weir_policy *policy)
                        parameters->mean, parameters->variance);
 }
 
-/* ---- what can be seen of it ---- */
+/* ---- results and state ---- */
 
 double weir_policy_loss(const struct weir_policy *policy)
 {

@@ -154,7 +154,7 @@ static const char *cuda_describe(const void *self)
     return ((const struct weir_cuda_compute *)self)->description;
 }
 
-/* ---- the host's side ---- */
+/* ---- host side ---- */
 
 /* Sleeps instead of spinning, because the loader's workers need the cores. */
 static cudaError_t wait_for(struct weir_cuda_compute *self)
@@ -262,7 +262,7 @@ static int cuda_receive(void *user, bool wait, float *number, struct weir_err *e
     return 1;
 }
 
-/* ---- what is computed ---- */
+/* ---- calculations ---- */
 
 static void cuda_weigh(void *user, size_t rows, const uint8_t *is_pad, float *weights)
 {

@@ -78,7 +78,7 @@ void weir_cudnn_convolve_backward(struct weir_cuda_compute *self, const struct w
                                   const float *x, size_t x_stride, const float *weight, const float *dy,
                                   float *weight_gradient, float *dx);
 
-/* ---- compute_im2col.c: the same by matrix products ---- */
+/* ---- compute_im2col.c: the same functions through matrix products ---- */
 
 void weir_im2col_convolve(struct weir_cuda_compute *self, const struct weir_convolution *c, int n, const float *x,
                           size_t x_stride, const float *weight, const float *bias, float *y);

@@ -286,7 +286,7 @@ static struct plan *plan_of(struct weir_cuda_compute *self, const struct weir_co
     return weir_cuda_compute_library(self, status, "cuDNN", "choosing a convolution algorithm") ? p : NULL;
 }
 
-/* ---- what it computes ---- */
+/* ---- convolutions ---- */
 
 static size_t weights_of(const struct weir_convolution *c)
 {

@@ -1,7 +1,8 @@
-/* motion_floor: lower bound of a motion step (motion.h, the clips of weir motion --motion synthetic) on GPU 0: the
- * bytes it must move, at the measured copy rate of the GPU's memory. First with every number read once and results
- * written once (times, clips, all frames, results), then with both frames of each query, as if no cache held them.
- * motion_floor [ENVIRONMENTS...] (4096 1000000) */
+/* motion_floor: computes a lower bound for the time of a motion step (motion.h, with the clips of weir motion --motion
+ * synthetic) on GPU 0. The bound is the number of bytes that a step must move, divided by the measured copy rate of the
+ * GPU's memory. The first number assumes that times, clips and all frames are read once and results are written once.
+ * The second assumes that both frames of each query are read from memory, as if there were no cache. Usage:
+ * motion_floor [ENVIRONMENTS...] (default 4096 1000000) */
 #include "bench/bench_gpu.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_ops.h"
@@ -32,7 +33,7 @@ static int prepare(struct gpu *g, struct weir_err *err)
     return rc == 0 ? g->ops->alloc(g->gpu, copied, &g->to, err) : rc;
 }
 
-/* ns for consecutive copies */
+/* Measures the duration of several consecutive copies in ns. */
 static int time_copies(struct gpu *g, int64_t *ns, struct weir_err *err)
 {
     int rc = g->ops->record(g->gpu, g->begin, g->stream, err);
@@ -45,7 +46,7 @@ static int time_copies(struct gpu *g, int64_t *ns, struct weir_err *err)
     return rc == 0 ? g->ops->elapsed(g->gpu, g->begin, g->end, ns, err) : rc;
 }
 
-/* Bytes per second read and written by a copy, the best of several rounds. */
+/* Measures how many bytes per second a copy reads and writes, as the best of several rounds. */
 static int measure(double *rate, struct weir_err *err)
 {
     struct gpu g = {0};
@@ -83,13 +84,14 @@ int main(int argc, char **argv)
     }
     struct weir_motion_row row = weir_motion_row_of((int)clips->dofs, (int)clips->bodies);
     double row_bytes = row.stride * (double)sizeof(float);
-    /* velocities in the root's frame are not contiguous; times are read, read again and written */
+    /* results, with 6 numbers more for the velocities in the root's frame; times, read twice and written once; clip
+     * numbers */
     double query = (row.used + 6) * (double)sizeof(float) + 3 * sizeof(float) + sizeof(int64_t);
-    printf("copying: %.0f GB/s read and written\n", rate / 1e9);
+    printf("copy rate: %.0f GB/s (bytes read and written)\n", rate / 1e9);
     for (int i = 1; i < (argc > 1 ? argc : 3); i++) {
         double envs = strtod(argc > 1 ? argv[i] : defaults[i - 1], NULL);
-        printf("%.0f environments: at least %.4f ms a step, %.4f ms with both frames of each from memory\n", envs,
-               (envs * query + (double)clips->frames * row_bytes) / rate * 1e3,
+        printf("%.0f environments: at least %.4f ms per step, or %.4f ms if both frames of each are read from memory\n",
+               envs, (envs * query + (double)clips->frames * row_bytes) / rate * 1e3,
                envs * (query + 2 * row_bytes) / rate * 1e3);
     }
     weir_motion_clips_free(&clips);

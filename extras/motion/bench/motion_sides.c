@@ -1,7 +1,7 @@
-/* motion_sides: time of a motion step (motion.h) for each variant, with each piece of the usual advice and with all of
- * it, interleaved: a round runs several steps of each side and waits for the last one. With --serve another program
- * (motion_torch.py) schedules the sides: it writes the name of a side as a line to stdin and reads ms per step. --dump
- * writes clips, queries and results for comparison. */
+/* motion_sides: measures a motion step (motion.h) for several sides, which are interleaved: each variant, the variant
+ * ops with each piece of the usual advice, and with all advice. In each round it runs several steps of each side and
+ * waits for the last one. With --serve, another program (motion_torch.py) schedules the sides: it writes the name of a
+ * side as a line to stdin and reads the ms per step. --dump writes clips, queries and results for comparison. */
 #include "base/hash.h"
 #include "bench/series.h"
 #include "cli/options.h"
@@ -29,19 +29,20 @@ struct side_options {
 static const struct weir_opt side_opts[] = {
     {"num-envs", WEIR_OPT_INT, .offset = offsetof(struct side_options, num_envs), "N", "4096", "environments", 1, 1e8},
     {"num-steps-to-use", WEIR_OPT_INT, .offset = offsetof(struct side_options, num_steps_to_use), "N", "1",
-     "queries of an environment", 1, 4096},
-    {"threads", WEIR_OPT_INT, .offset = offsetof(struct side_options, threads), "N", "auto", "of the CPU", 1, 1024,
+     "queries per environment", 1, 4096},
+    {"threads", WEIR_OPT_INT, .offset = offsetof(struct side_options, threads), "N", "auto", "CPU threads", 1, 1024,
      true},
-    {"in-a-row", WEIR_OPT_INT, .offset = offsetof(struct side_options, in_a_row), "N", "20", "steps of a turn", 1, 1e6},
+    {"in-a-row", WEIR_OPT_INT, .offset = offsetof(struct side_options, in_a_row), "N", "20", "steps per trial", 1, 1e6},
     {"rounds", WEIR_OPT_INT, .offset = offsetof(struct side_options, rounds), "N", "30",
-     "rounds that count; two more come before", 1, SERIES_MAX},
+     "measured rounds, after two warm-up rounds", 1, SERIES_MAX},
     {"sides", WEIR_OPT_TEXT, .offset = offsetof(struct side_options, sides), "A,B,...", NULL,
-     "fused, ops, or a piece of advice: indices, in_place_lerp, fast_slerp, rotations, no_copies, preallocated, "
+     "sides to measure: fused, ops, indices, in_place_lerp, fast_slerp, rotations, no_copies, preallocated, "
      "all_advice"},
-    {"cuda", WEIR_OPT_FLAG, .offset = offsetof(struct side_options, cuda), NULL, NULL, "on GPU 0"},
-    {"serve", WEIR_OPT_FLAG, .offset = offsetof(struct side_options, serve), NULL, NULL, "turns by standard input"},
+    {"cuda", WEIR_OPT_FLAG, .offset = offsetof(struct side_options, cuda), NULL, NULL, "computation on GPU 0"},
+    {"serve", WEIR_OPT_FLAG, .offset = offsetof(struct side_options, serve), NULL, NULL,
+     "trials requested on standard input"},
     {"dump", WEIR_OPT_TEXT, .offset = offsetof(struct side_options, dump), "FILE", NULL,
-     "write clips, queries and the results of fused"},
+     "file for clips, queries and the results of fused"},
 };
 
 struct sides {
@@ -49,7 +50,7 @@ struct sides {
     struct weir_motion_clips *clips;
     int64_t *clip_of;
     float *times;
-    struct weir_motion *motion[SIDES]; /* NULL: not open */
+    struct weir_motion *motion[SIDES]; /* NULL: not selected */
     struct series ms[SIDES];
 };
 
@@ -119,7 +120,7 @@ static int open_sides(struct sides *s, struct weir_err *err)
 
 /* ---- trials ---- */
 
-/* Returns ms per step of one trial; negative: err has the reason. */
+/* Runs one trial and returns its ms per step, or a negative number with the reason in err. */
 static double turn(struct sides *s, int side, struct weir_err *err)
 {
     int rc = weir_motion_finish(s->motion[side], err);
@@ -140,7 +141,7 @@ static int serve(struct sides *s, struct weir_err *err)
         while (names[side] && strcmp(names[side], line) != 0)
             side++;
         if (!names[side] || !s->motion[side])
-            return weir_err_set(err, -EINVAL, "there is no side %s", line);
+            return weir_err_set(err, -EINVAL, "side %s does not exist or is not selected", line);
         double ms = turn(s, side, err);
         if (ms < 0)
             return err->code;
@@ -227,7 +228,7 @@ static int dump(struct sides *s, struct weir_err *err)
     const struct weir_motion_clips *c = s->clips;
     FILE *out = fopen(s->options->dump, "we");
     if (!out || !s->motion[FUSED])
-        return weir_err_set(err, -EIO, "%s: cannot be written, or there is no side fused", s->options->dump);
+        return weir_err_set(err, -EIO, "%s: cannot be written, or side fused is not selected", s->options->dump);
     put(out,
         (const int64_t[]){(int64_t)c->clips, (int64_t)c->frames, (int64_t)c->dofs, (int64_t)c->bodies, (int64_t)envs,
                           s->options->num_steps_to_use},
@@ -279,7 +280,7 @@ static int run(const struct weir_command *command, int argc, char **argv)
 
 static const struct weir_command command = {
     .name = "motion_sides",
-    .summary = "times steps of motion, of each variant and piece of advice",
+    .summary = "time motion steps for each variant and piece of advice",
     .opts = side_opts,
     .n_opts = sizeof side_opts / sizeof side_opts[0],
     .run = run,

@@ -1,4 +1,4 @@
-/* motion_cli.h: the parts of weir motion: options, the steps, the output. */
+/* motion_cli.h: the parts of the command weir motion: options, the steps, the output. */
 #ifndef WEIR_EXTRAS_MOTION_CLI_MOTION_CLI_H
 #define WEIR_EXTRAS_MOTION_CLI_MOTION_CLI_H
 
@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-/* ---- motion_options.c: the options of the trainer's profiling script, and the choice of motion ---- */
+/* ---- motion_options.c: the options of the trainer's profiling script, and the selection of motions ---- */
 
-/* In the order in which --advice names them. */
+/* In the same order as the values of --advice. */
 enum motion_advice {
     MOTION_ADVICE_NONE,
     MOTION_ADVICE_INDICES,
@@ -32,47 +32,48 @@ struct motion_options {
     int advice;  /* enum motion_advice */
     bool headless, json, no_shapes, no_memory, no_stack;
     uint64_t seed;
-    /* Set by weir_motion_options_check, and for auto by weir_motion_choose_device. */
-    int gpu;         /* index; -1: the CPU */
-    bool any_device; /* --device auto */
+    /* Set by weir_motion_options_check. With --device auto, weir_motion_choose_device sets gpu. */
+    int gpu;         /* GPU index, or -1 for the CPU */
+    bool any_device; /* true with --device auto */
 };
 
 enum { MOTION_OPTS = 21, MOTION_ENVS_MAX = 100000000, MOTION_STEPS_MAX = 1000000 };
 extern const struct weir_opt weir_motion_opts[MOTION_OPTS];
 extern const char weir_motion_examples[];
 
-/* 0 or -EINVAL (contradictory options). */
+/* 0 or -EINVAL (invalid or contradictory options). */
 int weir_motion_options_check(struct motion_options *options, struct weir_err *err);
 /* Writes the value of --advice, such as "fast_slerp". */
 void weir_motion_advice_name(const struct motion_options *options, char text[WEIR_OPTION_TEXT]);
 struct weir_motion_advice weir_motion_advice_of(const struct motion_options *options);
-/* With --device auto chooses the first GPU that has motion kernels, else the CPU. A named GPU must have them: 0,
- * -ENODEV or -ENOTSUP. */
+/* With --device auto, selects GPU 0 if it supports motion, otherwise the CPU. Another GPU in --device must support
+ * motion: 0, -ENODEV or -ENOTSUP. */
 int weir_motion_choose_device(struct motion_options *options, struct weir_err *err);
 
-/* ---- motion_run.c: the steps, first recorded, then timed ---- */
+/* ---- motion_run.c: runs the recorded steps, then the timed steps ---- */
 
 struct motion_figures {
-    int timed; /* steps without a profiler, and ms per step: */
+    int timed; /* steps run without a profiler; their times per step follow */
     double min_ms, median_ms, p99_ms, max_ms;
-    int operators; /* of a fetch */
+    int operators; /* number of operators in a fetch */
     char engine[256];
     char trace_path[4096];
-    struct weir_trace *trace; /* trace of the recorded steps; owned */
+    struct weir_trace *trace; /* trace of the recorded steps, owned; NULL: not available */
 };
 
-/* 0, 1 (interrupted; no figures unless there is a trace) or -errno. Clear the figures in every case. */
+/* Returns 0, 1 (interrupted; the figures are valid only if there is a trace) or -errno. The caller must clear the
+ * figures in every case. */
 int weir_motion_run(const struct motion_options *options, const struct weir_motion_clips *clips,
                     struct motion_figures *figures, struct weir_err *err);
 void weir_motion_figures_clear(struct motion_figures *figures);
 
 /* ---- motion_print.c ---- */
 
-/* Before the run: the configuration. */
+/* Prints the configuration, before the run. */
 void weir_motion_print_head(FILE *out, const struct motion_options *options, const struct weir_motion_clips *clips);
-/* The trainer's report, then the figures. */
+/* Prints a report in the trainer's format, followed by the figures. */
 void weir_motion_print(FILE *out, const struct motion_options *options, const struct motion_figures *figures);
-/* Prints the figures as one line of JSON, with the command's options. */
+/* Prints the command's options and the figures as one line of JSON. */
 void weir_motion_print_json(FILE *out, const struct weir_command *command, const struct motion_options *options,
                             const struct motion_figures *figures);
 

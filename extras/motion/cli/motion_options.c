@@ -9,29 +9,29 @@
 const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"motion", WEIR_OPT_TEXT, FIELD(motion), "FILE.npz|FILE.hdf5|DIR|synthetic", "synthetic",
      "motion clips: a file or a folder", .path = WEIR_PATH_READ, .topic = "Motion"},
-    {"loop", WEIR_OPT_ENUM, FIELD(loop), "as-file|never|always", "as-file", "looping of clips",
-     .details = "Clips restart at their end, or stay in their last frame."},
-    {"root-body", WEIR_OPT_TEXT, FIELD(root_body), "NAME", NULL, "root body of a file (default the first)"},
+    {"loop", WEIR_OPT_ENUM, FIELD(loop), "as-file|never|always", "as-file", "whether clips loop",
+     .details = "always: clips restart at their end; never: they hold their last frame."},
+    {"root-body", WEIR_OPT_TEXT, FIELD(root_body), "NAME", NULL, "root body in a file (default the first body)"},
     {"key-bodies", WEIR_OPT_TEXT, FIELD(key_bodies), "A,B,...", NULL,
-     "key bodies of a file (default all but the root)"},
-    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of synthetic clips, and of clips and times"},
+     "key bodies in a file (default all except the root)"},
+    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of synthetic clips, and of the queries"},
     {"task", WEIR_OPT_TEXT, FIELD(task), "NAME", NULL, "label for the output and the trace (weir_task)",
      .topic = "Queries"},
     {"num-envs", WEIR_OPT_INT, FIELD(num_envs), "N", "4096", "number of environments", 1, MOTION_ENVS_MAX,
      .unit = "environments"},
-    {"num-steps-to-use", WEIR_OPT_INT, FIELD(num_steps_to_use), "N", "1", "times per environment and step", 1, 4096,
-     .unit = "times", .details = "They are 0.02 s apart."},
+    {"num-steps-to-use", WEIR_OPT_INT, FIELD(num_steps_to_use), "N", "1", "queries per environment and step", 1, 4096,
+     .unit = "times", .details = "Their times are 0.02 s apart."},
     {"num-steps", WEIR_OPT_INT, FIELD(num_steps), "N", "100", "total number of steps", 1, MOTION_STEPS_MAX,
      .unit = "steps", .details = "Steps after the recorded ones are timed without a profiler."},
     {"variant", WEIR_OPT_ENUM, FIELD(variant), "ops|fused", "ops", "implementation of the query",
-     .details = "ops computes one operator at a time, as eager frameworks do; fused computes a query in one pass."},
+     .details = "ops computes one operator at a time, like an eager framework. fused computes a query in one pass."},
     {"advice", WEIR_OPT_ENUM, FIELD(advice),
      "none|indices|in_place_lerp|fast_slerp|rotations|no_copies|preallocated|all", "none",
      "usual advice to apply to --variant ops"},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto", "device of the computation",
-     .details = "auto is a GPU if a usable one exists, else the CPU."},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto", "device to compute on",
+     .details = "auto selects GPU 0 if it is usable, otherwise the CPU."},
     {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "CPU threads", 1, 1024, true, .unit = "threads",
-     .details = "auto is one per usable core."},
+     .details = "auto uses one thread per usable core."},
     {"headless", WEIR_OPT_FLAG, FIELD(headless), NULL, NULL, "accepted for the trainer's scripts; nothing is drawn"},
     {"warmup", WEIR_OPT_INT, FIELD(warmup), "N", "5", "steps before the recorded ones", 0, MOTION_STEPS_MAX,
      .unit = "steps", .topic = "Recording"},
@@ -41,16 +41,16 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "no shapes in the trace"},
     {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "no allocations in the trace"},
     {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "no call stacks in the trace"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output in place of the report"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output instead of the report"},
 };
 
 const char weir_motion_examples[] =
     "weir motion --task Isaac-Velocity-Rough-Unitree-G1-v0 --num_envs 4096 --warmup 5 --active 10 --num_steps 100 "
-    "--trace_path ./profiler_logs --headless\tWhat users of the trainer's profile_motion_loading.py type.\n"
+    "--trace_path ./profiler_logs --headless\tThe usual arguments of the trainer's profile_motion_loading.py.\n"
     "weir motion --variant fused\tThe same queries in one pass.\n"
-    "weir motion --advice fast_slerp\tWhat one piece of the usual advice gives.\n"
-    "weir motion --motion walk.npz --loop always --num_envs 16384\tThe clip of a file, for more environments.\n"
-    "tensorboard --logdir ./profiler_logs\tShows the trace, like any from torch.profiler.\n";
+    "weir motion --advice fast_slerp\tThe effect of one piece of the usual advice.\n"
+    "weir motion --motion walk.npz --loop always --num_envs 16384\tThe clip in a file, for more environments.\n"
+    "tensorboard --logdir ./profiler_logs\tShow the trace, like one from torch.profiler.\n";
 
 int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
 {
@@ -61,20 +61,20 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
         return -EINVAL;
     }
     if ((o->root_body || o->key_bodies) && strcmp(o->motion, "synthetic") == 0)
-        return weir_err_set(err, -EINVAL, "--%s selects bodies of a file; give one: --motion FILE",
+        return weir_err_set(err, -EINVAL, "--%s selects bodies in a file; add --motion FILE",
                             o->root_body ? "root-body" : "key-bodies");
     if (o->advice != MOTION_ADVICE_NONE && o->variant == WEIR_MOTION_FUSED) {
         char advice[WEIR_OPTION_TEXT];
         weir_motion_advice_name(o, advice);
-        return weir_err_set(err, -EINVAL,
-                            "--advice %s: the variant fused has no operators to change; leave out --variant", advice);
+        return weir_err_set(err, -EINVAL, "--advice %s: the variant fused has no operators to change; remove --variant",
+                            advice);
     }
     if (o->warmup + o->active > MOTION_STEPS_MAX)
-        return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give smaller numbers",
+        return weir_err_set(err, -EINVAL, "--warmup %d and --active %d exceed %d steps together; use smaller numbers",
                             o->warmup, o->active, MOTION_STEPS_MAX);
     if (o->warmup + o->active > o->num_steps)
         return weir_err_set(err, -EINVAL,
-                            "--num-steps %d is less than --warmup %d and --active %d take together; give %d or more",
+                            "--num-steps %d is less than --warmup %d and --active %d together; use at least %d",
                             o->num_steps, o->warmup, o->active, o->warmup + o->active);
     return 0;
 }

@@ -68,7 +68,7 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
     if (f->timed < 1)
         fprintf(out, "no step ran without the profiler%s\n",
-                o->num_steps > o->warmup + o->active ? "" : ": --num_steps is only --warmup plus --active");
+                o->num_steps > o->warmup + o->active ? "" : ": --num_steps equals --warmup plus --active");
     else
         fprintf(out,
                 "%d steps without the profiler: median %.3f ms per step (min %.3f, p99 %.3f, max %.3f), %.0f "

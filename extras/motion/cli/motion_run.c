@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Resources of a run. */
+/* The resources of a run. */
 struct parts {
     const struct motion_options *options;
     struct weir_motion *motion;
     struct weir_profiler *profiler;
     struct motion_figures *figures;
-    struct weir_err trace; /* error of writing it */
-    double *ms;            /* of the timed steps */
+    struct weir_err trace; /* error while writing the trace */
+    double *ms;            /* duration of each timed step */
 };
 
 /* ---- the profiler ---- */
@@ -34,7 +34,8 @@ static void on_window(void *user, const struct weir_profiler_window *window)
         weir_err_set(&parts->trace, -EIO, "%s", window->error);
 }
 
-/* Returns members for the trace's JSON, without braces; the caller frees it. NULL: out of memory. */
+/* Returns JSON members for the trace, without the enclosing braces. The caller frees the string. NULL if memory is
+ * exhausted. */
 static char *metadata_of(const struct motion_options *options)
 {
     struct weir_json json;
@@ -59,7 +60,7 @@ static char *metadata_of(const struct motion_options *options)
     return text;
 }
 
-/* Configures the profiler as the trainer's start_profiling does. */
+/* Configures the profiler like the trainer's start_profiling. */
 static int open_profiler(struct parts *parts, struct weir_err *err)
 {
     const struct motion_options *o = parts->options;
@@ -88,9 +89,9 @@ static int close_profiler(struct parts *parts, struct weir_err *err)
     parts->figures->trace = weir_profiler_take(parts->profiler);
     weir_profiler_close(&parts->profiler);
     if (parts->trace.code < 0)
-        return weir_err_set(err, parts->trace.code, "the trace was not written: %s", parts->trace.text);
+        return weir_err_set(err, parts->trace.code, "cannot write the trace: %s", parts->trace.text);
     if (!parts->figures->trace)
-        return weir_err_set(err, -ENOMEM, "out of memory for the trace; use fewer steps: --active");
+        return weir_err_set(err, -ENOMEM, "out of memory for the trace; use a smaller --active");
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Memory of a weir_motion_clips. */
+/* A weir_motion_clips with the capacity of its arrays. */
 struct store {
     struct weir_motion_clips clips;
     size_t clip_capacity, frame_capacity;
@@ -14,16 +14,16 @@ struct store {
 
 static int no_memory(struct weir_err *err)
 {
-    return weir_err_set(err, -ENOMEM, "out of memory for the motions; use fewer or shorter ones");
+    return weir_err_set(err, -ENOMEM, "out of memory for the motions; use fewer or shorter motions");
 }
 
 int weir_motion_clips_new(struct weir_motion_clips **clips, size_t dofs, size_t bodies, struct weir_err *err)
 {
     *clips = NULL;
     if (dofs < 1 || dofs > WEIR_MOTION_PARTS_MAX)
-        return weir_err_set(err, -EINVAL, "%zu dofs; there must be 1 to %d", dofs, WEIR_MOTION_PARTS_MAX);
+        return weir_err_set(err, -EINVAL, "has %zu dofs; there must be 1 to %d", dofs, WEIR_MOTION_PARTS_MAX);
     if (bodies < 1 || bodies > WEIR_MOTION_PARTS_MAX)
-        return weir_err_set(err, -EINVAL, "%zu bodies besides the root; there must be 1 to %d", bodies,
+        return weir_err_set(err, -EINVAL, "has %zu bodies besides the root; there must be 1 to %d", bodies,
                             WEIR_MOTION_PARTS_MAX);
     struct store *store = calloc(1, sizeof *store);
     if (!store)
@@ -61,7 +61,8 @@ static bool grow_frames(struct weir_motion_clips *c, size_t n)
            grow(&c->key_body_pos_w, n, 3 * c->bodies);
 }
 
-/* Doubles the capacity, so that many clips cost only a few copies; exact for a single clip. */
+/* Grows the arrays if necessary. Doubles their capacity, so that adding many clips copies each frame only a few times.
+ * The first clip gets exactly the memory it needs. */
 static bool reserve(struct store *store, size_t clips, size_t frames)
 {
     if (clips > store->clip_capacity) {
@@ -86,9 +87,9 @@ int weir_motion_clips_add(struct weir_motion_clips *clips, size_t frames, double
 {
     *added = NULL;
     if (frames < 2)
-        return weir_err_set(err, -EINVAL, "has %zu frame%s; a motion needs 2 at least", frames, frames == 1 ? "" : "s");
+        return weir_err_set(err, -EINVAL, "has %zu frame%s; a motion needs at least 2", frames, frames == 1 ? "" : "s");
     if (!(fps > 0) || !((float)(1 / fps) >= FLT_MIN) || !((float)(1 / fps) <= FLT_MAX))
-        return weir_err_set(err, -EINVAL, "fps is %g; it must be the number of frames per second, above 0", fps);
+        return weir_err_set(err, -EINVAL, "fps is %g; it must be a positive number of frames per second", fps);
     if (clips->clips >= WEIR_MOTION_CLIPS_MAX || frames > (size_t)INT32_MAX - clips->frames)
         return weir_err_set(err, -EFBIG, "more than %d clips or %d frames in total; use fewer motions",
                             WEIR_MOTION_CLIPS_MAX, INT32_MAX);

@@ -1,20 +1,18 @@
-/* motion_clips.h: motions of a robot (motion-capture clips retargeted to it), as trainers of whole-body tracking keep
- * them: for each frame the state of the root, the joints and the positions of some bodies.
+/* motion_clips.h: motions of a robot (motion-capture clips retargeted to it) in the form that whole-body-tracking
+ * trainers use. Each frame has the state of the root, the joints and the positions of some bodies.
  *
- * What the arrays mean is what these have, and files of all of them are read (docs/motion.md):
+ * The arrays have the same meaning as in the following projects, and the files of all three can be read
+ * (docs/motion.md):
  * - Isaac Lab's humanoid_amp example (github.com/isaac-sim/IsaacLab, source/isaaclab_tasks/isaaclab_tasks/direct/
- *   humanoid_amp/motions: README.md has keys and shapes, motion_loader.py reads them);
+ *   humanoid_amp/motions: README.md lists keys and shapes, motion_loader.py reads the files);
  * - BeyondMimic's whole_body_tracking (github.com/HybridRobotics/whole_body_tracking; its scripts/csv_to_npz.py writes
- *   them);
- * - legged_lab's trainer (MotionDataTerm in motion_data_manager.py), whose sampling is kept here as well: a motion
- * lasts (frames - 1) / fps seconds; phase = time / duration, of which a clip that loops takes phase - floor(phase), and
- *   every clip clips it to 0..1; frame0 = trunc(phase * (frames - 1)), frame1 = min(frame0 + 1, frames - 1), blend =
- *   phase * (frames - 1) - frame0. (humanoid_amp's loader rounds frame0 to the nearest frame and extrapolates with a
- *   negative blend: that is not done here.)
+ *   the files);
+ * - legged_lab's trainer (MotionDataTerm in motion_data_manager.py). motion.h describes how it samples clips.
  *
- * Units are metres, radians and seconds; quaternions are w x y z, and turn vectors of the root's frame to the world.
+ * Units are metres, radians and seconds. Quaternions are w x y z, and rotate vectors from the root's frame to the
+ * world.
  *
- * Clips do not change once they are made: any number of threads may read them. */
+ * Clips do not change once they are complete, so any number of threads may read them. */
 #ifndef WEIR_EXTRAS_MOTION_CLIPS_MOTION_CLIPS_H
 #define WEIR_EXTRAS_MOTION_CLIPS_MOTION_CLIPS_H
 
@@ -25,26 +23,26 @@
 #include <stdint.h>
 
 enum {
-    WEIR_MOTION_NAME = 64,        /* bytes per name, including the final zero */
-    WEIR_MOTION_PARTS_MAX = 4096, /* maximum dofs, and bodies */
+    WEIR_MOTION_NAME = 64,        /* bytes per name, including the terminating zero */
+    WEIR_MOTION_PARTS_MAX = 4096, /* maximum number of dofs, and of bodies */
     WEIR_MOTION_CLIPS_MAX = 1 << 20,
-    WEIR_MOTION_FRAMES_MAX = 1 << 24, /* per clip: float32 can count them */
+    WEIR_MOTION_FRAMES_MAX = 1 << 24, /* per clip, because float32 can represent every integer up to this */
 };
 
 struct weir_motion_clip {
-    size_t first_frame, frames; /* range in the arrays below; frames: 2 to WEIR_MOTION_FRAMES_MAX */
+    size_t first_frame, frames; /* range in the arrays below; frames is 2 to WEIR_MOTION_FRAMES_MAX */
     double fps, duration_s;     /* duration_s = (frames - 1) / fps; both are positive */
-    bool loop;                  /* repeats after its end; else holds its last frame */
+    bool loop;                  /* true: repeats after its end; false: holds its last frame */
     char name[WEIR_MOTION_NAME];
 };
 
-/* The frames of all clips, concatenated, in C-order arrays. All numbers are finite. */
+/* The frames of all clips, concatenated in C-order arrays. All numbers are finite. */
 struct weir_motion_clips {
-    size_t clips, frames;                 /* frames of all clips: at most INT32_MAX */
-    size_t dofs, bodies;                  /* 1..WEIR_MOTION_PARTS_MAX; bodies: the key bodies, without the root */
-    struct weir_motion_clip *clip;        /* [clips] */
-    char (*dof_names)[WEIR_MOTION_NAME];  /* [dofs]; NULL: the file has none */
-    char (*body_names)[WEIR_MOTION_NAME]; /* [bodies], of the key bodies; NULL: the file has none */
+    size_t clips, frames;          /* frames: sum over all clips, at most INT32_MAX */
+    size_t dofs, bodies;           /* 1 to WEIR_MOTION_PARTS_MAX; bodies counts the key bodies, without the root */
+    struct weir_motion_clip *clip; /* [clips] */
+    char (*dof_names)[WEIR_MOTION_NAME];  /* [dofs]; NULL: the file has no names */
+    char (*body_names)[WEIR_MOTION_NAME]; /* [bodies], of the key bodies; NULL: the file has no names */
     float *root_pos_w;                    /* [frames][3] metres, world */
     float *root_quat;                     /* [frames][4] w x y z, unit, root to world */
     float *root_vel_w;                    /* [frames][3] m/s, world */
@@ -53,54 +51,55 @@ struct weir_motion_clips {
     float *key_body_pos_w;                /* [frames][bodies][3] metres, world */
 };
 
-/* Accepts NULL and a pointer to NULL; sets NULL. */
+/* Accepts NULL and a pointer to NULL, and sets the pointer to NULL. */
 void weir_motion_clips_free(struct weir_motion_clips **clips);
 
 /* ---- motions from files ---- */
 
 enum weir_motion_loop {
-    WEIR_MOTION_LOOP_AS_FILE, /* as loop_mode in the file; without one, clips do not loop */
+    WEIR_MOTION_LOOP_AS_FILE, /* as loop_mode in the file says; without loop_mode, clips do not loop */
     WEIR_MOTION_LOOP_NEVER,
     WEIR_MOTION_LOOP_ALWAYS,
 };
 
-/* All zero is the default. Texts are borrowed for the call. A body is given by its name, if the file has names, or by
- * its index from 0. */
+/* All zero selects the defaults. Strings are borrowed during the call. A body is specified by its name, if the file has
+ * names, or by its index from 0. */
 struct weir_motion_read_options {
     const char *root_body;  /* NULL: body 0 */
-    const char *key_bodies; /* comma-separated, in order; NULL: all bodies but the root, in file order */
+    const char *key_bodies; /* comma-separated, in order; NULL: all bodies except the root, in file order */
     enum weir_motion_loop loop;
 };
 
-/* Reads motions from a file (NPZ or HDF5), or from all such files (*.npz, *.hdf5, *.h5) directly in a folder, by name.
- * A clip is a file, or a group of an HDF5 file. docs/motion.md lists the keys. Quaternions are normalised. Missing
- * velocities are computed as in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff of its
- * utils/math.py): (next frame - this frame) / dt; for rotations the shorter one, as axis times angle in the world
- * frame; the last frame repeats the previous value. options may be NULL. Any thread. 0 and the clips, which the caller
- * owns; or -errno with *clips NULL, and err names file, array and frame: -EBADMSG (damaged, or not finite), -ENOENT
- * (missing), -ENOTSUP (such as pickles), -EFBIG (over 1 GiB per array), -EINVAL (no such body, a single frame, or fps
- * not positive). */
+/* Reads motions from a file (NPZ or HDF5), or from all files called *.npz, *.hdf5 or *.h5 in a folder (sorted by name,
+ * without subfolders). A clip is a file, or a group of an HDF5 file. docs/motion.md lists the keys. Quaternions are
+ * normalised. Missing velocities are computed like in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff
+ * of its utils/math.py): (next frame - this frame) / dt, where a rotation's difference is the shorter rotation, as axis
+ * times angle in the world frame. The last frame repeats the previous value. options may be NULL. Thread-safe.
+ *
+ * Returns 0 and clips that the caller owns, or -errno with *clips NULL. err contains file, array and frame. -EBADMSG
+ * (damaged file, or a number is not finite), -ENOENT (file or array not found), -ENOTSUP (unsupported type, such as a
+ * pickle), -EFBIG (an array is larger than 1 GiB) or -EINVAL (no such body, a single frame, or fps is not positive). */
 int weir_motion_read(struct weir_motion_clips **clips, const char *path, const struct weir_motion_read_options *options,
                      struct weir_err *err);
-/* Reads n such paths, in order. All files must have the same dofs and bodies. */
+/* Reads n paths, in order, like weir_motion_read. All files must have the same dofs and bodies. */
 int weir_motion_read_paths(struct weir_motion_clips **clips, const char *const *paths, size_t n,
                            const struct weir_motion_read_options *options, struct weir_err *err);
 
-/* ---- motions made up ---- */
+/* ---- synthetic motions ---- */
 
-/* A zero field selects its default. */
+/* A member that is zero selects its default. */
 struct weir_motion_synthetic {
-    size_t clips;        /* 8 */
-    size_t dofs, bodies; /* 29 and 13, as for Unitree's G1 humanoid */
-    double fps;          /* 50 */
-    double duration_s;   /* mean duration of the clips, 10; each is 0.5 to 1.5 times as long */
+    size_t clips;        /* default 8 */
+    size_t dofs, bodies; /* default 29 and 13, as for Unitree's humanoid G1 */
+    double fps;          /* default 50 */
+    double duration_s;   /* mean duration of the clips, default 10; a clip's duration is 0.5 to 1.5 times the mean */
     bool loop;           /* all clips loop */
     uint64_t seed;
 };
 
 /* Makes clips of a body that walks in circles with swinging limbs. Velocities are the exact derivatives of the
- * positions, and each motion ends as it began, so looping is smooth. The same options give the same numbers on one
- * machine (sin and cos come from its C library). options may be NULL. 0 and the clips, which the caller owns; -EINVAL
+ * positions. Each motion ends as it began, so it loops smoothly. The same options give the same numbers on a given
+ * machine, whose C library computes sin and cos. options may be NULL. Returns 0 and clips that the caller owns, -EINVAL
  * (options out of range) or -ENOMEM. */
 int weir_motion_synthetic(struct weir_motion_clips **clips, const struct weir_motion_synthetic *options,
                           struct weir_err *err);

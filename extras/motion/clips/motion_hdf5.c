@@ -1,4 +1,4 @@
-/* HDF5 motion files: arrays at the root, or in one group per clip. */
+/* Reads HDF5 motion files. The arrays are in the root group, or in one group per clip. */
 #include "base/shortage.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "extras/motion/clips/clips_priv.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 
 struct file {
-    struct weir_file_index index; /* identity of the file, so that all reads see the same one */
+    struct weir_file_index index; /* identifies the file, so that all reads detect if it is replaced */
     struct weir_hdf5_helper *helper;
-    struct weir_hdf5_member *members; /* of the current group, or of the root */
+    struct weir_hdf5_member *members; /* members of the current group, or of the root group */
     size_t n_members;
-    char (*groups)[WEIR_NAME_MAX]; /* groups of the root, in version order */
+    char (*groups)[WEIR_NAME_MAX]; /* groups in the root group, in version order */
     size_t n_groups;
-    char group[WEIR_NAME_MAX + 1]; /* "", or "/clip_3" */
+    char group[WEIR_NAME_MAX + 1]; /* current group: "" for the root, or e.g. "/clip_3" */
 };
 
 static bool has(void *user, const char *key)
@@ -67,7 +67,7 @@ static void close_file(void *user)
 
 static const struct weir_motion_source_ops ops = {.has = has, .read = read_array, .enter = enter, .close = close_file};
 
-/* Compares digits by value, so that clip_10 follows clip_9. */
+/* Compares embedded numbers by value, so that clip_10 follows clip_9. */
 static int by_version(const void *a, const void *b)
 {
     return strverscmp(a, b);

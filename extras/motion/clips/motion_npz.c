@@ -1,4 +1,4 @@
-/* NumPy motion files. */
+/* Reads NumPy motion files (NPZ). */
 #include "base/shortage.h"
 #include "extras/motion/clips/clips_priv.h"
 #include "extras/motion/clips/npz.h"

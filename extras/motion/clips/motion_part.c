@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)WEIR_MOTION_NAME == (int)WEIR_FILE_ARRAY_TEXT, "names are copied");
+_Static_assert((int)WEIR_MOTION_NAME == (int)WEIR_FILE_ARRAY_TEXT, "names are copied between the two types");
 
 /* ---- sets of keys ---- */
 
-/* of_bodies: the root is one of the bodies, in arrays (frames, bodies, numbers), and the key bodies are bodies of
- * root_pos. Velocities and names may be missing. */
+/* The array names that one project uses. With of_bodies, arrays are (frames, bodies, numbers), the root is one of the
+ * bodies, and the key bodies are bodies of root_pos. Velocities and names may be missing in a file. */
 struct keys {
     const char *name;
     bool of_bodies;
@@ -31,16 +31,16 @@ static const struct keys known[] = {
      "key_body_names"},
 };
 
-/* State of reading a clip. */
+/* State while reading a clip. */
 struct part {
     const struct weir_motion_source *source;
     const struct keys *keys;
     const struct weir_motion_read_options *options;
     struct weir_motion_clips *clips;
     const struct weir_motion_clip *clip;
-    struct weir_motion_rows dofs, places; /* dof_pos and key_bodies, which determine the shape of all others */
+    struct weir_motion_rows dofs, places; /* dof_pos and key_bodies, whose shapes determine those of all other arrays */
     struct weir_file_array dof_names, body_names;
-    size_t root, *key_bodies, n_key_bodies; /* indices in places; root: SIZE_MAX if it is not among them */
+    size_t root, *key_bodies, n_key_bodies; /* indices in places; root is SIZE_MAX if it is not in places */
 };
 
 static bool has(const struct weir_motion_source *source, const char *key)
@@ -63,7 +63,7 @@ bool weir_motion_part_is_there(const struct weir_motion_source *source)
 
 /* ---- single numbers ---- */
 
-/* Reads an array of shape () or (1,). */
+/* Reads a single number from an array of shape () or (1,). */
 static int read_number(const struct weir_motion_source *source, const char *key, double *number, struct weir_err *err)
 {
     struct weir_file_array array;
@@ -71,7 +71,7 @@ static int read_number(const struct weir_motion_source *source, const char *key,
     if (rc < 0)
         return rc;
     if (!array.values || array.items != 1)
-        rc = weir_err_set(err, -EBADMSG, "%s: is not one number", key);
+        rc = weir_err_set(err, -EBADMSG, "%s: must be a single number", key);
     else
         weir_numbers_convert(array.type, array.values, 1, WEIR_F64, number);
     weir_file_array_free(&array);
@@ -90,7 +90,7 @@ static int read_loop(const struct part *part, bool *loop, struct weir_err *err)
     double mode = 0;
     int rc = has(part->source, "loop_mode") ? read_number(part->source, "loop_mode", &mode, err) : 0;
     if (rc == 0 && mode != 0 && mode != 1)
-        rc = weir_err_set(err, -EBADMSG, "loop_mode: is %g; it must be 0 (hold the last frame) or 1 (repeat)", mode);
+        rc = weir_err_set(err, -EBADMSG, "loop_mode: is %g; it must be 0 (hold the last frame) or 1 (loop)", mode);
     *loop =
         part->options->loop == WEIR_MOTION_LOOP_AS_FILE ? mode == 1 : part->options->loop == WEIR_MOTION_LOOP_ALWAYS;
     return rc;
@@ -98,7 +98,7 @@ static int read_loop(const struct part *part, bool *loop, struct weir_err *err)
 
 /* ---- names ---- */
 
-/* Reads n names, or none if the file has none. */
+/* Reads n names. Leaves names empty if the file has no such array. */
 static int read_names(const struct part *part, const char *key, size_t n, struct weir_file_array *names,
                       struct weir_err *err)
 {
@@ -106,7 +106,7 @@ static int read_names(const struct part *part, const char *key, size_t n, struct
         return 0;
     int rc = part->source->ops->read(part->source->file, key, names, err);
     if (rc == 0 && (!names->texts || names->rank != 1 || names->items != n))
-        rc = weir_err_set(err, -EBADMSG, "%s: must be a list of %zu names, as many as the positions have", key, n);
+        rc = weir_err_set(err, -EBADMSG, "%s: must be a list of %zu names, one per dof or body", key, n);
     for (uint64_t i = 0; rc == 0 && i < names->items; i++)
         weir_text_printable(names->texts[i]);
     return rc;
@@ -120,14 +120,14 @@ static int no_such_body(const struct part *part, const char *text, size_t length
     char all[512] = "";
     size_t used = 0;
     if (!names->texts)
-        return weir_err_set(err, -EINVAL, "has no body '%.*s'; it has no %s, so give a number from 0 to %zu",
+        return weir_err_set(err, -EINVAL, "has no body '%.*s'; it has no %s, so use a number from 0 to %zu",
                             (int)length, text, part->keys->body_names, part->places.bodies - 1);
     for (uint64_t i = 0; i < names->items && used < sizeof all; i++)
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names->texts[i]);
     return weir_err_set(err, -EINVAL, "has no body '%.*s'; its bodies are %s", (int)length, text, all);
 }
 
-/* Finds a body by name or by index. */
+/* Finds a body by its name or its index. */
 static int find_body(const struct part *part, const char *text, size_t length, size_t *body, struct weir_err *err)
 {
     const struct weir_file_array *names = &part->body_names;
@@ -146,7 +146,8 @@ static int choose_root(struct part *part, struct weir_err *err)
     const char *wanted = part->options->root_body;
     part->root = part->keys->of_bodies ? 0 : SIZE_MAX;
     if (wanted && !part->keys->of_bodies)
-        return weir_err_set(err, -EINVAL, "has %s keys, which keep the root apart from the bodies: do not name a root",
+        return weir_err_set(err, -EINVAL,
+                            "has %s keys, which store the root separately from the bodies; do not select a root body",
                             part->keys->name);
     return wanted ? find_body(part, wanted, strlen(wanted), &part->root, err) : 0;
 }
@@ -157,7 +158,7 @@ static int choose_listed(struct part *part, const char *list, struct weir_err *e
     for (const char *at = list; rc == 0; at = strchr(at, ',') + 1) {
         size_t length = strcspn(at, ",");
         if (part->n_key_bodies == WEIR_MOTION_PARTS_MAX)
-            return weir_err_set(err, -EINVAL, "more than %d key bodies; name fewer", WEIR_MOTION_PARTS_MAX);
+            return weir_err_set(err, -EINVAL, "more than %d key bodies; select fewer", WEIR_MOTION_PARTS_MAX);
         rc = find_body(part, at, length, &part->key_bodies[part->n_key_bodies++], err);
         if (!at[length])
             break;
@@ -214,7 +215,8 @@ static int same_names(const struct weir_file_array *names, const size_t *which, 
     for (size_t i = 0; names->texts && first && i < n; i++) {
         const char *name = names->texts[which ? which[i] : i];
         if (strcmp(name, first[i]) != 0)
-            return weir_err_set(err, -EBADMSG, "%s %zu is '%s', but '%s' in the first motion; all must be of one robot",
+            return weir_err_set(err, -EBADMSG,
+                                "%s %zu is '%s', but '%s' in the first motion; all motions must be of the same robot",
                                 what, i, name, first[i]);
     }
     return 0;
@@ -223,16 +225,17 @@ static int same_names(const struct weir_file_array *names, const size_t *which, 
 static int check_robot(const struct part *part, const struct weir_motion_clips *clips, struct weir_err *err)
 {
     if (part->dofs.width != clips->dofs || part->n_key_bodies != clips->bodies)
-        return weir_err_set(err, -EBADMSG,
-                            "has %zu dofs and %zu key bodies, but the first motion has %zu and %zu; all must be of one "
-                            "robot",
-                            part->dofs.width, part->n_key_bodies, clips->dofs, clips->bodies);
+        return weir_err_set(
+            err, -EBADMSG,
+            "has %zu dofs and %zu key bodies, but the first motion has %zu and %zu; all motions must be of the "
+            "same robot",
+            part->dofs.width, part->n_key_bodies, clips->dofs, clips->bodies);
     int rc = same_names(&part->dof_names, NULL, clips->dofs, clips->dof_names, "dof", err);
     return rc < 0 ? rc
                   : same_names(&part->body_names, part->key_bodies, clips->bodies, clips->body_names, "key body", err);
 }
 
-/* weir_motion_rows_read for a required array. */
+/* Like weir_motion_rows_read, but returns -ENOENT if the array does not exist. */
 static int read_rows(const struct part *part, struct weir_motion_rows *rows, struct weir_err *err)
 {
     if (!has(part->source, rows->key))
@@ -241,7 +244,7 @@ static int read_rows(const struct part *part, struct weir_motion_rows *rows, str
     return weir_motion_rows_read(part->source, rows, err);
 }
 
-/* Reads the arrays that determine the shape of all others: dofs, places and names. */
+/* Reads dofs, places and names, whose shapes determine those of all other arrays. */
 static int read_robot(struct part *part, struct weir_err *err)
 {
     const struct keys *keys = part->keys;
@@ -267,7 +270,7 @@ static int read_robot(struct part *part, struct weir_err *err)
 
 /* ---- arrays ---- */
 
-/* Reads out[frames][width]: the root's rows of an array with bodies, or all of one without. */
+/* Reads an array into out[frames][width]. From an array with bodies, copies only the root. */
 static int take(const struct part *part, const char *key, size_t width, bool of_bodies, float *out,
                 struct weir_err *err)
 {
@@ -299,7 +302,7 @@ static int check_finite(const float *values, size_t frames, size_t width, const 
     for (size_t i = 0; i < frames * width; i++)
         if (!isfinite(values[i]))
             return weir_err_set(err, -EBADMSG,
-                                "%s: the difference between frames %zu and %zu is not a finite velocity; is fps right?",
+                                "%s: the difference between frames %zu and %zu gives no finite velocity; check fps",
                                 what, i / width, i / width + 1);
     return 0;
 }
@@ -351,7 +354,7 @@ static int take_all(struct part *part, struct weir_err *err)
     return rc < 0 ? rc : take_root_ang_vel(part, quats, c->root_ang_vel_w + 3 * at, err);
 }
 
-/* ---- all of it ---- */
+/* ---- a clip ---- */
 
 static int read_part(struct part *part, struct weir_motion_clips **clips, const char *name, struct weir_err *err)
 {
@@ -381,11 +384,13 @@ int weir_motion_part_read(struct weir_motion_clips **clips, const struct weir_mo
                           const struct weir_motion_read_options *options, struct weir_err *err)
 {
     struct part part = {.source = source, .options = options, .keys = find_keys(source)};
-    int rc = part.keys
-                 ? read_part(&part, clips, name, err)
-                 : weir_err_set(err, -EBADMSG,
-                                "has none of dof_positions (Isaac Lab), joint_pos (whole_body_tracking) and dof_pos "
-                                "(legged_lab): it is not a motion file");
+    int rc =
+        part.keys
+            ? read_part(&part, clips, name, err)
+            : weir_err_set(
+                  err, -EBADMSG,
+                  "is not a motion file: it has none of dof_positions (Isaac Lab), joint_pos (whole_body_tracking) and "
+                  "dof_pos (legged_lab)");
     weir_file_array_free(&part.dofs.array);
     weir_file_array_free(&part.places.array);
     weir_file_array_free(&part.dof_names);

@@ -33,21 +33,21 @@ static bool is_hdf5_name(const char *name)
 
 /* ---- one file ---- */
 
-/* The file name without folders and extension. */
+/* Copies the file name without folders and extension. */
 static void stem_of(const char *path, char stem[WEIR_MOTION_NAME])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     snprintf(stem, WEIR_MOTION_NAME, "%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* Each group of the file is a clip. */
+/* Reads each group of the file as a clip. */
 static int read_groups(const struct reading *r, const struct weir_motion_source *source, const char *stem)
 {
     char name[2 * WEIR_MOTION_NAME];
     const char *group;
     for (size_t i = 0;; i++) {
         int rc = source->ops->enter(source->file, i, &group, r->err);
-        if (rc < 0 || !group) /* without groups the whole file is read, whose error lists the expected arrays */
+        if (rc < 0 || !group) /* without groups, reads the root, so that the error lists the expected arrays */
             return rc < 0 || i > 0 ? rc : weir_motion_part_read(r->clips, source, stem, r->options, r->err);
         snprintf(name, sizeof name, "%s/%s", stem, group);
         rc = weir_motion_part_read(r->clips, source, name, r->options, r->err);
@@ -74,7 +74,7 @@ static int read_head(const char *path, uint8_t *head, size_t size, struct weir_e
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
     if (rc == 0 && !S_ISREG(st.st_mode))
-        rc = weir_err_set(err, -EINVAL, "is not a regular file; give a motion file or a folder of them");
+        rc = weir_err_set(err, -EINVAL, "is not a regular file; specify a motion file or a folder of motion files");
     else if (rc < 0 || pread(fd, head, size, 0) < 0)
         rc = weir_err_set(err, rc < 0 ? rc : -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     if (fd >= 0)
@@ -82,7 +82,8 @@ static int read_head(const char *path, uint8_t *head, size_t size, struct weir_e
     return rc;
 }
 
-/* Decides by the first bytes; HDF5 also by name, as its signature may come later, and NPZ for the error. */
+/* Selects the format by the first bytes. HDF5 is also selected by name, because its signature can be later in the file.
+ * NPZ is also selected by name, for its more precise errors. */
 static int open_source(struct weir_motion_source *source, const char *path, struct weir_err *err)
 {
     uint8_t head[8] = {0};
@@ -118,7 +119,7 @@ static int read_file(const struct reading *r, const char *path)
 
 /* ---- folders ---- */
 
-/* Compares digits by value, so that walk_10 follows walk_9. */
+/* Compares embedded numbers by value, so that walk_10 follows walk_9. */
 static int by_version(const void *a, const void *b)
 {
     return strverscmp(*(char *const *)a, *(char *const *)b);
@@ -157,7 +158,7 @@ static int read_folder(const struct reading *r, const char *path)
     return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- paths ---- */
 
 static int read_path(const struct reading *r, const char *path)
 {
@@ -175,7 +176,7 @@ int weir_motion_read_paths(struct weir_motion_clips **clips, const char *const *
     static const struct weir_motion_read_options usual;
     struct weir_err own = WEIR_ERR_NONE;
     const struct reading r = {clips, options ? options : &usual, err ? err : &own};
-    int rc = n > 0 ? 0 : weir_err_set(err, -EINVAL, "no motion files are given");
+    int rc = n > 0 ? 0 : weir_err_set(err, -EINVAL, "no motion files were specified");
     *clips = NULL;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = read_path(&r, paths[i]);

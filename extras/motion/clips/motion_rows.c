@@ -1,4 +1,4 @@
-/* Checks arrays of a motion and converts them to float. */
+/* Checks the arrays of a motion and converts them to float. */
 #include "extras/motion/clips/clips_priv.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ int weir_motion_rows_read(const struct weir_motion_source *source, struct weir_m
     return 0;
 }
 
-/* Prints the number as stored: a value too large for float is shown in full. */
+/* Reports the number as stored in the file, because it may be finite but too large for float. */
 static int not_finite(const struct weir_motion_rows *rows, size_t frame, size_t body, size_t i, struct weir_err *err)
 {
     const struct weir_file_array *array = &rows->array;
@@ -90,7 +90,7 @@ int weir_motion_rows_copy(const struct weir_motion_rows *rows, const size_t *whi
     return 0;
 }
 
-/* ---- velocities that a file lacks ---- */
+/* ---- velocities that are missing in a file ---- */
 
 void weir_motion_forward_differences(const float *values, size_t frames, size_t width, double fps, float *rates)
 {
@@ -100,7 +100,7 @@ void weir_motion_forward_differences(const float *values, size_t frames, size_t 
     memcpy(rates + (frames - 1) * width, rates + (frames - 2) * width, width * sizeof *rates);
 }
 
-/* conj(from) * to, negated if its first number is negative: the shorter rotation. */
+/* Computes the shorter rotation between two quaternions: conj(from) * to, negated if its first number is negative. */
 static void between(const float from[4], const float to[4], double turn[4])
 {
     const double a[4] = {(double)from[0], -(double)from[1], -(double)from[2], -(double)from[3]};
@@ -114,7 +114,7 @@ static void between(const float from[4], const float to[4], double turn[4])
         turn[i] *= sign;
 }
 
-/* v + 2 w (u x v) + 2 u x (u x v), for the quaternion (w, u). */
+/* Rotates v by the quaternion q = (w, u): v + 2 w (u x v) + 2 u x (u x v). */
 static void rotate(const float q[4], double v[3])
 {
     const double w = (double)q[0], u[3] = {(double)q[1], (double)q[2], (double)q[3]};

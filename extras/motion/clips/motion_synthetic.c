@@ -1,4 +1,4 @@
-/* Synthetic motions: a body on a circle. All values are sums of sines with known derivatives. */
+/* Synthetic motions of a body that walks in a circle. All values are sums of sines with known derivatives. */
 #include "base/hash.h"
 #include "extras/motion/clips/clips_priv.h"
 
@@ -10,7 +10,7 @@ static const double two_pi = 6.28318530717958647692;
 static const double walk_m_s = 1.0, strides_s = 1.5, hip_m = 0.78;
 static const double bob_m = 0.02, pitch_rad = 0.06, roll_rad = 0.04;
 
-/* One clip. All rates are integer multiples of one turn per clip. */
+/* Parameters of one clip. All rates are integer multiples of one turn per clip. */
 struct walk {
     uint64_t seed;
     double turn_rate, stride_rate; /* rad/s */
@@ -23,7 +23,8 @@ static double from_to(const struct walk *walk, uint64_t part, uint64_t use, doub
     return low + (high - low) * (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53;
 }
 
-enum { USE_TURN, USE_SIDE, USE_LENGTH, USE_SWING, USE_PHASE, USE_PLACE /* and the next two */, USE_REACH = 16 };
+/* USE_PLACE also reserves the two numbers after it, one for each coordinate. */
+enum { USE_TURN, USE_SIDE, USE_LENGTH, USE_SWING, USE_PHASE, USE_PLACE, USE_REACH = 16 };
 
 /* ---- the root ---- */
 
@@ -49,7 +50,7 @@ static void rotate(const double q[4], const double v[3], double out[3])
         out[i] = all[i + 1];
 }
 
-/* Rotates about z by the walking direction, then about the new y by pitch, then about the new x by roll. */
+/* Rotates first about z by the walking direction, then about the new y by pitch, then about the new x by roll. */
 static void orient(struct root *root, const double angle[3], const double rate[3])
 {
     double about[3][4] = {{0}}, yaw_pitch[4], y[3], x[3];
@@ -78,7 +79,7 @@ static void place_root(const struct walk *walk, double t, struct root *root)
     orient(root, angle, rate);
 }
 
-/* ---- all of a frame ---- */
+/* ---- a whole frame ---- */
 
 static void put(float *out, const double *values, int n)
 {

@@ -11,7 +11,7 @@ static const char magic[MAGIC_BYTES + 1] = "\x93NUMPY";
 
 static int wrong(struct weir_err *err, const char *what)
 {
-    return weir_err_set(err, -EBADMSG, "its npy header %s; was it written by numpy?", what);
+    return weir_err_set(err, -EBADMSG, "its npy header %s; save it again with numpy", what);
 }
 
 int weir_npy_header_bytes(const uint8_t prefix[WEIR_NPY_PREFIX], struct weir_err *err)
@@ -20,10 +20,11 @@ int weir_npy_header_bytes(const uint8_t prefix[WEIR_NPY_PREFIX], struct weir_err
         return weir_err_set(err, -EBADMSG, "is not an npy array; write it with numpy");
     int major = prefix[6], minor = prefix[7];
     if (major < 1 || major > 3 || minor != 0)
-        return weir_err_set(err, -ENOTSUP, "is npy version %d.%d; 1.0, 2.0 and 3.0 are supported", major, minor);
+        return weir_err_set(err, -ENOTSUP, "has npy version %d.%d, but only 1.0, 2.0 and 3.0 are supported", major,
+                            minor);
     uint64_t n = major == 1 ? weir_le(prefix + 8, 2) + 10 : weir_le(prefix + 8, 4) + 12;
     if (n > WEIR_NPY_HEADER_MAX)
-        return weir_err_set(err, -EFBIG, "its npy header has %llu bytes; at most %d are supported",
+        return weir_err_set(err, -EFBIG, "its npy header has %llu bytes, but at most %d are supported",
                             (unsigned long long)n, WEIR_NPY_HEADER_MAX);
     return n < WEIR_NPY_PREFIX ? wrong(err, "is empty") : (int)n;
 }
@@ -40,7 +41,7 @@ static void skip_spaces(struct text *text)
         text->at++;
 }
 
-/* Consumes this character after optional spaces. */
+/* Skips spaces and consumes the character wanted. Returns false if a different character follows. */
 static bool take(struct text *text, char wanted)
 {
     skip_spaces(text);
@@ -50,7 +51,7 @@ static bool take(struct text *text, char wanted)
     return true;
 }
 
-/* Parses a string without escapes, in single or double quotes, of at most size - 1 characters. */
+/* Parses a string in single or double quotes, without escapes and of at most size - 1 characters. */
 static bool take_string(struct text *text, char *string, size_t size)
 {
     skip_spaces(text);
@@ -88,7 +89,7 @@ static bool take_number(struct text *text, uint64_t *number)
     return text->at > from;
 }
 
-/* Parses (), (3,), (3, 4) or (3, 4,). */
+/* Parses a tuple of numbers, such as (), (3,), (3, 4) or (3, 4,). */
 static int take_shape(struct text *text, struct weir_npy *npy, struct weir_err *err)
 {
     bool more = take(text, '(');
@@ -110,7 +111,7 @@ static int take_shape(struct text *text, struct weir_npy *npy, struct weir_err *
 
 /* ---- the type of the elements ---- */
 
-/* descr is a list for records and subarrays. */
+/* Reports an unsupported type. descr is empty for records and subarrays, whose descr is a list. */
 static int no_type(struct weir_err *err, const char *descr)
 {
     if (*descr == '|' && descr[1] == 'O')
@@ -138,20 +139,20 @@ static int read_descr(const char *descr, struct weir_npy *npy, struct weir_err *
         return no_type(err, descr);
     npy->kind = kind;
     npy->item_bytes = (uint32_t)(kind == 'U' ? 4 * size : size);
-    npy->big_endian = order == '>' && !single; /* '=' is the writer's byte order; little-endian is assumed */
+    npy->big_endian = order == '>' && !single; /* '=', the writer's byte order, is assumed to be little-endian */
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the header ---- */
 
 enum { DESCR = 1, ORDER = 2, SHAPE = 4 };
 
-/* Parses one key with its value; which is the set of keys so far, updated. */
+/* Parses one key and its value. *which is the set of keys parsed so far, to which this key is added. */
 static int take_entry(struct text *text, struct weir_npy *npy, int *which, struct weir_err *err)
 {
     char key[DESCR_MAX], descr[DESCR_MAX];
     if (!take_string(text, key, sizeof key) || !take(text, ':'))
-        return wrong(err, "lacks a key where one should be");
+        return wrong(err, "does not have a key in an expected place");
     int now = strcmp(key, "descr") == 0           ? DESCR
               : strcmp(key, "fortran_order") == 0 ? ORDER
               : strcmp(key, "shape") == 0         ? SHAPE
@@ -187,7 +188,7 @@ static int take_entries(struct text *text, struct weir_npy *npy, struct weir_err
     skip_spaces(text);
     if (text->at != text->end)
         return wrong(err, "continues after its dictionary");
-    return which == (DESCR | ORDER | SHAPE) ? 0 : wrong(err, "lacks descr, fortran_order or shape");
+    return which == (DESCR | ORDER | SHAPE) ? 0 : wrong(err, "does not contain descr, fortran_order or shape");
 }
 
 static int count_items(struct weir_npy *npy, struct weir_err *err)
@@ -199,9 +200,9 @@ static int count_items(struct weir_npy *npy, struct weir_err *err)
     fits = fits && !__builtin_mul_overflow(npy->items, (uint64_t)npy->item_bytes, &npy->data_bytes);
     fits = fits && npy->data_bytes <= WEIR_FILE_ARRAY_BYTES && npy->items <= WEIR_FILE_ARRAY_BYTES;
     if (fits && texts && npy->items > WEIR_FILE_ARRAY_TEXTS)
-        return weir_err_set(err, -EFBIG, "has %llu strings; at most %d are supported", (unsigned long long)npy->items,
-                            WEIR_FILE_ARRAY_TEXTS);
-    return fits ? 0 : weir_err_set(err, -EFBIG, "is larger than 1 GiB; is its shape right?");
+        return weir_err_set(err, -EFBIG, "has %llu strings, but at most %d are supported",
+                            (unsigned long long)npy->items, WEIR_FILE_ARRAY_TEXTS);
+    return fits ? 0 : weir_err_set(err, -EFBIG, "is larger than 1 GiB; check its shape");
 }
 
 int weir_npy_parse(const uint8_t *header, size_t n, struct weir_npy *npy, struct weir_err *err)

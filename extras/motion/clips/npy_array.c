@@ -1,4 +1,4 @@
-/* Converts the items of an .npy array to native numbers and texts. */
+/* Converts the items of an .npy array to native numbers and strings. */
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "extras/motion/clips/npz.h"
@@ -10,7 +10,7 @@
 
 /* ---- order ---- */
 
-/* Position in the file of item i in C order. */
+/* Iterates over the items in C order, and computes the position of each in the file. */
 struct order {
     const struct weir_npy *npy;
     uint64_t at[WEIR_FILE_ARRAY_RANK], stride[WEIR_FILE_ARRAY_RANK], item;
@@ -27,7 +27,7 @@ static void start(struct order *order, const struct weir_npy *npy)
     }
 }
 
-/* Returns the position of the current item and advances. */
+/* Returns the position of the current item and advances to the next item. */
 static uint64_t next(struct order *order)
 {
     uint64_t item = order->item;
@@ -70,7 +70,7 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
     array->type = type_of(npy);
     wide = weir_number_bytes(array->type);
     if (npy->items > WEIR_FILE_ARRAY_BYTES / wide)
-        return weir_err_set(err, -EFBIG, "is larger than 1 GiB; is its shape right?");
+        return weir_err_set(err, -EFBIG, "is larger than 1 GiB; check its shape");
     uint8_t *to = malloc((size_t)npy->items * wide + 1);
     if (!to)
         return weir_no_memory(err);
@@ -91,9 +91,9 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
     return 0;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
-/* Encodes a character as UTF-8. Returns the bytes; 0 if it is invalid. */
+/* Encodes a character as UTF-8. Returns its number of bytes, or 0 if the character is invalid. */
 static size_t encode(uint32_t code, char bytes[4])
 {
     if (code >= 0x110000 || (code >= 0xd800 && code < 0xe000))
@@ -106,7 +106,7 @@ static size_t encode(uint32_t code, char bytes[4])
     return n;
 }
 
-/* Texts are padded with zeros, which are not part of them. */
+/* Reads a string without the zeros that pad it to the item size. */
 static int read_text(const struct weir_npy *npy, const uint8_t *from, char text[WEIR_FILE_ARRAY_TEXT],
                      struct weir_err *err)
 {

@@ -10,7 +10,7 @@
 struct weir_npz {
     const struct weir_raw_file *raw;
     struct weir_zip zip;
-    uint64_t *headers; /* offsets of all members, in file order */
+    uint64_t *headers; /* sorted file offsets of all members */
 };
 
 static int by_offset(const void *a, const void *b)
@@ -69,7 +69,7 @@ bool weir_npz_has(const struct weir_npz *npz, const char *name)
     return find(npz, name) != NULL;
 }
 
-/* Finds the start of a member's data; it must end before the next member and the directory. */
+/* Finds the start of a member's data, and checks that the data ends before the next member or the directory. */
 static int locate(const struct weir_npz *npz, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err)
 {

@@ -1,5 +1,5 @@
-/* Motion on a GPU: memory, the stream, errors and the table. Operators are in motion_kernels.cu, the pass in
- * motion_fused.cu. All calls are queued on one stream, unless noted. */
+/* Motion on a GPU: memory, the stream, errors and the function table. The operators are in motion_kernels.cu, the pass
+ * is in motion_fused.cu. All work is queued on one stream. */
 #include "base/grow.h"
 #include "cuda/cuda_context.h"
 #include "extras/motion/cuda/motion_cuda_priv.h"
@@ -24,8 +24,8 @@ struct kept {
 struct motion_cuda {
     cudaStream_t stream;
     bool own_stream;
-    void *context_before; /* the thread's previous context */
-    char gpu[160];        /* "GPU 0 (NVIDIA H200)" */
+    void *context_before; /* the thread's previous context, restored by close */
+    char gpu[160];        /* e.g. "GPU 0 (NVIDIA H200)" */
     struct weir_err err;  /* the first error; nothing is queued after it */
     int sms;
     struct weir_motion_plan plan;
@@ -36,7 +36,7 @@ struct motion_cuda {
 
 /* ---- errors ---- */
 
-/* Records the first error. Returns false after this or an earlier error. */
+/* Records the error if it is the first one. Returns false if this or an earlier call failed. */
 static bool fine(struct motion_cuda *self, int error, const char *doing)
 {
     if (error != cudaSuccess && self->err.code >= 0)
@@ -67,7 +67,7 @@ static cudaError_t make_current(struct motion_cuda *self, int gpu)
     return cudaSuccess;
 }
 
-/* Frees the kept blocks; at close none is in use. */
+/* Frees the blocks that are kept for reuse. No queued work may use them. */
 static void free_kept(struct motion_cuda *self)
 {
     for (size_t i = 0; i < self->n_kept; i++) {
@@ -100,10 +100,10 @@ static int check_gpu(int gpu, struct weir_err *err)
     cudaError_t error = cudaGetDeviceCount(&gpus);
     if (error != cudaSuccess) {
         cudaGetLastError();
-        return weir_err_set(err, -ENODEV, "there is no GPU: %s", cudaGetErrorString(error));
+        return weir_err_set(err, -ENODEV, "no GPU is available: %s", cudaGetErrorString(error));
     }
     if (gpu < 0 || gpu >= gpus)
-        return weir_err_set(err, -ENODEV, "there is no GPU %d; there are %d", gpu, gpus);
+        return weir_err_set(err, -ENODEV, "there is no GPU %d: this machine has %d, numbered from 0", gpu, gpus);
     return 0;
 }
 
@@ -122,8 +122,8 @@ static int motion_open(void **out, const struct weir_motion_device *device, stru
     if (error == cudaSuccess && self->own_stream)
         error = cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking);
     if (error != cudaSuccess) {
-        rc = weir_cuda_failed(error, self->gpu, "making a stream", err);
-        self->own_stream = true; /* nothing to wait for */
+        rc = weir_cuda_failed(error, self->gpu, "creating a stream", err);
+        self->own_stream = true; /* so that motion_close does not wait for a stream */
         self->stream = NULL;
         motion_close(self);
         return rc;
@@ -148,7 +148,7 @@ static int motion_finish(void *user, struct weir_err *err)
 {
     struct motion_cuda *self = user;
     if (self->err.code >= 0)
-        fine(self, cudaStreamSynchronize(self->stream), "waiting for motion");
+        fine(self, cudaStreamSynchronize(self->stream), "waiting for the motion stream");
     return self->err.code < 0 ? weir_err_set(err, self->err.code, "%s", self->err.text) : 0;
 }
 
@@ -165,8 +165,8 @@ static uint64_t motion_available_bytes(void *user)
     return free_bytes;
 }
 
-/* Returns a block of exactly this size: successive fetches need the same ones. With a single stream, later work with a
- * block follows all earlier work with it. */
+/* Returns a kept block of exactly this size, because successive fetches need the same sizes, or NULL. Reuse needs no
+ * wait: all work is on one stream, so new work with the block runs after all earlier work with it. */
 static void *take_kept(struct motion_cuda *self, size_t bytes)
 {
     for (size_t i = self->n_kept; i-- > 0;)
@@ -198,7 +198,7 @@ static void *motion_allocate(void *user, size_t bytes)
     if (error == cudaErrorMemoryAllocation)
         cudaGetLastError();
     else
-        fine(self, error, "taking memory");
+        fine(self, error, "allocating memory");
     if (error != cudaSuccess)
         return NULL;
     self->reserved += bytes;
@@ -250,9 +250,9 @@ static void motion_copy_out(void *user, void *to, const void *from, size_t bytes
         memset(to, 0, bytes);
 }
 
-/* ---- what is computed ---- */
+/* ---- calculations ---- */
 
-/* Checks that the size does not overflow and that the layout is consistent. */
+/* Returns whether the array's layout is consistent and its size does not overflow. */
 static bool array_fits(const struct weir_motion_array *a)
 {
     size_t numbers;
@@ -293,7 +293,7 @@ static void motion_pass(void *user, const struct weir_motion_pass *pass)
         error = weir_motion_kernels_plan(&self->plan, pass->dofs, pass->bodies, self->sms);
     if (error == cudaSuccess)
         error = weir_motion_kernels_pass(pass, &self->plan, self->stream);
-    fine(self, error, "computing motion");
+    fine(self, error, "launching the motion pass");
 }
 
 static void motion_advance(void *user, size_t n, float *times, float dt_s)

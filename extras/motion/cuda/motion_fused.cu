@@ -1,11 +1,11 @@
 /* The variant fused on a GPU: one pass per query, without temporaries in global memory.
  *
- * A warp takes a tile of 32 queries, or 8 if there are too few to keep the GPU busy. First each lane handles one query:
- * it finds the frames and computes the root, which is the same work for every lane. Then all lanes share the rest,
- * blending long rows and rotating bodies, for a group of queries at a time: neighbouring lanes read pieces of 16 bytes
- * of both rows, blend them into shared memory, and store them from there. The results of a group are contiguous, so
- * each store of a warp covers 128 consecutive bytes, which are not read again here. Shared memory belongs to the warp:
- * warps never wait for each other. */
+ * A warp processes a tile of 32 queries, or of 8 if there are too few queries to keep the GPU busy. First, each lane
+ * handles one query: it finds the frames and computes the root. Then all lanes work together on a group of queries at a
+ * time: they blend the long rows and rotate the bodies. Neighbouring lanes read 16-byte pieces of both rows, blend them
+ * into shared memory, and store them from there. The results of a group are contiguous, so each store instruction of a
+ * warp covers 128 consecutive bytes, which are not read again by this kernel. Shared memory is divided among the warps,
+ * so they never wait for each other. */
 #include "extras/motion/cuda/motion_cuda_priv.h"
 #include "weir/kernel_clock.cuh"
 
@@ -15,14 +15,14 @@ namespace
 {
 
 constexpr int LANES = 32, FEW = 8, WARPS_MAX = 4, BLOCKS_PER_SM = 6, AHEAD = 4;
-constexpr int PIECE = 4;              /* numbers of 16 bytes */
-constexpr int ROOT_PIECES = 4;        /* start of a row: quaternion, position, velocities; the dofs follow */
-constexpr int FIRST_PIECE = 3;        /* of those that have numbers of dofs and bodies */
-constexpr int GROUP_BYTES = 8192;     /* rows held per warp, unless a single row is larger */
-constexpr int BLOCK_BYTES = 48 << 10; /* shared memory of a block without opting in to more */
+constexpr int PIECE = 4;              /* numbers per piece of 16 bytes */
+constexpr int ROOT_PIECES = 4;        /* pieces with the root: quaternion, position, velocities */
+constexpr int FIRST_PIECE = 3;        /* first piece that contains numbers of dofs or bodies */
+constexpr int GROUP_BYTES = 8192;     /* maximum size of the rows that a warp holds, unless a single row is larger */
+constexpr int BLOCK_BYTES = 48 << 10; /* shared memory that a block can use without opting in to more */
 
-/* i / by for i * by < 2^32: the error before rounding down is i * (magic * by - 2^32) / 2^32 < 1, in units of 1 / by.
- */
+/* Divides i by a constant, for i * by < 2^32. The quotient is exact, because before rounding down its error is
+ * i * (magic * by - 2^32) / 2^32 < 1, in units of 1 / by. */
 struct divider {
     uint32_t by, magic;
 
@@ -40,18 +40,18 @@ struct divider {
 struct job {
     size_t queries, tiles;
     int tile, group, steps, dofs, bodies;
-    int pieces;     /* pieces to read per row, from FIRST_PIECE on */
-    int row_pieces; /* distance between rows */
+    int pieces;     /* number of pieces to read per row, starting at FIRST_PIECE */
+    int row_pieces; /* distance between rows, in pieces */
     divider by_pieces, by_dofs, by_bodies, by_body_numbers;
     const float4 *frames;
-    const int4 *spans; /* weir_motion_span */
+    const int4 *spans; /* array of weir_motion_span */
     const int64_t *clip_of;
     const float *times;
     float *results[WEIR_MOTION_OUTPUTS];
 };
-static_assert(sizeof(weir_motion_span) == sizeof(int4), "a span is read at once");
+static_assert(sizeof(weir_motion_span) == sizeof(int4), "a span is read as one int4");
 
-/* Per-tile data of a warp. Three numbers per query are contiguous, as in results. */
+/* A warp's data for one tile. The three numbers of each query are contiguous, as in the results. */
 struct tile_space {
     float4 quat[LANES]; /* w x y z */
     float pos[3 * LANES], vel[3 * LANES], ang_vel[3 * LANES], vel_b[3 * LANES], ang_vel_b[3 * LANES];
@@ -93,7 +93,7 @@ __device__ __forceinline__ float4 blended(float4 a, float4 b, float t)
     return make_float4(blended(a.x, b.x, t), blended(a.y, b.y, t), blended(a.z, b.z, t), blended(a.w, b.w, t));
 }
 
-/* Rotates v into the frame of the quaternion (w in x). */
+/* Rotates v into the frame of the quaternion, whose member x is w. */
 __device__ __forceinline__ vec3 turn_back(float4 quat, vec3 v)
 {
     vec3 axis{quat.y, quat.z, quat.w}, t = cross(axis, v);
@@ -102,8 +102,8 @@ __device__ __forceinline__ vec3 turn_back(float4 quat, vec3 v)
     return vec3{v.x - quat.x * t.x + more.x, v.y - quat.x * t.y + more.y, v.z - quat.x * t.z + more.z};
 }
 
-/* ---- calc_frame_blend: of the lane's query; rounded step by step as the reference is, for the frame depends on it
- * ---- */
+/* ---- calc_frame_blend for the lane's query. Each operation is rounded separately, as in the reference, because the
+ * result selects the frame ---- */
 
 __device__ __forceinline__ void calc_frame_blend(const job &job, size_t query, int lane, tile_space *tile)
 {
@@ -112,7 +112,7 @@ __device__ __forceinline__ void calc_frame_blend(const job &job, size_t query, i
     float phase = __fdiv_rn(__ldg(job.times + query), __int_as_float(span.z));
     if (span.w != 0)
         phase = __fsub_rn(phase, floorf(phase));
-    phase = phase > 0 ? phase : 0; /* also for NaN */
+    phase = phase > 0 ? phase : 0; /* NaN becomes 0 */
     phase = phase < 1 ? phase : 1;
     float place = __fmul_rn(phase, static_cast<float>(span.y));
     int32_t frame = static_cast<int32_t>(place);
@@ -213,7 +213,7 @@ __device__ __forceinline__ void turn_bodies(const job &job, const tile_space *ti
 
 /* ---- store_buffers ---- */
 
-/* Stores n numbers from shared memory; both are aligned to 16 bytes. */
+/* Stores n numbers from shared memory in to. Both arrays are aligned to 16 bytes. */
 __device__ __forceinline__ void store_whole(float *to, const float *from, int n, int lane)
 {
     int fours = n / 4;
@@ -233,7 +233,7 @@ __device__ __forceinline__ void store_root(const job &job, const tile_space *til
     store_whole(job.results[5] + query * 3, tile->ang_vel_b, n * 3, lane);
 }
 
-/* Stores one part of the rows of n queries. */
+/* Stores the same part of n rows. */
 __device__ __forceinline__ void store_part(const job &job, float *to, const divider &width, const float *rows, int n,
                                            int lane)
 {
@@ -244,13 +244,13 @@ __device__ __forceinline__ void store_part(const job &job, float *to, const divi
     }
 }
 
-/* ---- all of it ---- */
+/* ---- groups and tiles ---- */
 
 template <class CLOCK>
 __device__ __forceinline__ void do_group(const job &job, const tile_space *tile, size_t query, int first, int n,
                                          int lane, float4 *space, CLOCK &clock)
 {
-    /* Rows in shared memory, from the first dof on. */
+    /* The rows in shared memory, starting at the first dof, which is number 13 of a row. */
     float *rows = reinterpret_cast<float *>(space) + (13 - PIECE * FIRST_PIECE);
     blend_rows(job, tile, first, n, lane, space, clock);
     __syncwarp();
@@ -286,7 +286,7 @@ template <class CLOCK> __device__ __forceinline__ void do_tiles(const job &job, 
         clock.warp_lap(WEIR_MOTION_STORE_BUFFERS);
         for (int first = 0; first < n; first += job.group)
             do_group(job, tile, query + first, first, min(job.group, n - first), lane, rows, clock);
-        __syncwarp(); /* the next tile reuses it */
+        __syncwarp(); /* before the next tile overwrites this one */
     }
     clock.store();
 }
@@ -309,7 +309,8 @@ int pieces_of(int dofs, int bodies)
     return (13 + 2 * dofs + 3 * bodies + PIECE - 1) / PIECE - FIRST_PIECE;
 }
 
-/* Returns the resident blocks per SM, at least 1; opts in to more shared memory if needed. */
+/* Stores in *blocks how many blocks an SM runs at the same time (at least 1). Opts in to more shared memory if
+ * necessary. */
 template <class KERNEL> cudaError_t blocks_of_sm(int *blocks, KERNEL kernel, int warps, int bytes)
 {
     cudaFuncAttributes attributes;

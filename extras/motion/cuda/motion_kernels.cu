@@ -1,5 +1,6 @@
-/* The operators of motion on a GPU, one kernel each, as an eager framework launches them, and the kernel that advances
- * times. A thread computes one number, or one row where noted, with a grid stride. */
+/* The operators of motion on a GPU, with one kernel per operator, as an eager framework launches them, and the kernel
+ * that advances times. Each thread computes one number (or one row, where noted) per iteration of a grid-stride loop.
+ */
 #include "extras/motion/cuda/motion_cuda_priv.h"
 
 #include <cuda_runtime.h>
@@ -8,7 +9,7 @@ namespace
 {
 
 constexpr int threads = 256;
-constexpr int most_blocks = 4096; /* kernels use grid-stride loops */
+constexpr int most_blocks = 4096; /* enough, because kernels use grid-stride loops */
 
 int blocks_for(size_t n)
 {
@@ -28,25 +29,25 @@ __device__ size_t step()
 
 /* ---- arrays ---- */
 
-/* A weir_motion_array; if flat, element i is data[i]. */
+/* A weir_motion_array. If flat, element i of the result corresponds to data[i]. */
 struct operand {
     void *data;
     size_t stride, repeat;
-    bool flat, one; /* one: one number per row */
+    bool flat, one; /* one: each row has one number, used for all columns */
 };
 
 struct job {
-    size_t n, columns; /* elements of the result, and per row */
+    size_t n, columns; /* number of elements in the result, and in each of its rows */
     bool flat;         /* all operands are flat */
     operand r, x, y, z;
 };
 
-/* Element i, in this column of its row. */
+/* Element i of the result, with its row and column. */
 struct place {
     size_t i, row, column;
 };
 
-/* Uses 32-bit division where possible, which is several times faster. */
+/* Uses 32-bit division if possible, because it is several times faster. */
 __device__ __forceinline__ size_t quotient(size_t a, size_t b)
 {
     if (((a | b) >> 32) == 0)
@@ -102,7 +103,7 @@ template <typename X, typename F> __global__ void each3(const job job, F f)
     }
 }
 
-/* Rounds each operation separately, without contraction to fma. */
+/* The operators on one element. Each operation is rounded separately, without contraction to fma. */
 struct copying {
     template <typename T> __device__ T operator()(T a) const
     {
@@ -243,7 +244,7 @@ __global__ void arange(size_t n, int64_t *r)
         r[i] = static_cast<int64_t>(i);
 }
 
-/* One number per thread. */
+/* Each thread computes one number. */
 template <typename T> __global__ void gather(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -253,7 +254,7 @@ template <typename T> __global__ void gather(const job job)
     }
 }
 
-/* One number per thread. */
+/* Each thread copies one number. */
 template <typename T> __global__ void scatter(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -263,7 +264,7 @@ template <typename T> __global__ void scatter(const job job)
     }
 }
 
-/* One row per thread. */
+/* Each thread computes one row. */
 __global__ void sum(size_t rows, int columns, const operand x, const operand r)
 {
     for (size_t i = first(); i < rows; i += step()) {
@@ -275,7 +276,7 @@ __global__ void sum(size_t rows, int columns, const operand x, const operand r)
     }
 }
 
-/* One row per thread. */
+/* Each thread computes one row. */
 __global__ void cross(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -287,7 +288,7 @@ __global__ void cross(const job job)
     }
 }
 
-/* One number per thread; rows of x and y have this many. */
+/* Each thread copies one number. of_x and of_y are the numbers of columns of x and y. */
 __global__ void concatenate(const job job, size_t of_x, size_t of_y)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -299,7 +300,7 @@ __global__ void concatenate(const job job, size_t of_x, size_t of_y)
     }
 }
 
-/* One row per thread. */
+/* Each thread computes one row. */
 __global__ void fast_slerp(const job job)
 {
     for (size_t i = first(); i < job.n; i += step()) {
@@ -329,7 +330,7 @@ operand operand_of(const weir_motion_array &a, size_t columns)
     return operand{a.data, a.stride, static_cast<size_t>(a.repeat), flat, own != columns};
 }
 
-/* Makes a job for these rows, with the columns of the result. */
+/* Returns a job for this many rows, with the columns of the result. */
 job job_of(const weir_motion_operator *o, size_t rows)
 {
     size_t columns = static_cast<size_t>(o->r.columns);
@@ -368,7 +369,7 @@ template <typename X, typename F> int run3(const weir_motion_operator *o, F f, c
     return cudaGetLastError();
 }
 
-/* Makes a job with one row per thread. */
+/* Launches a kernel in which each thread computes one row. */
 int run_rows(const weir_motion_operator *o, void (*kernel)(const job), cudaStream_t stream)
 {
     job job = job_of(o, o->r.rows);
@@ -382,7 +383,7 @@ int run_indexed(const weir_motion_operator *o, bool put, cudaStream_t stream)
     if (!o->y.data || o->y.type != WEIR_MOTION_I64 || o->r.type != o->x.type || o->r.columns != o->x.columns)
         return cudaErrorInvalidValue;
     job job = job_of(o, put ? o->x.rows : o->r.rows);
-    job.flat = false; /* rows get their numbers from elsewhere */
+    job.flat = false; /* because the row number of an element selects other rows */
     void (*kernel)(const struct job) = nullptr;
     if (o->x.type == WEIR_MOTION_I64)
         kernel = put ? scatter<int64_t> : gather<int64_t>;
@@ -411,7 +412,7 @@ int run_sum(const weir_motion_operator *o, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-/* Types of the result, the first operand, and the second operand or scalar. */
+/* Encodes three types: of the result, of the first operand, and of the second operand or scalar. */
 constexpr int types(weir_motion_type r, weir_motion_type x, weir_motion_type y)
 {
     return r * 9 + x * 3 + y;

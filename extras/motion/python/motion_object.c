@@ -1,4 +1,4 @@
-/* weir._weir._Motion, a library of motion clips: the C side of weir.MotionLibrary. */
+/* weir._weir._Motion, a library of motion clips. This is the C part of weir.MotionLibrary. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion.h"
 #include "pipeline/gpu/gpu.h"
@@ -12,9 +12,9 @@
 
 enum { BLOCKS = 4, LINE_BYTES = 64 };
 
-/* Memory for one call's results, reused when no array refers to it. */
+/* Memory for the results of one call. It is reused when no array refers to it any more. */
 struct block {
-    struct weir_lent *lent; /* NULL: none */
+    struct weir_lent *lent; /* NULL: not allocated */
     char *memory;
     size_t bytes;
 };
@@ -22,9 +22,9 @@ struct block {
 struct motion_object {
     PyObject_HEAD struct weir_motion *motion;
     struct weir_device *device; /* NULL: the CPU */
-    PyObject *from_dlpack;      /* torch's from_dlpack; NULL: weir.Array */
+    PyObject *from_dlpack;      /* PyTorch's from_dlpack; NULL: results are weir.Array */
     int fork_depth;
-    pthread_mutex_t lock; /* serialises calls, which use motion and blocks */
+    pthread_mutex_t lock; /* serialises calls, because they share motion and blocks */
     struct block blocks[BLOCKS];
     int next_block; /* next block to replace when all are in use */
 };
@@ -42,7 +42,7 @@ static void close_motion(struct motion_object *self)
         weir_motion_close(&self->motion);
         weir_device_close(&self->device);
     }
-    /* A child of fork() leaves everything alone. */
+    /* In a child of fork() nothing is freed, because the resources belong to the parent process. */
     memset(self->blocks, 0, sizeof self->blocks);
     self->motion = NULL;
     self->device = NULL;
@@ -62,7 +62,7 @@ static PyObject *list_names(char (*names)[WEIR_MOTION_NAME], size_t n)
     return list;
 }
 
-/* Returns (name, frames, fps, duration, loop) for each clip. */
+/* Returns a list with (name, frames, fps, duration, loop) for each clip. */
 static PyObject *list_clips(const struct weir_motion_clips *clips)
 {
     PyObject *list = PyList_New(0);
@@ -91,7 +91,7 @@ static PyObject *describe(const struct weir_motion_clips *clips)
     return about;
 }
 
-/* Arguments of _open, borrowed. */
+/* Arguments of _open. All pointers are borrowed. */
 struct opening {
     const char **paths;
     Py_ssize_t n;
@@ -99,7 +99,7 @@ struct opening {
     int gpu, threads;
 };
 
-/* Called without the interpreter's lock. */
+/* Runs without the GIL. */
 static int open_motion(struct motion_object *self, const struct opening *o, struct weir_motion_clips **clips,
                        struct weir_err *err)
 {
@@ -133,8 +133,8 @@ static int take_paths(PyObject *tuple, struct opening *o)
     return 0;
 }
 
-/* _open(paths, root_body, key_bodies, loop, gpu, threads, from_dlpack): returns what describe does. paths: a tuple of
- * bytes. */
+/* _open(paths, root_body, key_bodies, loop, gpu, threads, from_dlpack) returns the description made by describe().
+ * paths is a tuple of bytes. */
 static PyObject *motion_open(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;
@@ -170,7 +170,7 @@ static PyObject *motion_close(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct motion_object *self = (struct motion_object *)object;
-    if (self->fork_depth != weir_fork_depth()) { /* the lock may be held forever */
+    if (self->fork_depth != weir_fork_depth()) { /* another thread may have held the lock during fork() */
         close_motion(self);
         Py_RETURN_NONE;
     }
@@ -204,10 +204,10 @@ static PyObject *motion_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 /* ---- a call ---- */
 
-/* Byte offsets of the parts of a block. */
+/* Byte offsets of the arrays in a block. */
 struct layout {
     size_t results[WEIR_MOTION_RESULTS], clips, times, bytes;
-    int widths[WEIR_MOTION_RESULTS]; /* numbers per query */
+    int widths[WEIR_MOTION_RESULTS]; /* numbers per query in each result */
 };
 
 static size_t add_part(struct layout *layout, size_t n, size_t width, size_t size)
@@ -220,7 +220,7 @@ static size_t add_part(struct layout *layout, size_t n, size_t width, size_t siz
     return begin;
 }
 
-/* with_queries: the block also holds clips and times, copied from the host to the GPU. */
+/* with_queries: the block also contains clips and times, which are copied from the host to the GPU. */
 static struct layout plan(const struct motion_object *self, size_t envs, size_t steps, bool with_queries)
 {
     struct layout layout = {0};
@@ -235,8 +235,9 @@ static struct layout plan(const struct motion_object *self, size_t envs, size_t 
     return layout;
 }
 
-/* Returns a block without arrays, or a new one in place of one in use, whose memory is freed with its last array. New
- * reference. Call under the lock. */
+/* Returns a new reference to a block of memory that no array refers to. With again, reuses a block if possible.
+ * Otherwise allocates one and, with again, keeps it in place of an older block, whose memory is freed with the last
+ * array that refers to it. The caller must hold the lock. */
 static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bool again, char **memory,
                                     struct weir_err *err)
 {
@@ -264,13 +265,13 @@ static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bo
     return block->lent;
 }
 
-/* One call: its queries and the block of its results. */
+/* One call of _sample: its queries and the block for its results. */
 struct call {
     size_t envs, steps;
-    bool has_steps;         /* times were [envs][steps], not [envs] */
-    const int64_t *clips;   /* device or host memory */
-    const float *times;     /* likewise */
-    bool on_device, finish; /* queries are in GPU memory; the call waits for results */
+    bool has_steps;         /* true: times are [envs][steps]; false: [envs] */
+    const int64_t *clips;   /* in device or host memory */
+    const float *times;     /* in device or host memory */
+    bool on_device, finish; /* whether queries are in GPU memory; whether the call waits for its results */
     struct layout layout;
     struct weir_lent *lent;
     char *memory;
@@ -290,7 +291,7 @@ static int copy_queries(struct motion_object *self, struct call *c, struct weir_
     return rc;
 }
 
-/* Called without the interpreter's lock. c->lent is the caller's reference. */
+/* Runs without the GIL and with the lock held. Sets c->lent to a reference that the caller must drop. */
 static int sample_locked(struct motion_object *self, struct call *c, struct weir_err *err)
 {
     if (!self->motion)
@@ -299,7 +300,8 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
     c->layout = plan(self, c->envs, c->steps, copies);
     if (c->layout.bytes == SIZE_MAX)
         return weir_err_set(err, -ENOMEM, "out of memory for the results of %zu queries", c->envs * c->steps);
-    /* On a GPU, consumers other than torch may still read a block after its array is gone. */
+    /* On a GPU, blocks are reused only for PyTorch, because other consumers may still read a block after its array is
+     * freed. */
     c->lent = take_block(self, c->layout.bytes, !self->device || self->from_dlpack, &c->memory, err);
     int rc = !c->lent ? err->code : copies ? copy_queries(self, c, err) : 0;
     if (rc < 0)
@@ -312,7 +314,7 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
     return rc == 0 && c->finish ? weir_motion_finish(self->motion, err) : rc;
 }
 
-/* Another thread may have closed the library: use only the block. */
+/* Uses only the block, because another thread may have closed the library. */
 static PyObject *result_of(const struct call *c, int result, PyObject *from_dlpack)
 {
     struct weir_view_of view = {.lent = c->lent,
@@ -358,8 +360,8 @@ static int check(const struct motion_object *self)
     return -1;
 }
 
-/* _sample(clips, times, envs, steps, on_device): returns nine results. steps 0: times are [envs]. on_device: the
- * addresses are on the GPU, and the caller orders its stream after _stream. */
+/* _sample(clips, times, envs, steps, on_device) returns a tuple of nine results. If steps is 0, times are [envs]. With
+ * on_device, clips and times are addresses in GPU memory, and the caller makes _stream wait for them. */
 static PyObject *motion_sample(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;
@@ -374,7 +376,8 @@ static PyObject *motion_sample(PyObject *object, PyObject *args)
     size_t queries;
     if (envs < 1 || steps < 0 || steps > INT32_MAX || __builtin_mul_overflow(c.envs, c.steps, &queries) ||
         queries > SIZE_MAX / 1024)
-        return PyErr_Format(PyExc_ValueError, "%zd environments with %zd times each: give at least one of each", envs,
+        return PyErr_Format(PyExc_ValueError,
+                            "%zd environments with %zd times each: use at least one environment and one time", envs,
                             steps);
     c.on_device = on_device;
     c.finish = self->device && !(on_device && self->from_dlpack);
@@ -425,18 +428,18 @@ static PyObject *result_names(void)
     return names;
 }
 
-int weir_motion_object_begin(PyObject *module); /* a row of WEIR_EXTRA_PYTHON */
+int weir_motion_object_begin(PyObject *module); /* listed in WEIR_EXTRA_PYTHON */
 
 int weir_motion_object_begin(PyObject *module)
 {
     static PyMethodDef methods[] = {{"_open", motion_open, METH_VARARGS, NULL},
                                     {"_sample", motion_sample, METH_VARARGS, NULL},
                                     {"close", motion_close, METH_NOARGS,
-                                     "close($self)\n--\n\nEnds the threads. Tensors already sampled stay valid."},
+                                     "close($self)\n--\n\nStops the threads. Tensors already returned stay valid."},
                                     {0}};
     static PyGetSetDef properties[] = {
         {"closed", motion_closed, NULL, "Whether the library is closed.", NULL},
-        {"engine", motion_engine, NULL, "The engine: \"2 threads, AVX2\", or the GPU.", NULL},
+        {"engine", motion_engine, NULL, "Name of the engine, e.g. \"2 threads, AVX2\" or a GPU.", NULL},
         {"_stream", motion_stream, NULL, NULL, NULL},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_new, motion_new},

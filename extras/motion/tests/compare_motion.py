@@ -274,7 +274,7 @@ def bodies(folder):
         check(f"{options}: refused", status == 1 and words in err, err)
     np.savez(path, **keyed(motion(7, names=False), "tracking"))
     status, _, err = run("--root", "head", path)
-    check("no names", status == 1 and "it has no body_names, so give a number from 0 to 3" in err, err)
+    check("no names", status == 1 and "it has no body_names, so use a number from 0 to 3" in err, err)
 
 
 def legged_lab(folder):
@@ -289,7 +289,7 @@ def legged_lab(folder):
     same("clamp", read("clamp", path), [("walk", m, False)])
     same("always", read("always", "--loop", "always", path), [("walk", m, True)])
     status, _, err = run("--root", "0", path)
-    check("a root that is not a body", status == 1 and "root is none of the bodies" in err, err)
+    check("a root that is not a body", status == 1 and "store the root separately from the bodies" in err, err)
     np.savez(path, **{**arrays, "loop_mode": 2})
     refused("loop_mode", path, "loop_mode: is 2; it must be 0")
 
@@ -356,9 +356,9 @@ def wrong_values(folder):
     changed(folder, "a quaternion of zeros", ("body_rotations[6][0]: is an all-zero quaternion",), body_rotations=zero)
     for key in ("body_positions", "body_rotations", "fps"):
         changed(folder, f"no {key}", (f"{key}: is not in the file;",), **{key: None})
-    changed(folder, "no dofs", ("it is not a motion file",), dof_positions=None)
+    changed(folder, "no dofs", ("is not a motion file",), dof_positions=None)
     for fps, words in ((0, "fps is 0;"), (-30, "fps is -30;"), (np.nan, "fps is nan;"), (np.inf, "fps is inf;"), (1e-300, "fps is 1e-300;"),
-                       ([30, 30], "fps: is not one number"), ("30", "fps: is not one number")):
+                       ([30, 30], "fps: must be a single number"), ("30", "fps: must be a single number")):
         changed(folder, f"fps {fps}", (words,), fps=np.array(fps))
     differ = {**keyed(motion(9, velocities=False)), "fps": np.array(3e38)}
     np.savez(f"{folder}/changed.npz", **differ)
@@ -376,13 +376,13 @@ def wrong_values(folder):
     changed(folder, "too many dofs", ("at most 4096",), dof_positions=np.zeros((21, 5000)), dof_names=None)
     changed(folder, "names for others", ("dof_names: must be a list of 5 names",), dof_names=np.array(["a", "b"]))
     changed(folder, "names that are numbers", ("body_names: must be a list of 4 names",), body_names=np.arange(4))
-    changed(folder, "a long name", ("dof_names: has a name of over 63 bytes",), dof_names=np.array(["x" * 64] * 5))
+    changed(folder, "a long name", ("dof_names: has a name longer than 63 bytes",), dof_names=np.array(["x" * 64] * 5))
     changed(folder, "positions that are texts", ("dof_positions: holds strings",), dof_positions=np.full((21, 5), "x"))
 
 
 def wrong_types(folder):
     objects = np.array(["a", "b", "c", "d", "e"], dtype=object)
-    changed(folder, "objects", ("dof_names: holds Python objects, whose pickle is not read",), dof_names=objects)
+    changed(folder, "objects", ("dof_names: holds Python objects as a pickle",), dof_names=objects)
     changed(folder, "objects", ("dof_positions: holds Python objects",), dof_positions=np.full((21, 5), None))
     changed(folder, "complex", ("dof_positions: has elements of type <c16",), dof_positions=np.ones((21, 5), complex))
     changed(folder, "dates", ("fps: has elements of type <M8[s]",), fps=np.array("2020-01-01", "M8[s]"))
@@ -391,10 +391,10 @@ def wrong_types(folder):
     path = f"{folder}/array.npz"
     with open(path, "wb") as file:
         np.save(file, np.ones((3, 4)))
-    refused("one array", path, "is one array of numpy's")
+    refused("one array", path, "is a single numpy array")
     with open(f"{folder}/motion.pkl", "wb") as file:
         file.write(b"\x80\x04}q.")
-    refused("a pickle", f"{folder}/motion.pkl", "is a pickle, which is not read")
+    refused("a pickle", f"{folder}/motion.pkl", "is a pickle, and reading a pickle can run code")
     with open(f"{folder}/motion.csv", "w", encoding="ascii") as file:
         file.write("1,2,3\n")
     refused("a table", f"{folder}/motion.csv", "is not a motion file; use NPZ (np.savez) or HDF5")
@@ -451,7 +451,7 @@ def wrong_archives(folder):
     for what, at, data, words in (
             ("a changed byte", local + 300, b"\x55", "does not match its checksum"),
             ("encrypted", entry + 8, b"\x01", "is encrypted"),
-            ("shared bytes", other + 42, whole[entry + 42:entry + 46], "shares bytes of the archive with another"),
+            ("shared bytes", other + 42, whole[entry + 42:entry + 46], "overlaps another member of the archive"),
             ("inside another", other + 42, (local + 100).to_bytes(4, "little"), ""),
             ("two sizes", entry + 24, (10 ** 6).to_bytes(4, "little"), "is stored, but with two different sizes"),
             ("outside", entry + 42, (len(whole) - 3).to_bytes(4, "little"), "is invalid"),
@@ -477,21 +477,21 @@ def wrong_headers(folder):
                    good.replace("()", "(1,)"), good.replace("()", "(1, 1, 1)"), good.replace("<i8", "=i8")):
         read(header, archive(folder, [("fps.npy", npy(header, (30).to_bytes(8, "little")))] + rest))
     for header, words in (
-            ("", "npy header is empty"), ("{}", "lacks descr"), (good[:-1], "npy header"), (good + "x", "goes on behind"),
+            ("", "npy header is empty"), ("{}", "does not contain descr"), (good[:-1], "npy header"), (good + "x", "continues after"),
             (good.replace("'shape'", "'form'"), "other than descr, fortran_order and shape"), (good.replace("()", "[]"), "not a tuple"),
             (good.replace("()", "(1)"), "not a tuple"), (good.replace("()", "(-1,)"), "not a tuple"), (good.replace("()", "(1,,)"), "not a tuple"),
             (good.replace("()", "(1.0,)"), "not a tuple"), (good.replace("()", "(1L,)"), "not a tuple"), (good.replace("()", "(2,)"), "bytes, but"),
             (good.replace("()", "(99999999999999999999,)"), "not a tuple"), (good.replace("()", "(4611686018427387904, 4)"), "larger than 1 GiB"),
             (good.replace("()", "(134217729,)"), "larger than 1 GiB"), (good.replace("()", "(1,1,1,1,1,1,1,1,1)"), "more than 8 dimensions"),
-            (good.replace("False", "0"), "not a bool"), (good.replace("'<i8'", "8"), "not a text"), (good.replace("'<i8'", "__import__('os')"), "not a text"),
-            (good.replace("'<i8'", "'<i8\\x00'"), "not a text"), (good.replace("<i8", "i8"), "elements of type i8"), (good.replace("<i8", "<i3"), "elements of type <i3"),
+            (good.replace("False", "0"), "not a bool"), (good.replace("'<i8'", "8"), "not a string"), (good.replace("'<i8'", "__import__('os')"), "not a string"),
+            (good.replace("'<i8'", "'<i8\\x00'"), "not a string"), (good.replace("<i8", "i8"), "elements of type i8"), (good.replace("<i8", "<i3"), "elements of type <i3"),
             (good.replace("<i8", "|i8"), "elements of type"), (good.replace("<i8", "<f16"), "elements of type"), (good.replace("<i8", "<U4294967297"), "elements of type"),
             (good.replace(", }", ", 'descr': '<i8'}"), "has the same key twice"), ("\x00" * 60, "is not a dictionary"), ("{" * 5000, "npy header"),
             (good.replace("<i8", "|O"), "Python objects")):
         path = archive(folder, [("fps.npy", npy(header, (30).to_bytes(8, "little")))] + rest)
         refused(f"header {header[:60]!r}", path, "fps: ", words)
-    for data, words in ((b"\x93NUMPY\x04\x00" + npy(good)[8:], "is npy of version 4.0"), (b"\x93NUMPZ" + npy(good)[6:], "is not an npy array"),
-                        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(50), "4294967307 bytes; at most 65536"), (b"\x93NUM", "ends too early"), (b"", "ends too early"),
+    for data, words in ((b"\x93NUMPY\x04\x00" + npy(good)[8:], "has npy version 4.0"), (b"\x93NUMPZ" + npy(good)[6:], "is not an npy array"),
+                        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(50), "4294967307 bytes, but at most 65536"), (b"\x93NUM", "ends too early"), (b"", "ends too early"),
                         (npy(good), "holds 0 bytes, but 8"), (npy(good, bytes(9)), "holds 9 bytes, but 8"), (npy(good + " " * 50)[:40], "ends too early")):
         refused(f"bytes {data[:12]!r}", archive(folder, [("fps.npy", data)] + rest), "fps: ", words)
 
@@ -607,7 +607,7 @@ def wrong_hdf5(folder):
     written("a shape", ("dof_positions: has shape (105,)",), put("dof_positions", np.ones(105)))
     written("rank 9", ("rank 9",), put("dof_positions", np.ones((1,) * 9)))
     written("long names", ("dof_names",), put("dof_names", ["x" * 64] * 5))
-    written("no dofs", ("it is not a motion file",), drop("dof_positions"))
+    written("no dofs", ("is not a motion file",), drop("dof_positions"))
     written("another file", ("/etc/passwd lies outside",), link("dof_positions", h5py.ExternalLink("/etc/passwd", "/x")))
     with h5py.File(path, "w") as file:
         write_h5(file.create_group("a"), keyed(motion(61)))
@@ -615,7 +615,7 @@ def wrong_hdf5(folder):
     refused("a group without a clip", path, "/b: has none of dof_positions")
     with h5py.File(path, "w") as file:
         pass
-    refused("an empty HDF5 file", path, "it is not a motion file")
+    refused("an empty HDF5 file", path, "is not a motion file")
     with h5py.File(path, "w") as file:
         write_h5(file, keyed(motion(61)))
         file.create_dataset("huge", (1 << 40,), dtype="f4", chunks=(1 << 20,))

@@ -1,5 +1,6 @@
-/* The fake GPU's backend for motion: the CPU backend's calculations, on the thread of the fake stream and in its GPU
- * memory. Operators and passes are queued, each as a kernel with its own name for observers; copies wait. */
+/* The fake GPU's backend for motion. It runs the CPU backend's functions on the thread of the fake stream and on fake
+ * GPU memory. Operators and passes are queued, and each looks to observers like a kernel with its own name. Copies
+ * wait. */
 #include "extras/motion/motion.h"
 #include "extras/motion/motion_ops.h"
 #include "tests/fakes/fake_cuda.h"
@@ -13,7 +14,7 @@ struct fake_motion {
     struct weir_gpu gpu;
     void *stream;
     bool own_stream;
-    void *cpu; /* of weir_motion_cpu */
+    void *cpu; /* context of weir_motion_cpu */
     struct weir_err err;
     char description[64];
 };
@@ -22,7 +23,7 @@ static const struct weir_motion_ops *const cpu_ops = &weir_motion_cpu;
 
 /* ---- on the stream ---- */
 
-/* Queued work; freed by the stream. */
+/* A queued call. The stream frees it. */
 struct call {
     struct fake_motion *self;
     void (*run)(const struct call *call);
@@ -44,7 +45,7 @@ static void queue(struct fake_motion *self, const char *name, const struct call 
 {
     struct call *call = malloc(sizeof *call);
     if (!call)
-        fake_die("the host has no memory left");
+        fake_die("out of host memory");
     *call = *given;
     call->self = self;
     const struct fake_operation operation = {.name = name, .run = run_call, .user = call, .bytes = given->n};
@@ -211,10 +212,10 @@ static void operate(void *self, const struct weir_motion_operator *operation)
     queue(self, names[operation->kind], &(struct call){.run = run_operate, .operation = *operation});
 }
 
-/* The clips' rows are not checked, because their number is not given. */
+/* Does not check the size of the frames array beyond two rows, because a pass does not contain the number of rows. */
 static void run_pass(const struct call *call)
 {
-    const struct fake_clocks clocks = {.what = "a pass' clocks",
+    const struct fake_clocks clocks = {.what = "a pass's clocks",
                                        .stages = WEIR_MOTION_STAGES,
                                        .rows_max = WEIR_MOTION_ITERATIONS,
                                        .iterations = 1,
@@ -224,13 +225,13 @@ static void run_pass(const struct call *call)
     struct weir_motion_pass p = call->pass;
     const int widths[WEIR_MOTION_OUTPUTS] = {3, 4, 3, 3, 3, 3, p.dofs, p.dofs, 3 * p.bodies};
     size_t queries = p.envs * (size_t)p.steps, spare = WEIR_MOTION_SPARE;
-    p.frames = fake_memory(p.frames, (2 * (size_t)p.row.stride + spare) * sizeof *p.frames, "a pass' frames");
-    p.spans = fake_memory(p.spans, sizeof *p.spans, "a pass' spans");
-    p.clip_of = fake_memory(p.clip_of, p.envs * sizeof *p.clip_of, "a pass' clips");
-    p.times = fake_memory(p.times, queries * sizeof *p.times, "a pass' times");
+    p.frames = fake_memory(p.frames, (2 * (size_t)p.row.stride + spare) * sizeof *p.frames, "a pass's frames");
+    p.spans = fake_memory(p.spans, sizeof *p.spans, "a pass's spans");
+    p.clip_of = fake_memory(p.clip_of, p.envs * sizeof *p.clip_of, "a pass's clips");
+    p.times = fake_memory(p.times, queries * sizeof *p.times, "a pass's times");
     for (int i = 0; i < WEIR_MOTION_OUTPUTS; i++)
         p.results[i] =
-            fake_memory(p.results[i], (queries * (size_t)widths[i] + spare) * sizeof(float), "a pass' result");
+            fake_memory(p.results[i], (queries * (size_t)widths[i] + spare) * sizeof(float), "a pass's result");
     cpu_ops->pass(call->self->cpu, &p);
     fake_write_clocks(&p.clocks, &clocks, start_ns);
 }

@@ -1,8 +1,9 @@
-/* Reads motions and writes them: motion_dump [--root BODY] [--key-bodies A,B] [--loop never|always] [--peak FILE]
- * [--queries FILE] PATH... Writes a line of JSON, then the arrays root_pos_w, root_quat, root_vel_w, root_ang_vel_w,
- * dof_pos, dof_vel and key_body_pos_w as float32. If they cannot be read: one line on stderr, exit status 1. --peak
- * writes the peak memory in bytes to FILE. --queries writes, in place of the arrays, motion_reference's results for
- * each query of FILE (int64 clips of all, then float32 times of all): value and tolerance of each number, float64. */
+/* motion_dump: reads motions and writes them to stdout. Usage: motion_dump [--root BODY] [--key-bodies A,B]
+ * [--loop never|always] [--peak FILE] [--queries FILE] PATH... It writes a line of JSON, then the arrays root_pos_w,
+ * root_quat, root_vel_w, root_ang_vel_w, dof_pos, dof_vel and key_body_pos_w as float32. If the motions cannot be read,
+ * it prints one line on stderr and exits with status 1. --peak writes the peak memory in bytes to FILE. With --queries,
+ * FILE contains the int64 clips of all queries and then the float32 times of all queries. In place of the arrays, the
+ * program then writes motion_reference's results: the float64 value and tolerance of each number. */
 #include "base/resources.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/tests/motion_reference.h"

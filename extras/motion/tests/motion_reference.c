@@ -26,7 +26,7 @@ static struct place find(const struct weir_motion_clip *clip, float time)
                           WEIR_MOTION_FRAMES_OFF * (double)clip->frames};
 }
 
-/* ---- what ---- */
+/* ---- results ---- */
 
 static struct motion_number blended(const float *table, size_t width, size_t number, const struct place *p)
 {
@@ -35,7 +35,7 @@ static struct motion_number blended(const float *table, size_t width, size_t num
                                   WEIR_MOTION_TOLERANCE * fmax(fabs(a), fabs(b)) + p->off * fabs(b - a)};
 }
 
-/* The root's quaternion; *off is the maximum error of its rotation. */
+/* Computes the root's quaternion. The member off is the maximum error of each component. */
 static void root_quat(const struct weir_motion_clips *clips, const struct place *p, struct motion_number q[4])
 {
     const float *a = clips->root_quat + 4 * p->frame0, *b = clips->root_quat + 4 * p->frame1;
@@ -64,7 +64,7 @@ static void product(const double a[4], const double b[4], double to[4])
     to[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
 }
 
-/* q^-1 v q. The errors of v and q go into all three numbers. */
+/* Computes q^-1 v q. The errors of v and q contribute to the error of each component. */
 static void turn_back(const struct motion_number quat[4], const struct motion_number v[3], struct motion_number to[3])
 {
     const double q[4] = {quat[0].value, quat[1].value, quat[2].value, quat[3].value};
@@ -161,7 +161,7 @@ static double compare_result(const struct weir_motion_clips *clips, size_t queri
         motion_reference(clips, clip_of[i / (size_t)steps], times[i], result, wanted);
         for (int j = 0; j < width; j++) {
             double off = fabs((double)got[j] - wanted[j].value) / wanted[j].off;
-            snprintf(line, sizeof line, "%s[%d] of query %zu (clip %d, time %g) is %.9g and not %.9g (+- %g)",
+            snprintf(line, sizeof line, "%s[%d] of query %zu (clip %d, time %g) is %.9g instead of %.9g (+- %g)",
                      weir_motion_result_name(result), j, i, (int)clip_of[i / (size_t)steps], (double)times[i],
                      (double)got[j], wanted[j].value, wanted[j].off);
             if (!(off <= 1) && fabs((double)got[j] - wanted[j].value) > 1e-30)

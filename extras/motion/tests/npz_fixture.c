@@ -31,7 +31,7 @@ static size_t deflated(const void *bytes, size_t n, uint8_t **out)
 {
     z_stream stream = {0};
     if (deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-        fixture_die("zlib does not begin");
+        fixture_die("zlib cannot be initialised");
     size_t most = deflateBound(&stream, n);
     *out = malloc(most);
     stream.next_in = (void *)(uintptr_t)bytes;
@@ -39,7 +39,7 @@ static size_t deflated(const void *bytes, size_t n, uint8_t **out)
     stream.next_out = *out;
     stream.avail_out = (uInt)most;
     if (deflate(&stream, Z_FINISH) != Z_STREAM_END)
-        fixture_die("zlib does not compress");
+        fixture_die("zlib cannot compress");
     deflateEnd(&stream);
     return most - stream.avail_out;
 }

@@ -1,4 +1,4 @@
-/* Motion for many environments: both variants and all advice against the float64 reference. */
+/* Tests motion for many environments: compares both variants, with all advice, to the float64 reference. */
 #include "extras/motion/tests/motion_reference.h"
 #include "weir/recorder.h"
 
@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(motion, .init = start, .fini = end);
 
-/* Every second clip loops. */
+/* Makes clips of which every second one loops. */
 static void make_clips(size_t n, size_t dofs, size_t bodies, double duration_s)
 {
     const struct weir_motion_synthetic options = {
@@ -62,7 +62,8 @@ static void open_motion(size_t envs, int steps, enum weir_motion_variant variant
     cr_assert_eq(weir_motion_open(&motion, &config, &err), 0, "%s", err.text);
 }
 
-/* Clips in rotation, and times from a second before the beginning to a second past the end. */
+/* Assigns the clips in rotation, and random times from a second before the clip's beginning to a second after its end.
+ */
 static void ask(size_t envs, int steps, int64_t *clip_of, float *times)
 {
     uint64_t random = 7;
@@ -105,10 +106,10 @@ Test(motion, fused_agrees)
             for (int steps = 1; steps <= 3; steps++)
                 most = fmax(most, compare(envs[j], steps, WEIR_MOTION_FUSED, 0, 1));
     }
-    cr_log_info("at most %.2f of what is allowed", most);
+    cr_log_info("the largest error is %.2f of the tolerance", most);
 }
 
-/* What a thread writes past the end of a query never belongs to another query. */
+/* Numbers that a thread writes after a query's results must never overwrite another thread's results. */
 Test(motion, fused_in_threads)
 {
     make_clips(5, 1, 1, 4);
@@ -126,7 +127,7 @@ Test(motion, ops_agree)
     for (int advice = 0; advice <= ALL_ADVICE; advice++)
         for (int steps = 1; steps <= 3; steps += 2)
             most = fmax(most, compare(33, steps, WEIR_MOTION_OPS, advice, 2));
-    cr_log_info("at most %.2f of what is allowed", most);
+    cr_log_info("the largest error is %.2f of the tolerance", most);
 }
 
 Test(motion, sizes)
@@ -139,7 +140,7 @@ Test(motion, sizes)
         compare(9, 2, WEIR_MOTION_OPS, bit < 0 ? 0 : 1 << bit, 1);
 }
 
-/* Enough for operators to use threads. */
+/* Enough queries that the operators use several threads. */
 Test(motion, many)
 {
     make_clips(8, 1, 1, 10);
@@ -151,7 +152,7 @@ Test(motion, many)
 
 /* ---- position in the clip ---- */
 
-/* A clip of 51 frames at 50 per second, which lasts exactly one second. */
+/* Makes two clips of 51 frames at 50 frames per second, which last exactly one second. */
 static void second_clips(void)
 {
     make_clips(2, 29, 13, 1);
@@ -195,8 +196,9 @@ static void expect_frame(float time, int64_t clip, size_t frame)
     for (int variant = 0; variant < 2; variant++) {
         dof_pos_of(time, clip, variant, got);
         for (int i = 0; i < 29; i++)
-            cr_assert_float_eq((double)got[i], (double)wanted[i], 2e-6, "time %g, clip %d, variant %d, dof %d: %g, %g",
-                               (double)time, (int)clip, variant, i, (double)got[i], (double)wanted[i]);
+            cr_assert_float_eq((double)got[i], (double)wanted[i], 2e-6,
+                               "time %g, clip %d, variant %d, dof %d: %g instead of %g", (double)time, (int)clip,
+                               variant, i, (double)got[i], (double)wanted[i]);
     }
 }
 
@@ -232,7 +234,7 @@ Test(motion, huge)
     expect_frame(16777216, 1, 0);
 }
 
-/* Steps as long as a frame visit all frames, in order. */
+/* With steps of one frame, the times visit all frames in order. */
 Test(motion, frame_steps)
 {
     float times[52];
@@ -246,7 +248,7 @@ Test(motion, frame_steps)
     }
 }
 
-/* The position in float32 equals the one in float64 within the rounding of time, duration and phase. */
+/* The float32 position must equal the float64 position, except for the rounding of time, duration and phase. */
 Test(motion, places)
 {
     make_clips(4, 1, 1, 8);
@@ -280,12 +282,12 @@ Test(motion, quaternions)
     second_clips();
     for (size_t first = 0; first < clips->frames; first += 51) {
         set_quat(first + 0, 1, 2, 3, 4);
-        set_quat(first + 1, 1, 2, 3, 4);         /* equal */
+        set_quat(first + 1, 1, 2, 3, 4);         /* equal to the previous one */
         set_quat(first + 2, -1, -2, -3, -4);     /* antipodal: the same rotation */
         set_quat(first + 3, -1, -2, -3, -4.001); /* nearly equal */
         set_quat(first + 4, 1, 2, 3, 4.002);     /* nearly antipodal */
-        set_quat(first + 5, -2, 1, -4, 3);       /* orthogonal: half a turn */
-        set_quat(first + 6, 2, -1, 4, -2.999);   /* antipodal to it, nearly */
+        set_quat(first + 5, -2, 1, -4, 3);       /* orthogonal, which is half a turn */
+        set_quat(first + 6, 2, -1, 4, -2.999);   /* nearly antipodal to the previous one */
         set_quat(first + 7, 1, 0, 0, 0);
         set_quat(first + 8, 0, 1, 0, 0);
         set_quat(first + 9, -1e-6, -1, 0, 0);
@@ -461,11 +463,12 @@ Test(motion, refusals)
     weir_motion_close(&motion);
 }
 
-/* ---- queries by the caller ---- */
+/* ---- the caller's own queries ---- */
 
 enum { CANARY = 32 };
 
-/* Room for n numbers and those that a backend may write past them, then numbers that must not change. */
+/* Returns memory for n numbers and for those that a backend may write after them, followed by numbers that must not
+ * change. */
 static float *guarded(size_t n)
 {
     float *memory = aligned_alloc(64, ((n + WEIR_MOTION_SPARE + CANARY) * sizeof *memory + 63) / 64 * 64);
@@ -493,11 +496,11 @@ static void sample(size_t envs, int steps)
         for (size_t i = 0; i < n; i++) {
             motion_reference(clips, clip_of[i / (size_t)steps], times[i], result, wanted);
             for (size_t j = 0; j < width; j++)
-                cr_assert(fabs((double)got[i * width + j] - wanted[j].value) <= wanted[j].off + 1e-30, "%s[%zu] of %zu",
-                          weir_motion_result_name(result), j, i);
+                cr_assert(fabs((double)got[i * width + j] - wanted[j].value) <= wanted[j].off + 1e-30,
+                          "%s[%zu] of query %zu is wrong", weir_motion_result_name(result), j, i);
         }
         for (int i = 0; i < CANARY; i++)
-            cr_assert(canary[i] == 12345, "%s: past the end", weir_motion_result_name(result));
+            cr_assert(canary[i] == 12345, "%s: written past the spare numbers", weir_motion_result_name(result));
         free(queries.results[result]);
     }
     free(clip_of);
@@ -505,7 +508,7 @@ static void sample(size_t envs, int steps)
     free(wanted);
 }
 
-/* Their number need not be that of the configuration. */
+/* The caller's number of queries may differ from the configuration. */
 Test(motion, queries_of_the_caller)
 {
     static const size_t sizes[] = {1, 3, 16, 17, 1100, 2};

@@ -104,7 +104,7 @@ LIST
 err "variant ops with all advice on the CPU"
 trace "$(only advice_fast_slerp)" "the trace has the operator that the advice adds" 'assert len(named("weir::fast_slerp")) == 2 and not named("aten::acos")'
 run 2 motion "${small[@]}" --variant fused --advice indices
-err "--advice indices: the variant fused has no operators to change; leave out --variant"
+err "--advice indices: the variant fused has no operators to change; remove --variant"
 run 2 motion "${small[@]}" --advice often
 
 # ---- smaller traces ----
@@ -160,12 +160,12 @@ for bad in "--num_envs 0" "--num_steps 0" "--active 0" "--warmup -1" "--variant 
     run 2 motion $bad
     check "$bad: nothing on stdout" [ ! -s "$work/out" ]
 done
-err "--num-steps 14 is less than --warmup 5 and --active 10 take together; give 15 or more"
+err "--num-steps 14 is less than --warmup 5 and --active 10 together; use at least 15"
 run 2 motion --warmup 1000000 --active 10 --num_steps 1000000
-err "--warmup 1000000 and --active 10 are more than 1000000 steps; give less"
+err "--warmup 1000000 and --active 10 exceed 1000000 steps together; use smaller numbers"
 for option in root-body key-bodies; do
     run 2 motion --$option hip
-    err "--$option is of the bodies of a file; name one: --motion FILE"
+    err "--$option selects bodies in a file; add --motion FILE"
 done
 run 1 motion --device cuda "${small[@]}" --trace_path gone
 err "weir motion: "
@@ -176,8 +176,8 @@ err "weir motion: nothing.npz: "
 one_line
 check "no folder is made for a missing file" [ ! -e gone ]
 run 1 motion --num_envs 100000000 --num_steps_to_use 40 --num_steps 20 --trace_path huge
-err "motion: 4000000000 queries of"
-err "GiB are free; use fewer environments"
+err "motion: 4000000000 queries and"
+err "GiB is free; use fewer environments"
 : >file
 run 1 motion "${small[@]}" --trace_path file/traces
 err "file/traces: the folder of --trace_path cannot be created: "

@@ -1,4 +1,4 @@
-/* Synthetic motions: their sizes, and velocities that are the derivatives of positions. */
+/* Tests synthetic motions: their sizes, and that velocities are the derivatives of positions. */
 #include "extras/motion/clips/motion_clips.h"
 
 #include <criterion/criterion.h>
@@ -85,18 +85,19 @@ Test(motion_clips, seeds)
     weir_motion_clips_free(&other);
 }
 
-/* The derivative at frame f by central differences, whose error at this frame rate is under 1e-3. */
+/* Compares the rates with central differences, whose error at this frame rate is below 1e-3. */
 static void check_derivative(const char *what, const float *values, const float *rates, size_t width, size_t f)
 {
     const double dt = 1 / clips->clip[0].fps;
     for (size_t i = 0; i < width; i++) {
         double rate = ((double)values[(f + 1) * width + i] - (double)values[(f - 1) * width + i]) / (2 * dt);
-        cr_assert_float_eq(rates[f * width + i], rate, 5e-3, "%s %zu of frame %zu: %g, but %g", what, i, f,
+        cr_assert_float_eq(rates[f * width + i], rate, 5e-3, "%s %zu of frame %zu: rate %g instead of %g", what, i, f,
                            (double)rates[f * width + i], rate);
     }
 }
 
-/* The angular velocity from the quaternions before and after: the vector part of 2 dq/dt conj(q). */
+/* Compares the angular velocity at frame f with the one computed from the previous and next quaternions: the vector
+ * part of 2 dq/dt conj(q). */
 static void check_turning(size_t f)
 {
     const double dt = 1 / clips->clip[0].fps;
@@ -136,7 +137,7 @@ Test(motion_clips, frames)
     }
 }
 
-/* A motion ends where it began. */
+/* A motion ends as it began. */
 Test(motion_clips, closed)
 {
     make(NULL);

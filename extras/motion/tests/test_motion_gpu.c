@@ -1,5 +1,5 @@
-/* Motion on the fake GPU: the calls of both variants work on a device with its own memory, results equal the reference,
- * and failures on the way are reported. */
+/* Tests motion on the fake GPU: both variants work on a device with its own memory, results equal the reference, and
+ * failures in any call are reported. */
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "prof/gpu/cuda_module.h"
@@ -104,7 +104,7 @@ static struct weir_profiler *start_profiler(void)
     return profiler;
 }
 
-/* The recording's clocks inside the pass. */
+/* Stops the profiler and returns the clocks of the pass that it recorded. */
 static struct weir_kernel_clocks stop_profiler(struct weir_profiler **profiler)
 {
     struct weir_kernel_clocks clocks;
@@ -116,7 +116,8 @@ static struct weir_kernel_clocks stop_profiler(struct weir_profiler **profiler)
     return clocks;
 }
 
-/* Results equal the reference, with clocks and after them. The motion may be closed before the recording. */
+/* Results equal the reference while clocks are on, and after they are off again. The motion may be closed before the
+ * profiler. */
 Test(motion_gpu, clocks_while_gpus_are_recorded)
 {
     load("");
@@ -148,7 +149,7 @@ Test(motion_gpu, without_memory_for_clocks_it_goes_on)
     weir_kernel_clocks_clear(&clocks);
 }
 
-/* Queueing a pass, or the copy of its table, fails from some call on. */
+/* After some calls, queueing a pass or the copy of its clock table fails. */
 Test(motion_gpu, lost_while_it_is_recorded)
 {
     int rc = 0;
@@ -165,7 +166,7 @@ Test(motion_gpu, lost_while_it_is_recorded)
     weir_profiler_close(&profiler);
 }
 
-/* The first steps succeed; then queueing one of the operations fails. */
+/* The first steps succeed. Then queueing an operation fails. */
 Test(motion_gpu, lost)
 {
     int rc = 0;
@@ -192,7 +193,7 @@ Test(motion_gpu, no_memory)
     cr_assert_null(motion);
 }
 
-/* Allocations of temporaries fail too, one at a time; the others are freed. */
+/* The allocation of a temporary fails. The temporaries allocated before are freed. */
 Test(motion_gpu, no_temporaries)
 {
     load("fail=oom:2100");

@@ -1,4 +1,5 @@
-/* Motion files: how arrays are mapped, and which files are refused. compare_motion.py has more, with numpy and h5py. */
+/* Tests reading motion files: how arrays are mapped, and which files are refused. compare_motion.py has more tests,
+ * which need numpy and h5py. */
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/tests/npz_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -31,7 +32,7 @@ static void end(void)
 
 TestSuite(motion_read, .init = start, .fini = end);
 
-/* Value i of array number a, in all tests. */
+/* Returns value i of array number a. All tests use the same values. */
 static float value(int a, size_t i)
 {
     return (float)(100 * a) + (float)i;
@@ -61,7 +62,7 @@ static size_t fill(int a, float *values)
     return n;
 }
 
-/* Without the arrays named in leave_out. */
+/* Writes a file without the arrays listed in leave_out, and returns its path. */
 static const char *write_npz(const char *name, bool tracking, const char *leave_out, float fps)
 {
     static const size_t one = 1;
@@ -154,7 +155,7 @@ Test(motion_read, options)
     }
 }
 
-/* Forward differences, of which the last is repeated. */
+/* Missing velocities are forward differences, and the last one is repeated. */
 Test(motion_read, without_velocities)
 {
     const char *path = write_npz("a.npz", false, "dof_velocities body_linear_velocities body_angular_velocities", 10);
@@ -163,7 +164,7 @@ Test(motion_read, without_velocities)
         cr_assert_float_eq(clips->dof_vel[f * DOFS], DOFS * 10.0, 1e-4);
         cr_assert_float_eq(clips->root_vel_w[3 * f + 2], BODIES * 3 * 10.0, 1e-3);
     }
-    /* a turn by 2 acos |q0 . q1| at most */
+    /* the rotation to the next frame has the angle 2 acos |q0 . q1| */
     for (size_t f = 0; f + 1 < FRAMES; f++) {
         const float *q = clips->root_quat + 4 * f, *w = clips->root_ang_vel_w + 3 * f;
         double dot = 0, rate = sqrt((double)(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]));
@@ -205,8 +206,8 @@ Test(motion_read, refused)
 {
     refused(write_npz("a.npz", false, "body_rotations", 50), -ENOENT,
             "body_rotations: is not in the file; Isaac Lab's motion files have it");
-    refused(write_npz("a.npz", true, "joint_pos", 50), -EBADMSG, "it is not a motion file");
-    refused(write_npz("a.npz", true, NULL, 0), -EINVAL, "fps is 0; it must be positive");
+    refused(write_npz("a.npz", true, "joint_pos", 50), -EBADMSG, "is not a motion file");
+    refused(write_npz("a.npz", true, NULL, 0), -EINVAL, "fps is 0; it must be a positive number");
     refused(write_npz("a.npz", true, NULL, -INFINITY), -EINVAL, "fps is -inf");
     refused(write_npz("a.npz", true, NULL, 1e-44f), -EINVAL, "fps is ");
     cr_assert_eq(mkdir(fixture_path("none"), 0777), 0);
@@ -215,10 +216,10 @@ Test(motion_read, refused)
     FILE *file = fopen(fixture_path("one.npy"), "wb");
     fputs("\x93NUMPY", file);
     fclose(file);
-    refused(fixture_path("one.npy"), -EBADMSG, "is one array");
+    refused(fixture_path("one.npy"), -EBADMSG, "is a single numpy array");
 }
 
-/* The first bytes decide the type of a file, whatever its name. */
+/* The first bytes of a file determine its type, whatever its name is. */
 Test(motion_read, npz_by_another_name)
 {
     static const char *const names[] = {"walk.h5", "walk.hdf5", "walk"};
@@ -237,7 +238,7 @@ Test(motion_read, folders_named_as_files)
     cr_assert(strstr(err.text, "walk.npz: is not a regular file"), "%s", err.text);
 }
 
-/* 16 MiB of zeros in 16 KiB. The other arrays are not looked at. */
+/* The archive has 16 KiB and unpacks to 16 MiB of zeros. It is refused before the other arrays are read. */
 Test(motion_read, too_many_frames)
 {
     static const char head[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (16777217, 1)}";
@@ -324,7 +325,7 @@ Test(motion_read, hdf5_groups)
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     H5Gclose(H5Gcreate2(file, "clip_11", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(file);
-    refused(path, -EBADMSG, "/clip_11: has none of dof_positions");
+    refused(path, -EBADMSG, "/clip_11: is not a motion file");
 }
 
 Test(motion_read, hdf5_refused)
@@ -333,7 +334,7 @@ Test(motion_read, hdf5_refused)
     const float fps = 30;
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    refused(path, -EBADMSG, "it is not a motion file");
+    refused(path, -EBADMSG, "is not a motion file");
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     put_clip(file, false, fps);
     H5Ldelete(file, "dof_velocities", H5P_DEFAULT);

@@ -1,4 +1,4 @@
-/* The fast slerp against slerp in float64, over all angles and blends. */
+/* Compares the fast slerp with slerp in float64, over all angles and blends. */
 #include "extras/motion/motion_slerp.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +31,7 @@ static float dot_in_float(const float a[4], const float b[4])
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3];
 }
 
-/* The largest error of a component. */
+/* Returns the largest error of the components. */
 static double error_of(const float a[4], const float b[4], float t)
 {
     double dot = dot_of(a, b), angle = acos(fmin(fabs(dot), 1)), v0 = 1 - (double)t, v1 = (double)t, most = 0;
@@ -41,14 +41,14 @@ static double error_of(const float a[4], const float b[4], float t)
         v0 = sin(v0 * angle) / sin(angle);
         v1 = sin(v1 * angle) / sin(angle);
     }
-    v1 = w1 < 0 ? -v1 : v1; /* at 90 degrees rounding decides which direction is shorter */
+    v1 = w1 < 0 ? -v1 : v1; /* at 90 degrees, rounding decides which arc is shorter */
     cr_assert(fabs(dot) < 1e-6 || (dot < 0) == (w1 < 0) || t == 0);
     for (int i = 0; i < 4; i++)
         most = fmax(most, fabs((double)(w0 * a[i] + w1 * b[i]) - (v0 * (double)a[i] + v1 * (double)b[i])));
     return most;
 }
 
-/* A float32 quaternion at the given (four-dimensional) angle to the first one. */
+/* Makes two float32 quaternions whose four-dimensional angle is the given one. */
 static void pair(double angle, double turn, float a[4], float b[4])
 {
     const double base[4] = {cos(turn), sin(turn) * 0.36, sin(turn) * 0.48, sin(turn) * 0.8};
@@ -66,7 +66,7 @@ Test(motion_slerp, error)
     for (int i = 0; i <= 4000; i++)
         for (int j = 0; j <= 250; j++) {
             float t = (float)j / 250;
-            pair(half_turn * i / 4000, 0.7 * j, a, b); /* from 90 degrees on in the other direction */
+            pair(half_turn * i / 4000, 0.7 * j, a, b); /* beyond 90 degrees, the shorter arc reverses */
             most = fmax(most, error_of(a, b, t));
             weir_motion_slerp_weights(dot_in_float(a, b), t, &w0, &w1);
             double length = 0;
@@ -74,7 +74,7 @@ Test(motion_slerp, error)
                 length += pow((double)(w0 * a[k] + w1 * b[k]), 2);
             longest = fmax(longest, fabs(sqrt(length) - 1));
         }
-    cr_log_info("error %.3g, length off by %.3g", most, longest);
+    cr_log_info("largest error %.3g, length differs by %.3g", most, longest);
     cr_assert_leq(most, (double)WEIR_MOTION_SLERP_ERROR, "%g", most);
     cr_assert_leq(longest, 2 * (double)WEIR_MOTION_SLERP_ERROR, "%g", longest);
 }
@@ -102,7 +102,7 @@ Test(motion_slerp, ends)
     }
 }
 
-/* Rounding makes the dot product of equal quaternions exceed 1. */
+/* Because of rounding, the dot product of equal quaternions can exceed 1. */
 Test(motion_slerp, beyond_one)
 {
     float w0, w1;

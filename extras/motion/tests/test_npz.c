@@ -1,4 +1,4 @@
-/* numpy's arrays in archives: values read from valid ones, errors for invalid ones. */
+/* Tests NumPy arrays in archives: the values in valid archives, and the errors for invalid ones. */
 #include "extras/motion/clips/npz.h"
 #include "extras/motion/tests/npz_fixture.h"
 #include "tests/fuzz/fuzz_bytes.h"
@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(npz, .init = start, .fini = end);
 
-/* Reads an array of the archive, which is in memory of exactly its size. */
+/* Reads an array of the archive. The archive is copied to memory of exactly its size, to detect reads after its end. */
 static int read_it(const char *name)
 {
     struct fuzz_bytes bytes = {archive.bytes, archive.n};
@@ -50,7 +50,7 @@ static int read_it(const char *name)
 static void refused(const char *name, int code, const char *words)
 {
     cr_assert_eq(read_it(name), code, "%s: %d, %s", words, err.code, err.text);
-    cr_assert(strstr(err.text, words), "'%s' lacks '%s'", err.text, words);
+    cr_assert(strstr(err.text, words), "'%s' does not contain '%s'", err.text, words);
     cr_assert(!array.values && !array.texts);
 }
 
@@ -122,7 +122,7 @@ Test(npz, types)
     }
 }
 
-/* In the file the first index varies fastest; the result is in C order. */
+/* In Fortran order the first index varies fastest. The result is in C order. */
 Test(npz, fortran_order)
 {
     uint8_t bytes[2 * 3 * 4], big[2 * 3 * 4 * 2] = {0};
@@ -163,10 +163,10 @@ Test(npz, texts)
         refused("a", -EBADMSG, "a: has a string that is not valid Unicode");
     }
     one("{'descr': '|S3', 'fortran_order': False, 'shape': ()}", "a\0b", 3);
-    refused("a", -EBADMSG, "has a zero in it");
+    refused("a", -EBADMSG, "contains a NUL");
     one("{'descr': '|S64', 'fortran_order': False, 'shape': ()}",
         "0123456789012345678901234567890123456789012345678901234567890123", 64);
-    refused("a", -ENAMETOOLONG, "over 63 bytes");
+    refused("a", -ENAMETOOLONG, "longer than 63 bytes");
     one("{'descr': '|S0', 'fortran_order': False, 'shape': (65537,)}", "", 0);
     refused("a", -EFBIG, "has 65537 strings");
 }
@@ -193,7 +193,7 @@ Test(npz, members)
     npzfx_floats(&archive, "a", 2, two_by_three, values);
     npzfx_floats(&archive, "b.npy+", 2, two_by_three, values);
     npzfx_end(&archive);
-    uint8_t *name = archive.bytes; /* of "b", if it were cut there */
+    uint8_t *name = archive.bytes; /* becomes "b" if the name is cut at the zero byte */
     for (uint8_t *next; (next = memmem(name, archive.n - (size_t)(name - archive.bytes), "b.npy+", 6)); name = next + 1)
         next[5] = '\0';
     refused("b", -EBADMSG, "the name of a member contains a zero byte");
@@ -205,11 +205,11 @@ Test(npz, members)
     archive.members[0].at = archive.members[1].at;
     npzfx_end(&archive);
     refused("a", -EBADMSG, "a.npy: its header in the archive belongs to another member");
-    refused("b", -EBADMSG, "b.npy: shares bytes");
+    refused("b", -EBADMSG, "b.npy: overlaps another member");
     both();
     archive.members[0].stored = archive.members[0].unpacked = archive.members[0].stored + 1;
     npzfx_end(&archive);
-    refused("a", -EBADMSG, "a.npy: shares bytes");
+    refused("a", -EBADMSG, "a.npy: overlaps another member");
     cr_assert_eq(read_it("b"), 0, "%s", err.text);
     both();
     archive.members[1].flags = 1;
@@ -221,7 +221,7 @@ Test(npz, members)
     refused("a", -ENOTSUP, "a: is compressed with method 12");
 }
 
-/* The lengths in the directory, in the npy header and of the unpacked data must agree. */
+/* The lengths in the directory and in the npy header, and the length of the unpacked data, must agree. */
 Test(npz, lengths)
 {
     for (int deflate = 0; deflate < 2; deflate++) {
@@ -231,7 +231,7 @@ Test(npz, lengths)
             struct npzfx_member *member = npzfx_floats(&archive, "a", 2, two_by_three, values);
             member->unpacked = (uint64_t)((int64_t)member->unpacked + more);
             npzfx_end(&archive);
-            refused("a", -EBADMSG, deflate ? "but 24 by its npy header" : "is stored, but with two different sizes");
+            refused("a", -EBADMSG, deflate ? "but its npy header says 24" : "is stored, but with two different sizes");
         }
         npzfx_free(&archive);
         archive.deflate = deflate;
@@ -246,7 +246,7 @@ Test(npz, lengths)
     }
 }
 
-/* The stream unpacks to more, or less, than the directory and the npy header say. */
+/* The stream unpacks to more or fewer bytes than the directory and the npy header say. */
 Test(npz, streams)
 {
     uint8_t bytes[64 + 4096] = {0};
@@ -321,16 +321,16 @@ Test(npz, headers_refused)
         int code;
         const char *words;
     } bad[] = {
-        {"{}", -EBADMSG, "lacks"},
+        {"{}", -EBADMSG, "does not contain"},
         {"  ", -EBADMSG, "is not a dictionary"},
         {"('descr', '<f4')", -EBADMSG, "is not a dictionary"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)", -EBADMSG, "npy header"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,", -EBADMSG, "not a tuple"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3", -EBADMSG, "not a tuple"},
-        {"{'descr': '<f4", -EBADMSG, "not a text"},
-        {"{'descr", -EBADMSG, "no key"},
+        {"{'descr': '<f4", -EBADMSG, "not a string"},
+        {"{'descr", -EBADMSG, "a key in an expected place"},
         {"{'descr': '<f4' 'fortran_order': False, 'shape': (3,)}", -EBADMSG, "not a dictionary"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} {", -EBADMSG, "goes on"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} {", -EBADMSG, "continues after"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'shape': (3,)}", -EBADMSG, "twice"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'x': (3,)}", -EBADMSG, "a key other than"},
         {"{'descr': '<f4', 'fortran_order': Falsehood, 'shape': (3,)}", -EBADMSG, "not a dictionary"},

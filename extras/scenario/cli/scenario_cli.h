@@ -28,7 +28,7 @@ extern const char weir_scenario_examples[];
 /* Sets *gpu to the GPU's number, or to -1 for the CPU. 0 or -EINVAL. */
 int weir_scenario_options_check(const struct scenario_options *options, int *gpu, struct weir_err *err);
 
-/* ---- scenario_text.c: what each scenario shows ---- */
+/* ---- scenario_text.c: descriptions of the scenarios ---- */
 
 struct scenario_text {
     const char *name;           /* value of --scenario */
@@ -93,7 +93,7 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results,
                                int n);
 
-/* ---- scenario_json.c: the file of --output-json, with the members of the original script ---- */
+/* ---- scenario_json.c: the file for --output-json, with the same members as the original script ---- */
 
 enum { SCENARIO_PATH = 4096 };
 

@@ -7,7 +7,7 @@
 #include "extras/train/policy.h"
 #include "weir/loader.h"
 
-/* ---- train_options.c: the options of ACT's imitate_episodes, and those of weir run for loading and printing ---- */
+/* ---- train_options.c: the options of ACT's imitate_episodes, and weir run's options for loading and printing ---- */
 
 struct train_options {
     struct run_options run; /* must be first, for weir_train_sets */
@@ -68,7 +68,7 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
 /* Reads the arrays into a policy that was opened with these options. */
 int weir_checkpoint_read(const char *path, struct weir_policy *policy, struct weir_err *err);
 
-/* ---- train_loop.c: the consumer of a run (cli/run/run_loop.h) whose steps are forward, backward, optimiser ---- */
+/* ---- train_loop.c: a run's consumer (cli/run/run_loop.h) whose steps are forward, backward and optimiser ---- */
 
 /* A loss in flight: its batch, and the loader's position after that batch. */
 struct train_late_loss {

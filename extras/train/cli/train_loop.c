@@ -179,7 +179,7 @@ static void write_head(void *user, struct weir_json *json)
     weir_json_end(json, '}');
 }
 
-/* ---- losses, which on a GPU arrive later than their batch is queued ---- */
+/* ---- losses, which on a GPU arrive some time after their batch was queued ---- */
 
 static void send_loss(struct train *t, const struct weir_batch *batch)
 {

@@ -11,7 +11,7 @@
 enum { PROBES = 12 }; /* number of values to check per array */
 static const double width = 1e-6, tolerance = 1e-7;
 
-/* ---- single layers: the function is the sum of the output with random weights ---- */
+/* ---- single layers: the differentiated function is a sum of the outputs with random weights ---- */
 
 struct array {
     weir_real *values, *gradient;
@@ -156,7 +156,7 @@ Test(engine, convolution_is_the_sum_over_its_kernel)
     ops->close(self);
 }
 
-/* ---- the others ---- */
+/* ---- pool, loss and products ---- */
 
 struct pool_case {
     const struct weir_compute_ops *ops;

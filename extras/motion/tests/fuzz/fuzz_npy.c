@@ -1,4 +1,5 @@
-/* libFuzzer: the header of a hostile npy array, and the array itself if the data is as long as the header says. */
+/* libFuzzer target for hostile npy arrays. Parses the header, and converts the array if the data is as long as the
+ * header says. */
 #include "extras/motion/clips/npz.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

@@ -1,5 +1,6 @@
-/* libFuzzer: a hostile archive, read as a motion file, then each of its arrays. This build does not compare checksums,
- * so that the code after them is reached. The first byte chooses options. */
+/* libFuzzer target for hostile archives. Reads the archive as a motion file, and then each of its arrays. This build
+ * does not check checksums, so that fuzzing reaches the code after them. The first byte of the input selects options.
+ */
 #include "datasets/zarr/zip_index.h"
 #include "extras/motion/clips/clips_priv.h"
 #include "extras/motion/clips/npz.h"

@@ -1,6 +1,6 @@
-/* The preparing kernel and the fused motion pass with clocks inside: their results are the same, bit for bit; prints
- * their tables and the cost of the clocks, the time with and without them, interleaved and measured by events. No time
- * is judged. "few" leaves out the timing. */
+/* Compares the prepare kernel and the fused motion pass with and without clocks inside. Their results must be equal bit
+ * for bit. Prints the clock tables, and the cost of the clocks: the time with and without them, interleaved and
+ * measured with events. The test passes whatever the times are. The argument "few" skips the timing. */
 #include "extras/motion/motion.h"
 #include "extras/motion/motion_ops.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -23,17 +23,17 @@ static const char *const motion_stages[] = {"calc_frame_blend", "indexing_data",
 static const struct weir_kernel_clock_kernel motion_kernel = {"motion_pass_clocked", motion_stages, WEIR_MOTION_STAGES,
                                                               WEIR_MOTION_ITERATIONS};
 static uint64_t step_ns;
-static void *memory, *before, *behind; /* a table; events */
+static void *memory, *before, *behind; /* a clock table, and the events before and after a launch */
 static uint32_t launches;
 
-/* A kernel that exists with clocks and without. */
+/* A kernel that exists with and without clocks. */
 struct subject {
     const struct weir_kernel_clock_kernel *kernel;
     void (*launch)(const struct subject *subject, struct weir_kernel_clock_table clocks);
     struct weir_gpu_prepare prepare;
     struct weir_motion_pass pass;
     void *motion;
-    void *result; /* all of it */
+    void *result; /* memory of all results */
     size_t bytes;
 };
 
@@ -59,8 +59,8 @@ static void find_step(void)
     gpufx_copy_out(&fx, samples, to, sizeof samples);
     gpufx_free(&fx, to);
     step_ns = weir_kernel_clock_step(samples, SAMPLES);
-    printf("%%globaltimer steps by %llu ns\n", (unsigned long long)step_ns);
-    gpufx_check(step_ns > 0, "%%globaltimer has no step");
+    printf("%%globaltimer advances in steps of %llu ns\n", (unsigned long long)step_ns);
+    gpufx_check(step_ns > 0, "the step of %%globaltimer was not found");
 }
 
 static int by_size(const void *a, const void *b)
@@ -69,8 +69,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Launches once, with clocks or without, and returns the time by events. The records are added to clock unless it is
- * NULL. */
+/* Launches the kernel once and returns its duration, measured with events. If clock is not NULL, launches the kernel
+ * with clocks and adds their records to clock. */
 static int64_t launch(const struct subject *subject, struct weir_kernel_clock *clock)
 {
     static uint8_t bytes[1 << 14];
@@ -82,18 +82,19 @@ static int64_t launch(const struct subject *subject, struct weir_kernel_clock *c
     gpufx_sync(&fx, fx.stream);
     if (clock) {
         gpufx_copy_out(&fx, bytes, memory, size);
-        gpufx_check(weir_kernel_clock_add(clock, bytes, size, launches, step_ns) == 1, "no table");
+        gpufx_check(weir_kernel_clock_add(clock, bytes, size, launches, step_ns) == 1,
+                    "the kernel wrote no clock table");
     }
     return gpufx_elapsed_ns(&fx, before, behind);
 }
 
-/* In this case no table of values is made. */
+/* Returns whether pixel values are stored unchanged. Then the kernel makes no table of values. */
 static bool values_as_they_are(const struct subject *subject)
 {
     return subject->kernel == &prepare_kernel && subject->prepare.dtype == WEIR_GPU_U8;
 }
 
-/* Both kernels write the same results, and every stage has laps. */
+/* Checks that both kernels write the same results, and that every stage has laps. */
 static void compare(const struct subject *subject)
 {
     struct weir_kernel_clock clock;
@@ -106,7 +107,7 @@ static void compare(const struct subject *subject)
     gpufx_copy_in(&fx, subject->result, clocked, subject->bytes);
     launch(subject, &clock);
     gpufx_copy_out(&fx, clocked, subject->result, subject->bytes);
-    gpufx_check(memcmp(plain, clocked, subject->bytes) == 0, "the kernel with clocks writes something else");
+    gpufx_check(memcmp(plain, clocked, subject->bytes) == 0, "the kernel with clocks writes different results");
     for (uint32_t i = 0; i < clock.n_stages; i++)
         gpufx_check(clock.stages[i].laps > 0 || (i == 0 && values_as_they_are(subject)), "a stage has no laps");
     free(plain);
@@ -126,14 +127,14 @@ static void print_cost(const char *what, const struct subject *subject)
     qsort(clocked, ROUNDS, sizeof clocked[0], by_size);
     printf("\n%s\n", what);
     weir_kernel_clock_print(stdout, &clock);
-    printf("cost of the clocks: %.2f us without, %.2f us with: %+.2f %% (medians of %d by events, in turns; least %.2f "
+    printf("cost of the clocks: %.2f us without, %.2f us with: %+.2f %% (medians of %d interleaved launches; min %.2f "
            "and %.2f)\n",
            (double)plain[ROUNDS / 2] / 1e3, (double)clocked[ROUNDS / 2] / 1e3,
            100 * ((double)clocked[ROUNDS / 2] / (double)plain[ROUNDS / 2] - 1), ROUNDS, (double)plain[0] / 1e3,
            (double)clocked[0] / 1e3);
 }
 
-/* ---- the preparing kernel ---- */
+/* ---- the prepare kernel ---- */
 
 static void *upload_planes(void)
 {
@@ -217,7 +218,7 @@ static void *upload_frames(size_t stride)
     return frames;
 }
 
-/* Clips and times of all environments. */
+/* Draws a random clip and time for each environment, and uploads them. */
 static void draw_queries(struct weir_motion_pass *pass)
 {
     struct weir_motion_span spans[CLIPS];
@@ -264,7 +265,7 @@ static void run_motion(size_t envs, bool few)
     const struct weir_motion_device device = {.gpu = 0, .stream = fx.stream};
     gpufx_fine(motion_ops->open(&subject.motion, &device, &err), &err);
     compare(&subject);
-    snprintf(what, sizeof what, "motion of %zu environments", envs);
+    snprintf(what, sizeof what, "motion for %zu environments", envs);
     if (!few)
         print_cost(what, &subject);
     gpufx_fine(motion_ops->finish(subject.motion, &err), &err);

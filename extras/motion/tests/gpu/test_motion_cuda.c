@@ -1,7 +1,8 @@
-/* Motion on a GPU: both variants, with and without the usual advice, against the float64 reference and the CPU backend;
- * two runs give the same bits; times before the beginning and past the end of clips that loop or do not; sizes around a
- * warp's tile, rows wider than a warp can hold several of, more environments than run on the GPU at once.
- * "test_motion_cuda few" leaves out the largest, for compute-sanitizer. */
+/* Tests motion on a GPU. Both variants, with and without the usual advice, are compared with the float64 reference and
+ * the CPU backend, and two runs must give the same bits. Times are also before the beginning and after the end of
+ * clips, which loop or not. Sizes include numbers of queries around a warp's tile, rows so wide that a warp holds only
+ * one, and more environments than the GPU runs at the same time. The argument "few" skips the largest size, for
+ * compute-sanitizer. */
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -35,7 +36,8 @@ struct queries {
     float *times;
 };
 
-/* From a second before the beginning of the clip to a second past its end, and a few times that are not numbers. */
+/* Draws times from a second before the beginning of the clip to a second after its end. Some times are NaN, infinite or
+ * extreme. */
 static struct queries draw(const struct weir_motion_clips *clips, size_t envs, int steps)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 1e-44f, 0, -0.0f};
@@ -87,7 +89,8 @@ static void refer(size_t dofs, size_t bodies, size_t envs, int steps, enum weir_
     struct weir_motion_clips *clips = make_clips(dofs, bodies);
     struct queries q = draw(clips, envs, steps);
     struct weir_motion *motion = open_motion(clips, &q, 0, variant, advice);
-    printf("%s: %.2f of what is allowed\n", what, motion_compare(motion, clips, envs, steps, q.clip_of, q.times, what));
+    printf("%s: largest error %.2f of the tolerance\n", what,
+           motion_compare(motion, clips, envs, steps, q.clip_of, q.times, what));
     weir_motion_close(&motion);
     drop(&q);
     weir_motion_clips_free(&clips);
@@ -122,15 +125,16 @@ static float *all_of(struct weir_motion *motion, const struct queries *q, enum w
     return numbers;
 }
 
-/* Both are within a tolerance of the reference, so within twice that of each other. Values are of the order of 10. */
+/* Both results are within a tolerance of the reference, so they differ by at most twice that tolerance. Values are of
+ * the order of 10. */
 static void compare_numbers(const float *a, const float *b, size_t n, bool same_bits, const char *name)
 {
     if (same_bits) {
-        gpufx_check(memcmp(a, b, n * sizeof *a) == 0, "%s: two runs have different bits", name);
+        gpufx_check(memcmp(a, b, n * sizeof *a) == 0, "%s: two runs gave different bits", name);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        gpufx_check(fabsf(a[i] - b[i]) <= 2e-4f * fmaxf(1, fabsf(b[i])), "%s: number %zu is %.9g, by the CPU %.9g",
+        gpufx_check(fabsf(a[i] - b[i]) <= 2e-4f * fmaxf(1, fabsf(b[i])), "%s: number %zu is %.9g, but %.9g on the CPU",
                     name, i, (double)a[i], (double)b[i]);
 }
 
@@ -139,7 +143,7 @@ static void compare_both(const struct weir_motion_clips *clips, const struct que
 {
     struct weir_motion *a = open_motion(clips, q, 0, variant, 0), *b = open_motion(clips, q, gpu, variant, 0);
     size_t n;
-    for (int i = 0; i < 3; i++) { /* whose times go on */
+    for (int i = 0; i < 3; i++) { /* times advance with each step */
         gpufx_fine(weir_motion_update(a, &err), &err);
         gpufx_fine(weir_motion_update(b, &err), &err);
     }
@@ -150,7 +154,7 @@ static void compare_both(const struct weir_motion_clips *clips, const struct que
         free(of_b);
     }
     printf("%s, %zu x %d: %s\n", variant == WEIR_MOTION_OPS ? "ops" : "fused", q->envs, q->steps,
-           gpu == 0 ? "the same bits twice" : "as the CPU has it");
+           gpu == 0 ? "two runs gave the same bits" : "equal to the CPU's results");
     weir_motion_close(&a);
     weir_motion_close(&b);
 }
@@ -180,10 +184,10 @@ static void refuse(void)
     weir_motion_config_default(&config);
     config.clips = clips;
     config.gpu = 1000;
-    gpufx_check(weir_motion_open(&motion, &config, &err) < 0 && !motion, "GPU 1000 is there");
+    gpufx_check(weir_motion_open(&motion, &config, &err) < 0 && !motion, "GPU 1000 was opened");
     config.gpu = 0;
     config.envs = (size_t)1 << 32;
-    gpufx_check(weir_motion_open(&motion, &config, &err) < 0 && !motion, "2^32 environments have memory");
+    gpufx_check(weir_motion_open(&motion, &config, &err) < 0 && !motion, "2^32 environments were opened");
     printf("%s\n", err.text);
     err = (struct weir_err)WEIR_ERR_NONE;
     weir_motion_clips_free(&clips);
