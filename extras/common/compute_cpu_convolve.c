@@ -94,8 +94,8 @@ struct rows {
     int image, begin, end;
 };
 
-/* Stores the part's next range of rows, which ends at the end of an image at the latest, and advances *at (initially
- * 0). Returns false if no rows are left. */
+/* Stores the next range of the part's rows in *rows. A range never extends over several images. Advances *at, which
+ * must be 0 in the first call. Returns false if no rows are left. */
 static bool next_rows(const struct convolve_work *w, int part, int parts, int64_t *at, struct rows *rows)
 {
     int64_t all = (int64_t)w->n * w->c->out_height;
@@ -320,7 +320,7 @@ static void columns_of_gradients(const struct convolve_work *w, int image, int b
 }
 
 /* Computes the image gradient of the part's rows, band by band. A band also needs the columns of the output row after
- * it. That row is then moved to the front, as the first row of the next band. */
+ * it. These columns are then moved to the front and become the first row of the next band. */
 static void image_part(const struct convolve_work *w, int part, int parts)
 {
     const struct weir_convolution *c = w->c;

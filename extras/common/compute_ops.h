@@ -5,11 +5,11 @@
  * Calls run in order, as on a stream, and may return before their work is done; copy_out waits for it. Numbers are
  * weir_real. Matrices are row-major, and ld is the distance between rows. Images are dense [channels, height, width].
  * Only other convolutions and pools read the output of a convolution and its gradient, so a backend may store these
- * arrays in a smaller type. Gradients of parameters are added to the array passed; other gradients overwrite it.
+ * arrays in a smaller type. Functions add to the gradients of parameters, and overwrite all other gradients.
  * A context must be used by one thread only.
  *
- * To add a backend, write a file with a struct weir_compute_ops, declare the struct below, and add the file to CMake
- * and a test. */
+ * To add a backend, write a file with a struct weir_compute_ops, declare the struct below, add the
+ * file to CMake, and write a test. */
 #ifndef WEIR_EXTRAS_COMMON_COMPUTE_OPS_H
 #define WEIR_EXTRAS_COMMON_COMPUTE_OPS_H
 
@@ -26,7 +26,7 @@ enum { WEIR_SENT_MAX = 64 };
  * other kind. */
 enum { WEIR_KERNEL = 3 };
 struct weir_convolution {
-    int channels, height, width; /* input */
+    int channels, height, width; /* size of an input image */
     int filters;                 /* output channels */
     int out_height, out_width;   /* (height + 1) / 2, (width + 1) / 2 */
     int images;                  /* 1: x contains input images; 0: x is the output of another convolution */
@@ -90,9 +90,9 @@ struct weir_compute_ops {
     void (*copy_in)(void *self, weir_real *to, const float *from, size_t numbers);
     /* Copies to host memory. After an error, which finish reports, it writes zeros. */
     void (*copy_out)(void *self, weir_real *to, const weir_real *from, size_t numbers);
-    /* send queues a copy of one number to the host, to run after all earlier calls. receive returns these numbers in
-     * order: 1 with the next number, 0 if none is in flight or (without wait) it has not arrived, or an error like
-     * finish. At most WEIR_SENT_MAX numbers may be in flight. */
+    /* send queues a copy of one number to the host, to run after all earlier calls. receive gets these numbers in
+     * order. It returns 1 and the next number, 0 if none is in flight or (without wait) none has arrived, or an error
+     * like finish. At most WEIR_SENT_MAX numbers may be in flight. */
     void (*send)(void *self, const weir_real *number);
     int (*receive)(void *self, bool wait, weir_real *number, struct weir_err *err);
     /* weights[i] = is_pad[i] ? 0 : 1; is_pad is device memory. */

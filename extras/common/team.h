@@ -1,4 +1,4 @@
-/* team.h: a team of threads that repeatedly computes the parts of a task together, such as a layer of a network.
+/* team.h: a team of threads that work together on one task after another, such as the layers of a network.
  *
  * After a task the threads spin for about 20 us before they sleep, because the next task usually follows immediately.
  * A team must be used by one thread only, which also runs part 0. */
@@ -7,7 +7,7 @@
 
 struct weir_team;
 
-/* threads is at least 1 and includes the caller. 0, -ENOMEM or -EAGAIN (cannot start a thread). */
+/* "threads" is at least 1 and includes the caller. 0, -ENOMEM or -EAGAIN (cannot start a thread). */
 int weir_team_open(struct weir_team **out, int threads);
 /* Accepts a pointer to NULL, and sets the pointer to NULL. */
 void weir_team_close(struct weir_team **team);

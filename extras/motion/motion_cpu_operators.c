@@ -20,7 +20,7 @@ struct numbers {
 typedef void loop(const struct numbers *numbers);
 
 #define INLINE static inline __attribute__((always_inline))
-/* Iterations are independent, because the result either is the same array as an operand or overlaps none. */
+/* Iterations are independent, because the result either is the same array as an operand or overlaps no operand. */
 #if defined(__clang__)
 #define UNORDERED
 #else

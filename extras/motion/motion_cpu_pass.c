@@ -131,7 +131,7 @@ INLINE void turn_back(const float rows[3][4], const lanes *v, float *to0, float 
 
 /* ---- the rows of a query ---- */
 
-/* Stores a + t (b - a) for n numbers in to. May write up to seven more numbers. */
+/* Stores a + t (b - a) for n numbers in "to". May write up to seven more numbers. */
 INLINE void blend_over(const float *a, const float *b, float t, int n, float *to)
 {
     for (int i = 0; i < n; i += LANES) {

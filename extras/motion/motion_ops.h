@@ -8,8 +8,8 @@
  * and memory events, because their callers do. Each operator is one kernel or one pass over memory. A context must be
  * used by one thread only.
  *
- * To add a backend, write a file with a struct weir_motion_ops, declare the struct below, and add the file to CMake and
- * a test. */
+ * To add a backend, write a file with a struct weir_motion_ops, declare the struct below, add the
+ * file to CMake, and write a test. */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_OPS_H
 #define WEIR_EXTRAS_MOTION_MOTION_OPS_H
 
@@ -163,7 +163,7 @@ struct weir_motion_ops {
      * their temporaries often. A backend with a slow allocator therefore keeps released blocks and reuses them for the
      * same size, in stream order, like PyTorch's caching allocator. */
     void *(*allocate)(void *self, size_t bytes);
-    /* bytes is the size passed to allocate. Accepts NULL. Work queued before this call may still use the memory,
+    /* "bytes" is the size passed to allocate. Accepts NULL. Work queued before this call may still use the memory,
      * because the memory is reused only for work queued later. */
     void (*release)(void *self, void *memory, size_t bytes);
     /* Returns the number of device bytes in use or kept for reuse ("Total Reserved" in traces); 0 if the backend keeps

@@ -47,7 +47,8 @@ struct weir_motion {
     struct weir_motion_row row;
     int64_t reserved; /* bytes last reported to the profiler */
 
-    /* Device memory that is allocated until close. kept lists the blocks, and the pointers below point into them. */
+    /* Device memory that is allocated until close. "kept" lists the blocks, and the pointers below point into these
+     * blocks. */
     struct weir_motion_memory kept[WEIR_MOTION_KEPT];
     int n_kept;
     float *parts[WEIR_MOTION_PARTS]; /* NULL: frames are stored in rows */
@@ -87,7 +88,7 @@ void *weir_motion_take(struct weir_motion *motion, size_t bytes);
 void weir_motion_give(struct weir_motion *motion, struct weir_motion_memory *memory);
 /* Frees all kept memory. */
 void weir_motion_tables_close(struct weir_motion *motion);
-/* Copies the clip data of each query to the device, for advice.indices. clips, in host memory, contains one clip per
+/* Copies the clip data of each query to the device, for advice.indices. "clips" is in host memory and has one clip per
  * environment. 0 or -ENOMEM. */
 int weir_motion_tables_expand(struct weir_motion *motion, const int64_t *clips, struct weir_err *err);
 

@@ -22,7 +22,7 @@ struct weir_mock_loader;
 struct weir_recorder;
 
 /* Does CPU work on the calling thread for about units * 50 ns. Returns the result of the work so that the compiler
- * cannot remove it. The first call in a process takes 2 ms longer to measure the speed of the core. Thread-safe. */
+ * cannot remove it. The first call in a process also measures the speed of the core, for 2 ms. Thread-safe. */
 uint64_t weir_cpu_units(uint64_t units);
 
 enum { WEIR_MOCK_WORKERS_MAX = 256 };
@@ -33,8 +33,8 @@ struct weir_mock_loader_config {
     int workers;                        /* threads, up to WEIR_MOCK_WORKERS_MAX; 0: next makes the batch itself */
     int prefetch;                       /* batches to prefetch per worker, at least 1; ignored without workers */
     bool persistent;                    /* keep the threads across epochs instead of starting new ones */
-    size_t image_floats, target_floats; /* per item */
-    uint64_t cpu_units;                 /* CPU work per item (weir_cpu_units) */
+    size_t image_floats, target_floats; /* number of floats per item */
+    uint64_t cpu_units;                 /* CPU work per item, in weir_cpu_units */
     uint64_t io_ns;                     /* sleep per item, to simulate I/O */
     uint64_t seed;
     struct weir_device *device;     /* pins the batches for this device; NULL: pageable memory. Borrowed until close */

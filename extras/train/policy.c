@@ -295,7 +295,7 @@ static void take_images(struct weir_policy *policy, const struct weir_policy_ima
     policy->x_stride[camera] = numbers;
 }
 
-/* Returns data as weir_real. If they need conversion, they are converted into copy. */
+/* Returns data as weir_real. If the numbers need conversion, they are converted into "copy". */
 static const weir_real *take_numbers(struct weir_policy *policy, const float *data, size_t numbers, weir_real *copy)
 {
     if (in_place())

@@ -75,8 +75,8 @@ void weir_policy_step(struct weir_policy *policy);
 /* Waits for the last forward pass and returns its loss. */
 double weir_policy_loss(const struct weir_policy *policy);
 /* Transfer losses without waiting for each, which would leave a GPU idle. weir_policy_send_loss queues a copy of the
- * last forward pass's loss to the host. weir_policy_receive_loss returns these losses in order: 1 with the next loss, 0
- * if none is in flight or (without wait) it has not arrived, or an error like weir_policy_finish. At most
+ * last forward pass's loss to the host. weir_policy_receive_loss gets these losses in order. It returns 1 and the next
+ * loss, 0 if none is in flight or (without wait) none has arrived, or an error like weir_policy_finish. At most
  * WEIR_POLICY_LOSSES losses may be in flight. */
 enum { WEIR_POLICY_LOSSES = 64 };
 void weir_policy_send_loss(struct weir_policy *policy);
@@ -110,7 +110,7 @@ struct weir_policy_progress {
     double loss_scale;        /* 1 without amp */
     uint64_t growth, skipped; /* steps since the scale last changed; number of skipped steps */
 };
-/* Waits for queued work. */
+/* Get and set this state. weir_policy_progress waits for queued work. */
 void weir_policy_progress(struct weir_policy *policy, struct weir_policy_progress *progress);
 void weir_policy_set_progress(struct weir_policy *policy, const struct weir_policy_progress *progress);
 

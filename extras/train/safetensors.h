@@ -32,7 +32,7 @@ int weir_safetensors_check(const char *path, struct weir_err *err);
 /* Writes the arrays, in order, and the metadata to PATH.partial, syncs it, and then renames it to path. So path is
  * always either the old file or the complete new file. After an error, PATH.partial is removed. A killed process leaves
  * PATH.partial, and the next call overwrites it. 0, -EINVAL (a name is empty, not UTF-8, duplicate or "__metadata__",
- * or path exists but is not a regular file) or a system error. err contains path and advice. */
+ * or path exists but is not a regular file) or a system error. err contains the path and advice. */
 int weir_safetensors_write(const char *path, const struct weir_safetensor *tensors, int n,
                            const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 
@@ -43,7 +43,7 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
  *
  * 0, -EINVAL, -ENOMEM or a system error. -EINVAL means that path is not a safetensors file, that an array is missing,
  * unexpected, not float32, of the wrong shape, out of bounds or overlapping, or that a metadata value is too long or
- * not a string. err contains path and the array. */
+ * not a string. err contains the path and the name of the array. */
 int weir_safetensors_read(const char *path, const struct weir_safetensor *tensors, int n,
                           struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 

@@ -42,8 +42,8 @@ struct weir_cuda_compute {
     void *done; /* cudaEvent_t */
 };
 
-/* Records the error if it is the first one. error is a cudaError_t, and doing describes the call, e.g. "copying to the
- * GPU". Returns false if this or an earlier call failed. */
+/* Records the error if it is the first one. "error" is a cudaError_t, and "doing" describes the call, e.g. "copying to
+ * the GPU". Returns false if this or an earlier call failed. */
 bool weir_cuda_compute_fine(struct weir_cuda_compute *self, int error, const char *doing);
 /* Like weir_cuda_compute_fine, for a status from cuBLAS or cuDNN (0 is success). */
 bool weir_cuda_compute_library(struct weir_cuda_compute *self, int status, const char *library, const char *doing);
@@ -94,7 +94,8 @@ int weir_kernel_bias_gradient(int rows, int columns, const float *dy, int ld, fl
 int weir_kernel_relu_backward(int rows, int columns, const float *y, float *dy, int ld, void *stream);
 /* y = relu(y + bias) for n images, each with one plane of pixels per channel. */
 int weir_kernel_plane_bias_relu(int n, int channels, int pixels, const float *bias, void *y, bool half, void *stream);
-/* Adds the sum of each channel of dy to gradient. partial is scratch memory for channels * WEIR_PLANE_PARTS floats. */
+/* Adds the sum of each channel of dy to gradient. "partial" is scratch memory for channels * WEIR_PLANE_PARTS floats.
+ */
 enum { WEIR_PLANE_PARTS = 64 };
 int weir_kernel_plane_sums(int n, int channels, int pixels, const void *dy, bool half, float *partial, float *gradient,
                            void *stream);
@@ -106,7 +107,7 @@ int weir_kernel_average_pool_backward(int planes, int channels, int pixels, cons
                                       void *dx, bool half, void *stream);
 /* Converts rows of floats, which are stride apart, to dense float16. */
 int weir_kernel_to_half(int rows, size_t columns, const float *from, size_t stride, void *to, void *stream);
-/* Adds the float16 array from to the float array to. */
+/* Adds the float16 array "from" to the float array "to". */
 int weir_kernel_add_half(size_t numbers, const void *from, float *to, void *stream);
 /* im2col writes columns[(channel, tap), pixel] for each of n images, for 3x3 kernels with stride 2 and padding 1.
  * col2im does the reverse and sums the taps that cover the same pixel. */
@@ -115,7 +116,7 @@ int weir_kernel_im2col(const struct weir_convolution *c, int n, const float *x, 
 int weir_kernel_col2im(const struct weir_convolution *c, int n, const float *columns, float *dx, void *stream);
 int weir_kernel_weigh(size_t rows, const uint8_t *is_pad, float *weights, void *stream);
 int weir_kernel_affine(size_t numbers, float scale, float shift, int times, float *x, void *stream);
-/* partial is scratch memory for 2 * WEIR_L1_PARTS doubles. */
+/* "partial" is scratch memory for 2 * WEIR_L1_PARTS doubles. */
 enum { WEIR_L1_PARTS = 256 };
 int weir_kernel_l1(int rows, int columns, const float *y, const float *wanted, const float *weights, double *partial,
                    float *loss, void *stream);

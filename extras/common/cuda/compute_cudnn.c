@@ -310,7 +310,7 @@ struct operands {
     void *workspace;
 };
 
-/* Fills in o and converts the inputs. Returns false after an error. */
+/* Fills in *o and converts the inputs. Returns false after an error. */
 static bool make_operands(struct weir_cuda_compute *self, const struct plan *p, const float *x, size_t x_stride,
                           const float *weight, size_t workspace, struct operands *o)
 {

@@ -17,7 +17,7 @@ int blocks_for(size_t numbers)
     return blocks < 1 ? 1 : blocks < most_blocks ? static_cast<int>(blocks) : most_blocks;
 }
 
-/* Returns the grid for these planes, with at least four pixels per thread. */
+/* Returns a grid with about four pixels per thread, or more if a plane would need over 64 blocks. */
 dim3 plane_grid(int planes, int pixels)
 {
     int parts = (pixels + 4 * threads - 1) / (4 * threads);
@@ -317,7 +317,7 @@ __global__ void adamw_step(adamw_numbers a, size_t numbers, float *parameters, f
     }
 }
 
-/* The constants are those of torch.amp.GradScaler. */
+/* Uses the constants of torch.amp.GradScaler. */
 __global__ void update_scale(weir_cuda_scale *scale)
 {
     const uint32_t growth_interval = 2000;

@@ -90,7 +90,8 @@ int main(int argc, char **argv)
     printf("copy rate: %.0f GB/s (bytes read and written)\n", rate / 1e9);
     for (int i = 1; i < (argc > 1 ? argc : 3); i++) {
         double envs = strtod(argc > 1 ? argv[i] : defaults[i - 1], NULL);
-        printf("%.0f environments: at least %.4f ms per step, or %.4f ms if both frames of each are read from memory\n",
+        printf("%.0f environments: at least %.4f ms per step, or %.4f ms if both frames of each query are read from "
+               "memory\n",
                envs, (envs * query + (double)clips->frames * row_bytes) / rate * 1e3,
                envs * (query + 2 * row_bytes) / rate * 1e3);
     }

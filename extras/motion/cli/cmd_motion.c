@@ -69,7 +69,7 @@ const struct weir_command weir_cmd_motion = {
     .n_opts = MOTION_OPTS,
     .examples = weir_motion_examples,
     .notes =
-        "A step does the same as a whole-body-tracking trainer with its motion data: for each environment it samples\n"
+        "A step does what a whole-body-tracking trainer does with its motion data: for each environment it samples\n"
         "the robot's state at a time in a clip, interpolated between two frames. Shapes, memory and call stacks are\n"
         "recorded, and the report has the trainer's format.\n",
     .run = run_motion,

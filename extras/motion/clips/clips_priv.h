@@ -65,12 +65,13 @@ struct weir_motion_rows {
 /* Reads the array called rows->key and checks its shape. Sets frames, bodies (unless 0) and width to the actual sizes.
  * The caller frees rows->array. */
 int weir_motion_rows_read(const struct weir_motion_source *source, struct weir_motion_rows *rows, struct weir_err *err);
-/* Copies the numbers of n bodies to out[frames][n][width]. which lists the bodies; NULL means the only body. -EBADMSG
+/* Copies the numbers of n bodies to out[frames][n][width]. "which" lists the bodies; NULL means the only body. -EBADMSG
  * if a number is not finite. */
 int weir_motion_rows_copy(const struct weir_motion_rows *rows, const size_t *which, size_t n, float *out,
                           struct weir_err *err);
 
-/* Normalises the quaternions. -EBADMSG if one is zero. err contains key and, unless body is SIZE_MAX, body. */
+/* Normalises the quaternions. -EBADMSG if one is zero. err contains the key and, unless "body" is SIZE_MAX, the number
+ * of the body. */
 int weir_motion_normalise(float *quats, size_t frames, const char *key, size_t body, struct weir_err *err);
 
 /* Computes rates like legged_lab's vel_forward_diff: (next - this) / dt. The last frame repeats the previous rate. */

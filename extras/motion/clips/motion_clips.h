@@ -76,9 +76,10 @@ struct weir_motion_read_options {
  * of its utils/math.py): (next frame - this frame) / dt, where a rotation's difference is the shorter rotation, as axis
  * times angle in the world frame. The last frame repeats the previous value. options may be NULL. Thread-safe.
  *
- * Returns 0 and clips that the caller owns, or -errno with *clips NULL. err contains file, array and frame. -EBADMSG
- * (damaged file, or a number is not finite), -ENOENT (file or array not found), -ENOTSUP (unsupported type, such as a
- * pickle), -EFBIG (an array is larger than 1 GiB) or -EINVAL (no such body, a single frame, or fps is not positive). */
+ * Returns 0 and clips that the caller owns, or -errno with *clips NULL. err contains the file, array and frame. Errors
+ * are -EBADMSG (damaged file, or a number is not finite), -ENOENT (file or array not found), -ENOTSUP (unsupported
+ * type, such as a pickle), -EFBIG (an array is larger than 1 GiB) or -EINVAL (no such body, a single frame, or fps is
+ * not positive). */
 int weir_motion_read(struct weir_motion_clips **clips, const char *path, const struct weir_motion_read_options *options,
                      struct weir_err *err);
 /* Reads n paths, in order, like weir_motion_read. All files must have the same dofs and bodies. */

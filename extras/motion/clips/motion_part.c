@@ -239,7 +239,7 @@ static int check_robot(const struct part *part, const struct weir_motion_clips *
 static int read_rows(const struct part *part, struct weir_motion_rows *rows, struct weir_err *err)
 {
     if (!has(part->source, rows->key))
-        return weir_err_set(err, -ENOENT, "%s: is not in the file; %s motion files have it", rows->key,
+        return weir_err_set(err, -ENOENT, "%s: is not in the file; %s motion files contain it", rows->key,
                             part->keys->name);
     return weir_motion_rows_read(part->source, rows, err);
 }

@@ -98,9 +98,10 @@ static int open_source(struct weir_motion_source *source, const char *path, stru
         return weir_err_set(err, -EBADMSG,
                             "is a single numpy array; save all arrays of a motion in one file with np.savez");
     if (ends_with(path, ".pkl") || ends_with(path, ".pickle"))
-        return weir_err_set(err, -ENOTSUP,
-                            "is a pickle, and reading a pickle can run code; save its dictionary with "
-                            "np.savez(\"motion.npz\", **joblib.load(...))");
+        return weir_err_set(
+            err, -ENOTSUP,
+            "is a pickle, which is refused because reading a pickle can run code; save its dictionary with "
+            "np.savez(\"motion.npz\", **joblib.load(...))");
     if (!ends_with(path, ".npz"))
         return weir_err_set(err, -EBADMSG, "is not a motion file; use NPZ (np.savez) or HDF5");
     return weir_motion_npz_open(source, path, err);

@@ -69,8 +69,8 @@ static int not_finite(const struct weir_motion_rows *rows, size_t frame, size_t 
                          &value);
     if (rows->bodies > 0)
         snprintf(bodies, sizeof bodies, "[%zu]", body);
-    return weir_err_set(err, -EBADMSG, "%s[%zu]%s[%zu]: is %g, which is not a finite float32; repair it", rows->key,
-                        frame, bodies, i, value);
+    return weir_err_set(err, -EBADMSG, "%s[%zu]%s[%zu]: is %g, which is not a finite float32; correct the file",
+                        rows->key, frame, bodies, i, value);
 }
 
 int weir_motion_rows_copy(const struct weir_motion_rows *rows, const size_t *which, size_t n, float *out,
@@ -150,9 +150,10 @@ int weir_motion_normalise(float *quats, size_t frames, const char *key, size_t b
             norm += (double)q[i] * (double)q[i];
         norm = sqrt(norm);
         if (norm < 1e-6 && body == SIZE_MAX)
-            return weir_err_set(err, -EBADMSG, "%s[%zu]: is an all-zero quaternion; repair it", key, f);
+            return weir_err_set(err, -EBADMSG, "%s[%zu]: is an all-zero quaternion; correct the file", key, f);
         if (norm < 1e-6)
-            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is an all-zero quaternion; repair it", key, f, body);
+            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is an all-zero quaternion; correct the file", key, f,
+                                body);
         for (int i = 0; i < 4; i++)
             q[i] = (float)((double)q[i] / norm);
     }

@@ -164,10 +164,11 @@ int weir_motion_synthetic(struct weir_motion_clips **clips, const struct weir_mo
     const struct weir_motion_synthetic o = with_defaults(options);
     *clips = NULL;
     if (o.clips > WEIR_MOTION_CLIPS_MAX)
-        return weir_err_set(err, -EINVAL, "%zu synthetic motions; at most %d", o.clips, WEIR_MOTION_CLIPS_MAX);
+        return weir_err_set(err, -EINVAL, "%zu synthetic motions, but at most %d are supported", o.clips,
+                            WEIR_MOTION_CLIPS_MAX);
     if (!(o.fps > 0) || !(o.duration_s > 0) || !(o.duration_s * o.fps <= INT32_MAX))
         return weir_err_set(err, -EINVAL,
-                            "synthetic motions of %g s at %g fps; both must be above 0 and give at most "
+                            "synthetic motions of %g s at %g fps; both must be positive, with at most "
                             "%d frames",
                             o.duration_s, o.fps, INT32_MAX);
     int rc = weir_motion_clips_new(clips, o.dofs, o.bodies, err);

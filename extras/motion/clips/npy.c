@@ -111,12 +111,13 @@ static int take_shape(struct text *text, struct weir_npy *npy, struct weir_err *
 
 /* ---- the type of the elements ---- */
 
-/* Reports an unsupported type. descr is empty for records and subarrays, whose descr is a list. */
+/* Reports an unsupported type. "descr" is empty for records and subarrays, whose descr is a list. */
 static int no_type(struct weir_err *err, const char *descr)
 {
     if (*descr == '|' && descr[1] == 'O')
         return weir_err_set(err, -ENOTSUP,
-                            "holds Python objects as a pickle, and reading a pickle can run code; save numbers, or "
+                            "holds Python objects as a pickle, which is refused because reading a pickle can run code; "
+                            "save numbers, or "
                             "strings as np.array(names, dtype=str)");
     return weir_err_set(err, -ENOTSUP, "has elements of type %s; save numbers of 1 to 8 bytes, or strings",
                         *descr ? descr : "several fields");

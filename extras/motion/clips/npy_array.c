@@ -76,7 +76,8 @@ static int read_numbers(const struct weir_npy *npy, const uint8_t *data, struct 
         return weir_no_memory(err);
     array->values = to;
     start(&order, npy);
-    if (!half && !npy->fortran && npy->big_endian == (BYTE_ORDER == BIG_ENDIAN)) { /* the common case */
+    if (!half && !npy->fortran &&
+        npy->big_endian == (BYTE_ORDER == BIG_ENDIAN)) { /* the common case: no conversion is needed */
         memcpy(to, data, (size_t)npy->data_bytes);
         return 0;
     }
@@ -122,7 +123,8 @@ static int read_text(const struct weir_npy *npy, const uint8_t *from, char text[
         }
         size_t length = width == 4 ? encode(code, bytes) : 1;
         if (length == 0 || code == 0)
-            return weir_err_set(err, -EBADMSG, "has a string that is not valid Unicode or contains a NUL; repair it");
+            return weir_err_set(err, -EBADMSG,
+                                "has a string that is not valid Unicode or contains a NUL; save a valid string");
         if (length > WEIR_FILE_ARRAY_TEXT - 1 - used)
             return weir_err_set(err, -ENAMETOOLONG, "has a name longer than %d bytes; shorten it",
                                 WEIR_FILE_ARRAY_TEXT - 1);

@@ -4,8 +4,7 @@
  * handles one query: it finds the frames and computes the root. Then all lanes work together on a group of queries at a
  * time: they blend the long rows and rotate the bodies. Neighbouring lanes read 16-byte pieces of both rows, blend them
  * into shared memory, and store them from there. The results of a group are contiguous, so each store instruction of a
- * warp covers 128 consecutive bytes, which are not read again by this kernel. Shared memory is divided among the warps,
- * so they never wait for each other. */
+ * warp covers 128 consecutive bytes. Shared memory is divided among the warps, so they never wait for each other. */
 #include "extras/motion/cuda/motion_cuda_priv.h"
 #include "weir/kernel_clock.cuh"
 
@@ -58,7 +57,7 @@ struct tile_space {
     int32_t row0[LANES], row1[LANES];
     float blend[LANES];
 };
-static_assert(sizeof(tile_space) % sizeof(float4) == 0, "rows lie behind it");
+static_assert(sizeof(tile_space) % sizeof(float4) == 0, "the rows after it must be aligned");
 
 template <bool ON> using pass_clock = weir::kernel_clock<WEIR_MOTION_STAGES, WEIR_MOTION_ITERATIONS, ON>;
 
@@ -213,7 +212,7 @@ __device__ __forceinline__ void turn_bodies(const job &job, const tile_space *ti
 
 /* ---- store_buffers ---- */
 
-/* Stores n numbers from shared memory in to. Both arrays are aligned to 16 bytes. */
+/* Stores n numbers from shared memory in "to". Both arrays are aligned to 16 bytes. */
 __device__ __forceinline__ void store_whole(float *to, const float *from, int n, int lane)
 {
     int fours = n / 4;

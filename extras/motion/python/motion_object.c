@@ -134,7 +134,7 @@ static int take_paths(PyObject *tuple, struct opening *o)
 }
 
 /* _open(paths, root_body, key_bodies, loop, gpu, threads, from_dlpack) returns the description made by describe().
- * paths is a tuple of bytes. */
+ * The argument paths is a tuple of bytes. */
 static PyObject *motion_open(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;
@@ -235,9 +235,9 @@ static struct layout plan(const struct motion_object *self, size_t envs, size_t 
     return layout;
 }
 
-/* Returns a new reference to a block of memory that no array refers to. With again, reuses a block if possible.
- * Otherwise allocates one and, with again, keeps it in place of an older block, whose memory is freed with the last
- * array that refers to it. The caller must hold the lock. */
+/* Returns a new reference to a block of memory that no array refers to. If "again" is true, reuses a block if possible;
+ * if not possible, allocates a block and keeps it for reuse in place of an older one. Memory of the older block is
+ * freed with the last array that refers to that block. The caller must hold the lock. */
 static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bool again, char **memory,
                                     struct weir_err *err)
 {
@@ -428,7 +428,7 @@ static PyObject *result_names(void)
     return names;
 }
 
-int weir_motion_object_begin(PyObject *module); /* listed in WEIR_EXTRA_PYTHON */
+int weir_motion_object_begin(PyObject *module); /* WEIR_EXTRA_PYTHON in CMake lists this function */
 
 int weir_motion_object_begin(PyObject *module)
 {

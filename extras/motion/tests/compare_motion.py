@@ -394,7 +394,7 @@ def wrong_types(folder):
     refused("one array", path, "is a single numpy array")
     with open(f"{folder}/motion.pkl", "wb") as file:
         file.write(b"\x80\x04}q.")
-    refused("a pickle", f"{folder}/motion.pkl", "is a pickle, and reading a pickle can run code")
+    refused("a pickle", f"{folder}/motion.pkl", "is a pickle, which is refused because")
     with open(f"{folder}/motion.csv", "w", encoding="ascii") as file:
         file.write("1,2,3\n")
     refused("a table", f"{folder}/motion.csv", "is not a motion file; use NPZ (np.savez) or HDF5")
@@ -598,7 +598,7 @@ def wrong_hdf5(folder):
 
     nan = motion(61)["dof_pos"]
     nan[4, 1] = np.nan
-    written("no positions", ("body_positions: is not in the file; Isaac Lab's motion files have it",), drop("body_positions"))
+    written("no positions", ("body_positions: is not in the file; Isaac Lab's motion files contain it",), drop("body_positions"))
     written("no fps", ("fps: is not in the file",), drop("fps"))
     written("fps 0", ("fps is 0",), put("fps", 0))
     written("no number", ("fps", ), put("fps", h5py.Empty("f4")))

@@ -1,5 +1,5 @@
 /* The fake GPU's backend for motion. It runs the CPU backend's functions on the thread of the fake stream and on fake
- * GPU memory. Operators and passes are queued, and each looks to observers like a kernel with its own name. Copies
+ * GPU memory. Operators and passes are queued, and reported to observers as kernels with names of their own. Copies
  * wait. */
 #include "extras/motion/motion.h"
 #include "extras/motion/motion_ops.h"

@@ -35,7 +35,7 @@ static struct motion_number blended(const float *table, size_t width, size_t num
                                   WEIR_MOTION_TOLERANCE * fmax(fabs(a), fabs(b)) + p->off * fabs(b - a)};
 }
 
-/* Computes the root's quaternion. The member off is the maximum error of each component. */
+/* Computes the root's quaternion. The member "off" is the maximum error of each component. */
 static void root_quat(const struct weir_motion_clips *clips, const struct place *p, struct motion_number q[4])
 {
     const float *a = clips->root_quat + 4 * p->frame0, *b = clips->root_quat + 4 * p->frame1;

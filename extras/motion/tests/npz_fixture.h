@@ -31,7 +31,7 @@ struct npzfx_member *npzfx_npy(struct npzfx *npz, const char *name, const char *
 /* Adds NAME.npy with a float32 array. */
 struct npzfx_member *npzfx_floats(struct npzfx *npz, const char *name, int rank, const size_t *dims,
                                   const float *values);
-/* Adds the directory and the end record. After that, bytes and n are the file. */
+/* Adds the directory and the end record. Then the first n bytes of "bytes" are the complete file. */
 void npzfx_end(struct npzfx *npz);
 void npzfx_write(const struct npzfx *npz, const char *path);
 void npzfx_free(struct npzfx *npz);

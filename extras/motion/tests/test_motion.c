@@ -283,7 +283,7 @@ Test(motion, quaternions)
     for (size_t first = 0; first < clips->frames; first += 51) {
         set_quat(first + 0, 1, 2, 3, 4);
         set_quat(first + 1, 1, 2, 3, 4);         /* equal to the previous one */
-        set_quat(first + 2, -1, -2, -3, -4);     /* antipodal: the same rotation */
+        set_quat(first + 2, -1, -2, -3, -4);     /* antipodal, which is the same rotation */
         set_quat(first + 3, -1, -2, -3, -4.001); /* nearly equal */
         set_quat(first + 4, 1, 2, 3, 4.002);     /* nearly antipodal */
         set_quat(first + 5, -2, 1, -4, 3);       /* orthogonal, which is half a turn */

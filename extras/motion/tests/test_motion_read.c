@@ -205,7 +205,7 @@ static void refused(const char *path, int code, const char *words)
 Test(motion_read, refused)
 {
     refused(write_npz("a.npz", false, "body_rotations", 50), -ENOENT,
-            "body_rotations: is not in the file; Isaac Lab's motion files have it");
+            "body_rotations: is not in the file; Isaac Lab's motion files contain it");
     refused(write_npz("a.npz", true, "joint_pos", 50), -EBADMSG, "is not a motion file");
     refused(write_npz("a.npz", true, NULL, 0), -EINVAL, "fps is 0; it must be a positive number");
     refused(write_npz("a.npz", true, NULL, -INFINITY), -EINVAL, "fps is -inf");

@@ -59,7 +59,7 @@ void weir_scenario_plan(struct scenario_run *run);
 /* The results of a run. Times cover the recorded steps only. */
 struct scenario_result {
     int steps;
-    int first_step;          /* number of the first recorded step, as the profiler counts */
+    int first_step;          /* number of the first recorded step, in the profiler's numbering */
     double iteration_s;      /* mean time from the request for a batch to the end of the measurement */
     double step_s, wait_s;   /* mean time of the step, and of the data wait before it */
     double loss, loss_scale; /* after the last step */
@@ -69,7 +69,7 @@ struct scenario_result {
     struct weir_trace *trace; /* owned; NULL: memory was exhausted */
     struct weir_gpu_idle idle;
     uint64_t shown_calls; /* number of ranges whose name starts with cpu_range */
-    double shown_s;       /* their total time */
+    double shown_s;       /* total time of these ranges */
 };
 
 /* Returns 0, 1 (interrupted, so the result is empty) or -errno. The caller must clear the result in every case. */

@@ -155,7 +155,7 @@ static void no_more_than_prefetch_is_begun(void)
     CHECK(weir_mock_loader_ahead(loader) == 2);
     for (uint64_t taken = 0; taken + 2 <= BATCHES; taken++) {
         wait_for_items(loader, (taken + 2) * BATCH);
-        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and 3 ms later still no more: */
+        CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and again after 3 ms */
         const struct timespec rest = {.tv_nsec = 3000000};
         nanosleep(&rest, NULL);
         CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH);

@@ -23,7 +23,7 @@ extern const struct weir_opt weir_train_opts[TRAIN_OPTS];
 extern const struct weir_opt_set weir_train_sets[];
 extern const char weir_train_examples[];
 
-/* Checks the options, and sets the loader options that weir train does not offer to the values that training needs. 0
+/* Checks the options. Loader options that weir train does not offer are set to the values that training needs. 0
  * or -EINVAL. */
 int weir_train_options_check(struct train_options *options, struct weir_err *err);
 
@@ -31,12 +31,12 @@ int weir_train_options_check(struct train_options *options, struct weir_err *err
 #define WEIR_TRAIN_BEST "policy_best.safetensors"
 #define WEIR_TRAIN_LAST "policy_last.safetensors"
 
-/* Returns the path of the data: data unless NULL, otherwise --dataset-dir, otherwise $WEIR_DATASETS/TASK_NAME, which is
- * written to path. Returns NULL and sets err if none of the three was specified. */
+/* Returns the path of the data: "data" unless NULL, otherwise --dataset-dir, otherwise $WEIR_DATASETS/TASK_NAME, which
+ * is written to path. Returns NULL and sets err if none of the three was specified. */
 const char *weir_train_data(const struct train_options *options, const char *data, char path[TRAIN_PATH],
                             struct weir_err *err);
 
-/* Writes the options that were set but have no effect on this policy, such as "--kl-weight, --temporal-agg", to text.
+/* Writes the options that were set but have no effect on this policy, such as "--kl-weight, --temporal-agg", to "text".
  * The result is empty if there are none. */
 void weir_train_unused(const struct train_options *options, char *text, size_t size);
 
@@ -62,7 +62,7 @@ struct train_progress {
 int weir_checkpoint_write(const char *path, const struct train_options *options, struct weir_policy *policy,
                           const struct train_progress *progress, struct weir_err *err);
 /* Reads only the metadata. Returns -EINVAL if path is not a checkpoint of weir train, or if it was written with
- * different options (err contains path and the difference). */
+ * different options (err contains the path and the difference). */
 int weir_checkpoint_progress(const char *path, const struct train_options *options, struct train_progress *progress,
                              struct weir_err *err);
 /* Reads the arrays into a policy that was opened with these options. */

@@ -121,7 +121,7 @@ Test(engine, convolution_has_its_gradients)
     const struct {
         int n, channels, height, width, filters;
     } cases[] = {{1, 3, 1, 1, 2},   {2, 1, 2, 3, 4},  {1, 2, 5, 4, 3},
-                 {3, 3, 17, 31, 5}, {2, 4, 16, 8, 8}, {1, 16, 40, 200, 4} /* several bands */};
+                 {3, 3, 17, 31, 5}, {2, 4, 16, 8, 8}, {1, 16, 40, 200, 4} /* large enough for several bands */};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int threads = 1; threads <= 5; threads += 2)
             check_convolution(threads, cases[i].n, cases[i].channels, cases[i].height, cases[i].width,

@@ -223,7 +223,7 @@ Test(policy, goes_on_from_its_arrays)
     weir_policy_close(&second);
 }
 
-/* Losses arrive in order, and none arrives that was not sent. */
+/* Losses arrive in order, and only if they were sent. */
 Test(policy, sends_its_losses)
 {
     struct weir_policy_config config = fixture_config();

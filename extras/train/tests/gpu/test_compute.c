@@ -269,8 +269,8 @@ static void scale_is_halved(void)
     one_step(policy, &b.gpu);
     weir_policy_progress(policy, &after);
     gpufx_check(after.loss_scale == before.loss_scale / 2 && after.skipped == 1 && after.steps == 1,
-                "the scale is %g, before it was %g, %llu steps were skipped", after.loss_scale, before.loss_scale,
-                (unsigned long long)after.skipped);
+                "the scale is %g instead of half of %g, or %llu steps were skipped instead of 1", after.loss_scale,
+                before.loss_scale, (unsigned long long)after.skipped);
     gpufx_check(distance(untouched, policy, "", worst) == 0, "a skipped step changed %s", worst);
     printf("non-finite gradient: scale %g before, %g after\n", before.loss_scale, after.loss_scale);
     batches_close(&b);
