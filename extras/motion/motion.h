@@ -124,7 +124,8 @@ struct weir_motion_queries {
     float *results[WEIR_MOTION_RESULTS]; /* [envs][steps][width] */
 };
 /* Computes the results of the queries in one pass. The variant must be fused. 0 or -EINVAL (no such clip, or more than
- * 2^32 queries). On a GPU the clip numbers are not checked, because that would wait; the caller must check them. */
+ * 2^32 queries). On a GPU the clip numbers are not checked, because the check would wait for the GPU. The caller must
+ * check the numbers. */
 int weir_motion_sample(struct weir_motion *motion, const struct weir_motion_queries *queries, struct weir_err *err);
 /* Returns the cudaStream_t of all calls; NULL on the CPU. */
 void *weir_motion_stream(struct weir_motion *motion);

@@ -32,7 +32,7 @@ enum { WEIR_MOTION_KEPT = 32, WEIR_MOTION_OPERATORS_MAX = 96 };
 struct weir_motion_eager {
     weir_name *names;                           /* operator names, indexed by label */
     uint32_t shapes[WEIR_MOTION_OPERATORS_MAX]; /* operand shapes of each operator in a fetch; 0: not recorded yet */
-    struct weir_motion_memory made[WEIR_MOTION_OPERATORS_MAX]; /* results, from this fetch or kept */
+    struct weir_motion_memory made[WEIR_MOTION_OPERATORS_MAX]; /* operator results of this or earlier fetches */
     int count;                                                 /* operators run so far in this fetch */
     bool no_memory;
 };

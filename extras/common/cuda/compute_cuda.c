@@ -40,7 +40,7 @@ static cudaStream_t stream_of(const struct weir_cuda_compute *self)
 void *weir_cuda_compute_scratch(struct weir_cuda_compute *self, size_t bytes)
 {
     if (bytes > self->scratch_bytes && self->err.code >= 0) {
-        cudaError_t error = cudaFree(self->scratch); /* waits for kernels that use it */
+        cudaError_t error = cudaFree(self->scratch); /* waits for kernels that use this memory */
         self->scratch = NULL;
         self->scratch_bytes = 0;
         if (error == cudaSuccess)

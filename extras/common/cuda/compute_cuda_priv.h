@@ -105,7 +105,7 @@ int weir_kernel_average_pool(int planes, int channels, int pixels, const void *x
                              void *stream);
 int weir_kernel_average_pool_backward(int planes, int channels, int pixels, const void *x, const float *dy, int ld,
                                       void *dx, bool half, void *stream);
-/* Converts rows of floats, which are stride apart, to dense float16. */
+/* Converts rows of floats to dense float16. The rows are "stride" numbers apart. */
 int weir_kernel_to_half(int rows, size_t columns, const float *from, size_t stride, void *to, void *stream);
 /* Adds the float16 array "from" to the float array "to". */
 int weir_kernel_add_half(size_t numbers, const void *from, float *to, void *stream);

@@ -19,7 +19,7 @@ struct weir_motion_plan {
     int warps;          /* warps per block */
     int shared_bytes;   /* shared memory per block */
     int blocks;         /* number of blocks that the GPU runs at the same time */
-    int clocked_blocks; /* the same for the kernel with clocks */
+    int clocked_blocks; /* number of blocks that run at the same time with clocks */
 };
 
 /* Fills in the plan for the current GPU, which has sms multiprocessors. */

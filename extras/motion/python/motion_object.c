@@ -235,9 +235,9 @@ static struct layout plan(const struct motion_object *self, size_t envs, size_t 
     return layout;
 }
 
-/* Returns a new reference to a block of memory that no array refers to. If "again" is true, reuses a block if possible;
- * if not possible, allocates a block and keeps it for reuse in place of an older one. Memory of the older block is
- * freed with the last array that refers to that block. The caller must hold the lock. */
+/* Returns a new reference to a block of memory that no array refers to. If "again" is true, reuses a kept block, or
+ * keeps a new block in place of an older one. The memory of the older block is freed with the last array that refers to
+ * it. If "again" is false, allocates a block that is not kept. The caller must hold the lock. */
 static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bool again, char **memory,
                                     struct weir_err *err)
 {
@@ -361,7 +361,8 @@ static int check(const struct motion_object *self)
 }
 
 /* _sample(clips, times, envs, steps, on_device) returns a tuple of nine results. If steps is 0, times are [envs]. With
- * on_device, clips and times are addresses in GPU memory, and the caller makes _stream wait for them. */
+ * on_device, clips and times are addresses in GPU memory, and the caller must have made _stream wait until both are
+ * written. */
 static PyObject *motion_sample(PyObject *object, PyObject *args)
 {
     struct motion_object *self = (struct motion_object *)object;
@@ -428,7 +429,7 @@ static PyObject *result_names(void)
     return names;
 }
 
-int weir_motion_object_begin(PyObject *module); /* WEIR_EXTRA_PYTHON in CMake lists this function */
+int weir_motion_object_begin(PyObject *module); /* called through the macro WEIR_EXTRA_PYTHON */
 
 int weir_motion_object_begin(PyObject *module)
 {

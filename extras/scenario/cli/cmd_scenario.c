@@ -5,7 +5,7 @@
 
 enum { RUNS_MAX = 2 * WEIR_SCENARIOS, INTERRUPTED = 130 };
 
-/* Lists the runs in order: each scenario without its remedy, then with it, as far as the options select them. */
+/* Lists the runs that the options select, in order: each scenario without its remedy, then with its remedy. */
 static int list_runs(const struct scenario_options *options, struct weir_device *device,
                      struct scenario_run runs[RUNS_MAX])
 {

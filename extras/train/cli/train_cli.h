@@ -93,7 +93,7 @@ struct train {
     bool diverged, unsaved, resumed;
 };
 
-/* Returns the callbacks for a run. Their user pointer is train. */
+/* Returns the callbacks for a run. Their user pointer is "train". */
 struct weir_run_consumer weir_train_consumer(struct train *train);
 
 #endif

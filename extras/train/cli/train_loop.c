@@ -207,8 +207,9 @@ static void add(struct train_progress *to, const struct train_late_loss *of, dou
     sum->samples += (uint64_t)of->n;
 }
 
-/* Adds the losses that have arrived to the sums in now. Losses of batches before the position in safe are also added to
- * safe. With wait, waits for all losses in flight. 0, -ERANGE (a loss is not finite), or an error of the queued work.
+/* Adds the losses that have arrived to the sums in t->now. Losses of batches before the position in t->safe are also
+ * added to t->safe. With wait, waits for all losses in flight. 0, -ERANGE (a loss is not finite), or an error of the
+ * queued work.
  */
 static int take_losses(struct train *t, bool wait, struct weir_err *err)
 {
