@@ -401,7 +401,7 @@ Test(ahead, the_choice_has_a_reason)
     if (on_disk() && weir_file_set_direct(set, NULL) == 0) {
         weir_io_choose(&choice, &config);
         cr_assert_eq(weir_io_check(choice.engine, NULL), 0);
-        cr_assert_not_null(strstr(choice.why, "read directly: pread "), "%s", choice.why);
+        cr_assert_not_null(strstr(choice.why, "fastest for direct reads: pread "), "%s", choice.why);
     }
     weir_file_set_close(&set);
 }

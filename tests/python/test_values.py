@@ -246,7 +246,7 @@ class Errors(common.Data):
                 (ValueError, "cameras must be a name or a list of names", {"cameras": 7}),
                 (ValueError, "cameras must be a name or a list of names", {"cameras": [7]}),
                 (ValueError, "cameras must be a str without zero bytes", {"cameras": "top\0wrist"}),
-                (ValueError, "io must be a text", {"io": 1j}),
+                (ValueError, "io must be a str", {"io": 1j}),
                 (ValueError, "keys must be one of", {"keys": []}),
                 (ValueError, "batch_size must be a 32-bit int, not None", {"batch_size": None}),
                 (TypeError, "no argument 'batchsize'; did you mean 'batch_size'?", {"batchsize": 4}),

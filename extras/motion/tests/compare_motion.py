@@ -492,7 +492,7 @@ def wrong_headers(folder):
         refused(f"header {header[:60]!r}", path, "fps: ", words)
     for data, words in ((b"\x93NUMPY\x04\x00" + npy(good)[8:], "has npy version 4.0"), (b"\x93NUMPZ" + npy(good)[6:], "is not an npy array"),
                         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(50), "4294967307 bytes, but at most 65536"), (b"\x93NUM", "ends too early"), (b"", "ends too early"),
-                        (npy(good), "holds 0 bytes, but 8"), (npy(good, bytes(9)), "holds 9 bytes, but 8"), (npy(good + " " * 50)[:40], "ends too early")):
+                        (npy(good), "holds 0 bytes, but its npy header says 8"), (npy(good, bytes(9)), "holds 9 bytes, but its npy header says 8"), (npy(good + " " * 50)[:40], "ends too early")):
         refused(f"bytes {data[:12]!r}", archive(folder, [("fps.npy", data)] + rest), "fps: ", words)
 
 
@@ -502,11 +502,11 @@ def bombs(folder):
     bomb = npy(header) + bytes(500 * 10 ** 6)
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         path = archive(folder, [("dof_positions.npy", bomb)] + rest, compression=compression)
-        refused("500 MB that the header does not mention", path, "holds 500000000 bytes, but 420", memory_mb=60)
+        refused("500 MB that the header does not mention", path, "holds 500000000 bytes, but its npy header says 420", memory_mb=60)
         os.remove(path)
     huge = header.replace("(21, 5)", "(21, 5000000)")
     path = archive(folder, [("dof_positions.npy", npy(huge, bytes(420)))] + rest)
-    refused("400 MB that are missing", path, "holds 420 bytes, but 420000000", memory_mb=60)
+    refused("400 MB that are missing", path, "holds 420 bytes, but its npy header says 420000000", memory_mb=60)
     path = archive(folder, [("dof_positions.npy", npy(huge, bytes(420)))] + rest, compression=zipfile.ZIP_DEFLATED)
     whole = open(path, "rb").read()
     entry = whole.index(b"dof_positions.npy", whole.index(b"PK\x01\x02")) - 46
@@ -612,7 +612,7 @@ def wrong_hdf5(folder):
     with h5py.File(path, "w") as file:
         write_h5(file.create_group("a"), keyed(motion(61)))
         file.create_group("b")
-    refused("a group without a clip", path, "/b: has none of dof_positions")
+    refused("a group without a clip", path, "it has none of dof_positions")
     with h5py.File(path, "w") as file:
         pass
     refused("an empty HDF5 file", path, "is not a motion file")

@@ -65,7 +65,7 @@ check "grep finds the epoch's line" [ "$(grep -c 'Epoch.*总耗时' "$work/out")
 WEIR_FAKE_CUDA=fail=lost:400 run 1 train "$data" "${small[@]}" --device cuda --num-epochs 3 --ckpt-dir "$work/lost"
 err "lost"
 WEIR_FAKE_CUDA=memory_bytes=20000000 run 1 train "$data" --batch-size 4 --device cuda --num-epochs 1
-err "of the GPU's memory"
+err "of GPU memory"
 WEIR_FAKE_CUDA=none run 1 train "$data" "${small[@]}" --device cuda --num-epochs 1
 err "no NVIDIA driver"
 run 1 train "$data" "${small[@]}" --device cuda:3 --num-epochs 1
