@@ -75,7 +75,7 @@ SITUATIONS = [
     # storage
     S("latency", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}),
     # with few free cores, decoding may be the larger gain
-    S("latency-steal", {"storage-latency", "decode"}, "large", f"{PREAD} --seconds 2", {"WEIR_SLOW_US": 2000}, steal=0.06,
+    S("latency-steal", {"storage-latency", "decode"}, "large", f"{PREAD} --seconds 2", {"WEIR_SLOW_US": 1000}, steal=0.06,
       also=["host", "storage-latency"]),
     S("latency-crowded", "storage-latency", "small", MEASURED, {"WEIR_SLOW_US": 2000}, loops=1),
     S("decode-steal", "host", "jpegs", MEASURED, steal=0.4),
