@@ -180,7 +180,7 @@ int weir_output_private(const char *path, int flags, mode_t mode, struct weir_er
     struct stat st;
     int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
     if (fd < 0 && lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return refuse(path, -ELOOP, S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file", err);
+        return refuse(path, -ELOOP, S_ISLNK(st.st_mode) ? "a symbolic link" : "a folder or special file", err);
     if (fd < 0 || fstat(fd, &st) != 0) {
         int code = errno;
         if (fd >= 0)
@@ -191,7 +191,7 @@ int weir_output_private(const char *path, int flags, mode_t mode, struct weir_er
         return fd;
     close(fd);
     return S_ISREG(st.st_mode) ? refuse(path, -EMLINK, "a hard link to another file", err)
-                               : refuse(path, -EINVAL, "not a regular file", err);
+                               : refuse(path, -EINVAL, "a folder or special file", err);
 }
 
 int weir_durable_sync(const char *path, struct weir_err *err)
@@ -231,8 +231,8 @@ int weir_durable_replace(const char *from, const char *to, struct weir_err *err)
     return rename(from, to) != 0 ? no_name(to, err) : sync_folder_of(to, err);
 }
 
-/* Finds the file in /proc/self/maps, because only the kernel has the complete path of the mapping. The linker has the
- * name that it was given, and a program the name with which it was called. */
+/* Finds the file in /proc/self/maps, because only the kernel has the complete path of the mapping. The linker knows
+ * only the name that it was given, and a program only the name with which it was called. */
 static int file_of(const void *ours, char path[PATH_MAX])
 {
     FILE *maps = fopen("/proc/self/maps", "re");

@@ -36,8 +36,8 @@ static inline uint64_t weir_le(const uint8_t *bytes, int n)
  * or another -errno. */
 int weir_folders_make(const char *folder);
 
-/* Returns the path to which symbolic links lead, whether it exists or not. The caller frees it. On failure, returns
- * NULL with errno ELOOP or ENOMEM. */
+/* Returns the path to which `path` leads through symbolic links, whether or not a file exists there. The caller
+ * frees it. On failure, returns NULL with errno ELOOP or ENOMEM. */
 char *weir_output_resolve(const char *path);
 
 /* Returns true if the file, which need not exist, is in or below the folder with this device and inode number, after

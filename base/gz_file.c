@@ -62,8 +62,8 @@ static int make_aside(struct weir_gz_file *f, mode_t mode)
     return 0;
 }
 
-/* Checks that the path still refers to the open file. The target of /proc/self/fd/1, for example, may have been renamed
- * or replaced. */
+/* Checks that the resolved path refers to the same file. The target of /proc/self/fd/1, for example, may have been
+ * renamed or replaced. */
 static bool has_name(const char *path, const struct stat *file)
 {
     struct stat st;

@@ -36,8 +36,8 @@ int weir_number_from_name(const char *name)
     return -1;
 }
 
-/* float32 represents all 16-bit integers exactly, and float64 all 32-bit ones. No type represents both floats and wider
- * integers exactly, so float64 is used. */
+/* float32 represents all 16-bit integers exactly, and float64 all 32-bit ones. No type represents both floats and
+ * 64-bit integers exactly, so float64 is used. */
 static enum weir_number_type with_float(enum weir_number_type number, enum weir_number_type integer)
 {
     return number == WEIR_F32 && types[integer].bytes <= 2 ? WEIR_F32 : WEIR_F64;

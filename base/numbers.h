@@ -30,8 +30,8 @@ int weir_number_from_name(const char *name);
 /* Returns the smallest type that represents all values of both types exactly; float64 if there is none. */
 enum weir_number_type weir_number_common(enum weir_number_type a, enum weir_number_type b);
 
-/* Converts n numbers to another type, rounding to nearest. Returns true if no value was changed (NaN converted to NaN
- * is unchanged). in and out must not overlap. */
+/* Converts n numbers to another type, rounding to nearest and clamping to an integer type's range. Returns true if no
+ * value was changed (NaN converted to NaN is unchanged). in and out must not overlap. */
 bool weir_numbers_convert(enum weir_number_type from, const void *in, size_t n, enum weir_number_type to, void *out);
 
 #endif

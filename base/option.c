@@ -14,7 +14,7 @@ static int check_bounds(const struct weir_opt *opt, double value, const char *te
 {
     if (opt->max <= opt->min || (value >= opt->min && value <= opt->max))
         return 0;
-    return weir_err_set(err, -EINVAL, "--%s %s: must be %.12g to %.12g%s%s%s", opt->name, text, opt->min, opt->max,
+    return weir_err_set(err, -EINVAL, "--%s %s: must be from %.12g to %.12g%s%s%s", opt->name, text, opt->min, opt->max,
                         opt->unit ? " " : "", opt->unit ? opt->unit : "", opt->allow_auto ? ", or auto" : "");
 }
 

@@ -72,7 +72,7 @@ enum { WEIR_HELP_MAX = 60, WEIR_OPTION_TEXT = 64 };
  * error that contains the option and the value. */
 int weir_option_parse(const struct weir_opt *opt, const char *text, void *values, struct weir_err *err);
 
-/* Checks a member that was not set by parsing against the bounds. Returns 0, or -EINVAL like weir_option_parse. "auto"
+/* Checks the bounds of a member that was not set by parsing. Returns 0, or -EINVAL like weir_option_parse. "auto"
  * and a size of 0x0 are accepted. */
 int weir_option_check(const struct weir_opt *opt, const void *values, struct weir_err *err);
 
@@ -108,7 +108,7 @@ void weir_option_key(char *key, size_t size, const char *name);
 int weir_sized_copy(void *full, size_t full_size, size_t least, const void *given, const char *type,
                     struct weir_err *err);
 
-/* Copies this library's struct to a program's struct of size bytes, zeroes any bytes beyond it, and sets the size
+/* Copies this library's struct to a program's struct of size bytes, zeroes any bytes left over, and sets the size
  * member. */
 void weir_sized_fill(void *out, size_t size, const void *full, size_t full_size);
 

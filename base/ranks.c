@@ -35,7 +35,7 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
     if (!read_number(rank, &ranks->rank) || !read_number(size, &ranks->world_size) || ranks->world_size < 1 ||
         ranks->rank >= ranks->world_size)
         return weir_err_set(err, -EINVAL,
-                            "%s=%s and %s=%s are not a rank and a world size; unset them, or use --rank and "
+                            "%s=%s and %s=%s are not a valid rank and world size; unset them, or use --rank and "
                             "--world-size",
                             launcher->rank, rank, launcher->size, size);
     ranks->source = launcher->source;

@@ -18,10 +18,12 @@ bool weir_is_storage_error(int code);
  * -n)". Returns NULL for other codes. */
 const char *weir_machine_advice(int code);
 
-/* Returns advice for a file that cannot be opened. For other codes it is "check the path and its permissions". */
+/* Returns advice for a file that cannot be opened. Without specific advice for the code, it is "check the path and its
+ * permissions". */
 const char *weir_open_advice(int code);
 
-/* Returns advice for a file that cannot be written. For other codes it is "choose a file in a writable folder". */
+/* Returns advice for a file that cannot be written. Without specific advice for the code, it is "choose a file in a
+ * writable folder". */
 const char *weir_write_advice(int code);
 
 /* Sets the error "out of memory" and returns -ENOMEM. */

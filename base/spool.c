@@ -14,7 +14,7 @@ int weir_spool_open(struct weir_spool *spool, const char *folder, struct weir_er
     *spool = (struct weir_spool){.fd = -1, .folder = folder};
     int n = snprintf(path, sizeof path, "%s/.frames-XXXXXX", folder);
     if (n < 0 || (size_t)n >= sizeof path)
-        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long", folder);
+        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long; choose a shorter one", folder);
     spool->fd = mkstemp(path);
     if (spool->fd < 0)
         return weir_err_set(err, -errno, "%s: cannot be created: %s", path, strerror(errno));

@@ -1,4 +1,4 @@
-/* threads.h: functions to start threads, conditions, counters, and locks that can be used across fork(). */
+/* threads.h: threads, condition variables, eventcounts, counters, and locks that remain usable across fork(). */
 #ifndef WEIR_BASE_THREADS_H
 #define WEIR_BASE_THREADS_H
 

@@ -83,15 +83,15 @@ static int compare_numbers(const struct comparison *c, int episode, bool actions
         return rc;
     bool same = type == wanted && memcmp(read, values, n * weir_number_bytes(type)) == 0;
     free(values);
-    return same ? 0 : differs(c, err, episode, actions ? "its actions" : "its state");
+    return same ? 0 : differs(c, err, episode, actions ? "its action array" : "its state array");
 }
 
 static int compare_episodes(const struct comparison *c, struct weir_err *err)
 {
     const struct weir_copy *copy = &c->plan->copy;
     if (weir_dataset_episodes(c->copy) != copy->n_episodes)
-        return weir_err_set(err, -EBADMSG, "%s: the copy has %d episodes instead of %d", c->path,
-                            weir_dataset_episodes(c->copy), copy->n_episodes);
+        return weir_err_set(err, -EBADMSG, "%s: the copy has %d episodes instead of %d; remove it and convert again",
+                            c->path, weir_dataset_episodes(c->copy), copy->n_episodes);
     if (weir_dataset_qpos_dim(c->copy) != copy->qpos_dim || weir_dataset_action_dim(c->copy) != copy->action_dim)
         return differs(c, err, 0, "the number of state or action dimensions");
     if (weir_dataset_is_bgr(c->copy) != copy->is_bgr)

@@ -4,7 +4,7 @@
 
 #include "convert/plan.h"
 
-/* path: the copy. Numbers, texts and frames must be identical; for PNGs, their pixels must be identical. Stores the
+/* path: the copy. Numbers, strings and frames must be identical; for PNGs, their pixels must be identical. Stores the
  * loss of new JPEGs in report. Returns 0, or -EBADMSG with the first difference, or another negative code. */
 int weir_convert_compare(const struct weir_convert_plan *plan, const char *path, int workers,
                          struct weir_convert_report *report, struct weir_err *err);

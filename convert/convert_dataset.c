@@ -34,7 +34,7 @@ struct conversion {
     void *writer;
     int episode; /* number of the episode being written; -1: none */
     struct weir_copy_episode begun;
-    char name[512]; /* name of the current episode; the following members also belong to it */
+    char name[512]; /* name of the current episode; the members down to latest also belong to it */
     void *qpos, *actions;
     struct weir_copy_text texts[WEIR_TEXTS_MAX];
     struct latest latest[WEIR_CAMERAS_MAX];

@@ -27,8 +27,8 @@ struct weir_convert_config {
     bool allow_narrowing;
     enum weir_on_error on_error;
     const char *how; /* all other options that affect the copy; a partial copy with a different string is not resumed */
-    /* Reports a frame or an episode that was not copied unchanged (is_bad), or information about the conversion. Called
-     * on the thread that called weir_convert. May be NULL. */
+    /* Reports a bad frame or episode (is_bad), or information about the conversion. Called on the thread that called
+     * weir_convert. May be NULL. */
     void (*note)(void *user, bool is_bad, const char *line);
     /* done and total are numbers of frames. May be NULL. */
     void (*progress)(void *user, const char *doing, uint64_t done, uint64_t total);
@@ -61,7 +61,7 @@ bool weir_convert_format_holds(int i, const char *codec);
 void weir_convert_format_kinds(int i, const char *separator, char *text, size_t size);
 
 /* Converts a dataset, which must have been opened with depth and own_types. Returns 0, or a negative code with err.
- * After an error the target does not exist, and the same call resumes from the partial copy, "target.partial". */
+ * On failure, the target is not created, and repeating the call resumes from the partial copy, "target.partial". */
 int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config *config,
                  struct weir_convert_report *report, struct weir_err *err);
 

@@ -67,7 +67,7 @@ static int find_strange(const char *path, const struct stat *st, int kind, struc
     return 1;
 }
 
-/* Rejects links, because a resumed copy opens its files by name, and a link could lead to a file of someone else. */
+/* Rejects links, because a resumed copy opens its files by name, and a link could lead to someone else's file. */
 static int check_tree(const char *path, struct weir_err *err)
 {
     int rc = nftw(path, find_strange, FOLDERS_OPEN, FTW_PHYS);

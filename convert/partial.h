@@ -1,5 +1,5 @@
 /* partial.h: an unfinished copy. The copy is written under its final name in the folder "TARGET.partial", together with
- * state.json, which identifies the source and the options. It is moved to TARGET when it is complete. */
+ * state.json, which identifies the source and the options. The complete copy is moved to TARGET. */
 #ifndef WEIR_CONVERT_PARTIAL_H
 #define WEIR_CONVERT_PARTIAL_H
 

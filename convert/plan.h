@@ -23,7 +23,7 @@ struct weir_convert_plan {
     enum weir_make makes[WEIR_CAMERAS_MAX];
     bool is_depth[WEIR_CAMERAS_MAX], is_resized[WEIR_CAMERAS_MAX];
     bool swaps;    /* red and blue of decoded frames must be swapped */
-    int *episodes; /* source numbers of the copy's copy.n_episodes episodes, in the copy's order; owned */
+    int *episodes; /* source numbers of the copy.n_episodes episodes, in the copy's order; owned */
 };
 
 /* Plans a copy. Returns 0; -EINVAL if the format cannot store the dataset, and err then names the option to change; or

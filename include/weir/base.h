@@ -125,7 +125,7 @@ double weir_hist_quantile(const uint32_t hist[WEIR_HIST_BUCKETS], double q, uint
 
 struct weir_json {
     FILE *out;
-    bool pretty; /* indented by two spaces with newlines; false: one line */
+    bool pretty; /* true: one member per line, indented by two spaces per level; false: all on one line */
     int depth;
     bool first; /* nothing has been written at this depth yet */
 };

@@ -4,8 +4,8 @@
  * An open dataset is read-only, so any number of threads may use it. Episodes, cameras and steps are numbered from 0.
  *
  * The HDF5 library runs in helper processes. The first weir_dataset_open forks a process that forks all helpers and
- * exits with the caller. The helpers are not children of the caller. Open the first dataset early, while the caller
- * still uses little memory. */
+ * exits when the caller does. The helpers are not children of the caller. Open the first dataset early, while the
+ * caller still uses little memory. */
 #ifndef WEIR_DATASET_H
 #define WEIR_DATASET_H
 
@@ -131,11 +131,11 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
  * or would be opened as an episode the next time. */
 int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, struct weir_err *err);
 
-/* Called for each damaged part of a file ("record 3"). A negative return value ends the check. */
+/* Called for each damaged part of a file ("record 3"). A nonzero return value ends the check. */
 typedef int weir_damaged_fn(void *user, const char *part, const char *why);
-/* Reads a whole file and verifies the parts that loading frames does not verify, namely the data checksums of a
- * TFRecord. Files of other formats always pass. Returns 0 even if there is damage, the callback's nonzero result, or a
- * negative code with err (without the path) if the file cannot be read. Thread-safe. */
+/* Reads a whole file and verifies the checksums that loading frames does not verify: those of TFRecords, packed files
+ * and zip files of Zarr. Files of other formats always pass. Returns 0 even if there is damage, the callback's nonzero
+ * result, or a negative code with err (without the path) if the file cannot be read. Thread-safe. */
 int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_damaged_fn *damaged, void *user,
                             struct weir_err *err);
 
@@ -143,7 +143,7 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
 
 enum weir_how {
     WEIR_HOW_EXTENT,  /* read the extent, then call weir_unwrap */
-    WEIR_HOW_BLOCK,   /* call weir_block_of: the frame is stored in chunks shared with other frames */
+    WEIR_HOW_BLOCK,   /* call weir_block_of: the frame must be assembled from chunks */
     WEIR_HOW_LIBRARY, /* call weir_fetch: the frame has no extent (a fallback, which is counted) */
 };
 
@@ -175,7 +175,7 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
 
 /* Reports the length of the image at payload after weir_unwrap, for a location whose end is not NULL. bytes = 0 means
  * that the image does not end within the bytes read. Returns 0 if payload_length is now the frame's length, which later
- * calls of weir_locate reuse; 1 if only part of the row was read and the caller must read location, which now covers
+ * calls to weir_locate reuse; 1 if only part of the row was read and the caller must read location, which now covers
  * the whole row, and call again. */
 int weir_note_end(struct weir_location *location, size_t bytes);
 
@@ -266,8 +266,8 @@ const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode)
 /* Keys of the state and action datasets in this episode. */
 const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_action_key(const struct weir_dataset *dataset, int episode);
-/* Returns string i of an episode, its instruction or another string of its file, as a key and a value in raw bytes.
- * Keys that begin with "weir_" are written by Weir's own copies. Only strings that every format of a copy can store are
+/* Returns string i of an episode (its instruction or another string in its file) as a key and a value in raw bytes.
+ * Keys that begin with "weir_" are written by Weir's own copies. Only strings that a copy in any format can store are
  * kept: non-empty, shorter than WEIR_TEXT_MAX, with a unique key shorter than WEIR_TEXT_KEY_MAX, and without zero
  * bytes; at most WEIR_TEXTS_MAX strings and WEIR_TEXTS_BYTES bytes per episode. Valid until weir_dataset_close. Returns
  * false past the last string. */
@@ -278,7 +278,7 @@ enum weir_note {
     WEIR_NOTE_NONE,
     WEIR_NOTE_LENGTHS_UNREADABLE, /* compress_len is not numeric, was never written, or needs a missing filter */
     WEIR_NOTE_LENGTHS_SHAPE,      /* compress_len does not have the shape (cameras, steps) */
-    WEIR_NOTE_LENGTHS_VALUES,     /* compress_len contains values that are not a row length of any camera */
+    WEIR_NOTE_LENGTHS_VALUES,     /* compress_len contains values that are negative or longer than any camera's rows */
     WEIR_NOTE_FILL,               /* state or action rows were never written or are lost, and contain the fill value */
     WEIR_NOTES
 };
@@ -288,7 +288,7 @@ bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text
 /* Writes line i about peculiarities: a description, the number of affected episodes, and the first of them. The lines
  * of weir_dataset_left_out follow. Returns false past the last line. */
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size);
-/* Number of episodes that the tolerant open skipped, and the reason for episode i of them. */
+/* Number of episodes that the tolerant open skipped, and the reason for skipping the i-th of them. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
 /* Number of files whose description came from the index file (config.index). */

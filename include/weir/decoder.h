@@ -5,8 +5,8 @@
  * while they are in cache. A depth frame always becomes height x width u16 in host byte order with its stored values;
  * the output format does not apply.
  *
- * A view selects a part of the frame, resizes it, or both. JPEGs are decoded at the smallest DCT scale that is not
- * below the requested size, and only the required rows and columns of blocks are decoded. The colours are then averaged
+ * A view selects a part of the frame, resizes it, or both. JPEGs are decoded at the smallest DCT scale that yields at
+ * least the requested size, and only the required rows and columns of blocks are decoded. The colours are then averaged
  * over each output pixel's area (or interpolated linearly when enlarging) and rounded to u8 before conversion. Depth
  * frames use the nearest pixel, because an average of two surfaces would be a depth that does not exist. */
 #ifndef WEIR_DECODER_H

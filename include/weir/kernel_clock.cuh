@@ -18,11 +18,11 @@
  *         clock.store();
  *     }
  *
- * Thread 0 of each block that has a record in the table writes; with one record, that is block 0. Other threads skip
- * each call with one branch. A lap is the difference between clock64 now and at the previous lap or begin_iteration, on
- * the block's own SM. Laps of the same stage in one iteration are added up. Laps are kept in the block's shared memory,
- * which takes 4 bytes for each of ITERATIONS x (1 + STAGES) numbers, and are stored together at the end. Iterations
- * beyond ITERATIONS are counted but not written.
+ * In each block that has a record in the table (with one record, only block 0), thread 0 writes it. Other blocks, and
+ * other warps except at barriers, skip each call with one branch. A lap is the difference between clock64 now and at
+ * the previous lap or begin_iteration, on the block's own SM. Laps of the same stage in one iteration are added up.
+ * Laps are kept in the block's shared memory, which takes 4 bytes for each of ITERATIONS x (1 + STAGES) numbers, and
+ * are stored together at the end. Iterations beyond ITERATIONS are counted but not written.
  *
  * kernel_clock<STAGES, ITERATIONS, false> is empty: the kernel has the same instructions as without clocks, and
  * block_lap_with_barrier has no barrier. A kernel may be instantiated both with and without clocks. A kernel may
@@ -110,8 +110,8 @@ template <typename... T> __device__ __forceinline__ void await(const T &...value
 
 template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
 {
-    static_assert(STAGES >= 1 && STAGES <= WEIR_KERNEL_CLOCK_STAGES_MAX, "1 to 32 stages");
-    static_assert(ITERATIONS >= 1 && ITERATIONS <= WEIR_KERNEL_CLOCK_ROWS_MAX, "1 to 4096 iterations");
+    static_assert(STAGES >= 1 && STAGES <= WEIR_KERNEL_CLOCK_STAGES_MAX, "STAGES must be from 1 to 32");
+    static_assert(ITERATIONS >= 1 && ITERATIONS <= WEIR_KERNEL_CLOCK_ROWS_MAX, "ITERATIONS must be from 1 to 4096");
 
   public:
     /* All threads of the block must call it together. */

@@ -37,7 +37,7 @@ extern "C" {
  * consists of a header and one row per iteration. A row contains the iteration's start, in ticks after begin_ticks,
  * followed by the ticks of each stage in the iteration; 0 means that the iteration has no lap of the stage. Iterations
  * beyond rows_max have no row. Ticks are those of the block's SM (clock64). Numbers are little-endian. A row's numbers
- * have 32 bits, which is about 2 s, and saturate. */
+ * have 32 bits, which is about 2 s. Laps saturate; the start wraps around. */
 
 /* Passed to the kernel as an argument. */
 struct weir_kernel_clock_table {
@@ -98,7 +98,7 @@ struct weir_kernel_clock_block {
     uint64_t block, grid, launch; /* index of the block, number of blocks, and number of the launch (in a trace, the
                                      number that the trace assigned) */
     uint32_t sm, threads;
-    uint64_t iterations; /* number of iterations started; the first of them have rows */
+    uint64_t iterations; /* number of iterations started; only the first `rows` of them have a row */
     uint32_t rows, n_stages;
     uint64_t ticks, begin_ns;     /* duration of the block, and its start by %globaltimer */
     double ns, error_ns, step_ns; /* duration of the block, its error, and the step of %globaltimer; ns 0 = unknown */

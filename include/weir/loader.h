@@ -14,11 +14,12 @@
  *     weir_loader_close(&loader);
  *
  * The order and contents of batches depend only on the configuration and its seed. Each epoch delivers its training
- * batches first, then its validation batches. Workers prefetch across both boundaries, as far as there are free slots.
+ * batches first, then its validation batches. Workers prefetch across splits and epochs as long as there are free
+ * slots.
  *
- * One thread opens, consumes and closes the loader. If this thread is already attached to a recorder because it has
- * another loader open, its waits are timed in that recorder. weir_loader_stop may be called from any thread and from
- * signal handlers.
+ * One thread opens the loader, takes its batches and closes it. If this thread is already attached to a recorder
+ * because it has another loader open, its waits are timed in that recorder. weir_loader_stop may be called from any
+ * thread and from signal handlers.
  *
  * With config.device = "cuda", workers decode into pinned memory, and the loader's own streams copy and convert each
  * batch while the program computes. Tensors are device pointers, and weir_loader_next returns a batch as soon as its
@@ -132,8 +133,8 @@ struct weir_loader_config {
     int num_epochs;  /* default 1 */
     int max_batches; /* maximum per epoch and split; 0 = all */
     enum weir_sampling sampling;
-    int obs_history; /* frames per camera, from t - (n - 1) to t; the first frame is repeated at the start of an
-                        episode; default 1 */
+    int obs_history; /* number n of frames per camera, from t - (n - 1) to t; the first frame is repeated at the start
+                        of an episode; default 1 */
     int chunk_size;  /* actions per sample; default 20 */
     /* Actions after the end of an episode: zeros (before normalisation, as in ACT) or the last action. */
     enum weir_pad pad;
@@ -152,8 +153,8 @@ struct weir_loader_config {
      * at open). "cuda" without a number selects GPU local_rank modulo the number of visible GPUs. */
     int local_rank, local_size;
     int local_cores; /* number of CPUs that all local ranks together may use; 0 = unknown */
-    /* Give each rank the same number of batches by repeating a rank's first batches. false: by dropping the last
-     * batches of the other ranks. */
+    /* Give each rank the same number of batches by repeating the split's first batches. false: by dropping its last
+     * batches. */
     bool wrap;
     enum weir_splits splits;  /* splits to load; statistics are always computed from the training split */
     bool raw_state;           /* return qpos and actions as stored, not normalised */
@@ -263,7 +264,7 @@ struct weir_loader_facts {
     int files, files_from_index;
     double index_s;       /* time to open the dataset */
     double open_s;        /* duration of weir_loader_open */
-    double first_batch_s; /* time from weir_loader_open to the first batch; 0 = there was none yet */
+    double first_batch_s; /* time from weir_loader_open to the first batch; 0 = there has been none yet */
     const char *io_requested, *io_used,
         *io_why; /* requested engine, engine in use, and the reason for the choice as a sentence (empty if the engine
                     was requested by name); owned by the loader */
@@ -281,7 +282,7 @@ struct weir_loader_facts {
     uint64_t cache_frames_all, cache_bytes_all; /* frames in the dataset, and the cache size that would hold them all */
 };
 
-/* Cost of frames that share compressed or split chunks. A block consists of all chunks that cover the same frames. */
+/* Cost of frames assembled from chunks (WEIR_HOW_BLOCK). A block consists of all chunks that cover the same frames. */
 struct weir_chunk_counts {
     uint64_t frames, blocks, chunks;      /* number of frames assembled, of blocks loaded, and of chunks loaded */
     uint64_t frame_bytes, unpacked_bytes; /* size of the assembled frames, and of the chunks unpacked for them */
@@ -346,7 +347,7 @@ struct weir_source_camera {
 /* Reads of frames from one file. A block of chunks counts as one read. */
 struct weir_source_file_figures {
     uint64_t count, total_ns, max_ns;
-    uint64_t window_max_ns; /* maximum since the previous call of weir_loader_sources */
+    uint64_t window_max_ns; /* maximum since the previous call to weir_loader_sources */
 };
 
 /* One read or one decode. For a block of chunks, the frame is the block's first. */
@@ -360,8 +361,7 @@ struct weir_source_figures {
     int n_cameras, n_files;
     struct weir_source_camera *cameras; /* indexed by the dataset's camera numbers */
     struct weir_source_file_figures *files;
-    /* Number of calls listed, the longest first: since open, and since the previous call of
-     * weir_loader_sources. */
+    /* Number of calls listed, the longest first: since open, and since the previous call to weir_loader_sources. */
     int n_calls[WEIR_SOURCES], n_window_calls[WEIR_SOURCES];
     struct weir_source_call calls[WEIR_SOURCES][WEIR_SOURCE_CALLS], window_calls[WEIR_SOURCES][WEIR_SOURCE_CALLS];
 };
@@ -402,7 +402,7 @@ struct weir_kept {
 /* Like weir_loader_release, but the consumer keeps the batch's memory, and the loader allocates replacement memory. The
  * tensors remain valid until weir_loader_free_kept, even after weir_loader_close, but *batch itself must no longer be
  * used. On a GPU, the call waits until the batch is complete, so that any stream may use it afterwards. Returns 0;
- * -ENOMEM, in which case the batch is still to be released; or -EIO. */
+ * -ENOMEM, in which case the batch must still be released; or -EIO. */
 int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, struct weir_kept *kept,
                      struct weir_err *err);
 /* Frees kept memory, from any thread. GPU memory is freed or reused after the work queued so far on the n streams. The
@@ -477,7 +477,7 @@ struct weir_loader_counts {
     uint64_t cache_frames, cache_bytes; /* number of frames in the cache, and its memory including tables */
     uint64_t queue_sum, queue_samples; /* sum of the numbers of ready batches that weir_loader_next observed, and number
                                           of observations */
-    int queue_min, queue_max;          /* number of ready batches, since the last call with reset_extremes */
+    int queue_min, queue_max; /* minimum and maximum number of ready batches since the last call with reset_extremes */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

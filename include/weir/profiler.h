@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Selects the steps of a loop that are recorded, with torch.profiler's schedule() and its state machine.
+/* Selects which steps of a loop are recorded, in the same way as torch.profiler's schedule() and state machine.
  *
  * Source: pytorch torch/profiler/profiler.py (schedule, ProfilerAction, profile.action_map). */
 

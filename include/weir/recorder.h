@@ -1,5 +1,5 @@
-/* recorder.h: the functions that a program calls to be timed. Stages and zones are always counted. Ranges, counters and
- * memory events are recorded only while a window is open (profiler.h).
+/* recorder.h: the functions with which a program times itself. Stages and zones are always counted. Ranges, counters
+ * and memory events are recorded only while a window is open (profiler.h).
  *
  * A thread attaches to a session, then opens and closes zones. Zones nest, and a zone's self time is its duration minus
  * that of the zones inside it. Each thread writes only its own cells, with relaxed stores and without locks, and a
@@ -244,8 +244,8 @@ void weir_recorder_close(struct weir_recorder **recorder);
 /* Attaches the calling thread to the session. name is copied, up to 15 characters. Returns 0, -EBUSY if the thread is
  * already attached, -ENOSPC if 1024 threads are attached, or -ENOMEM.
  *
- * Cells belong to the session and outlive the thread. A new thread reuses the cells of a thread that ended with the
- * same name and role (once there are 1024 threads, any that ended with the same role). Counts and times continue from
+ * Cells belong to the session and outlive the thread. A new thread reuses the cells of an ended thread with the same
+ * name and role (once there are 1024 threads, of any ended thread with the same role). Counts and times continue from
  * there, without the time between the two threads. */
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
 /* Detaches the calling thread. Zones that are still open end at this point and are counted. */
@@ -372,9 +372,9 @@ struct weir_stage_stats {
     uint64_t total_ns; /* sum of durations */
     uint64_t self_ns;  /* total minus nested zones; 0 for spans */
     uint64_t min_ns, max_ns;
-    uint64_t measured;                /* number of calls on threads whose context switches are known */
-    uint64_t off_ns, preempted_ns;    /* self time of the measured calls off the CPU, and the part of it preempted */
-    uint64_t measured_ns;             /* self time of the measured calls */
+    uint64_t measured;             /* number of calls on threads whose context switches are known */
+    uint64_t off_ns, preempted_ns; /* the measured calls' self time off the CPU, and the part of it spent preempted */
+    uint64_t measured_ns;          /* self time of the measured calls */
     uint64_t sampled, sampled_cpu_ns; /* calls on other threads with a CPU clock reading, and their CPU time */
     double hist_ns;                   /* ns per unit of hist; 0 means 1 */
     uint32_t hist[WEIR_HIST_BUCKETS];
@@ -428,8 +428,8 @@ struct weir_snapshot {
 
 /* Takes a snapshot, which the caller frees. Thread-safe. */
 int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out);
-/* Takes a snapshot that includes only workers whose names begin with workers, to select one of several loaders in a
- * session. NULL = all workers. */
+/* Like weir_snapshot_take, but includes only those workers whose names begin with the given string, to select one of
+ * several loaders in a session. NULL = all workers. */
 int weir_snapshot_take_workers(struct weir_recorder *recorder, const char *workers, struct weir_snapshot **out);
 /* Returns everything between then and now as a new snapshot. Counts, times and histograms are subtracted; min and max
  * are computed from the difference of the histograms. Threads that attached later are included completely. If then is

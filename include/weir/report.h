@@ -168,7 +168,7 @@ struct weir_epoch_line {
     double train_loss, val_loss;  /* means over the samples; NAN = no samples */
 };
 
-/* Prints one line per epoch. The Chinese line matches grep "Epoch.*总耗时" and grep "耗时:". */
+/* Prints an epoch's line. The Chinese line matches grep "Epoch.*总耗时" and grep "耗时:". */
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
 
 /* Time until the first batch. Each time includes the times declared after it. */
@@ -305,8 +305,8 @@ struct weir_loader_report {
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
 /* Prints the stage table and all sections below it. The English table lists every stage that was called. The Chinese
- * table lists ACT's stages by total time, then Weir's own stages, then idle time, with at most 16 rows, all of which
- * have calls; the GPU's clock times GPU work. The other sections are in English in both cases. */
+ * table has at most 16 rows, all for stages that were called: ACT's stages by total time, then Weir's own stages, then
+ * idle time; GPU work is timed by the GPU's clock. The other sections are in English in both cases. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
 /* Prints the tables of a program that has no loader: stages, threads and machine. */
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);

@@ -62,7 +62,7 @@ struct weir_event {
     int64_t start_ns;
     int64_t duration_ns;  /* of ranges and asynchronous ranges */
     uint64_t external_id; /* links an operator to the device work that it launched; 0 = none */
-    uint64_t item;        /* number of the frame or batch whose waits and work it links across threads; 0 = none */
+    uint64_t item;        /* number of the frame or batch, which links its waits and work across threads; 0 = none */
     weir_text_id name;
     weir_text_id cat_text; /* name of the category if cat is WEIR_CAT_OTHER */
     weir_text_id shapes;   /* "Input Dims" as JSON: [[480, 640, 3], []] */
@@ -211,7 +211,7 @@ void weir_averages_json(struct weir_json *json, const char *key, const struct we
 int weir_stacks_export(struct weir_trace *trace, const char *metric, const char *path, struct weir_err *err);
 
 /* Parts into which the time of ProfilerStep#N ranges is divided, as in TensorBoard's overview. If several threads or
- * devices are busy at an instant, it belongs to the first part in this list. */
+ * devices are busy at an instant, the instant belongs to the first of their parts in this list. */
 enum weir_step_part {
     WEIR_STEP_KERNEL,
     WEIR_STEP_MEMCPY,

@@ -100,7 +100,7 @@ refused 2 "nowhere" "$data" --io nowhere
 refused 2 "nothing" "$data" --decoder nothing
 refused 2 "--device" "$data" --device gpu
 refused 2 "bf16" "$data" --dtype bf16
-refused 2 "must be 0.05 to 100000 minutes" "$data" --max-minutes 0
+refused 2 "must be from 0.05 to 100000 minutes" "$data" --max-minutes 0
 refused 1 "weir whatif: " "$work/none"
 one_line
 refused 1 "is a part of the dataset" "$data" --log "$data/episode_0.hdf5"

@@ -548,7 +548,7 @@ launched() {
 launched "rank 1 of 2, from torchrun's environment" RANK=1 WORLD_SIZE=2
 launched "rank 2 of 3, from mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
 launched "rank 0 of 2, from srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
-launched "RANK=2 and WORLD_SIZE=2 are not a rank and a world size" RANK=2 WORLD_SIZE=2
+launched "RANK=2 and WORLD_SIZE=2 are not a valid rank and world size" RANK=2 WORLD_SIZE=2
 launched "local rank 1 of 2, with " RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2
 launched "local rank 2 of 3, with " OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3
 launched "local rank 2 of 4, with " MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4

@@ -31,7 +31,7 @@ diff <(grep -E '^(train|val) ' "$work/today") <(grep -E '^(train|val) ' "$work/l
 grep -q '^03b_image_decode' "$work/later"
 # The option works; a later program runs with this version's library unless it sets the option.
 expect "$fine" "$new_library" "$new" "$work/data" 9
-expect '^-22: --more 3: must be 7 to 9$' "$new_library" "$new" "$work/data" 3
+expect '^-22: --more 3: must be from 7 to 9$' "$new_library" "$new" "$work/data" 3
 [ "$(expect "$fine" "$old_library" "$new" "$work/data")" = "$now" ] || { echo "FAIL: not as with its own library"; exit 1; }
 expect "^-95: struct weir_loader_config: the option at byte ${was%% *} is set, but this older library does not have it" \
     "$old_library" "$new" "$work/data" 8

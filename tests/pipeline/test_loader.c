@@ -331,15 +331,15 @@ Test(loader, nonsense_is_refused_in_one_line)
     struct {
         struct weir_loader_config config;
         const char *text;
-    } cases[] = {{good, "--batch-size 0: must be 1 to 65536 samples"},
-                 {good, "--num-workers 513: must be 0 to 512 threads, or auto"},
-                 {good, "--prefetch -1: must be 1 to 4096 batches, or auto"},
-                 {good, "--obs-history 0: must be 1 to 1024 frames"},
-                 {good, "--chunk-size 0: must be 1 to 65536 actions"},
+    } cases[] = {{good, "--batch-size 0: must be from 1 to 65536 samples"},
+                 {good, "--num-workers 513: must be from 0 to 512 threads, or auto"},
+                 {good, "--prefetch -1: must be from 1 to 4096 batches, or auto"},
+                 {good, "--obs-history 0: must be from 1 to 1024 frames"},
+                 {good, "--chunk-size 0: must be from 1 to 65536 actions"},
                  {good, "io engine"},
                  {good, "decoder"},
                  {good, "no-such-camera"},
-                 {good, "--train-split 1.5: must be 0 to 1"},
+                 {good, "--train-split 1.5: must be from 0 to 1"},
                  {good, "nowhere"},
                  {good, "use a smaller --batch-size"},
                  {good, "--drop-last"}};

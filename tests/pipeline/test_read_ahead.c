@@ -335,5 +335,5 @@ Test(read_ahead, mistakes_are_named)
     config.io_depth = 100000;
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_loader_open(&loader, &config, &err), -EINVAL);
-    cr_assert_not_null(strstr(err.text, "--io-depth 100000: must be 1 to 1024 reads, or auto"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "--io-depth 100000: must be from 1 to 1024 reads, or auto"), "%s", err.text);
 }
