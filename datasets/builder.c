@@ -248,7 +248,8 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
         return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows are empty", key);
     }
     if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: the frame size is invalid (%llux%llu); sides are 1 to 65500", key,
+        return weir_err_set(err, -EBADMSG,
+                            "%s: the frame size is invalid (%llux%llu); each side must be from 1 to 65500", key,
                             (unsigned long long)shape->dims[2], (unsigned long long)shape->dims[1]);
     map->kind = depth ? WEIR_FRAME_RAW16 : WEIR_FRAME_RAW;
     map->rows = WEIR_ROWS_PIXELS;

@@ -389,7 +389,7 @@ static bool file_notes(const struct weir_dataset *dataset, char *text, size_t si
     return true;
 }
 
-/* Lists cameras that the first episode does not have, if the user named no cameras. */
+/* Reports a camera that later episodes have but the first one does not, unless the user chose the cameras. */
 static bool camera_note(const struct weir_dataset *dataset, char *text, size_t size)
 {
     int n = 0, first = 0;
@@ -446,7 +446,7 @@ bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text
         return false;
     const char *path = weir_dataset_episode_path(dataset, list[i].first);
     const char *group = weir_dataset_episode_group(dataset, list[i].first);
-    snprintf(text, size, "%.*s (in %d of %d episodes, the first %s%s%s)", (int)list[i].length, list[i].line,
+    snprintf(text, size, "%.*s (in %d of %d episodes, the first is %s%s%s)", (int)list[i].length, list[i].line,
              list[i].episodes, dataset->n_episodes, path, *group ? ": " : "", group);
     weir_text_printable(text);
     return true;
@@ -474,8 +474,9 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         if (n == 0 || i-- > 0)
             continue;
         const char *group = weir_dataset_episode_group(dataset, first);
-        snprintf(text, size, "%s in %d of %d episodes, the first %s%s%s; %s", notes[note].what, n, dataset->n_episodes,
-                 weir_dataset_episode_path(dataset, first), *group ? ": " : "", group, notes[note].so);
+        snprintf(text, size, "%s in %d of %d episodes, the first is %s%s%s; %s", notes[note].what, n,
+                 dataset->n_episodes, weir_dataset_episode_path(dataset, first), *group ? ": " : "", group,
+                 notes[note].so);
         weir_text_printable(text);
         return true;
     }

@@ -221,8 +221,8 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
     f->first_part = dataset->n_parts;
     uint64_t parts = (uint64_t)dataset->n_parts + (f->parts ? f->parts->n : 0);
     if (parts > INT32_MAX - 1000 * 1000 * 1000)
-        return weir_err_set(
-            err, -EFBIG, "%s: the dataset has more than a thousand million chunk files; use fewer files", f->file.path);
+        return weir_err_set(err, -EFBIG, "%s: the dataset has more than a billion chunk files; use fewer files",
+                            f->file.path);
     dataset->n_parts = (int)parts;
     if (reserve_episodes(dataset, f->n_episodes) < 0)
         return weir_no_memory(err);

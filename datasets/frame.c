@@ -19,7 +19,7 @@ static uint64_t file_bytes_of(const struct weir_dataset *dataset, int episode)
     return dataset->files[dataset->episodes[episode].file].file.size_bytes;
 }
 
-static const char bad_chunk[] = "the chunk index leads outside the file";
+static const char bad_chunk[] = "the chunk index has an invalid offset or size for its chunk";
 
 static size_t min_size(uint64_t a, uint64_t b)
 {
@@ -34,7 +34,8 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
-/* Returns false for a reference outside the file. The heap collection of such a reference need not be read. */
+/* Returns false for an empty reference, or one outside the file. The heap collection of such a reference need not be
+ * read. */
 static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
 {
     return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&

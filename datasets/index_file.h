@@ -29,8 +29,8 @@ bool weir_index_shapes_fit(const struct weir_episode *episode);
 /* Frees the index, except for lent memory. Returns this memory to the caller, who owns it; may be NULL. */
 uint8_t *weir_index_file_release(struct weir_index_file **index);
 
-/* Writes the dataset's index to a temporary file and renames it. Files that have left-out episodes or frames marked bad
- * are omitted, so they are described again at every open. */
+/* Writes the dataset's index to a temporary file and renames it. Files with left-out episodes, LMDB files and folders
+ * of chunk files are omitted, so they are described again at every open. */
 int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_dataset_config *config,
                          struct weir_err *err);
 

@@ -23,7 +23,7 @@ struct opener {
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
-    uint64_t ask_ns; /* time of the next call of interrupted() */
+    uint64_t ask_ns; /* when to call interrupted() again */
     struct weir_file_result *results;
     /* protected by the lock: */
     pthread_mutex_t lock;
@@ -48,7 +48,7 @@ static int take_number(struct opener *o)
     return i;
 }
 
-/* A folder is recognised by its contents, whatever its name is. */
+/* The contents of a folder can show its format, whatever its name is. */
 static const struct weir_format_ops *format_of(const char *path)
 {
     const struct weir_format_ops *format = NULL;
@@ -148,7 +148,7 @@ static int take_all(struct weir_dataset *dataset, struct opener *o, int threads,
     for (int i = 0; i < o->n; i++) {
         struct weir_file_result *result = await(o, threads, i);
         int rc = result ? take(dataset, o, result, err)
-                        : weir_err_set(err, -EINTR, "interrupted while file %d of %d was opened", i + 1, o->n);
+                        : weir_err_set(err, -EINTR, "interrupted while opening file %d of %d", i + 1, o->n);
         if (rc == 0 && available && dataset->index_bytes > available)
             rc = weir_err_set(err, -ENOMEM,
                               "%s: state, actions and index of %d of its %d files fill the memory; use fewer files",

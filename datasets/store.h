@@ -59,8 +59,8 @@ struct weir_store_ops {
      * frees *names. */
     int (*list)(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err);
     int (*shape)(struct weir_store *store, const char *path, struct weir_array_shape *shape, struct weir_err *err);
-    /* Reads a whole numeric array of at most 1 GiB in its stored type; but float16 becomes float32, and types over 8
-     * bytes become float64. The caller frees *values. */
+    /* Reads a whole numeric array of at most 1 GiB in its stored type, except that float16 becomes float32, and types
+     * over 8 bytes become float64. The caller frees *values. */
     int (*read_numbers)(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
                         struct weir_array_shape *shape, struct weir_err *err);
     /* Locates the rows of images and fills map. The HDF5 store leaves map empty and locates the rows after the layout

@@ -24,8 +24,9 @@ static int check_list(const char *option, const char *list, struct weir_err *err
     for (const char *at = list; at && (at == list || *at);) {
         at = next_key(at, key);
         if (!at)
-            return weir_err_set(err, -EINVAL, "--%s \"%s\" contains an empty or too long name; write the names as a,b",
-                                option, list);
+            return weir_err_set(err, -EINVAL,
+                                "--%s \"%s\" contains a name that is empty or too long; write the names as a,b", option,
+                                list);
     }
     return 0;
 }

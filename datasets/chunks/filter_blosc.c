@@ -6,7 +6,7 @@
 
 #if WEIR_NO_SNAPPY
 /* Stubs for the Snappy functions that libblosc.a references. Snappy is written in C++ and would need a runtime library.
- * All stubs fail. */
+ * Packing and unpacking with these stubs fails. */
 enum { SNAPPY_INVALID_INPUT = 1 };
 int snappy_compress(const char *in, size_t n, char *out, size_t *made);
 int snappy_uncompress(const char *in, size_t n, char *out, size_t *made);

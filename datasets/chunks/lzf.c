@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Most pieces are short. A copy of fixed size needs no call of memcpy, and later pieces overwrite the excess bytes. */
+/* Most pieces are short. A copy of fixed size needs no call to memcpy, and later pieces overwrite the excess bytes. */
 enum { WIDE = 32, HALF = WIDE / 2 };
 
 enum { PLAIN_END = 32, LENGTH_SHIFT = 5, LENGTH_LONG = 7, LENGTH_LEAST = 2, DISTANCE_HIGH = 31 };

@@ -20,8 +20,8 @@ static void note_unreadable(struct weir_h5 *h5, const char *name)
 /* If one attribute of the root is damaged, the library cannot find any attribute of the root by name. */
 static int unreadable(const char *name, int rc, struct weir_err *err)
 {
-    return weir_err_set(err, rc, "attribute %s, or another of the file's root, cannot be read; copy the file again",
-                        name);
+    return weir_err_set(
+        err, rc, "attribute %s, or another attribute of the file's root, cannot be read; copy the file again", name);
 }
 
 int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err)
@@ -254,7 +254,9 @@ int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64],
     else if (!*names)
         rc = weir_err_set(err, -ENOMEM, "%s: out of memory", d.path);
     else if (!take_texts(&d, (size_t)n, take_name, *names))
-        rc = weir_err_set(err, -EBADMSG, "%s: contains no strings of up to 63 bytes; does it contain names?", d.path);
+        rc = weir_err_set(err, -EBADMSG,
+                          "%s: cannot be read as strings of at most 63 bytes; shorten the strings, or repair the file",
+                          d.path);
     weir_h5_close_dataset(&d);
     if (rc < 0) {
         free(*names);

@@ -1,5 +1,5 @@
-/* h5_errors.h: when a call of the HDF5 library fails, distinguishes errors of the file from shortages of the machine.
- * For HDF5 helper processes. */
+/* h5_errors.h: when a call to the HDF5 library fails, distinguishes errors in the file from problems of the machine,
+ * such as a lack of memory. For HDF5 helper processes. */
 #ifndef WEIR_DATASETS_HDF5_H5_ERRORS_H
 #define WEIR_DATASETS_HDF5_H5_ERRORS_H
 

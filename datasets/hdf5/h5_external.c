@@ -61,7 +61,8 @@ static int open_external(const struct weir_h5_read *read, struct external *e, co
     e->fds[e->n++] = fd;
     if (fstat(fd, &st) == 0 && (hsize_t)st.st_size >= offset && (hsize_t)st.st_size - offset >= n)
         return fd;
-    return weir_err_set(err, -ENODATA, "%s: its external file %.500s ends before this frame does", read->path, path);
+    return weir_err_set(err, -ENODATA, "%s: its external file %.500s ends too early; was it copied completely?",
+                        read->path, path);
 }
 
 static int take_external(const struct weir_h5_read *read, struct external *e, int i, struct weir_err *err)

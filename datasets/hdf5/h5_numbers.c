@@ -65,8 +65,8 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     return rc;
 }
 
-/* Returns true if some chunks were never written. The library's own space status is useless for filtered datasets,
- * because it compares compressed with unpacked sizes. */
+/* Returns true if some chunks, or all data of a contiguous dataset, were never written. The library's own space status
+ * is useless for filtered datasets, because it compares compressed with unpacked sizes. */
 static bool has_fill(const struct weir_h5_dataset *d)
 {
     hsize_t chunk[WEIR_GRID_RANK_MAX], written = 0;
@@ -78,7 +78,8 @@ static bool has_fill(const struct weir_h5_dataset *d)
         return false;
     for (int i = 0; i < d->shape.rank; i++)
         chunks *=
-            (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* no overflow, because all of these numbers were read */
+            (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* cannot overflow: there are at most as many chunks as
+                                                             elements, and all elements were already read into memory */
     return H5Dget_num_chunks(d->id, d->space, &written) >= 0 && written < chunks;
 }
 

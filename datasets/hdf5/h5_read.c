@@ -272,7 +272,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
             return weir_err_set(err, -EBADMSG,
                                 "not an HDF5 file; remove it, or convert it to one of the layouts that "
                                 "`weir doctor` lists");
-        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?",
+        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it incomplete, or still being written?",
                             text);
     }
     int rc = read_facts(h5);

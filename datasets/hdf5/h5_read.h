@@ -56,8 +56,8 @@ int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int 
 
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_array_shape *shape, struct weir_err *err);
 
-/* Reads a whole numeric dataset of at most 1 GiB in its own type; but float16 becomes float32, and types over 8 bytes
- * become float64. The caller frees *values. */
+/* Reads a whole numeric dataset of at most 1 GiB in its own type, except that float16 becomes float32, and types over 8
+ * bytes become float64. The caller frees *values. */
 int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
                          struct weir_array_shape *shape, struct weir_err *err);
 /* Reads a dataset of strings: at most 65,536 strings of up to 63 bytes each. The caller frees *names. */

@@ -381,7 +381,8 @@ static int read_mappings(struct reading *r)
     if (rc == 0 && provided != H5Sget_select_npoints(r->space))
         return r->lacking.code
                    ? weir_err_set(r->err, r->lacking.code, "%s", r->lacking.text)
-                   : weir_err_set(r->err, -ENODATA, "%s: no source of this virtual dataset provides it", r->read->path);
+                   : weir_err_set(r->err, -ENODATA, "%s: the sources of this virtual dataset do not provide this data",
+                                  r->read->path);
     return rc;
 }
 
@@ -390,8 +391,8 @@ static int read_virtual(const struct weir_h5_read *read, hid_t dataset, hid_t pl
 {
     struct reading r = {.read = read, .dataset = dataset, .plist = plist, .buffer = buffer, .depth = depth, .err = err};
     if (depth > DEPTH_MAX)
-        return weir_err_set(err, -ELOOP, "%s: its virtual sources are virtual themselves, over more than %d levels",
-                            read->path, DEPTH_MAX);
+        return weir_err_set(err, -ELOOP, "%s: its virtual sources are nested more than %d levels deep", read->path,
+                            DEPTH_MAX);
     r.space = as_hyperslab(H5Scopy(space));
     r.memory = as_hyperslab(H5Scopy(memory));
     r.provided = H5I_INVALID_HID;

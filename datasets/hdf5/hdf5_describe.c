@@ -58,7 +58,8 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
     struct weir_file_result *r = d->result;
     r->n_wanted = n;
     if (n == 0)
-        return weir_err_set(&r->err, -EBADMSG, "layout %s, but no group is named %s and a number; remove the file",
+        return weir_err_set(&r->err, -EBADMSG,
+                            "layout %s, but no group has the path %s followed by a number; remove the file",
                             d->layout->name, d->layout->episodes);
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);

@@ -237,7 +237,7 @@ static int put_array(struct child *child, const char *key, struct weir_bytes_wri
         head.type = texts ? -1 : (int32_t)type;
         for (int d = 0; d < shape.rank; d++) {
             head.dims[d] = shape.dims[d];
-            bytes *= (size_t)shape.dims[d]; /* no overflow, because all of these elements were read */
+            bytes *= (size_t)shape.dims[d]; /* cannot overflow, because all elements are in memory */
         }
         weir_bytes_put(w, &head, sizeof head);
         weir_bytes_put(w, texts ? (void *)names : values, bytes);
@@ -370,5 +370,5 @@ void weir_hdf5_helper_serve(int fd)
     if (weir_h5_start() < 0)
         _exit(WEIR_HELPER_LACKED_MEMORY);
     while (serve_request(&child))
-        continue; /* the spawner then calls _exit, because the library's exit handlers may crash */
+        continue; /* serve_and_exit then calls _exit, because the library's exit handlers may crash */
 }

@@ -244,7 +244,7 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
 }
 
 /* Writes /compress_len (cameras, steps), with one row per colour camera in name order. Writes it only if all colour
- * cameras have padded rows. */
+ * cameras have padded rows, and float32 can represent all lengths. */
 static int put_lengths(struct writer *w, struct weir_err *err)
 {
     size_t steps = (size_t)w->episode.steps;

@@ -222,7 +222,7 @@ static int locate_chunked(struct locating *p)
     if (rc < 0)
         return cannot(p, rc, "its chunks cannot be located", *reason ? reason : strerror(-rc));
     if (d->written && !agrees(d, blocks))
-        return library(p, "a chunk that the library finds elsewhere");
+        return library(p, "the library reports a different location for a chunk than Weir's own chunk index");
     if (map->rows == WEIR_ROWS_VLEN)
         return unpack_refs(p);
     if (d->filters.n == 0 && blocks->per_block == 1)

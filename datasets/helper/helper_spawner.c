@@ -54,9 +54,9 @@ static int find_program(char path[PATH_MAX])
     return 0;
 }
 
-/* Starts the program with no open descriptors except the socket, because a copy of any other descriptor would keep its
- * file's lock alive. Signals are reset as in a new process. The order of the actions matters, because our end of the
- * socket may be one of the standard descriptors. */
+/* Starts the program with no open descriptors except /dev/null and the socket, because a copy of any other descriptor
+ * would keep its file's lock alive. Signals are reset as in a new process. The order of the actions matters, because
+ * our end of the socket may be one of the standard descriptors. */
 static int spawn_program(const char *path, int fd, pid_t *pid)
 {
     char *const arguments[] = {(char *)PROGRAM, (char *)"serve", NULL};

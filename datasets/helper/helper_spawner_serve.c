@@ -31,7 +31,7 @@ static bool send_result(int to, const struct weir_helper_result *result, int fd)
     return sendmsg(to, &message, MSG_NOSIGNAL) == sizeof *result;
 }
 
-/* Runs in the new process, which closes all descriptors except its own. */
+/* Runs in the new process, which closes all descriptors except the standard ones and its own socket. */
 static void serve_and_exit(weir_helper_serve_fn *serve, int fd, pid_t spawner)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* even a helper that hangs ends with the program that uses it */

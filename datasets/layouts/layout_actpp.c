@@ -36,7 +36,7 @@ static bool detect(struct weir_store *store)
     return found;
 }
 
-/* Number of colour cameras, of all cameras and of their steps, and the length of the longest row. */
+/* The number of colour cameras, of all cameras, and of steps, and the length of the longest row. */
 struct images {
     uint64_t colour, all, steps, row_bytes;
 };

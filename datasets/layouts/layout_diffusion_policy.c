@@ -68,6 +68,8 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
 
 const struct weir_layout_ops weir_layout_diffusion_policy = {
     .name = "diffusion-policy",
-    .summary = "Zarr replay buffers of diffusion_policy and UMI: /data/{camera}, /data/action, other numbers of /data",
+    .summary =
+        "Zarr replay buffers of diffusion_policy and UMI: /data/{camera}, /data/action, and the other numeric arrays "
+        "in /data as state",
     .index = index_episode,
 };

@@ -7,7 +7,7 @@
 
 #define OBSERVATION "/steps/observation"
 
-enum { PIXELS_MIN = 32 * 32 }; /* this many integers per step are a raw image */
+enum { PIXELS_MIN = 32 * 32 }; /* features with at least this many integers per step are raw images */
 
 /* Adds the first of these features that exists, unless --qpos-keys replaces the state. */
 static int add_state(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* AstroBench's detect accepts any /observations/rgb_*. robomind has rgb_images there, so it must come first. */
+/* AstroBench's detect accepts any /observations/rgb_*. RoboMIND files have /observations/rgb_images, so robomind must
+ * come first. */
 static const struct weir_layout_ops *const layouts[] = {
     &weir_layout_actpp,
     &weir_layout_agilex,

@@ -113,7 +113,7 @@ static int read_numbers(struct weir_store *opened, const char *path, enum weir_n
     if (rc < 0)
         return rc;
     if (at->length > NUMBERS_MAX_BYTES)
-        return weir_err_set(err, -EFBIG, "e%08u%s: its numbers have over 1 GiB", store->episode->number, path);
+        return weir_err_set(err, -EFBIG, "e%08u%s: its numbers exceed 1 GiB", store->episode->number, path);
     *type = numbers->type;
     *values = malloc((size_t)at->length);
     if (!*values)

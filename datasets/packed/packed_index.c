@@ -67,7 +67,7 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
         entry(file, i, &offset, &bytes);
         if (offset < *end || offset > file->header.index_offset || bytes > file->header.index_offset - offset)
             return weir_err_set(err, -EBADMSG,
-                                "its index lists episode %u at an impossible place; convert the dataset again", i);
+                                "its index lists episode %u at an impossible offset; convert the dataset again", i);
         *end = offset + bytes;
     }
     return 0;
@@ -100,7 +100,8 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
     return rc;
 }
 
-/* Announces several records, so that remote storage can read them simultaneously. */
+/* Announces that the record of episode i will be read, so that remote storage can read several records simultaneously.
+ */
 static void announce(const struct weir_packed_index *file, uint32_t i)
 {
     uint64_t offset, bytes;
@@ -132,7 +133,7 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
     rc = rc < 0 ? rc : weir_packed_get_record(record, &file->header, file->record, bytes, offset, err);
     if (rc == 0 && record->number != i)
         rc = weir_err_set(err, -EBADMSG,
-                          "its index lists episode %u at the place of episode %u; convert the dataset again", i,
+                          "its index lists episode %u at the offset of episode %u; convert the dataset again", i,
                           record->number);
     return rc;
 }

@@ -9,7 +9,7 @@
 
 enum { TILE_MIN = 64, TILE_MAX = 1024, ROWS = 8, COLUMNS = 8 };
 
-/* Returns 0..1 from a hash, which is short because it is computed millions of times. */
+/* Returns 0..1 from a hash, which is simple because it is computed millions of times. */
 static float corner(uint32_t seed, int x, int y)
 {
     uint32_t h = seed + (uint32_t)x * 0x9e3779b1u + (uint32_t)y * 0x85ebca77u;

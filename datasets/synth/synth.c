@@ -56,7 +56,7 @@ static int check_numbers(const struct weir_synth_config *config, struct weir_err
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max)
-            return weir_err_set(err, -EINVAL, "%s is %d; it must be %d to %d", numbers[i].what, numbers[i].value,
+            return weir_err_set(err, -EINVAL, "%s is %d; it must be from %d to %d", numbers[i].what, numbers[i].value,
                                 numbers[i].min, numbers[i].max);
     return 0;
 }
@@ -76,7 +76,7 @@ static void strip_name(const struct weir_synth_format *format, const char **name
 static int add_camera(struct weir_synth_job *job, const char *name, size_t length, struct weir_err *err)
 {
     strip_name(job->format, &name, &length);
-    /* The dataset's name has the same length limit. */
+    /* The name of the camera's dataset, which ends with the suffix, has the same length limit. */
     size_t most = WEIR_SYNTH_NAME - 1 - (job->format->suffix ? strlen(job->format->suffix) : 0);
     if (length == 0 || length > most)
         return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %zu characters, not %zu", most, length);

@@ -234,7 +234,7 @@ static const struct weir_synth_item libero_once[] = {
           "{\"problem_name\": \"synthetic_table\", \"domain_name\": \"robosuite\", "
           "\"language_instruction\": \"pick up the block and put it down\"}")},
     {TEXT("/data", "macros_image_convention",
-          "opencv")}, /* "opengl" would mean that images start with the lowest row */
+          "opencv")}, /* "opengl" would mean that images start with the bottom row */
     {TEXT("/data", "bddl_file_name", "bddl_files/synthetic/pick_up_the_block_and_put_it_down.bddl")},
     {NUMBER("/data", "num_demos", WEIR_NUMBER_EPISODES)},
 };

@@ -188,7 +188,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     bool integers = feature->kind == WEIR_FEATURE_INTEGERS;
     *type = integers ? WEIR_I64 : WEIR_F32;
     if (feature->n > NUMBERS_MAX_BYTES / weir_number_bytes(*type))
-        return weir_err_set(err, -EFBIG, "%s: its numbers have over 1 GiB", path);
+        return weir_err_set(err, -EFBIG, "%s: its numbers exceed 1 GiB", path);
     *values = malloc((size_t)feature->n * weir_number_bytes(*type));
     if (!*values)
         return weir_no_memory(err);

@@ -180,7 +180,7 @@ int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, str
     uint64_t rows = array->about.grid.dims[0], bytes;
     if (!weir_zarr_blocks(array, rows, &blocks) || __builtin_mul_overflow(rows, blocks.row_bytes, &bytes) ||
         bytes > NUMBERS_MAX)
-        return weir_err_set(err, -EFBIG, "%s: its numbers have over 1 GiB, or more than 4 dimensions", array->path);
+        return weir_err_set(err, -EFBIG, "%s: its numbers exceed 1 GiB, or have more than 4 dimensions", array->path);
     array->type = (enum weir_number_type)type_of(&array->about);
     array->values = calloc(1, (size_t)bytes + 1);
     rc = array->values ? copy_numbers(zarr, array, &blocks, err) : weir_no_memory(err);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum { KEY_MAX = 1024, NAMES_MAX = 4096, CHECK_BUFFER = 1 << 20 };
-/* An array's number of chunks is limited relative to the number of existing chunk files, because chunks without a file
- * were never written. */
+/* Chunks that were never written have no files. So that a wrong shape cannot claim any number of chunks, an array of
+ * more than CHUNKS_FREE chunks needs at least one file per CHUNKS_PER_FILE chunks. */
 enum { CHUNKS_FREE = 1000 * 1000, CHUNKS_PER_FILE = 16 };
 
 static bool is_folder(const struct weir_zarr_files *files)

@@ -149,7 +149,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     return 0;
 }
 
-/* ---- places of images ---- */
+/* ---- locations of images ---- */
 
 /* Returns true if every chunk is exactly one frame. */
 static bool one_frame_each(const struct weir_chunk_grid *grid)

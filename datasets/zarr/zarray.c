@@ -26,7 +26,7 @@ static int parse_dtype(const json_t *json, struct weir_zarray *array, struct wei
                 !(dtype[1] == 'b' && bytes != 1);
     if (!fits)
         return weir_err_set(err, -ENOTSUP, "elements of type %s%s%s are not supported, only numbers of 1 to 8 bytes",
-                            dtype ? "\"" : "", dtype && n < 100 ? dtype : "several fields", dtype ? "\"" : "");
+                            dtype ? "\"" : "", dtype && n < 100 ? dtype : "struct", dtype ? "\"" : "");
     array->kind = dtype[1];
     array->big_endian = dtype[0] == '>' && bytes > 1;
     array->grid.element_bytes = (uint32_t)bytes;
@@ -198,7 +198,7 @@ static int parse_rest(const json_t *root, struct weir_zarray *array, struct weir
     if (json_array_size(coders) > 0)
         return weir_err_set(err, -ENOTSUP,
                             "it has the filter %.60s, but filters are not supported; store it without filters",
-                            coder ? coder : "without a name");
+                            coder ? coder : "(unnamed)");
     if (order && strcmp(order, "C") != 0)
         return weir_err_set(err, -ENOTSUP, "its order is %.10s, but only C (row-major) is supported", order);
     if (separator && strcmp(separator, ".") != 0 && strcmp(separator, "/") != 0)

@@ -69,7 +69,7 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     if (rc < 0)
         return unreadable(err, rc);
     if (u32(end64) != END64_MARK)
-        return damaged(err, "its ZIP64 end record is not at the expected place");
+        return damaged(err, "its ZIP64 end record is not at the expected offset");
     *directory = (struct directory){
         .at = at, .bytes = weir_le(end64 + 40, 8), .entries = weir_le(end64 + 32, 8), .shift = weir_le(end64 + 48, 8)};
     return 1;
@@ -248,7 +248,7 @@ static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw,
                           struct weir_err *err)
 {
     if (directory->bytes > DIRECTORY_MAX || directory->entries > directory->bytes / ENTRY_BYTES)
-        return damaged(err, "its directory is too small for the number of members that it declares");
+        return damaged(err, "the size of its directory does not fit its number of members");
     struct listing listing = {.zip = zip, .raw = raw, .directory = directory, .window = malloc(WINDOW_BYTES)};
     int rc = listing.window ? 0 : weir_no_memory(err);
     while (rc == 0 && zip->n < directory->entries)

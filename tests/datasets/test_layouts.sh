@@ -87,7 +87,7 @@ run 1 run "$work/act" --qpos-keys observations/torque
 err "/observations/torque"
 one_line
 run 1 run "$work/act" --image-keys a,,b
-err '--image-keys "a,,b" contains an empty or too long name'
+err '--image-keys "a,,b" contains a name that is empty or too long'
 one_line
 
 # ---- several layouts in one folder ----
@@ -190,7 +190,7 @@ err "episode_0.hdf5: not an HDF5 file"
 one_line
 head -c 3000 "$work/robomimic-gzip/"*.hdf5 >"$work/odd/episode_0.hdf5"
 run 1 info "$work/odd"
-err "is it complete"
+err "is it incomplete"
 one_line
 
 # ---- a folder of several datasets ----

@@ -165,7 +165,8 @@ Test(outside, mappings_that_do_not_cover_every_frame)
     map(plist, "b.part", "/x/frames", 4, 1);
     put_camera(path, plist);
     source_file("d/b.part", "/x/frames", 1, 4);
-    expect("frames 3 and 5 are mapped to nothing", "0124", "no source of this virtual dataset provides it");
+    expect("frames 3 and 5 are mapped to nothing", "0124",
+           "the sources of this virtual dataset do not provide this data");
     plist = plist_of(); /* maps only the left half of frame 0 */
     hsize_t half[4] = {1, H, W / 2, 3}, dims[4] = {3, H, W, 3};
     hid_t from = fine(H5Screate_simple(4, whole, NULL)), to = fine(H5Screate_simple(4, dims, NULL));
@@ -173,7 +174,7 @@ Test(outside, mappings_that_do_not_cover_every_frame)
     H5Sselect_hyperslab(to, H5S_SELECT_SET, none, NULL, half, NULL);
     H5Pset_virtual(plist, from, "a.part", "/x/frames", to);
     put_camera(path, plist);
-    expect("half a frame", "", "no source of this virtual dataset provides it");
+    expect("half a frame", "", "the sources of this virtual dataset do not provide this data");
     H5Sclose(from);
     H5Sclose(to);
     plist = plist_of(); /* even frames from one file, odd frames from the other */
@@ -243,7 +244,7 @@ Test(outside, names_with_numbers_and_sources_that_are_virtual)
     plist = plist_of();
     map(plist, ".", camera, 0, STEPS); /* mapped to itself */
     put_camera(path, plist);
-    expect("its own source", "", "over more than 8 levels");
+    expect("its own source", "", "nested more than 8 levels deep");
 }
 
 /* An episode whose state is virtual cannot be opened if the source is missing. */
@@ -478,7 +479,7 @@ Test(outside, external_files_that_are_missing_or_cut)
     put_camera(path, external_list(raw));
     expect("missing", "", "cannot be opened: No such file");
     put_raw(raw, 3);
-    expect("cut", "012", "ends before this frame does");
+    expect("cut", "012", "ends too early; was it copied completely?");
     put_raw(raw, STEPS);
     expect("whole", "012345", "");
 }
@@ -546,7 +547,7 @@ Test(outside, a_chunk_that_leads_out_of_the_file)
     h5fx_poke(bad, found, &beyond, sizeof beyond);
     bad_input_try("a chunk past the end", path,
                   (struct bad_expect){.code = -EBADMSG,
-                                      .parts = {bad, "images/top[3]", "leads outside the file"},
+                                      .parts = {bad, "images/top[3]", "invalid offset or size for its chunk"},
                                       .tolerated = BAD_LOSES,
                                       .frames = 1,
                                       .skipped = 1,

@@ -391,7 +391,7 @@ Test(packed, numbers_that_make_no_sense)
         {128 + 80, 0, 4, 0, "camera 0 in its header"},
         {128 + 80, 0, 4, 17, "cannot be a frame of this episode"},
         {0, 1, 1, 'X', "no episode starts at byte"},
-        {12, 1, 4, 1, "at the place of episode 1"},
+        {12, 1, 4, 1, "at the offset of episode 1"},
         {32, 1, 4, 0, "is invalid"},
         {32, 1, 4, UINT32_MAX, "is invalid"},
         {36, 1, 4, UINT32_MAX, "the metadata strings of episode 0"},
@@ -400,8 +400,8 @@ Test(packed, numbers_that_make_no_sense)
         {0, 2, 8, UINT64_MAX, "cannot be a frame of this episode"},
         {8, 2, 4, UINT32_MAX, "cannot be a frame of this episode"},
         {8, 2, 4, 767, "cannot be a frame of this episode"},
-        {0, 3, 8, 0, "at an impossible place"},
-        {8, 3, 8, UINT64_MAX, "at an impossible place"},
+        {0, 3, 8, 0, "at an impossible offset"},
+        {8, 3, 8, UINT64_MAX, "at an impossible offset"},
         {8, 3, 8, 47, "no episode starts at byte"},
     };
     const size_t bases[] = {0, record, frames, index};
@@ -465,5 +465,5 @@ Test(packed, holes_are_not_read)
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
     refused_unread(0, 1, "no episode starts at byte 4096");
     refused_unread(WEIR_PACKED_HEADER + 3808, 312499506 /* enough entries to fill the rest of the file */,
-                   "its index lists episode 0 at an impossible place");
+                   "its index lists episode 0 at an impossible offset");
 }

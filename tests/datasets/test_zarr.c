@@ -375,7 +375,7 @@ Test(zarr, arrays_that_cannot_be_read)
     refused_array("\"zarr_format\": 3", -EBADMSG, "data/img: .zarray: its zarr_format is not 2");
     refused_array("\"order\": \"F\"", -ENOTSUP, "data/img: its order is F");
     refused_array("\"dtype\": \"<c8\"", -ENOTSUP, "elements of type \"<c8\" are not supported");
-    refused_array("\"dtype\": [[\"a\", \"<f4\"]]", -ENOTSUP, "elements of type several fields");
+    refused_array("\"dtype\": [[\"a\", \"<f4\"]]", -ENOTSUP, "elements of type struct");
     refused_array("\"compressor\": {\"id\": \"lzma\"}", -ENOTSUP, "its compressor lzma is not supported");
     refused_array("\"compressor\": {\"level\": 1}", -EBADMSG, "its compressor has no id");
     refused_array("\"compressor\": {\"id\": \"imagecodecs_jpegls\"}", -ENOTSUP, "imagecodecs_jpegls");

@@ -255,7 +255,7 @@ Test(loader_keep, opening_can_be_ended)
     config.user = &asked;
     cr_assert_eq(weir_loader_open(&loader, &config, &err), -EINTR);
     cr_assert_null(loader);
-    cr_assert(strstr(err.text, "interrupted while file"), "%s", err.text);
+    cr_assert(strstr(err.text, "interrupted while opening file"), "%s", err.text);
     loader = fixture_loader(&config);
     weir_loader_close(&loader);
 }

@@ -275,7 +275,7 @@ for how in "" --fast; do
     # shellcheck disable=SC2086
     run 0 verify "$data" $how --cameras agentview_image
     count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written or is lost; it reads as the fill value$" 1
-    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows contain the fill value$" 1
+    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first is $file: /data/demo_1; their rows contain the fill value$" 1
 done
 if built_in zarr; then
     run 0 convert "$work/act" "$work/lost.zarr" --to zarr
@@ -283,7 +283,7 @@ if built_in zarr; then
     run 0 verify "$work/lost.zarr" --cameras top
     count "^note: $work/lost.zarr: episode 0/data/top\\[5\\.\\.6\\]: a chunk was never written or is lost; it reads as the fill value$" 1
     count "^note: $work/lost.zarr: episode 1/data/top\\[5\\]: a chunk was never written" 1
-    count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first $work/lost.zarr: episode 0; " 1
+    count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first is $work/lost.zarr: episode 0; " 1
 fi
 
 # A sparse file that claims 42 million chunks: no index of 0.7 GB is allocated; the HDF5 library reads the frames.
