@@ -1,4 +1,4 @@
-/* Defines the only exported symbol of libweir_cuda.so, which returns the tables of its functions. */
+/* Defines the only exported symbol of libweir_cuda.so, a function that returns the module's function tables. */
 #include "base/extras.h"
 #include "prof/gpu/cuda_module.h"
 

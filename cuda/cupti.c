@@ -40,7 +40,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_gpu_records *records;
 static uint8_t *buffers[BUFFERS], *unused[BUFFERS];
 static int n_buffers, n_unused;
-/* Passed to CUPTI if no other buffer is free, because CUPTI does not handle NULL correctly. Its records are lost. */
+/* Passed to CUPTI if no other buffer is free, because CUPTI does not handle NULL correctly. Records in this buffer are
+ * lost. */
 static alignas(8) uint8_t discarded[64 << 10];
 
 /* ---- buffers ---- */
@@ -100,7 +101,7 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     pthread_mutex_unlock(&lock);
 }
 
-/* Call after CUPTI has been detached, because it no longer uses the buffers then. */
+/* Call only after CUPTI has been detached and therefore no longer uses the buffers. */
 static void free_buffers(void)
 {
     pthread_mutex_lock(&lock);
@@ -181,7 +182,8 @@ static int tear_down(struct weir_err *err)
             calls[i].make();
     atomic_store(&detach.wanted, false);
     if (!atomic_load(&detach.done))
-        return weir_err_set(err, -EIO, "CUPTI could not be detached, so kernel launches remain slower");
+        return weir_err_set(err, -EIO,
+                            "CUPTI could not be detached, so kernel launches remain slower until this process ends");
     return detach.result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(detach.result, "detaching", err);
 }
 
@@ -192,7 +194,7 @@ static int subscribe(struct weir_err *err)
     CUpti_SubscriberHandle before = subscriber;
     CUptiResult rc = cupti->subscribe(&subscriber, on_call, NULL);
     if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED &&
-        before) { /* our own subscriber, which an incomplete tear-down has left */
+        before) { /* our own subscriber, left by an incomplete tear-down */
         cupti->unsubscribe(before);
         rc = cupti->subscribe(&subscriber, on_call, NULL);
     }
@@ -329,7 +331,8 @@ static int check_locked(struct weir_err *err)
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
-    /* Only subscribes, because the timestamp callback must be registered before any activity kind is enabled. */
+    /* Only subscribes. Enabling an activity kind would be too early, because start must first register the timestamp
+     * callback. */
     int rc = subscribe(err);
     unsubscribe();
     return rc;

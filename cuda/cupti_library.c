@@ -215,7 +215,7 @@ static bool load(const struct driver *driver, const char *name, void *function)
 
 static bool load_driver(struct driver *driver)
 {
-    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* is loaded already: CUDA is in use */
+    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* already loaded, because CUDA is in use */
     return driver->handle && load(driver, "cuDeviceGet", &driver->device_get) &&
            load(driver, "cuDeviceGetCount", &driver->device_count) &&
            load(driver, "cuDevicePrimaryCtxGetState", &driver->state) &&

@@ -59,7 +59,7 @@ struct weir_cupti_block {
     char bytes[WEIR_CUPTI_BLOCK_BYTES];
 };
 
-/* A kernel's name, copied because CUPTI may free its string when it is detached. */
+/* A kernel's name, copied because CUPTI may free the original when it is detached. */
 struct weir_cupti_name {
     struct weir_cupti_name *next;
     const char *given; /* CUPTI's pointer, which is the key */
@@ -67,7 +67,7 @@ struct weir_cupti_name {
     char text[];
 };
 
-/* A call of cudaEventRecord. */
+/* A call to cudaEventRecord. */
 struct weir_cupti_recorded {
     uint64_t sync_id;
     uint32_t context, event, correlation, stream;
@@ -93,7 +93,7 @@ struct weir_gpu_records {
     uint32_t context_device[WEIR_CUPTI_CONTEXTS]; /* device of each context id; UINT32_MAX: unknown */
 };
 
-/* Returns the number of bytes that are stored of a record of this kind; 0 if the kind was not requested. */
+/* Returns the number of bytes stored for a record of this kind; 0 if the kind was not requested. */
 size_t weir_cupti_record_bytes(CUpti_ActivityKind kind);
 /* Reads the device properties from CUDA on the first call, which must precede recording. */
 void weir_cupti_know_devices(void);

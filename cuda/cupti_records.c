@@ -143,8 +143,8 @@ static int64_t unix_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Reads both clocks at the same instant. Keeps the shortest of several readings, because an interrupt can occur
- * between the two clocks. */
+/* Reads both clocks at almost the same instant. Keeps the fastest of several attempts, because an interrupt can occur
+ * between the two readings. */
 static struct weir_cupti_instant instant_now(uint64_t (*now_ns)(void))
 {
     struct weir_cupti_instant instant = {0};

@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/* Loads all kernels without clocks, because the first launch of a kernel that is not loaded can wait for all running
- * work. */
+/* Loads all kernels that have no stage clocks, because the first launch of a kernel that is not loaded can wait for all
+ * running work. */
 int weir_gpu_kernels_load(void);
 
 /* Implements weir_gpu_ops.prepare. The arguments must have been checked. */
 int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream);
-/* Implements weir_gpu_ops.clock_samples. Also loads the kernels with clocks, because the clock is sampled before their
- * first launch. */
+/* Implements weir_gpu_ops.clock_samples. Also loads the kernels that have stage clocks, because the clock is sampled
+ * before their first launch. */
 int weir_gpu_kernels_clock_samples(uint64_t *to, uint32_t n, void *stream);
 int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream);
 

@@ -19,7 +19,7 @@
 extern const struct weir_gpu_jpeg_ops weir_gpu_jpeg_nvjpeg;
 
 enum { GPUS_MAX = 64 };
-static const size_t SPARE_MAX_BYTES = 128 << 20; /* maximum GPU memory for headroom for longer frames */
+static const size_t SPARE_MAX_BYTES = 128 << 20; /* maximum GPU memory used as headroom for longer frames */
 
 /* ---- the library ---- */
 
@@ -311,9 +311,9 @@ static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t 
     return status;
 }
 
-/* Returns a copy of the frame, padded to `length` with fill bytes before its last marker (any marker may have them:
- * ITU-T T.81, B.1.1.2). Returns NULL if out of memory or if the frame does not end with EOI. The caller frees the copy.
- */
+/* Returns a copy of the frame, padded to `length` with fill bytes before its last marker (ITU-T T.81, B.1.1.2, permits
+ * fill bytes before any marker). Returns NULL if out of memory or if the frame does not end with EOI. The caller frees
+ * the copy. */
 static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t length)
 {
     static const uint8_t end[2] = {0xff, 0xd9};
@@ -329,7 +329,7 @@ static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t lengt
     return bytes;
 }
 
-/* Recreates the state after a failed allocation, to free buffers that were allocated in part. */
+/* Recreates the state after a failed allocation, because some of its buffers may have been allocated. */
 static void make_state_anew(struct nv_decoder *self)
 {
     self->library->state_destroy(self->batch_state);
@@ -338,9 +338,9 @@ static void make_state_anew(struct nv_decoder *self)
 }
 
 /* Enlarges nvJPEG's buffers if a frame exceeds them. nvJPEG has one buffer per index of a batch. If a frame is longer
- * than its buffer, nvJPEG reallocates the buffer and synchronises the whole GPU; next to a consumer with kernels of 20
- * ms, submitting a batch then took 22 ms or more. All buffers are therefore enlarged together, by decoding a frame that
- * is padded to up to twice the size of the longest frame. Its output is overwritten later. */
+ * than its buffer, nvJPEG reallocates the buffer and synchronises the whole GPU; while a consumer ran kernels of 20 ms,
+ * submitting such a batch took 22 ms or more. All buffers are therefore enlarged together, by decoding a frame that is
+ * padded to up to twice the size of the longest frame. Its output is overwritten later. */
 static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
 {
     const struct weir_gpu_jpeg_frame *longest = &frames[0];

@@ -17,8 +17,8 @@ struct weir_converter {
 struct weir_convert_ops {
     const char *name;
     bool (*usable)(void);
-    /* Converts one row of width pixels. If stream is set, the rows bypass the caches: they start at multiples of 64
-     * bytes and are not read again soon. */
+    /* Converts one row of width pixels. If stream is set, the stores bypass the caches, and each output row must start
+     * and end at a multiple of 64 bytes. */
     void (*u8_planar)(const uint8_t *src, uint8_t *const planes[3], size_t width, bool stream);
     void (*f32_planar)(const struct weir_converter *converter, const uint8_t *src, float *const planes[3], size_t width,
                        bool stream);
@@ -29,8 +29,8 @@ struct weir_convert_ops {
     void (*fence)(void); /* call after the last streamed row and before other threads read the rows; may be NULL */
 };
 
-/* Returns engine i, fastest first, or NULL past the end. An engine may be unusable on this CPU, except the last one,
- * plain C. */
+/* Returns engine i, fastest first, or NULL past the end. Every engine except the last one, plain C, may be unusable on
+ * this CPU. */
 const struct weir_convert_ops *weir_convert_engine(int i);
 
 /* Returns the instruction set in use: "AVX-512", "AVX2", "NEON" or "plain C". */

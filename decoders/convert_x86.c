@@ -1,4 +1,4 @@
-/* Conversion with AVX-512 and AVX2, selected at run time, independent of the compiler's target options.
+/* Conversion with AVX-512 and AVX2, selected at run time, independently of the compiler's target options.
  *
  * value / 255 is computed as q = value x r with r = 1 / 255 rounded, plus one correction step q + (value - 255 q) r.
  * For all 256 values this gives the same bits as a division, in a third of the time. Streamed rows bypass the caches,
@@ -84,7 +84,7 @@ AVX512 static void f32_planar_avx512(const struct weir_converter *converter, con
         f32_planar_512(converter, src, planes, width, converter->normalised, false);
 }
 
-/* The factors repeat after three vectors, which hold 16 pixels. */
+/* The sequence of scales and biases repeats every three vectors, which hold 16 pixels. */
 AVX512 static void f32_interleaved_avx512(const struct weir_converter *converter, const uint8_t *src, float *dst,
                                           size_t width, bool stream)
 {

@@ -44,7 +44,7 @@ struct weir_decoder {
     void *contexts[]; /* one per table row; NULL for codecs without a context */
 };
 
-/* Whether codecs can write the image directly: their interleaved u8 output needs no conversion. */
+/* Whether codecs can write the image directly, because their interleaved u8 output needs no conversion. */
 static bool is_direct(const struct weir_pixel_format *format)
 {
     return format->dtype == WEIR_DTYPE_U8 && format->layout == WEIR_LAYOUT_NHWC;
@@ -200,7 +200,7 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
     counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
 }
 
-/* Sets the reason that the codec was not built in. Returns -EBADMSG. */
+/* Sets the reason why the codec is not available. Returns -EBADMSG. */
 static int not_built(struct weir_decoder *decoder, const struct weir_decoder_ops *ops)
 {
     snprintf(decoder->reason, sizeof decoder->reason,
@@ -293,7 +293,7 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, co
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_frame_is_depth(kind) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;
-    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, which is more than 2 GiB",
+    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, which need more than 2 GiB",
              info->width, info->height);
     return -EBADMSG;
 }

@@ -1,4 +1,4 @@
-/* decoder_ops.h: interface of a codec, and helpers shared by codecs. decoder.c measures times and counts frames, so
+/* decoder_ops.h: interface of a codec, and helpers shared by codecs. decoder.c times the decoding and counts frames, so
  * codecs do neither.
  *
  * A new codec is a file with a struct weir_decoder_ops, its extern declaration below, its row in decoder_table.c, its
@@ -22,12 +22,12 @@ struct weir_rows {
     int width, height;            /* size of the codec's output: the stored size, or the scaled size */
     int scale;                    /* DCT scale of JPEGs in eighths (output sizes round up); 8 for other codecs */
     int first_row, end_row;       /* requested rows */
-    int first_column, end_column; /* requested columns; a codec that outputs more widens them before its first row */
+    int first_column, end_column; /* requested columns; a codec may widen the range before its first row */
     size_t stride;                /* bytes between rows, in both image and band */
     uint8_t *image; /* destination if the codec's output needs no conversion (always set for depth); otherwise NULL */
     uint8_t *band;  /* destination if image is NULL: WEIR_BAND_ROWS rows at a time, starting at first_column */
-    bool takes_planes; /* band may be planar: each row holds all columns of the first channel, then of the second and
-                          third */
+    bool takes_planes; /* band may be planar: each row holds all columns of the first channel, then those of the second,
+                          then those of the third */
     bool planes;       /* set before the first row by a codec that outputs planar rows */
     /* The final image if the whole frame becomes three planes of f32 without resampling, so that a codec can prefetch
      * its memory; otherwise NULL. */
@@ -66,12 +66,12 @@ struct weir_decoder_ops {
 
     /* ---- supported frames ---- */
     bool selectable;              /* users can select it with --decoder */
-    enum weir_decode_where where; /* rows for a GPU have no decoding functions here (see gpu_jpeg.h) */
+    enum weir_decode_where where; /* codecs for a GPU have no decoding functions here (see gpu_jpeg.h) */
     unsigned kinds;               /* frame kinds it decodes: WEIR_KIND(..) | .. */
     bool no_pixels;               /* accepts every frame but produces no pixels, to measure the rest of the pipeline */
 
     /* ---- capabilities ---- */
-    bool as_stored; /* stored frames already consist of pixels, so they can be read directly to their destination */
+    bool as_stored; /* stored frames already consist of pixels, so they can be read directly into their destination */
     bool scales;    /* supports values of weir_rows.scale other than 8 */
     /* Returns the size of the encoded image that starts at bytes, which is of one of this codec's kinds; 0 if the image
      * is damaged or does not end within length. NULL if the codec cannot determine the size. */
@@ -120,12 +120,12 @@ struct weir_whole_image {
 /* Ensures room for an image of this many bytes; the previous contents are lost. Returns 0, or -ENOMEM with the reason.
  */
 int weir_whole_image_grow(struct weir_whole_image *image, size_t bytes, char *reason);
-/* Maximum pixels per image for codecs whose compression ratio has no upper bound; checked by probe. */
+/* Maximum number of pixels per image for codecs whose compression ratio has no upper bound; checked by probe. */
 enum { WEIR_CODEC_PIXELS_MAX = 1 << 26 };
 
-/* For probe: sets the reason that the header claims too many pixels. Returns -EBADMSG. */
+/* Call in probe if the header claims too many pixels. Sets the reason and returns -EBADMSG. */
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason);
-/* For decode: returns 0 if the image has the frame's size, otherwise -EBADMSG with the reason. */
+/* Call in decode. Returns 0 if the image has the frame's size, otherwise -EBADMSG with the reason. */
 int weir_check_frame_size(const struct weir_frame *frame, unsigned width, unsigned height, char *reason);
 
 #endif

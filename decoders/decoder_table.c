@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first row that supports a frame decodes it, so common codecs come first. */
+/* A frame is decoded by the selected decoder if that supports it, otherwise by the first row that does. */
 static const struct weir_decoder_ops *const rows[] = {
     &weir_decoder_turbo, &weir_decoder_nvjpeg,   &weir_decoder_hybrid,
     &weir_decoder_png,   &weir_decoder_jpeg2000, &weir_decoder_jpegxl,

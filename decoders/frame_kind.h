@@ -56,8 +56,8 @@ static inline uint64_t weir_frame_raw_bytes(enum weir_frame_kind kind, int width
     return (uint64_t)width * (uint64_t)height * (uint64_t)weir_frame_kind_row(kind)->pixel_bytes;
 }
 
-/* Writes the names of the kinds in these groups without duplicates, with the separator between them. Truncates the list
- * if it does not fit. */
+/* Writes the names of the kinds in these groups, with the separator between them. The group WEIR_FRAMES_COLOR is listed
+ * only as "jpeg". Truncates the list if it does not fit. */
 void weir_frame_kind_list(unsigned groups, const char *separator, char *text, size_t size);
 
 #endif

@@ -85,7 +85,8 @@ static int read_header(const uint8_t *bytes, size_t length, struct weir_image_in
         return weir_frame_refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
     for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* XOsiz, YOsiz, XTOsiz and YTOsiz */
         if (big(siz + i, 4) != 0)
-            return weir_frame_refuse(reason, "the JPEG 2000 image has an offset; only 0,0 is supported");
+            return weir_frame_refuse(reason,
+                                     "the JPEG 2000 image or its tile grid has an offset, which is not supported");
     if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {
         snprintf(reason, WEIR_REASON_MAX, "the JPEG 2000 image has an invalid size of %ux%u pixels", width, height);
         return -EBADMSG;

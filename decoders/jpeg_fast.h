@@ -30,15 +30,14 @@ void weir_jpeg_fast_close(struct weir_jpeg_fast *fast);
 enum weir_jpeg_rows {
     WEIR_JPEG_ORIGINAL,    /* libjpeg-turbo is unchanged */
     WEIR_JPEG_INTERLEAVED, /* the fast path outputs interleaved rows */
-    WEIR_JPEG_PLANES /* the fast path outputs planar rows: output_width values of the first channel, then of the second
-                        and third */
+    WEIR_JPEG_PLANES       /* the fast path outputs planar rows: output_width values of each channel in turn */
 };
 
 /* Destination of the decoded rows. */
 struct weir_jpeg_output {
     bool planes; /* the caller accepts WEIR_JPEG_PLANES */
-    /* The final image if it consists of three planes of f32 in the JPEG's size: this memory is prefetched during
-     * decoding. Otherwise NULL. */
+    /* The final image, which is prefetched during decoding, if it consists of three f32 planes of the JPEG's size;
+     * otherwise NULL. */
     const float *f32;
 };
 

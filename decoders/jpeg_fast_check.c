@@ -1,5 +1,5 @@
 /* Decides whether jpeg_fast is used: the CPU must support it, the libjpeg-turbo loaded at run time must be the version
- * that Weir was built with, and both decoders must output the same pixels for a sample image. */
+ * that Weir was built with, and decoding a sample image with and without jpeg_fast must give the same pixels. */
 #include "decoders/jpeg_fast.h"
 
 #include <pthread.h>
@@ -64,8 +64,8 @@ static void on_message(j_common_ptr common, int level)
         on_error(common);
 }
 
-/* Decodes the sample with libjpeg-turbo, or with the fast path unless fast is NULL. Returns false if decoding fails or
- * the fast path was not used. */
+/* Decodes the sample with the fast path, or with libjpeg-turbo alone if fast is NULL. Returns false if decoding fails
+ * or if the fast path does not support the sample. */
 static bool decode_sample(struct weir_jpeg_fast *fast, uint8_t pixels[SAMPLE_PIXELS * 3])
 {
     struct self_test test;
@@ -100,7 +100,7 @@ static bool agrees(void)
     uint8_t original[SAMPLE_PIXELS * 3], pixels[SAMPLE_PIXELS * 3] = {0};
     struct weir_jpeg_fast *fast = weir_jpeg_fast_open();
     bool fine = fast && decode_sample(NULL, original);
-    /* Only registers the Huffman tables: a frame as small as this builds them on their second use. */
+    /* Only registers the Huffman tables, because tables of such a small frame are built on their second use. */
     decode_sample(fine ? fast : NULL, pixels);
     fine = fine && decode_sample(fast, pixels) && memcmp(pixels, original, sizeof pixels) == 0;
     weir_jpeg_fast_close(fast);
@@ -135,7 +135,7 @@ static const char *find(void)
         return "a JSIMD_FORCE.. variable restricts libjpeg-turbo's SIMD code";
     if (is_other_library())
         return "libjpeg-turbo is not the version that Weir was built with";
-    return agrees() ? NULL : "a sample image differs from libjpeg-turbo's";
+    return agrees() ? NULL : "its pixels for a sample image differ from libjpeg-turbo's";
 }
 
 static const char *found;

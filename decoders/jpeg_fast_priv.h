@@ -26,8 +26,8 @@ enum {
 struct weir_huffman_codes {
     uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* number of codes of each length; index 0 is unused */
     uint8_t symbols[256];
-    /* derived, for each length: the largest code (-1 if there is none), and the offset to add to a code for its
-     * symbol's index */
+    /* derived, for each length: the largest code (-1 if there is none), and the offset that turns a code into its
+     * symbol's index when added to it */
     int32_t largest[WEIR_HUFFMAN_BITS + 1], offset[WEIR_HUFFMAN_BITS + 1];
 };
 
@@ -69,7 +69,7 @@ int weir_huffman_symbol(const struct weir_huffman_codes *codes, uint64_t bits, u
 
 enum {
     WEIR_JPEG_BLOCK = 64,
-    WEIR_JPEG_BLOCK_SLACK = 16,     /* room after a block for stores that are not coefficients */
+    WEIR_JPEG_BLOCK_SLACK = 16,     /* room after a block for the stores of missing coefficients */
     WEIR_JPEG_BLOCKS = 10,          /* maximum per MCU */
     WEIR_JPEG_COMPONENTS = 4,       /* maximum per scan */
     WEIR_JPEG_SEGMENT_SLACK = 1024, /* room after a segment: decoding a block and a refill can read past the end */
@@ -139,8 +139,9 @@ void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *cons
 /* Chroma subsampling. */
 enum weir_jpeg_chroma { WEIR_JPEG_444, WEIR_JPEG_422, WEIR_JPEG_420 };
 
-/* Number of values that `sums` has before and after its row. Samples are read in groups of 32, which can exceed the row
- * but not its allocation: libjpeg-turbo pads sample rows to a multiple of 64 (alloc_sarray in jmemmgr.c). */
+/* Number of values that `sums` has before and after its row. Samples are read in groups of 32. The last group can
+ * extend past the row but not past its allocation, because libjpeg-turbo pads sample rows to a multiple of 64
+ * (alloc_sarray in jmemmgr.c). */
 enum { WEIR_JPEG_ROW_SLACK = 64 };
 
 struct weir_jpeg_row {

@@ -20,8 +20,8 @@ struct reader {
     bool jfif, adobe, bad_tables;
     uint8_t adobe_transform;
     bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* tables defined so far; huffman[0]: DC, huffman[1]: AC */
-    uint8_t first_symbol[TABLES_MAX]; /* for each AC table, the symbol whose code consists of zero bits */
-    unsigned scanned;                 /* bit i is set if component i has had a scan */
+    uint8_t first_symbol[TABLES_MAX];                    /* for each AC table, the symbol whose code is all zeros */
+    unsigned scanned;                                    /* bit i is set if component i has had a scan */
 };
 
 static const char *const names[WEIR_JPEG_REFUSALS] = {
@@ -239,7 +239,7 @@ static int component_of(const struct reader *r, uint8_t id)
     return -1;
 }
 
-/* Parses a scan header. Sets *tables if every Huffman table that the scan uses has been defined and is valid. In a
+/* Parses a scan header. Sets *tables to whether every Huffman table that the scan uses is defined and valid. In a
  * progressive JPEG, DC scans need no AC table, AC scans need no DC table, and DC refinement scans need no table at all.
  * Returns false if the header is invalid. */
 static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segment, bool *tables)
@@ -319,8 +319,8 @@ enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, co
 
 /* ---- entropy-coded data ---- */
 
-/* Whether the data contains a long run of zero bytes. Entropy-coded data is almost random, so that a given word of 8
- * bytes is zero by chance only once in 2^64. */
+/* Whether the data contains a long run of zero bytes. Entropy-coded data is almost random, so the probability that a
+ * given 8-byte word is zero by chance is only about 2^-64. */
 static bool has_zeros(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {

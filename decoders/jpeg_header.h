@@ -42,8 +42,10 @@ struct weir_jpeg_header {
     int restart_interval; /* MCUs between restart markers; 0: no restart markers */
     uint32_t mcus;        /* MCUs in a scan that contains all components */
     bool one_scan;        /* the first scan is sequential and contains all components */
-    bool tables;         /* the first scan's Huffman tables and all quantisation tables are defined, valid, and 8-bit */
-    bool zeros_are_flat; /* the end-of-block code is all zeros (optimised codes), so zero bytes in the scan are valid */
+    bool tables; /* the first scan's Huffman tables and all quantisation tables are defined and valid; the latter have 8
+                    bits */
+    bool zeros_are_flat; /* the end-of-block code is all zeros (possible with optimised codes), so zero bytes in the
+                            scan are valid */
     size_t scan_offset;  /* offset of the first scan's entropy-coded data */
     uint64_t kind; /* hash of the properties that images of one kind share: frame header, quantisation, colour space,
                       restart interval */
@@ -71,7 +73,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_NO_TABLES,   /* a table is missing (as in motion JPEG), has 16 bits, or is defined after the first scan */
     WEIR_JPEG_TOO_LARGE,
     /* refused after submission to the engine: */
-    WEIR_JPEG_ENGINE_REFUSED, /* the engine reported that it cannot decode it */
+    WEIR_JPEG_ENGINE_REFUSED, /* the engine reported that it cannot decode the image */
     WEIR_JPEG_PSNR_REFUSED,   /* the GPU's pixels differ from the CPU's for images of this kind (psnr_check.h) */
     WEIR_JPEG_REFUSALS
 };
@@ -86,9 +88,10 @@ enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, co
 
 /* Walks the entropy-coded data from header->scan_offset to the end-of-image marker. Returns WEIR_JPEG_TAKEN and sets
  * *frame_bytes to the size of the image including that marker (bytes after it are not part of the image). Otherwise
- * returns the kind of damage, or WEIR_JPEG_NO_TABLES, because a decoder might use the tables of an earlier image.
- * Detects the effects of interrupted copies, lost sectors and misplaced markers, but not single flipped bits, which are
- * visible only in the pixels. Processes at least 6 GB/s. */
+ * returns the kind of damage, WEIR_JPEG_NO_TABLES if a scan lacks a table (a decoder might use that of an earlier
+ * image) or a quantisation table follows the first scan, or WEIR_JPEG_HAS_SCANS if there are too many scans. Detects
+ * the effects of interrupted copies, lost sectors and misplaced markers, but not single flipped bits, which are visible
+ * only in the pixels. Processes at least 6 GB/s. */
 enum weir_jpeg_refusal weir_jpeg_check_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                             size_t *frame_bytes);
 

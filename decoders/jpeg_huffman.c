@@ -121,8 +121,8 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
            (uint64_t)(uint16_t)value << 48;
 }
 
-/* Returns the number of equal entries for prefixes that start with this code. All prefixes of the code have equal
- * entries if the block ends or if the value is read from the stream; otherwise only one does. */
+/* Returns the number of consecutive prefixes, all starting with this code, that have equal entries: all of them if the
+ * code ends the block or if its value is read from the stream, otherwise only one. */
 static unsigned same_entries(uint16_t code)
 {
     int length = code >> 8, size = code & 15, symbol = code & 255;

@@ -34,7 +34,7 @@ FAST INLINE __m256i products(__m256i pairs, int factors)
     return _mm256_madd_epi16(pairs, _mm256_set1_epi32(factors));
 }
 
-/* Returns the sum and the difference of values 0 and 4, both 16-bit, times 8192 plus the rounding constant. */
+/* Returns the sum and the difference of values 0 and 4, both 16-bit, times 8192, plus the rounding constant. */
 FAST INLINE void sums_04(__m256i in_04, int shift, __m256i *sum, __m256i *difference)
 {
     __m256i round = _mm256_set1_epi32(1 << (shift - 1));

@@ -1,8 +1,8 @@
 /* Decodes the entropy-coded data with AVX2 and BMI2.
  *
  * Huffman decoding is one long dependency chain, because the start of a code is known only after the previous look-up.
- * The chain is therefore short: a shift, a look-up and a shift for up to two coefficients. The code outside the chain
- * has no branches; for a missing coefficient it stores to slack memory instead of skipping the store. */
+ * The chain is therefore kept short: a shift, a look-up and a shift for up to two coefficients. The code outside the
+ * chain has no branches; for a missing coefficient it stores to slack memory instead of skipping the store. */
 #include "decoders/jpeg_fast_priv.h"
 
 #if defined(__x86_64__)

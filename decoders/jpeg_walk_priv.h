@@ -26,7 +26,7 @@ enum {
     MARKER_COM = 0xFE,
 };
 
-/* A marker segment without its marker and length field. */
+/* A marker segment. body and length exclude the marker and the length field. */
 struct weir_jpeg_segment {
     uint8_t marker;
     const uint8_t *body;

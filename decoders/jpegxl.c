@@ -14,14 +14,14 @@
 /* The library's memory limit is BYTES_PER_PIXEL times the number of pixels, plus BYTES_BESIDES. */
 enum { BYTES_PER_PIXEL = 128, BYTES_BESIDES = 64 << 20, SIDE_MAX = 65535 };
 
-/* Stored before each of the library's allocations: the size of the allocation. Keeps the alignment of malloc. */
+/* Header that stores the size in front of each of the library's allocations. Preserves malloc's alignment. */
 struct block {
     _Alignas(max_align_t) size_t bytes;
 };
 
 struct jpegxl {
     JxlDecoder *decoder;
-    size_t used, limit; /* bytes that the library has allocated, and may allocate */
+    size_t used, limit; /* bytes that the library has allocated, and the maximum that it may allocate */
     bool ran_out;
     struct weir_whole_image whole;
 };
@@ -134,7 +134,7 @@ static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
         case JXL_DEC_NEED_IMAGE_OUT_BUFFER:
             if (JxlDecoderImageOutBufferSize(j->decoder, &rgb, &wanted) != JXL_DEC_SUCCESS || wanted != bytes ||
                 JxlDecoderSetImageOutBuffer(j->decoder, &rgb, j->whole.pixels, bytes) != JXL_DEC_SUCCESS)
-                return weir_frame_refuse(reason, "the JPEG XL image differs in size from its header");
+                return weir_frame_refuse(reason, "the JPEG XL image's size does not match its header");
             break;
         case JXL_DEC_FULL_IMAGE:
             full = true;

@@ -1,6 +1,6 @@
-/* png: libpng. Depth is decoded directly to its destination; colour is decoded in bands of rows, like JPEGs. The header
- * is checked here first, because libpng allocates memory for the image size that the header declares. libpng therefore
- * only receives images of the planned size and kind. */
+/* png: libpng. Depth is decoded directly into its destination; colour is decoded in bands of rows, like JPEGs. The
+ * header is checked here first, because libpng allocates memory for the image size that the header declares. libpng
+ * therefore only receives images of the planned size and kind. */
 #include "decoders/decoder_ops.h"
 
 #include <endian.h>
@@ -269,7 +269,7 @@ static void read_image(struct png *png, const struct header *header, bool depth,
     int passes = png_set_interlace_handling(png->read);
     png_read_update_info(png->read, png->info);
     if (png_get_rowbytes(png->read, png->info) != width * (depth ? (size_t)header->bit_depth / 8 : 3))
-        png_error(png->read, "the row length differs from the header");
+        png_error(png->read, "the row length does not match the header");
     if (rows->image)
         read_passes(png, rows, passes, rows->image);
     else

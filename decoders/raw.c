@@ -32,7 +32,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
         return 0;
     }
     if (frame->bytes == rows->image)
-        return 0; /* the frame was read directly to its destination */
+        return 0; /* the frame was read directly into its destination */
     weir_rows_put(rows, frame->bytes, row_bytes);
     return 0;
 }

@@ -21,7 +21,8 @@ static void area(struct weir_tap *tap, float *weights, double from, double to)
     }
 }
 
-/* Interpolates between the two pixel centres around `at`. Outside the first and last centre, repeats the edge pixel. */
+/* Interpolates between the two pixel centres around `at`. Before the first centre and after the last one, repeats the
+ * edge pixel. */
 static void linear(struct weir_tap *tap, float *weights, double at, int first, int end)
 {
     double low = floor(at), part = at - low;

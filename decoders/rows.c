@@ -83,8 +83,9 @@ int weir_whole_image_grow(struct weir_whole_image *image, size_t bytes, char *re
 
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
 {
-    snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, which is too many for its %zu bytes",
-             info->width, info->height, length);
+    snprintf(reason, WEIR_REASON_MAX,
+             "its header claims %dx%d pixels, which is too many for this format or for its %zu bytes", info->width,
+             info->height, length);
     return -EBADMSG;
 }
 

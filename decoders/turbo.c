@@ -1,5 +1,5 @@
-/* turbo: libjpeg-turbo through the libjpeg API, which outputs rows band by band, so that they are still in the cache
- * when they are converted, and which passes on the text of warnings. Uses the accurate ("slow") integer DCT and fancy
+/* turbo: libjpeg-turbo through the libjpeg API. That API outputs rows band by band, so they are still in the cache when
+ * they are converted, and it provides the text of warnings. Uses the accurate ("slow") integer DCT and fancy
  * upsampling, like TurboJPEG and OpenCV. The decoder turbo replaces parts of libjpeg-turbo if possible (jpeg_fast.h);
  * turbo-original never does. */
 #include "decoders/decoder_ops.h"
@@ -17,7 +17,7 @@
 #include <jerror.h>
 
 enum { COLUMNS_MIN = 32 };
-/* Limit, because even a small progressive file can declare so many scans that decoding would take years. */
+/* Limit, because even a small progressive file can contain so many scans that decoding would take years. */
 enum { SCANS_MAX = 500 };
 
 struct turbo {
@@ -288,7 +288,7 @@ static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
 }
 
 /* Whether the data can contain the image. Each block needs at least one bit, except with arithmetic coding, so a header
- * that declares more blocks than bits is damaged. */
+ * that declares more blocks than the data has bits is damaged. */
 static bool can_hold(const struct jpeg_decompress_struct *jpeg, size_t length)
 {
     uint64_t blocks = 0;

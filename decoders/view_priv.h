@@ -1,9 +1,9 @@
 /* view_priv.h: plans a view of a stored image (the rows and columns to decode, the DCT scale, and the resampling to the
  * output size), and resamples it. A plan is made for a camera's first frame and reused for later frames.
  *
- * Rows of interleaved u8 are resampled as they arrive, horizontally and vertically in turn. An output pixel is the mean
- * over its source area if the image shrinks, or a linear interpolation if it grows. Plain float arithmetic in a fixed
- * order gives the same bits on every CPU. */
+ * An output row is computed as soon as its source rows of interleaved u8 have arrived, first vertically and then
+ * horizontally. In each direction, an output pixel is the mean over its source area if the image shrinks, or a linear
+ * interpolation if it grows. Plain float arithmetic in a fixed order gives the same bits on every CPU. */
 #ifndef WEIR_DECODERS_VIEW_PRIV_H
 #define WEIR_DECODERS_VIEW_PRIV_H
 

@@ -5,8 +5,8 @@
 
 #include "weir/decoder.h"
 
-/* Output pixel i is the sum of the n[i] stored pixels from first[i] on, multiplied by the weights from weights[i *
- * most] on. */
+/* Output pixel i is the weighted sum of the n[i] stored pixels from first[i] on; their weights start at weights[i *
+ * most]. */
 struct weir_view_taps {
     int size, most; /* number of output pixels; maximum number of weights per output pixel */
     int32_t *first, *n;

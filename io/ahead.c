@@ -15,7 +15,7 @@ enum {
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* may be stale: the bucket is decisive */
+    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* may be stale; the bucket is authoritative */
 }
 
 static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)
@@ -138,7 +138,8 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->last_task = a->pending_task;
 }
 
-/* Plans or drops the pending extent. Returns false if no entry, buffer or bucket is free, so that it stays pending. */
+/* Plans or drops the pending extent. Returns false if no entry, buffer or bucket is free; the extent then stays
+ * pending. */
 static bool plan_pending(struct weir_ahead *a)
 {
     const struct weir_extent *x = &a->pending;

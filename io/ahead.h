@@ -14,8 +14,8 @@ enum { WEIR_IO_DEPTH_MAX = 1024, WEIR_IO_DEPTH = 64 };
 struct weir_ahead_config {
     const char *engine;
     struct weir_file_set *set;
-    int depth;         /* maximum reads in flight; 0: WEIR_IO_DEPTH. Reduced if the pool would be too large. */
-    int takers;        /* number of threads that take tasks; each can hold one buffer */
+    int depth;  /* maximum number of reads in flight; 0: WEIR_IO_DEPTH. Reduced if the pool would be too large. */
+    int takers; /* number of threads that take tasks; each can hold one buffer */
     size_t extent_max; /* in bytes; longer extents are not read ahead */
     /* Stores the next extent of any task with an id of at least `from`. Returns 1; 0 if there is none yet (the function
      * is then called again); negative if there are no more. Task ids must never decrease. Called by the read-ahead
@@ -44,15 +44,15 @@ void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts);
 
 /* ---- called by io.c for weir_read; lock-free ---- */
 
-/* The entries planned for a task, owned by its taker. -1: none. */
+/* The entries planned for a task, owned by its taker. An empty field is -1. */
 struct weir_ahead_taken {
     int chain, given;
 };
 /* Takes a task, which config.taken must already count. The taker owns the task's entries until weir_ahead_end. */
 void weir_ahead_take(struct weir_ahead *ahead, uint64_t task_id, struct weir_ahead_taken *taken);
-/* Returns the entry of an extent, or -1. Also returns the entry of the previous call to the pool. */
+/* Returns the entry of an extent, or -1. Also releases the entry that the previous call returned. */
 int weir_ahead_find(struct weir_ahead *ahead, struct weir_ahead_taken *taken, const struct weir_extent *extent);
-/* Waits until the entry's extent has been read. Returns 0 and sets *data, which is valid until the taker's next call of
+/* Waits until the entry's extent has been read. Returns 0 and sets *data, which is valid until the taker's next call to
  * weir_ahead_find or weir_ahead_end; otherwise returns the error of the read. */
 int weir_ahead_wait(struct weir_ahead *ahead, int entry, const uint8_t **data);
 void weir_ahead_end(struct weir_ahead *ahead, struct weir_ahead_taken *taken);

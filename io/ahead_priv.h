@@ -28,8 +28,8 @@ struct weir_ahead_buffer {
     uint8_t *bytes;
 };
 
-/* A planned extent of a task. Owned by the read-ahead thread while it is free, and by the taker of its task from then
- * on until it is returned. */
+/* A planned extent of a task. Owned by the read-ahead thread while it is free. Once it has been added to a bucket, it
+ * belongs to the taker of its task until the taker returns it. */
 struct weir_ahead_entry {
     struct weir_extent extent;
     int buffer;

@@ -147,7 +147,7 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
 }
 
 /* Determines the alignment that the file system requires for direct reads. Kernels before 6.1 do not report it; the
- * size of a page then works on every file system. */
+ * page size then works on every file system. */
 static int direct_align(const char *path, size_t *align)
 {
     *align = 4096;
@@ -267,7 +267,8 @@ static bool make_do(struct weir_file_set *set)
     return set->open_count < before;
 }
 
-/* Opens a closed file. Releases the lock in the meantime, because opening can take long on a network file system. */
+/* Opens a closed file. Releases the lock in the meantime, because opening a file can take a long time on a network file
+ * system. */
 static int open_now(struct weir_file_set *set, int file)
 {
     struct file *f = &set->files[file];

@@ -1,13 +1,14 @@
-/* file_set_priv.h: the bounded table of open files that implements the file sets of io.h. An engine pins a handle,
- * reads, and releases the handle. */
+/* file_set_priv.h: the bounded table of open files that implements the file sets of io.h. Readers and read-ahead pin a
+ * handle, read, and release the handle. */
 #ifndef WEIR_IO_FILE_SET_PRIV_H
 #define WEIR_IO_FILE_SET_PRIV_H
 
 #include "io/io.h"
 
-/* Pins the file's handle: *fd stays open until weir_file_release. Opens the file if necessary, and closes an unpinned
- * handle that has not been used recently (by the clock algorithm, so that an open file needs no lock). If all handles
- * are pinned, the limit is exceeded temporarily. Can be called by any thread. */
+/* Pins the file's handle: *fd stays open until weir_file_release. Opens the file if necessary. If the limit is reached,
+ * first closes an unpinned handle that has not been used recently (chosen by the clock algorithm, so that pinning an
+ * open file needs no lock). If all handles are pinned, the limit is exceeded temporarily. Can be called by any thread.
+ */
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 

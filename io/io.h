@@ -1,8 +1,8 @@
 /* io.h: reads byte extents of files with one of several engines. Independent of file formats.
  *
  * A file set contains the dataset's files with the size, inode and modification time from the index. Handles are opened
- * on demand, limited in number, and compared with the index at every open and after every read. A reader is the context
- * of an engine for one thread. */
+ * on demand, and their number is limited. Each file is compared with the index at every open and after every read. A
+ * reader is the context of an engine for one thread. */
 #ifndef WEIR_IO_IO_H
 #define WEIR_IO_IO_H
 
@@ -39,10 +39,10 @@ int weir_file_set_count(const struct weir_file_set *set);
  * original does. */
 int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open);
 
-/* Compares a file that was opened for reading with the index, by the size, modification time and inode that its path
- * has now. Returns 0 if they are equal or if the file was never read; 1 if they differ, with a description in text
- * (WEIR_FILE_CHANGE bytes); negative, with the reason in text, if they cannot be compared. ask_server: whether to
- * bypass the attribute cache of network file systems. Can be called by any thread. */
+/* Compares a file that was opened for reading with the index, by the size, modification time and inode of the file that
+ * is now at its path. Returns 0 if they are equal or if the file was never read; 1 if they differ, with a description
+ * in text (WEIR_FILE_CHANGE bytes); negative, with the reason in text, if they cannot be compared. ask_server: whether
+ * to bypass the attribute cache of network file systems. Can be called by any thread. */
 enum { WEIR_FILE_CHANGE = 256 };
 int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE]);
 /* Makes every further read of the file fail with -ESTALE, even if the file is open. Returns false if the file was
@@ -98,7 +98,7 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
 void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t task_id);
 void weir_reader_end(struct weir_reader *reader);
 
-/* Returns a description of an error code of weir_read. */
+/* Returns a description of an error code returned by weir_read. */
 const char *weir_read_reason(int code);
 
 struct weir_read_counts {

@@ -1,4 +1,4 @@
-/* io_ops.h: interface of an I/O engine. io.c measures times and counts reads, so engines do neither.
+/* io_ops.h: interface of an I/O engine. io.c times and counts reads, so engines do neither.
  *
  * A new engine is a file with a struct weir_io_ops, its extern declaration below, its row in io_table.c, a line in
  * CMakeLists.txt, a row in README and a test (tests/checks/check_backends.py reports what is missing). */

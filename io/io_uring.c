@@ -95,7 +95,7 @@ static int setup_error(struct weir_err *err, int rc)
 {
     if (rc == -ENOMEM)
         return weir_err_set(err, rc,
-                            "io engine uring: no memory for a ring; raise the limit of locked memory (ulimit -l), or "
+                            "io engine uring: no memory for a ring; raise the limit on locked memory (ulimit -l), or "
                             "use --io pread");
     return weir_err_set(err, rc,
                         "io engine uring: the kernel refuses io_uring (%s), because it is too old or because sysctl "
@@ -141,8 +141,8 @@ static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *
     return 0;
 }
 
-/* Whether the file's handle is in its slot; registers it on first use. A handle stays in its slot: the set compared it
- * with the index when it opened the file. */
+/* Whether the file's handle is in its slot; registers it on first use. A handle can stay in its slot even if the set
+ * closes the file, because the set compared the file with the index when it opened it. */
 static bool in_slot(struct ring *ring, int file, int fd)
 {
     if (file >= ring->n_files)

@@ -14,7 +14,7 @@
 #endif
 enum { WINDOW_PAGES = 65536 };
 
-/* Copies of two structs of the system call cachestat in linux/mman.h, which has them since 6.5. */
+/* Copies of the two structs of the system call cachestat. linux/mman.h has defined them since Linux 6.5. */
 struct cache_range {
     uint64_t offset, length;
 };

@@ -97,7 +97,7 @@ static void *read_some(void *user)
     return NULL;
 }
 
-/* Returns the rate in bytes per second with depth concurrent reads. */
+/* Returns the rate in bytes per second with `depth` concurrent reads. */
 static double together(struct probing *p, int depth)
 {
     pthread_t threads[DEPTH_MAX];

@@ -6,7 +6,7 @@
  * upsampling. Planes from the JPEG engines are bit-exact with libjpeg-turbo's samples before upsampling; planes from
  * the SMs differ from them by at most 3 levels. psnr_check.h compares the final images with the CPU's.
  *
- * The functions measure no time; the caller does. They return 0 or -errno: -ENODEV without a module, GPU, nvJPEG or
+ * The functions do no timing; the caller does. They return 0 or -errno: -ENODEV without a module, GPU, nvJPEG or
  * engine; -ENOMEM if host or GPU memory is exhausted; -EIO if the GPU is lost or a kernel faulted. */
 #ifndef WEIR_DECODERS_GPU_GPU_JPEG_H
 #define WEIR_DECODERS_GPU_GPU_JPEG_H
@@ -41,9 +41,10 @@ const char *weir_gpu_jpeg_engine_name(enum weir_gpu_jpeg_engine engine);
 /* Returns WEIR_JPEG_TAKEN if the engine supports JPEGs with this header, otherwise the reason why it does not. */
 enum weir_jpeg_refusal weir_gpu_jpeg_takes(const struct weir_jpeg_header *header, enum weir_gpu_jpeg_engine engine);
 
-/* Reads a frame's header, checks the engine's rules and walks the scan. Sets all fields of frame except its planes.
- * Returns WEIR_JPEG_TAKEN, or the reason why this engine cannot decode the frame; the header is then valid unless the
- * reason is WEIR_JPEG_BAD_HEADER. Can be called by any thread and needs no GPU. Takes about 20 us for 100 KB. */
+/* Reads a frame's header, checks the engine's rules and walks the scan. Sets bytes, length and progressive in *frame
+ * and clears plane and pitch. Returns WEIR_JPEG_TAKEN, or the reason why this engine cannot decode the frame; the
+ * header is then valid unless the reason is WEIR_JPEG_BAD_HEADER. Can be called by any thread and needs no GPU. Takes
+ * about 20 us for 100 KB. */
 enum weir_jpeg_refusal weir_gpu_jpeg_look(const uint8_t *bytes, size_t length, enum weir_gpu_jpeg_engine engine,
                                           struct weir_jpeg_header *header, struct weir_gpu_jpeg_frame *frame);
 
@@ -79,9 +80,9 @@ int weir_gpu_jpeg_open(struct weir_gpu_jpeg **decoder, int gpu, enum weir_gpu_jp
 void weir_gpu_jpeg_close(struct weir_gpu_jpeg **decoder);
 
 /* Queues the decoding of n frames (at most batch_max) on the stream, in batches as large as the engine accepts. Waits
- * for this decoder's previous batch. On the first call, and for a frame much longer than all before, also waits until
- * nvJPEG has allocated its buffers. Sets results[0 .. n - 1] to WEIR_JPEG_TAKEN, or to WEIR_JPEG_ENGINE_REFUSED for
- * frames that the engine rejected. Planes of rejected frames are undefined; the other frames are decoded when the
+ * for this decoder's previous batch. On the first call, and for a frame much longer than all previous ones, also waits
+ * until nvJPEG has allocated its buffers. Sets results[0 .. n - 1] to WEIR_JPEG_TAKEN, or to WEIR_JPEG_ENGINE_REFUSED
+ * for frames that the engine rejected. Planes of rejected frames are undefined; the other frames are decoded when the
  * stream reaches them. Returns 0 even if all frames were rejected; after an error, all results are undefined. */
 int weir_gpu_jpeg_decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                          enum weir_jpeg_refusal *results, struct weir_err *err);

@@ -60,7 +60,7 @@ void weir_psnr_check_engine_refused(struct weir_psnr_check *check, enum weir_gpu
 
 struct weir_psnr_check_counts {
     uint64_t compared;
-    uint64_t below, refused; /* frames below the threshold; frames advised WEIR_PSNR_REFUSE */
+    uint64_t below, refused; /* frames below the threshold; frames for which WEIR_PSNR_REFUSE was returned */
     uint64_t kinds, kinds_refused;
     double least_db; /* minimum over all compared frames; WEIR_PSNR_MAX_DB if none was compared */
 };
