@@ -99,7 +99,7 @@ static void print_text(const struct conversion *c)
     if (r->bad_frames > 0)
         printf("; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
                (unsigned long long)r->substituted_frames);
-    printf("\nnumbers    state %s, actions %s\n", r->qpos_type, r->action_type);
+    printf("\ntypes      state %s, actions %s\n", r->qpos_type, r->action_type);
     printf("size       %.1f MB, source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
     if (r->has_psnr && isinf(r->psnr_worst))
         printf("PSNR       infinite (all frames are lossless)\n");
@@ -152,7 +152,8 @@ static void print_json(const struct weir_command *command, const struct conversi
 
 /* ---- the conversion ---- */
 
-/* Returns the options that determine the source's content as a string for the copy's notes. NULL if out of memory. */
+/* Formats the options that select what is read from the source, as a string to record in the copy. Returns NULL if out
+ * of memory. */
 static char *how_of(const struct convert_options *o)
 {
     const struct weir_loader_config *data = &o->loader;

@@ -64,8 +64,8 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
     facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
 }
 
-/* The size of a frame in a padded row is known only after it is read. If only some sizes are known, this reads further
- * frames. */
+/* Finds the sizes of the camera's frames. A frame in a padded row must be read to find its size, so if only some sizes
+ * are known, this reads up to 64 frames. */
 static int measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts, struct weir_err *err)
 {
     double fetch_s;
@@ -182,7 +182,7 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
-/* Returns the name of the frame kind. For encoded colour images, this is the kind of the first frame. */
+/* Returns the name of the frame kind. For encoded colour images, this is the kind of the first readable frame. */
 static const char *kind_name(const struct facts *facts, int c)
 {
     const struct weir_camera_probe *probe = &facts->cameras[c].probe;

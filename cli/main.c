@@ -97,8 +97,8 @@ static int dispatch(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
 }
 
-/* Opens /dev/null in place of closed descriptors 0 to 2. Otherwise the next opened file would get the number, and
- * output would be printed into it. Uses the opposite access mode, so that reads of stdin and writes to stdout still
+/* Opens /dev/null in place of closed descriptors 0 to 2. Otherwise the next file opened would get one of these numbers,
+ * and output would be written to it. Uses the opposite access mode, so that reads of stdin and writes to stdout still
  * fail. */
 static void hold_standard_descriptors(void)
 {

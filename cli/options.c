@@ -43,7 +43,7 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
     return -EINVAL;
 }
 
-/* Appends advice about freeing memory or disk space, unless the error already contains advice. */
+/* If memory, open files or processes ran out, appends advice, unless the error already contains some. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
     const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
@@ -328,7 +328,7 @@ static void set_preset(const struct weir_opt *opt, void *values)
 {
     struct weir_err err = WEIR_ERR_NONE;
     if (opt->preset && weir_option_parse(opt, opt->preset, values, &err) < 0)
-        assert(!"a default of the table parses");
+        assert(!"every default in the table must parse");
 }
 
 /* Sets the defaults of all rows of the shared tables, even of rows that the command does not have. The command's own

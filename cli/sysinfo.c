@@ -127,8 +127,8 @@ void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json)
     weir_json_text(json, "governor", info->governor);
 }
 
-/* Finds the mount with the longest prefix of path. If several mounts share a folder, the last one hides the others, so
- * it is preferred. */
+/* Finds the mount whose folder is the longest prefix of path. If several mounts share a folder, the last one hides the
+ * others, so it is preferred. */
 static void longest_mount(FILE *mounts, const char *path, dev_t device, char *buf, size_t size)
 {
     char line[8192];

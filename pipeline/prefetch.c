@@ -10,7 +10,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* Returns the part of GPU memory for prefetched batches; the model needs the rest. Returns UINT64_MAX if the amount is
- * unknown, because a later step opens the GPU and reports why. */
+ * unknown; a later step opens the GPU and reports why. */
 static uint64_t part_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
@@ -22,8 +22,8 @@ static uint64_t part_of_gpu(const struct weir_shared *s)
     return rc == 0 ? unused / WEIR_PREFETCH_GPU_PART : UINT64_MAX;
 }
 
-/* Returns the part of free host memory for this process, which is the same for each local rank; UINT64_MAX = unknown.
- */
+/* Returns the part of free host memory for this process's batches; all local ranks get equal parts. UINT64_MAX =
+ * unknown. */
 static uint64_t part_of_memory(const struct weir_shared *s)
 {
     uint64_t memory = weir_memory_available_bytes(),

@@ -113,7 +113,7 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
     for (int i = 0; i < decode->n_engines; i++) {
         const struct weir_decode_engine *engine = &decode->engines[i];
         char line[256];
-        snprintf(line, sizeof line, "  weir-jpeg%d%s: the GPU's %s decode %d frames, %zu are waiting\n",
+        snprintf(line, sizeof line, "  weir-jpeg%d%s: the GPU's %s are decoding %d frames; %zu are waiting\n",
                  WEIR_DECODE_THREADS * i, engine->n_batches > 1 ? " and the next thread" : "",
                  engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "SMs",
                  atomic_load_explicit(&engine->decoding, memory_order_relaxed),
@@ -133,7 +133,7 @@ static void report(struct weir_watchdog *dog, double stalled_s)
     struct weir_snapshot *snapshot = NULL;
     if (dog->shared->recorder)
         weir_snapshot_take(dog->shared->recorder, &snapshot);
-    snprintf(text, TEXT_MAX, "stalled: no task finished for %.1f s\n", stalled_s);
+    snprintf(text, TEXT_MAX, "stalled: no task has finished for %.1f s\n", stalled_s);
     for (int i = 0; i < dog->n_workers; i++)
         describe_worker(dog, i, snapshot, text);
     describe_queue(dog, text);

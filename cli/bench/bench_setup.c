@@ -118,7 +118,7 @@ static void default_folder(struct bench_setup *setup)
     free(real);
 }
 
-/* Writes the options that determine a copy's content to text, one per line. */
+/* Writes to text, one per line, the options that determine a copy's content. */
 static void copy_options(const struct bench_setup *setup, char *text, size_t size)
 {
     size_t used = 0;

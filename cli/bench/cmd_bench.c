@@ -174,7 +174,8 @@ static void announce(const struct bench *b)
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
         limits += b->grid.candidates[i].limit;
-    fprintf(stderr, "%d formats, %d candidates and %d more from memory; at least %.0f trials, about %.1f minutes\n",
+    fprintf(stderr,
+            "%d formats, %d candidates and %d more that load from memory; at least %.0f trials, about %.1f minutes\n",
             b->grid.n_formats, b->grid.n - limits, limits, trials, minutes);
     if (minutes > left)
         fprintf(stderr, "only %.1f minutes are left; specify fewer --formats or settings, or raise --max-minutes\n",

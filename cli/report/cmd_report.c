@@ -57,7 +57,7 @@ struct job {
     struct weir_json *json; /* NULL for text output */
 };
 
-/* The current run of a JSON-lines log. A log that was opened for appending contains several runs. */
+/* The current run of a JSON-lines log. A log that was opened for appending can contain several runs. */
 struct run_part {
     int number;
     bool open;
@@ -325,7 +325,7 @@ static void warn_plain(const struct job *job, const struct weir_plain_log *log)
     if (log->times_left > 0)
         fprintf(stderr,
                 "weir report: %s: %" PRIu64
-                " times (耗时) do not belong to the total, training or validation time of an epoch\n",
+                " durations (耗时) are not the total, training or validation time of an epoch and are left out\n",
                 job->path, log->times_left);
     if (job->lines->cut_lines > 0)
         fprintf(stderr, "weir report: %s: %" PRIu64 " lines are longer than %d bytes and were cut to this length\n",

@@ -266,7 +266,7 @@ static void say_measured(struct loop *l)
         weir_measured_log(l->run->log, &line);
 }
 
-/* Shows progress four times per second on a terminal. Otherwise prints a line every ten seconds. */
+/* Shows progress, except with --seconds: four times per second on a terminal, otherwise one line every ten seconds. */
 static void progress(struct loop *l, const struct weir_batch *batch)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
@@ -415,7 +415,7 @@ static int consume(struct loop *l, struct weir_err *err)
     return 0;
 }
 
-/* Prints the line of an interrupted epoch, and the final table. */
+/* Prints the last line (of the --seconds window, or of an epoch that was cut short) and the final table. */
 static int finish(struct loop *l)
 {
     if (l->run->seconds > 0)

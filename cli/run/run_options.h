@@ -33,7 +33,8 @@ int weir_run_source(const struct weir_command *command, const void *values, cons
                     const char *data, struct weir_copy_source *source, struct weir_path_list *files, uint64_t *bytes,
                     struct weir_err *err);
 
-/* Sets of both tables. at is the offset of a struct run_options in the command's struct. */
+/* Option sets of weir_loader_opts and weir_run_opts. at is the offset of a struct run_options in the command's struct.
+ */
 #define WEIR_RUN_SETS(at, users)                                                                                       \
     {                                                                                                                  \
         {weir_loader_opts, (at) + offsetof(struct run_options, loader), users}, {weir_run_opts, at, users},            \

@@ -109,7 +109,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
     config.worker_ops = profile->config.worker_ops;
-    config.whole_steps = true; /* the last step ends only when the loader reports that there are no more batches */
+    config.whole_steps = true; /* omits the step that begins after the last batch */
     config.folder = profile->config.folder;
     config.metadata = metadata;
     config.on_trace_ready = on_window;

@@ -145,7 +145,7 @@ static int gather(struct weir_gpu_blocks *blocks, void *event, void *const *stre
     int rc = blocks->gather ? 0 : ops->stream_new(gpu, false, &blocks->gather, err);
     for (int i = 0; i < n && rc == 0; i++) {
         rc = ops->record(gpu, event, streams[i], err);
-        if (rc == 0) /* waits for this record only; recording the event again changes nothing */
+        if (rc == 0) /* waits for this recording of the event; later ones do not affect it */
             rc = ops->stream_wait(gpu, blocks->gather, event, err);
     }
     return rc == 0 ? ops->record(gpu, event, blocks->gather, err) : rc;

@@ -1,6 +1,6 @@
 /* gpu_decode.h: JPEG decoding on the GPU, for --decoder nvjpeg and hybrid.
  *
- * A worker fetches each frame. If an engine of the GPU accepts the frame, its bytes are copied to the image's
+ * A worker fetches each frame. If one of the GPU's engines accepts the frame, its bytes are copied to the image's
  * destination in the pinned slot, and the task continues without waiting for the result. Otherwise the CPU decodes the
  * frame. Each engine has a queue of frames from all batches. Its threads collect decode batches, submit them, wait for
  * them, and complete each frame.
@@ -90,8 +90,8 @@ struct weir_decode_engine {
     struct weir_eventcount wakeup, full_wakeup; /* frames wait; a full batch waits for the second thread */
     struct weir_decode_job *queue;              /* ring buffer with room for the frames of all slots */
     size_t first;
-    size_t ahead;           /* hybrid: queue length from which on frames are sent elsewhere */
-    size_t full;            /* queue length from which on the first thread counts as being behind */
+    size_t ahead;           /* hybrid: at this queue length and above, frames are sent elsewhere */
+    size_t full;            /* at this queue length and above, the first thread counts as behind */
     _Atomic size_t waiting; /* number of frames in the queue */
     _Atomic size_t in_full; /* frames that the first thread took in consecutive full batches */
     /* Figures, protected by figures_lock: */

@@ -1,4 +1,4 @@
-/* Threads that submit decode batches of JPEGs to an engine of the GPU. */
+/* Threads that submit decode batches of JPEGs to one of the GPU's engines. */
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
 #include "weir/base.h"
@@ -59,8 +59,8 @@ static void begin_turn(struct weir_decode_engine *engine, const struct weir_deco
     weir_eventcount_notify(&engine->full_wakeup); /* the second thread may be needed, because the first is busy now */
 }
 
-/* Call this when the thread has finished its decode batch. A thread that gathers frames may then take those that wait.
- */
+/* Call this when the thread has finished its decode batch. A thread that is gathering frames may then take those in the
+ * queue. */
 static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     atomic_fetch_sub_explicit(&engine->decoding, batch->n, memory_order_relaxed);
@@ -146,7 +146,7 @@ static void add_counts(struct weir_decode_engine *engine, struct weir_decode_bat
     batch->counted = now;
 }
 
-/* Decode batches overlap, and they can end in a different order than they began. */
+/* Decode batches overlap, and need not end in the order in which they began. */
 static void add_busy(struct weir_decode_engine *engine, void *end, int64_t took_ns, int64_t since_ns)
 {
     int64_t end_ns = engine->last_end_ns + since_ns;

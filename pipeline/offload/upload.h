@@ -155,7 +155,7 @@ int weir_upload_start(struct weir_upload *upload, const struct weir_batch_maker 
 /* Joins the threads and reads the remaining times. The slots must be stopped. */
 void weir_upload_finish(struct weir_upload *upload);
 struct weir_wait_times {
-    uint64_t data_ns, gpu_ns; /* waits for data, and waits only for the GPU, without the time to record them */
+    uint64_t data_ns, gpu_ns; /* waits for data, and waits for the GPU alone; recording them is not included */
 };
 /* Blocks until the batch is queued or its slot has failed. The time is recorded as waits of the consumer. With a maker,
  * makes the batch first. Returns 1, 0 if stopped or if the upload has failed, or -EINTR like

@@ -1,7 +1,7 @@
 /* Times of the GPU's work, from timed events. A duration is the time between two events of a batch. Positions, which
  * are needed to compute overlaps, are relative to a base event. A new base event is recorded every few seconds, because
- * CUDA returns the time between events as a float of milliseconds, whose resolution is finer than a microsecond only
- * for the first four seconds. */
+ * CUDA returns the time between events as a float of milliseconds, whose resolution becomes coarser as the time grows:
+ * 0.25 us up to four seconds, and 2 us after sixteen. */
 #include "pipeline/offload/upload.h"
 
 static const uint64_t BASE_EVERY_NS = 3000000000;

@@ -1,4 +1,4 @@
-/* Prints the line of an epoch and the line of the first batch. */
+/* Prints the lines about an epoch, the first batch and the --seconds window. */
 #include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Percentages and errors that the tables of both languages and the log have in common. */
+/* Percentages and error summaries shared by the English table, the Chinese table and the log. */
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 

@@ -1,11 +1,11 @@
-/* report_parts_priv.h: parts of a loader's report, common to both languages and the log. */
+/* report_parts_priv.h: parts of a loader's report, shared by the English table, the Chinese table and the log. */
 #ifndef WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 #define WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 
 #include "weir/report.h"
 
-/* Strings that --lang translates: the epoch line, and the epochs that a table covers. All other strings are English
- * only. */
+/* Strings that --lang translates: the epoch line, and the epochs that a table covers. weir_report_stages_zh prints the
+ * Chinese stage table. Everything else is English only. */
 enum weir_text {
     WEIR_TEXT_EPOCH,
     WEIR_TEXT_INTERRUPTED,
@@ -29,7 +29,7 @@ enum weir_text {
     WEIR_TEXTS
 };
 
-/* Returns the WEIR_TEXTS format strings of a language. Those of both languages print the same values. */
+/* Returns the WEIR_TEXTS format strings of a language. The English and Chinese strings print the same values. */
 const char *const *weir_report_texts(enum weir_lang lang);
 const char *const *weir_report_texts_zh(void);
 

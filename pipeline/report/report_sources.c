@@ -44,7 +44,7 @@ static void print_cameras(FILE *out, const struct weir_report_sources *sources)
 static void print_files(FILE *out, const struct weir_report_sources *sources)
 {
     char mean[24], max[24];
-    fprintf(out, "files by mean read, the slowest of %" PRIu64 " (median %s):", sources->files_read,
+    fprintf(out, "files by mean read time, the slowest of %" PRIu64 " (median %s):", sources->files_read,
             weir_report_time(mean, sources->files_median_s));
     for (int i = 0; i < sources->n_files; i++) {
         const struct weir_report_file *file = &sources->files[i];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* grep -A 20 "性能分析统计" matches the title and 20 lines: two rules, the legend, these rows, and the closing rule.
+/* grep -A 20 "性能分析统计" prints the title and 20 lines: two rules, the legend, these rows, and the closing rule.
  * The line after them contains the number of omitted rows. */
 enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 

@@ -1,5 +1,5 @@
 /* fetch.h: gets the bytes of frames from any storage. A frame is read and unwrapped from an extent, unpacked from a
- * block of chunks, or read through the library, which is counted as a fallback. */
+ * block of chunks, or read through the HDF5 library, which is counted as a fallback. */
 #ifndef WEIR_PIPELINE_SAMPLES_FETCH_H
 #define WEIR_PIPELINE_SAMPLES_FETCH_H
 

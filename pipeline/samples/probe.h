@@ -20,16 +20,16 @@ enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
-/* Probes one camera; always skips bad frames. Returns 0, with a width of 0 if no frame is readable. Returns negative on
- * a resource shortage (base/shortage.h) or if no decoder supports the frames. */
+/* Probes one camera; skips up to 256 bad frames. Returns 0, with a width of 0 if none of those tried is readable.
+ * Returns negative on a resource shortage (base/shortage.h) or if no decoder supports the frames. */
 int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err);
 
 /* Returns 1 if a camera's image size differs between files, judged by the first frame of each file; unreadable frames
  * are ignored. Returns 0 if not, or negative on a resource shortage (base/shortage.h). */
 int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 
-/* If an image exceeds 4096 x 4096 pixels, adds the name of the frame with that size to the beginning of a memory error.
- */
+/* If the largest probed image exceeds 4096 x 4096 pixels, adds its frame's name and its size to the beginning of a
+ * memory error. */
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 
 /* Stores the time in seconds that one thread takes to fetch one frame of the camera: the median over n frames (at most

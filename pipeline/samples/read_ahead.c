@@ -22,7 +22,7 @@ static const double NEARLY_ALL = 0.95; /* if this fraction is in the page cache,
 struct weir_read_plan {
     struct weir_shared *shared;
     uint64_t task_number; /* next task to examine */
-    int history;          /* position in the history of the next frame */
+    int history;          /* the next frame's position in the history */
     uint64_t sequence;    /* number of the batch in plan and samples; UINT64_MAX = none */
     struct weir_plan plan;
     struct weir_sample *samples;

@@ -30,9 +30,10 @@ struct weir_setup {
     struct weir_decoder_choice decoder;
     struct weir_dataset *dataset;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    struct weir_view views[WEIR_CAMERAS_MAX];     /* crops and sizes that workers apply */
-    struct weir_view out_views[WEIR_CAMERAS_MAX]; /* views in the batch; differ if the GPU crops and resizes */
-    int block_rows;                               /* maximum number of frames per block of chunks; 0 = no blocks */
+    struct weir_view views[WEIR_CAMERAS_MAX]; /* crops and sizes that workers apply */
+    struct weir_view
+        out_views[WEIR_CAMERAS_MAX]; /* views in the batch; differ from `views` if the GPU crops and resizes */
+    int block_rows;                  /* maximum number of frames per block of chunks; 0 = no blocks */
     struct weir_sampler *sampler;
     uint64_t total; /* number of batches in the run */
     struct weir_norm qpos, actions;

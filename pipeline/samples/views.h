@@ -6,7 +6,7 @@
 #include "weir/loader.h"
 
 /* Fills in one view per camera from config's crop and image size. Without them, a view is the whole image. Returns
- * -EINVAL with the name of a crop that does not fit its camera. */
+ * -EINVAL, with err naming the crop and the camera, if a crop does not fit. */
 int weir_views_init(struct weir_view *views, const struct weir_loader_config *config,
                     const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 

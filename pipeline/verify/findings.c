@@ -100,7 +100,7 @@ int weir_findings_repeats(struct weir_findings *list, const uint64_t *hashes, in
     return rc;
 }
 
-/* ---- frames of the fill value ---- */
+/* ---- frames with the fill value ---- */
 
 int weir_findings_fill(struct weir_findings *list, const struct weir_dataset *dataset, int episode, int camera)
 {

@@ -21,7 +21,7 @@ enum weir_finding_kind {
     WEIR_FOUND_STILL,     /* all images of a camera in an episode are equal */
     WEIR_FOUND_REPEAT,    /* an image repeats for many steps */
     WEIR_FOUND_DIMENSION, /* a dimension of state or actions has only one value in the whole dataset */
-    WEIR_FOUND_NOTE,      /* note by weir_dataset_note, or truncated episodes (allow_ragged) */
+    WEIR_FOUND_NOTE,      /* note from weir_dataset_note, or truncated episodes (allow_ragged) */
     WEIR_FOUND_KINDS
 };
 
@@ -60,9 +60,9 @@ struct weir_verify_totals {
     uint64_t found[WEIR_FOUND_KINDS];
 };
 
-/* Reports findings about frames first (by episode, camera and t), then those about files (checksums, changes), then
- * those about the dataset. Returns 0 even if there are findings. On a resource shortage (base/shortage.h), reports the
- * findings so far and returns negative. */
+/* Reports bad episodes first, then findings about frames (by episode, camera and t), then those about files (checksums,
+ * changes), then those about the dataset. Returns 0 even if there are findings. On a resource shortage
+ * (base/shortage.h), reports the findings so far and returns negative. */
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);
 

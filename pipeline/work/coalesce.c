@@ -254,8 +254,8 @@ static bool complete_cached(struct weir_worker *worker, const struct weir_gather
 }
 
 /* Adds a frame that a member owns to the n frames gathered, unless the frame is cached. Returns the new number of
- * frames. If the same frame has already been gathered for another batch, this one waits until it is loaded, because the
- * cache may then contain it. */
+ * frames. If the same frame has already been gathered for another batch, it is set aside until that one is loaded,
+ * because the cache may then contain the frame. */
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
@@ -285,7 +285,7 @@ static int gather_block(struct weir_worker *worker, int camera, struct grid grid
     return n;
 }
 
-/* Handles the frames that waited: completes them from the cache, and gathers those that did not fit into it. */
+/* Handles the frames set aside: completes them from the cache, and gathers those that did not fit into it. */
 static int gather_again(struct weir_worker *worker)
 {
     struct weir_gather *gather = &worker->gather;

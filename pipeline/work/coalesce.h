@@ -1,4 +1,4 @@
-/* coalesce.h: loads frames in common chunks together. Each chunk of a block is read and unpacked once for all samples
+/* coalesce.h: loads frames that share chunks together. Each chunk of a block is read and unpacked once for all samples
  * of the batch that need it (with all frames of their histories), and for samples of later batches. */
 #ifndef WEIR_PIPELINE_WORK_COALESCE_H
 #define WEIR_PIPELINE_WORK_COALESCE_H
@@ -12,7 +12,7 @@ struct weir_gather {
         int at;  /* index of the sample in the slot's order */
     } * members; /* samples loaded together: first those of the task's batch, then those of later batches */
     int n_members, n_current;
-    int capacity, n_again; /* size of frames; number of waiting frames at its end (gather_frame) */
+    int capacity, n_again; /* length of the array frames; number of frames set aside at its end (gather_frame) */
     struct weir_gather_frame {
         struct weir_image image;
         struct weir_slot *slot;

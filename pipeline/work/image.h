@@ -20,8 +20,8 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
  * the GPU and will be completed later, or a negative code with the fault in text. */
 int weir_image_load_or_submit(struct weir_worker *worker, struct weir_slot *slot, int at,
                               const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
-/* Writes the message about a failed frame to text and keeps the fault. Returns code, or -ESTALE if the file changed
- * during the read. */
+/* Writes the message about a failed frame to text and keeps the fault, unless it is a resource shortage. Returns code,
+ * or -ESTALE if the file changed during the read. */
 int weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
                      char text[WEIR_FAULT_TEXT]);
 /* Applies --on-error to a bad frame. number: index of its image in the batch. Returns true if the frame was

@@ -135,7 +135,7 @@ EOF
 }
 for to in hdf5 hdf5-vlen; do
     run 0 convert "$work/typed" "$work/typed-$to" --to "$to"
-    out "numbers    state float64, actions int32"
+    out "types      state float64, actions int32"
     check "$to: h5py reads the same" identical "$work/typed-$to"
 done
 for to in packed lmdb; do

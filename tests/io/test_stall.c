@@ -143,7 +143,7 @@ static const char *line_of(const char *text, const char *name)
 static void assert_report(const struct weir_loader *loader, const char *text, int workers, bool timed)
 {
     double stalled_s = 0, stage_s = 0;
-    cr_assert_eq(sscanf(text, "stalled: no task finished for %lf s", &stalled_s), 1, "%s", text);
+    cr_assert_eq(sscanf(text, "stalled: no task has finished for %lf s", &stalled_s), 1, "%s", text);
     cr_assert(stalled_s >= 0.3, "%s", text);
     for (int i = 0; i < (workers ? workers : 1); i++) {
         char name[16];
@@ -196,8 +196,8 @@ static void stall_and_go_on(int workers, bool no_timing)
     assert_report(loader, stalls->text[0], workers, !no_timing);
     assert_report(loader, stalls->text[1], workers, !no_timing);
     double first = 0, second = 0;
-    sscanf(stalls->text[0], "stalled: no task finished for %lf", &first);
-    sscanf(stalls->text[1], "stalled: no task finished for %lf", &second);
+    sscanf(stalls->text[0], "stalled: no task has finished for %lf", &first);
+    sscanf(stalls->text[1], "stalled: no task has finished for %lf", &second);
     cr_assert_geq(second, first + 0.25);
     weir_loader_close(&loader);
     free(stalls);

@@ -183,7 +183,7 @@ Test(sources, a_slow_file_is_named)
     cr_assert_gt(longest_reads(sources, "episode_3.hdf5", NULL), WEIR_SOURCE_CALLS / 2);
     report->final = false; /* slow files are listed in intermediate tables, too */
     char *text = printed(report);
-    cr_assert(strstr(text, "files by mean read, the slowest of 5 (median "), "%s", text);
+    cr_assert(strstr(text, "files by mean read time, the slowest of 5 (median "), "%s", text);
     cr_assert(strstr(text, "): episode_3.hdf5 "), "%s", text);
     free(text);
     free(report);
@@ -201,7 +201,7 @@ Test(sources, a_slow_camera_is_named)
     cr_assert_lt(sources->files[0].mean_s, 2 * sources->files_median_s, "a file is listed as slow");
     report->final = false;
     char *text = printed(report);
-    cr_assert(!strstr(text, "files by mean read"), "%s", text);
+    cr_assert(!strstr(text, "files by mean read time"), "%s", text);
     free(text);
     free(report);
 }
@@ -266,7 +266,7 @@ Test(sources, blocks_are_read_once)
     }
     cr_assert_eq(report->sources.files_read, 1);
     char *text = printed(report);
-    cr_assert(!strstr(text, "files by mean read"), "one file is not compared with others");
+    cr_assert(!strstr(text, "files by mean read time"), "one file is not compared with others");
     cr_assert(strstr(text, ".hdf5:"), "the episode's group is missing in: %s", text);
     free(text);
     free(report);
@@ -353,7 +353,7 @@ Test(sources, one_call_makes_a_runs_whole_report)
                                      "io: ",
                                      "fallbacks: 0 ",
                                      "camera ",
-                                     "files by mean read",
+                                     "files by mean read time",
                                      "slowest calls:\n",
                                      "errors: 0 bad frames",
                                      "profiler: "};
