@@ -66,8 +66,9 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A gap that begins in a synchronising call is attributed to that call, because the call drained the queue. Without it,
- * the following launches would have happened while the device was busy. */
+/* Launching in a gap that begins in a synchronising call (or a measurement) is attributed to that call, because the
+ * call drained the queue. Without it, these launches would have happened while the device was busy. After the last
+ * activity, nothing is being launched, so such time counts as other host code. */
 static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_cause cause, const struct gap *gap)
 {
     if (cause != WEIR_IDLE_LAUNCHING)
@@ -178,7 +179,8 @@ static void count_activity(struct sweep *s, const struct activity *activity)
     s->device->step_kernels += s->steps && at_ns >= s->steps_begin_ns && at_ns < s->steps_end_ns;
 }
 
-/* Extends the covered time to the activity's end. Returns the time added that the activity covers. */
+/* Extends the covered time to the activity's end. Returns the part of the activity's time that was not covered before.
+ */
 static int64_t cover(int64_t *end_ns, const struct activity *activity)
 {
     int64_t from_ns = activity->start_ns > *end_ns ? activity->start_ns : *end_ns;

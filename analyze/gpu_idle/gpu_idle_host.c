@@ -118,7 +118,7 @@ static enum weir_host_state state_of(struct names *names, const struct weir_even
         return WEIR_HOST_DATA;
     case NAME_STEP:
         return WEIR_HOST_NONE;
-    case NAME_WAIT: /* in a loader's stage, an idle worker */
+    case NAME_WAIT: /* a wait in a loader's stage means that a worker is idle */
         return event->cat == WEIR_CAT_LOADER_STAGE ? WEIR_HOST_NONE : WEIR_HOST_OPERATOR;
     default:
         return event->cat == WEIR_CAT_USER_ANNOTATION ? WEIR_HOST_NONE : WEIR_HOST_OPERATOR;
@@ -174,7 +174,7 @@ static uint8_t highest(const int64_t open[WEIR_HOST_STATES])
     return WEIR_HOST_NONE;
 }
 
-/* Replaces the changes of counts by states, in place; changes at the same time become one point. Ranges that overlap
+/* Replaces the changes of counts with states, in place; changes at the same time become one point. Ranges that overlap
  * only in part are counted like nested ranges. */
 static void settle_states(struct weir_host *host, size_t n_changes, uint32_t n_tracks)
 {

@@ -232,7 +232,8 @@ void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool 
         weir_decode_rule_print(out, summary.decode, summary.bound);
     else
         fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
-    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, single files or cameras; "
+    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "
+          "cameras; "
           "`weir run DATA --log FILE` records them\n",
           out);
 }

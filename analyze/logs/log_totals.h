@@ -57,7 +57,8 @@ bool weir_totals_has(const struct weir_totals *totals, const char *name);
 void weir_totals_drop_empty(struct weir_totals *totals);
 
 /* Returns whether each table seems to continue the counts of the previous one: no total and no call count decreases, no
- * stage disappears, and no total grows without calls. False if there are fewer than two tables. */
+ * stage disappears unless the table was cut off, and no total grows without calls. False if there are fewer than two
+ * tables, or if rows were dropped. */
 bool weir_totals_cumulative(const struct weir_totals *totals);
 
 /* Sets each stage's total over the whole log. If the tables are cumulative, it comes from the last table. Otherwise it

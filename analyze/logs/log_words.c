@@ -153,7 +153,7 @@ static bool speaks_of_another(const char *text, const char *word)
     return false;
 }
 
-/* Reads "Epoch 3/10", "Epoch [3/10]", "epoch: 3" and so on at word. Returns 0 if there is no epoch's number. */
+/* Reads "Epoch 3/10", "Epoch [3/10]", "epoch: 3" and so on at word. Returns 0 if there is no epoch number. */
 static size_t epoch_at(const char *text, const char *word, int *epoch, int *count)
 {
     if ((word > text && (isalpha((unsigned char)word[-1]) || word[-1] == '_')) || speaks_of_another(text, word))

@@ -245,7 +245,8 @@ static void fill_demands(struct weir_demands *d, const struct weir_loader_report
 }
 
 /* Returns the number of cores that this many workers can get. If other processes, the quota or the host take cores,
- * each ready thread has a core only part of the time. The process gets at least as many cores as it had. */
+ * each ready thread has a core only part of the time. With the current number of workers, the process gets at least as
+ * many cores as it had. */
 static double reachable(const struct weir_demands *d, int workers)
 {
     double ready = d->of.cpu + d->of.core_wait + d->of.throttled;

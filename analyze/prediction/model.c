@@ -129,7 +129,8 @@ static void calibrate(struct weir_model *model, double wait)
         model->now.handover_s = 0;
     double stretch = 1, rate = simulated_rate(model, 1);
     for (int i = 0; i < TRIES && rate > 0 && fabs(rate / model->rate - 1) > AGREE; i++) {
-        stretch = within(stretch * rate / model->rate, least, most); /* roughly, rate is 1 / stretch */
+        stretch =
+            within(stretch * rate / model->rate, least, most); /* the rate is roughly proportional to 1 / stretch */
         rate = simulated_rate(model, stretch);
     }
     bool agrees = fabs(rate / model->rate - 1) <= 4 * AGREE;

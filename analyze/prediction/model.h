@@ -51,7 +51,7 @@ double weir_model_predict(const struct weir_model *model, const struct weir_mode
                           enum weir_resource *limit);
 
 /* Same, for a change of the demands from which the model was made. Returns 0 if weir_demands_predict is more accurate:
- * without workers, and for another number of workers if other processes share the cores. */
+ * without workers, and for a different number of workers if other processes share the cores. */
 double weir_model_predict_demands(const struct weir_model *model, const struct weir_demands *demands,
                                   const struct weir_change *demanded, enum weir_resource *limit);
 

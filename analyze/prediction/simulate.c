@@ -34,7 +34,7 @@ struct machine {
     int n;
     int left[SLOTS_MAX]; /* remaining tasks of each slot's batch */
     long long next_task, turns;
-    long long freed, delivered, released; /* batches with a free slot again, ready, and returned */
+    long long freed, delivered, released; /* numbers of batches with a freed slot, ready, and returned */
     long long feeding;
     bool library_busy;
     bool look; /* a worker needs a task, or a slot has become free */

@@ -155,7 +155,7 @@ void weir_whatif_print(FILE *out, const struct weir_whatif *found)
         fprintf(out, "\n%-46s %9s", "change", "predicted");
         if (found->checked)
             fprintf(out, " %9s %-13s", "measured", "error");
-        fprintf(out, "  %-20s %s\n", "the limit is then", "to type");
+        fprintf(out, "  %-20s %s\n", "the limit is then", "what to type");
     }
     for (int i = 0; i < found->n_changes; i++)
         print_change(out, &found->changes[i], found->checked);

@@ -168,7 +168,8 @@ static void size(struct text *text, const struct rival *r, const char *before)
         say(text, "%s%.1f x smaller", before, 1 / r->size_times);
 }
 
-/* Appends the fastest format that is not recommended although it is faster than the source, and the reason. */
+/* Appends the fastest format that is not recommended, and the reason, if it is faster than the chosen one. Returns the
+ * number of formats appended. */
 static int objections(struct text *text, const struct field *field, const struct rival *chosen, const char *before)
 {
     const struct rival *best = NULL;
@@ -185,13 +186,13 @@ static int objections(struct text *text, const struct field *field, const struct
     if (best->relation[1] == WEIR_SLOWER)
         say(text, ", and slower from this disk when cold");
     else if (best->relation[0] == WEIR_SLOWER)
-        say(text, ", and slower warm");
+        say(text, ", and slower when warm");
     else if (best->size_times <= SIZE_MAX_TIMES)
         say(text, ", which is not worth a conversion");
     return 1;
 }
 
-/* Appends the fastest of the other formats, if all of them are slower. */
+/* Appends the fastest of the other formats, all of which are slower, or that none was measured. */
 static void nearest(struct text *text, const struct field *field, const struct rival *chosen)
 {
     const struct rival *best = NULL;
@@ -270,7 +271,7 @@ static void advise_format(struct text *text, const struct field *field, const st
     double widest;
     if (only_noise(field, &widest)) {
         say(text,
-            "No format is distinguishable from another here: equal trials differ by up to %.0f %%; stop other "
+            "No format is distinguishable from another here: identical trials differ by up to %.0f %%; stop other "
             "processes, or raise --max-minutes.",
             100 * widest);
         by_cpu(text, field);
@@ -338,7 +339,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
     if (step_ms > 0 && wait < STEP_WAIT) {
         say(text,
-            "%s step of %g ms waits for data in %.1f %% of its time: loading is not the limit, and no other format or "
+            "%s step of %g ms waits for data %.1f %% of the time: loading is not the limit, and no other format or "
             "setting makes training faster.",
             *settings ? "a" : "A", step_ms, 100 * wait);
         return;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double WIDE = 0.10; /* max half-width of an interval that proves equality */
+static const double WIDE = 0.10; /* max distance of an interval's ends from 1 that proves equality */
 
 int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial)
 {

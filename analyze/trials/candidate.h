@@ -18,7 +18,7 @@ struct weir_candidate {
     bool cold;              /* files are removed from the page cache before every trial */
     bool limit;             /* reads from memory; not a result, but an upper bound for other candidates */
     int limit_candidate;    /* index in the grid of its upper bound; -1 = none */
-    bool default_candidate; /* has the first of the grid's settings for its format and page cache state */
+    bool default_candidate; /* has the first value of every option that the grid varies */
     struct weir_candidate_settings settings;
     char **argv;               /* owned; ends with NULL; argv[0] is "weir" */
     struct weir_trial *trials; /* owned; in the order of the rounds */
@@ -58,7 +58,7 @@ enum weir_relation {
 enum weir_relation weir_relation_of(const struct weir_interval *ratio);
 /* Returns whether the relation is SAME or UNSURE, which tables call a tie. */
 bool weir_relation_is_tie(enum weir_relation relation);
-/* Max relative difference of a tie, and max half-width of an interval that has converged. */
+/* Max relative difference of rates that count as equal, and max half-width of an interval that has converged. */
 #define WEIR_CLOSE 0.03
 
 /* Returns the trial whose images/s are nearest to the median, or NULL if there are no trials. Tables show its stages.

@@ -218,7 +218,7 @@ static void catch_all(int flags)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         bool ignored = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!ignored) /* a signal that nohup ignores stays ignored */
+        if (!ignored) /* keep ignoring a signal that nohup has set to be ignored */
             sigaction(numbers[i], &action, NULL);
     }
 }

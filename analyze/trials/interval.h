@@ -1,10 +1,9 @@
 /* interval.h: the median of a few measurements, with a confidence interval that assumes no distribution.
  *
  * The true median of n independent measurements lies between the k-th smallest and the k-th largest with probability
- * 1 - 2 P(at most k - 1 of n fair coins show heads). The interval uses the largest k for which this probability is at
- * least 92.5
- * %. With 5 measurements, it extends from the min to the max (93.8 %); with 9, from the second smallest to the second
- * largest (96.1 %). */
+ * 1 - 2 P(at most k - 1 of n fair coins show heads). The interval uses the largest k with a probability of at least
+ * 92.5 %. With 5 measurements, it extends from the min to the max (93.8 %); with 9, from the second smallest to the
+ * second largest (96.1 %). */
 #ifndef WEIR_ANALYZE_TRIALS_INTERVAL_H
 #define WEIR_ANALYZE_TRIALS_INTERVAL_H
 

@@ -32,7 +32,7 @@ struct weir_rounds_result {
     int not_converged; /* number of candidates whose interval is too wide or that have too few trials */
 };
 
-/* Runs the rounds. Round r begins with candidate r modulo n, so that different candidates are first. Failed candidates
+/* Runs the rounds. Round r begins with candidate r modulo n, so that no candidate is always first. Failed candidates
  * get no further trials. The output of an interrupted trial is discarded. Returns 0 or -ENOMEM. */
 int weir_rounds_run(struct weir_candidate *candidates, int n, const struct weir_rounds_config *config,
                     struct weir_rounds_result *result);

@@ -113,7 +113,7 @@ static bool is_worker(const struct weir_report_row *stage)
 static bool is_consumer(const struct weir_report_row *stage)
 {
     bool own =
-        is(stage, "24_") || is(stage, "25_"); /* weir run's checksums and reports, which are no part of training */
+        is(stage, "24_") || is(stage, "25_"); /* weir run's checksums and reports, which are not part of training */
     return stage->side == WEIR_SIDE_CONSUMER && !own && (stage->kind == WEIR_KIND_WORK || is(stage, "08b_"));
 }
 

@@ -1,5 +1,5 @@
 /* The list of changes and their predictions. Changes of numbers (workers, prefetch, cores, the step) are simulated. For
- * changes of an image's cost, the cost is measured for 0.2 s, and the run is simulated with it. */
+ * changes of an image's cost, the cost is measured for up to 0.2 s, and the run is simulated with it. */
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
 #include "pipeline/gpu/gpu.h"
@@ -117,7 +117,7 @@ static void change_step(struct whatif *w, double times)
 
 /* ---- costs ---- */
 
-/* Probes the plan without its step and with the base run's number of workers. */
+/* Probes the plan without its step. Replaces an automatic number of workers with the base run's where possible. */
 static int probe_plan(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan)
 {
     struct whatif_plan short_run = *plan;
@@ -233,8 +233,8 @@ static int change_warm(struct whatif *w)
 /* ---- workers and cores: how they share the machine ---- */
 
 /* Measures the change together with the step. This is more accurate if there are more threads than cores, because the
- * kernel then decides how soon the consumer gets a core. Sets *rc as measure does. Returns false if the run is too
- * short. */
+ * kernel then decides how soon the consumer gets a core. Sets *rc as measure does. Returns false if there is no result,
+ * for example because a run is too short. */
 static bool measure_with_step(struct whatif *w, struct weir_whatif_change *change, int *rc)
 {
     struct whatif_probe *probe = calloc(2, sizeof *probe);
@@ -305,7 +305,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     *plan = w->base;
     *bytes = part * all;
     if (!setup->known || setup->frames_bytes == 0 || batch <= 0) {
-        snprintf(why, size, "the size of its frames is unknown");
+        snprintf(why, size, "the size of the frames is unknown");
         return false;
     }
     if (*bytes > free_bytes) {

@@ -63,9 +63,9 @@ int whatif_probe(struct whatif *w, struct whatif_probe *probe, const struct what
 double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *probe, int slots,
                          enum weir_resource *limit);
 
-/* Makes a plan that caches a part (0..1) of the decoded frames, with so few batches that it can be measured quickly.
- * Sets *bytes to the size of a cache for this part of all frames. Returns false, with the reason in why, if this is not
- * possible. */
+/* Makes a plan that caches a part (0..1) of the decoded frames. If an epoch takes too long for a measurement, a plan
+ * for all frames repeats a few batches, and a plan for fewer cannot be checked, with the reason in why. Sets *bytes to
+ * the size of a cache for this part of all frames. Returns false, with the reason in why, if there is no such cache. */
 bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *plan, double *bytes, char *why,
                        size_t size);
 

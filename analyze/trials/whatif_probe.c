@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const double NOW_S = 1, NOW_MOST_S = 2, PROBE_S = 0.2, PATIENCE_S = 60, ALL_S = 40, SLOW_S = 1;
-static const double OTHERS = 0.1; /* cores used by other processes, as a fraction; above it, runs differ too much */
+static const double OTHERS = 0.1; /* fraction of the cores used by other processes above which runs differ too much */
 enum { NOW_RUNS = 3 };
 
 static double worker_cpu_s(const struct weir_demands *d)
@@ -106,7 +106,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
         change.slots = slots;
     double others = fmax(w->now.others, probe->others);
     bool same = w->model.known && w->now.setup.device == probe->setup.device && probe->cpus == 0;
-    /* Use the base run's cores, because other processes left this run another number of cores. */
+    /* Use the base run's cores, because other processes left this run a different number of cores. */
     if (same && others > OTHERS * w->now.demands.usable)
         change.cores = w->model.now.cores;
     double rate = weir_model_predict(&probe->model, &change, limit) * probe->model.rate;

@@ -31,7 +31,7 @@ struct weir_whatif_config {
     const struct weir_path_list *files; /* from weir_copy_source_files for DATA; borrowed */
     double max_minutes;
     bool check; /* also make the changes and measure their effects */
-    /* Returns the format, except `except`, whose copies are read fastest, and sets its suffix. Use
+    /* Returns the format other than `except` whose copies are read fastest, and sets its suffix. Use
      * weir_convert_fastest. */
     const char *(*fastest_format)(const char *codec, const char *except, const char **suffix);
     void (*progress)(double elapsed_s, const char *what); /* can be NULL */

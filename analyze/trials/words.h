@@ -18,7 +18,7 @@ void weir_words_add(struct weir_words *words, const char *word);
 void weir_words_add_all(struct weir_words *words, const char *const *argv);
 /* Adds --name, followed by its value unless this is NULL. */
 void weir_words_add_option(struct weir_words *words, const char *name, const char *value);
-/* Adds the options in a table (base/option.h) that apply to these users and whose values differ from their defaults. */
+/* Adds the options of a table (base/option.h) that these commands have and whose values differ from their defaults. */
 void weir_words_add_options(struct weir_words *words, const struct weir_opt *opts, unsigned users, const void *values);
 /* Adds the options of weir run for a trial, which measures this many seconds and prints only the table of this time, as
  * JSON lines. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-static const double ONE_MARGIN = 1.10; /* max speed of one of several workers, relative to a single worker */
-static const double KEEPS_UP = 0.95;   /* fraction of the fastest rate that is enough for a base; from one trial each */
+static const double ONE_MARGIN = 1.10;  /* max speed of one of several workers, relative to a single worker */
+static const double KEEPS_UP = 0.95;    /* min rate of a base, relative to the fastest, judging by one trial each */
 static const double MORE_MARGIN = 1.10; /* factor applied to predicted additional memory */
 static const double SPREAD_MOST = 0.25; /* max spread of one setting's trials that comparisons allow for */
 enum { DISTURBED_TURNS = 2 };

@@ -44,8 +44,8 @@ bool weir_tune_keeps_up(const struct weir_tune *tune, int candidate);
 /* Returns whether the fastest rate is within 3 % of a bound that workers, prefetch and engine cannot change. */
 bool weir_tune_at_limit(const struct weir_tune *tune);
 
-/* Returns the setting from which further settings are derived: the first one measured, or a later one that was clearly
- * faster. */
+/* Returns the setting from which further settings are derived: the fastest of those measured at first, or a later one
+ * that was clearly faster. */
 struct weir_tune_setting weir_tune_base(const struct weir_tune *tune);
 const struct weir_demands *weir_tune_base_demands(const struct weir_tune *tune);
 /* Makes the candidate the base if it is fast enough. Returns whether it did. */

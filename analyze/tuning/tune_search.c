@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/param.h>
 
-static const double FINALIST =
-    0.93;                         /* fraction of the fastest rate, from one trial each, that is enough for a finalist */
-static const double GROWS = 1.10; /* CPU time per image, relative to one worker, that indicates contention */
-static const double EPOCHS_S = 20; /* max duration of the epoch that fills a cache, in durations of a trial */
+static const double FINALIST = 0.93; /* min rate of a finalist, relative to the fastest, judging by one trial each */
+static const double GROWS = 1.10;    /* CPU time per image, relative to one worker, that indicates contention */
+static const double EPOCHS_S =
+    20; /* max duration of the epoch that fills a cache, as a multiple of a trial's duration */
 enum { FINALISTS = 5, BASE_TURNS = 2 };
 
 /* ---- conclusions from the first measurement ---- */
@@ -57,7 +57,7 @@ static struct weir_tune_setting first_setting(const struct weir_tune_space *spac
         .workers = MAX(space->cores, 1), .engine = WEIR_TUNE_AUTO, .decoder = WEIR_TUNE_AUTO};
 }
 
-/* Replaces the first setting's automatic values by the values that the program chose. */
+/* Replaces the first setting's automatic values with the values that the program chose. */
 static void name_choices(struct weir_tune *tune)
 {
     struct weir_tune_setting *s = &tune->candidates[0].setting;

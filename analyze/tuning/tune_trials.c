@@ -154,7 +154,7 @@ static void list_engines(struct weir_tune_space *space, bool direct)
     }
 }
 
-/* Lists the decoders. Without a GPU the list stays empty, because there is no choice. */
+/* Lists the decoders for batches on a GPU. For batches on the CPU the list stays empty, because there is no choice. */
 static void list_decoders(struct weir_tune_space *space)
 {
     static const enum weir_decode_where places[] = {WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH};

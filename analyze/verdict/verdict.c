@@ -90,7 +90,7 @@ _Static_assert(WEIR_VERDICT_BATCHES_LONG >= WEIR_REPORT_BATCHES_LEAST &&
                    WEIR_VERDICT_BATCHES_LEAST >= WEIR_REPORT_BATCHES_LEAST,
                "a verdict without figures");
 
-/* A run is long enough if only few of its batches were prefetched before it began. */
+/* Few batches are enough if training takes longer, and at most half of them were prefetched before it began. */
 static bool is_too_short(const struct weir_loader_report *report)
 {
     const struct weir_report_steps *steps = &report->steps;

@@ -35,7 +35,7 @@
 #define WEIR_VERDICT_RUNNABLE      0.30 /* of the workers' time, running or ready to run */
 #define WEIR_VERDICT_CORE_WAIT     0.10 /* of the workers' time, waiting for a core */
 #define WEIR_VERDICT_OTHERS        0.10 /* of the usable cores, used by other processes */
-#define WEIR_VERDICT_OTHERS_MANY   0.50 /* as above; from here on, half of WEIR_VERDICT_CORE_WAIT is enough */
+#define WEIR_VERDICT_OTHERS_MANY   0.50 /* as above; from this value on, half of WEIR_VERDICT_CORE_WAIT is enough */
 #define WEIR_VERDICT_CORES_BUSY    0.90 /* of the usable cores, used by this run */
 #define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
 #define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */
@@ -43,10 +43,10 @@
 #define WEIR_VERDICT_SERIAL_BUSY   0.80 /* of the time; for the helper process, the bus and the GPU's JPEG engines */
 #define WEIR_VERDICT_DECODE_RULE   0.40 /* of a sample's time, spent decoding */
 #define WEIR_VERDICT_COLD_BYTES    0.50 /* of an epoch's bytes, read from storage */
-#define WEIR_VERDICT_SLOW_TIMES    4.0 /* median read of a camera, or mean read of a file, over that of the other ones */
-#define WEIR_VERDICT_SLOW_SHARE    0.30 /* of all reading time, for the slow camera or file */
+#define WEIR_VERDICT_SLOW_TIMES    4.0  /* median read of a camera, or mean read of a file, over that of the others */
+#define WEIR_VERDICT_SLOW_SHARE    0.30 /* of the total reading time, for the slow camera or file */
 #define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 of reads over their p50 */
-#define WEIR_VERDICT_TAIL_SHARE    0.50 /* of all reading time, for the slowest tenth of the reads */
+#define WEIR_VERDICT_TAIL_SHARE    0.50 /* of the total reading time, for the slowest tenth of the reads */
 #define WEIR_VERDICT_HALF_SIZE     0.85 /* CPU time of decoding to half width and height over that of full size */
 #define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward pass; above it, the backward pass is a bottleneck */
 #define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time per image over that with one worker */
@@ -119,7 +119,7 @@ struct weir_verdict_cause {
         } doubt;                        /* for CANNOT_TELL */
         struct {
             enum weir_consumer kind;
-            double busy;      /* fraction of the time in which the GPU, or without one the thread, computed */
+            double busy;      /* fraction of the time during which the GPU (or, without one, the thread) computed */
             double core_wait; /* fraction of the thread's time spent waiting for a core; 0 if it is small */
             bool traced;      /* a trace shows the reasons for the GPU's idle time */
             double idle_most; /* if traced: fraction of the traced time that the main reason takes */
@@ -198,7 +198,7 @@ enum weir_advice_kind {
 struct weir_advice {
     enum weir_advice_kind kind;
     double ratio;             /* predicted images/s over current images/s; 0 = no prediction */
-    bool measured;            /* the run itself shows the ratio, so it is no prediction */
+    bool measured;            /* the run itself shows the ratio, so it is not a prediction */
     bool if_latency;          /* the prediction holds only if latency, not bandwidth, makes reads slow */
     enum weir_resource limit; /* limit after the change; valid if there is a prediction */
     double figure;            /* bytes, images/s or cores, depending on kind */
@@ -221,7 +221,8 @@ struct weir_verdict {
     enum weir_data_bound bound;
     double wait; /* fraction of training time spent waiting for data, without the run's first batch; -1 = unknown */
     int n_causes;
-    struct weir_verdict_cause causes[WEIR_VERDICT_CAUSES]; /* by falling gain; the first one limits the run most */
+    struct weir_verdict_cause
+        causes[WEIR_VERDICT_CAUSES]; /* in order of decreasing gain; the first one limits the run most */
     int n_advices;
     struct weir_advice advices[WEIR_VERDICT_ADVICES];
     struct weir_step_shares shares;

@@ -81,7 +81,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     double part = fmin(free_bytes / all, 1);
     double copy_s = weir_setup_image_bytes(setup) / setup->copy_bytes_per_s;
     double looked_up = (double)report->cache.hits + (double)report->cache.misses;
-    /* Only misses gain a copy, because the current cost of hits includes it. */
+    /* Only misses incur an additional copy, because the current cost of hits already includes one. */
     double missed = looked_up > 0 ? (double)report->cache.misses / looked_up : 1;
     double cpu_s = part * (weir_demands_worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);
     struct weir_change change = weir_change_cheaper(d, cpu_s, part * weir_demands_asleep_s(d));
@@ -312,7 +312,7 @@ static void insert(struct weir_verdict *verdict, const struct weir_advice *advic
 }
 
 /* Suggests the JPEG engines if batches go to a GPU that has some but CPU cores decode all JPEGs. Conversion to floats
- * saves no CPU time, because the GPU already does it. */
+ * is not part of the saving, because the GPU already does it. */
 static void advise_engines(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_demands *d = &verdict->demands;

@@ -35,7 +35,7 @@ struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_
     struct weir_change change = WEIR_NO_CHANGE;
     change.cpu_s = fmax(d->each_s[WEIR_RESOURCE_CORES] - cpu_saved_s, 1e-9);
     double load_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - d->each_s[WEIR_RESOURCE_CONSUMER], 0);
-    /* Waits for a core prolong the load. */
+    /* Waits for a core make loading take longer. */
     double stretch = d->workers == 0 && d->load_s > 0 ? fmax(load_s / d->load_s, 1) : 1;
     change.worker_s = fmax(d->each_s[WEIR_RESOURCE_WORKERS] - stretch * (cpu_saved_s + asleep_saved_s), 1e-9);
     return change;

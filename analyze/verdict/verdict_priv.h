@@ -77,7 +77,7 @@ struct weir_change weir_change_more_workers(const struct weir_demands *d);
  */
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,
                                         const struct weir_loader_report *report);
-/* Makes the slow camera or file as fast as the other ones. */
+/* Makes the slow camera or file as fast as the others. */
 struct weir_change weir_change_no_slow_source(const struct weir_demands *d, const struct weir_verdict_cause *cause);
 /* Return the seconds per image that workers spend computing, and those that they spend asleep or waiting for the HDF5
  * helper process. */

@@ -116,8 +116,8 @@ static void name_worker(struct weir_verdict_cause *cause, const char *name)
     snprintf(cause->worker.name, sizeof cause->worker.name, "%s", name);
 }
 
-/* Applies if one worker loses most of its time and the other workers do not. The limit is higher with a tail of slow
- * reads, because this can hit one worker most by chance. */
+/* Applies if one worker loses most of its time and the other workers do not. The limit is higher if a few reads are
+ * very slow, because most of these can hit the same worker by chance. */
 static bool sleeping_worker(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     static const double LOSES = 0.5, TIMES = 3, TIMES_OF_TAIL = 10;

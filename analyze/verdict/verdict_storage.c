@@ -138,14 +138,14 @@ static double probe_gain(const struct weir_verdict_case *c)
 }
 
 /* Whether concurrent reads give no higher throughput. Storage with a rate limit serves reads in bursts and delays all
- * reads in between. This looks like a tail of slow reads but is none. */
+ * reads in between. This looks like a tail of slow reads but is not one. */
 static bool gives_no_more(const struct weir_verdict_case *c)
 {
     double gain = probe_gain(c);
     return gain > 0 && gain <= 1.4;
 }
 
-/* Returns the slowest tenth's part of the reading time. The other nine tenths take at most p90 each. */
+/* Returns the slowest tenth's part of the reading time. Each of the other reads takes at most p90. */
 static double slowest_tenth(const struct weir_report_row *row)
 {
     return row->mean_s > 0 ? 1 - 0.9 * row->p90_s / row->mean_s : 0;

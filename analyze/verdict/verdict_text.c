@@ -197,9 +197,10 @@ static void say_storage(const struct telling *t, const struct weir_verdict_cause
 static void say_tail(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     char a[24], b[24];
-    fprintf(t->out,
-            "a few slow reads are the limit: the slowest tenth takes %.0f %% of all reading time (p99 %s, median %s)",
-            percent(cause->share), time_text(a, cause->tail.p99_s), time_text(b, cause->tail.p50_s));
+    fprintf(
+        t->out,
+        "a few slow reads are the limit: the slowest tenth takes %.0f %% of the total reading time (p99 %s, median %s)",
+        percent(cause->share), time_text(a, cause->tail.p99_s), time_text(b, cause->tail.p50_s));
 }
 
 static void say_source(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -211,12 +212,12 @@ static void say_source(const struct telling *t, const struct weir_verdict_cause 
     if (cause->cause == WEIR_CAUSE_SLOW_FILE)
         fprintf(t->out,
                 "file %s is slow to read: %s per read (mean), compared with %s for the median file; it takes %.0f %% "
-                "of all reading time",
+                "of the total reading time",
                 cause->source.name, a, b, percent(cause->share));
     else
         fprintf(t->out,
                 "camera %s is slow to %s: %s per %s (median), compared with %s for the other cameras; it takes %.0f %% "
-                "of all %s time",
+                "of the total %s time",
                 cause->source.name, decode ? "decode" : "read", a, decode ? "image" : "read", b, percent(cause->share),
                 decode ? "decoding" : "reading");
 }

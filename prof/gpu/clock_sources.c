@@ -8,7 +8,7 @@
 
 enum { BYTES_MAX = 64 << 20 };
 
-static _Atomic uint32_t recording; /* relaxed, because launches can see a change slightly late */
+static _Atomic uint32_t recording; /* relaxed, because it does no harm if a launch sees a change slightly late */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static struct weir_clock_source *sources;

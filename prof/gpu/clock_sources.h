@@ -1,6 +1,6 @@
 /* clock_sources.h: registry of clocks inside kernels (kernel_clock.h) for GPU recordings. Before each launch, a source
- * checks whether GPUs are being recorded, and only then launches its kernel with clocks. When the recording has ended
- * and the launched work is done, the sources' tables are collected. */
+ * checks whether GPUs are being recorded, and launches its kernel with clocks only if they are. When the recording has
+ * ended and the launched work is done, the sources' tables are collected. */
 #ifndef WEIR_PROF_GPU_CLOCK_SOURCES_H
 #define WEIR_PROF_GPU_CLOCK_SOURCES_H
 
@@ -15,7 +15,7 @@ struct weir_clock_launch {
     uint64_t step_ns;             /* resolution of the GPU's %globaltimer; 0 = unknown */
     int32_t tid;                  /* the launching thread */
     uint64_t before_ns, after_ns; /* weir_gpu_now_ns before and after the launching call, to identify this call */
-    uint64_t skipped;             /* launches of the source without clocks, because all its tables were in use */
+    uint64_t skipped;             /* launches that the source made without clocks, because all its tables were in use */
 };
 
 /* The launches of a recording. */

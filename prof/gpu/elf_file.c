@@ -26,9 +26,9 @@ static bool is_library(const Elf64_Ehdr *head)
            head->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* Returns the minimum size of a file with this header. If its program headers cannot be read completely, considers the
- * headers alone. Includes the sections: they are not loaded, but come last in a file, so a truncated file lacks them.
- */
+/* Returns the minimum size of a file with this header. Ignores the segments if the program headers themselves extend
+ * beyond the file. Includes the section headers: they are not loaded, but come last in a file, so a truncated file
+ * lacks them. */
 static uint64_t needed(int fd, uint64_t file_bytes, const Elf64_Ehdr *head)
 {
     uint64_t parts = end_of(head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr));

@@ -35,9 +35,9 @@ static weir_text_id text_of(struct weir_gpu_join *join, const struct args *args)
 
 /* ---- times ---- */
 
-/* Sets a record's times. The CPU's and the GPU's clock agree within several us. The start of a record that seems to
- * begin before its launch is moved to the launch. Its end is kept, so that it does not overlap later work on the
- * stream. */
+/* Sets a record's times. The CPU's and the GPU's clocks agree to within several us. If a record seems to begin before
+ * its launch, its start is moved to the launch. Its end is kept, so that it does not overlap later work on the stream.
+ */
 static void set_times(struct weir_gpu_join *join, struct weir_event *event, const struct weir_gpu_record *record,
                       const struct weir_gpu_call *call)
 {
@@ -212,8 +212,8 @@ static void add_work(struct weir_gpu_join *join, const struct weir_gpu_record *r
 
 /* ---- synchronisation ---- */
 
-/* Whether the trace contains the call that recorded the event that this record waits for. Otherwise the wait is
- * omitted, because readers of traces fail on it. */
+/* Whether a wait can be shown. A wait for an event is omitted if the trace does not contain the call that recorded the
+ * event, because readers of traces fail on it. */
 static bool is_explained(const struct weir_gpu_join *join, const struct weir_gpu_record *record)
 {
     if (record->sync != WEIR_GPU_SYNC_EVENT && record->sync != WEIR_GPU_SYNC_STREAM_WAIT)
@@ -322,8 +322,8 @@ static int by_time(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-/* Adds memory events with running totals. The totals start with the memory that was already allocated at the window's
- * start, as far as its later release shows it. */
+/* Adds memory events with running totals. The totals start at the lowest value that keeps them from becoming negative,
+ * because memory that was allocated before the window is noticed only when it is released. */
 static void add_memory(struct weir_gpu_join *join)
 {
     int64_t total[WEIR_GPU_DEVICES] = {0}, least[WEIR_GPU_DEVICES] = {0};

@@ -1,5 +1,5 @@
-/* Assigns CUDA API calls to the ranges of our threads that made them, by comparing the thread and the call's start,
- * which is measured on the ranges' clock. So recording does not have to push and pop ranges. */
+/* Finds the range in which each CUDA API call was made, by comparing threads and start times, which calls and ranges
+ * measure on the same clock. Recording therefore does not have to push and pop ranges. */
 #include "base/grow.h"
 #include "prof/gpu/gpu_join_priv.h"
 
@@ -103,7 +103,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Sorts a runtime call before the driver call with the same correlation number, which it has made. */
+/* Sorts a runtime call before the driver call that it made, which has the same correlation number. */
 static int by_correlation(const void *a, const void *b)
 {
     const struct weir_gpu_call *x = a, *y = b;
@@ -171,8 +171,8 @@ static void number_ranges(struct weir_gpu_join *join)
             join->trace->events[i].external_id = ++next;
 }
 
-/* Returns the innermost range of a row at a time, or -1. *innermost caches the row's innermost range, so the times of
- * consecutive calls must not decrease. */
+/* Returns the innermost range of a row at the time at_ns, or -1. *innermost caches the row's innermost range, so at_ns
+ * must not decrease from one call to the next. */
 static int32_t around(const struct weir_gpu_join *join, int32_t *innermost, int64_t at_ns)
 {
     while (*innermost >= 0 && join->ranges[*innermost].end_ns <= at_ns)

@@ -21,7 +21,7 @@ struct weir_gpu_take {
     struct weir_clock_launches clocks;
 };
 
-/* A call of the runtime or driver API that began in the window. */
+/* A runtime or driver API call that began in the window. */
 struct weir_gpu_call {
     int64_t start_ns, end_ns; /* trace time */
     uint64_t external_id;
@@ -80,7 +80,7 @@ struct weir_gpu_join {
 bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t size);
 /* Converts a record's time to trace time. */
 int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns);
-/* Return the row of a thread, which gets the thread's name, and a row of a device. */
+/* Return the row of a thread, named after the thread, and a row of a device. Missing rows are added. */
 uint32_t weir_gpu_join_thread(struct weir_gpu_join *join, int32_t tid);
 uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64_t row);
 /* Returns the call with this correlation number in the window, or NULL. */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum weir_gpu_record_kind {
-    WEIR_GPU_RECORD_RUNTIME, /* a call of the runtime API (below: of the driver API): name, tid, correlation */
+    WEIR_GPU_RECORD_RUNTIME, /* a runtime API call (below: a driver API call): name, tid, correlation */
     WEIR_GPU_RECORD_DRIVER,
     WEIR_GPU_RECORD_KERNEL,
     WEIR_GPU_RECORD_COPY,
@@ -73,7 +73,7 @@ struct weir_gpu_properties {
 struct weir_gpu_records; /* the result of one recording */
 
 struct weir_gpu_trace_config {
-    uint64_t (*now_ns)(void); /* monotonic, for any thread, and the same in all recordings of a process */
+    uint64_t (*now_ns)(void); /* monotonic, callable on any thread, and the same in all recordings of a process */
     uint64_t bytes_max;       /* limit of the records' size; records beyond it are dropped and counted */
     bool memory;              /* record memory events */
 };

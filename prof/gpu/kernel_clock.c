@@ -48,8 +48,8 @@ static bool rows_make_sense(const struct weir_kernel_clock_block *block)
     return end <= block->ticks;
 }
 
-/* Sets the duration of the block's span and its error bound. Leaves them 0 if the span is too short for %globaltimer.
- */
+/* Sets the duration of the block's span and its error bound. Leaves them 0 if the step of %globaltimer is unknown or
+ * the span is too short for it. */
 static void time_span(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head)
 {
     double ns = (double)(head->end_ns - head->begin_ns);
@@ -72,7 +72,8 @@ static bool is_of_kernel(const struct weir_kernel_clock_record *head, const stru
 static bool read_record(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head,
                         const uint8_t *rows, uint64_t step_ns)
 {
-    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0 if it never finished */
+    if (head->end_ticks <= head->begin_ticks ||
+        head->end_ns < head->begin_ns) /* the end is 0 if the block never finished */
         return false;
     *block = (struct weir_kernel_clock_block){
         .block = head->block,

@@ -69,7 +69,7 @@ static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
     double lap = mean((double)clock->warp_lap_ticks, clock->blocks);
     fprintf(out, "an empty lap takes %.1f ticks in a warp and %.1f in a block, with its barrier; ", lap,
             mean((double)clock->block_lap_ticks, clock->blocks));
-    fprintf(out, "%" PRIu64 " laps of a warp are %.1f %% of the blocks' time\n", clock->laps,
+    fprintf(out, "%" PRIu64 " such laps in a warp take %.1f %% of the blocks' time\n", clock->laps,
             clock->span_ticks ? 100 * (double)clock->laps * lap / (double)clock->span_ticks : 0);
 }
 

@@ -26,7 +26,7 @@ static inline void bracket_stop(void)
 }
 
 /* Adds the cost of one reading, because half of the cost of each of the two readings is outside the measured interval.
- * The CPU time of carved-out time is taken as proportional to wall time, as in the fast path. */
+ * Carved-out time gets a share of the CPU time in proportion to wall time, as in the fast path. */
 static inline void bracket_end(const struct weir_thread *t, const struct weir_open_zone *zone,
                                const struct weir_cell *cell, uint64_t wall, uint64_t carved)
 {

@@ -42,8 +42,9 @@ static void begin(void)
 void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (atomic_load_explicit(&handlers[part],
-                             memory_order_relaxed)) /* written once; relaxed, because the handler points to no data */
+    if (atomic_load_explicit(
+            &handlers[part],
+            memory_order_relaxed)) /* written once; relaxed, because no other data is published with it */
         return;
     pthread_once(&once, begin);
     pthread_mutex_lock(&lock);

@@ -27,7 +27,8 @@ static int switch_on(struct weir_err *err)
     if (rc < 0)
         return rc;
     if (!module->nvtx)
-        return weir_err_set(err, -ENOTSUP, "%s was built without NVTX", weir_cuda_module_path());
+        return weir_err_set(err, -ENOTSUP, "%s was built without NVTX; build it again with the NVTX headers",
+                            weir_cuda_module_path());
     if (!handles)
         handles = calloc(NAMES, sizeof *handles);
     if (!handles)

@@ -297,7 +297,7 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     window->begin = p->begin;
     window->begin_unix_ns = p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
-    /* If whole, the current step belongs to the window; otherwise it begins only now, or is left out. */
+    /* If whole, the current step belongs to the window; otherwise it has only just begun, or is left out. */
     bool whole = to == WEIR_ACTION_EXIT && !p->config.whole_steps;
     window->last_step = steps ? p->step - !whole : -1;
     window->discard = window->last_step < window->first_step;

@@ -155,7 +155,7 @@ static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *re
     change_end(t, version);
 }
 
-/* Shows a zone in NVTX, except for a thread's outermost loop. */
+/* Shows a zone in NVTX, unless its stage is of kind loop. */
 static RARELY void show_begin(struct weir_cell *cell)
 {
     if (!cell->loop)
@@ -205,7 +205,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
-/* A separate function, because the fast path must make calls only in tail position to save no registers. */
+/* A separate function, because the fast path saves no registers only if all its calls are tail calls. */
 static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
 {
     begin_at(t, zone, cell, false);
@@ -225,7 +225,7 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
 }
 
 /* The CPU time of zones nested in a sampled zone is unknown. It is estimated as proportional to wall time, and so is
- * that of the stage whose ticks were carved out. wall_ns is the wall time between the two CPU clock readings. */
+ * that of the carved-out time. wall_ns is the wall time between the two CPU clock readings. */
 static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
                        uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
 {
@@ -279,7 +279,8 @@ static RARELY void read_switches(struct weir_thread *t, struct weir_cell *lap, u
     change_end(t, version);
 }
 
-/* Adds the zone's time off the core to its stage and, in proportion, to the stage carved out of it. */
+/* Adds the zone's time off the core to its stage and, in proportion, to the stage to which carved-out time is charged.
+ */
 static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t own,
                              uint64_t carved)
 {
@@ -375,7 +376,7 @@ static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, s
         trace_zone(zone, cell, get(&zone->start) + wall);
 }
 
-/* Ends a zone that is recorded in a trace but needs no other special handling. */
+/* Ends a zone that is recorded in a trace or shown in NVTX but needs no other special handling. */
 static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
 {
     struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);

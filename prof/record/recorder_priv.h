@@ -63,7 +63,7 @@ struct weir_thread {
     uint64_t cpu_detached_ns;              /* valid once detached_ns is set */
     pid_t tid;
     bool delay_known;
-    uint64_t delay_attached_ns, delay_detached_ns; /* run delay, moved back in the same way; wraps around below 0 */
+    uint64_t delay_attached_ns, delay_detached_ns; /* run delay, reduced in the same way; wraps around below 0 */
     _Atomic uint64_t too_deep;                     /* zones dropped because WEIR_DEPTH_MAX zones were already open */
     uint32_t too_deep_open; /* dropped zones that are still open; the last entry of `open` stands for all of them */
     struct weir_cell *_Atomic cells[WEIR_STAGE_MAX];

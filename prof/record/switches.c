@@ -20,7 +20,7 @@ struct switch_record {
     struct perf_event_header header;
     uint64_t ns;
 };
-_Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "as attr asks for it");
+_Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "size of a record with sample_id_all and only the time");
 
 static const _Atomic uint64_t never; /* stands in for the head of a ring that is not open */
 

@@ -10,7 +10,7 @@
 __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the list; never acquired by a thread that already has a track */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the list; not needed to write to an existing track */
 static struct weir_ring *tracks;
 static uint64_t dropped_gone, dropped_seen; /* records dropped by freed tracks; drops already reported */
 static void (*_Atomic on_half)(void);

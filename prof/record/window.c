@@ -189,7 +189,7 @@ struct weir_window *weir_windows_take(struct weir_windows *windows)
 void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns)
 {
     uint64_t least = UINT64_MAX;
-    /* Keeps the pair of readings that took the least time, so no interrupt came between them. */
+    /* Keeps the pair of readings that took the least time, so that most likely no interrupt came between them. */
     for (int i = 0; i < 32; i++) {
         struct timespec at;
         uint64_t before = weir_clock_ticks();

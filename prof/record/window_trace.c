@@ -49,9 +49,9 @@ static weir_text_id name_of(struct build *b, weir_name name)
     return b->names[name];
 }
 
-/* Sets the name and category that trace viewers expect. Stages of the consumer are operators; only its data wait gets
- * the name that TensorBoard counts as DataLoader time, on any thread. Workers' stages get a category of their own,
- * unless worker_ops is set. Returns false for a range that is not shown. */
+/* Sets the name and category that trace viewers expect. Stages of the consumer are operators. Workers' stages get a
+ * category of their own, unless worker_ops is set. The data wait, on any thread, gets the name that TensorBoard counts
+ * as DataLoader time. Returns false for a range that is not shown. */
 static bool name_range(struct build *b, struct weir_event *event, weir_name name)
 {
     const struct weir_stage_info *stage = weir_stage_info(name);

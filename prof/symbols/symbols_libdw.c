@@ -102,8 +102,8 @@ static int open_file(const char *path)
 }
 
 /* These two callbacks replace libdw's own, which request missing files from the servers in $DEBUGINFOD_URLS. A profiler
- * must not wait for a network, nor reveal to a server which programs it runs. The kernel appends " (deleted)" to the
- * name of a mapped file that was replaced. No file has this name, so the replacement is not read by mistake. */
+ * must not wait for a network, nor reveal to a server which programs are profiled. The kernel appends " (deleted)" to
+ * the name of a mapped file that was replaced. No file has this name, so the replacement is not read by mistake. */
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
     (void)module, (void)user, (void)base, (void)elf;

@@ -281,8 +281,8 @@ static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
     return low;
 }
 
-/* Charges each range with all memory events during it, on any thread. Each event outside all ranges becomes a node of
- * its own. */
+/* Charges each CPU range with all memory events during it, on any thread. Each event outside all CPU ranges becomes a
+ * node of its own. */
 static int charge_memory(struct job *job)
 {
     int64_t(*sums)[2] = calloc((size_t)job->n_memories + 1, sizeof *sums);

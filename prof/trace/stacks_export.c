@@ -1,4 +1,4 @@
-/* export_stacks: writes one line per stack, as input for flamegraph.pl. */
+/* Writes one line per stack, as input for flamegraph.pl, like torch's export_stacks. */
 #include "base/files.h"
 #include "weir/trace.h"
 

@@ -1,7 +1,8 @@
 /* trace_head.c: prints the members before the events, the names of the rows, and the members after the events. */
 #include "prof/trace/trace_print.h"
 
-/* Sort order of processes, as in Kineto: GPUs come after all processes, followed by CUPTI's overhead and the spans. */
+/* Sort order of processes, as in Kineto: GPUs come after all CPU processes, followed by CUPTI's overhead and the spans.
+ */
 enum { SORT_GPU = 5000000, SORT_OVERHEAD = 0x100000a, SORT_SPANS = 0x20000000 };
 /* Offsets of thread ids: SYNC_ROW + stream is a stream's row for synchronisation, CLOCK_ROW + n is row n for clocks
  * inside kernels. */

@@ -325,7 +325,7 @@ static int read_all(struct read *r)
     if (rc == 0 && r->ranges > 0 && r->foreign == r->ranges)
         return weir_err_set(r->err, -ENOTSUP,
                             "none of its %" PRIu64 " ranges has a category (cat) of torch.profiler or Weir, "
-                            "such as cpu_op, user_annotation or kernel; the trace is from another program",
+                            "such as cpu_op, user_annotation or kernel; choose a trace that one of them recorded",
                             r->ranges);
     return rc;
 }

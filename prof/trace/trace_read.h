@@ -5,11 +5,12 @@
 #include "weir/base.h"
 #include "weir/trace.h"
 
-/* Returns whether the file is a trace, judging by its first bytes. Returns false for unreadable files. */
+/* Returns whether the file is a trace, judging by its first bytes, or by its name if it is empty or damaged. Returns
+ * false for files that cannot be opened. */
 bool weir_trace_recognised(const char *path);
 
 /* Reads a trace's ranges, instants, counters and [memory] events; skips flows and async ranges. Error messages contain
- * the file name, the byte offset and what to do. */
+ * the file name and, if the file is damaged, the byte offset. */
 int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err);
 
 #endif

@@ -585,7 +585,7 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
         cheap->trials[i].cpu_s = (double)cheap->trials[i].measured.images / 2000;
     }
     advise(&advice, 0);
-    BEGINS(advice.format, "No format is distinguishable from another here: equal trials differ by up to 3");
+    BEGINS(advice.format, "No format is distinguishable from another here: identical trials differ by up to 3");
     cr_expect(
         strstr(advice.format,
                " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s per 1,000 images, but as-is takes 1.00 s."),
@@ -622,7 +622,7 @@ Test(advice, what_bounds_it)
     begin();
     give(0, false, "03c_read_bytes", rates, 5);
     advise(&advice, 20);
-    BEGINS(advice.next, "A step of 20 ms waits for data in 1.0 % of its time: loading is not the limit");
+    BEGINS(advice.next, "A step of 20 ms waits for data 1.0 % of the time: loading is not the limit");
     begin();
     give(0, false, "77_something_else", rates, 5);
     advise(&advice, 0);
