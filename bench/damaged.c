@@ -98,7 +98,7 @@ static int make_frames(struct bench *bench)
     return rc;
 }
 
-/* Returns a damaged copy of a frame, whose bytes the caller frees. bytes is NULL if out of memory. */
+/* Returns a damaged copy of a frame, whose bytes the caller frees. Its bytes are NULL if out of memory. */
 static struct frame damage(const struct frame *fine, const struct damage *damage)
 {
     enum { MORE = 5 };

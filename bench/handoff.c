@@ -1,6 +1,6 @@
 /* handoff: measures how batches get from the workers to the consumer. It measures weir_loader_next for a ready batch,
  * the delay between a batch's last task and a waiting consumer, and the time for a one-sample batch requested from idle
- * workers. The latter is compared with the time of its slowest frame. */
+ * workers. That time is compared with the time of the sample's slowest frame. */
 #include "base/resources.h"
 #include "bench/series.h"
 #include "cli/options.h"

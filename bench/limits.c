@@ -33,7 +33,7 @@ static const struct weir_opt limits_opts[] = {
     {"raw-only", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, raw_only),
      .help = "libjpeg-turbo only (bench/peers measures the loader)"},
     {"first-batch", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, first_batch), "DIR", NULL,
-     "no measurement: the unshuffled first batch as DIR/TENSOR.npy"},
+     "only write the unshuffled first batch to DIR/TENSOR.npy"},
     {"json", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, json), .help = "JSON output"},
 };
 

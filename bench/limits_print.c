@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* Returns the target for the ratio to libjpeg-turbo, or 0 if there is none. Targets exist for the decoder turbo at
- * qualities 95 and 50. f32-nchw is compared with u8, because libjpeg-turbo cannot output floats. */
+/* Returns the target for the ratio to libjpeg-turbo, or 0 if there is none. Targets exist only for the decoder turbo,
+ * the formats u8 and f32-nchw, and qualities 95 and 50. f32-nchw is compared with u8, because libjpeg-turbo cannot
+ * output floats. */
 static double raw_target(const struct comparison *c)
 {
     int quality = c->data->quality;

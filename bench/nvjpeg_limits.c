@@ -129,8 +129,8 @@ static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engi
     return best;
 }
 
-/* Adds rows that combine the best row of each engine with CPU cores. Also adds two rows that combine both engines, each
- * with a different engine on high-priority streams. */
+/* Adds a row for the CPU cores alone, and rows that combine them with the best row of each engine. Also adds two rows
+ * that combine both engines, each with a different engine on high-priority streams. */
 static void plan_together(struct bench *b)
 {
     const struct row *best[WEIR_GPU_JPEG_ENGINES];

@@ -40,7 +40,7 @@ struct nvjpeg_side {
     double images_per_s, cores; /* cores: CPU time of the threads divided by wall time */
 };
 
-/* Runs all sides simultaneously for the given time. If cpu_threads > 0, as many threads decode with libjpeg-turbo
+/* Runs all sides simultaneously for the given time. If cpu_threads > 0, that many threads decode with libjpeg-turbo
  * alongside, and *cpu_images_per_s is their rate. Returns -EIO or -ENOMEM if a group fails, or -ENODEV if an engine or
  * library is missing. */
 int nvjpeg_run(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const struct nvjpeg_frames *frames,

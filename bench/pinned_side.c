@@ -153,8 +153,8 @@ const char *pinned_kind_name(enum pinned_kind kind)
 /* ---- a run ----
  *
  * Frame i is at position i % PINNED_BLOCK_FRAMES of block i / PINNED_BLOCK_FRAMES. Block b is in ring entry b %
- * PINNED_BLOCKS. Each reader takes the next frame number. Block b can be overwritten once block b - PINNED_BLOCKS is
- * free. */
+ * PINNED_BLOCKS. Each reader takes the next frame number. Block b can be written once block b - PINNED_BLOCKS is free.
+ */
 
 struct run {
     const struct pinned_ring *ring;

@@ -1,5 +1,5 @@
-/* raw_turbo.h: libjpeg-turbo alone, through the TurboJPEG API, in several threads over compressed frames in memory.
- * This is the limit that a loader is compared with. */
+/* raw_turbo.h: decodes compressed frames in memory with libjpeg-turbo alone, through the TurboJPEG API, in several
+ * threads. This is the limit that a loader is compared with. */
 #ifndef WEIR_BENCH_RAW_TURBO_H
 #define WEIR_BENCH_RAW_TURBO_H
 

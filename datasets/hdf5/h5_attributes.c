@@ -255,7 +255,7 @@ int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64],
         rc = weir_err_set(err, -ENOMEM, "%s: out of memory", d.path);
     else if (!take_texts(&d, (size_t)n, take_name, *names))
         rc = weir_err_set(err, -EBADMSG,
-                          "%s: cannot be read as strings of at most 63 bytes; shorten the strings, or repair the file",
+                          "%s: cannot be read as a list of names; every element must be a string of at most 63 bytes",
                           d.path);
     weir_h5_close_dataset(&d);
     if (rc < 0) {

@@ -38,9 +38,8 @@ static int callers_max(const char *config)
     return strstr(config, "SINGLE_THREADED") ? 1 : threads > 0 ? threads : INT_MAX;
 }
 
-/* Fills in *blas for a library that has gemm. openblas_get_config returns a string such as "OpenBLAS 0.3.21
- * DYNAMIC_ARCH
- * ...". Returns false if the library uses 64-bit integers. */
+/* Fills in *blas for a library that has gemm. openblas_get_config returns a string that begins like "OpenBLAS 0.3.21
+ * DYNAMIC_ARCH". Returns false if the library uses 64-bit integers. */
 static bool examine(struct weir_blas *blas, void *library, const char *file)
 {
     const char *(*config)(void) = NULL;

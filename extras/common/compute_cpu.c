@@ -144,7 +144,7 @@ static void cpu_weigh(void *self, size_t rows, const uint8_t *is_pad, weir_real 
         weights[i] = !is_pad[i];
 }
 
-/* Processes x in pieces that fit the L1 cache and applies all repetitions to a piece before the next one. */
+/* Processes x in pieces that fit in the L1 cache and applies all repetitions to a piece before the next one. */
 static void cpu_affine(void *self, size_t numbers, double scale, double shift, int times, weir_real *x)
 {
     (void)self;

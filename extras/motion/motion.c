@@ -165,7 +165,7 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
     if (config->envs < 1 || config->steps < 0 || config->threads < 0 || !isfinite(config->dt_s))
         return weir_err_set(err, -EINVAL,
                             "motion: %zu environments, %d steps, %d threads, dt %g s: use at least one "
-                            "environment, no negative number, and a finite dt",
+                            "environment, no negative numbers, and a finite dt",
                             config->envs, config->steps, config->threads, config->dt_s);
     if (__builtin_mul_overflow(config->envs, (size_t)(config->steps ? config->steps : 1), &queries) ||
         queries > queries_max)

@@ -204,7 +204,7 @@ static void drop(struct weir_motion *m, array a)
         }
 }
 
-/* Frees all results made since operator "first", except the memory of n arrays. */
+/* Frees all results made since operator "first", except those that one of the n arrays in "but" points into. */
 static void drop_since(struct weir_motion *m, int first, const array *but, int n)
 {
     for (int i = first; i < m->eager.count && !m->config.advice.preallocated; i++) {

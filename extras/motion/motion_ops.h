@@ -5,7 +5,7 @@
  * Arrays are in device memory. The caller may do arithmetic on their pointers, but reads them only through copy_out.
  * Calls run in order, as on a stream, and may return before their work is done; copy_out and finish wait for it. If a
  * call that returns nothing fails, later calls do nothing and finish returns the error. Backends do not record ranges
- * and memory events, because their callers do. Each operator is one kernel or one pass over memory. A context must be
+ * or memory events, because their callers do. Each operator is one kernel or one pass over memory. A context must be
  * used by one thread only.
  *
  * To add a backend, write a file with a struct weir_motion_ops, declare the struct below, add the
@@ -86,8 +86,8 @@ struct weir_motion_span {
     int32_t loops;    /* 0 or 1 */
 };
 
-/* Offsets of the parts of a frame in its row, in numbers. Rows are padded to whole cache lines, so the two frames of a
- * query are contiguous. 16 numbers after the last row are readable. */
+/* Offsets of the parts of a frame in its row, in numbers. Rows are padded to whole cache lines. The rows of successive
+ * frames are contiguous. 16 numbers after the last row are readable. */
 struct weir_motion_row {
     int quat, pos, vel, ang_vel, dof_pos, dof_vel, bodies;
     int used, stride;
@@ -176,7 +176,7 @@ struct weir_motion_ops {
 
     void (*operate)(void *self, const struct weir_motion_operator *operation);
     void (*pass)(void *self, const struct weir_motion_pass *pass);
-    /* Adds dt_s to each of n times, in float32. */
+    /* Adds dt_s to each of the n elements of `times`, in float32. */
     void (*advance)(void *self, size_t n, float *times, float dt_s);
 };
 

@@ -11,7 +11,8 @@
  * relative error e of u changes a weight by at most w e u (1 - t t) / 6, which is at most 4.6e-8. Together with the
  * rounding of about thirty float32 operations, WEIR_MOTION_SLERP_ERROR bounds the error of each component relative to
  * exact slerp at any angle (extras/motion/tests/test_motion_slerp.c tests this). At angle 0 the result equals lerp. For
- * t of 0 and 1 the result is exactly a and b (or -b). The length of the result is 1 within twice the bound. */
+ * t of 0 and 1 the result is exactly a and b (or -b). The length of the result differs from 1 by at most twice the
+ * bound. */
 #ifndef WEIR_EXTRAS_MOTION_MOTION_SLERP_H
 #define WEIR_EXTRAS_MOTION_MOTION_SLERP_H
 

@@ -225,8 +225,8 @@ static int start_workers(struct weir_mock_loader *loader, struct weir_err *err)
 static int check_config(const struct weir_mock_loader_config *config, struct weir_err *err)
 {
     if (config->items < 1 || config->batch_size < 1 || config->batch_size > config->items)
-        return weir_err_set(err, -EINVAL, "batch size %d: must be 1 to %d (the items per epoch)", config->batch_size,
-                            config->items);
+        return weir_err_set(err, -EINVAL, "batch size %d: must be from 1 to %d (the items per epoch)",
+                            config->batch_size, config->items);
     if (config->workers < 0 || config->workers > WEIR_MOCK_WORKERS_MAX || (config->workers > 0 && config->prefetch < 1))
         return weir_err_set(err, -EINVAL,
                             "%d workers, %d batches to prefetch per worker: use 0 to %d workers and at least 1 batch",

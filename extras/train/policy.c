@@ -58,7 +58,7 @@ static int check_range(const char *what, int64_t value, int64_t least, int64_t m
 {
     if (value >= least && value <= most)
         return 0;
-    return weir_err_set(err, -EINVAL, "the policy's %s is %lld; it must be %lld to %lld", what, (long long)value,
+    return weir_err_set(err, -EINVAL, "the policy's %s is %lld; it must be from %lld to %lld", what, (long long)value,
                         (long long)least, (long long)most);
 }
 

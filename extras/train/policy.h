@@ -32,7 +32,7 @@ struct weir_policy_config {
     double learning_rate, weight_decay; /* for AdamW with betas 0.9 and 0.999, and eps 1e-8 */
     uint64_t seed;                      /* seed of the initial parameters */
     int batch_max;                      /* maximum number of samples per forward pass */
-    int accumulation;                   /* calls of weir_policy_step per update, at least 1 */
+    int accumulation;                   /* weir_policy_step calls per update, at least 1 */
     int threads;                        /* CPU threads; 0 means 1 */
     bool on_gpu;                        /* false: train on the CPU and ignore the next three members */
     int gpu;                            /* GPU index, from 0 */

@@ -179,7 +179,7 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
     return rc;
 }
 
-/* Returns a torch tensor, or a weir.Array without torch or if torch does not have the dtype. */
+/* Returns a torch tensor, or a weir.Array if torch is not used or does not have the dtype. */
 static PyObject *value_of(const struct weir_loader_object *self, const struct weir_view_of *view)
 {
     if (!self->from_dlpack || (view->dtype == WEIR_DTYPE_U16 && !self->has_uint16))

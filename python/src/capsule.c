@@ -260,7 +260,7 @@ static int pair(PyObject *object, const char *name, long *first, long *second)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Arguments of a consumer's call of __dlpack__. */
+/* Arguments of a consumer's call to __dlpack__. */
 struct request {
     bool versioned, copy, no_copy;
     struct dl_device device;

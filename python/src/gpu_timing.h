@@ -5,7 +5,7 @@
 #include "python/src/py.h"
 #include "weir/report.h"
 
-/* Returns 0, or -EPERM if a parent process has used a GPU. CUDA does not work in a child of fork() then. */
+/* Returns 0, or -EPERM if a parent process has used a GPU, because CUDA then does not work in a child of fork(). */
 int weir_gpu_usable(struct weir_err *err);
 /* Declares that this process uses a GPU. what names the user in errors. Returns 0, or -1 with an exception if the GPU
  * is not usable. */

@@ -134,8 +134,8 @@ static int find_gap(const struct history *h, const struct call *call, int last)
     return -1;
 }
 
-/* Returns whether the call seems to contain a call that was logged just before it, but also fits before its contents.
- * In this case the program logs several consecutive calls together. */
+/* Returns whether the call seems to contain a call that was logged just before it, but also fits into the gap before
+ * everything that it seems to contain. If so, the program logs several consecutive calls together. */
 static bool follows(const struct history *h, const struct call *call, int first)
 {
     const struct period *last = h->n > 0 ? &h->periods[h->n - 1] : NULL;

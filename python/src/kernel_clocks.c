@@ -86,7 +86,7 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
 {
     weir_kernel_clock_init(&r->clock, &r->kernel);
     if (weir_kernel_clock_add_plain(&r->clock, &r->plain) < 0)
-        return PyErr_Format(PyExc_ValueError, "ticks_per_ns must be positive, and iterations at most 2^32");
+        return PyErr_Format(PyExc_ValueError, "ticks_per_ns must be positive and below 1e9, and iterations below 2^32");
     if (as_csv)
         return text_of(r, write_csv);
     PyObject *stages = stages_of(&r->clock), *table = text_of(r, write_table);

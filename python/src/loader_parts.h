@@ -66,7 +66,8 @@ int weir_loader_check(const struct weir_loader_object *self);
 /* Fills the configuration from the data's path and a dict of keywords. Returns 0, or -1 with an exception. */
 int weir_loader_options(struct weir_loader_object *self, PyObject *path, PyObject *dict);
 
-/* Returns the next batch if its number is below end. Returns NULL without an exception at the end, or NULL with one. */
+/* Returns the next batch if its number is below end. At the end, returns NULL without an exception. On failure, returns
+ * NULL with an exception. */
 PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end);
 /* Finishes the loader and gives the memory of batches in use to the program. */
 void weir_batches_leave(struct weir_loader_object *self);

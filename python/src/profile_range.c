@@ -56,8 +56,8 @@ static PyObject *range_enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-/* Ends the innermost range with this name, and all ranges inside it. Calls of __exit__ and generators can exit ranges
- * out of order, or on a thread that did not enter them. */
+/* Ends the innermost range with this name, and all ranges inside it. Direct calls to __exit__, and generators, can exit
+ * ranges out of order, or on a thread that did not enter them. */
 static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;

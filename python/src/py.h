@@ -32,11 +32,12 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 
 /* Copies a message, with the program's options replaced by Python keywords. For example, "--device cuda:0" becomes
  * device="cuda:0", "--num-workers 8" becomes num_workers=8, and "--batch-size" becomes batch_size. Options without a
- * keyword are not replaced. Truncates the result to room bytes. Twice the length of text always suffices. */
+ * counterpart in Python are not replaced. Truncates the result to room bytes. Twice the length of text always suffices.
+ */
 void weir_name_keywords(char *to, size_t room, const char *text);
 
-/* The parts of the module. The function of each, such as weir_session_begin, adds it. Returns 0, or -1 with an
- * exception. */
+/* The parts of the module. Each part's function, such as weir_session_begin, adds the part to the module. Returns 0, or
+ * -1 with an exception. */
 #define WEIR_PY_PARTS(X)                                                                                               \
     X(array)                                                                                                           \
     X(session)                                                                                                         \

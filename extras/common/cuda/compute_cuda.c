@@ -400,7 +400,8 @@ static void cuda_loss_scale(void *user, struct weir_loss_scale *now)
     *now = (struct weir_loss_scale){scale.scale, scale.growth, scale.skipped};
 }
 
-/* A checkpoint from training without mixed precision contains no loss scale, so this starts with the initial scale. */
+/* A checkpoint from training without mixed precision has the loss scale 1. Mixed precision then starts with the initial
+ * scale. */
 static void cuda_set_loss_scale(void *user, const struct weir_loss_scale *given)
 {
     struct weir_cuda_compute *self = user;

@@ -96,7 +96,7 @@ static bool find_functions(void *library, struct functions *call)
         void *symbol = dlsym(library, names[i].name);
         if (!symbol)
             return false;
-        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C does not allow a cast */
+        memcpy(names[i].function, &symbol, sizeof symbol); /* ISO C does not allow a cast to a function pointer */
     }
     return true;
 }
@@ -303,7 +303,7 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* The arrays that a call of cuDNN uses. With float16, weights and input images are converted into scratch memory. */
+/* The arrays that a cuDNN call uses. With float16, weights and input images are converted into scratch memory. */
 struct operands {
     const void *x, *weight;
     void *gradient; /* gradient of the weights */

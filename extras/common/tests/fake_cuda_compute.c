@@ -404,11 +404,11 @@ static struct losing translated_loss(const struct losing *given)
 {
     struct losing a = *given;
     size_t numbers = (size_t)a.rows * (size_t)a.columns;
-    a.y = at(a.y, numbers, "the loss' y");
+    a.y = at(a.y, numbers, "the loss's y");
     a.wanted = at(a.wanted, numbers, "the loss's target");
     a.weights = at(a.weights, (size_t)a.rows, "the loss's weights");
     a.loss = at(a.loss, 2, "the loss");
-    a.dy = at(a.dy, numbers, "the loss' dy");
+    a.dy = at(a.dy, numbers, "the loss's dy");
     return a;
 }
 

@@ -1,6 +1,6 @@
-/* motion_floor: computes a lower bound for the time of a motion step (motion.h, with the clips of weir motion --motion
- * synthetic) on GPU 0. The bound is the number of bytes that a step must move, divided by the measured copy rate of the
- * GPU's memory. The first number assumes that times, clips and all frames are read once and results are written once.
+/* motion_floor: computes lower bounds for the time of a motion step (motion.h, with the clips of weir motion --motion
+ * synthetic) on GPU 0. A bound is the number of bytes that a step must move, divided by the measured copy rate of the
+ * GPU's memory. The first bound assumes that times, clips and all frames are read once and results are written once.
  * The second assumes that both frames of each query are read from memory, as if there were no cache. Usage:
  * motion_floor [ENVIRONMENTS...] (default 4096 1000000) */
 #include "bench/bench_gpu.h"
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     }
     struct weir_motion_row row = weir_motion_row_of((int)clips->dofs, (int)clips->bodies);
     double row_bytes = row.stride * (double)sizeof(float);
-    /* results, with 6 numbers more for the velocities in the root's frame; times, read twice and written once; clip
+    /* results, with 6 more numbers for the velocities in the root's frame; times, read twice and written once; clip
      * numbers */
     double query = (row.used + 6) * (double)sizeof(float) + 3 * sizeof(float) + sizeof(int64_t);
     printf("copy rate: %.0f GB/s (bytes read and written)\n", rate / 1e9);

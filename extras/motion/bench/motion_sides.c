@@ -1,7 +1,7 @@
-/* motion_sides: measures a motion step (motion.h) for several sides, which are interleaved: each variant, the variant
- * ops with each piece of the usual advice, and with all advice. In each round it runs several steps of each side and
- * waits for the last one. With --serve, another program (motion_torch.py) schedules the sides: it writes the name of a
- * side as a line to stdin and reads the ms per step. --dump writes clips, queries and results for comparison. */
+/* motion_sides: measures a motion step (motion.h) for several sides, which are interleaved: both variants, and the
+ * variant ops with each piece of the usual advice and with all of it. In each round it runs several steps of each side
+ * and waits for the last one. With --serve, another program (motion_torch.py) schedules the sides: it writes the name
+ * of a side as a line to stdin and reads the ms per step. --dump writes clips, queries and results for comparison. */
 #include "base/hash.h"
 #include "bench/series.h"
 #include "cli/options.h"

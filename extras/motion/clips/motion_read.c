@@ -82,8 +82,8 @@ static int read_head(const char *path, uint8_t *head, size_t size, struct weir_e
     return rc;
 }
 
-/* Selects the format by the first bytes. HDF5 is also selected by name, because its signature can be later in the file.
- * NPZ is also selected by name, for its more precise errors. */
+/* Selects the format from the first bytes. HDF5 is also selected by name, because its signature can be later in the
+ * file. NPZ is also selected by name, for its more precise errors. */
 static int open_source(struct weir_motion_source *source, const char *path, struct weir_err *err)
 {
     uint8_t head[8] = {0};

@@ -153,7 +153,7 @@ static int take_entry(struct text *text, struct weir_npy *npy, int *which, struc
 {
     char key[DESCR_MAX], descr[DESCR_MAX];
     if (!take_string(text, key, sizeof key) || !take(text, ':'))
-        return wrong(err, "does not have a key in an expected place");
+        return wrong(err, "does not have a key where one is expected");
     int now = strcmp(key, "descr") == 0           ? DESCR
               : strcmp(key, "fortran_order") == 0 ? ORDER
               : strcmp(key, "shape") == 0         ? SHAPE

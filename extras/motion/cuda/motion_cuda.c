@@ -165,8 +165,9 @@ static uint64_t motion_available_bytes(void *user)
     return free_bytes;
 }
 
-/* Returns a kept block of exactly this size, because successive fetches need the same sizes, or NULL. Reuse needs no
- * wait: all work is on one stream, so new work with the block runs after all earlier work with it. */
+/* Returns a kept block of exactly this size, or NULL. Exact sizes are enough, because successive fetches need the same
+ * sizes. Reuse needs no wait: all work is on one stream, so new work with the block runs after all earlier work with
+ * it. */
 static void *take_kept(struct motion_cuda *self, size_t bytes)
 {
     for (size_t i = self->n_kept; i-- > 0;)

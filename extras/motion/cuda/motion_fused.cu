@@ -92,7 +92,7 @@ __device__ __forceinline__ float4 blended(float4 a, float4 b, float t)
     return make_float4(blended(a.x, b.x, t), blended(a.y, b.y, t), blended(a.z, b.z, t), blended(a.w, b.w, t));
 }
 
-/* Rotates v into the frame of the quaternion, whose member x is w. */
+/* Rotates v into the frame of the quaternion, whose members x y z w contain w x y z. */
 __device__ __forceinline__ vec3 turn_back(float4 quat, vec3 v)
 {
     vec3 axis{quat.y, quat.z, quat.w}, t = cross(axis, v);

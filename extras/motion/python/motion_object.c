@@ -265,7 +265,7 @@ static struct weir_lent *take_block(struct motion_object *self, size_t bytes, bo
     return block->lent;
 }
 
-/* One call of _sample: its queries and the block for its results. */
+/* One call to _sample: its queries and the block for its results. */
 struct call {
     size_t envs, steps;
     bool has_steps;         /* true: times are [envs][steps]; false: [envs] */

@@ -17,7 +17,7 @@ struct npzfx {
     int n_members;
     struct npzfx_member {
         char name[64];
-        uint64_t at, data, stored, unpacked; /* data: file offset. Tests may change all before npzfx_end */
+        uint64_t at, data, stored, unpacked; /* data: file offset. Tests may change all of these before npzfx_end */
         uint32_t crc;
         uint16_t method, flags;
         bool zip64;
@@ -31,7 +31,7 @@ struct npzfx_member *npzfx_npy(struct npzfx *npz, const char *name, const char *
 /* Adds NAME.npy with a float32 array. */
 struct npzfx_member *npzfx_floats(struct npzfx *npz, const char *name, int rank, const size_t *dims,
                                   const float *values);
-/* Adds the directory and the end record. Then the first n bytes of "bytes" are the complete file. */
+/* Adds the directory and the end record. The first n bytes of "bytes" are then the complete file. */
 void npzfx_end(struct npzfx *npz);
 void npzfx_write(const struct npzfx *npz, const char *path);
 void npzfx_free(struct npzfx *npz);

@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(motion, .init = start, .fini = end);
 
-/* Makes clips of which every second one loops. */
+/* Makes clips, every second of which loops. */
 static void make_clips(size_t n, size_t dofs, size_t bodies, double duration_s)
 {
     const struct weir_motion_synthetic options = {

@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(npz, .init = start, .fini = end);
 
-/* Reads an array of the archive. The archive is copied to memory of exactly its size, to detect reads after its end. */
+/* Reads an array of the archive. The archive is copied to memory of exactly its size, to detect reads past its end. */
 static int read_it(const char *name)
 {
     struct fuzz_bytes bytes = {archive.bytes, archive.n};
@@ -328,7 +328,7 @@ Test(npz, headers_refused)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,", -EBADMSG, "not a tuple"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3", -EBADMSG, "not a tuple"},
         {"{'descr': '<f4", -EBADMSG, "not a string"},
-        {"{'descr", -EBADMSG, "a key in an expected place"},
+        {"{'descr", -EBADMSG, "a key where one is expected"},
         {"{'descr': '<f4' 'fortran_order': False, 'shape': (3,)}", -EBADMSG, "not a dictionary"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} {", -EBADMSG, "continues after"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'shape': (3,)}", -EBADMSG, "twice"},

@@ -37,7 +37,7 @@ void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
             o->warmup_steps + 2 + o->profile_steps, o->profile_steps);
     if (run->fix && run->kind == WEIR_SCENARIO_DATALOADER)
         fprintf(out,
-                "--fix: %d workers instead of %d, because an item sleeps ten times longer than it computes and one "
+                "--fix: %d workers instead of %d, because an item sleeps ten times as long as it computes and one "
                 "core is kept "
                 "free; prefetch %d instead of %d\n",
                 run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
@@ -127,8 +127,9 @@ static void print_statistics(FILE *out, const struct scenario_run *run, const st
             result->first_step, result->first_step + result->steps - 1, 1e3 * result->iteration_s, 1e3 * result->step_s,
             1e3 * result->wait_s, 100 * result->wait_s * per_s, per_s, run->options->batch_size * per_s);
     fprintf(out, "%s\n",
-            result->wait_s > result->step_s ? "The data wait is longer than the step: make items faster."
-                                            : "The step is longer than the data wait: see the step's operators.");
+            result->wait_s > result->step_s
+                ? "The data wait is longer than the step: prepare items faster (more workers, or less work per item)."
+                : "The step is longer than the data wait: see the step's operators.");
     fprintf(out, "network: %zu parameters, %s; loss %.6f after the last step", result->parameters, result->engine,
             result->loss);
     if (run->options->amp)

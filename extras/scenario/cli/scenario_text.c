@@ -10,7 +10,7 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
             .rule = "The data wait is most of the iteration, and the GPU is idle while the loop's thread is in "
                     "08_wait_for_data (enumerate(DataLoader)#...__next__ in the trace). No kernel is slow.",
             .remedy = "Use more workers (--num_workers) and a deeper prefetch (--prefetch_factor) until a batch takes "
-                      "less time than a step; then make items cheaper.",
+                      "less time than a step; then reduce the work per item.",
             .cpu_range = "enumerate(DataLoader)",
             .cpu_rule = "As on a GPU, the data wait is longer than the step. Workers and the step share the cores.",
             .fix = "more workers and prefetch",

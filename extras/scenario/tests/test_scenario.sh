@@ -34,7 +34,7 @@ PY
 run 0 scenario "${small[@]}"
 count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
-count '^The (data wait|step) is longer than the (step: make items faster|data wait: see the step.s operators)\.$' 1
+count '^The (data wait|step) is longer than the (step: prepare items faster \(more workers, or less work per item\)|data wait: see the step.s operators)\.$' 1
 out "Top CUDA operations, by self CUDA time:"
 count '^ +Name +Self CPU % .* Self CUDA ' 1
 count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
@@ -94,7 +94,7 @@ assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
     done
     case $scenario in
     dataloader)
-        err "instead of 2, because an item sleeps ten times longer than it computes"
+        err "instead of 2, because an item sleeps ten times as long as it computes"
         check "the figures have the actual number of workers" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
         ;;
     sync)

@@ -1,6 +1,6 @@
-/* Copies the listed arrays and metadata from one safetensors file to another: safetensors_copy IN OUT NAME=2x3.. NAME=
- * ..
- * [-- KEY ..]. After an error, prints one line on stderr and exits with status 1. */
+/* Copies the listed arrays and metadata from one safetensors file to another. After an error, prints one
+ * line on stderr and exits with status 1. Usage: safetensors_copy IN OUT ARRAYS [-- KEYS], where each array is
+ * NAME=SHAPE, such as w=2x3. */
 #include "extras/train/safetensors.h"
 
 #include <stdio.h>

@@ -88,7 +88,7 @@ static int64_t launch(const struct subject *subject, struct weir_kernel_clock *c
     return gpufx_elapsed_ns(&fx, before, behind);
 }
 
-/* Returns whether pixel values are stored unchanged. Then the kernel makes no table of values. */
+/* Returns whether pixel values are stored unchanged. If so, the kernel makes no table of values. */
 static bool values_as_they_are(const struct subject *subject)
 {
     return subject->kernel == &prepare_kernel && subject->prepare.dtype == WEIR_GPU_U8;

@@ -1,8 +1,9 @@
-/* Tests motion on a GPU. Both variants, with and without the usual advice, are compared with the float64 reference and
- * the CPU backend, and two runs must give the same bits. Times are also before the beginning and after the end of
- * clips, which loop or not. Sizes include numbers of queries around a warp's tile, rows so wide that a warp holds only
- * one, and more environments than the GPU runs at the same time. The argument "few" skips the largest size, for
- * compute-sanitizer. */
+/* Tests motion on a GPU. Both variants, ops with and without the usual advice, are compared with the float64 reference.
+ * Without advice they are also compared with the CPU backend, and two runs must give the same bits. Half of the clips
+ * loop, and the times range from before the beginning of the clip to after its end. The numbers of queries include the
+ * size of a warp's tile (8 or 32), one less and one more. Some rows are so wide that a warp holds only one of them, and
+ * the largest size has more environments than the GPU can process at the same time. The argument "few" skips that size,
+ * for compute-sanitizer. */
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "tests/gpu/gpu_fixture.h"
