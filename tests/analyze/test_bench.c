@@ -590,7 +590,7 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
         strstr(advice.format,
                " In CPU time per image, lmdb:jpeg is the cheapest: 0.50 s per 1,000 images, but as-is takes 1.00 s."),
         "%s", advice.format);
-    begin(); /* some rounds were slow for both candidates, so their ratio is steady */
+    begin(); /* some rounds were slow for both candidates alike, so their ratio is steady */
     give(0, false, "03b_image_decode", noisy, 5);
     give(1, false, "03b_image_decode", slower, 5);
     advise(&advice, 0);

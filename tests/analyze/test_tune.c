@@ -19,7 +19,7 @@ struct machine {
     int cores;
     double cpu_s;    /* CPU time per image with one worker */
     double grows;    /* relative increase of cpu_s per additional worker */
-    double peaks;    /* relative increase of cpu_s per square of the additional workers */
+    double peaks;    /* relative increase of cpu_s per (additional workers)^2 */
     double read_cpu; /* fraction of cpu_s spent on reading */
     double asleep_s; /* time per image that a worker sleeps in reads, with the first engine */
     double disk_s;   /* disk time per image; the disk serves one image at a time (0 = no disk limit) */
@@ -378,7 +378,7 @@ Test(tune, a_decode_cache_when_it_is_worth_it)
     }
 }
 
-/* Another decoder may need another prefetch, which the search must choose itself. */
+/* A different decoder may need a different prefetch, which the search must find itself. */
 Test(tune, another_decoder)
 {
     static struct weir_tune tune;
@@ -416,7 +416,7 @@ Test(tune, memory_of_batches_ahead)
     weir_tune_free(&tune);
 }
 
-/* Fewer workers are cheaper first, then less prefetch, then less cache, then the simpler engine. */
+/* Cheaper means fewer workers first, then less prefetch, then less cache, then the simpler engine. */
 Test(tune, what_is_cheaper)
 {
     static const struct weir_tune_setting order[] = {{.workers = 1, .prefetch = 16, .engine = 2},

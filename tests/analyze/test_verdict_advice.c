@@ -26,7 +26,7 @@ Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
     cr_expect_float_eq(cache->ratio, step / now, 1e-6);
     cr_expect_eq(cache->limit, WEIR_RESOURCE_CONSUMER);
     cr_expect_str_eq(cache->flag, "--decode-cache 859M");
-    verdict_set_wait(made, 9.999); /* the step takes almost no time, so memory is the limit */
+    verdict_set_wait(made, 9.999); /* the step takes almost no time, so the workers are the limit */
     weir_verdict_make(&verdict, &made->report, NULL);
     cache = advice(&verdict, WEIR_ADVICE_CACHE);
     double copy_s = 640 * 480 * 3 / 1e10, cpu_s = made->report.cpu_s / 16000 - 2 * 9.8 / 16000 + copy_s;

@@ -76,7 +76,7 @@ Test(grow, elements_stay_and_there_is_room_for_one_more)
             cr_assert_eq(at[i], i);
         n = (size_t[]){16, 0, 700}[round]; /* elements left for the next round */
     }
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they stop the program instead */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* sanitizers stop the program instead */
     uint64_t *before = at;
     cr_assert_not(weir_grow(&at, (size_t)1 << 62, 1), "the size is too large");
     cr_assert(at == before && at[0] == 0, "the array is unchanged");

@@ -343,7 +343,7 @@ Test(cores, others_use_what_this_process_does_not)
     cr_assert_eq(machine.periods, 20);
     cr_assert_eq(machine.throttled, 5);
     cr_assert_float_eq(machine.throttled_s, 2.5, 1e-9);
-    /* The clocks have different resolutions, so the difference is clamped to zero. */
+    /* The clocks have different resolutions, so a negative difference is clamped to zero. */
     now.own_ns = then.own_ns + UINT64_C(100000000000);
     weir_machine_between(&machine, &then, &now);
     cr_assert_eq(machine.others_cores, 0);

@@ -33,7 +33,7 @@ static void *take(void *value)
     while (!(mine = atomic_load_explicit(&last, memory_order_relaxed)))
         usleep(100);
     if (mine == MAP_FAILED)
-        return "the last page cannot be had again";
+        return "the last page cannot be mapped again";
     *(int *)value = *(volatile int *)(void *)mine;
     return NULL;
 }
@@ -49,6 +49,6 @@ int main(void)
         return 1;
     pthread_join(giver, NULL);
     pthread_join(taker, &why_not);
-    printf("%s\n", why_not ? (const char *)why_not : value ? "not zero" : "as new");
+    printf("%s\n", why_not ? (const char *)why_not : value ? "FAIL: the page is not zero" : "the page is zero");
     return why_not || value;
 }

@@ -477,7 +477,7 @@ static void expect_short(const char *name, const struct weir_opt *opt)
     cr_expect_leq(strlen(line), WEIR_HELP_MAX, "weir %s --%s: %s", name, opt->name, line);
     cr_expect(line[strlen(line) - 1] != '.' && opt->help[0], "weir %s --%s: %s", name, opt->name, line);
     size_t n = opt->details ? strlen(opt->details) : 0;
-    cr_expect(n == 0 || opt->details[n - 1] == '.', "weir %s --%s: details are sentences", name, opt->name);
+    cr_expect(n == 0 || opt->details[n - 1] == '.', "weir %s --%s: details must end with a period", name, opt->name);
 }
 
 Test(options, help_is_short)

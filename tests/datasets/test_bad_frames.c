@@ -119,7 +119,7 @@ Test(bad_frames, kinds_of_jpeg_that_are_fine)
     free(text);
 }
 
-/* The header claims 65500x65500. Memory for the batches cannot be allocated, and one error line reports this. */
+/* The header claims 65500x65500 pixels, so the frame is refused before memory for it is allocated. */
 Test(bad_frames, a_first_frame_of_absurd_size)
 {
     size_t n;

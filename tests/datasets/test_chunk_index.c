@@ -36,7 +36,7 @@ struct recipe {
     int names;         /* > 0: names in the element type; its message then fills the header's first block */
     hsize_t shrink_to; /* > 0: size of the first dimension after writing */
     int sample;        /* > 1: only every sample-th chunk is compared */
-    bool no_addresses; /* skip the addresses: for each one, the library lists the whole index */
+    bool no_addresses; /* do not compare addresses: the library lists the whole index to find each one */
 };
 
 struct written {
@@ -268,8 +268,8 @@ static bool is_partial(const struct written *w, const hsize_t *at)
     return false;
 }
 
-/* Returns true for exactly one unlimited dimension that is not the first. HDF5 1.10.8 numbers such chunks differently
- * in look-ups and in listings, and H5Dget_chunk_info uses the listing. */
+/* Returns true if exactly one dimension is unlimited and it is not the first. HDF5 1.10.8 numbers such chunks
+ * differently in look-ups and in listings, and H5Dget_chunk_info uses the listing. */
 static bool is_listed_wrongly(const struct written *w)
 {
     int unlimited = 0;
@@ -304,7 +304,7 @@ static void compare_chunk(hid_t set, const struct written *w, const struct bytes
     uint8_t *stored = malloc(size);
     CHECK(H5Dread_chunk(set, H5P_DEFAULT, at, &mask, stored));
     cr_assert_eq(ours->bytes, size, "%s: chunk %u has %u bytes, not %d", about, i, ours->bytes, (int)size);
-    cr_assert_eq(memcmp(bytes->at + ours->offset, stored, size), 0, "%s: chunk %u has other bytes", about, i);
+    cr_assert_eq(memcmp(bytes->at + ours->offset, stored, size), 0, "%s: chunk %u has wrong bytes", about, i);
     if (w->raw_edges && is_partial(w, at))
         mask = ~0u; /* the library does not report these chunks' masks; their bytes are stored unfiltered */
     if (w->grid.filtered)
@@ -312,7 +312,7 @@ static void compare_chunk(hid_t set, const struct written *w, const struct bytes
     free(stored);
 }
 
-/* Compares our chunks with the library's for a file in memory, perhaps damaged. Returns how many the library found. */
+/* Compares our chunks with the library's for a file in memory, perhaps damaged. Returns how many look-ups succeeded. */
 static uint32_t compare_image(const struct written *w, const struct bytes *bytes, const struct weir_chunk *chunks,
                               const char *about)
 {
@@ -610,7 +610,7 @@ Test(chunk_index, layouts_in_a_continued_header)
     }
 }
 
-/* Layout messages written before HDF5 1.6.3 (versions 1 and 2) store the same fields in another order. */
+/* Layout messages written before HDF5 1.6.3 (versions 1 and 2) store the same fields in a different order. */
 Test(chunk_index, layouts_of_old_versions)
 {
     struct written w;
@@ -702,7 +702,7 @@ struct damaged {
     struct weir_chunk *chunks, *intact;
     uint32_t n;
     int refused;
-    uint32_t other; /* changed chunks for which the library gave the same answer */
+    uint32_t other; /* chunks compared with the library in files for which the walk's result changed */
 };
 
 /* With one byte damaged, the walk must fail with a reason or return chunks inside the file. If checksums protect the
@@ -720,7 +720,7 @@ static void check_damaged(struct damaged *d, size_t at)
     check_sane(d->chunks, d->n, &d->bytes);
     if (memcmp(d->chunks, d->intact, d->n * sizeof *d->chunks) == 0)
         return;
-    cr_assert_not(d->w.latest, "byte %zu: other chunks, despite checksums", at);
+    cr_assert_not(d->w.latest, "byte %zu: wrong chunks, despite checksums", at);
     d->other += compare_image(&d->w, &d->bytes, d->chunks, "damaged");
 }
 
@@ -792,7 +792,7 @@ Test(chunk_index, keys_within_an_element)
     expect_bad_key(0, 2, 1, "a key of the index is not the start of a chunk");
 }
 
-/* The library uses a binary search, so it reads fill values if wrong order hides a chunk. */
+/* The library uses a binary search, so it reads fill values if the wrong order hides a chunk. */
 Test(chunk_index, keys_in_disorder)
 {
     expect_bad_key(0, 0, 4, "the keys of the index are not in order");

@@ -300,7 +300,7 @@ Test(dataset, cameras_by_name_and_in_the_order_asked_for)
                                                {.name = "main", .content = H5FX_VLEN, .width = 32},
                                                {.name = "left", .content = H5FX_VLEN, .width = 24}}};
     write_episode("d/0.h5", &episode);
-    /* Cameras in another order of creation, and one additional camera. */
+    /* Cameras created in a different order, and one additional camera. */
     struct h5fx_episode second = {.steps = 3,
                                   .astrobench = true,
                                   .cameras = {{.name = "aaa", .content = H5FX_VLEN, .width = 16},

@@ -428,7 +428,8 @@ static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t i
     return found;
 }
 
-/* Without these checks, zero cameras cause a division by zero, and zero pixels produce images without bytes. */
+/* If they were accepted, zero cameras would cause a division by zero, and zero pixels would produce images without
+ * bytes. */
 Test(index_file, forged_entries_with_a_right_hash_are_refused)
 {
     open_and_compare();

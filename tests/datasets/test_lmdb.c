@@ -292,7 +292,7 @@ static int readers_of(const char *path)
     return n;
 }
 
-/* LMDB writes new values to new pages. It can reuse the old pages from the transaction after next. */
+/* Rewritten values are stored in new pages. The old pages become free for reuse in the transaction after next. */
 Test(lmdb, frames_stay_while_all_of_them_are_written_again)
 {
     struct weir_dataset *dataset, *newer;

@@ -128,7 +128,7 @@ Test(zarr, archives_as_they_come)
     zfx_replay(&store, SIDE, 2);
     zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14);
     zfx_free(&store);
-    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14); /* if a name occurs twice, the last member is valid */
+    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14); /* if a name occurs twice, the last member counts */
     zfx_replay(&store, SIDE, 2);
     check_replay(as_zip(NULL));
     check_replay(as_zip(&(struct zfx_zip){.zip64 = true}));
@@ -240,7 +240,7 @@ static void refused_array(const char *member, int code, const char *what)
     zfx_free(&store);
     zfx_replay(&store, SIDE, 1);
     zfx_drop(&store, "data/img/.zarray");
-    /* If a JSON key occurs twice, the last value is valid. */
+    /* If a JSON key occurs twice, the last value counts. */
     snprintf(text, sizeof text,
              "{\"zarr_format\": 2, \"shape\": [8, 4, 4, 3], \"chunks\": [1, 4, 4, 3], \"dtype\": \"|u1\", "
              "\"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null, %s}",

@@ -224,7 +224,7 @@ Test(decoder, every_truncation_is_refused)
     free(bytes);
 }
 
-/* For missing data, libjpeg outputs grey and only a warning. */
+/* For missing data, libjpeg outputs grey pixels and only issues a warning. */
 Test(decoder, warnings_count_as_corrupt)
 {
     for (int kind = H5FX_JPEG_420; kind < H5FX_JPEG_CMYK; kind++) {

@@ -1,6 +1,6 @@
 /* The result of decoding a frame does not depend on previous frames: frames of all kinds, half of them damaged, are
- * decoded in random order by one decoder and by a new decoder each. Return code, reason and pixels must match. The same
- * is tested for chunks and the contexts that unfilter them.
+ * decoded in random order by one decoder, and each frame also by a new decoder. Return code, reason and pixels must
+ * match. The same is tested for chunks and the contexts that unfilter them.
  *
  *     build/release/tests/test_frame_order [FRAMES [SEED]]
  *

@@ -92,7 +92,7 @@ static void compare(const char *name, idct *transform, const uint8_t expected[64
         return;
     for (int k = 0; k < 64; k++)
         fprintf(stderr, "%d x %d%s", values[k], factors[k], k < 63 ? ", " : "\n");
-    cr_assert_fail("%s computes other samples from these values and factors (in zigzag order)", name);
+    cr_assert_fail("%s computes different samples from these values and factors (in zigzag order)", name);
 }
 
 static void check(void)

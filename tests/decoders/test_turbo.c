@@ -273,7 +273,7 @@ Test(turbo, first_frame_has_no_tables)
 }
 
 /* The scan is one block with a DC code of this length for a 5-bit value. The scan 0x20 is valid with a code of one bit
- * and of two bits, so a decoder that used the wrong table would not notice. */
+ * and with one of two bits, so a decoder that used the wrong table would not report an error. */
 static void check_length(int bits)
 {
     struct jpeg_encode how = {.width = 8, .height = 8, .quality = 90, .optimised = true};
@@ -496,8 +496,8 @@ static void decode_in_random_order(const char *engine)
         int i = (int)(random >> 16) % TABLE_KINDS;
         int rc = decode_frame(reused, &frames[i], image);
         cr_assert_eq(rc, frames[i].rc, "%s: frame %d after %d returned %d", engine, i, before, rc);
-        cr_assert(rc < 0 || memcmp(image, frames[i].image, sizeof image) == 0, "%s: frame %d after %d has other pixels",
-                  engine, i, before);
+        cr_assert(rc < 0 || memcmp(image, frames[i].image, sizeof image) == 0,
+                  "%s: frame %d after %d has different pixels", engine, i, before);
         before = i;
     }
     weir_decoder_close(&reused);

@@ -34,7 +34,7 @@ static void check(struct jpeg_both *both, const uint8_t *bytes, size_t length, u
     abort();
 }
 
-/* Returns the length of the image that starts here. It ends after an EOI followed by an SOI. */
+/* Returns the length of the image that starts here: up to an EOI that is followed by an SOI, or to the input's end. */
 static size_t image_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = 2; at + 4 <= length; at++)

@@ -17,7 +17,7 @@ static void require(bool holds)
         abort();
 }
 
-/* Stores the checksum of n bytes at offset `at`, whose own bytes count as zeros. */
+/* Computes the checksum of n bytes, with zeros in its own place at offset `at`, and stores it there. */
 static void seal(uint8_t *bytes, size_t n, size_t at)
 {
     memset(bytes + at, 0, 4);

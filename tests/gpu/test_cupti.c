@@ -1,6 +1,6 @@
 /* Records a real GPU. The trace must contain all work, in order, with each kernel and copy linked to its call and its
  * operator, for eight windows in succession. Prints launches per second before, during and after recording, and the
- * duration of the profiler's calls, but does not judge either. Traces are written to $OUT (or to the folder given as
+ * duration of the profiler's calls, but does not judge either. Traces are written to $OUT (or to the folder given as an
  * argument) as cupti0.pt.trace.json.gz, cupti1... for tests/checks/check_clients.sh. */
 #include "prof/gpu/gpu_trace_ops.h"
 #include "tests/gpu/gpu_steps.h"

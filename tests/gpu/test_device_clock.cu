@@ -182,7 +182,7 @@ void test_loads()
         return;
     check(with.stages[LOAD].min_ticks > with.stages[USE].min_ticks + 100, "a lap does not wait for its arguments");
     check(without.stages[USE].min_ticks > without.stages[LOAD].min_ticks + 100,
-          "a lap waits for other values than its arguments");
+          "a lap waits for values that are not its arguments");
 }
 
 /* ---- warps and blocks ---- */

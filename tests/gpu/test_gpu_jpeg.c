@@ -98,7 +98,7 @@ static void check_group(struct weir_gpu_jpeg *decoder, struct gpujx_image *image
 {
     enum weir_jpeg_refusal results[GROUP_MAX];
     if (gpujx_decode(&x, decoder, images, n, results, &err) < 0) {
-        gpujx_fail(&err, "%s: a group of %d", about, n);
+        gpujx_fail(&err, "%s: decoding a group of %d", about, n);
         return;
     }
     for (int i = 0; i < n; i++)
@@ -278,7 +278,7 @@ static void check_company(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engi
         memcpy(planes[i], images[i].plane[0], plane_bytes(&images[i], 0));
     for (int i = 0; i < N; i++) {
         if (gpujx_decode(&x, decoder, &images[i], 1, results, &err) < 0)
-            gpujx_fail(&err, "a group of one");
+            gpujx_fail(&err, "decoding a group of one");
         differ += memcmp(planes[i], images[i].plane[0], plane_bytes(&images[i], 0)) != 0;
     }
     printf("decoded alone and in a group of %d, %s: %d frames differ\n", N, weir_gpu_jpeg_engine_name(engine), differ);

@@ -349,7 +349,7 @@ static void test_copies(void)
     gpufx_fine(fx.ops->pin(fx.gpu, host, bytes, &err), &err);
     print_copies("pinned", gpu, host, bytes);
     for (size_t i = 0; i < bytes; i++)
-        gpufx_check(host[i] == (uint8_t)(i * 2654435761u >> 13), "byte %zu came back with another value", i);
+        gpufx_check(host[i] == (uint8_t)(i * 2654435761u >> 13), "byte %zu came back with a different value", i);
     fx.ops->unpin(fx.gpu, host);
     gpufx_fine(fx.ops->pin(fx.gpu, host, bytes, &err), &err); /* memory can be pinned again */
     fx.ops->unpin(fx.gpu, host);

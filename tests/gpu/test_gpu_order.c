@@ -69,7 +69,7 @@ static bool cpu_decodes(const struct gpujx_image *image)
     int width = image->header.width, height = image->header.height;
     uint8_t *pixels = malloc((size_t)width * (size_t)height * 3);
     if (weir_decoder_open(&decoder, "turbo", &format, SIDE_MAX, &err) < 0)
-        gpujx_fail(&err, "the CPU's decoder");
+        gpujx_fail(&err, "opening the CPU's decoder");
     struct weir_frame frame = {WEIR_FRAME_IMAGE, image->bytes, image->length, width, height, NULL};
     bool fine = weir_decode(decoder, &frame, pixels) == 0;
     weir_decoder_close(&decoder);
@@ -84,7 +84,7 @@ static bool decode_with_new(struct gpujx_image *image, enum weir_gpu_jpeg_engine
     int rc = weir_gpu_jpeg_open(&alone, 0, engine, GROUP, &err);
     rc = rc < 0 ? rc : gpujx_decode(&x, alone, image, 1, result, &err);
     if (rc < 0)
-        gpujx_fail(&err, "a decoder for one frame");
+        gpujx_fail(&err, "decoding a frame with a new decoder");
     weir_gpu_jpeg_close(&alone);
     return rc == 0;
 }
@@ -170,7 +170,7 @@ static void decode_group(const struct ordered *o, struct weir_gpu_jpeg *decoder,
         scribble(&group[i]);
     }
     if (gpujx_decode(&x, decoder, group, n, results, &err) < 0)
-        gpujx_fail(&err, "a group in random order");
+        gpujx_fail(&err, "decoding a group in random order");
     else
         for (int i = 0; i < n; i++)
             differ[o->whole[which[i]]] += !is_as_alone(o, which[i], &group[i], results[i]);

@@ -1,6 +1,6 @@
-/* Built with one version of weir/loader.h, and run with the library of another: config_sizes DATA
- * [MORE]. Loads all batches of DATA and prints "SIZE: N batches", or the error. With WEIR_MORE it sets the option that
- * only the longer struct contains. */
+/* Built with one version of weir/loader.h, and run with the library of another: config_sizes DATA [MORE]. Loads all
+ * batches of DATA and prints "SIZE: N batches", or the error. If compiled with WEIR_MORE defined, sets the option that
+ * only the longer struct contains to MORE. */
 #include <weir/loader.h>
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* A stress test, mainly for ThreadSanitizer. Several loaders run on their own threads, with random numbers of workers
- * and slots, damaged frames and error policies. Other threads stop them at random moments, and take snapshots, counts
- * and faults. Half of the loaders use the fake GPU. A plain program, because Criterion does not start under
+ * and slots, damaged frames and error policies. Other threads stop them at random moments, and read their snapshots,
+ * counts and faults. Half of the loaders use the fake GPU. A plain program, because Criterion does not start under
  * ThreadSanitizer. Runs for SECONDS, or longer if some kinds of run have not occurred by then. Usage: stress_loader
  * [SECONDS [SEED]] */
 #include "io/io.h"
@@ -109,9 +109,9 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
         fixture_die("no memory for a snapshot");
     for (int s = 0; *last && s < WEIR_STAGE_MAX; s++)
         if (diff->stages[s].count > now->stages[s].count)
-            fixture_die("stage %d went backwards", s);
+            fixture_die("the calls of stage %d decreased", s);
         else if (now->stages[s].count && now->stages[s].max_ns > UINT64_C(3600000000000))
-            fixture_die("stage %d has a call of an hour", s);
+            fixture_die("stage %d has a call of more than an hour", s);
     weir_snapshot_free(&diff);
     weir_snapshot_free(last);
     *last = now;
@@ -385,7 +385,7 @@ static void note_window(void *user, const struct weir_profiler_window *window)
 {
     uint64_t *events = user;
     if (!window->trace)
-        fixture_die("no trace: %s", window->error ? window->error : "why?");
+        fixture_die("no trace: %s", window->error ? window->error : "no reason given");
     for (size_t i = 0; i < window->trace->n_events; i++) {
         const struct weir_event *e = &window->trace->events[i];
         if (e->start_ns < window->trace->begin_ns || e->duration_ns < 0 || !e->name)

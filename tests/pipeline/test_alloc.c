@@ -136,10 +136,10 @@ static uint64_t take_epochs(struct weir_loader *loader, int n)
     return samples;
 }
 
-/* When a thread first enters a stage, it allocates the stage's counters, and it depends on chance which worker enters
- * which stage when. So after a first epoch, windows of five epochs are counted until one has no allocation. An
- * allocation per sample would be in every window, while allocations at first calls are limited to threads x stages. The
- * run has more epochs than the windows need, so that no worker reaches its end. */
+/* A thread allocates a stage's counters when it first enters the stage, and which worker does so when is a matter of
+ * chance. So after a first epoch, windows of five epochs are counted until one has no allocation. An allocation per
+ * sample would be in every window, while allocations at first calls are limited to threads x stages. The run has more
+ * epochs than the windows need, so that no worker reaches its end. */
 enum { WINDOWS = 12, WINDOW_EPOCHS = 5 };
 
 static void measure(const char *data, const char *format, enum weir_dtype dtype, int workers, bool no_timing)

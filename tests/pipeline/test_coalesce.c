@@ -158,8 +158,8 @@ Test(coalesce, a_chunk_is_unpacked_once_a_batch)
             }
 }
 
-/* All batches are armed before the first task starts, so each chunk is unpacked once per run. With several workers, the
- * task of a later batch may claim a chunk before an earlier batch does, which then unpacks it again. */
+/* All batches are armed before the first task starts, so each chunk is unpacked once per run. With several workers, a
+ * task of a later batch may claim a chunk before an earlier batch does; the earlier batch then unpacks it again. */
 Test(coalesce, batches_in_flight_share_a_chunk)
 {
     for (int workers = 0; workers <= 3; workers++)
@@ -192,7 +192,7 @@ Test(coalesce, more_batches_are_ahead_where_chunks_hold_several_frames)
     struct weir_loader_config config = config_for(1, 1, 1);
     struct weir_loader_facts facts;
     const char *const sets[] = {NULL, "cut"};
-    /* "cut" shares no chunks between frames, so one worker gets only 4 batches of one frame. */
+    /* Frames of "cut" share no chunks, so with one worker the prefetch is only 4 batches of one frame. */
     const int wanted[] = {16, 4};
     for (int i = 0; i < 2; i++) {
         config.cameras = sets[i];

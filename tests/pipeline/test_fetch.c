@@ -1,6 +1,6 @@
-/* Fetching the bytes of frames: frames of one block unpack each chunk once, a bad block fails for all its frames, and
- * frames of a known size are written directly to their destination. test_storage tests that the bytes are right for
- * each storage. */
+/* Fetching the bytes of frames: each chunk is unpacked once for all frames of a block, a bad block fails for all its
+ * frames, and frames of a known size are written directly to their destination. test_storage tests that the bytes are
+ * right for each storage. */
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -84,7 +84,7 @@ static struct weir_chunk_counts chunks(void)
 
 Test(fetch, frames_of_a_block_unpack_its_chunk_once)
 {
-    static const int ts[] = {5, 7, 4}; /* frames of the second block, in another order */
+    static const int ts[] = {5, 7, 4}; /* frames of the second block, out of order */
     uint8_t frames[3][FRAME_BYTES];
     uint8_t *const rows[] = {frames[0], frames[1], frames[2]};
     cr_assert_eq(weir_fetch_block(&fetcher, 0, camera_named(GZIP), ts, rows, 3), 0, "%s", fetcher.reason);

@@ -160,7 +160,7 @@ static void check_same(struct weir_loader_config config)
     char *expected = NULL;
     int rc;
     for (int b = 0; b < 6; b++)
-        /* Each budget with two numbers of workers, which covers each number two or three times. */
+        /* Tests each budget with two numbers of workers, so that each number is used two or three times. */
         for (int w = 2 * b; w < 2 * b + 2; w++) {
             config.decode_cache_bytes = budgets[b];
             config.num_workers = workers[w % 5];

@@ -281,8 +281,7 @@ Test(gpu_batches, bad_frames_by_every_policy)
     }
 }
 
-/* The multiprocessors' decoder is opened before the JPEG engines' second one, so the only working decoder is the JPEG
- * engines' first. */
+/* Only the decoder that is opened first, the JPEG engines', finds memory for a group. */
 Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group)
 {
     const char *data = make();

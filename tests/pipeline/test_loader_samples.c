@@ -436,7 +436,7 @@ Test(samples, cameras_come_as_they_are_asked_for)
     free_reference(ref);
 }
 
-/* Adds the first camera of another dataset, with another image size, to each file. */
+/* Adds the first camera of another dataset, with a different image size, to each file. */
 static void add_camera(const char *data, const char *other, const char *format, const char *from, const char *to)
 {
     for (int e = 0; e < EPISODES; e++) {

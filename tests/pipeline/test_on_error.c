@@ -614,7 +614,8 @@ Test(on_error, a_frame_overwritten_during_the_run_is_not_called_damaged)
 
 /* ---- indexed frames replaced with other valid ones ---- */
 
-/* Changes a frame to another valid image: a JPEG gets another quantisation, and a raw frame other pixels. */
+/* Changes a frame to a different valid image: a JPEG gets a different quantisation table, and a raw frame different
+ * pixels. */
 static void replace_bytes(uint8_t *bytes, size_t n)
 {
     static const uint8_t table[] = {0xFF, 0xDB};
@@ -671,7 +672,7 @@ static void expect_no_other_frames(const struct weir_loader_config *config)
     struct weir_batch *batch;
     for (int n = 0; (rc = weir_loader_next(loader, &batch, &err)) > 0; n++) {
         char *line = line_of(batch);
-        cr_assert(strstr(expected, line), "%s, %s: batch %d has other frames", config->data, config->io, n);
+        cr_assert(strstr(expected, line), "%s, %s: batch %d has wrong frames", config->data, config->io, n);
         free(line);
         weir_loader_release(loader, batch);
         if (n == 0)

@@ -1,4 +1,4 @@
-/* A loader with every I/O engine delivers the same batches, with and without read-ahead. */
+/* A loader delivers the same batches with every I/O engine, with and without read-ahead. */
 #include "io/io.h"
 #include "tests/fixtures/loader_fixture.h"
 

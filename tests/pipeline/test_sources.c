@@ -1,5 +1,5 @@
 /* Attribution to cameras and files: with reads that sleep, a slow camera, a slow file and slow storage must be
- * distinguishable from the report alone. Also waits for the HDF5 helper process. */
+ * distinguishable from the report alone. Also the figures about the HDF5 helper process. */
 #include "pipeline/loader_priv.h"
 #include "pipeline/report/fill_priv.h"
 #include "tests/fixtures/h5_fixture.h"

@@ -66,7 +66,7 @@ Test(state, it_is_read_as_it_was_written)
     cr_assert_eq(weir_state_check(&state, fields, &err), 0);
 }
 
-/* A single changed digit would resume another run, or at another position. */
+/* With a single digit changed, another run would be resumed, or this one at another position. */
 Test(state, no_byte_of_it_may_change)
 {
     const char *path = fixture_path("state");

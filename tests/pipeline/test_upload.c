@@ -1,6 +1,5 @@
-/* Batches on the fake GPU must equal the host's for any workers, formats and slow
- * streams. Failures end the run with one error. The fake GPU aborts on leaks and on use after
- * free. */
+/* Batches on the fake GPU must equal the host's for any number of workers, any format, and slow streams. Failures end
+ * the run with one error. The fake GPU aborts on leaks and on use after free. */
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/upload.h"
 #include "tests/fixtures/loader_fixture.h"

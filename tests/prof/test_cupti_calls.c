@@ -43,7 +43,7 @@ static CUptiResult CUPTIAPI subscribe(CUpti_SubscriberHandle *handle, CUpti_Call
     called("subscribe");
     if (subscribe_gives != CUPTI_SUCCESS)
         return subscribe_gives;
-    check(!attached, "one subscriber at a time");
+    check(!attached, "a second subscriber is added");
     *handle = (CUpti_SubscriberHandle)&attached;
     on_call = function;
     n_watched = 0;
@@ -148,7 +148,7 @@ static CUptiResult CUPTIAPI callback_name(CUpti_CallbackDomain domain, uint32_t 
 {
     (void)domain;
     (void)cbid;
-    check(attached, "names are requested before CUPTI is unloaded");
+    check(attached, "a name is requested without a subscriber");
     *name = "cudaLaunchKernel_v7000";
     return CUPTI_SUCCESS;
 }
@@ -346,7 +346,7 @@ static void test_failures_leave_nothing_behind(void)
     check(ops->check(&(struct weir_err){0}) == 0 && !attached, "the check leaves a subscriber");
 }
 
-/* Requests more buffers than available, and returns more records than the limit. */
+/* Requests more buffers than are available, and returns more records than the limit. */
 static void test_pressure(void)
 {
     enum { MORE = 70 };

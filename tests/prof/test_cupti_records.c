@@ -165,15 +165,16 @@ static void test_names_outlive_cupti(void)
     call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
     keep(&call);
     finish();
-    check(n_seen == 5, "five records");
-    check(strcmp(seen[0].name, "busy(float*, int)") == 0, "demangled");
+    check(n_seen == 5, "the number of records is wrong");
+    check(strcmp(seen[0].name, "busy(float*, int)") == 0, "a mangled name is not demangled");
     check(strcmp(seen[1].name, "plain") == 0, "an unmangled name is changed");
-    check(seen[0].grid[2] == 4 && seen[0].block[0] == 32 && seen[0].registers == 16 && seen[0].stream == 7, "a kernel");
+    check(seen[0].grid[2] == 4 && seen[0].block[0] == 32 && seen[0].registers == 16 && seen[0].stream == 7,
+          "the attributes of a kernel are wrong");
     check(strcmp(seen[2].name, "cudaLaunchKernel") == 0, "the version is not removed");
     check(strcmp(seen[3].name, "cudaStreamWaitEvent_ptsz") == 0, "the default stream is not kept");
     check(seen[4].kind == WEIR_GPU_RECORD_DRIVER && strcmp(seen[4].name, "cuLaunchKernel") == 0,
           "the driver's name is wrong");
-    check(seen[2].tid == 9, "the thread");
+    check(seen[2].tid == 9, "the thread is wrong");
     weir_cupti_records_each(records, see, NULL);
     check(n_seen == 10 && strcmp(seen[5].name, seen[0].name) == 0, "records cannot be read again");
     end(0);

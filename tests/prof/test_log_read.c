@@ -647,7 +647,7 @@ Test(log_plain, the_table_of_the_issue)
 
 Test(log_plain, tables_as_loggers_and_terminals_leave_them)
 {
-    /* Prefixes of Python's logging; prefixes of loguru with bars; colours; a table with other widths,
+    /* Prefixes of Python's logging; prefixes of loguru with bars; colours; a table with different column widths,
      * full-width punctuation and no units; rows selected with grep -n; names with spaces, in Chinese, and longer than
      * the column. */
     static const char text[] =

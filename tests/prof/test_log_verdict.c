@@ -63,7 +63,7 @@ Test(log_verdict, a_loop_that_does_not_wait_for_data)
         NULL, "the 40 % rule: decoding is 12 % of a sample's time, not more than 40 %");
 }
 
-/* Without 08_wait_for_data, the time that other stages leave in the epochs is an upper bound of the wait. Without epoch
+/* Without 08_wait_for_data, the time that other stages leave in the epochs is an upper bound on the wait. Without epoch
  * lines, there is no bound. */
 Test(log_verdict, a_log_says_what_it_cannot_show)
 {

@@ -602,7 +602,7 @@ Test(recorder, the_cells_of_a_thread_that_ended_are_used_again)
         weir_snapshot_free(&all[i]);
 }
 
-/* Counters of a thread with another role are not reused, because they are counted separately. */
+/* Records one zone as WEIR_ROLE_OTHER. A thread reuses only the counters of threads with its own role. */
 static void *join_once(void *user)
 {
     int *number = user;

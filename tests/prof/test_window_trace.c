@@ -109,7 +109,7 @@ static void use_ns(void)
     weir_clock.ns_per_tick_32 = UINT64_C(1) << 32;
 }
 
-/* For CUPTI versions whose clock is not ours, but only compared with it. */
+/* For CUPTI versions that have a clock of their own, which is only compared with ours. */
 Test(window_trace, a_call_is_cut_at_the_end_of_its_range_by_the_clocks_error_and_no_more, .init = use_ns)
 {
     struct weir_slot2 slots[] = {
