@@ -376,8 +376,8 @@ Test(kernel_clock, the_table)
         "  1500.0 +-6.3\n",
         "2.000 ticks per ns within 0.42 %",
         "%globaltimer advances in steps of 32 ns",
-        "an empty lap takes 20.0 ticks in a warp and 50.0 in a block, with its barrier; 9 such laps in a warp take 0.9 "
-        "% of",
+        "with its barrier; 9 such laps in a warp take 0.9 % of",
+        "an empty lap takes 20.0 ticks in a warp and 50.0 in a block",
         "the laps cover 55.5 % of the blocks' time: 5550.0 of 10000.0 ns per block\n",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
