@@ -78,7 +78,8 @@ static enum weir_idle_cause carried(enum weir_idle_cause first, enum weir_idle_c
     return gap->last ? WEIR_IDLE_OTHER : cause;
 }
 
-/* Divides the gap up to the end of the launch call according to the threads' states. The rest is launch latency. */
+/* Attributes the part of the gap before the launch call returns to causes, according to the threads' states. The rest
+ * is launch latency, unless the launch belongs to an earlier wait, to which the rest then counts. */
 static void divide_host(const struct weir_host *host, const struct gap *gap, int64_t parts[WEIR_IDLE_CAUSES])
 {
     struct weir_host_cursor thread = weir_host_seek(host, gap->thread, gap->begin_ns);

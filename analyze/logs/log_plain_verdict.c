@@ -183,8 +183,8 @@ static void print_shares(FILE *out, const struct summary *summary, const struct 
         print_parts(out, sample, false, decimals);
     }
     if (loop->n > 0 && loop->whole_s > 0) {
-        fprintf(out, "\nshares of the loop's time, %.*fs%s:\n", decimals, loop->whole_s,
-                summary->by_epochs ? " from the epoch lines" : " from its stages");
+        fprintf(out, "\nshares of the loop's time, %.*fs in total, %s:\n", decimals, loop->whole_s,
+                summary->by_epochs ? "from the epoch lines" : "the sum of its stages");
         print_parts(out, loop, summary->by_epochs, decimals);
     }
 }

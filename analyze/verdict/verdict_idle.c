@@ -10,12 +10,14 @@ static const struct {
     const char *what; /* completes "the GPU waited for" */
     const char *kind, *help;
 } words[PARTS] = {
-    [LAUNCHING] = {"launches", "launch-bound", "CUDA graphs, fused kernels or torch.compile avoid launches"},
-    [SYNC] = {"synchronising calls", "sync-bound", "move read-backs such as .item(), .cpu() and print out of the step"},
-    [DATA] = {"data", "short of data in the traced steps", "trace later steps"},
-    [ALLOCATING] = {"allocations", "allocation-bound", "reuse buffers between steps, or use a caching pool"},
-    [QUEUED] = {"queued work to start", "made of short kernels", "fused kernels or CUDA graphs have fewer gaps"},
-    [OTHER] = {"other host code", "delayed by host code that launches nothing",
+    [LAUNCHING] = {"launches", "and it is launch-bound", "CUDA graphs, fused kernels or torch.compile avoid launches"},
+    [SYNC] = {"synchronising calls", "and it is sync-bound",
+              "move read-backs such as .item(), .cpu() and print out of the step"},
+    [DATA] = {"data", "but the traced steps waited for data", "trace later steps"},
+    [ALLOCATING] = {"allocations", "and it is allocation-bound", "reuse buffers between steps, or use a caching pool"},
+    [QUEUED] = {"queued work to start", "and it is made of short kernels",
+                "fused kernels or CUDA graphs have fewer gaps"},
+    [OTHER] = {"other host code", "and it is delayed by host code that launches nothing",
                "a CPU profile (--with-stack) shows which code"},
 };
 
@@ -62,7 +64,7 @@ void weir_verdict_say_idle(FILE *out, const struct weir_loader_report *report)
     parts_of(idle, parts);
     enum part first = largest(parts);
     fprintf(out,
-            "the training step is the limit, and it is %s: in the %.3f s traced, the GPU waited %.0f %% of "
+            "the training step is the limit, %s: in the %.3f s traced, the GPU waited %.0f %% of "
             "the time for %s",
             words[first].kind, idle->traced_s, 100 * parts[first], words[first].what);
     for (int part = 0; part < PARTS; part++)

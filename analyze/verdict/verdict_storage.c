@@ -210,9 +210,10 @@ bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause
     return true;
 }
 
-/* Distinguishes bandwidth from latency, using the probe of many concurrent reads, because reads at one depth and of one
- * size do not show the difference. More bytes per second indicate latency, but only if a small read takes about as long
- * as a whole one. The same bytes per second indicate bandwidth. */
+/* Distinguishes a bandwidth limit from a latency limit. The run's own reads all have one depth and one size, which does
+ * not show the difference, so this compares them with the probe, which keeps many reads in flight. If the probe is not
+ * faster than the run, bandwidth is the limit. If it is much faster, and a 4 KiB read takes about as long as the read
+ * of a whole frame, latency is the limit. Otherwise the kind remains unknown (WEIR_CAUSE_STORAGE). */
 static enum weir_cause kind_of_storage(const struct weir_verdict_case *c)
 {
     static const double MORE = 2, AS_LONG = 0.5;

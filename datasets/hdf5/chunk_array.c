@@ -121,7 +121,7 @@ static int walk_array(struct array *array)
         uint64_t scaled[WEIR_GRID_RANK_MAX], number;
         place_of(array, i, scaled);
         if (!number_of(array, scaled, &number))
-            rc = weir_walk_bad(walk, "the index does not fit the dataset");
+            rc = weir_walk_bad(walk, "the index does not match the dataset");
         struct run *run = &array->run;
         if (rc == 0 && (number < run->first || number - run->first >= run->n))
             rc = array->load(array, number);
@@ -153,7 +153,7 @@ static int load_fixed(struct array *array, uint64_t number)
 {
     struct fixed *f = array->user;
     if (number >= f->n)
-        return weir_walk_bad(array->walk, "the index does not fit the dataset");
+        return weir_walk_bad(array->walk, "the index does not match the dataset");
     if (f->page == 0)
         return read_run(array->walk, f->address, PREFIX, array->element_bytes, 0, f->n, "FADB", &array->run);
     uint64_t page = number / f->page, first = page * f->page, left = f->n - first;
@@ -175,7 +175,7 @@ int weir_walk_fixed(struct weir_walk *walk, uint64_t address)
     struct fixed f = {.n = weir_le(head + 8, 8), .address = weir_le(head + 16, 8)};
     free(head);
     if (!is_element(walk, client, element_bytes) || f.n > walk->file->size_bytes || page_bits > PAGE_BITS_MAX)
-        return weir_walk_bad(walk, "the index does not fit the dataset");
+        return weir_walk_bad(walk, "the index does not match the dataset");
     if (f.address == UINT64_MAX)
         return 0;
     if (f.n > 1ull << page_bits) {
@@ -295,7 +295,7 @@ static int load_extensible(struct array *array, uint64_t number)
     uint64_t at = number - e->in_index;
     int u = log2_of(at / e->min_elements + 1);
     if (u >= e->supers)
-        return weir_walk_bad(array->walk, "the index does not fit the dataset");
+        return weir_walk_bad(array->walk, "the index does not match the dataset");
     return load_block(array, u, at - e->start[u]);
 }
 
@@ -344,7 +344,7 @@ static int walk_from_index(struct weir_walk *walk, struct extensible *e, uint64_
     e->block_addresses = e->index + PREFIX + elements;
     e->super_addresses = e->block_addresses + 8 * blocks;
     struct array array = {walk, element_bytes, unlimited_dimension(walk), {0}, load_extensible, e};
-    rc = array.slowest < 0 ? weir_walk_bad(walk, "the index does not fit the dataset") : walk_array(&array);
+    rc = array.slowest < 0 ? weir_walk_bad(walk, "the index does not match the dataset") : walk_array(&array);
     free(e->index);
     free(e->super);
     return rc;
@@ -362,6 +362,6 @@ int weir_walk_extensible(struct weir_walk *walk, uint64_t address)
     uint64_t element_bytes = head[6], index = weir_le(head + 60, 8);
     free(head);
     if (!fits)
-        return weir_walk_bad(walk, "the index does not fit the dataset");
+        return weir_walk_bad(walk, "the index does not match the dataset");
     return index == UINT64_MAX ? 0 : walk_from_index(walk, &e, element_bytes, index);
 }

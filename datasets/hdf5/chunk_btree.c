@@ -202,6 +202,6 @@ int weir_walk_btree2(struct weir_walk *walk, uint64_t address)
                                   : false;
     if (!fits || (tree.type == 11) != walk->grid->filtered || depth > DEPTH_MAX ||
         tree.node_bytes < NODE_PREFIX + CHECKSUM + tree.record_bytes || !lay_out(&tree, depth))
-        return weir_walk_bad(walk, "the index does not fit the dataset");
+        return weir_walk_bad(walk, "the index does not match the dataset");
     return root == UINT64_MAX || records == 0 ? 0 : walk_node2(&tree, root, records, depth);
 }

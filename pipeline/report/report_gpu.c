@@ -51,9 +51,9 @@ static void print_decode(FILE *out, const struct weir_report_decode *d)
     if (d->sent_back)
         fprintf(out, "; %llu not accepted by the GPU (%s)", (unsigned long long)d->sent_back, d->reasons);
     if (d->compared && d->least_db >= IDENTICAL_DB)
-        fprintf(out, "; %llu compared with the CPU's pictures: identical", (unsigned long long)d->compared);
+        fprintf(out, "; %llu compared with CPU decoding: identical", (unsigned long long)d->compared);
     else if (d->compared)
-        fprintf(out, "; %llu compared with the CPU's pictures: at least %.1f dB, %llu below %.0f dB",
+        fprintf(out, "; %llu compared with CPU decoding: lowest PSNR %.1f dB, %llu below %.0f dB",
                 (unsigned long long)d->compared, d->least_db, (unsigned long long)d->below, d->gate_db);
     fputc('\n', out);
 }

@@ -16,7 +16,9 @@ struct weir_decoder_choice {
     const char *requested;     /* from the configuration; borrowed */
     const char *decoder;       /* "turbo", "nvjpeg" or "hybrid" */
     double cpu_rate, gpu_rate; /* frames per second; 0 = not measured */
-    char why[512];             /* one sentence; if the decoder was requested by name, why it has nothing to decode */
+    /* One sentence: the reason for the choice. For a decoder requested by name it is empty, unless the dataset has no
+     * JPEGs for that decoder. */
+    char why[512];
 };
 
 /* config must have been validated. */

@@ -988,11 +988,11 @@ Test(chunk_index, grids_that_are_not_those_of_the_file)
     w.grid = grid;
     w.grid.filtered = true;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "the index does not fit the dataset");
+    cr_assert_str_eq(reason, "the index does not match the dataset");
     w.grid = grid;
     w.grid.dims[0] = w.grid.max_dims[0] = 90;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "the index does not fit the dataset");
+    cr_assert_str_eq(reason, "the index does not match the dataset");
     w.grid.max_dims[0] = 60;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
     cr_assert_str_eq(reason, "it is larger than its maximum size");

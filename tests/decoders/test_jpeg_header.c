@@ -106,8 +106,8 @@ Test(jpeg_header, sizes)
         }
 }
 
-/* JPEGs of one camera have the same kind whatever the image shows. Any difference that decoders may treat differently
- * makes another kind. */
+/* All JPEGs from one camera are of the same kind, whatever they show. JPEGs that differ in a way that could matter to a
+ * decoder are of different kinds. */
 Test(jpeg_header, kinds)
 {
     uint64_t seen[KINDS];

@@ -652,7 +652,7 @@ Test(report, a_gpu_in_the_table)
         .least_db = 99};
     table = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(table, "\ndecoded: 3000 frames by 7 JPEG engines in 12 groups, busy 95.0 %; 700 by the "
-                                     "CPU, 50.0 % of its workers' time; 4 compared with the CPU's pictures: "
+                                     "CPU, 50.0 % of its workers' time; 4 compared with CPU decoding: "
                                      "identical\n"),
                        "%s", table);
     free(table);
@@ -670,8 +670,8 @@ Test(report, a_gpu_in_the_table)
     table = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(table, "busy 95.0 %; 512 frames by the multiprocessors in 2 groups, busy 25.0 %; "
                                      "700 by the CPU; 2 not accepted by the GPU (2 "
-                                     "gate); 4 compared with the CPU's pictures: "
-                                     "at least 43.2 dB, 1 below 55 dB\n"),
+                                     "gate); 4 compared with CPU decoding: "
+                                     "lowest PSNR 43.2 dB, 1 below 55 dB\n"),
                        "%s", table);
     free(table);
     release(report);

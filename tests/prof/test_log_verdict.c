@@ -32,7 +32,7 @@ Test(log_verdict, a_classic_log_gets_shares_the_rule_and_a_verdict)
     struct report_output output = shown_as(text, NULL, "03b_image_decode            55.00s   55.0 %\n");
     static const char *const wanted[] = {
         "shares of a sample's time, 100.00s in total",
-        "shares of the loop's time, 50.00s from the epoch lines",
+        "shares of the loop's time, 50.00s in total, from the epoch lines",
         "08_wait_for_data            35.00s   70.0 %\n",
         "unattributed                 5.00s   10.0 %\n",
         "verdict: Training waited for data 70 % of the time. ",
@@ -53,7 +53,7 @@ Test(log_verdict, a_loop_that_does_not_wait_for_data)
 {
     static const char text[] = HEAD //
         ACT_ROWS("55.00", ROW("08_wait_for_data", "1.00", "40"), ROW("20_train_forward_pass", "99.00", "40")) RULE;
-    assert_shown(text, NULL, "shares of the loop's time, 100.00s from its stages");
+    assert_shown(text, NULL, "shares of the loop's time, 100.00s in total, the sum of its stages");
     assert_shown(text, NULL,
                  "verdict: Training waited for data 1 % of the time, so data loading is not the limit. "
                  "The largest part of the loop's time is 20_train_forward_pass, 99 %.\n");

@@ -1,18 +1,18 @@
-/* Slows a run down, injected with LD_PRELOAD (tests/verdict/situations.py, bench/bottlenecks.sh): slow reads in
- * workers and in the storage probe, slow decoders, and a consumer with uneven steps. Each effect is off unless its
- * variable is set.
+/* A library for LD_PRELOAD that slows a run down (tests/verdict/situations.py, bench/bottlenecks.sh): it can delay
+ * reads in the workers and in the storage probe, slow down decoders, and make the consumer's steps uneven. Each effect
+ * is off unless its variable is set.
  *
- *     WEIR_SLOW_US=N            microseconds that a worker's read sleeps
+ *     WEIR_SLOW_US=N            delays each read of a worker by N microseconds
  *     WEIR_SLOW_EVERY=N         affects only every Nth read (default 1)
  *     WEIR_SLOW_FIRST=N         affects only the first N reads
- *     WEIR_SLOW_THEN_US=N, WEIR_SLOW_THEN_EVERY=N   additional sleep of every Nth read, whether slow already or not
+ *     WEIR_SLOW_THEN_US=N, WEIR_SLOW_THEN_EVERY=N   additionally delays every Nth read, delayed already or not
  *     WEIR_SLOW_AFTER=N         does not affect the first N reads
  *     WEIR_SLOW_THREAD=NAME     affects only this thread ("weir-w1", "weir-w" for all workers, "" for all threads);
  *                               default: all workers and the storage probe
  *     WEIR_SLOW_FILE=TEXT       affects only files whose paths end with TEXT
  *     WEIR_SLOW_MAP=FILE        affects only reads of the bytes listed in FILE, as lines "FROM TO PATH"
+ *     WEIR_SLOW_RECORD=FILE     at exit, writes all reads to FILE in the format of WEIR_SLOW_MAP
  *     WEIR_SLOW_BYTES_PER_S=N   bandwidth shared by all reads;  WEIR_SLOW_EACH_BYTES_PER_S=N  bandwidth of each read
- *     WEIR_SLOW_RECORD=FILE     at exit, writes such lines for all reads to FILE
  *     WEIR_SLOW_JPEG_US=N       additional CPU time per JPEG;  WEIR_SLOW_JPEG_SLEEP_US=N  additional sleep per JPEG
  *     WEIR_SLOW_JPEG_THREAD=NAME   affects only JPEGs decoded on this thread
  *     WEIR_SLOW_INFLATE_US=N    additional CPU time per chunk
