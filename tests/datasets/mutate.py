@@ -42,7 +42,7 @@ CPU_MAX_S = 200  # Weir gives the library 60 s of CPU time
 OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
 TIMEOUT_S = 3000  # for a process that sleeps forever
 FILE_MAX_BYTES = 1 << 30  # max output of a run: an endless loop must not fill the disk
-LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its limit|did not reply|overwrote its memory)")
+LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its CPU time limit|did not reply|overwrote its memory)")
 LEAKS = "leak:libhdf5\n"  # the library leaks memory when it refuses a file
 
 # ---- a dataset's contents, read with h5py ----

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 TIMEOUT_S = 120
-BLAMES = re.compile("repair|remove|damaged|corrupt|not an HDF5 file|truncated|record it again|is it incomplete|makes no sense|invalid")
+BLAMES = re.compile("repair|remove|damaged|corrupt|not an HDF5 file|truncated|record it again|is it complete|is it incomplete|is the file complete|correct the file|makes no sense|invalid")
 SAYS = {"alloc": "memory", "read": "Input/output error", "open": "ulimit -n", "thread": "ulimit -u", "fork": "ulimit -u",
         "walk": "Input/output error"}
 FORMATS = ("act-jpeg", "astrobench", "robomimic-gzip", "library")

@@ -511,7 +511,7 @@ Test(trace_write, places_that_cannot_be_written)
     unlink(path);
     if (geteuid() != 0) { /* root can write everywhere */
         chmod(folder, 0555);
-        expect_failure(fixture_cpu_trace(), path, -EACCES, "may be written");
+        expect_failure(fixture_cpu_trace(), path, -EACCES, "in a writable folder");
         chmod(folder, 0755);
     }
     cr_assert_eq(entries(), 0);
