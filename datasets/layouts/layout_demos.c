@@ -45,11 +45,11 @@ static bool detect_isaaclab(struct weir_store *store)
     if (weir_layout_episodes(store, demos, &numbers, &n, NULL) < 0)
         return false;
     bool found = false;
-    for (int i = 0; i < n && i < 1; i++) {
+    if (n > 0) {
         char path[128];
-        snprintf(path, sizeof path, "%s%s/initial_state", demos, numbers[i]);
+        snprintf(path, sizeof path, "%s%s/initial_state", demos, numbers[0]);
         found = weir_store_is_group(store, path);
-        snprintf(path, sizeof path, "%s%s/states", demos, numbers[i]);
+        snprintf(path, sizeof path, "%s%s/states", demos, numbers[0]);
         found = found || weir_store_is_group(store, path);
     }
     free(numbers);
