@@ -27,7 +27,7 @@ const char *weir_number_name(enum weir_number_type type);
 /* Returns the type with this name, or -1 if the name is unknown. */
 int weir_number_from_name(const char *name);
 
-/* Returns the smallest type that represents all values of both types exactly; float64 if there is none. */
+/* Returns the smallest type that represents all values of both types exactly; float64 if none exists. */
 enum weir_number_type weir_number_common(enum weir_number_type a, enum weir_number_type b);
 
 /* Converts n numbers to another type, rounding to nearest and clamping to an integer type's range. Returns true if no

@@ -18,8 +18,8 @@ struct weir_cores {
     double quota;                /* CPU time per second that its cgroups allow, in cores; 0 = no limit */
     int usable;                  /* min(affinity, quota rounded up), at least 1 */
     uint64_t memory_limit_bytes; /* limit of its cgroups; 0 = no limit */
-    char quota_file[256];        /* file that contains the quota; empty if there is none */
-    char memory_file[256];       /* file that contains the memory limit; empty if there is none */
+    char quota_file[256];        /* file that contains the quota; empty if none exists */
+    char memory_file[256];       /* file that contains the memory limit; empty if none exists */
 };
 void weir_cores_read(struct weir_cores *cores, const char *root);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Returns the target for the ratio to libjpeg-turbo, or 0 if there is none. Targets exist only for the decoder turbo,
+/* Returns the target for the ratio to libjpeg-turbo, or 0 if none exists. Targets exist only for the decoder turbo,
  * the formats u8 and f32-nchw, and qualities 95 and 50. f32-nchw is compared with u8, because libjpeg-turbo cannot
  * output floats. */
 static double raw_target(const struct comparison *c)
@@ -209,7 +209,7 @@ static void json_data(struct weir_json *json, const struct limits_data *data)
     weir_json_end(json, '}');
 }
 
-/* target is 0 if there is none. */
+/* target is 0 if none exists. */
 static void json_ratio(struct weir_json *json, const char *key, const struct series *above, const struct series *below,
                        double target)
 {

@@ -114,7 +114,7 @@ static int plan_alone(struct bench *b, struct weir_err *err)
     return 0;
 }
 
-/* Returns the fastest row of an engine running alone, with or without interleaved RGB, or NULL if there is none. */
+/* Returns the fastest row of an engine running alone, with or without interleaved RGB, or NULL if none exists. */
 static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engine engine, bool rgbi)
 {
     const struct row *best = NULL;

@@ -18,7 +18,7 @@ struct raw_frames {
 int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct weir_err *err);
 void raw_frames_free(struct raw_frames *frames);
 
-/* Returns the libjpeg quality (1..100) that matches the luminance table of all frames, or 0 if there is none. */
+/* Returns the libjpeg quality (1..100) that matches the luminance table of all frames, or 0 if none exists. */
 int raw_frames_quality(const struct raw_frames *frames);
 
 /* Decodes frames for at least the given time and number of images, and returns the images per second. Each thread has

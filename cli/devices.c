@@ -23,7 +23,7 @@ static void found(struct weir_device *device, bool present, const char *format, 
     va_end(args);
 }
 
-/* Returns the number that follows key at the start of a line in a /proc file, or -1 if there is none. */
+/* Returns the number that follows key at the start of a line in a /proc file, or -1 if none exists. */
 static int proc_number(const char *path, const char *key)
 {
     FILE *f = fopen(path, "re");

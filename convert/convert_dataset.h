@@ -42,7 +42,7 @@ struct weir_convert_report {
     uint64_t source_bytes, copy_bytes; /* sizes of the files */
     double seconds, check_seconds;     /* duration of copying; duration of the final comparison */
     bool has_psnr;                     /* some frames were converted to JPEG */
-    double psnr_mean, psnr_worst;      /* PSNR in dB over the frames with a loss; infinite if there are none */
+    double psnr_mean, psnr_worst;      /* PSNR in dB over the frames with a loss; infinite if none exist */
     char psnr_worst_frame[512];
     const char *qpos_type, *action_type; /* number types in the copy */
 };

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Get and set the thread's current context, a CUcontext; NULL if there is none or no driver. cudaSetDevice cannot be
+/* Get and set the thread's current context, a CUcontext; NULL if none exists or no driver. cudaSetDevice cannot be
  * used instead, because it cannot restore NULL; it would create a context on GPU 0. */
 void *weir_cuda_context_now(void);
 void weir_cuda_context_set(void *context);

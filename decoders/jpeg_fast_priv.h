@@ -26,7 +26,7 @@ enum {
 struct weir_huffman_codes {
     uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* number of codes of each length; index 0 is unused */
     uint8_t symbols[256];
-    /* derived, for each length: the largest code (-1 if there is none), and the offset that turns a code into its
+    /* derived, for each length: the largest code (-1 if none exists), and the offset that turns a code into its
      * symbol's index when added to it */
     int32_t largest[WEIR_HUFFMAN_BITS + 1], offset[WEIR_HUFFMAN_BITS + 1];
 };

@@ -51,7 +51,7 @@ struct weir_jpeg_header {
                       restart interval */
 };
 
-/* Reason why a JPEG is not decoded on a GPU; WEIR_JPEG_TAKEN if there is none. */
+/* Reason why a JPEG is not decoded on a GPU; WEIR_JPEG_TAKEN if none exists. */
 enum weir_jpeg_refusal {
     WEIR_JPEG_TAKEN,
     /* damaged: */

@@ -43,7 +43,7 @@ static inline int weir_jpeg_u16(const uint8_t *bytes)
 bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, struct weir_jpeg_segment *segment);
 
 /* Returns the position of the next marker in entropy-coded data: an 0xFF byte that is not followed by a stuffed zero.
- * Returns length if there is none, or if it is the last byte. */
+ * Returns length if none exists, or if it is the last byte. */
 size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length);
 
 /* Returns the size of a JPEG including its end-of-image marker, or 0 if the marker is missing. */

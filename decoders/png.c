@@ -50,7 +50,7 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Returns the offset after the IEND chunk, or 0 if there is none. */
+/* Returns the offset after the IEND chunk, or 0 if none exists. */
 static size_t end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = SIGNATURE_BYTES; length - at >= CHUNK_BYTES;) {

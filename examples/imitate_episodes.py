@@ -430,9 +430,9 @@ def options():
     p.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
     p.add_argument("--num_workers", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
                    "--device cpu", default="auto")
-    p.add_argument("--cameras", type=lambda text: text.split(","), metavar="A,B", help="None: all except depth")
+    p.add_argument("--cameras", type=lambda text: text.split(","), metavar="A,B", help="default: all except depth")
     p.add_argument("--image_size", metavar="WxH", type=lambda text: tuple(int(n) for n in text.split("x")),
-                   help="size of images; None: as stored")
+                   help="size of images (default as stored)")
     p.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
     p.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
     p.add_argument("--batch_size", type=int, default=8, metavar="N")
@@ -448,7 +448,7 @@ def options():
     p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F")
     p.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     p.add_argument("--amp", action="store_true", help="bfloat16 on a GPU; the CPU computes in float32")
-    p.add_argument("--ckpt_dir", metavar="DIR", help="folder for checkpoints; None: no checkpoints")
+    p.add_argument("--ckpt_dir", metavar="DIR", help="folder for checkpoints (default: none are saved)")
     p.add_argument("--resume", action="store_true", help="resume from --ckpt_dir if it has a checkpoint")
     p.add_argument("--lang", choices=["en", "zh"], default="en", help="language of the table and the epochs' lines")
     p.add_argument("--every", type=int, default=10, metavar="N", help="epochs between tables; 0: only at the end")

@@ -17,7 +17,7 @@ struct weir_ahead_config {
     int depth;  /* maximum number of reads in flight; 0: WEIR_IO_DEPTH. Reduced if the pool would be too large. */
     int takers; /* number of threads that take tasks; each can hold one buffer */
     size_t extent_max; /* in bytes; longer extents are not read ahead */
-    /* Stores the next extent of any task with an id of at least `from`. Returns 1; 0 if there is none yet (the function
+    /* Stores the next extent of any task with an id of at least `from`. Returns 1; 0 if none exists yet (the function
      * is then called again); negative if there are no more. Task ids must never decrease. Called by the read-ahead
      * thread. */
     int (*next)(void *user, uint64_t from, uint64_t *task_id, struct weir_extent *extent);

@@ -206,7 +206,7 @@ static bool has_ideograph(const char *start, const char *end)
 }
 
 /* Returns the member for the time whose label ends at `end`, where "耗时" begins. Returns NULL for other labels, such
- * as the time of the whole training. text starts after the epoch's number, or at the line's start if there is none. */
+ * as the time of the whole training. text starts after the epoch's number, or at the line's start if none exists. */
 static double *which_time(struct weir_times *times, const char *text, const char *end, bool epoch_named)
 {
     bool is_train = ends_with(text, end, "训练") || ends_with(text, end, "训练总");

@@ -13,7 +13,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Returns the largest k for which the interval from the k-th smallest to the k-th largest value has a probability of at
- * least LEVEL, or 1 if there is none. */
+ * least LEVEL, or 1 if none exists. */
 static int rank_of(int n, double *probability)
 {
     double tail = 0, term = exp2(-n); /* P(exactly i heads), for i = 0 at first; underflows to 0 only for n > 1074 */

@@ -5,8 +5,8 @@
  *     weir_verdict_print(stdout, &verdict, report);
  *
  * A verdict depends only on the report, so a report that is read back from a log gets the same verdict. docs/verdict.md
- * explains the rules, the thresholds, and how similar causes are told apart. These functions read no clock and no file.
- * They can be called on any thread. */
+ * explains the rules, the thresholds, and how similar causes are distinguished. These functions read no clock and no
+ * file. They can be called on any thread. */
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 

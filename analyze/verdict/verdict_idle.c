@@ -8,7 +8,8 @@ enum part { LAUNCHING, SYNC, DATA, ALLOCATING, QUEUED, OTHER, PARTS };
 
 static const struct {
     const char *what; /* completes "the GPU waited for" */
-    const char *kind, *help;
+    const char *kind; /* completes "the training step is the limit, " */
+    const char *help;
 } words[PARTS] = {
     [LAUNCHING] = {"launches", "and it is launch-bound", "CUDA graphs, fused kernels or torch.compile avoid launches"},
     [SYNC] = {"synchronising calls", "and it is sync-bound",

@@ -18,7 +18,7 @@ struct bench_results {
 };
 
 /* Returns the candidate that the others are compared with: the best candidate of as-is or, if as-is was not measured,
- * of the first format. Returns NULL if there is none. */
+ * of the first format. Returns NULL if none exists. */
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold);
 
 void bench_print(const struct bench_results *results, FILE *out);

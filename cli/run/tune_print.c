@@ -250,7 +250,7 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
 
 struct settings_file {
     FILE *file;
-    const char *refused; /* first option whose value cannot be stored in the file; NULL if there is none */
+    const char *refused; /* first option whose value cannot be stored in the file; NULL if none exists */
 };
 
 static void write_setting_line(void *user, const char *name, const char *value)

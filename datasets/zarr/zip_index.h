@@ -32,7 +32,7 @@ struct weir_zip {
 /* Returns 0, or a negative code with err, which does not name the file. raw->base must be 0. */
 int weir_zip_open(struct weir_zip *zip, const struct weir_raw_file *raw, struct weir_err *err);
 void weir_zip_close(struct weir_zip *zip);
-/* Returns the index of the first member whose name is not less than `name`, or zip->n if there is none. */
+/* Returns the index of the first member whose name is not less than `name`, or zip->n if none exists. */
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
 /* Returns NULL if the member does not exist. */
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);

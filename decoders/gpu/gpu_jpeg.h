@@ -53,7 +53,7 @@ struct weir_gpu_jpeg_tally {
     _Atomic uint64_t frames[WEIR_JPEG_REFUSALS];
 };
 void weir_gpu_jpeg_note(struct weir_gpu_jpeg_tally *tally, enum weir_jpeg_refusal refusal);
-/* Lists the numbers of refused frames, such as "12 progressive, 3 cmyk"; "" if there are none. */
+/* Lists the numbers of refused frames, such as "12 progressive, 3 cmyk"; "" if none exist. */
 void weir_gpu_jpeg_tally_text(const struct weir_gpu_jpeg_tally *tally, char *text, size_t size);
 
 /* Return the number of planes of an image (1 or 3), and the size of plane i in samples (chroma sizes are rounded up).

@@ -36,7 +36,7 @@ struct weir_clock_source {
     struct weir_clock_source *next; /* list link */
 };
 
-/* Returns the number of the running recording, or 0 if there is none. Any thread can call it; costs one relaxed load.
+/* Returns the number of the running recording, or 0 if none exists. Any thread can call it; costs one relaxed load.
  */
 uint32_t weir_clock_recording(void);
 

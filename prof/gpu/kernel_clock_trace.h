@@ -19,9 +19,9 @@ struct weir_kernel_clocks {
 int weir_kernel_clocks_make(struct weir_kernel_clocks *clocks, const struct weir_trace *trace);
 void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks);
 
-/* Prints the clocks, or nothing if there are none. */
+/* Prints the clocks, or nothing if none exist. */
 void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks);
-/* Prints the clocks of a trace, or nothing if there are none or memory is short. */
+/* Prints the clocks of a trace, or nothing if none exist or memory is short. */
 void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace);
 /* Adds the member "kernel_clocks" to the open JSON object. */
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks);

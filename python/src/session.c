@@ -39,7 +39,7 @@ static __thread struct {
     int16_t numbers[STAGES_DEEP];
 } opened;
 
-/* A stage that was open when its thread ended; -1 if there is none, -2 after a warning about one. */
+/* A stage that was open when its thread ended; -1 if none exists, -2 after a warning about one. */
 static _Atomic int left_open = -1;
 
 /* Attaches the thread and opens a zone around everything on it. The zone's self time is the thread's unattributed time,

@@ -37,7 +37,7 @@ const char *weir_train_data(const struct train_options *options, const char *dat
                             struct weir_err *err);
 
 /* Writes the options that were set but have no effect on this policy, such as "--kl-weight, --temporal-agg", to "text".
- * The result is empty if there are none. */
+ * The result is empty if none exist. */
 void weir_train_unused(const struct train_options *options, char *text, size_t size);
 
 /* ---- train_checkpoint.c: one safetensors file with everything that resuming needs. Arrays: parameters and AdamW's
