@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 /* Compression levels are zlib's 1 to 9. Level 1 reduces a trace to an eighth of its size; level 6 reduces it to a tenth
- * but takes twice as long (docs/trace.md). */
+ * but takes twice as long (docs/internals/trace.md). */
 enum { WEIR_GZ_PLAIN = 0, WEIR_GZ_FAST = 1 };
 
 struct weir_gz_file;

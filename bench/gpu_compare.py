@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares Weir on a GPU with the hardware's limits and other loaders: bench/gpu_compare.py --build FOLDER [--help].
-docs/benchmarks.md describes the method. FOLDER is a build folder, or one packed by tests/gpu/pack.sh."""
+docs/internals/measuring.md describes the method. FOLDER is a build folder, or one packed by tests/gpu/pack.sh."""
 import argparse
 import json
 import os

@@ -182,8 +182,9 @@ static const struct weir_command limits_command = {
                "frames and the number of threads are the same, and trials are interleaved.",
     .opts = limits_opts,
     .n_opts = sizeof limits_opts / sizeof limits_opts[0],
-    .notes = "docs/benchmarks.md explains the result. Speed is printed with its target, and does not affect the\n"
-             "exit status.",
+    .notes =
+        "docs/internals/measuring.md explains the result. Speed is printed with its target, and does not affect the\n"
+        "exit status.",
     .run = limits_main,
 };
 

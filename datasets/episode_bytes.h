@@ -2,7 +2,7 @@
  * treats its input as hostile.
  *
  * Byte order and sizes are native. Every field begins at a multiple of 8. A string is stored as its length, which
- * includes the final zero, followed by its bytes. docs/storage.md lists the fields. */
+ * includes the final zero, followed by its bytes. docs/internals/storage.md lists the fields. */
 #ifndef WEIR_DATASETS_EPISODE_BYTES_H
 #define WEIR_DATASETS_EPISODE_BYTES_H
 

@@ -115,7 +115,7 @@ static void read_name(struct weir_log_at *at, const json_t *object, const struct
         return;
     }
     if (field->flags & WEIR_FIELD_STRICT)
-        value_error(at, field->key, "is not one of the names in docs/log-format.md");
+        value_error(at, field->key, "is not one of the names in docs/internals/log-format.md");
 }
 
 static void set_present(const struct weir_field *field, void *to, bool present)

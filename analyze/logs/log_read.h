@@ -1,4 +1,4 @@
-/* log_read.h: parses the records of a --log file (JSON lines, docs/log-format.md). */
+/* log_read.h: parses the records of a --log file (JSON lines, docs/internals/log-format.md). */
 #ifndef WEIR_ANALYZE_LOGS_LOG_READ_H
 #define WEIR_ANALYZE_LOGS_LOG_READ_H
 

@@ -56,7 +56,7 @@ struct weir_whatif_rung *weir_whatif_add_rung(struct weir_whatif *found, const c
 struct weir_whatif_change *weir_whatif_add_change(struct weir_whatif *found, const char *name);
 
 void weir_whatif_print(FILE *out, const struct weir_whatif *found);
-/* Writes its members to the open JSON object (docs/log-format.md). */
+/* Writes its members to the open JSON object (docs/internals/log-format.md). */
 void weir_whatif_json(struct weir_json *json, const struct weir_whatif *found);
 
 #endif

@@ -30,7 +30,7 @@ int weir_trial_parse(struct weir_trial *trial, struct weir_log_record *last, con
                      struct weir_err *err);
 
 /* Returns the stage that limited the trial, or NULL if it is unknown. Sets *part to the fraction of the workers' time
- * that the stage took (for a stage of the consumer, of the loop's time). docs/bench.md explains the rule. */
+ * that the stage took (for a stage of the consumer, of the loop's time). docs/internals/trials.md explains the rule. */
 const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, double *part);
 
 /* ---- one measured run ---- */

@@ -8,7 +8,8 @@
  *     weir_tune_free(&tune);
  *
  * The bounds from the first measurement (demands.h) exclude settings that cannot help. The other settings are measured
- * one by one. The finalists are then measured in rounds. docs/tune.md explains the rules. Not thread-safe. */
+ * one by one. The finalists are then measured in rounds. docs/internals/trials.md explains the rules. Not thread-safe.
+ */
 #ifndef WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 #define WEIR_ANALYZE_TUNING_TUNE_SEARCH_H
 

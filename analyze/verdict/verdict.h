@@ -252,7 +252,7 @@ void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound
 enum weir_data_bound weir_data_bound(double wait);
 /* Returns "no", "partly" or "strongly", or NULL if it is unknown. */
 const char *weir_data_bound_name(enum weir_data_bound bound);
-/* Adds the member "verdict" (see docs/log-format.md) to the open JSON object. */
+/* Adds the member "verdict" (see docs/internals/log-format.md) to the open JSON object. */
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);
 

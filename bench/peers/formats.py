@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares Weir across formats, and with each format's usual reader and OpenCV, on the same samples:
-bench/peers/formats.py [--help]. `weir convert` creates the copies. docs/benchmarks.md describes the method. Uses
+bench/peers/formats.py [--help]. `weir convert` creates the copies. docs/internals/measuring.md describes the method. Uses
 whatever of lmdb, tfrecord, zarr 2, torch and cv2 is installed."""
 import argparse
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares Weir with other loaders on the same files and samples: bench/peers/run.py [--help]. docs/benchmarks.md
+"""Compares Weir with other loaders on the same files and samples: bench/peers/run.py [--help]. docs/internals/measuring.md
 describes the method. First installs the peers into build/peers-venv (setup.sh); --no-install uses the current
 Python."""
 import argparse

@@ -26,7 +26,7 @@ static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint
         return 0;
     return weir_err_set(err, -ENOTSUP,
                         "pickled values are refused, because unpickling runs code from the file; write the values as "
-                        "bytes under the keys that docs/formats.md describes");
+                        "bytes under the keys that docs/internals/layouts.md describes");
 }
 
 /* ---- the schema ---- */
@@ -37,7 +37,7 @@ static int no_schema(const struct gathering *g, const struct weir_lmdb_entry *en
     return rc < 0 ? rc
                   : weir_err_set(err, -EBADMSG,
                                  "has no key \"dataset\" (its first key is \"%.*s\"); an LMDB file needs the keys that "
-                                 "docs/formats.md describes and `weir convert` writes",
+                                 "docs/internals/layouts.md describes and `weir convert` writes",
                                  (int)entry->key_length, (const char *)entry->key);
 }
 

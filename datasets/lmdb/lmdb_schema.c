@@ -53,7 +53,7 @@ struct weir_lmdb_key weir_lmdb_key_parse(const uint8_t *bytes, size_t length)
 
 static int bad(const char *what, struct weir_err *err)
 {
-    return weir_err_set(err, -EBADMSG, "key \"dataset\": %s; docs/formats.md describes it", what);
+    return weir_err_set(err, -EBADMSG, "key \"dataset\": %s; docs/internals/layouts.md describes it", what);
 }
 
 static int parse(const char *json, size_t length, const char *key, json_t **root, struct weir_err *err)
@@ -83,7 +83,7 @@ static int parse_numbers(struct weir_lmdb_numbers *numbers, const json_t *root, 
         return 0;
     return weir_err_set(err, -EBADMSG,
                         "key \"dataset\": \"%s\" needs a dtype (float32, float64, int8 to uint64) and a dim (1 to %d); "
-                        "docs/formats.md describes it",
+                        "docs/internals/layouts.md describes it",
                         name, DIM_MAX);
 }
 

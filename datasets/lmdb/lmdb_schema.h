@@ -1,4 +1,4 @@
-/* lmdb_schema.h: the keys of a dataset in LMDB (docs/formats.md, "LMDB"), and its two JSON values. */
+/* lmdb_schema.h: the keys of a dataset in LMDB (docs/internals/layouts.md, "LMDB"), and its two JSON values. */
 #ifndef WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 #define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 

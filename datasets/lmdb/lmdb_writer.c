@@ -1,6 +1,6 @@
-/* LMDB with the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps a transaction's data in memory,
- * so an episode is written in several transactions. The last of them contains the key "episode"; an episode without
- * this key is incomplete. */
+/* LMDB with the keys of docs/internals/layouts.md, "LMDB": a folder with data.mdb. liblmdb keeps a transaction's data
+ * in memory, so an episode is written in several transactions. The last of them contains the key "episode"; an episode
+ * without this key is incomplete. */
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/writer.h"
 

@@ -1,5 +1,6 @@
-/* Packed files: one index at the end, one record per episode, and frames as extents (docs/packed.md). Opening a file
- * verifies the checksums of its header, index and records; only `weir verify` verifies the checksums of frames. */
+/* Packed files: one index at the end, one record per episode, and frames as extents (docs/internals/packed.md). Opening
+ * a file verifies the checksums of its header, index and records; only `weir verify` verifies the checksums of frames.
+ */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"

@@ -1,4 +1,4 @@
-/* Serialises and parses the header, index and records of packed files (docs/packed.md). */
+/* Serialises and parses the header, index and records of packed files (docs/internals/packed.md). */
 #include "datasets/packed/packed_file.h"
 #include "base/hash.h"
 #include "decoders/frame_kind.h"

@@ -1,6 +1,6 @@
 /* packed_file.h: serialises and parses the parts of a packed file: header, index, and records of episodes.
- * docs/packed.md lists the fields. Parsed sizes are checked against the sizes of the enclosing parts; no memory is
- * allocated here. Any thread. */
+ * docs/internals/packed.md lists the fields. Parsed sizes are checked against the sizes of the enclosing parts; no
+ * memory is allocated here. Any thread. */
 #ifndef WEIR_DATASETS_PACKED_PACKED_FILE_H
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 

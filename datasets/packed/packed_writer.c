@@ -1,5 +1,6 @@
-/* Writes packed files (docs/packed.md): frames in call order, each episode's record after its frames, and the index at
- * the end. The header records the progress. It is rewritten after each episode has reached the storage device. */
+/* Writes packed files (docs/internals/packed.md): frames in call order, each episode's record after its frames, and the
+ * index at the end. The header records the progress. It is rewritten after each episode has reached the storage device.
+ */
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/shortage.h"

@@ -1,4 +1,4 @@
-// Times the stages of a kernel with clocks inside it (docs/kernel_clock.md):
+// Times the stages of a kernel with clocks inside it (docs/internals/kernel_clock.md):
 //     nvcc -std=c++17 clocks.cu $(pkg-config --cflags --libs weir_prof) -o clocks && ./clocks
 #include <vector>
 #include <weir/kernel_clock.cuh>

@@ -1,5 +1,5 @@
 /* kernel_clock.cuh: clocks inside a kernel, for CUDA C++17. They time each stage of each iteration. weir/kernel_clock.h
- * evaluates the results, and docs/kernel_clock.md explains them.
+ * evaluates the results, and docs/internals/kernel_clock.md explains them.
  *
  *     enum { LOAD, COMPUTE, STORE, STAGES };
  *

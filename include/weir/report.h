@@ -138,7 +138,7 @@ struct weir_report_storage {
 };
 
 /* Causes of a GPU's idle time during the most recently traced steps, as fractions of the traced time
- * (docs/trace-averages.md). */
+ * (docs/trace.md). */
 struct weir_report_idle {
     double traced_s; /* 0 = no trace with a GPU */
     double busy, launching, sync, data, allocating, queued, other;
@@ -190,7 +190,7 @@ struct weir_measured_line {
 };
 void weir_measured_print(FILE *out, const struct weir_measured_line *line);
 
-/* Write one line of the log, a JSON object, and flush it (docs/log-format.md). */
+/* Write one line of the log, a JSON object, and flush it (docs/internals/log-format.md). */
 void weir_start_log(FILE *log, const struct weir_start_line *line);
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
 void weir_measured_log(FILE *log, const struct weir_measured_line *line);
@@ -311,7 +311,7 @@ void weir_loader_report_print(FILE *out, const struct weir_loader_report *report
 /* Prints the tables of a program that has no loader: stages, threads and machine. */
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
 /* weir_loader_report_json writes the members of a log line into the open object. weir_loader_report_log writes the
- * whole line and flushes it (docs/log-format.md). */
+ * whole line and flushes it (docs/internals/log-format.md). */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);
 /* Frees the memory that the report owns, but not the report itself. */

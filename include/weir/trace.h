@@ -239,7 +239,7 @@ int64_t weir_steps_split(struct weir_trace *trace, struct weir_step **out);
 /* ---- writing ----
  *
  * The format is the Chrome trace JSON that Perfetto, TensorBoard's PyTorch plugin and HolisticTraceAnalysis can read
- * (docs/trace.md). */
+ * (docs/internals/trace.md). */
 
 /* Sorts the trace and writes it to path, compressed if the name ends in .gz. The file is written completely or not at
  * all. Errors contain the path and what to do. */

@@ -1,4 +1,5 @@
-/* log_fields.h: the lines of a log as tables, for both the writer and the reader of logs (docs/log-format.md). */
+/* log_fields.h: the lines of a log as tables, for both the writer and the reader of logs
+ * (docs/internals/log-format.md). */
 #ifndef WEIR_PIPELINE_REPORT_LOG_FIELDS_H
 #define WEIR_PIPELINE_REPORT_LOG_FIELDS_H
 

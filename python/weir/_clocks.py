@@ -23,7 +23,7 @@ class KernelClocks(list):
         return self._table
 
     def export_csv(self, path):
-        """Writes one row per stage, then one per stage and iteration (docs/kernel_clock.md)."""
+        """Writes one row per stage, then one per stage and iteration (docs/internals/kernel_clock.md)."""
         with open(_arguments.path("path", path), "w", encoding="utf-8") as file:
             file.write(_weir._kernel_clocks(*self._reading, True))
 

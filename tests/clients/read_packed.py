@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A reader of packed files in plain Python, based on docs/packed.md alone: read_packed.py FILE [PATHS]
+"""A reader of packed files in plain Python, based on docs/internals/packed.md alone: read_packed.py FILE [PATHS]
 
 Verifies every checksum and lists the file. PATHS: act-jpeg episodes in the copy's order, whose states, actions and
 frames it compares with the file's (needs h5py, else exit status 77)."""

@@ -41,7 +41,7 @@ for format in act act-jpeg agilex astrobench robomimic; do
 done
 /usr/bin/python3 "$(dirname "$0")/../clients/read_packed.py" "$work/act-jpeg.weir" "$work"/act-jpeg/*.hdf5 >"$work/out" 2>"$work/err"
 status=$?
-[ "$status" -eq 77 ] || check "a reader written from docs/packed.md alone finds the source's frames" [ "$status" -eq 0 ]
+[ "$status" -eq 77 ] || check "a reader written from docs/internals/packed.md alone finds the source's frames" [ "$status" -eq 0 ]
 for format in act agilex robomimic; do
     run 0 convert "$work/$format" "$work/$format-gzip" --to hdf5-gzip
     same "$work/$format" "$work/$format-gzip"

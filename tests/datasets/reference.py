@@ -4,7 +4,7 @@
     data.tensors([(0, 5), (3, 0)])   # [("images", array), ("qpos", array), ...] of a batch of two samples
     data.line(...)                   # the line that `weir run --checksums` writes for it
 
-Based on the output of each layout's recorder (docs/formats.md), not on Weir's readers. State and actions are float32,
+Based on the output of each layout's recorder (docs/internals/layouts.md), not on Weir's readers. State and actions are float32,
 normalised with mean and std of all episodes (--train-split 1); images are uint8 (uint16 for depth).
 """
 import dataclasses

@@ -7,7 +7,7 @@
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]       (on the GPU machine: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
 # Parts: tests clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
-# minutes) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
+# minutes) and motion (2 minutes). clocks is for docs/internals/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
 # the tables of the preparing kernel, its time with and without clocks, and the sum of its stages compared with CUPTI's
 # time. motion is for docs/motion.md: the minimum time of a step, and steps of both variants, compared with torch if it
 # is installed.

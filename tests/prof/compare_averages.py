@@ -62,7 +62,7 @@ def check_tables(weir, trace, rounded=1):
         lines += check_table(weir, trace, title, body.rstrip("\n").split("\n"), ties)
         tables += 1
     assert tables >= 5 and lines > 100
-    # The trace lacks the order in which torch added its floats (docs/trace-averages.md).
+    # The trace lacks the order in which torch added its floats (docs/internals/trace.md).
     assert len({tie[0] for tie in ties}) <= rounded, ties
     print(f"{os.path.basename(trace)}: {tables} tables, {lines} lines as torch printed them; rounded the other way: {ties}")
 
