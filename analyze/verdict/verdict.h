@@ -4,9 +4,9 @@
  *     weir_verdict_make(&verdict, report, NULL);
  *     weir_verdict_print(stdout, &verdict, report);
  *
- * A verdict depends only on the report, so a report that is read back from a log gets the same verdict. docs/verdict.md
- * explains the rules, the thresholds, and how similar causes are distinguished. These functions read no clock and no
- * file. They can be called on any thread. */
+ * A verdict depends only on the report, so a report that is read back from a log gets the same verdict.
+ * docs/internals/verdict.md explains the rules, the thresholds, and how similar causes are distinguished. These
+ * functions read no clock and no file. They can be called on any thread. */
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 
@@ -19,7 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Thresholds; docs/verdict.md explains each of them. Comments that begin with "of" say what the fraction refers to. */
+/* Thresholds; docs/internals/verdict.md explains each of them. Comments that begin with "of" say what the fraction
+ * refers to. */
 #define WEIR_VERDICT_WAIT_LEAST    0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
 #define WEIR_VERDICT_WAIT_STRONG   0.20 /* as above; above this value a run is strongly data-bound */
 #define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is not a cause of the GPU's idle time */
