@@ -80,17 +80,34 @@ static int code_width(uint32_t code)
     return 1;
 }
 
+/* Returns the size of the character at the start of text in bytes; an invalid byte counts as one character. */
+static size_t next_width(const char *text, size_t length, int *width)
+{
+    uint32_t code = '?';
+    size_t n = weir_utf8_next(text, length, &code);
+    *width = code_width(n ? code : '?');
+    return n ? n : 1;
+}
+
 int weir_text_width(const char *text)
 {
     size_t length = strlen(text);
-    int width = 0;
-    for (size_t at = 0; at < length;) {
-        uint32_t code = '?';
-        size_t n = weir_utf8_next(text + at, length - at, &code);
-        width += code_width(n ? code : '?');
-        at += n ? n : 1;
-    }
+    int width = 0, this_width;
+    for (size_t at = 0; at < length; width += this_width)
+        at += next_width(text + at, length - at, &this_width);
     return width;
+}
+
+size_t weir_text_fitting(const char *text, int columns)
+{
+    size_t length = strlen(text), at = 0, n;
+    for (int width; at < length; at += n) {
+        n = next_width(text + at, length - at, &width);
+        columns -= width;
+        if (columns < 0)
+            break;
+    }
+    return at;
 }
 
 void weir_text_csv(FILE *out, const char *text)

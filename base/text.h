@@ -21,6 +21,9 @@ void weir_text_printable(char *text);
 /* Returns the number of terminal columns of the string. A Chinese character takes two. */
 int weir_text_width(const char *text);
 
+/* Returns the number of bytes at the start of the string that take at most `columns` terminal columns. */
+size_t weir_text_fitting(const char *text, int columns);
+
 /* Writes the string as a quoted cell of a CSV table, followed by a comma. */
 void weir_text_csv(FILE *out, const char *text);
 

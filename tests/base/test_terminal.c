@@ -1,0 +1,125 @@
+/* The width of the output, and text wrapped and shortened to it. */
+#include "base/terminal.h"
+#include "base/text.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static FILE *open_pty(int *other, unsigned short columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = columns};
+    int terminal;
+    cr_assert_eq(openpty(other, &terminal, NULL, NULL, &size), 0);
+    FILE *out = fdopen(terminal, "w");
+    cr_assert_not_null(out);
+    return out;
+}
+
+Test(terminal, width)
+{
+    int other;
+    FILE *narrow = open_pty(&other, 100), *tiny = open_pty(&other, 3), *unknown = open_pty(&other, 0);
+    FILE *file = tmpfile();
+    unsetenv("COLUMNS");
+    cr_assert_eq(weir_terminal_width(narrow), 100);
+    cr_assert_eq(weir_terminal_width(tiny), WEIR_TERMINAL_WIDTH_LEAST);
+    cr_assert_eq(weir_terminal_width(unknown), 80);
+    cr_assert_eq(weir_terminal_width(file), 80);
+    setenv("COLUMNS", "132", 1);
+    cr_assert_eq(weir_terminal_width(narrow), 100);
+    cr_assert_eq(weir_terminal_width(unknown), 132);
+    cr_assert_eq(weir_terminal_width(file), 132);
+    setenv("COLUMNS", "many", 1);
+    cr_assert_eq(weir_terminal_width(file), 80);
+    setenv("COLUMNS", "99999999999999999999", 1);
+    cr_assert_eq(weir_terminal_width(file), 1000);
+    weir_terminal_set_wide(true);
+    cr_assert_eq(weir_terminal_width(narrow), WEIR_TERMINAL_WIDTH_WIDE);
+}
+
+Test(terminal, colour)
+{
+    int other;
+    FILE *terminal = open_pty(&other, 80), *file = tmpfile();
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm", 1);
+    cr_assert(weir_terminal_has_colour(terminal));
+    cr_assert_not(weir_terminal_has_colour(file));
+    setenv("NO_COLOR", "", 1);
+    cr_assert(weir_terminal_has_colour(terminal));
+    setenv("NO_COLOR", "1", 1);
+    cr_assert_not(weir_terminal_has_colour(terminal));
+    unsetenv("NO_COLOR");
+    setenv("TERM", "dumb", 1);
+    cr_assert_not(weir_terminal_has_colour(terminal));
+    unsetenv("TERM");
+    cr_assert_not(weir_terminal_has_colour(terminal));
+}
+
+static void check_wrap(const char *columns, const char *text, int hang, const char *separator, const char *expected)
+{
+    char *memory = NULL;
+    size_t size;
+    FILE *out = open_memstream(&memory, &size);
+    setenv("COLUMNS", columns, 1);
+    weir_wrap_print(out, text, hang, separator);
+    fclose(out);
+    cr_assert_str_eq(memory, expected);
+    free(memory);
+}
+
+Test(terminal, wrap)
+{
+    check_wrap("40", "a short line\n", 4, NULL, "a short line\n");
+    check_wrap("40", "exactly forty columns of text, no more..\n", 4, NULL,
+               "exactly forty columns of text, no more..\n");
+    check_wrap("40", "exactly forty columns of text, and then some more words follow\nnext", 4, NULL,
+               "exactly forty columns of text, and then\n    some more words follow\nnext");
+    check_wrap("40", "epoch 1/3 total 12.34 s | train 10.00 s | val 2.30 s\n", 2, " | ",
+               "epoch 1/3 total 12.34 s |\n  train 10.00 s | val 2.30 s\n");
+}
+
+Test(terminal, wrap_keeps_indents_and_words)
+{
+    check_wrap("40", "  advice    one two three four five six seven\n", 12, NULL,
+               "  advice    one two three four five six\n            seven\n");
+    check_wrap("40", "see /a/path/that/is/longer/than/forty/columns/in/all.hdf5 for it\n", 2, NULL,
+               "see\n  /a/path/that/is/longer/than/forty/columns/in/all.hdf5\n  for it\n");
+    check_wrap("40", "/a/path/that/is/longer/than/forty/columns/in/all.hdf5\n", 2, NULL,
+               "/a/path/that/is/longer/than/forty/columns/in/all.hdf5\n");
+    /* ten characters of two columns each in every line */
+    check_wrap("40", "数据等待数据等待数据 数据等待数据等待数据 数据等待数据等待数据\n", 0, NULL,
+               "数据等待数据等待数据\n数据等待数据等待数据\n数据等待数据等待数据\n");
+}
+
+Test(terminal, wrap_in_pieces)
+{
+    char *memory = NULL;
+    size_t size;
+    struct weir_wrap wrap;
+    FILE *out = open_memstream(&memory, &size);
+    setenv("COLUMNS", "40", 1);
+    FILE *text = weir_wrap_open(&wrap, out, 2, ", ");
+    fputs("machine: 16 of 208 cores, quota 8 cores", text);
+    fprintf(text, ", load average %.2f\n", 1.5);
+    weir_wrap_close(&wrap);
+    fclose(out);
+    cr_assert_str_eq(memory, "machine: 16 of 208 cores, quota 8 cores,\n  load average 1.50\n");
+    free(memory);
+}
+
+Test(terminal, shorten)
+{
+    char short_one[] = "episode_1.hdf5", path[] = "task/session/episode_000123.hdf5", glyphs[] = "数据等待数据等待";
+    weir_text_shorten(short_one, 14);
+    cr_assert_str_eq(short_one, "episode_1.hdf5");
+    weir_text_shorten(path, 20);
+    cr_assert_str_eq(path, "task/s.._000123.hdf5");
+    weir_text_shorten(glyphs, 11);
+    cr_assert_leq(weir_text_width(glyphs), 11);
+    cr_assert_not_null(strstr(glyphs, ".."));
+}
