@@ -8,7 +8,7 @@
  *
  * The activities of a device (kernels, copies, memsets) are merged over its streams. Each gap between activities is
  * divided according to the states of the thread that launched the next activity, from the start of the gap to this
- * launch. docs/trace.md explains the rules. Times are in ns. These functions read no clock and no file. Only
+ * launch. docs/internals/trace.md explains the rules. Times are in ns. These functions read no clock and no file. Only
  * one thread at a time can use a trace. */
 #ifndef WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_H
 #define WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_H

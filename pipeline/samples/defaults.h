@@ -1,7 +1,7 @@
 /* defaults.h: numeric policies of the pipeline, each with its source. They do not affect the contents of batches,
  * except for the two decoding rates: with --deterministic these decide which frames the GPU decodes, so they are
  * constants. "H200" means an NVIDIA H200 with 16 cores of its host's Xeon. Frames are JPEGs of 640 x 480 pixels and
- * quality 95, unless stated otherwise. docs/gpu.md and docs/benchmarks.md have the tables. */
+ * quality 95, unless stated otherwise. docs/internals/gpu.md and docs/benchmarks.md have the tables. */
 #ifndef WEIR_PIPELINE_SAMPLES_DEFAULTS_H
 #define WEIR_PIPELINE_SAMPLES_DEFAULTS_H
 
