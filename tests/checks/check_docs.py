@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks README.md and docs/: tests/checks/check_docs.py SOURCE BUILD.
 
-README has at most 10 KB. Links lead to existing files and headings, C files named in a page exist, and the program
-accepts the options and commands in README. The first C program of docs/library.md compiles as printed with the shared
+README has at most 10 KB, the users' pages (docs/*.md) together at most 120 KB. Links lead to existing files and
+headings, C files named in a page exist, and the program accepts the options and commands in README and the users'
+pages. The first C program of docs/library.md compiles as printed with the shared
 library, runs, and fails with one line."""
 import fnmatch
 import glob
@@ -13,9 +14,11 @@ import sys
 import tempfile
 
 README_BYTES = 10 * 1024
+USER_PAGES_BYTES = 120 * 1024
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
     EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
-FOREIGN = {"loop.c", "--cpus-per-task"}  # the reader's file; an option of srun
+# The reader's file; options of srun, torchrun, TensorBoard and imitate_episodes.py
+FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume"}
 failed = 0
 
 
@@ -72,17 +75,19 @@ def check_files(source):
             check(f"{os.path.basename(page)} names {name}, which does not exist", known)
 
 
-def check_names(source, readme, weir):
-    for extra in EXTRAS:
-        if is_deleted(source, f"extras/{extra}"):
-            readme = re.sub(rf".*weir {extra}\b.*", "", readme)
+def check_names(source, texts, weir):
     commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
     known = "".join(subprocess.run([weir, command, "--help"], capture_output=True, text=True, check=True).stdout
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
-    for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|docker|h5repack) [^`]*`", "", readme)))):
-        check(f"README.md: no command has {option}", option in FOREIGN or re.search(rf"{option}(?![\w-])", known))
-    for command in sorted(set(re.findall(r"(?:`|release/)weir ([a-z]+)", readme))):
-        check(f"README.md: weir {command} does not exist", re.search(rf"^\s+{command}\b", commands, re.M))
+    deleted = [extra for extra in EXTRAS if is_deleted(source, f"extras/{extra}")]
+    for page, text in texts.items():
+        if page in [f"{extra}.md" for extra in deleted]:
+            continue
+        text = re.sub("|".join(rf".*weir {extra}\b.*" for extra in deleted), "", text) if deleted else text
+        for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"`?\b(?:cc|docker|h5repack|pkg-config) [^`\n]*", "", text)))):
+            check(f"{page}: no command has {option}", option in FOREIGN or re.search(rf"{option.replace('_', '-')}(?![\w-])", known))
+        for command in sorted(set(re.findall(r"(?:^|`|\s|release/)weir ([a-z]+)", "".join(re.findall(r"`[^`]+`|^```.*?^```", text, re.M | re.S))))):
+            check(f"{page}: weir {command} does not exist", re.search(rf"^\s+{command}\b", commands, re.M))
 
 
 def check_program(source, build):
@@ -112,7 +117,10 @@ def main():
     check(f"README.md has {len(readme.encode())} bytes, more than {README_BYTES}", len(readme.encode()) <= README_BYTES)
     check_links(source)
     check_files(source)
-    check_names(source, readme, f"{build}/weir")
+    pages = {os.path.basename(page): open(page, encoding="utf-8").read() for page in sorted(glob.glob(f"{source}/docs/*.md"))}
+    size = sum(len(text.encode()) for text in pages.values())
+    check(f"docs/*.md have {size} bytes, more than {USER_PAGES_BYTES}: details belong in docs/internals/", size <= USER_PAGES_BYTES)
+    check_names(source, {**pages, "docs/README.md": pages["README.md"], "README.md": readme}, f"{build}/weir")
     check_program(source, build)
     sys.exit(1 if failed else 0)
 
