@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +45,21 @@ int weir_file_close(FILE *file)
 {
     int rc = ferror(file) ? -EIO : 0;
     return fclose(file) == 0 ? rc : -errno;
+}
+
+void weir_descriptors_close(unsigned first, unsigned last)
+{
+    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+        return;
+    close((int)first); /* frees a descriptor for the folder */
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        unsigned long fd = strtoul(entry->d_name, NULL, 10); /* 0 for "." and ".." */
+        if (fd >= first && fd <= last && fd != (unsigned)dirfd(folder))
+            close((int)fd);
+    }
+    if (folder)
+        closedir(folder);
 }
 
 int weir_folders_make(const char *folder)

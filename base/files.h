@@ -21,6 +21,10 @@ int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n);
 /* Flushes and closes a stream. Returns 0, -EIO if an earlier write failed, or another -errno. */
 int weir_file_close(FILE *file);
 
+/* Closes the descriptors from first to last. Only for processes with one thread. Linux before 5.9 has no close_range;
+ * there the open descriptors are read from /proc. */
+void weir_descriptors_close(unsigned first, unsigned last);
+
 /* Returns the number that n little-endian bytes represent. */
 static inline uint64_t weir_le(const uint8_t *bytes, int n)
 {

@@ -54,9 +54,10 @@ static int find_program(char path[PATH_MAX])
     return 0;
 }
 
-/* Starts the program with no open descriptors except /dev/null and the socket, because a copy of any other descriptor
- * would keep its file's lock alive. Signals are reset as in a new process. The order of the actions matters, because
- * our end of the socket may be one of the standard descriptors. */
+/* Starts the program with /dev/null and the socket. The program closes all other descriptors that it inherits. Signals
+ * are reset as in a new process. The order of the actions matters, because our end of the socket may be one of the
+ * standard descriptors. It is copied twice, because a copy to the same number stays close-on-exec with glibc
+ * before 2.29. */
 static int spawn_program(const char *path, int fd, pid_t *pid)
 {
     char *const arguments[] = {(char *)PROGRAM, (char *)"serve", NULL};
@@ -68,10 +69,10 @@ static int spawn_program(const char *path, int fd, pid_t *pid)
     int rc = posix_spawn_file_actions_init(&actions);
     if (rc)
         return -rc;
-    rc = posix_spawn_file_actions_adddup2(&actions, fd, WEIR_HELPER_FD);
+    rc = posix_spawn_file_actions_adddup2(&actions, fd, WEIR_HELPER_FD + 1);
+    rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, WEIR_HELPER_FD + 1, WEIR_HELPER_FD);
     for (int standard = 0; standard < 3 && rc == 0; standard++)
         rc = posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
-    rc = rc ? rc : posix_spawn_file_actions_addclosefrom_np(&actions, WEIR_HELPER_FD + 1);
     posix_spawnattr_init(&attributes); /* these functions cannot fail */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigdefault(&attributes, &all);

@@ -1,4 +1,5 @@
 /* The helper program's side: the spawner, which forks the helper processes. */
+#include "base/files.h"
 #include "datasets/helper/helper_spawner.h"
 
 #include <errno.h>
@@ -38,8 +39,8 @@ static void serve_and_exit(weir_helper_serve_fn *serve, int fd, pid_t spawner)
     if (getppid() != spawner)
         _exit(0);
     if (fd > 3)
-        close_range(3, (unsigned)fd - 1, 0);
-    close_range((unsigned)fd + 1, ~0u, 0);
+        weir_descriptors_close(3, (unsigned)fd - 1);
+    weir_descriptors_close((unsigned)fd + 1, ~0u);
     serve(fd);
     _exit(0);
 }
@@ -97,6 +98,7 @@ int weir_helper_program(int argc, weir_helper_serve_fn *const *serve, int n)
         fputs("weir-hdf5: weir starts this program to read HDF5 files; run weir instead\n", stderr);
         return 2;
     }
+    weir_descriptors_close(WEIR_HELPER_FD + 1, ~0u); /* a copy would keep its file's lock alive */
     pid_t spawner = fork();
     if (spawner == 0) {
         run_spawner(WEIR_HELPER_FD, serve, n);

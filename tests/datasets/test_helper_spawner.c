@@ -8,12 +8,18 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +156,40 @@ Test(helper_spawner, they_are_born_clean)
     cr_assert_eq(errno, ECHILD, "a helper is visible as a child process");
     for (int i = 0; i < 20; i++)
         close(mine[i]);
+}
+
+/* Linux before 5.9 has no close_range. */
+static void forbid_close_range(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* The program starts with no free descriptor. */
+Test(helper_spawner, they_are_born_clean_with_an_old_kernel)
+{
+    enum { LIMIT = 64, NEEDED = 3 /* both ends of a socket, and a helper's */ };
+    struct rlimit limit = {LIMIT, LIMIT};
+    struct spawned_facts told;
+    pid_t pid;
+    int fd, last = -1;
+    forbid_close_range();
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while ((fd = open("/dev/null", O_RDONLY)) >= 0)
+        last = fd;
+    cr_assert_eq(last, LIMIT - 1);
+    for (int i = 0; i < NEEDED; i++)
+        close(last - i);
+    make(SPAWNED_TELL, &pid, &fd);
+    cr_assert_eq(recv(fd, &told, sizeof told, MSG_WAITALL), sizeof told);
+    cr_assert_eq(told.descriptors, 4, "%d", told.descriptors);
 }
 
 Test(helper_spawner, a_spawner_that_was_killed_is_started_again)
