@@ -7,7 +7,6 @@
 #include "weir/trace.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +48,8 @@ struct weir_profiler {
     pthread_t collector, writer;
 };
 
-static sem_t wake;          /* wakes the collector; posted when a ring is half full */
-static _Atomic pid_t owner; /* process that opened the profiler; a child of fork() has another PID */
+static struct weir_eventcount wake; /* wakes the collector; notified when a ring is half full */
+static _Atomic pid_t owner;         /* process that opened the profiler; a child of fork() has another PID */
 static _Atomic uint32_t generation;
 
 /* ---- messages ---- */
@@ -65,18 +64,7 @@ static void say(struct weir_profiler *p, const char *line)
 
 static void ring_half_full(void)
 {
-    sem_post(&wake);
-}
-
-static void sleep_until_asked(long ns)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (sem_clockwait(&wake, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
-        continue;
+    weir_eventcount_notify(&wake);
 }
 
 /* Moves the records of an ended window from the store to the window. Later records stay in the store. */
@@ -119,6 +107,7 @@ static void *collector_main(void *user)
     struct weir_store store = {.bytes_max = p->config.bytes_max};
     pthread_setname_np(pthread_self(), "weir-collect");
     for (bool more = true; more;) {
+        uint32_t key = weir_eventcount_prepare(&wake);
         pthread_mutex_lock(&p->lock);
         enum phase phase = p->phase;
         uint64_t keep_from =
@@ -141,7 +130,7 @@ static void *collector_main(void *user)
         else if (p->config.on_sample)
             p->config.on_sample(p->config.user);
         if (more)
-            sleep_until_asked(phase == PHASE_RECORD && p->config.on_sample ? SAMPLE_NS : DRAIN_NS);
+            weir_eventcount_wait(&wake, key, phase == PHASE_RECORD && p->config.on_sample ? SAMPLE_NS : DRAIN_NS);
     }
     weir_store_clear(&store);
     pthread_mutex_lock(&p->lock);
@@ -233,7 +222,7 @@ static void set_phase(struct weir_profiler *p, enum phase phase, uint64_t keep_f
     p->phase = phase;
     p->keep_from = keep_from;
     pthread_mutex_unlock(&p->lock);
-    sem_post(&wake);
+    weir_eventcount_notify(&wake);
 }
 
 static void start_gpu(struct weir_profiler *p)
@@ -327,7 +316,7 @@ static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
         weir_windows_put(&p->ended, window);
     }
     pthread_mutex_unlock(&p->lock);
-    sem_post(&wake);
+    weir_eventcount_notify(&wake);
     if (!window)
         weir_gpu_take_free(&gpu);
     if (keep && full)
@@ -405,12 +394,6 @@ static void free_profiler(struct weir_profiler **profiler)
     *profiler = NULL;
 }
 
-static void init_once(void)
-{
-    sem_init(&wake, 0, 0);
-    weir_clock_init();
-}
-
 static int start_threads(struct weir_profiler *p)
 {
     int rc = weir_thread_start(&p->collector, collector_main, p);
@@ -422,7 +405,7 @@ static int start_threads(struct weir_profiler *p)
     pthread_mutex_lock(&p->lock);
     p->closing = true;
     pthread_mutex_unlock(&p->lock);
-    sem_post(&wake);
+    weir_eventcount_notify(&wake);
     pthread_join(p->collector, NULL);
     return rc;
 }
@@ -461,7 +444,7 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
         free_profiler(&p);
         return rc;
     }
-    pthread_once(&once, init_once);
+    pthread_once(&once, weir_clock_init);
     weir_zone_cost_ns(); /* measure it now, so that the measurement's zones are outside all windows */
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
@@ -582,7 +565,7 @@ void weir_profiler_close(struct weir_profiler **profiler)
         pthread_mutex_lock(&p->lock);
         p->closing = true;
         pthread_mutex_unlock(&p->lock);
-        sem_post(&wake);
+        weir_eventcount_notify(&wake);
         pthread_join(p->collector, NULL);
         pthread_join(p->writer, NULL);
         weir_tracks_on_half(NULL);
