@@ -25,7 +25,7 @@ static uint32_t plain(uint32_t crc, const uint8_t *bytes, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const uint8_t *bytes, size_t n)
+__attribute__((target("sse4.2,crc32"))) static uint32_t by_instruction(uint32_t crc, const uint8_t *bytes, size_t n)
 {
     uint64_t wide = crc;
     for (; n >= 8; bytes += 8, n -= 8) {
