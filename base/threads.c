@@ -18,6 +18,11 @@ int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user)
     return -rc;
 }
 
+pid_t weir_thread_id(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
 void weir_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t monotonic;

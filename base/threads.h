@@ -5,9 +5,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Starts a thread that blocks all signals, so that the program's own threads receive them. Returns 0 or -errno. */
 int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user);
+
+/* Returns the calling thread's ID in the kernel, as gettid of glibc 2.30 and later does. */
+pid_t weir_thread_id(void);
 
 /* Initialises a condition variable for timed waits with CLOCK_MONOTONIC. */
 void weir_cond_init(pthread_cond_t *cond);

@@ -100,7 +100,7 @@ static int report_no_reply(struct weir_hdf5_helper *helper, const char *path, st
             err, -EBADMSG,
             "the HDF5 library exceeded its CPU time limit of %llu s on this file; repair or remove the file",
             (unsigned long long)weir_helper_cpu_limit_s(path));
-    const char *how = sigdescr_np(WTERMSIG(status));
+    const char *how = strsignal(WTERMSIG(status));
     return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on this file (%s); repair or remove the file",
                         how ? how : "by a signal");
 }

@@ -1,5 +1,6 @@
 #include "pipeline/gpu/gpu_clocks.h"
 #include "base/resources.h"
+#include "base/threads.h"
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_trace.h"
 
@@ -7,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { LAUNCHES = 256, SAMPLES = 1024 };
 
@@ -153,7 +153,7 @@ static void begin_recording(struct weir_gpu_clocks *c, uint32_t recording)
     c->recording = recording;
     c->n = c->fetched = 0;
     c->skipped = 0;
-    c->tid = gettid();
+    c->tid = weir_thread_id();
 }
 
 void weir_gpu_clocks_begin(struct weir_gpu_clocks *c, struct weir_kernel_clock_table *table)

@@ -1,4 +1,5 @@
 #include "prof/record/nvtx.h"
+#include "base/threads.h"
 
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/nvtx_ops.h"
@@ -10,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { NAMES = UINT16_MAX + 1 };
 
@@ -57,7 +57,7 @@ static void name_thread(void)
     char name[16] = "";
     named = true;
     if (pthread_getname_np(pthread_self(), name, sizeof name) == 0)
-        ops->name_thread((uint32_t)gettid(), name);
+        ops->name_thread((uint32_t)weir_thread_id(), name);
 }
 
 static void push(void *handle)

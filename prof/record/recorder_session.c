@@ -1,11 +1,11 @@
 /* Opens and closes sessions of the recorder, attaches threads to them, and measures the cost of a zone. */
+#include "base/threads.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/recorder_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 pthread_mutex_t weir_recorders_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weir_recorder *weir_recorders;
@@ -126,7 +126,7 @@ static void thread_begin(struct weir_thread *t, const char *name)
     uint64_t cpu_ns = end_ns ? t->cpu_detached_ns - t->cpu_attached_ns : 0;
     memset(t->name, 0, sizeof t->name);
     memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
-    t->tid = gettid();
+    t->tid = weir_thread_id();
     if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
         t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
     t->attached_ns = weir_clock_monotonic_ns() - wall_ns;

@@ -1,3 +1,4 @@
+#include "base/threads.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/nvtx.h"
 #include "prof/record/recorder_priv.h"
@@ -5,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
@@ -138,7 +138,7 @@ struct weir_ring *weir_track_make(void)
     memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* causes the page faults now instead of during a range */
     track->slots = slots;
     track->limit = WEIR_RING_SLOTS / 2;
-    track->tid = gettid();
+    track->tid = weir_thread_id();
     pthread_getname_np(pthread_self(), track->name, sizeof track->name);
     pthread_mutex_lock(&lock);
     track->next = tracks;

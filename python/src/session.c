@@ -1,4 +1,5 @@
 #include "python/src/session.h"
+#include "base/threads.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
 #include "python/src/lent.h"
@@ -46,7 +47,7 @@ static _Atomic int left_open = -1;
  * so that the times of all stages add up to the thread's time. */
 static void attach(void)
 {
-    const char *name = gettid() == getpid() ? "consumer" : "thread";
+    const char *name = weir_thread_id() == getpid() ? "consumer" : "thread";
     if (weir_thread_attach(session, name, WEIR_ROLE_CONSUMER) < 0)
         return;
     weir_zone_begin(WEIR_STAGE_WORKER_LOOP);
