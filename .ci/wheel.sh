@@ -8,7 +8,9 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
 [ -x $venv/bin/pip ] || /usr/bin/python3 -m venv --system-site-packages $venv
-$venv/bin/python -m wheel tags --help >/dev/null 2>&1 || $venv/bin/pip install --quiet 'wheel>=0.40'
+requires='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'
+$venv/bin/python -c 'import scikit_build_core, wheel' 2>/dev/null ||
+    $venv/bin/python -c "$requires" | xargs $venv/bin/pip install --quiet 'wheel>=0.40'
 
 # Same compiler and flags as CI's other builds, to share their compiler cache.
 export CC=${CC:-cc}
@@ -26,7 +28,7 @@ for setting in "${settings[@]}"; do
     options+=(--config-settings="$setting")
 done
 rm -rf build/wheel
-$venv/bin/pip wheel --quiet --no-deps ./python -w build/wheel "${options[@]}"
+$venv/bin/pip wheel --quiet --no-deps --no-build-isolation . -w build/wheel "${options[@]}"
 wheel=$(echo build/wheel/*.whl)
 if [ $lean = yes ]; then # checked by tests/python/check_wheel.py
     wheel=build/wheel/$($venv/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 "$wheel")

@@ -1,8 +1,10 @@
 #include "base/files.h"
+#include "base/shortage.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -274,18 +276,78 @@ static int file_of(const void *ours, char path[PATH_MAX])
     return rc;
 }
 
-int weir_path_beside(const void *ours, const char *relative, char path[PATH_MAX])
+static int resolve(const char *folder, const char *relative, char path[PATH_MAX])
 {
-    char file[PATH_MAX], joined[2 * PATH_MAX];
-    int rc = file_of(ours, file);
+    char joined[2 * PATH_MAX];
+    snprintf(joined, sizeof joined, "%s/%s", folder, relative);
+    if (realpath(joined, path))
+        return 0;
+    int rc = -errno;
+    path[0] = '\0';
+    return rc;
+}
+
+static int folder_with(const void *ours, char folder[PATH_MAX])
+{
+    int rc = file_of(ours, folder);
+    if (rc == 0)
+        *strrchr(folder, '/') = '\0';
+    return rc;
+}
+
+/* Chooses the file that was installed last: pip replaces the program when it installs the package for another Python.
+ */
+static int newest(const glob_t *found, char path[PATH_MAX])
+{
+    const char *best = NULL;
+    struct timespec best_time = {0};
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        struct stat st;
+        if (stat(found->gl_pathv[i], &st) != 0)
+            continue;
+        if (best && (st.st_ctim.tv_sec < best_time.tv_sec ||
+                     (st.st_ctim.tv_sec == best_time.tv_sec && st.st_ctim.tv_nsec <= best_time.tv_nsec)))
+            continue;
+        best = found->gl_pathv[i];
+        best_time = st.st_ctim;
+    }
+    return best && realpath(best, path) ? 0 : -ENOENT;
+}
+
+int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX])
+{
+    static const char *const folders[] = {"../lib*/python3*/*-packages/weir", "../weir" /* pip install --target */};
+    char folder[PATH_MAX], pattern[2 * PATH_MAX + 64], *end = pattern;
+    int rc = folder_with(ours, folder);
     path[0] = '\0';
     if (rc < 0)
         return rc;
-    *strrchr(file, '/') = '\0';
-    snprintf(joined, sizeof joined, "%s/%s", file, relative);
-    if (realpath(joined, path))
-        return 0;
-    rc = -errno;
-    path[0] = '\0';
+    for (const char *c = folder; *c; *end++ = *c++)
+        if (strchr("*?[\\", *c))
+            *end++ = '\\';
+    rc = -ENOENT;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && rc == -ENOENT; i++) {
+        glob_t found;
+        snprintf(end, sizeof pattern - (size_t)(end - pattern), "/%s/%s", folders[i], name);
+        int status = glob(pattern, 0, NULL, &found);
+        rc = status == 0 ? newest(&found, path) : status == GLOB_NOSPACE ? -ENOMEM : -ENOENT;
+        globfree(&found);
+    }
     return rc;
+}
+
+int weir_path_installed(const void *ours, const char *name, const char *const *folders, char path[PATH_MAX])
+{
+    char folder[PATH_MAX], relative[PATH_MAX];
+    int rc = folder_with(ours, folder);
+    path[0] = '\0';
+    if (rc < 0)
+        return rc;
+    for (; *folders; folders++) {
+        snprintf(relative, sizeof relative, "%s%s", *folders, name);
+        rc = resolve(folder, relative, path);
+        if (rc == 0 || weir_is_shortage(rc))
+            return rc;
+    }
+    return weir_path_in_package(ours, name, path);
 }

@@ -73,8 +73,13 @@ int weir_durable_replace(const char *from, const char *to, struct weir_err *err)
 
 /* ---- installed files ---- */
 
-/* Resolves a relative path ("name", "../bin/name") against the folder of the program or library that contains `ours`,
- * the address of a constant or function. Returns 0, or -ENOENT or another -errno, in which case path is "". */
-int weir_path_beside(const void *ours, const char *relative, char path[PATH_MAX]);
+/* Find a file relative to the folder of the program or library that contains `ours`, the address of a constant or
+ * function. Return 0, or -ENOENT or another -errno, in which case path is "". */
+
+/* Searches the folders, such as "" or "../bin/", and then the Python package. The last folder is followed by NULL. */
+int weir_path_installed(const void *ours, const char *name, const char *const *folders, char path[PATH_MAX]);
+
+/* Searches the Python package that pip installed together with the program: PREFIX/lib/pythonX.Y/site-packages/weir. */
+int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX]);
 
 #endif

@@ -25,7 +25,7 @@ struct finding {
 };
 
 struct findings {
-    struct finding at[11 + WEIR_GPU_FACTS_MAX];
+    struct finding at[12 + WEIR_GPU_FACTS_MAX];
     int n;
     struct weir_gpu_facts gpu;
 };
@@ -78,6 +78,7 @@ static void look(struct findings *findings)
     device->present = weir_switches_try(why, sizeof why) == 0;
     if (!device->present)
         snprintf(device->text, sizeof device->text, "CPU time of stages is sampled: %s", why);
+    weir_device_python(add(findings, "python"));
     look_for_gpus(findings);
 }
 

@@ -5,7 +5,7 @@
 const struct weir_program weir_program = {
     .summary = "a fast, self-profiling data loader for robot learning",
     .help = "explain a command and its options, such as weir help run",
-    .hint = "weir COMMAND --help lists options; weir --version prints the version and the compiler.",
+    .hint = "weir COMMAND --help lists options; weir -V (--version) prints the version and the compiler.",
     .exit_status = "0 success, 1 failure, 2 usage error, 130 interrupted.",
 };
 

@@ -1,6 +1,9 @@
 #include "cli/devices.h"
+#include "base/files.h"
 #include "io/io.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -71,6 +74,38 @@ void weir_device_io_uring(struct weir_device *device)
 void weir_device_liburing(struct weir_device *device)
 {
     device->present = weir_uring_describe(device->text, sizeof device->text);
+}
+
+/* Returns true if the folder contains the installation record of a distribution named weir. */
+static bool has_other_weir(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    bool has = false;
+    for (struct dirent *entry; dir && !has && (entry = readdir(dir));)
+        has = strncmp(entry->d_name, "weir-", 5) == 0 && isdigit((unsigned char)entry->d_name[5]);
+    if (dir)
+        closedir(dir);
+    return has;
+}
+
+void weir_device_python(struct weir_device *device)
+{
+    static const char file[] = "__init__.py";
+    char package[PATH_MAX], path[PATH_MAX + sizeof "/_weir.abi3.so"];
+    if (weir_path_in_package(file, file, package) < 0) {
+        found(device, false, "no package next to this program; pip install weir-loader installs both");
+        return;
+    }
+    *strrchr(package, '/') = '\0';
+    snprintf(path, sizeof path, "%s/_weir.abi3.so", package);
+    bool ours = access(path, F_OK) == 0;
+    snprintf(path, sizeof path, "%s/..", package);
+    bool mixed = ours && has_other_weir(path);
+    if (ours && !mixed)
+        found(device, true, "weir-loader in %.300s", package);
+    else
+        found(device, false, "%.300s %s: pip uninstall weir weir-loader, then pip install weir-loader", package,
+              mixed ? "mixes files of weir-loader and of another package named weir" : "is another package named weir");
 }
 
 /* CUDA driver functions, declared here with their documented C signatures so that the build needs no CUDA header. */

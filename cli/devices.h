@@ -18,6 +18,9 @@ void weir_device_io_uring(struct weir_device *device);
 /* Describes the built-in liburing: its version and which of its features the kernel supports. */
 void weir_device_liburing(struct weir_device *device);
 
+/* Describes the Python package installed with this program, or another package in its place. */
+void weir_device_python(struct weir_device *device);
+
 /* Describes the CUDA driver and its GPUs. Loads the driver library, which can take a second. */
 void weir_device_cuda(struct weir_device *device);
 

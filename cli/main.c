@@ -31,7 +31,7 @@ static void print_help(FILE *out)
 
 static void print_version(void)
 {
-    char text[128];
+    char text[256];
     printf("weir %s (%s), %s\n", weir_version(), weir_git_describe(), weir_compiler());
     weir_h5_library(text, sizeof text);
     puts(text);
@@ -87,7 +87,7 @@ static int dispatch(int argc, char **argv)
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
         return help(argc - 1, argv + 1);
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         print_version();
         return 0;
     }

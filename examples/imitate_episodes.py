@@ -26,9 +26,12 @@ import time
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before torch.cuda starts: more queues
 import numpy as np
 import torch
-import weir
+import weir  # pip install weir-loader
 from torch import nn
 from torch.nn import functional as F
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 
 
 # ---- the policy ----

@@ -2,7 +2,10 @@
 import sys
 
 import torch
-import weir
+import weir  # pip install weir-loader
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 
 
 class Policy(torch.nn.Module):
@@ -31,4 +34,4 @@ with weir.Loader(sys.argv[1], batch_size=8, chunk_size=20) as loader:
                 loss.backward()
                 optimizer.step()
         print(f"epoch {epoch} loss {loss.item():.3f}")
-    weir.print_timing_stats("en")
+    weir.print_timing_stats()

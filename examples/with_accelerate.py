@@ -3,8 +3,11 @@ examples/with_accelerate.py DATA [EPOCHS]. Needs torch, accelerate."""
 import sys
 
 import torch
-import weir
+import weir  # pip install weir-loader
 from accelerate import Accelerator
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 
 
 class Policy(torch.nn.Module):
@@ -38,4 +41,4 @@ with weir.Loader(sys.argv[1], batch_size=8) as loader:
                 optimizer.step()
                 optimizer.zero_grad()
         accelerator.print(f"epoch {epoch} loss {loss.item():.3f}")
-    weir.print_timing_stats("en")  # rank 0 prints for all ranks
+    weir.print_timing_stats()  # rank 0 prints for all ranks

@@ -3,8 +3,11 @@ examples/with_hf_trainer.py DATA [EPOCHS]. Needs torch, transformers, accelerate
 import sys
 
 import torch
-import weir
+import weir  # pip install weir-loader
 from transformers import Trainer, TrainingArguments
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 
 
 class Policy(torch.nn.Module):
@@ -40,4 +43,4 @@ with weir.Loader(sys.argv[1], batch_size=arguments.train_batch_size) as loader:
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
     policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     WeirTrainer(loader, model=policy, args=arguments).train()
-    weir.print_timing_stats("en")  # rank 0 prints for all ranks
+    weir.print_timing_stats()  # rank 0 prints for all ranks

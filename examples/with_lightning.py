@@ -5,7 +5,10 @@ import sys
 
 import lightning.pytorch as pl
 import torch
-import weir
+import weir  # pip install weir-loader
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 
 
 class Policy(pl.LightningModule):
@@ -33,4 +36,4 @@ with weir.Loader(sys.argv[1], batch_size=8, rank=trainer.global_rank, world_size
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
     policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     trainer.fit(policy, loader)
-    weir.print_timing_stats("en")  # rank 0 prints for all ranks
+    weir.print_timing_stats()  # rank 0 prints for all ranks

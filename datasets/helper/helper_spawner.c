@@ -37,19 +37,15 @@ __attribute__((constructor)) static void watch_forks(void)
  * negative code if memory or descriptors run out during the search. */
 static int find_program(char path[PATH_MAX])
 {
-    static const char *const folders[] = {"", "../bin/", "../../bin/"};
+    static const char *const folders[] = {"", "../bin/", "../../bin/", NULL};
     const char *named = getenv(VARIABLE);
-    char relative[32];
     if (named && *named) {
         snprintf(path, PATH_MAX, "%s", named);
         return 0;
     }
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        snprintf(relative, sizeof relative, "%s%s", folders[i], PROGRAM);
-        int rc = weir_path_beside(PROGRAM, relative, path);
-        if (rc == 0 || weir_is_shortage(rc))
-            return rc;
-    }
+    int rc = weir_path_installed(PROGRAM, PROGRAM, folders, path);
+    if (rc == 0 || weir_is_shortage(rc))
+        return rc;
     snprintf(path, PATH_MAX, "%s", PROGRAM);
     return 0;
 }

@@ -20,8 +20,8 @@ enum weir_helper_kind { WEIR_HELPER_HDF5, WEIR_HELPER_LMDB, WEIR_HELPER_KINDS };
 /* Forks a process of this kind, whose only descriptors are /dev/null and its socket. *fd is the other end of the
  * socket, which the caller closes. The process is killed when the spawner ends, and therefore when the caller's process
  * ends. The program is the file in the environment variable WEIR_HDF5_HELPER. Without this variable, weir-hdf5 is
- * searched for next to the program or library that contains this code, then in ../bin and ../../bin relative to it,
- * then on the PATH. */
+ * searched for next to the program or library that contains this code, then in ../bin and ../../bin relative to it, in
+ * the Python package, and on the PATH. */
 int weir_helper_spawn(enum weir_helper_kind kind, pid_t *pid, int *fd, struct weir_err *err);
 
 /* Kills the process if it is still running. Returns its wait status, or 0 if the spawner is gone. */

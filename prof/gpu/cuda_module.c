@@ -13,7 +13,6 @@
 #include <string.h>
 
 static const char FILE_NAME[] = "libweir_cuda.so";
-static const char INSTALLED[] = "../" WEIR_LIBDIR "/libweir_cuda.so"; /* relative to the program's folder */
 
 static struct {
     pthread_mutex_t lock;
@@ -44,7 +43,8 @@ static void *open_library(const char *path, char *why, size_t why_size)
 static void *load(struct weir_err *err)
 {
     const char *named = getenv("WEIR_CUDA_MODULE");
-    char beside[PATH_MAX] = "", why[sizeof err->text];
+    static const char *const folders[] = {"", "../" WEIR_LIBDIR "/", NULL};
+    char installed[PATH_MAX], why[sizeof err->text];
     void *handle = NULL;
     if (named && named[0]) {
         snprintf(opened.path, sizeof opened.path, "%s", named);
@@ -53,9 +53,8 @@ static void *load(struct weir_err *err)
             weir_err_set(err, -ENODEV, "WEIR_CUDA_MODULE=%s cannot be loaded: %s", named, why);
         return handle;
     }
-    bool is_beside =
-        weir_path_beside(FILE_NAME, FILE_NAME, beside) == 0 || weir_path_beside(FILE_NAME, INSTALLED, beside) == 0;
-    snprintf(opened.path, sizeof opened.path, "%s", is_beside ? beside : FILE_NAME);
+    bool is_installed = weir_path_installed(FILE_NAME, FILE_NAME, folders, installed) == 0;
+    snprintf(opened.path, sizeof opened.path, "%s", is_installed ? installed : FILE_NAME);
     handle = open_library(opened.path, why, sizeof why);
     if (!handle)
         weir_err_set(err, -ENODEV,

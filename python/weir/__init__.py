@@ -24,6 +24,21 @@ import types
 import warnings
 import weakref
 
+
+def _warn_of_other():
+    """Warns if another distribution, named weir, is installed into this folder too: pip mixes the files of both."""
+    here = os.path.dirname(__file__)
+    try:
+        names = os.listdir(os.path.dirname(here))
+    except OSError:
+        return
+    if any(name.startswith("weir-") and name.endswith((".dist-info", ".egg-info")) for name in names):
+        warnings.warn(f"weir: {here} mixes files of weir-loader and of another package named weir: "
+                      "pip uninstall weir weir-loader, then pip install weir-loader", RuntimeWarning, stacklevel=3)
+
+
+_warn_of_other()
+
 from . import _arguments, _cuda, _loops, _ranks, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,

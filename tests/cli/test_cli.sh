@@ -38,6 +38,9 @@ run 0 --version
 check "the version has its three parts" grep -qE '^weir [0-9]+\.[0-9]+\.[0-9]+ \([^)]+\), (gcc|clang) ' "$work/out"
 out "HDF5 1."
 out "libjpeg-turbo"
+cp "$work/out" "$work/version"
+run 0 -V
+check "-V prints the same" cmp "$work/out" "$work/version"
 
 run 2 dcotor
 err "unknown command 'dcotor'; did you mean doctor?"
@@ -54,7 +57,7 @@ err "unexpected argument 'extra'"
 
 run 0 doctor
 empty_err
-for word in CPU cores memory hdf5 jpeg inflate io_uring liburing stacks cuda pread turbo; do
+for word in CPU cores memory hdf5 jpeg inflate io_uring liburing stacks python cuda pread turbo; do
     check "doctor lists $word" grep -qE "^  $word +[^ ]" "$work/out"
 done
 run 0 doctor --json

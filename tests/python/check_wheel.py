@@ -18,6 +18,7 @@ GLIBC = (2, 34)
 OTHERS = {"GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0, 0)}
 TAG = f"cp311-abi3-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
 FILES = {"weir/__init__.py", "weir/__init__.pyi", "weir/py.typed", "weir/_weir.abi3.so", "weir/weir-hdf5"}
+PROGRAM = re.compile(r"weir_loader-[\d.]+\.data/scripts/weir")
 
 
 def readelf(path, *options):
@@ -61,13 +62,21 @@ def check_tags(wheel, names, archive):
     return [f"its tag is {tag}, not {TAG}" for tag in {name, *tags} if tag != TAG]
 
 
+def check_metadata(names, archive):
+    text = archive.read(next(name for name in names if name.endswith(".dist-info/METADATA"))).decode()
+    return [f"its metadata has no line {line}" for line in ("Name: weir-loader", "Requires-Python: >=3.11")
+            if line not in text.splitlines()]
+
+
 def check(wheel):
     """Prints the wheel's contents and faults; returns the number of faults."""
     faults, total = [], 0
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = set(archive.namelist())
         faults += [f"{name} is not in it" for name in sorted(FILES - names)]
-        faults += check_tags(wheel, names, archive)
+        if not any(map(PROGRAM.fullmatch, names)):
+            faults.append("the program weir is not in it")
+        faults += check_tags(wheel, names, archive) + check_metadata(names, archive)
         for info in archive.infolist():
             path = archive.extract(info, folder)
             total += info.file_size
@@ -76,7 +85,7 @@ def check(wheel):
             facts, wrong = check_elf(path)
             print(f"{info.filename}: {info.file_size / 1e6:.1f} MB, {facts}")
             faults += [f"{info.filename}: {fault}" for fault in wrong]
-            if info.filename.endswith("weir-hdf5") and not info.external_attr >> 16 & stat.S_IXUSR:
+            if info.filename.endswith(("weir-hdf5", "scripts/weir")) and not info.external_attr >> 16 & stat.S_IXUSR:
                 faults.append(f"{info.filename}: not executable")
     print(f"{os.path.basename(wheel)}: {os.path.getsize(wheel) / 1e6:.1f} MB, {total / 1e6:.1f} MB installed")
     for fault in faults:
@@ -91,16 +100,17 @@ def self_test():
         with open(path + ".c", "w") as file:
             file.write("const char *zlibVersion(void);\nint main(void) { return !zlibVersion(); }\n")
         subprocess.run(["cc", "-o", path, path + ".c", "-lz", "-Wl,-rpath,/usr/lib"], check=True)
-        wheel = os.path.join(folder, "weir-0-cp311-abi3-linux_x86_64.whl")
+        wheel = os.path.join(folder, "weir_loader-0-cp311-abi3-linux_x86_64.whl")
         with zipfile.ZipFile(wheel, "w") as archive:
-            archive.writestr("weir-0.dist-info/WHEEL", "Tag: cp311-abi3-any\n")
+            archive.writestr("weir_loader-0.dist-info/WHEEL", "Tag: cp311-abi3-any\n")
+            archive.writestr("weir_loader-0.dist-info/METADATA", "Name: weir\n")
             with open(path, "rb") as file:
                 archive.writestr("weir/weir-hdf5", file.read())
         found = check(wheel)
-    # 4 missing files, 2 tags, library, rpath, mode
-    if found != 9:
-        print(f"{found} faults, not 9")
-    return found == 9
+    # 4 missing files, the program, 2 tags, 2 lines of metadata, library, rpath, mode
+    if found != 12:
+        print(f"{found} faults, not 12")
+    return found == 12
 
 
 if __name__ == "__main__":

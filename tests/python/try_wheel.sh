@@ -1,7 +1,7 @@
 #!/bin/bash
-# Tests the Python package as installed: builds the wheel, checks its dependencies, installs it into virtual
-# environments and runs the tests there: with PyPI's NumPy, h5py and JAX, and with Debian's torch and NumPy. mypy checks
-# its stubs. Needs the network once; usage: tests/python/try_wheel.sh [BUILD_FOLDER], the folder with the program.
+# Tests the Python package as installed: builds the wheel, checks its dependencies and its program, installs it into
+# virtual environments and runs the tests there: with PyPI's NumPy, h5py and JAX, and with Debian's torch and NumPy. mypy
+# checks its stubs. Needs the network once; usage: tests/python/try_wheel.sh [BUILD_FOLDER], the folder with the program.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -12,6 +12,8 @@ export WEIR_FAKE_CUDA_MODULE=$build/tests/libweir_fake_cuda.so WEIR_MOTION_DUMP=
 
 wheel=$(.ci/wheel.sh | tail -1)
 python3 tests/python/check_wheel.py "$wheel"
+echo "-- the program, versions, another package named weir, the source archive"
+build/python-venv/bin/python tests/python/check_installed.py "$wheel" $work/installed
 
 # in_venv NAME OPTION...: creates a virtual environment with the wheel and $packages, and with a space in its path.
 in_venv() {
