@@ -118,6 +118,8 @@ class Program(unittest.TestCase):
         out, _ = run(self.env.python, "-c", "import importlib.metadata, weir\n"
                                             "print(weir.__version__, importlib.metadata.version('weir-loader'))")
         self.assertEqual(out.split(), [version, version])
+        with open(os.path.join(ROOT, "CHANGELOG.md"), encoding="utf-8") as file:
+            self.assertEqual(re.search(r"^## \[?([0-9.]+)", file.read(), re.M)[1], version)
 
     def test_pages(self):
         for page in ("man/man1/weir.1", "man/man1/weir-run.1", "bash-completion/completions/weir", "zsh/site-functions/_weir"):
