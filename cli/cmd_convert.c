@@ -223,7 +223,7 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
         return weir_parse_status(parse);
     if (!o.to) {
         fputs("weir convert: --to FORMAT is missing; weir convert --help lists the formats\n", stderr);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     struct weir_err err = WEIR_ERR_NONE;
     struct conversion c = {.options = &o};

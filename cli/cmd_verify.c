@@ -380,7 +380,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     drop(&v);
     if (rc < 0)
         return weir_cli_fail(command, &err);
-    return unreadable(&v.totals) > 0;
+    return unreadable(&v.totals) > 0 ? WEIR_EXIT_FOUND : WEIR_EXIT_SUCCESS;
 }
 
 const struct weir_command weir_cmd_verify = {
@@ -398,7 +398,7 @@ const struct weir_command weir_cmd_verify = {
     .examples = "weir verify episodes/\tAll unusable frames, and anything suspicious.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
     .notes =
-        "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 1 if data is unreadable.\n"
+        "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 3 if data is unusable.\n"
         "Lines that begin with note: do not affect it. They report, for example, a camera that shows the same picture "
         "for\n"
         "at least 30 steps in a row, or a dimension of the state or actions that never changes.",

@@ -6,8 +6,10 @@ const struct weir_program weir_program = {
     .summary = "a fast, self-profiling data loader for robot learning",
     .help = "explain a command and its options, such as weir help run",
     .hint = "weir COMMAND --help lists options; weir -V (--version) prints the version and the compiler.",
-    .exit_status = "0 success, 1 failure, 2 usage error, 130 interrupted.",
 };
+
+#define EXIT_STATUS(name, status, meaning) {status, meaning},
+const struct weir_exit_status weir_exit_statuses[] = {WEIR_EXIT_STATUSES(EXIT_STATUS){0, NULL}};
 
 #define DECLARE(name) extern const struct weir_command weir_cmd_##name;
 #define ROW(name)     &weir_cmd_##name,

@@ -1,4 +1,4 @@
-/* commands.h: the table of the program's commands. Exit status: 0 success, 1 failure, 2 usage error. */
+/* commands.h: the table of the program's commands. */
 #ifndef WEIR_CLI_COMMANDS_H
 #define WEIR_CLI_COMMANDS_H
 
@@ -24,12 +24,18 @@ void weir_convert_list_formats(void);
 
 /* Strings that describe the program in help and man pages. */
 struct weir_program {
-    const char *summary;     /* printed after the program's name */
-    const char *help;        /* summary of the command "help" */
-    const char *hint;        /* advice on further help, one line */
-    const char *exit_status; /* meaning of the exit statuses, one line */
+    const char *summary; /* printed after the program's name */
+    const char *help;    /* summary of the command "help" */
+    const char *hint;    /* advice on further help, one line */
 };
 extern const struct weir_program weir_program;
+
+/* WEIR_EXIT_STATUSES as a table that ends with a row without a meaning. */
+struct weir_exit_status {
+    int status;
+    const char *meaning;
+};
+extern const struct weir_exit_status weir_exit_statuses[];
 
 /* Implements weir --generate man|bash|zsh DIR, which writes man pages or a completion script to a folder. argv[0] is
  * "--generate". Returns the exit status. */

@@ -114,8 +114,12 @@ static void man_head(FILE *out, const char *name, const char *summary)
 static void man_exit_status(FILE *out)
 {
     fputs(".SH EXIT STATUS\n", out);
-    put_man(out, weir_program.exit_status);
-    fputs("\n.SH SEE ALSO\n", out);
+    for (const struct weir_exit_status *row = weir_exit_statuses; row->meaning; row++) {
+        fprintf(out, ".TP\n\\fB%d\\fR\n", row->status);
+        put_man(out, row->meaning);
+        fputs("\n", out);
+    }
+    fputs(".SH SEE ALSO\n", out);
 }
 
 static void man_bounds(FILE *out, const struct weir_opt *opt)
@@ -420,7 +424,7 @@ int weir_generate(int argc, char **argv)
         rc = write_script(folder, "_weir", write_zsh, &err);
     } else {
         fputs("weir: --generate requires man, bash or zsh, followed by a folder\n", stderr);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     if (rc < 0)
         fprintf(stderr, "weir: %s\n", err.text);

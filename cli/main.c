@@ -25,8 +25,10 @@ static void print_help(FILE *out)
         group = (*row)->group;
         fprintf(out, "  %-8s  %s\n", (*row)->name, (*row)->summary);
     }
-    fprintf(out, "\n  %-8s  %s\n\n%s\nExit status: %s\n", "help", weir_program.help, weir_program.hint,
-            weir_program.exit_status);
+    fprintf(out, "\n  %-8s  %s\n\n%s\nExit status:", "help", weir_program.help, weir_program.hint);
+    for (const struct weir_exit_status *row = weir_exit_statuses; row->meaning; row++)
+        fprintf(out, "%s %d %s", row == weir_exit_statuses ? "" : ",", row->status, row->meaning);
+    fputs(".\n", out);
 }
 
 static void print_version(void)
@@ -62,7 +64,7 @@ static int unknown_command(const char *typed)
     weir_err_set(&err, -EINVAL, "unknown command '%s'%s%s%s", typed, near ? "; did you mean " : "",
                  near ? near->name : "", near ? "?" : "");
     fprintf(stderr, "weir: %s\nTry: weir --help\n", err.text);
-    return 2;
+    return WEIR_EXIT_USAGE;
 }
 
 static int help(int argc, char **argv)
@@ -82,7 +84,7 @@ static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)

@@ -4,6 +4,7 @@
 
 #include "pipeline/loader_options.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 /* Selects the rows of a shared option table that a command has. The table ends with a row that has no name. */
@@ -56,6 +57,23 @@ struct weir_opt_walk {
 };
 bool weir_opt_next(struct weir_opt_walk *walk); /* returns false after the last option */
 
+/* Exit statuses of all commands; weir --help and the man pages print this table. X(name, status, meaning). */
+#define WEIR_EXIT_STATUSES(X)                                                                                          \
+    X(SUCCESS, 0, "success")                                                                                           \
+    X(FAILURE, 1, "failure")                                                                                           \
+    X(USAGE, 2, "usage error")                                                                                         \
+    X(FOUND, 3, "unusable data (verify)")                                                                              \
+    X(SIGINT, 130, "ended by SIGINT (Ctrl-C)")                                                                         \
+    X(SIGTERM, 143, "ended by SIGTERM")
+#define WEIR_EXIT_ENUM(name, status, meaning) WEIR_EXIT_##name = (status),
+enum weir_exit { WEIR_EXIT_STATUSES(WEIR_EXIT_ENUM) };
+
+/* Returns the exit status of a command that a signal has ended: the shell's, 128 more than the signal's number. */
+static inline int weir_exit_by_signal(int number)
+{
+    return WEIR_EXIT_SIGINT - SIGINT + number;
+}
+
 enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_NO_MEMORY };
 
 /* Registers all commands, in a list that ends with NULL and must remain valid until the process ends. A --config file
@@ -73,7 +91,9 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
 /* Returns the exit status for a command that does not run after parsing. */
 static inline int weir_parse_status(enum weir_parse parse)
 {
-    return parse == WEIR_PARSE_HELP ? 0 : parse == WEIR_PARSE_USAGE ? 2 : 1;
+    return parse == WEIR_PARSE_HELP    ? WEIR_EXIT_SUCCESS
+           : parse == WEIR_PARSE_USAGE ? WEIR_EXIT_USAGE
+                                       : WEIR_EXIT_FAILURE;
 }
 
 /* Prints "weir COMMAND: ..." and a hint to stderr. Returns -EINVAL. */

@@ -207,8 +207,8 @@ volatile sig_atomic_t weir_interrupted;
 
 static void on_signal(int number)
 {
-    (void)number;
-    weir_interrupted = 1;
+    if (!weir_interrupted)
+        weir_interrupted = number;
 }
 
 static void catch_all(int flags)

@@ -32,8 +32,9 @@ void weir_child_free(struct weir_child *child);
 
 /* ---- Ctrl-C ---- */
 
-/* After weir_catch_interrupts, set by SIGINT, SIGTERM and SIGHUP (sent when a terminal closes; ignored under nohup). A
- * second signal of the same kind ends the process, unless interrupts are held. */
+/* After weir_catch_interrupts, set to the number of the first signal among SIGINT, SIGTERM and SIGHUP (sent when a
+ * terminal closes; ignored under nohup). A second signal of the same kind ends the process, unless interrupts are held.
+ */
 extern volatile sig_atomic_t weir_interrupted;
 
 void weir_catch_interrupts(void);

@@ -244,7 +244,7 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
     struct weir_err err = WEIR_ERR_NONE;
     if (check(&o, &err) < 0) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     b.terminal = isatty(STDERR_FILENO);
     weir_catch_interrupts();
@@ -252,8 +252,8 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
     if (rc < 0 && err.code)
         weir_cli_fail(command, &err);
     if (rc == -EINVAL)
-        return 2;
-    return weir_interrupted ? 130 : rc < 0;
+        return WEIR_EXIT_USAGE;
+    return weir_interrupted ? weir_exit_by_signal(weir_interrupted) : rc < 0;
 }
 
 const struct weir_command weir_cmd_bench = {

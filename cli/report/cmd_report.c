@@ -511,7 +511,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
         traces++;
     if (is_misused(paths, n, &options, traces, &err)) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     FILE *aside = tmpfile();
     int code =

@@ -163,8 +163,8 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
     if (rc < 0 && !weir_interrupted)
         weir_cli_fail(command, &err);
     if (rc == -EINVAL)
-        return 2;
-    return weir_interrupted ? 130 : rc < 0;
+        return WEIR_EXIT_USAGE;
+    return weir_interrupted ? weir_exit_by_signal(weir_interrupted) : rc < 0;
 }
 
 const struct weir_command weir_cmd_tune = {

@@ -124,12 +124,12 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
     struct weir_err err = WEIR_ERR_NONE;
     if (check_options(&o, &err) < 0) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     weir_catch_interrupts();
     int rc = whatif(command, &o, data, &err);
     if (weir_interrupted)
-        return 130;
+        return weir_exit_by_signal(weir_interrupted);
     return rc < 0 ? weir_cli_fail(command, &err) : 0;
 }
 

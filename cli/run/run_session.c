@@ -18,12 +18,12 @@
 enum { EPOCHS_MAX = 1000000000 };
 
 static struct weir_loader *volatile running; /* for the signal handler */
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted;    /* number of the first signal */
 
 static void on_signal(int number)
 {
-    (void)number;
-    interrupted = 1;
+    if (!interrupted)
+        interrupted = number;
     if (running)
         weir_loader_stop(running);
 }
@@ -259,7 +259,7 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
     int sums_rc = weir_output_close(o->checksums, run.checksums, &err);
     if (rc < 0 || log_rc < 0 || sums_rc < 0)
         return weir_cli_fail(head->command, &err);
-    return interrupted ? 130 : 0;
+    return interrupted ? weir_exit_by_signal(interrupted) : WEIR_EXIT_SUCCESS;
 }
 
 int weir_run_session(const struct weir_run_session *session)
@@ -271,7 +271,7 @@ int weir_run_session(const struct weir_run_session *session)
     if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
         to_profile(o, &profile, &err) < 0 || weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {
         weir_cli_fail(session->command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     profile.command = session->command->name;
     const struct weir_run_head head = {session->command, session->values, o, session->data, &ranks, session->consumer};

@@ -137,5 +137,13 @@ kill -INT $pid
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
 out "(interrupted); "
+rm -f "$work/err"
+"$weir" bench "$data" --formats as-is --cache warm --min-seconds 0.05 --repeats 100 --max-minutes 1 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until grep -q ' formats, ' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -TERM $pid
+wait $pid
+check "SIGTERM: exit status 143 (was $?)" [ $? -eq 143 ]
+out "(interrupted); "
 
 finish

@@ -115,5 +115,13 @@ wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]
 out "interrupted: this is the best setting so far"
 check "and its command" grep -q '^weir run .* --num-workers ' "$work/out"
+rm -f "$work/out"
+"$weir" tune "$data" --min-seconds 0.1 --max-cache 0 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until grep -q '^  1  ' "$work/out" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+kill -TERM $pid
+wait $pid
+check "SIGTERM: exit status 143 (was $?)" [ $? -eq 143 ]
+out "interrupted: this is the best setting so far"
 
 finish

@@ -139,7 +139,7 @@ pid=$!
 until [ -n "$(find "$TMPDIR" -path '*/weir-whatif-*/*')" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
 for signal in HUP INT INT TERM TERM HUP; do kill -$signal $pid; done
 wait $pid
-check "exit status 130 (was $?)" [ $? -eq 130 ]
+check "the exit status is of the first signal: 129 (was $?)" [ $? -eq 129 ]
 out "interrupted: "
 left_behind
 

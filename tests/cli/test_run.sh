@@ -421,7 +421,7 @@ assert len(tables) == 1 and tables[0]["final"] and tables[0]["epoch_last"] == 1 
 assert stage(tables[0], "03b_image_decode")["count"] > 0
 assert len(epochs) == 1 and epochs[0]["interrupted"]'
 interrupt TERM run "$data" --step-ms 100000 --num-workers 0
-check "a long step does not hold Ctrl-C up (status $status)" [ "$status" -eq 130 ]
+check "a long step does not hold SIGTERM up: status 143 (was $status)" [ "$status" -eq 143 ]
 log "and the log says so" 'assert tables[0]["interrupted"] and tables[0]["final"]'
 interrupt INT run "$data" --step-ms 100000 --step-spin
 check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]

@@ -269,7 +269,7 @@ def weir_says(weir, arguments, folder, out=None):
         return "refused" + (" (the library's end)" if LIBRARY_ENDS.search(reasons[0]) else ""), err
     if done.returncode == 0 and not reasons:
         return "fine", err
-    if arguments[0] == "verify" and done.returncode == 1 and not err:
+    if arguments[0] == "verify" and done.returncode == 3 and not err:
         return "refused", err
     return f"exit status {done.returncode} with {len(reasons)} error lines", err
 

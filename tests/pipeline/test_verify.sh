@@ -73,7 +73,7 @@ row = f['/observations/images/top'][3]
 row[bytes(row).rindex(b'\xff\xd9') - 60:] = 0
 f['/observations/images/top'][3] = row
 PY
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$data/episode_1.hdf5: $one\\[3\\]: " 1
 out "2 episodes, 160 frames"
 out "; 1 frames are unusable"
@@ -87,13 +87,13 @@ damage episode_0.hdf5 <<'PY'
 f['/observations/images/top'][5:8] = 7
 f['/observations/images/top'][9] = 0
 PY
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$data/episode_0.hdf5: $one\\[5\\.\\.7\\]: " 1
 count "^$data/episode_0.hdf5: $one\\[9\\]: " 1
 out "; 4 frames are unusable"
 out "findings: frame 2"
 grep -v '^checked\|^time' "$work/out" >"$work/slow"
-run 1 verify "$data" --fast
+run 3 verify "$data" --fast
 grep -v '^checked\|^time' "$work/out" >"$work/fast"
 check "--fast finds frames without a header" cmp "$work/slow" "$work/fast"
 
@@ -112,7 +112,7 @@ with h5py.File('$work/other.hdf5') as g:
 PY
 for how in "" --fast; do
     # shellcheck disable=SC2086
-    run 1 verify "$data" $how
+    run 3 verify "$data" $how
     findings "$data/episode_1.hdf5: ${one}[39]: the image is 24x16, but the camera's first frame was 32x32 (\`weir info\` lists the sizes in a folder)"
     out "findings: size 1"
 done
@@ -154,7 +154,7 @@ with open(sys.argv[1], 'r+b') as f:
 print(name, rows, file=open(sys.argv[1] + '.chunk', 'w'))
 PY
 read -r name rows <"$file.chunk"
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$file: $name\\[0(\\.\\.$((rows - 1)))?\\]: chunk 0 of its block: " 1
 out "; $rows frames are unusable"
 
@@ -163,22 +163,22 @@ copy act-jpeg
 damage episode_1.hdf5 <<'PY'
 f['/observations/qpos'][4, 2] = np.nan
 PY
-run 1 verify "$data"
+run 3 verify "$data"
 findings "$data/episode_1.hdf5: /observations/qpos[4][2]: is nan; repair it or remove the episode"
 out "findings: episode 1"
 out "checked: 1 episodes, 80 frames"
 
 copy act-jpeg
 head -c 3000 "$work/act-jpeg/episode_1.hdf5" >"$data/episode_1.hdf5"
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
 out "findings: episode 1"
 rm "$data/episode_0.hdf5"
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
 out "findings: episode 1"
 out "checked: 0 episodes"
-run 1 verify "$data/episode_1.hdf5"
+run 3 verify "$data/episode_1.hdf5"
 out "findings: episode 1"
 
 copy act-jpeg
@@ -188,7 +188,7 @@ del f['/observations/qpos']
 f['/observations/qpos'] = q
 PY
 cp "$work/act-jpeg/episode_1.hdf5" "$data/episode_2.hdf5"
-run 1 verify "$data"
+run 3 verify "$data"
 findings "$data/episode_1.hdf5: state and actions have 7 and 14 dimensions, but in $data/episode_0.hdf5 they have 14 and 14"
 
 copy act-jpeg
@@ -197,7 +197,7 @@ q = f['/observations/qpos'][:37]
 del f['/observations/qpos']
 f['/observations/qpos'] = q
 PY
-run 1 verify "$data"
+run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
 out "findings: episode 1"
 run 0 verify "$data" --allow-ragged
@@ -302,7 +302,7 @@ out "0.0 % of the frames by extents, 100.0 % through the HDF5 library"
 # ---- errors name the episode within a file ----
 run 0 convert "$work/act-jpeg" "$work/rlds" --to tfrecord
 sed -i 's/"14"/"5"/' "$work/rlds/features.json"
-run 1 verify "$work/rlds"
+run 3 verify "$work/rlds"
 count "$work/rlds/[^ ]*: record 0: /steps/observation/state: 560 values in 40 steps, but features.json declares 5 per step; " 1
 
 # ---- several datasets in a folder ----
@@ -313,7 +313,7 @@ damage act/episode_0.hdf5 <<'PY'
 f['/action'][:, 3] = 1
 PY
 echo "not HDF5" >"$data/robotwin/bad.hdf5"
-run 1 verify "$data"
+run 3 verify "$data"
 out "datasets: 3;"
 out "$data/act: lengths: min 40, median 40, max 40"
 count "^$data/robotwin/bad.hdf5: " 1
@@ -335,17 +335,17 @@ for path in glob.glob(sys.argv[1] + '/**/*.hdf5', recursive=True):
             f.seek(at + 700)
             f.write(b'\xff\xd9')
 PY
-run 1 verify "$data" --num-workers 1
+run 3 verify "$data" --num-workers 1
 grep -v '^time' "$work/out" >"$work/first"
 check "there are findings to compare ($(grep -c 'rgb\[' "$work/first"))" [ "$(grep -c 'rgb\[' "$work/first")" -ge 10 ]
 for workers in 1 2 4 auto; do
-    run 1 verify "$data" --num-workers "$workers"
+    run 3 verify "$data" --num-workers "$workers"
     grep -v '^time' "$work/out" >"$work/again"
     check "the same with $workers workers" cmp "$work/first" "$work/again"
 done
 
 # ---- JSON ----
-run 1 verify "$data" --json
+run 3 verify "$data" --json
 check "JSON has the findings of the text" "$python" - "$work/out" "$work/first" <<'PY'
 import json, sys
 told, lines = json.load(open(sys.argv[1])), open(sys.argv[2]).read().splitlines()

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { INTERRUPTED = 130 };
-
 static int read_clips(const struct motion_options *o, struct weir_motion_clips **clips, struct weir_err *err)
 {
     const struct weir_motion_synthetic made_up = {.seed = o->seed, .loop = o->loop == WEIR_MOTION_LOOP_ALWAYS};
@@ -47,7 +45,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
         return weir_parse_status(parse);
     if (weir_motion_options_check(&options, &err) < 0) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     weir_catch_interrupts();
     int rc = weir_motion_choose_device(&options, &err);
@@ -58,7 +56,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
     if (rc == 0)
         rc = run_with(command, &options, clips, &err);
     weir_motion_clips_free(&clips);
-    return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
+    return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? weir_exit_by_signal(weir_interrupted) : 0;
 }
 
 const struct weir_command weir_cmd_motion = {

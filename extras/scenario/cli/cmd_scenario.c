@@ -3,7 +3,7 @@
 #include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
 
-enum { RUNS_MAX = 2 * WEIR_SCENARIOS, INTERRUPTED = 130 };
+enum { RUNS_MAX = 2 * WEIR_SCENARIOS };
 
 /* Lists the runs that the options select, in order: each scenario without its remedy, then with its remedy. */
 static int list_runs(const struct scenario_options *options, struct weir_device *device,
@@ -71,7 +71,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
         return weir_parse_status(parse);
     if (weir_scenario_options_check(&options, &gpu, &err) < 0) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     int rc = gpu < 0 ? 0 : weir_device_open(&device, gpu, &err);
     if (rc == 0)
@@ -82,7 +82,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
     weir_device_close(&device);
     if (rc > 0)
         fputs("weir scenario: interrupted; no figures for the current run\n", stderr);
-    return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
+    return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? weir_exit_by_signal(weir_interrupted) : 0;
 }
 
 const struct weir_command weir_cmd_scenario = {

@@ -28,7 +28,7 @@ static int print_act(const struct weir_command *command, int argc, char **argv)
     for (int i = 1; i < argc; i++)
         print_word(argv[i]);
     fputc('\n', stderr);
-    return 2;
+    return WEIR_EXIT_USAGE;
 }
 
 static int run_train(const struct weir_command *command, int argc, char **argv)
@@ -47,7 +47,7 @@ static int run_train(const struct weir_command *command, int argc, char **argv)
     data = rc == 0 ? weir_train_data(&options, data, path, &err) : NULL;
     if (!data) {
         weir_cli_fail(command, &err);
-        return 2;
+        return WEIR_EXIT_USAGE;
     }
     struct train train = {.options = &options};
     const struct weir_run_consumer consumer = weir_train_consumer(&train);
