@@ -26,7 +26,7 @@ WAYS = {  # name: (options of weir run, state of the page cache)
 
 def weir_rate(args, options, kind):
     """MB/s of the last epoch. In warm runs the first epoch fills the cache."""
-    command = [args.weir, "run", args.data, "--decoder", "null", "--no-timing", "--json", "--num-epochs",
+    command = [args.weir, "run", args.data, "--decoder", "null", "--no-timing", "--log", "-", "--num-epochs",
                "2" if kind == "warm" else "1", "--io-depth", str(args.depth), *options]
     if args.workers:
         command += ["--num-workers", args.workers]
@@ -55,7 +55,7 @@ def fio_rate(args, jobs, block):
 
 
 def frame_bytes(args):
-    done = subprocess.run([args.weir, "run", args.data, "--decoder", "null", "--no-timing", "--json", "--max-batches",
+    done = subprocess.run([args.weir, "run", args.data, "--decoder", "null", "--no-timing", "--log", "-", "--max-batches",
                            "1", "--num-workers", "0"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr)

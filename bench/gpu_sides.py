@@ -112,7 +112,7 @@ class Weir:
         self.settle_s = TRIAL_S if "hybrid" in options else 0
         self.command = [os.path.join(build, "weir"), "run", data, "--device", "cuda", "--dtype", "f16", "--image-layout", "nchw",
                         "--mean", "imagenet", "--std", "imagenet", "--train-split", "1", "--batch-size", str(BATCH_SIZE),
-                        "--every", "0", "--json", *options, *extra]
+                        "--every", "0", "--log", "-", *options, *extra]
 
     def turn(self, seconds):
         if self.left_out:

@@ -23,7 +23,7 @@ def measure(weir, data, workers, epochs, extra):
     folder = tempfile.mkdtemp()
     args = [folder if arg is None else arg for arg in extra]
     done = subprocess.run([weir, "run", data, "--num-workers", workers, "--num-epochs", str(epochs), "--every", "0",
-                           "--json", *args], capture_output=True, text=True)
+                           "--log", "-", *args], capture_output=True, text=True)
     shutil.rmtree(folder)
     if done.returncode != 0:
         sys.exit(done.stderr)

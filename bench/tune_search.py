@@ -64,7 +64,7 @@ class Case:
         workers, prefetch, engine, *depth = setting
         more = ["--io-depth", str(depth[0])] if depth and depth[0] else []
         lines = self.weir("run", self.data, *self.options, "--num-workers", str(workers), "--prefetch", str(prefetch), "--io", engine, *more,
-                          "--seconds", str(seconds or self.args.seconds), "--every", "0", "--json").splitlines()
+                          "--seconds", str(seconds or self.args.seconds), "--every", "0", "--log", "-").splitlines()
         return next(line["images_per_s"] for line in map(json.loads, lines) if line["type"] == "measured")
 
     def rounds(self, settings, n):
@@ -143,7 +143,7 @@ def step_options(case, part):
     if not part:
         return []
     cores = len(case.cpus)
-    lines = case.weir("run", case.data, *case.options, "--num-workers", str(cores), "--seconds", "0.5", "--every", "0", "--json").splitlines()
+    lines = case.weir("run", case.data, *case.options, "--num-workers", str(cores), "--seconds", "0.5", "--every", "0", "--log", "-").splitlines()
     measured = next(line for line in map(json.loads, lines) if line["type"] == "measured")
     return ["--step-ms", f"{max(part * 8 * 1000 / measured['samples_per_s'], 0.1):.2g}"]
 

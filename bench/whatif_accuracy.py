@@ -75,7 +75,7 @@ class Datasets:
 
 def batch_ms(weir, path, options):
     """Time to load a batch, without a step."""
-    done = run([weir, "run", path, *options, "--seconds", "0.7", "--every", "0", "--json"])
+    done = run([weir, "run", path, *options, "--seconds", "0.7", "--every", "0", "--log", "-"])
     for line in done.stdout.splitlines():
         line = json.loads(line)
         if line["type"] == "measured" and line["batches"] > 0:

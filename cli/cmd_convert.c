@@ -44,7 +44,7 @@ static const struct weir_opt convert_opts[] = {
                 "All bad frames are listed."},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, from the first", 1, 1000000000,
      .unit = "episodes"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 struct conversion {
@@ -133,8 +133,7 @@ static void json_report(struct weir_json *json, const struct weir_convert_report
 static void print_json(const struct weir_command *command, const struct conversion *c, const struct weir_err *err)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, stdout);
     weir_json_text(&json, "source", c->config.source);
     weir_json_text(&json, "copy", c->config.target);
     weir_json_text(&json, "error", err->code < 0 ? err->text : NULL);
@@ -146,8 +145,7 @@ static void print_json(const struct weir_command *command, const struct conversi
     for (int i = 0; i < c->bad.n; i++)
         weir_json_text(&json, NULL, c->bad.paths[i]);
     weir_json_end(&json, ']');
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }
 
 /* ---- the conversion ---- */

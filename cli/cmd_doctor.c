@@ -15,7 +15,10 @@ struct doctor_options {
 };
 
 static const struct weir_opt doctor_opts[] = {
-    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct doctor_options, json), .help = "JSON output"},
+    {.name = "json",
+     .kind = WEIR_OPT_FLAG,
+     .offset = offsetof(struct doctor_options, json),
+     .help = "JSON output, one object"},
 };
 
 /* One row of the output: a component, and its description or the reason why it is missing. */
@@ -198,8 +201,7 @@ static void print_json(const struct weir_sysinfo *info, const struct findings *f
     struct weir_json json;
     char libc[32];
     weir_libc(libc, sizeof libc);
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, stdout);
     weir_json_text(&json, "version", weir_version());
     weir_json_text(&json, "git_describe", weir_git_describe());
     weir_json_text(&json, "compiler", weir_compiler());
@@ -221,8 +223,7 @@ static void print_json(const struct weir_sysinfo *info, const struct findings *f
     weir_gpu_rows_json(&json, &findings->gpu);
     for (int i = 0; i < N_REGISTRIES; i++)
         json_registry(&json, &registries[i]);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }
 
 static int doctor(const struct weir_command *command, int argc, char **argv)

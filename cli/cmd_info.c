@@ -21,7 +21,7 @@ struct info_options {
 static const struct weir_opt info_opts[] = {
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail", "treatment of bad episodes",
      .details = "With skip, bad episodes are left out and listed, and bad frames are ignored."},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 /* ---- a folder of several datasets ---- */
@@ -83,8 +83,7 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
                    struct weir_err *err)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, stdout);
     weir_json_text(&json, "path", config->path);
     weir_json_int(&json, "files", survey->n_files);
     weir_json_text(&json, "misfit", misfit);
@@ -95,8 +94,7 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
     weir_json_array(&json, "datasets");
     int rc = print_all(survey, config, &json, err);
     weir_json_end(&json, ']');
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
     return rc;
 }
 
@@ -129,10 +127,7 @@ static int print_one(struct weir_dataset *dataset, const struct info_options *o,
         return weir_info_print(dataset, path, o->on_error != 0, NULL, err);
     struct weir_json json;
     weir_json_open(&json, stdout, true);
-    int rc = weir_info_print(dataset, path, o->on_error != 0, &json, err);
-    if (rc == 0)
-        weir_json_close(&json);
-    return rc;
+    return weir_info_print(dataset, path, o->on_error != 0, &json, err);
 }
 
 static int info_main(const struct weir_command *command, int argc, char **argv)

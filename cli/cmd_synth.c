@@ -28,7 +28,7 @@ static const struct weir_opt synth_opts[] = {
      .details = "The same seed always produces identical files."},
     {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "number of threads for rendering and encoding", 1, 1024,
      true, .unit = "threads", .details = "auto is one per usable core."},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 /* ---- progress, on stderr ---- */
@@ -96,8 +96,7 @@ static void print_json(const struct weir_command *command, const struct synth_op
                        const struct weir_synth_config *config, const struct weir_synth_stats *stats, double seconds)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, stdout);
     weir_json_text(&json, "folder", config->out);
     weir_json_object(&json, "options");
     weir_options_json(command, options, &json);
@@ -112,8 +111,7 @@ static void print_json(const struct weir_command *command, const struct synth_op
     else
         weir_json_null(&json, "mean_jpeg_bytes");
     weir_json_double(&json, "seconds", seconds);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }
 
 /* ---- the command ---- */

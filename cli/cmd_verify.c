@@ -28,7 +28,7 @@ static const struct weir_opt verify_opts[] = {
      .unit = "threads", .details = "auto is one per usable core."},
     {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL, "check of headers, sizes and frame locations only",
      .details = "Does not decode frames, compare checksums or detect repeated frames."},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 /* Lengths of the episodes of one dataset. */
@@ -360,8 +360,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     struct verification v = {.options = &o, .json = o.json ? &json : NULL};
     uint64_t start_ns = weir_clock_monotonic_ns();
     if (o.json) {
-        weir_json_open(&json, stdout, true);
-        weir_json_object(&json, NULL);
+        weir_cli_json_open(&json, stdout);
         weir_json_text(&json, "path", path);
         weir_json_array(&json, "findings");
     }
@@ -372,8 +371,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
         weir_json_end(&json, ']');
         weir_json_text(&json, "error", rc < 0 ? err.text : NULL);
         json_summary(&v, seconds);
-        weir_json_end(&json, '}');
-        weir_json_close(&json);
+        weir_cli_json_close(&json);
     } else if (rc == 0) {
         print_summary(&v, seconds);
     }

@@ -403,7 +403,11 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
 {
     const struct weir_dataset *dataset = facts->dataset;
     int n = weir_dataset_episodes(dataset);
-    weir_json_object(json, NULL);
+    bool alone = json->depth == 0;
+    if (alone)
+        weir_cli_json_open(json, json->out);
+    else
+        weir_json_object(json, NULL);
     weir_json_text(json, "path", path);
     json_layouts(json, dataset);
     weir_json_int(json, "episodes", n);
@@ -439,7 +443,10 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         weir_json_text(json, NULL, weir_dataset_bad_episode(dataset, i));
     weir_json_end(json, ']');
-    weir_json_end(json, '}');
+    if (alone)
+        weir_cli_json_close(json);
+    else
+        weir_json_end(json, '}');
 }
 
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,

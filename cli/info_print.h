@@ -6,7 +6,8 @@
 #include "weir/base.h"
 #include "weir/dataset.h"
 
-/* Prints one dataset as a JSON object to json, or as text to stdout if json is NULL. tolerant: skip bad frames. */
+/* Prints one dataset as a JSON object to json, or as text to stdout if json is NULL. At depth 0, the object is a whole
+ * document with its schema. tolerant: skip bad frames. Prints nothing on failure. */
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
                     struct weir_err *err);
 

@@ -143,7 +143,7 @@ static int make_argv(struct weir_candidate *candidate, const struct weir_grid_co
         add_number(&words, "max-batches", format->limit_batches);
     }
     add_number(&words, "seconds", config->seconds);
-    weir_words_add_option(&words, "json", NULL);
+    weir_words_add_option(&words, "log", "-");
     candidate->argv = words.argv;
     return words.failed ? -ENOMEM : 0;
 }

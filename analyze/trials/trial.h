@@ -1,4 +1,4 @@
-/* trial.h: the figures of a trial, from the output of `weir run --seconds F --json`. */
+/* trial.h: the figures of a trial, from the output of `weir run --seconds F --log -`. */
 #ifndef WEIR_ANALYZE_TRIALS_TRIAL_H
 #define WEIR_ANALYZE_TRIALS_TRIAL_H
 
@@ -45,7 +45,7 @@ const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, d
  *         weir_demands_make(&demands, weir_measured_report(&run));
  *     weir_measured_run_clear(&run); */
 struct weir_measured_run_config {
-    const char *const *args; /* DATA and options of weir run, except --seconds, --every and --json; ends with NULL */
+    const char *const *args; /* DATA and options of weir run, except --seconds, --every and --log; ends with NULL */
     double seconds;          /* duration of the measurement; the child first warms up for at least a fifth of it */
     double patience_s;       /* time limit of the child, including its start and warm-up */
     const volatile sig_atomic_t *interrupted; /* if not 0, the child is ended; can be NULL */

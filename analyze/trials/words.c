@@ -63,7 +63,7 @@ void weir_words_add_measured(struct weir_words *words, double seconds)
     snprintf(text, sizeof text, "%.9g", seconds);
     weir_words_add_option(words, "seconds", text);
     weir_words_add_option(words, "every", "0");
-    weir_words_add_option(words, "json", NULL);
+    weir_words_add_option(words, "log", "-");
 }
 
 void weir_shell_word(FILE *out, const char *word)

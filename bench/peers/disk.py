@@ -30,7 +30,7 @@ def weir(program, data, seconds):
     epochs, rate = 2, None
     while True:
         done = subprocess.run([program, "run", data, "--io", "uring", "--direct", "--decoder", "null", "--train-split",
-                               "1", "--every", "0", "--json", "--num-epochs", str(epochs)], capture_output=True, text=True)
+                               "1", "--every", "0", "--log", "-", "--num-epochs", str(epochs)], capture_output=True, text=True)
         if done.returncode != 0:
             return (done.stderr.strip() or "weir failed").splitlines()[-1]
         final = [json.loads(line) for line in done.stdout.splitlines() if '"type":"stages"' in line][-1]

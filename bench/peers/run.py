@@ -215,7 +215,7 @@ def compare(args, quality, counts, cores):
 
 def machine(weir, data):
     from sides import run_program
-    first = run_program([weir, "run", data, "--max-batches", "1", "--train-split", "1", "--json"]).splitlines()[0]
+    first = run_program([weir, "run", data, "--max-batches", "1", "--train-split", "1", "--log", "-"]).splitlines()[0]
     return {key: json.loads(first)[key] for key in ("weir", "git", "machine", "versions")}
 
 

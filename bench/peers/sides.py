@@ -87,7 +87,7 @@ class Weir:
         form = ["--dtype", "f32", "--image-layout", "nchw"] if output == "f32-nchw" else []
         self.command = [program, "run", config["data"], "--num-workers", str(config["workers"]), "--batch-size",
                         str(config["batch_size"]), "--chunk-size", str(config["chunk_size"]), "--obs-history", "1",
-                        "--train-split", "1", "--every", "0", "--json", *form, *more]
+                        "--train-split", "1", "--every", "0", "--log", "-", *form, *more]
 
     def turn(self, seconds):
         batches = min(self.batches_max, max(1, round(self.rate * seconds / 2 / self.images_per_batch)))

@@ -186,8 +186,7 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     struct weir_sysinfo machine;
     char text[64];
     weir_sysinfo_read(&machine);
-    weir_json_open(&json, out, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, out);
     weir_json_text(&json, "weir", weir_version());
     weir_json_text(&json, "git", weir_git_describe());
     weir_json_object(&json, "machine");
@@ -210,6 +209,5 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
         candidate_json(&json, results->grid, &results->grid->candidates[i]);
     weir_json_end(&json, ']');
     advice_json(&json, &results->advice);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }

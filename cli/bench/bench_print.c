@@ -22,12 +22,14 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
     return first;
 }
 
-/* Prints the candidate's command line, quoted for a shell and without --json. */
+/* Prints the candidate's command line, quoted for a shell and without --log. */
 static void print_command(const struct weir_candidate *candidate, FILE *out)
 {
     for (char **arg = candidate->argv; *arg; arg++) {
-        if (strcmp(*arg, "--json") == 0)
+        if (strcmp(*arg, "--log") == 0 && arg[1]) {
+            arg++;
             continue;
+        }
         if (arg != candidate->argv)
             fputc(' ', out);
         weir_shell_word(out, *arg);

@@ -34,7 +34,7 @@ struct report_options {
 
 static const struct weir_opt report_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
      .topic = "Traces", .details = "The keys are those of torch.profiler."},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "100", "rows of the averages; -1: all", -1, 1e9, .unit = "rows"},
@@ -397,8 +397,7 @@ static int report_aside(const char *path, const struct report_options *options, 
     weir_lines_open(&lines, in);
     if (options->json) {
         job.json = &json;
-        weir_json_open(&json, aside, true);
-        weir_json_object(&json, NULL);
+        weir_cli_json_open(&json, aside);
         weir_json_text(&json, "log", path);
     }
     int code = report_log(&job, err);
@@ -408,8 +407,7 @@ static int report_aside(const char *path, const struct report_options *options, 
         return code;
     }
     if (options->json) {
-        weir_json_end(&json, '}');
-        weir_json_close(&json);
+        weir_cli_json_close(&json);
     }
     return 0;
 }
@@ -446,8 +444,7 @@ static int report_traces(const char *const *paths, int n, const struct report_op
     struct weir_json json;
     int code = 0;
     if (o->json) {
-        weir_json_open(&json, aside, true);
-        weir_json_object(&json, NULL);
+        weir_cli_json_open(&json, aside);
         weir_json_text(&json, "kind", "traces");
         weir_json_array(&json, "traces");
     }
@@ -456,8 +453,7 @@ static int report_traces(const char *const *paths, int n, const struct report_op
                        : weir_report_trace_print(aside, paths[i], &config, n > 1, err);
     if (o->json && code == 0) {
         weir_json_end(&json, ']');
-        weir_json_end(&json, '}');
-        weir_json_close(&json);
+        weir_cli_json_close(&json);
     }
     return code;
 }

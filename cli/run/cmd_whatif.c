@@ -53,26 +53,41 @@ static int check_options(const struct whatif_options *options, struct weir_err *
 
 /* ---- outputs ---- */
 
-static void write_json(FILE *out, const struct weir_whatif *found, const struct weir_command *command,
-                       const struct whatif_options *options, bool pretty)
+static void write_members(struct weir_json *json, const struct weir_whatif *found, const struct weir_command *command,
+                          const struct whatif_options *options)
 {
-    struct weir_json json;
     struct weir_sysinfo machine;
     weir_sysinfo_read(&machine);
-    weir_json_open(&json, out, pretty);
+    weir_json_text(json, "type", "whatif");
+    weir_json_text(json, "weir", weir_version());
+    weir_json_text(json, "git", weir_git_describe());
+    weir_json_object(json, "machine");
+    weir_sysinfo_json(&machine, json);
+    weir_json_end(json, '}');
+    weir_json_object(json, "config");
+    weir_options_json(command, options, json);
+    weir_json_end(json, '}');
+    weir_whatif_json(json, found);
+}
+
+static void write_log(FILE *log, const struct weir_whatif *found, const struct weir_command *command,
+                      const struct whatif_options *options)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
     weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "whatif");
-    weir_json_text(&json, "weir", weir_version());
-    weir_json_text(&json, "git", weir_git_describe());
-    weir_json_object(&json, "machine");
-    weir_sysinfo_json(&machine, &json);
-    weir_json_end(&json, '}');
-    weir_json_object(&json, "config");
-    weir_options_json(command, options, &json);
-    weir_json_end(&json, '}');
-    weir_whatif_json(&json, found);
+    write_members(&json, found, command, options);
     weir_json_end(&json, '}');
     weir_json_close(&json);
+}
+
+static void print_json(const struct weir_whatif *found, const struct weir_command *command,
+                       const struct whatif_options *options)
+{
+    struct weir_json json;
+    weir_cli_json_open(&json, stdout);
+    write_members(&json, found, command, options);
+    weir_cli_json_close(&json);
 }
 
 /* ---- the command ---- */
@@ -103,11 +118,11 @@ static int whatif(const struct weir_command *command, const struct whatif_option
         rc = weir_whatif_run(&found, &config, err);
     weir_path_list_free(&files);
     if (rc == 0 && log)
-        write_json(log, &found, command, o, false);
+        write_log(log, &found, command, o);
     int closed = weir_output_close(o->log, log, err);
     rc = rc < 0 ? rc : closed;
     if (rc == 0 && o->json)
-        write_json(stdout, &found, command, o, true);
+        print_json(&found, command, o);
     else if (rc == 0)
         weir_whatif_print(stdout, &found);
     return rc;

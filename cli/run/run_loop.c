@@ -111,15 +111,19 @@ static int report_of_failed(struct loop *l, const struct weir_loader_report_opti
     if (aside && fclose(aside) != 0)
         rc = -ENOMEM;
     if (rc == 0 && weir_added_verdict_tells(added))
-        fwrite(text, 1, size, stdout);
+        fwrite(text, 1, size, l->run->out);
     free(text);
     return rc;
 }
 
 static int report(struct loop *l, bool final)
 {
+    bool skip = l->run->only_final && !final;
+    FILE *out = skip ? l->run->log : l->run->out;
     struct weir_added_verdict added;
     struct weir_report_idle idle;
+    if (!out)
+        return 0;
     weir_add_verdict(&added, l->loader);
     if (final)
         weir_run_profile_idle(l->run->profile, &idle);
@@ -129,15 +133,15 @@ static int report(struct loop *l, bool final)
         .interrupted = l->cut_short,
         .epochs_done = l->last_epoch + 1,
         .lang = l->run->lang,
-        .json = l->run->json,
-        .log = l->run->log,
+        .json = l->run->lines,
+        .log = skip ? NULL : l->run->log,
         .addition = &added.addition,
         .idle = final ? &idle : NULL,
     };
     l->tables++;
-    if (l->failed && !l->run->json)
+    if (l->failed && !l->run->lines)
         return report_of_failed(l, &options, &added);
-    return weir_loader_report(l->reports, &options, stdout);
+    return weir_loader_report(l->reports, &options, out);
 }
 
 static int final_table(struct loop *l)
@@ -208,11 +212,11 @@ static void end_epoch(struct loop *l)
     if (l->run->consumer)
         l->run->consumer->line(l->run->consumer->user, &line);
     clear_progress(l);
-    if (l->run->json)
-        weir_epoch_log(stdout, &line);
+    if (l->run->lines)
+        weir_epoch_log(l->run->out, &line);
     else
-        weir_epoch_print(stdout, &line, l->run->lang);
-    fflush(stdout);
+        weir_epoch_print(l->run->out, &line, l->run->lang);
+    fflush(l->run->out);
     if (l->run->log)
         weir_epoch_log(l->run->log, &line);
     l->last_epoch = e->number;
@@ -257,11 +261,11 @@ static void say_measured(struct loop *l)
     line.peak_rss_bytes = weir_peak_rss_bytes();
     line.reads = reads_of(l);
     line.cached_fraction = line.reads == WEIR_READS_UNKNOWN ? -1 : l->cached;
-    if (l->run->json)
-        weir_measured_log(stdout, &line);
+    if (l->run->lines)
+        weir_measured_log(l->run->out, &line);
     else
-        weir_measured_print(stdout, &line);
-    fflush(stdout);
+        weir_measured_print(l->run->out, &line);
+    fflush(l->run->out);
     if (l->run->log)
         weir_measured_log(l->run->log, &line);
 }
@@ -349,7 +353,8 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
  * closes the file. */
 static bool output_lost(const struct loop *l)
 {
-    return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));
+    return ferror(l->run->out) || (l->run->log && ferror(l->run->log)) ||
+           (l->run->checksums && ferror(l->run->checksums));
 }
 
 static void say_first_batch(struct loop *l)
@@ -359,11 +364,11 @@ static void say_first_batch(struct loop *l)
     weir_loader_facts(l->loader, &facts);
     struct weir_start_line line = {facts.first_batch_s, facts.open_s, facts.index_s, facts.files,
                                    facts.files_from_index};
-    if (l->run->json)
-        weir_start_log(stdout, &line);
+    if (l->run->lines)
+        weir_start_log(l->run->out, &line);
     else
-        weir_start_print(stdout, &line);
-    fflush(stdout);
+        weir_start_print(l->run->out, &line);
+    fflush(l->run->out);
     if (l->run->log)
         weir_start_log(l->run->log, &line);
 }
@@ -481,10 +486,10 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_loader_reports_end(&l.reports);
     if (run->log)
         weir_run_profile_log(run->log, run->profile);
-    if (run->json)
-        weir_run_profile_log(stdout, run->profile);
+    if (run->lines)
+        weir_run_profile_log(run->out, run->profile);
     else
-        weir_run_profile_print(stdout, run->profile);
+        weir_run_profile_print(run->out, run->profile);
     if (rc == 0 && report_rc < 0)
         rc = weir_err_set(err, report_rc, "out of memory while writing the report");
     if (rc == 0)

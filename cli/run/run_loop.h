@@ -38,7 +38,9 @@ struct weir_run_consumer {
 struct weir_run_config {
     int every; /* number of epochs between tables; 0: only at the end */
     enum weir_lang lang;
-    bool json;       /* prints log lines to stdout instead of tables */
+    bool lines;      /* writes log lines to `out` instead of tables */
+    bool only_final; /* with lines: writes only the final table to `out`; `log` gets all */
+    FILE *out;       /* output of the epochs and tables */
     double step_ms;  /* duration of the simulated step per batch */
     bool step_spin;  /* busy-waits instead of sleeping; on a GPU, steps are always busy-waiting kernels */
     bool sync_steps; /* on a GPU: finishes each step before starting the next */
@@ -52,7 +54,7 @@ struct weir_run_config {
     struct weir_report_machine machine;       /* state of the machine at the start of the run */
 };
 
-/* Runs until the batches end or *interrupted is set, and prints epoch lines and tables to stdout. Returns 0 or the
+/* Runs until the batches end or *interrupted is set, and prints epoch lines and tables to run->out. Returns 0 or the
  * first error, after printing the last table. The caller must have begun a zone of WEIR_STAGE_WORKER_LOOP, which this
  * function ends, so that zones cover all of the thread's time. */
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,

@@ -36,10 +36,10 @@ const struct weir_opt weir_run_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
      .users = TRAIN},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
-     .path = WEIR_PATH_WRITE, .users = TRAIN},
+     .path = WEIR_PATH_WRITE, .users = TRAIN, .details = "- prints the lines in place of the tables."},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON lines instead of tables", .users = TRAIN},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output at the end, one object", .users = TRAIN},
 
     {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1", "steps to trace",
      .topic = "Recording, with --profile", .users = TRAIN,

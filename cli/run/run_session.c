@@ -143,6 +143,9 @@ static int check_device(const struct run_options *o, struct weir_err *err)
 
 static int to_format(struct run_options *o, struct weir_err *err)
 {
+    if (o->json && o->log && strcmp(o->log, "-") == 0)
+        return weir_err_set(err, -EINVAL,
+                            "--json, --log -: both print to standard output; drop one of the two options");
     int rc = weir_crop_check(o->loader.crop, err);
     if (rc == 0)
         rc = check_device(o, err);
@@ -181,7 +184,62 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     return 0;
 }
 
+/* ---- --json: one object, made from the log's lines at the end of the run ---- */
+
+/* Members of the object, and the types of their lines. Only the last table is written to the record (only_final). */
+static const struct member {
+    const char *name, *type;
+    bool is_array;
+} members[] = {{"run", "run", false},           {"start", "start", false},   {"epochs", "epoch", true},
+               {"measured", "measured", false}, {"report", "stages", false}, {"profile", "profile", false}};
+
+struct record {
+    FILE *file;
+    char *lines; /* what was written to the file, once it is closed */
+    size_t size;
+};
+
+static void print_member(const struct member *member, const char *lines)
+{
+    char begins[32];
+    int n = 0, length = snprintf(begins, sizeof begins, "{\"type\":\"%s\"", member->type);
+    printf(",\n\"%s\":%s", member->name, member->is_array ? "[" : "");
+    for (const char *line = lines; *line; line += strcspn(line, "\n") + 1)
+        if (strncmp(line, begins, (size_t)length) == 0)
+            printf("%s%.*s", n++ ? ",\n" : "", (int)strcspn(line, "\n"), line);
+    fputs(member->is_array ? "]" : n ? "" : "null", stdout);
+}
+
+static int open_record(struct record *record, struct weir_run_config *run, struct weir_err *err)
+{
+    record->file = run->out = open_memstream(&record->lines, &record->size);
+    run->lines = run->only_final = true;
+    return record->file ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Prints the object, unless the run failed. */
+static int close_record(struct record *record, int rc, struct weir_err *err)
+{
+    bool failed = record->file && (ferror(record->file) || fclose(record->file) != 0);
+    if (failed && rc == 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory for the output of --json; use --log FILE");
+    if (rc == 0 && record->file) {
+        printf("{\"schema\":%d", WEIR_JSON_SCHEMA);
+        for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+            print_member(&members[i], record->lines);
+        puts("}");
+    }
+    free(record->lines);
+    return rc;
+}
+
 /* ---- the run ---- */
+
+/* Returns the file for --log; NULL if its lines go to stdout in place of the tables. */
+static const char *log_file(const struct run_options *o)
+{
+    return o->log && strcmp(o->log, "-") == 0 ? NULL : o->log;
+}
 
 /* Opens the output files and prints the head. */
 static int begin_outputs(const struct weir_run_head *head, const struct weir_run_profile_config *profile,
@@ -190,7 +248,7 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
     WEIR_ZONE(WEIR_STAGE_REPORT);
     int rc = weir_outputs_spare(head->command, head->values, weir_loader_dataset(loader), err);
     if (rc == 0)
-        rc = weir_output_open(&run->log, head->options->log, err);
+        rc = weir_output_open(&run->log, log_file(head->options), err);
     if (rc == 0)
         rc = weir_output_open(&run->checksums, head->options->checksums, err);
     if (rc < 0)
@@ -199,8 +257,8 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
     weir_run_head_machine(&run->machine, loader);
     if (run->log)
         weir_run_head_log(run->log, head, loader, run->machine.load_average);
-    if (run->json)
-        weir_run_head_log(stdout, head, loader, run->machine.load_average);
+    if (run->lines)
+        weir_run_head_log(run->out, head, loader, run->machine.load_average);
     return weir_run_profile_open(&run->profile, profile, loader, err);
 }
 
@@ -246,18 +304,23 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_run_config run = {.every = o->every,
                                   .lang = (enum weir_lang)o->lang,
-                                  .json = o->json,
+                                  .lines = o->log && !log_file(o),
+                                  .out = stdout,
                                   .consumer = head->consumer,
                                   .step_ms = o->step_ms,
                                   .seconds = o->seconds,
                                   .step_spin = o->step_spin,
                                   .sync_steps = o->sync_steps};
+    struct record record = {0};
     weir_machine_begin(&run.machine, 0, "");
     catch_signals();
-    int rc = run_loader(head, profile, &run, &err);
+    int rc = o->json ? open_record(&record, &run, &err) : 0;
+    if (rc == 0)
+        rc = run_loader(head, profile, &run, &err);
     int log_rc = weir_output_close(o->log, run.log, &err);
     int sums_rc = weir_output_close(o->checksums, run.checksums, &err);
-    if (rc < 0 || log_rc < 0 || sums_rc < 0)
+    rc = rc < 0 ? rc : log_rc < 0 ? log_rc : sums_rc;
+    if (close_record(&record, rc, &err) < 0)
         return weir_cli_fail(head->command, &err);
     return interrupted ? weir_exit_by_signal(interrupted) : WEIR_EXIT_SUCCESS;
 }

@@ -216,8 +216,7 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     static const char *const ends[] = {"done", "time", "interrupted", "failed"};
     const struct weir_tune *tune = &s->trials.tune;
     struct weir_json json;
-    weir_json_open(&json, out, true);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, out);
     weir_json_text(&json, "weir", weir_version());
     weir_json_text(&json, "data", s->data);
     weir_json_object(&json, "config");
@@ -242,8 +241,7 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     weir_json_text(&json, "end", ends[tune->end]);
     weir_json_double(&json, "took_s", took_s(s));
     write_command(&json, s);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }
 
 /* ---- the file of --out ---- */

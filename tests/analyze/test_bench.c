@@ -258,13 +258,13 @@ Test(grid, every_combination)
     cr_assert_eq(grid.n, grid.n_warm + 2 * 6);
     words(&grid.candidates[0], text, sizeof text);
     cr_assert_str_eq(text,
-                     "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--json");
+                     "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--log|-");
     cr_assert_eq(grid.candidates[0].limit_candidate, 1);
     words(&grid.candidates[1], text, sizeof text);
     cr_assert_str_eq(text, "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--io|null|--no-shuffle|"
-                           "--max-batches|9|--seconds|0.5|--json");
+                           "--max-batches|9|--seconds|0.5|--log|-");
     words(&grid.candidates[grid.n - 1], text, sizeof text);
-    cr_assert_str_eq(text, "weir|run|/d/raw|--dtype|f32|--prefetch|8|--cold|--seconds|0.5|--json");
+    cr_assert_str_eq(text, "weir|run|/d/raw|--dtype|f32|--prefetch|8|--cold|--seconds|0.5|--log|-");
     weir_grid_settings(&grid, &grid.candidates[grid.n - 1], text, sizeof text);
     cr_assert_str_eq(text, "num-workers auto, prefetch 8");
     int limits = 0;
@@ -323,7 +323,7 @@ Test(grid, decoders_of_a_gpu_want_batches_there)
     cr_assert_eq(weir_grid_open(&grid, &config, &err), 0, "%s", err.text);
     cr_assert_eq(grid.n, 3);
     words(&grid.candidates[2], text, sizeof text);
-    cr_assert_str_eq(text, "weir|run|/d/raw|--decoder|nvjpeg|--device|cuda:1|--seconds|1|--json");
+    cr_assert_str_eq(text, "weir|run|/d/raw|--decoder|nvjpeg|--device|cuda:1|--seconds|1|--log|-");
     weir_grid_close(&grid);
 }
 

@@ -49,7 +49,7 @@ PY
 run 0 run "$data" --config "$work/conf" --max-batches 2 --json
 check "weir run accepts the file" python3 - "$work/out" "$work/conf" <<'PY'
 import json, sys
-config = json.loads(open(sys.argv[1]).readline())["config"]
+config = json.load(open(sys.argv[1]))["run"]["config"]
 written = dict(l.strip().split(" = ", 1) for l in open(sys.argv[2]) if not l.startswith("#"))
 assert str(config["num_workers"]) == written["num-workers"] and config["io"] == written["io"]
 assert config["batch_size"] == 4 and config["no_shuffle"] is True and config["max_batches"] == 2

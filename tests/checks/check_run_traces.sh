@@ -13,11 +13,10 @@ record() {
     local name=$1 command=$2 found
     shift 2
     "$weir" "$command" "$work/data" --batch-size 8 --profile "$work/$name" --json --record-shapes --profile-memory "$@" \
-        >"$work/$name.jsonl" 2>/dev/null
-    found=$(python3 - "$work/$name.jsonl" <<'PY'
+        >"$work/$name.json" 2>/dev/null
+    found=$(python3 - "$work/$name.json" <<'PY'
 import json, sys
-(profile,) = [l for l in map(json.loads, open(sys.argv[1])) if l["type"] == "profile"]
-(window,) = profile["windows"]
+(window,) = json.load(open(sys.argv[1]))["profile"]["windows"]
 assert window["dropped"] == 0 and window["error"] is None, window
 print(f"{100 * window['data_wait']:.3f}", window["path"])
 PY

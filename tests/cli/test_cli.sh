@@ -34,6 +34,58 @@ run 2
 err "Usage: weir COMMAND"
 empty_out
 
+# ---- --json: every command prints exactly one object, and none that is broken ----
+"$weir" synth "$work/data" --episodes 2 --steps 16 --size 64x48 --cameras top >/dev/null
+quick=(--min-seconds 0.02 --max-minutes 0.2)
+object() {
+    check "weir $* prints one object with the schema first" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert next(iter(found)) == "schema" and found["schema"] == 1, found' "$work/out"
+}
+# one STATUS COMMAND ARGUMENT...: COMMAND --json prints an object and exits with STATUS.
+one() {
+    run "$@" --json
+    object "${@:2}"
+}
+mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -vx help)
+for command in "${commands[@]}"; do
+    case $command in
+    doctor) one 0 doctor ;;
+    info | verify) one 0 "$command" "$work/data" ;;
+    run) one 0 run "$work/data" --log "$work/log" ;;
+    report) one 0 report "$work/log" ;;
+    synth) one 0 synth "$work/more" --episodes 1 --steps 4 --size 64x48 --cameras top ;;
+    convert) one 0 convert "$work/data" "$work/packed.weir" --to packed ;;
+    bench) one 0 bench "$work/data" --formats as-is --cache warm --num-workers 1 --repeats 1 "${quick[@]}" ;;
+    tune) one 0 tune "$work/data" "${quick[@]}" --max-cache 0 ;;
+    whatif) one 0 whatif "$work/data" --max-minutes 0.05 ;;
+    train) one 0 train "$work/data" --hidden-dim 8 --dim-feedforward 8 --max-batches 2 --batch-size 2 --num-workers 1 ;;
+    motion) one 0 motion --num_envs 8 --num_steps 16 --device cpu --trace_path "$work/motion" ;;
+    scenario) one 0 scenario --device cpu --batch_size 2 --warmup_steps 0 --profile_steps 1 --trace_dir "$work/traces" --output_json "" ;;
+    *) check "weir $command --json is tested" false ;;
+    esac
+    case $command in
+    doctor | synth | motion | scenario) continue ;;
+    esac
+    more=()
+    [ "$command" != convert ] || more=("$work/never" --to packed)
+    run 1 "$command" "$work/nowhere" "${more[@]}" --json
+    one_line
+    [ ! -s "$work/out" ] || object "$command" of nothing
+done
+run 0 run "$work/data" --profile "$work/profile" --schedule wait=0,active=2 --json
+object run --profile
+run 0 report "$work"/profile/* --json
+object report of a trace
+echo broken >"$work/data/episode_1.hdf5"
+one 3 verify "$work/data"
+run 1 run "$work/data" --json
+empty_out
+run 1 info "$work/data" --json
+one_line
+[ ! -s "$work/out" ] || object info of broken data
+
 run 0 --version
 check "the version has its three parts" grep -qE '^weir [0-9]+\.[0-9]+\.[0-9]+ \([^)]+\), (gcc|clang) ' "$work/out"
 out "HDF5 1."

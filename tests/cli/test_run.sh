@@ -76,10 +76,16 @@ options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batche
     --color bgr --dtype f32 --image-layout nchw --train-split 0.75 --on-error substitute --io null --io-depth 9 --cold --decoder null
     --step-ms 0.5 --step-spin --every 1 --lang zh --checksums "$work/sums" --json --log "$work/log")
 run 0 run "$data" "${options[@]}"
-check "with --json every line of stdout is JSON" python3 -c '
+check "--json prints one object, made from the lines of the log" python3 -c '
 import json, sys
-types = [json.loads(l)["type"] for l in open(sys.argv[1])]
-assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
+found = json.load(open(sys.argv[1]))
+lines = [json.loads(l) for l in open(sys.argv[2])]
+types = [l["type"] for l in lines]
+assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types
+assert list(found) == ["schema", "run", "start", "epochs", "measured", "report", "profile"], list(found)
+assert found["run"] == lines[0] and found["start"] == lines[1] and found["report"] == lines[-1]
+assert found["epochs"] == [lines[2], lines[4]] and found["measured"] is None and found["profile"] is None
+assert found["report"]["final"] and "data_bound" in found["report"]["verdict"]' "$work/out" "$work/log"
 log "the log has the requested and the actual settings" '
 want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
     chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,
@@ -423,6 +429,13 @@ assert len(epochs) == 1 and epochs[0]["interrupted"]'
 interrupt TERM run "$data" --step-ms 100000 --num-workers 0
 check "a long step does not hold SIGTERM up: status 143 (was $status)" [ "$status" -eq 143 ]
 log "and the log says so" 'assert tables[0]["interrupted"] and tables[0]["final"]'
+interrupt INT run "$data" --num-epochs 1000000 --step-ms 1 --json
+check "Ctrl-C with --json: 130 (was $status), and the object" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert sys.argv[2] == "130" and found["report"]["interrupted"] and found["report"]["final"], sys.argv' "$work/out" "$status"
+run 2 run "$data" --json --log -
+err "--json, --log -: both print to standard output"
 interrupt INT run "$data" --step-ms 100000 --step-spin
 check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
 # A slow reader loses nothing on a signal: the interrupted write resumes.
@@ -431,7 +444,7 @@ import array, fcntl, os, signal, subprocess, sys, termios, time
 program, data, out, err = sys.argv[1:]
 read_end, write_end = os.pipe()
 room = fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, 4096)
-run = subprocess.Popen([program, "run", data, "--num-epochs", "100000", "--every", "1", "--json"], stdout=write_end,
+run = subprocess.Popen([program, "run", data, "--num-epochs", "100000", "--every", "1", "--log", "-"], stdout=write_end,
                        stderr=open(err, "w"), stdin=subprocess.DEVNULL)
 os.close(write_end)
 waiting, before = array.array("i", [0]), -1
@@ -484,7 +497,7 @@ check "peak memory without the parent's" python3 -c '
 import json, subprocess, sys
 ballast = b"x" * (600 << 20)
 out = subprocess.run([sys.argv[1], "run", sys.argv[2], "--json"], capture_output=True, text=True).stdout
-peaks = [json.loads(l)["peak_rss_bytes"] for l in out.splitlines() if json.loads(l)["type"] == "epoch"]
+peaks = [epoch["peak_rss_bytes"] for epoch in json.loads(out)["epochs"]]
 assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
 
 # ---- a reader that leaves ----

@@ -78,8 +78,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
     run 0 run "$data" --batch-size 4 --step-ms 3 --max-batches 9 --profile "$work/share" --schedule wait=1,active=6,repeat=1 --json
     off=$(python3 - "$work/out" "$weir" <<'PY'
 import json, subprocess, sys
-(profile,) = [l for l in map(json.loads, open(sys.argv[1])) if l["type"] == "profile"]
-window = profile["windows"][0]
+window = json.load(open(sys.argv[1]))["profile"]["windows"][0]
 report = json.loads(subprocess.run([sys.argv[2], "report", "--json", window["path"]], capture_output=True).stdout)
 steps = report["traces"][0]["steps"]
 assert [s["number"] for s in steps] == list(range(1, 7))

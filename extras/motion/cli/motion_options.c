@@ -41,7 +41,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "no shapes in the trace"},
     {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "no allocations in the trace"},
     {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "no call stacks in the trace"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output instead of the report"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 const char weir_motion_examples[] =

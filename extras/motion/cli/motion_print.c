@@ -89,8 +89,7 @@ void weir_motion_print_json(FILE *out, const struct weir_command *command, const
                             const struct motion_figures *f)
 {
     struct weir_json json;
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
+    weir_cli_json_open(&json, out);
     weir_json_text(&json, "type", "motion");
     weir_json_object(&json, "options");
     weir_options_json(command, o, &json);
@@ -108,6 +107,5 @@ void weir_motion_print_json(FILE *out, const struct weir_command *command, const
     }
     print_json_clocks(&json, f->trace);
     weir_json_text(&json, "trace", f->trace_path);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    weir_cli_json_close(&json);
 }

@@ -142,8 +142,7 @@ one_line
 run 0 motion "${small[@]}" --json --trace_path json --device cpu --loop always
 check "the figures are complete" python3 - out <<'PY'
 import json, os, sys
-(line,) = open(sys.argv[1]).read().splitlines()
-m = json.loads(line)
+m = json.load(open(sys.argv[1]))
 assert m["type"] == "motion" and m["gpu"] == -1 and m["operators"] == 86 and m["timed_steps"] == 3, m
 assert m["options"]["num_envs"] == 64 and m["options"]["variant"] == "ops" and m["options"]["loop"] == "always", m
 assert 0 < m["min_ms"] <= m["median_ms"] <= m["p99_ms"] <= m["max_ms"] and m["queries_per_s"] > 0, m

@@ -31,14 +31,14 @@ static int run_one(const struct scenario_run *run, struct scenario_result *resul
     if (rc != 0)
         return rc;
     if (options->all)
-        weir_scenario_print_line(stdout, run, result);
-    else
+        weir_scenario_print_line(options->json ? stderr : stdout, run, result);
+    else if (!options->json)
         weir_scenario_print(stdout, run, result);
     if (!*options->output_json)
         return 0;
     weir_scenario_json_path(run, options->all, path);
     rc = weir_scenario_json_write(path, run, result, err);
-    if (rc == 0 && !options->all)
+    if (rc == 0 && !options->all && !options->json)
         printf("figures: %s\n", path);
     return rc;
 }
@@ -53,7 +53,9 @@ static int run_all(const struct scenario_options *options, struct weir_device *d
         rc = run_one(&runs[done], &results[done], err);
         done++;
     }
-    if (rc == 0 && options->all)
+    if (rc == 0 && options->json)
+        weir_scenario_json_print(stdout, runs, results, n);
+    else if (rc == 0 && options->all)
         weir_scenario_print_table(stdout, runs, results, n);
     for (int i = 0; i < done; i++)
         weir_scenario_result_clear(&results[i]);

@@ -16,12 +16,12 @@ struct weir_device;
 struct scenario_options {
     int scenario; /* enum weir_scenario_kind */
     int batch_size, num_workers, prefetch_factor, warmup_steps, profile_steps;
-    bool pin_memory, amp, with_stack, persistent_workers, all, fix;
+    bool pin_memory, amp, with_stack, persistent_workers, all, fix, json;
     uint64_t seed;
     const char *device, *trace_dir, *output_json;
 };
 
-enum { SCENARIO_OPTS = 16, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
+enum { SCENARIO_OPTS = 17, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
 extern const struct weir_opt weir_scenario_opts[SCENARIO_OPTS];
 extern const char weir_scenario_examples[];
 
@@ -102,6 +102,8 @@ enum { SCENARIO_PATH = 4096 };
 void weir_scenario_json_path(const struct scenario_run *run, bool one_of_several, char path[SCENARIO_PATH]);
 /* Creates the folders of the traces and of the JSON file, and checks that they are writable. 0 or -errno. */
 int weir_scenario_check_outputs(const struct scenario_options *options, struct weir_err *err);
+/* Prints the object of --json: the members of the files, one element of "runs" per run. */
+void weir_scenario_json_print(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n);
 /* Writes the file atomically. 0 or -errno. */
 int weir_scenario_json_write(const char *path, const struct scenario_run *run, const struct scenario_result *result,
                              struct weir_err *err);

@@ -38,26 +38,47 @@ int weir_scenario_check_outputs(const struct scenario_options *options, struct w
     return rc;
 }
 
-static void write_members(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+static void write_members(struct weir_json *json, const struct scenario_run *run, const struct scenario_result *result)
 {
-    struct weir_json json;
     char device[32] = "cpu";
     if (run->device)
         snprintf(device, sizeof device, "cuda:%d", weir_device_number(run->device));
+    weir_json_text(json, "scenario", weir_scenario_texts[run->kind].name);
+    weir_json_text(json, "device", device);
+    weir_json_int(json, "batch_size", run->options->batch_size);
+    weir_json_int(json, "num_workers", run->workers);
+    weir_json_bool(json, "pin_memory", run->options->pin_memory);
+    weir_json_bool(json, "amp", run->options->amp);
+    weir_json_double(json, "avg_iteration_time_s", result->iteration_s);
+    weir_json_double(json, "avg_step_time_s", result->step_s);
+    weir_json_double(json, "avg_dataloader_wait_s", result->wait_s);
+    weir_json_text(json, "trace_dir", run->options->trace_dir);
+}
+
+static void write_document(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    struct weir_json json;
     weir_json_open(&json, out, true);
     weir_json_object(&json, NULL);
-    weir_json_text(&json, "scenario", weir_scenario_texts[run->kind].name);
-    weir_json_text(&json, "device", device);
-    weir_json_int(&json, "batch_size", run->options->batch_size);
-    weir_json_int(&json, "num_workers", run->workers);
-    weir_json_bool(&json, "pin_memory", run->options->pin_memory);
-    weir_json_bool(&json, "amp", run->options->amp);
-    weir_json_double(&json, "avg_iteration_time_s", result->iteration_s);
-    weir_json_double(&json, "avg_step_time_s", result->step_s);
-    weir_json_double(&json, "avg_dataloader_wait_s", result->wait_s);
-    weir_json_text(&json, "trace_dir", run->options->trace_dir);
+    write_members(&json, run, result);
     weir_json_end(&json, '}');
     weir_json_close(&json);
+}
+
+void weir_scenario_json_print(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
+{
+    struct weir_json json;
+    weir_cli_json_open(&json, out);
+    weir_json_array(&json, "runs");
+    for (int i = 0; i < n; i++) {
+        weir_json_object(&json, NULL);
+        write_members(&json, &runs[i], &results[i]);
+        weir_json_bool(&json, "fix", runs[i].fix);
+        weir_json_text(&json, "trace", *results[i].trace_path ? results[i].trace_path : NULL);
+        weir_json_end(&json, '}');
+    }
+    weir_json_end(&json, ']');
+    weir_cli_json_close(&json);
 }
 
 int weir_scenario_json_write(const char *path, const struct scenario_run *run, const struct scenario_result *result,
@@ -68,7 +89,7 @@ int weir_scenario_json_write(const char *path, const struct scenario_run *run, c
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     if (out)
-        write_members(out, run, result);
+        write_document(out, run, result);
     int rc = out && fclose(out) == 0 ? weir_gz_open(&file, path, WEIR_GZ_PLAIN, err)
                                      : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {

@@ -36,6 +36,7 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", "results/metrics_demo.json", "file for the figures",
      .allow_empty = true, .path = WEIR_PATH_WRITE,
      .details = "With --all, one file per scenario. An empty value disables the file."},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
 };
 
 const char weir_scenario_examples[] =

@@ -105,10 +105,15 @@ check "backward over forward" grep -q 'backward over forward: ' "$work/live"
 run 0 train "$data" "${small[@]}" --no-timing
 out "stage timing was off (--no-timing)"
 count '^epoch 1/1 .* train loss ' 1
-run 0 train "$data" "${small[@]}" --json
-check "with --json every line of stdout is JSON" python3 -c '
+run 0 train "$data" "${small[@]}" --log -
+check "with --log - every line of stdout is JSON" python3 -c '
 import json, sys
 assert [json.loads(l)["type"] for l in open(sys.argv[1])] == ["run", "start", "epoch", "stages"]' "$work/out"
+run 0 train "$data" "${small[@]}" --json
+check "with --json stdout is one object" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert found["schema"] == 1 and found["epochs"][0]["train_loss"] > 0 and found["report"]["final"], found' "$work/out"
 
 # ---- a trace ----
 run 0 train "$data" "${small[@]}" --num-epochs 2 --profile "$work/trace" --record-shapes
