@@ -55,7 +55,7 @@ def weir_side(act, o):
 def weir_cpu_side(act, o):
     loader = weir.Loader(o.data, dtype="uint8", **weir_options(o))
     for batch in forever(loader):
-        batch = act.on_device(batch, o.device)
+        batch = act.on_device(batch, o)
         yield batch._replace(image=batch.image.float() / 255)
 
 
@@ -64,7 +64,7 @@ def h5py_side(act, o):
         data=o.data, train_split=1, seed=0, max_batches=0, chunk_size=o.chunk_size, image_size=None, cameras=None,
         batch_size=o.batch_size, num_workers=o.workers, device=o.device)
     loader = act.H5pyLoader(options, "train", None)
-    return (act.on_device(batch, o.device) for batch in forever(loader) if len(batch.qpos) == o.batch_size)
+    return (act.on_device(batch, o) for batch in forever(loader) if len(batch.qpos) == o.batch_size)
 
 
 def spdl_side(act, o):
@@ -75,13 +75,13 @@ def spdl_side(act, o):
     next(batches)  # the number of prefetched batches
     for images, qpos, actions in batches:
         is_pad = torch.zeros(actions.shape[:2], dtype=torch.bool)
-        batch = act.on_device(weir.Act(*map(torch.from_numpy, (images, qpos, actions)), is_pad), o.device)
+        batch = act.on_device(weir.Act(*map(torch.from_numpy, (images, qpos, actions)), is_pad), o)
         yield batch._replace(image=batch.image.permute(0, 1, 4, 2, 3).float() / 255)
 
 
 def resident_side(act, o):
     with weir.Loader(o.data, **weir_options(o)) as loader:
-        batch = act.on_device(next(iter(loader)), o.device)
+        batch = act.on_device(next(iter(loader)), o)
     return itertools.repeat(weir.Act(*(tensor.clone() for tensor in batch)))
 
 
@@ -168,7 +168,7 @@ def options():
     p.add_argument("--limit", type=float, default=480, help="seconds after which no round starts")
     p.add_argument("--json", help="output file for the results")
     o = p.parse_args()
-    o.device, o.sides = torch.device(o.device), o.sides.split(",")
+    o.device, o.sides, o.weir_cuda = torch.device(o.device), o.sides.split(","), False  # no stages on the GPU
     if set(o.sides) - set(SIDES):
         p.error(f"--sides must be among {', '.join(SIDES)}")
     return o
@@ -191,9 +191,12 @@ def report(o, turns):
         waits = 100 * statistics.median(wait for _, wait in pairs)
         print(f"{name:10}{spread:>24}{images:>10.0f}{part:>13}{waits:>10.1f} %")
     if o.json:
+        device = torch.cuda.get_device_name() if o.device.type == "cuda" else "CPU"
+        machine = (f"{device}, {len(os.sched_getaffinity(0))} cores, torch {torch.__version__}, {o.n_cameras} cameras of "
+                   f"{o.width}x{o.height}, batches of {o.batch_size}, {o.workers} workers")
         with open(o.json, "w", encoding="utf-8") as file:
             json.dump({"options": {name: str(value) for name, value in vars(o).items()}, "torch": torch.__version__,
-                       "turns": turns}, file, indent=1)
+                       "machine": machine, "turns": turns}, file, indent=1)
 
 
 def measure(act, o):

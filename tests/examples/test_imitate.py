@@ -127,6 +127,27 @@ class Imitate(common.Data):
             self.assertRegex(done.stdout, rf"(?m)^{name} ")
         self.assertRegex(done.stdout, r"(?m)^20_train_forward_pass +consumer-work +1 ")
 
+    def test_act_loaders(self):
+        """bench/act_loaders.py measures every loader of this example, and bench/pictures.py draws its results."""
+        sides = ["resident", "weir", "weir-cpu", *(["h5py"] if HAS_CV2 else [])]
+        bench = os.path.join(os.environ["WEIR_SOURCE"], "bench")
+        results, picture = os.path.join(self.work, "act.json"), os.path.join(self.work, "act.svg")
+        done = subprocess.run([sys.executable, f"{bench}/act_loaders.py", "--weir", os.environ["WEIR_PROGRAM"], "--device", "cpu",
+                               "--width", "64", "--height", "48", "--hidden-dim", "16", "--dim-feedforward", "32", "--episodes", "3",
+                               "--steps", "6", "--batch-size", "2", "--workers", "1", "--rounds", "1", "--seconds", "0.1", "--warm-up",
+                               "1", "--cameras", "top", "--sides", ",".join(sides), "--json", results], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("left out", done.stdout)
+        with open(results, encoding="utf-8") as f:
+            found = json.load(f)
+        self.assertEqual(sorted(found["turns"]), sorted(sides))
+        self.assertTrue(all(rate > 0 for trials in found["turns"].values() for rate, _ in trials))
+        subprocess.run([sys.executable, f"{bench}/pictures.py", "bars", results, picture], check=True)
+        with open(picture, encoding="utf-8") as f:
+            text = f.read()
+        self.assertEqual(text.count(" of resident"), len(sides))
+        self.assertIn(found["machine"], text)
+
     def same_samples(self, data):
         module, (_, o) = self.options(data, *SMALL)
         paths = sorted(os.path.join(folder, name) for folder, _, names in os.walk(data) for name in names)
