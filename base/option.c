@@ -60,6 +60,7 @@ static int parse_double(const struct weir_opt *opt, const char *text, double *ou
 {
     char *end;
     double value = strtod(text, &end);
+    end += opt->unit && strcmp(opt->unit, "%") == 0 && end > text && *end == '%';
     if (!ends_number(text, end) || !isfinite(value))
         return weir_err_set(err, -EINVAL, "--%s '%s': must be a number", opt->name, text);
     *out = value;

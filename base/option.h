@@ -52,7 +52,7 @@ struct weir_opt {
     bool is_list;            /* string: a list of names separated by commas */
     enum weir_opt_path path; /* string: the path of a file or folder */
     const char *files;       /* WEIR_PATH_WRITE_INTO: names of the files if known, separated by spaces; may be NULL */
-    const char *unit;        /* number: its unit, such as "batches"; may be NULL */
+    const char *unit;        /* number: its unit, such as "batches"; may be NULL. "%" may follow the number */
     const char *details;     /* whole sentences for "weir help COMMAND" and the man page; may be NULL */
     const char *topic;       /* heading in help for this row and for the rows below it that have none; may be NULL */
     const char *old_name;    /* former name, accepted with a warning, also in Python; may be NULL */

@@ -34,6 +34,11 @@ void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *load
     added->loader_ = loader;
 }
 
+double weir_added_verdict_wait(const struct weir_added_verdict *added)
+{
+    return added->verdict_.wait;
+}
+
 bool weir_added_verdict_tells(const struct weir_added_verdict *added)
 {
     return added->verdict_.bound != WEIR_BOUND_UNKNOWN;

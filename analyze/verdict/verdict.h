@@ -278,6 +278,8 @@ void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *load
 
 /* Returns whether the last report's verdict is anything but "cannot tell". Call it after the report was written. */
 bool weir_added_verdict_tells(const struct weir_added_verdict *added);
+/* Returns the data wait of the last report, as a fraction of the training time; -1 = unknown. */
+double weir_added_verdict_wait(const struct weir_added_verdict *added);
 
 /* Print the verdict of a report that was read from a log, and write it as JSON. */
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report);

@@ -139,9 +139,11 @@ static int report(struct loop *l, bool final)
         .idle = final ? &idle : NULL,
     };
     l->tables++;
-    if (l->failed && !l->run->lines)
-        return report_of_failed(l, &options, &added);
-    return weir_loader_report(l->reports, &options, out);
+    bool aside = l->failed && !l->run->lines;
+    int rc = aside ? report_of_failed(l, &options, &added) : weir_loader_report(l->reports, &options, out);
+    if (final && l->run->data_wait)
+        *l->run->data_wait = weir_added_verdict_wait(&added);
+    return rc;
 }
 
 static int final_table(struct loop *l)

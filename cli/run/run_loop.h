@@ -51,7 +51,8 @@ struct weir_run_config {
     double seconds;                           /* measured time after a warm-up; 0: whole epochs */
     const struct weir_run_consumer *consumer; /* NULL for the simulated step of step_ms */
     const char *state;                        /* path of the progress file; may be NULL */
-    struct weir_report_machine machine;       /* state of the machine at the start of the run */
+    double *data_wait;                  /* set by the final report: its data wait, 0..1, -1 = unknown; may be NULL */
+    struct weir_report_machine machine; /* state of the machine at the start of the run */
 };
 
 /* Runs until the batches end or *interrupted is set, and prints epoch lines and tables to run->out. Returns 0 or the

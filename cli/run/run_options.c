@@ -39,6 +39,11 @@ const struct weir_opt weir_run_opts[] = {
      .path = WEIR_PATH_WRITE, .users = TRAIN, .details = "- prints the lines in place of the tables."},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN},
+    {"max-wait", WEIR_OPT_DOUBLE, FIELD(max_wait), "PERCENT", "100", "max data wait; above it, the exit status is 3", 0,
+     100, .unit = "%", .users = RUN,
+     .details =
+         "For CI, such as 10%. The data wait is that of the verdict: the part of the training time that is spent "
+         "waiting for data. Requires a training step (--step-ms)."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output at the end, one object", .users = TRAIN},
 
     {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1", "steps to trace",

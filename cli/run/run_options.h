@@ -8,7 +8,7 @@
 struct run_options {
     struct weir_loader_config loader; /* as typed, so rank and world_size can be WEIR_OPT_AUTO */
     const char *mean, *std;
-    double step_ms, seconds;
+    double step_ms, seconds, max_wait;
     bool step_spin, sync_steps;
     int every, lang;
     const char *log, *checksums, *state;

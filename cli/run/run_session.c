@@ -233,6 +233,40 @@ static int close_record(struct record *record, int rc, struct weir_err *err)
     return rc;
 }
 
+/* ---- --max-wait ---- */
+
+static bool has_max_wait(const struct run_options *o)
+{
+    return o->max_wait < 100;
+}
+
+static int check_max_wait(const struct run_options *o, struct weir_err *err)
+{
+    if (has_max_wait(o) && o->step_ms <= 0)
+        return weir_err_set(err, -EINVAL,
+                            "--max-wait: without a training step, a run only waits for data; add --step-ms");
+    if (has_max_wait(o) && o->loader.no_timing)
+        return weir_err_set(err, -EINVAL,
+                            "--max-wait: requires timings, but --no-timing disables them; drop one of the "
+                            "two options");
+    return 0;
+}
+
+/* Returns the exit status of a complete run. data_wait: -1 if its verdict cannot tell. */
+static int judge_wait(const struct weir_run_head *head, double data_wait)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    double percent = 100 * data_wait, max = head->options->max_wait;
+    if (!has_max_wait(head->options) || (percent >= 0 && percent <= max))
+        return WEIR_EXIT_SUCCESS;
+    if (percent < 0)
+        weir_err_set(&err, -ENODATA, "--max-wait: the data wait is unknown (see the verdict); measure for longer");
+    else
+        weir_err_set(&err, -EBUSY, "the data wait, %.2f %%, is above --max-wait %.12g %%", percent, max);
+    weir_cli_fail(head->command, &err);
+    return percent < 0 ? WEIR_EXIT_FAILURE : WEIR_EXIT_FOUND;
+}
+
 /* ---- the run ---- */
 
 /* Returns the file for --log; NULL if its lines go to stdout in place of the tables. */
@@ -312,6 +346,8 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
                                   .step_spin = o->step_spin,
                                   .sync_steps = o->sync_steps};
     struct record record = {0};
+    double data_wait = -1;
+    run.data_wait = &data_wait;
     weir_machine_begin(&run.machine, 0, "");
     catch_signals();
     int rc = o->json ? open_record(&record, &run, &err) : 0;
@@ -322,7 +358,7 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
     rc = rc < 0 ? rc : log_rc < 0 ? log_rc : sums_rc;
     if (close_record(&record, rc, &err) < 0)
         return weir_cli_fail(head->command, &err);
-    return interrupted ? weir_exit_by_signal(interrupted) : WEIR_EXIT_SUCCESS;
+    return interrupted ? weir_exit_by_signal(interrupted) : judge_wait(head, data_wait);
 }
 
 int weir_run_session(const struct weir_run_session *session)
@@ -332,7 +368,8 @@ int weir_run_session(const struct weir_run_session *session)
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
     if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
-        to_profile(o, &profile, &err) < 0 || weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {
+        to_profile(o, &profile, &err) < 0 || check_max_wait(o, &err) < 0 ||
+        weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {
         weir_cli_fail(session->command, &err);
         return WEIR_EXIT_USAGE;
     }

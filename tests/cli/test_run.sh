@@ -483,6 +483,33 @@ check "a run that cannot begin leaves an old log alone" [ "$(cat "$work/old.json
 run 2 run "$data" --log "$work/same" --checksums "$work/same"
 one_line
 
+# ---- --max-wait: the exit status is 3 above it ----
+slow=(--num-workers 0 --seconds 1.2 --step-ms 0.001 --step-spin)
+fast=(--batch-size 2 --step-ms 20 --seconds 1.2)
+run 3 run "$data" "${slow[@]}" --max-wait 1%
+one_wait() { check "one line says so" [ "$(grep -cE '^weir run: the data wait, [0-9.]+ %, is above --max-wait 1 %$' "$work/err")" -eq 1 ]; }
+one_wait
+run 3 run "$data" "${slow[@]}" --max-wait=1 --json
+one_wait
+check "--json has the value that was judged" python3 -c '
+import json, re, sys
+wait = json.load(open(sys.argv[1]))["report"]["verdict"]["data_wait_fraction"]
+said = float(re.search("data wait, ([0-9.]+) %", open(sys.argv[2]).read())[1])
+assert abs(100 * wait - said) < 0.006, (wait, said)' "$work/out" "$work/err"
+run 0 run "$data" "${fast[@]}" --max-wait 50%
+run 0 run "$data" "${slow[@]}" --max-wait 100%
+run 1 run "$data" --max-batches 2 --train-split 1 --step-ms 1 --max-wait 10
+err "weir run: --max-wait: the data wait is unknown"
+for bad in 10%% % -1 101 ten 5.5x; do
+    run 2 run "$data" --step-ms 1 --max-wait "$bad"
+    err "weir run: --max-wait "
+done
+run 2 run "$data" --max-wait 10
+err "--max-wait: without a training step"
+run 2 run "$data" --max-wait 10 --step-ms 1 --no-timing
+interrupt INT run "$data" --num-epochs 1000000 --step-ms 0.001 --max-wait 0
+check "an interrupted run is not judged: 130 (was $status)" [ "$status" -eq 130 ]
+
 # ---- a periodic table covers its epochs exactly ----
 run 0 run "$data" --num-epochs 4 --every 1 --num-workers 2 --log "$work/log"
 log "each table has the waits of its own batches" '
