@@ -76,7 +76,7 @@ weir_write_map(${CMAKE_BINARY_DIR}/weir_prof.map ${prof_public_headers})
 
 add_library(libweir_shared SHARED $<TARGET_OBJECTS:weir_prof_objects> $<TARGET_OBJECTS:weir_objects>)
 set_target_properties(libweir_shared PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${WEIR_SOVERSION}
   LINK_DEPENDS ${weir_map})
 target_link_options(libweir_shared PRIVATE LINKER:--version-script=${weir_map})
 target_link_libraries(libweir_shared PRIVATE ${lib_libraries} Threads::Threads m)
@@ -88,7 +88,7 @@ set_target_properties(libweir_prof PROPERTIES OUTPUT_NAME weir_prof EXPORT_NAME 
 target_link_libraries(libweir_prof PUBLIC Threads::Threads m PRIVATE $<BUILD_INTERFACE:weir::zlib>)
 add_library(libweir_prof_shared SHARED $<TARGET_OBJECTS:weir_prof_objects>)
 set_target_properties(libweir_prof_shared PROPERTIES OUTPUT_NAME weir_prof EXPORT_NAME prof
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${CMAKE_BINARY_DIR}/weir_prof.map)
+  VERSION ${PROJECT_VERSION} SOVERSION ${WEIR_SOVERSION} LINK_DEPENDS ${CMAKE_BINARY_DIR}/weir_prof.map)
 target_link_options(libweir_prof_shared PRIVATE LINKER:--version-script=${CMAKE_BINARY_DIR}/weir_prof.map)
 target_link_libraries(libweir_prof_shared PRIVATE ${prof_libraries} Threads::Threads m)
 

@@ -39,12 +39,13 @@ moved=$work/moved
 mv "$prefix" "$moved"
 [ -z "$(find "$stage" -type f)" ] || fail "files outside the prefix"
 export PATH=$moved/bin:$PATH PKG_CONFIG_PATH=$moved/lib/pkgconfig
-[ "$(readlink "$moved/lib/libweir.so")" = libweir.so.0 ] || fail "libweir.so is not a link to libweir.so.0"
-readelf -d "$moved/lib/libweir.so.0" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "no soname"
+version=$(weir --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
+soname=libweir.so.${version%.*}
+[ "$(readlink "$moved/lib/libweir.so")" = "$soname" ] || fail "libweir.so is not a link to $soname"
+readelf -d "$moved/lib/$soname" | grep -F SONAME | grep -qF "[$soname]" || fail "the soname is not $soname"
 if readelf -d "$moved/bin/weir" | grep -E 'NEEDED.*libweir|R(UN)?PATH'; then
     fail "the program depends on the shared library or on a path"
 fi
-version=$(weir --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
 [ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc does not have version $version"
 
 if [ -f build/release/libweir_cuda.so ]; then
@@ -55,7 +56,7 @@ fi
 
 step "only the helper program links HDF5"
 [ -x "$moved/bin/weir-hdf5" ] || fail "weir-hdf5 is not installed"
-if readelf -d "$moved/lib/libweir.so.0" | grep 'NEEDED.*hdf5'; then fail "libweir.so needs HDF5"; fi
+if readelf -d "$moved/lib/$soname" | grep 'NEEDED.*hdf5'; then fail "libweir.so needs HDF5"; fi
 
 step "a dataset made by the installed program"
 quiet weir synth "$work/data" --episodes 3 --steps 6 --size 64x48 --cameras top,wrist
@@ -73,7 +74,7 @@ try() {
 }
 
 needs_shared() {
-    readelf -d "$1" | grep -q 'NEEDED.*\[libweir\.so\.0\]'
+    readelf -d "$1" | grep -F NEEDED | grep -qF "[$soname]"
 }
 
 with_cmake() {
@@ -84,17 +85,17 @@ with_cmake() {
 
 step "CMake, shared"
 with_cmake cmake_shared
-needs_shared "$work/cmake_shared/print_batches" || fail "not linked to libweir.so.0"
+needs_shared "$work/cmake_shared/print_batches" || fail "not linked to $soname"
 
 step "CMake, static"
 with_cmake cmake_static -DWEIR_STATIC=ON
-if needs_shared "$work/cmake_static/print_batches"; then fail "linked to libweir.so.0"; fi
+if needs_shared "$work/cmake_static/print_batches"; then fail "linked to $soname"; fi
 
 step "CMake: another version, and the static library without its dependencies"
-sed 's/find_package(weir 0.1/find_package(weir 0.2/' examples/loader/CMakeLists.txt >"$work/CMakeLists.txt"
+sed "s/find_package(weir/& ${version%%.*}.99/" examples/loader/CMakeLists.txt >"$work/CMakeLists.txt"
 cp examples/loader/print_batches.c "$work"
 if cmake -S "$work" -B "$work/newer" -DCMAKE_PREFIX_PATH="$moved" >"$work/log" 2>&1; then
-    fail "0.2 was found in $version"
+    fail "${version%%.*}.99 was found in $version"
 fi
 mkdir "$work/none"
 alone() {
@@ -109,7 +110,7 @@ if alone ON; then fail "the static library was found without its dependencies"; 
 step "cc and pkg-config, shared"
 read -ra flags <<<"$(pkg-config --cflags --libs weir)"
 cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_shared"
-needs_shared "$work/pc_shared" || fail "not linked to libweir.so.0"
+needs_shared "$work/pc_shared" || fail "not linked to $soname"
 try pc_shared_run "$work/pc_shared"
 
 step "c++ and pkg-config"
@@ -122,7 +123,7 @@ done
 step "cc and pkg-config, static"
 read -ra flags <<<"$(pkg-config --static --cflags --libs weir | sed 's/-lweir\b/-l:libweir.a/')"
 cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_static"
-if needs_shared "$work/pc_static"; then fail "linked to libweir.so.0"; fi
+if needs_shared "$work/pc_static"; then fail "linked to $soname"; fi
 try pc_static_run "$work/pc_static"
 
 # The profiler alone: the trace has the example's three steps, and only libc and zlib are needed.
@@ -134,7 +135,7 @@ try_profiler() {
         fail "$1: no averages of three steps"
     fi
     [ "$(zcat "$work"/traces/*.pt.trace.json.gz | grep -c '"name":"ProfilerStep#')" -eq 3 ] || fail "$1: not three steps"
-    if readelf -d "$2" "$moved/lib/libweir_prof.so.0" | grep NEEDED | grep -vE 'lib(weir_prof|z|c|m)\.so|ld-linux'; then
+    if readelf -d "$2" "$moved/lib/libweir_prof.so.${version%.*}" | grep NEEDED | grep -vE 'lib(weir_prof|z|c|m)\.so|ld-linux'; then
         fail "$1 needs more than libc and zlib"
     fi
 }
