@@ -22,29 +22,33 @@ struct convert_options {
 #define FIELD(field) .offset = offsetof(struct convert_options, field)
 
 static const struct weir_opt convert_opts[] = {
-    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy (listed below)"},
+    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy (listed below)", .is_common = true},
     {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep", "codec of the copy's frames",
-     .details = "With keep, encoded frames are copied unchanged. With jpeg, depth frames are still stored losslessly."},
-    {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100},
+     .details = "With keep, encoded frames are copied unchanged. With jpeg, depth frames are still stored losslessly.",
+     .is_common = true},
+    {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100, .is_common = true},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
      .unit = "pixels",
      .details =
-         "Frames are resized in the same way as by weir run. Encoded frames also need --codec, to encode them again."},
+         "Frames are resized in the same way as by weir run. Encoded frames also need --codec, to encode them again.",
+     .is_common = true},
     {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded", "channel order of the source",
-     .details = "bgr means that red and blue are swapped. Unchanged frames keep this order, and the copy records it."},
+     .details = "bgr means that red and blue are swapped. Unchanged frames keep this order, and the copy records it.",
+     .is_common = true},
     {"chunk-frames", WEIR_OPT_INT, FIELD(chunk_frames), "N", NULL, "frames per chunk, in formats with chunks", 1,
      1000000, .unit = "frames"},
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads", 1, WEIR_WORKERS_MAX, true,
-     .unit = "threads", .details = "auto is one per usable core."},
+     .unit = "threads", .details = "auto is one per usable core.", .is_common = true},
     {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL,
      "rounding of values to types that the format has",
      .details = "Applies to states and actions. For example, TFRecord has no float64."},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
      .details = "fail ends the conversion, skip leaves out the episode, and substitute repeats the previous frame. "
-                "All bad frames are listed."},
+                "All bad frames are listed.",
+     .is_common = true},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, from the first", 1, 1000000000,
-     .unit = "episodes"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+     .unit = "episodes", .is_common = true},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
 };
 
 struct conversion {
@@ -266,16 +270,15 @@ void weir_convert_list_formats(void)
         add_note("  %-10s %s: %s%s%s%s\n", name, summary, kinds, why_not ? " (not available: " : "",
                  why_not ? why_not : "", why_not ? ")" : "");
     }
-    add_note(
-        "\nThe copy is written to DST.partial, and renamed once it is complete and its samples match those of the\n"
-        "source. Rerun an interrupted command to resume. States and actions keep their type, except that float16\n"
-        "becomes float32. Encoded frames are copied unchanged unless --codec specifies another codec.\n");
+    add_note("\nThe copy is written to DST.partial, and renamed once it is complete and its samples match those of the "
+             "source. Rerun an interrupted command to resume. States and actions keep their type, except that float16 "
+             "becomes float32. Encoded frames are copied unchanged unless --codec specifies another codec.\n");
 }
 
 const struct weir_command weir_cmd_convert = {
     .name = "convert",
     .summary = "copy a dataset into another format",
-    .group = WEIR_GROUP_DATA,
+    .group = WEIR_GROUP_DATASETS,
     .args = "SRC DST",
     .min_args = 2,
     .max_args = 2,

@@ -248,7 +248,7 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_doctor = {
     .name = "doctor",
     .summary = "list what this machine and this build support",
-    .group = WEIR_GROUP_RUN,
+    .group = WEIR_GROUP_MEASURE,
     .opts = doctor_opts,
     .n_opts = sizeof doctor_opts / sizeof *doctor_opts,
     .run = doctor,

@@ -163,7 +163,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_info = {
     .name = "info",
     .summary = "describe a dataset and its storage",
-    .group = WEIR_GROUP_DATA,
+    .group = WEIR_GROUP_DATASETS,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -172,8 +172,7 @@ const struct weir_command weir_cmd_info = {
     .n_opts = sizeof info_opts / sizeof info_opts[0],
     .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct info_options, loader)),
     .takes_config = true,
-    .notes =
-        "DATA is a folder of episodes, or a single file. If the folder contains several datasets, each is described.\n"
-        "Mean and std are computed over all episodes.",
+    .notes = "DATA is a folder of episodes, or a single file. If the folder contains several datasets, each "
+             "is described. Mean and std are computed over all episodes.",
     .run = info_main,
 };

@@ -175,18 +175,17 @@ static int run_synth(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_synth = {
     .name = "synth",
     .summary = "write synthetic robot episodes in a supported layout",
-    .group = WEIR_GROUP_DATA,
+    .group = WEIR_GROUP_DATASETS,
     .args = "OUT",
     .min_args = 1,
     .max_args = 1,
     .arg_paths = {WEIR_PATH_WRITE_DATA},
     .opts = synth_opts,
     .n_opts = sizeof synth_opts / sizeof synth_opts[0],
-    .notes =
-        "OUT is a new or empty folder. robomimic, libero and isaaclab write all episodes to one file; other layouts\n"
-        "write one file per episode. Without --cameras, the cameras of the layout are used. A camera's name determines "
-        "its\n"
-        "position: low, left and right cameras stand in that place, wrist and hand cameras are mounted on an arm (the\n"
-        "right arm if the name contains \"right\"), and all others look from above.\n",
+    .notes = "OUT is a new or empty folder. robomimic, libero and isaaclab write all episodes to one file; "
+             "other layouts write one file per episode. Without --cameras, the cameras of the layout are "
+             "used. A camera's name determines its position: low, left and right cameras stand in that place, "
+             "wrist and hand cameras are mounted on an arm (the right arm if the name contains \"right\"), "
+             "and all others look from above.",
     .run = run_synth,
 };

@@ -384,7 +384,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
 const struct weir_command weir_cmd_verify = {
     .name = "verify",
     .summary = "read and decode a whole dataset, and report every fault",
-    .group = WEIR_GROUP_DATA,
+    .group = WEIR_GROUP_DATASETS,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -395,10 +395,9 @@ const struct weir_command weir_cmd_verify = {
     .takes_config = true,
     .examples = "weir verify episodes/\tAll unusable frames, and anything suspicious.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
-    .notes =
-        "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 3 if data is unusable.\n"
-        "Lines that begin with note: do not affect it. They report, for example, a camera that shows the same picture "
-        "for\n"
-        "at least 30 steps in a row, or a dimension of the state or actions that never changes.",
+    .notes = "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 3 if data is "
+             "unusable. Lines that begin with note: do not affect it. They report, for example, a camera that "
+             "shows the same picture for at least 30 steps in a row, or a dimension of the state or actions "
+             "that never changes.",
     .run = verify_main,
 };

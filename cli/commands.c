@@ -4,8 +4,9 @@
 
 const struct weir_program weir_program = {
     .summary = "a fast, self-profiling data loader for robot learning",
-    .help = "explain a command and its options, such as weir help run",
-    .hint = "weir COMMAND --help lists options; weir -V (--version) prints the version and the compiler.",
+    .help = "print the help of a command, such as weir help run",
+    .hint = "weir COMMAND --help lists options, --help-all all of them; weir -V (--version) prints the version and the "
+            "compiler.",
 };
 
 #define EXIT_STATUS(name, status, meaning) {status, meaning},
@@ -15,7 +16,8 @@ const struct weir_exit_status weir_exit_statuses[] = {WEIR_EXIT_STATUSES(EXIT_ST
 #define ROW(name)     &weir_cmd_##name,
 WEIR_EXTRA_COMMANDS(DECLARE)
 
-/* Commands of one group must be adjacent, because weir --help prints the group's heading before the first of them. */
+/* Commands of one group must be adjacent, because weir --help and the man page print the group's heading before the
+ * first of them. */
 const struct weir_command *const weir_commands[] = {
     &weir_cmd_run,
     &weir_cmd_report,

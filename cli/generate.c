@@ -224,10 +224,13 @@ static void man_program(FILE *out)
     put_man(out, weir_program.hint);
     fputs("\n.SH COMMANDS\n", out);
     for (int i = 0; weir_commands[i]; i++) {
+        if (i == 0 || strcmp(weir_commands[i]->group, weir_commands[i - 1]->group) != 0)
+            show_man(out, weir_commands[i]->group, NULL);
         fprintf(out, ".TP\n\\fB%s\\fR\n", weir_commands[i]->name);
         put_man(out, weir_commands[i]->summary);
         fputs("\n", out);
     }
+    show_man(out, "Help", NULL);
     fputs(".TP\n\\fBhelp\\fR\n", out);
     put_man(out, weir_program.help);
     fputs("\n", out);
@@ -264,7 +267,7 @@ static void bash_command(FILE *out, const struct weir_command *command)
         fprintf(out, "--%s ", walk.opt->name);
     if (command->takes_config)
         fprintf(out, "--%s ", weir_opt_config.name);
-    fprintf(out, "--%s\"%s ;;\n", weir_opt_help.name, command->args ? " files=yes" : "");
+    fprintf(out, "--%s --%s\"%s ;;\n", weir_opt_help.name, weir_opt_help_all.name, command->args ? " files=yes" : "");
 }
 
 static void write_bash(FILE *out)
@@ -335,6 +338,7 @@ static void zsh_command(FILE *out, const struct weir_command *command)
     if (command->takes_config)
         zsh_option(out, &weir_opt_config);
     zsh_option(out, &weir_opt_help);
+    zsh_option(out, &weir_opt_help_all);
     if (command->args) {
         fputs("            '*:", out);
         put_quoted(out, command->args, quote_zsh);

@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
@@ -15,6 +16,26 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NAME_WIDTH = 8 }; /* of commands */
+
+static void print_command(FILE *out, const char *name, const char *summary)
+{
+    struct weir_wrap wrap;
+    fprintf(weir_wrap_open(&wrap, out, NAME_WIDTH + 4, NULL), "  %-*s  %s\n", NAME_WIDTH, name, summary);
+    weir_wrap_close(&wrap);
+}
+
+static void print_exit_statuses(FILE *out)
+{
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, ", ");
+    fputs("Exit status:", text);
+    for (const struct weir_exit_status *row = weir_exit_statuses; row->meaning; row++)
+        fprintf(text, "%s %d %s", row == weir_exit_statuses ? "" : ",", row->status, row->meaning);
+    fputs(".\n", text);
+    weir_wrap_close(&wrap);
+}
+
 static void print_help(FILE *out)
 {
     const char *group = "";
@@ -23,12 +44,14 @@ static void print_help(FILE *out)
         if (strcmp(group, (*row)->group) != 0)
             fprintf(out, "\n%s:\n", (*row)->group);
         group = (*row)->group;
-        fprintf(out, "  %-8s  %s\n", (*row)->name, (*row)->summary);
+        print_command(out, (*row)->name, (*row)->summary);
     }
-    fprintf(out, "\n  %-8s  %s\n\n%s\nExit status:", "help", weir_program.help, weir_program.hint);
-    for (const struct weir_exit_status *row = weir_exit_statuses; row->meaning; row++)
-        fprintf(out, "%s %d %s", row == weir_exit_statuses ? "" : ",", row->status, row->meaning);
-    fputs(".\n", out);
+    fputs("\n", out);
+    print_command(out, "help", weir_program.help);
+    fputs("\n", out);
+    weir_wrap_print(out, weir_program.hint, 0, "; ");
+    fputs("\n", out);
+    print_exit_statuses(out);
 }
 
 static void print_version(void)
@@ -76,7 +99,7 @@ static int help(int argc, char **argv)
     const struct weir_command *command = find_command(argv[1]);
     if (!command)
         return unknown_command(argv[1]);
-    weir_options_help(command, true, stdout);
+    weir_options_help(command, false, stdout);
     return 0;
 }
 

@@ -16,6 +16,8 @@
 enum { NAME_BYTES = 64 };
 
 const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "this help"};
+const struct weir_opt weir_opt_help_all = {
+    .name = "help-all", .kind = WEIR_OPT_FLAG, .help = "all options, with explanations"};
 const struct weir_opt weir_opt_config = {.name = "config",
                                          .kind = WEIR_OPT_TEXT,
                                          .value = "FILE",
@@ -174,7 +176,7 @@ static int unknown_option(const struct weir_command *command, const char *name)
             near = walk.opt;
     if (near)
         return weir_usage_error(command, "unknown option --%s; did you mean --%s?", name, near->name);
-    return weir_usage_error(command, "unknown option --%s; weir help %s lists all options", name, command->name);
+    return weir_usage_error(command, "unknown option --%s; weir %s --help-all lists all options", name, command->name);
 }
 
 /* ---- setting an option ---- */
@@ -342,10 +344,11 @@ static void set_presets(const struct weir_command *command, void *values)
         set_preset(&command->opts[i], values);
 }
 
-static bool asks_for_help(int argc, char **argv)
+/* Returns whether an argument before "--" is this one. */
+static bool has_argument(int argc, char **argv, const char *argument)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+        if (strcmp(argv[i], argument) == 0)
             return true;
     return false;
 }
@@ -381,8 +384,9 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
     struct weir_err err = WEIR_ERR_NONE;
     memset(values, 0, size);
     *n_args = 0;
-    if (asks_for_help(argc, argv)) {
-        weir_options_help(command, false, stdout);
+    bool all = has_argument(argc, argv, "--help-all") || has_argument(argc, argv, "--help_all");
+    if (all || has_argument(argc, argv, "--help") || has_argument(argc, argv, "-h")) {
+        weir_options_help(command, all, stdout);
         return WEIR_PARSE_HELP;
     }
     set_presets(command, values);

@@ -23,14 +23,14 @@ struct weir_opt_set {
         }                                                                                                              \
     }
 
-/* --help, which every command has, and --config, which commands that read data have. */
-extern const struct weir_opt weir_opt_help, weir_opt_config;
+/* --help and --help-all, which every command has, and --config, which commands that read data have. */
+extern const struct weir_opt weir_opt_help, weir_opt_help_all, weir_opt_config;
 
 /* Headings of weir --help, in order of appearance. */
-#define WEIR_GROUP_RUN    "Load and report"
-#define WEIR_GROUP_TUNE   "Choose settings and formats"
-#define WEIR_GROUP_DATA   "Inspect and make datasets"
-#define WEIR_GROUP_EXTRAS "Extras"
+#define WEIR_GROUP_MEASURE  "Measure"
+#define WEIR_GROUP_IMPROVE  "Improve"
+#define WEIR_GROUP_DATASETS "Datasets"
+#define WEIR_GROUP_EXTRAS   "Extras"
 
 struct weir_command {
     const char *name, *summary;
@@ -43,7 +43,8 @@ struct weir_command {
     const struct weir_opt_set *sets; /* options shared with other commands; may be NULL */
     bool takes_config;               /* accepts --config */
     const char *examples; /* for the man page; each line is a command, a tab and an explanation; may be NULL */
-    const char *notes;    /* printed after the options in help; may be NULL */
+    const char *notes; /* printed after the options in help; may be NULL. Lines are wrapped; one that begins with spaces
+                          is a row of a table, and continues below its second column */
     int (*run)(const struct weir_command *command, int argc, char **argv); /* returns the exit status */
 };
 
@@ -62,7 +63,7 @@ bool weir_opt_next(struct weir_opt_walk *walk); /* returns false after the last 
     X(SUCCESS, 0, "success")                                                                                           \
     X(FAILURE, 1, "failure")                                                                                           \
     X(USAGE, 2, "usage error")                                                                                         \
-    X(FOUND, 3, "unusable data (verify), data wait above --max-wait (run)")                                            \
+    X(FOUND, 3, "unusable data (verify) or data wait above --max-wait (run)")                                          \
     X(SIGINT, 130, "ended by SIGINT (Ctrl-C)")                                                                         \
     X(SIGTERM, 143, "ended by SIGTERM")
 #define WEIR_EXIT_ENUM(name, status, meaning) WEIR_EXIT_##name = (status),
@@ -81,10 +82,10 @@ enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_
 void weir_options_register(const struct weir_command *const *commands);
 
 /* Fills values from the defaults, then the --config file, then argv[1..]; later sources take precedence. argv[0] is the
- * command's name, and "--" ends the options. Stores up to max_args positional arguments in args. --help prints to
- * stdout and returns WEIR_PARSE_HELP (exit status 0). A usage error prints one line and a hint to stderr and returns
- * WEIR_PARSE_USAGE (exit status 2). If an output is also an input or another output, only the line is printed.
- * WEIR_PARSE_NO_MEMORY also prints one line (exit status 1). */
+ * command's name, and "--" ends the options. Stores up to max_args positional arguments in args. --help and
+ * --help-all print to stdout and return WEIR_PARSE_HELP (exit status 0). A usage error prints one line and a hint to
+ * stderr and returns WEIR_PARSE_USAGE (exit status 2). If an output is also an input or another output, only the line
+ * is printed. WEIR_PARSE_NO_MEMORY also prints one line (exit status 1). */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
 
@@ -114,12 +115,14 @@ void weir_options_json(const struct weir_command *command, const void *values, s
 typedef void weir_opt_typed_fn(void *user, const struct weir_opt *opt, const char *value);
 void weir_options_typed(const struct weir_opt_set *sets, const void *values, weir_opt_typed_fn *put, void *user);
 
-/* Calls show for each heading, with a NULL opt, and then for each option below the heading. --help comes last. */
+/* Calls show for each heading, with a NULL opt, and then for each option below the heading. --help and
+ * --help-all come last. */
 typedef void weir_opt_show_fn(void *user, const char *heading, const struct weir_opt *opt);
 void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user);
 
-/* Prints a command's help. details: include the options' explanations. */
-void weir_options_help(const struct weir_command *command, bool details, FILE *out);
+/* Prints a command's help, wrapped at the width of `out`. all: all options with their explanations, otherwise the
+ * common ones, or all if none is marked as common. */
+void weir_options_help(const struct weir_command *command, bool all, FILE *out);
 
 /* Finds suggestions for "did you mean". *best is the smallest edit distance so far and starts as INT_MAX. Returns true
  * and lowers *best if typed is similar to name and closer than *best. */

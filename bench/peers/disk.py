@@ -25,7 +25,7 @@ def fio(paths, block_bytes, cores, seconds):
 
 def weir(program, data, seconds):
     """MB/s, or a line with the reason why not."""
-    if "--direct" not in subprocess.run([program, "run", "--help"], capture_output=True, text=True).stdout:
+    if "--direct" not in subprocess.run([program, "run", "--help-all"], capture_output=True, text=True).stdout:
         return "this weir run has no --direct"
     epochs, rate = 2, None
     while True:

@@ -23,28 +23,31 @@ static const struct weir_opt bench_opts[] = {
      .is_list = true, .topic = "Candidates",
      .details =
          "as-is is DATA itself. The others are a format of weir convert and a codec. The default is as-is and every "
-         "format that can store the frames, both encoded and raw."},
-    {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "numbers of workers to compare"},
+         "format that can store the frames, both encoded and raw.",
+     .is_common = true},
+    {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "numbers of workers to compare",
+     .is_common = true},
     {"prefetch", WEIR_OPT_TEXT, FIELD(prefetch), "1,2,4", "auto", "prefetch depths to compare"},
-    {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "batch sizes to compare"},
+    {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "batch sizes to compare", .is_common = true},
     {"io", WEIR_OPT_TEXT, FIELD(io), "a,b", "auto", "I/O engines to compare"},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "a,b", "auto", "decoders to compare"},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "devices to compare"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "devices to compare", .is_common = true},
     {"cache", WEIR_OPT_TEXT, FIELD(cache), "warm,cold", "warm,cold", "page cache states to compare",
-     .details = "cold drops the files from the page cache before each trial."},
+     .details = "cold drops the files from the page cache before each trial.", .is_common = true},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
-     .unit = "ms", .topic = "Trials"},
+     .unit = "ms", .topic = "Trials", .is_common = true},
     {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "min trials per candidate, at most six times that", 1,
      REPEATS_MAX, .unit = "trials"},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "1", "measured time per trial, after a warm-up", 0.01,
      3600, .unit = "seconds"},
     {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit, including the time for copies", 0.01,
-     1e5, .unit = "minutes"},
+     1e5, .unit = "minutes", .is_common = true},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "episodes to copy, from the first; 0: all", 0, 1e9,
-     .unit = "episodes", .topic = "Copies"},
+     .unit = "episodes", .topic = "Copies", .is_common = true},
     {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL, "folder for copies (default DATA.bench)",
-     .path = WEIR_PATH_WRITE_DATA, .details = "Copies are kept, so that later runs of weir bench can reuse them."},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports"},
+     .path = WEIR_PATH_WRITE_DATA, .details = "Copies are kept, so that later runs of weir bench can reuse them.",
+     .is_common = true},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports", .is_common = true},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
 };
 
@@ -259,7 +262,7 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_bench = {
     .name = "bench",
     .summary = "compare dataset formats and settings",
-    .group = WEIR_GROUP_TUNE,
+    .group = WEIR_GROUP_IMPROVE,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -273,8 +276,8 @@ const struct weir_command weir_cmd_bench = {
         "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tSettings only, without copies.\n"
         "weir bench episodes/ --formats as-is,hdf5:raw,packed:jpeg --sample 20 --json\tThree formats, with copies "
         "of 20 episodes.\n",
-    .notes = "weir convert makes the copies. weir run measures the candidates in rounds, with one process per trial.\n"
-             "A ratio compares trials of the same round. Two candidates tie if the confidence interval of their ratio\n"
-             "contains 1. Ctrl-C stops the measurement and prints the results so far.",
+    .notes = "weir convert makes the copies. weir run measures the candidates in rounds, with one process per "
+             "trial. A ratio compares trials of the same round. Two candidates tie if the confidence interval "
+             "of their ratio contains 1. Ctrl-C stops the measurement and prints the results so far.",
     .run = bench_main,
 };

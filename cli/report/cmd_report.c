@@ -527,18 +527,18 @@ static int report(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_report = {
     .name = "report",
     .summary = "print a log's tables, or a trace's averages, steps and GPU idle time",
-    .group = WEIR_GROUP_RUN,
+    .group = WEIR_GROUP_MEASURE,
     .args = "LOG|TRACE...",
     .min_args = 1,
     .max_args = FILES_MAX,
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
-    .notes =
-        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
-        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir run --profile or\n"
-        "torch.profiler (.json or .json.gz). Its report shows a table of averages, how the time of each step was\n"
-        "spent, what each GPU waited for while it was idle (launches, synchronising calls, data, allocations or other\n"
-        "host code), and the stages inside kernels that have clocks.\n",
+    .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
+             "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
+             "run --profile or torch.profiler (.json or .json.gz). Its report shows a table of averages, how "
+             "the time of each step was spent, what each GPU waited for while it was idle (launches, "
+             "synchronising calls, data, allocations or other host code), and the stages inside kernels that "
+             "have clocks.",
     .run = report,
 };

@@ -17,7 +17,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_run = {
     .name = "run",
     .summary = "load a dataset like a training run, timing every stage",
-    .group = WEIR_GROUP_RUN,
+    .group = WEIR_GROUP_MEASURE,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -25,8 +25,7 @@ const struct weir_command weir_cmd_run = {
     .sets = (const struct weir_opt_set[])WEIR_RUN_SETS(0, WEIR_FOR_RUN),
     .takes_config = true,
     .examples = weir_run_examples,
-    .notes =
-        "DATA is a folder of episodes, or a single file. Ctrl-C ends the run and prints the table so far (exit status\n"
-        "130). A second Ctrl-C kills the process.",
+    .notes = "DATA is a folder of episodes, or a single file. Ctrl-C ends the run and prints the table so far "
+             "(exit status 130). A second Ctrl-C kills the process.",
     .run = run_main,
 };

@@ -13,17 +13,20 @@
 
 static const struct weir_opt own_options[] = {
     {"max-memory", WEIR_OPT_BYTES, FIELD(max_memory), "BYTES", "0", "limit on resident memory, such as 2G; 0: none",
-     .topic = "Search"},
+     .topic = "Search", .is_common = true},
     {"max-cpu", WEIR_OPT_INT, FIELD(max_cpu), "N", "0", "max number of cores; 0: all usable cores", 0, 4096,
-     .unit = "cores"},
+     .unit = "cores", .is_common = true},
     {"max-cache", WEIR_OPT_BYTES, FIELD(max_cache), "BYTES", "auto", "max size of the decode cache; 0: no cache", 0, 0,
-     true, .details = "auto is half of the free memory."},
+     true, .details = "auto is half of the free memory.", .is_common = true},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "0.5", "measured time per trial, after a warm-up", 0.01,
      3600, .unit = "seconds"},
-    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "5", "time limit", 0.01, 1e5, .unit = "minutes"},
-    {"out", WEIR_OPT_TEXT, FIELD(out), "FILE", NULL, "settings file to write, for --config", .path = WEIR_PATH_WRITE},
-    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the trials as JSON lines", .path = WEIR_PATH_WRITE},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "5", "time limit", 0.01, 1e5, .unit = "minutes",
+     .is_common = true},
+    {"out", WEIR_OPT_TEXT, FIELD(out), "FILE", NULL, "settings file to write, for --config", .path = WEIR_PATH_WRITE,
+     .is_common = true},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the trials as JSON lines", .path = WEIR_PATH_WRITE,
+     .is_common = true},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
 };
 const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
 
@@ -170,7 +173,7 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_tune = {
     .name = "tune",
     .summary = "find the best loader settings for this machine",
-    .group = WEIR_GROUP_TUNE,
+    .group = WEIR_GROUP_IMPROVE,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -183,10 +186,9 @@ const struct weir_command weir_cmd_tune = {
                 "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tSearch within limits, and a settings "
                 "file for --config.\n"
                 "weir run episodes/ --config node.conf\tA run with the settings found.\n",
-    .notes =
-        "weir run measures the settings, with one process per trial. Settings are skipped if the first trial\n"
-        "shows that they cannot help. Finalists are measured in rounds. Among those within 3 % of the fastest, the\n"
-        "cheapest is chosen: it has the fewest workers, then the least memory, then the simplest engine. Ctrl-C\n"
-        "stops the search and prints the best setting so far.",
+    .notes = "weir run measures the settings, with one process per trial. Settings are skipped if the first "
+             "trial shows that they cannot help. Finalists are measured in rounds. Among those within 3 % of "
+             "the fastest, the cheapest is chosen: it has the fewest workers, then the least memory, then the "
+             "simplest engine. Ctrl-C stops the search and prints the best setting so far.",
     .run = tune_main,
 };

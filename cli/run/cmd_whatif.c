@@ -25,11 +25,13 @@ struct whatif_options {
 
 static const struct weir_opt own_options[] = {
     {"check", WEIR_OPT_FLAG, FIELD(check), NULL, NULL, "predictions verified by trials", .topic = "Predictions",
-     .details = "Tries each change that is possible on this machine, and measures it alongside the unchanged run."},
-    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit", 0.05, 1e5, .unit = "minutes"},
+     .details = "Tries each change that is possible on this machine, and measures it alongside the unchanged run.",
+     .is_common = true},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit", 0.05, 1e5, .unit = "minutes",
+     .is_common = true},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the findings, for weir report",
-     .path = WEIR_PATH_WRITE},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+     .path = WEIR_PATH_WRITE, .is_common = true},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
 };
 static const struct weir_opt_set shared_options[] = WEIR_RUN_SETS(0, WEIR_FOR_WHATIF);
 
@@ -151,7 +153,7 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
 const struct weir_command weir_cmd_whatif = {
     .name = "whatif",
     .summary = "predict each change's speed-up, then verify it",
-    .group = WEIR_GROUP_TUNE,
+    .group = WEIR_GROUP_IMPROVE,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -163,7 +165,8 @@ const struct weir_command weir_cmd_whatif = {
     .examples = "weir whatif episodes/ --step-ms 20\tWhat would help a training step of 20 ms that waits for data.\n"
                 "weir whatif episodes/ --num-workers 4 --check --log whatif.jsonl\tEvery change is tried and measured, "
                 "and shown next to its prediction.\n",
-    .notes = "The options are those of weir run, which is started several times for short measurements. Predictions\n"
-             "are ratios of images/s. Ctrl-C stops the measurement and prints the results so far (exit status 130).",
+    .notes = "The options are those of weir run, which is started several times for short measurements. "
+             "Predictions are ratios of images/s. Ctrl-C stops the measurement and prints the results so far "
+             "(exit status 130).",
     .run = whatif_main,
 };

@@ -11,13 +11,13 @@ enum {
 
 const struct weir_opt weir_run_opts[] = {
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
-     .unit = "ms", .topic = "Main options", .users = ALL},
+     .unit = "ms", .topic = "Main options", .users = ALL, .is_common = true},
     {"profile", WEIR_OPT_TEXT, FIELD(profile), "DIR", NULL, "folder for traces of the steps in --schedule",
-     .path = WEIR_PATH_WRITE_INTO, .users = TRAIN, .details = "A step is a batch."},
+     .path = WEIR_PATH_WRITE_INTO, .users = TRAIN, .details = "A step is a batch.", .is_common = true},
 
     {"seconds", WEIR_OPT_DOUBLE, FIELD(seconds), "S", "0", "measured time after a warm-up; 0: whole epochs", 0, 1e6,
      .unit = "seconds", .topic = "Samples", .users = RUN,
-     .details = "The measurement continues across epochs. With --cold it covers at most one epoch."},
+     .details = "The measurement continues across epochs. With --cold it covers at most one epoch.", .is_common = true},
     {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL, "file to save progress to and to resume from",
      .path = WEIR_PATH_WRITE, .topic = "Dataset", .users = RUN},
 
@@ -36,7 +36,8 @@ const struct weir_opt weir_run_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
      .users = TRAIN},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
-     .path = WEIR_PATH_WRITE, .users = TRAIN, .details = "- prints the lines in place of the tables."},
+     .path = WEIR_PATH_WRITE, .users = TRAIN, .details = "With -, the lines replace the tables on standard output.",
+     .is_common = true},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN},
     {"max-wait", WEIR_OPT_DOUBLE, FIELD(max_wait), "PERCENT", "100", "max data wait; above it, the exit status is 3", 0,

@@ -158,7 +158,7 @@ class Loader(_weir._Loader):
     index         index file of the dataset, which makes opening fast
     io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
     deterministic with decoder="hybrid": the choice of decoder depends on the frame alone
-    allow_ragged, allow_external  see `weir run --help`
+    allow_ragged, allow_external  see `weir run --help-all`
     every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints
 
     A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond 100 MB one

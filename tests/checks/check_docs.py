@@ -77,7 +77,7 @@ def check_files(source):
 
 def check_names(source, texts, weir):
     commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
-    known = "".join(subprocess.run([weir, command, "--help"], capture_output=True, text=True, check=True).stdout
+    known = "".join(subprocess.run([weir, command, "--help-all"], capture_output=True, text=True, check=True).stdout
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
     deleted = [extra for extra in EXTRAS if is_deleted(source, f"extras/{extra}")]
     for page, text in texts.items():

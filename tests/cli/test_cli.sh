@@ -11,7 +11,7 @@ run 0 --help
 out "Usage: weir COMMAND"
 empty_err
 # An extra that was not built is not listed.
-mapfile -t extras < <("$weir" --help | sed -n '/^Extras:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+mapfile -t extras < <("$weir" --help | sed -n '/^Extras:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
 for command in run info verify convert bench tune whatif synth report doctor "${extras[@]}"; do
     run 0 --help
     out "  $command "
@@ -20,19 +20,74 @@ for command in run info verify convert bench tune whatif synth report doctor "${
     empty_err
     cp "$work/out" "$work/help"
     run 0 "$command" --help
-    check "weir help $command has all lines of weir $command --help, and explains options" \
-        [ -z "$(diff "$work/out" "$work/help" | grep '^<' | grep -vxF -e "< weir help $command explains the options." -e '< ')" ]
+    check "weir help $command is weir $command --help" cmp "$work/out" "$work/help"
+    listed=$(grep -c '^  --' "$work/out")
+    last=$(tail -n 1 "$work/out")
+    run 0 "$command" --help-all
+    all=$(grep -c '^  --' "$work/out")
+    if [ "$all" -gt 16 ]; then # 12 options, --config, --help and --help-all
+        check "of its $all options, weir $command --help lists 8 to 10 common ones (lists $listed)" \
+            grep -qxE "8|9|10" <<<"$listed"
+        check "its last line names --help-all" [ "$last" = "weir $command --help-all lists and explains all options." ]
+    else
+        check "weir $command --help lists all options ($listed of $all)" [ "$listed" -eq "$all" ]
+    fi
     run 2 "$command" --no-such-option
     err "weir $command: unknown option --no-such-option"
     empty_out
 done
 run 0 help
-for group in "Load and report" "Choose settings and formats" "Inspect and make datasets" ${extras[0]:+Extras}; do
+for group in Measure Improve Datasets ${extras[0]:+Extras}; do
     check "weir --help has the heading $group once" [ "$(grep -c "^$group:$" "$work/out")" -eq 1 ]
 done
 run 2
 err "Usage: weir COMMAND"
 empty_out
+
+# ---- help fits the width: 80 columns when piped, or those of the terminal ----
+check "no line of help is too long" python3 - "$weir" <<'PY'
+import fcntl, os, pty, re, struct, subprocess, sys, termios, unicodedata
+weir = sys.argv[1]
+os.environ.pop("COLUMNS", None)
+
+def in_terminal(columns, arguments):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
+        os.execv(weir, [weir, *arguments])
+    text = b""
+    while True:
+        try:
+            block = os.read(terminal, 65536)
+        except OSError:  # the child has closed the terminal
+            break
+        if not block:
+            break
+        text += block
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, arguments
+    return text.decode().replace("\r", "")
+
+def piped(_, arguments):
+    return subprocess.run([weir, *arguments], check=True, capture_output=True, text=True).stdout
+
+def width(line):
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
+
+commands = re.findall(r"^  ([a-z]+)  ", piped(80, ["--help"]), re.M)
+calls = [["--help"]] + [[c, how] for c in commands if c != "help" for how in ("--help", "--help-all")] + [["help", "run"]]
+assert len(calls) > 20, calls
+for columns, call in (60, in_terminal), (80, in_terminal), (120, in_terminal), (80, piped):
+    widest = 0
+    for arguments in calls:
+        text = call(columns, arguments)
+        assert len(text) > 100, arguments
+        for line in text.splitlines():
+            assert width(line) <= columns, (columns, arguments, line)
+            assert line == line.rstrip(), (columns, arguments, line)
+            widest = max(widest, width(line))
+    assert widest > columns - 5, (columns, widest)
+PY
 
 # ---- --json: every command prints exactly one object, and none that is broken ----
 "$weir" synth "$work/data" --episodes 2 --steps 16 --size 64x48 --cameras top >/dev/null
@@ -48,7 +103,7 @@ one() {
     run "$@" --json
     object "${@:2}"
 }
-mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -vx help)
+mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | grep -vx help)
 for command in "${commands[@]}"; do
     case $command in
     doctor) one 0 doctor ;;

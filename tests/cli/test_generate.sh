@@ -23,7 +23,7 @@ bash_file=$work/bash/weir zsh_file=$work/zsh/_weir
 # ---- nothing in the tables is missing ----
 
 version=$("$weir" --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
-mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
 check "there are commands" [ ${#commands[@]} -ge 6 ]
 for command in "${commands[@]}"; do
     check "weir.1 has $command" grep -qxF "\\fB$command\\fR" "$work/man/weir.1"
@@ -33,7 +33,7 @@ for command in "${commands[@]}"; do
     check "weir.1 points to the page of $command" grep -q "^\\.BR weir\\\\-$command (1)" "$work/man/weir.1"
     check "zsh knows $command" grep -q "^        '$command:" "$zsh_file"
     sed -n "/^    $command)\$/,/^        ;;\$/p" "$zsh_file" >"$work/zsh_command"
-    mapfile -t options < <("$weir" help "$command" | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p')
+    mapfile -t options < <("$weir" "$command" --help-all | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p')
     check "$command has options" [ ${#options[@]} -ge 2 ]
     # Help lists each option under one topic: as many in all as the table has, from which bash's list is made.
     listed=$(sed -n "s/^    $command:\*) words=\"\([^\"]*\)\".*/\1/p" "$bash_file" | tr ' ' '\n' | grep -c '^--')
@@ -44,13 +44,18 @@ for command in "${commands[@]}"; do
         check "zsh: $command --$option" grep -qE "^            '--$option(=\[|\[)" "$work/zsh_command"
     done
     # The descriptions, without the default in parentheses, which the page words differently.
-    "$weir" "$command" --help | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
+    COLUMNS=1000 "$weir" "$command" --help-all | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
     while read -r text; do
-        check "the page of $command has: $text" grep -qF "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
+        check "the page of $command has: $text" grep -qF -- "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
     done <"$work/said"
 done
 
-# ---- the page in full ----
+# ---- the pages in full ----
+
+check "weir.1 has the groups of weir --help, in order" diff <("$weir" --help | sed -n 's/^\([A-Z][a-z]*\):$/\1/p') \
+    <(sed -n 's/^\.SS \(.*\)/\1/p' "$work/man/weir.1" | grep -vx Help)
+check "weir.1 has the exit statuses of weir --help" [ "$("$weir" --help | sed -n '/^Exit status:/,$p' | grep -oE '(^|[ ,]) *[0-9]+ ' | tr -dc '0-9\n')" = \
+    "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH SEE/s/^.fB\([0-9]*\).fR$/\1/p' "$work/man/weir.1")" ]
 
 check "default and bounds" grep -qxF 'samples per batch (default 8; 1 to 65536 samples)' "$work/man/weir-run.1"
 check "auto" grep -qF '(default auto; 1 to 4096 batches, or auto)' "$work/man/weir-run.1"
@@ -106,7 +111,7 @@ completes run "" : "${sorted[*]}"
 completes run --profile dat : data
 completes synth --format a : "act act-jpeg act-jpeg-nolen agilex astrobench"
 completes synth --b : ""
-completes doctor "" : "--json --help"
+completes doctor "" : "--json --help --help-all"
 completes nonsense --b : ""
 
 # ---- mistakes ----

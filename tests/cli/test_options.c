@@ -198,7 +198,7 @@ ParameterizedTestParameters(options, usage)
         {"a b c", "unexpected argument 'c'"},
         {"d --batchsize 3", "unknown option --batchsize; did you mean --batch-size?"},
         {"d --workers 3", "unknown option --workers; did you mean --num-workers?"},
-        {"d --zzz", "unknown option --zzz; weir help try lists all options\n"},
+        {"d --zzz", "unknown option --zzz; weir try --help-all lists all options\n"},
         {"d -j", "unknown option -j"},
         {"d --json=1", "--json takes no value"},
         {"d --batch-size", "--batch-size needs a value: N"},
@@ -263,7 +263,7 @@ Test(options, help_lists_all_and_aligns)
     }
     cr_assert(strstr(text, "samples (default 8)\n"));
     cr_assert(strstr(text, "--color rgb|bgr|gray"));
-    cr_assert_eq(count_lines(text), 3 + 2 + command.n_opts + 2 + 2);
+    cr_assert_eq(count_lines(text), 3 + 2 + command.n_opts + 3 + 2);
     free(text);
 }
 

@@ -226,7 +226,8 @@ def check_info(weir, out, name):
 
 def main():
     weir, failed = os.environ["WEIR_PROGRAM"], 0
-    told = subprocess.run([weir, "synth", "--help"], check=True, capture_output=True, text=True).stdout
+    told = subprocess.run([weir, "synth", "--help"], check=True, capture_output=True, text=True,
+                          env={**os.environ, "COLUMNS": "1000"}).stdout
     assert "--format " + "|".join(CHECKS) + "\n" in told, "--help lists other formats"
     with tempfile.TemporaryDirectory() as folder:
         for name, check in CHECKS.items():

@@ -39,7 +39,7 @@ count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out
 one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 
 # built_in FORMAT: true if weir convert can write it.
-built_in() { ! "$weir" convert --help | grep -qE -- "^  $1 .*\(not available: "; }
+built_in() { ! COLUMNS=1000 "$weir" convert --help | grep -qE -- "^  $1 .*\(not available: "; }
 
 finish() {
     echo "$checks checks, $failed failed"

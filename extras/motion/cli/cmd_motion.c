@@ -61,14 +61,13 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_motion = {
     .name = "motion",
-    .summary = "sample motion clips for thousands of environments and show where the time goes",
+    .summary = "sample motion clips for many environments and show where time goes",
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_motion_opts,
     .n_opts = MOTION_OPTS,
     .examples = weir_motion_examples,
-    .notes =
-        "A step does what a whole-body-tracking trainer does with its motion data: for each environment it samples\n"
-        "the robot's state at a time in a clip, interpolated between two frames. Shapes, memory and call stacks are\n"
-        "recorded, and the report has the trainer's format.\n",
+    .notes = "A step does what a whole-body-tracking trainer does with its motion data: for each environment "
+             "it samples the robot's state at a time in a clip, interpolated between two frames. Shapes, "
+             "memory and call stacks are recorded, and the report has the trainer's format.",
     .run = run_motion,
 };

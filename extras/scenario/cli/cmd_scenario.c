@@ -89,13 +89,14 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
 
 const struct weir_command weir_cmd_scenario = {
     .name = "scenario",
-    .summary = "run training steps with a known bottleneck and show how to recognise it",
+    .summary = "run steps with a known bottleneck and show how to recognise it",
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_scenario_opts,
     .n_opts = SCENARIO_OPTS,
     .examples = weir_scenario_examples,
-    .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
-             "middle of each step. tiny_ops: each step launches many small kernels. memory_churn: each step allocates\n"
-             "device memory many times. A small CNN is trained on random images; with --device cpu it is narrower.\n",
+    .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read "
+             "back in the middle of each step. tiny_ops: each step launches many small kernels. memory_churn: "
+             "each step allocates device memory many times. A small CNN is trained on random images; with "
+             "--device cpu it is narrower.",
     .run = run_scenario,
 };

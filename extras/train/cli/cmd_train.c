@@ -68,8 +68,8 @@ const struct weir_command weir_cmd_train = {
     .takes_config = true,
     .sets = weir_train_sets,
     .examples = weir_train_examples,
-    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. All options of ACT's imitate_episodes are\n"
-             "accepted. Ctrl-C prints the table so far, saves a checkpoint and exits with status 130. A second Ctrl-C\n"
-             "kills the program.",
+    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. All options of ACT's "
+             "imitate_episodes are accepted. Ctrl-C prints the table so far, saves a checkpoint and exits "
+             "with status 130. A second Ctrl-C kills the program.",
     .run = run_train,
 };
