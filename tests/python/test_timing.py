@@ -183,6 +183,13 @@ print(weir.table())
         self.assertIn("no loader is open", self.run_code("try: weir.verdict()\nexcept weir.Error as error: print(error)"))
         self.assertTrue(self.run_code("weir.print_timing_stats()"))
 
+    def test_language(self):
+        timed = "with weir.stage('20_train_forward_pass'): pass\n"
+        english, chinese = (self.run_code(f"{timed}weir.print_timing_stats({lang})") for lang in ("", "lang='zh'"))
+        self.assertTrue(english.isascii(), english)
+        self.assertIn("consumer-work", english)
+        self.assertIn("性能分析统计", chinese)
+
     def test_stages_only(self):
         timed = "import time\nwith weir.stage('20_train_forward_pass'): time.sleep(0.05)\n" \
                 "weir.log_timing('22_optimizer_step', 1000)\n"
