@@ -12,6 +12,10 @@ requires='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["bui
 $venv/bin/python -c 'import scikit_build_core, wheel' 2>/dev/null ||
     $venv/bin/python -c "$requires" | xargs $venv/bin/pip install --quiet 'wheel>=0.40'
 
+# The archive's times, so that two builds of one commit are equal.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+
 # Same compiler and flags as CI's other builds, to share their compiler cache.
 export CC=${CC:-cc}
 settings=(build-dir="$PWD/build/python-wheel" cmake.define.WEIR_WERROR="${CI:+ON}")
