@@ -90,22 +90,25 @@ static bool has_other_weir(const char *folder)
 
 void weir_device_python(struct weir_device *device)
 {
-    static const char file[] = "__init__.py";
-    char package[PATH_MAX], path[PATH_MAX + sizeof "/_weir.abi3.so"];
-    if (weir_path_in_package(file, file, package) < 0) {
+    static const char file[] = "__init__.py", extension[] = "_weir.abi3.so";
+    char package[PATH_MAX], path[PATH_MAX + sizeof extension];
+    bool whole = weir_path_in_package(file, file, package) == 0;
+    if (!whole && weir_path_in_package(file, extension, package) < 0) {
         found(device, false, "no package next to this program; pip install weir-loader installs both");
         return;
     }
     *strrchr(package, '/') = '\0';
-    snprintf(path, sizeof path, "%s/_weir.abi3.so", package);
+    snprintf(path, sizeof path, "%s/%s", package, extension);
     bool ours = access(path, F_OK) == 0;
     snprintf(path, sizeof path, "%s/..", package);
-    bool mixed = ours && has_other_weir(path);
-    if (ours && !mixed)
-        found(device, true, "weir-loader in %.300s", package);
+    const char *fault = !ours                  ? "is another package named weir"
+                        : has_other_weir(path) ? "mixes files of weir-loader and of another package named weir"
+                        : !whole               ? "has lost files of weir-loader"
+                                               : NULL;
+    if (fault)
+        found(device, false, "%.300s %s: pip uninstall weir weir-loader, then pip install weir-loader", package, fault);
     else
-        found(device, false, "%.300s %s: pip uninstall weir weir-loader, then pip install weir-loader", package,
-              mixed ? "mixes files of weir-loader and of another package named weir" : "is another package named weir");
+        found(device, true, "weir-loader in %.300s", package);
 }
 
 /* CUDA driver functions, declared here with their documented C signatures so that the build needs no CUDA header. */

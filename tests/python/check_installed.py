@@ -141,13 +141,13 @@ class OtherPackage(unittest.TestCase):
             archive.writestr(f"{info}/RECORD", f"weir/__init__.py,,\nweir/zfs.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n"
                                                f"{info}/RECORD,,\n")
 
-    def check_examples(self, env):
+    def check_examples(self, env, where=None):
         examples = glob.glob(os.path.join(ROOT, "examples", "*.py"))
         self.assertGreaterEqual(len(examples), 5)
         for example in examples:
             _, error = run(env.python, "-c", EXAMPLE, example, status=1)
             self.assertEqual(error.count("\n"), 1, error)
-            self.assertIn(env.package, error)
+            self.assertIn(where or env.package, error)
             self.assertIn(f"another package of this name; {ADVICE}", error)
 
     def check_doctor(self, env, what):
@@ -177,6 +177,9 @@ class OtherPackage(unittest.TestCase):
         env.pip("install", "--force-reinstall", self.other)
         self.check_doctor(env, mixed)
         self.check_examples(env)
+        env.pip("uninstall", "-y", "weir")  # and with it files of both
+        self.check_doctor(env, "has lost files of weir-loader")
+        self.check_examples(env, "NamespaceLoader")
         env.pip("uninstall", "-y", "weir", "weir-loader")
         env.pip("install", wheel)
         self.assertEqual(run(env.python, "-W", "error", "-c", loaded), ("Loader\n", ""))
