@@ -4,6 +4,14 @@
 # machines; with WEIR_HDF5_ROOT, HDF5 too.
 option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 (WEIR_HDF5_ROOT) and libc" OFF)
 
+set(WEIR_GLIBC_ROOT "" CACHE PATH "Folder made by .ci/glibc.sh, to link for glibc 2.28 and later; empty: this machine's glibc")
+if(WEIR_GLIBC_ROOT)
+  if(NOT EXISTS ${WEIR_GLIBC_ROOT}/libc.so)
+    message(FATAL_ERROR "${WEIR_GLIBC_ROOT}/libc.so is missing; run .ci/glibc.sh ${WEIR_GLIBC_ROOT}")
+  endif()
+  add_link_options(-B${WEIR_GLIBC_ROOT} -L${WEIR_GLIBC_ROOT}) # -B: the start file
+endif()
+
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
