@@ -51,7 +51,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
     int rc = weir_motion_choose_device(&options, &err);
     if (rc == 0)
         rc = read_clips(&options, &clips, &err);
-    if (rc == 0)
+    if (rc == 0 && options.trace_path)
         rc = weir_output_folder(options.trace_path, "the folder of --trace_path", &err);
     if (rc == 0)
         rc = run_with(command, &options, clips, &err);

@@ -57,7 +57,7 @@ struct motion_figures {
     double min_ms, median_ms, p99_ms, max_ms;
     int operators; /* number of operators in a fetch */
     char engine[256];
-    char trace_path[4096];
+    char trace_path[4096];    /* empty: no trace was written */
     struct weir_trace *trace; /* trace of the recorded steps, owned; NULL: not available */
 };
 

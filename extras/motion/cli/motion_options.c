@@ -37,7 +37,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"warmup", WEIR_OPT_INT, FIELD(warmup), "N", "5", "steps before the recorded ones", 0, MOTION_STEPS_MAX,
      .unit = "steps", .topic = "Recording", .is_common = true},
     {"active", WEIR_OPT_INT, FIELD(active), "N", "10", "recorded steps", 1, 10000, .unit = "steps", .is_common = true},
-    {"trace-path", WEIR_OPT_TEXT, FIELD(trace_path), "DIR", "./profiler_logs", "folder for the trace",
+    {"trace-path", WEIR_OPT_TEXT, FIELD(trace_path), "DIR", NULL, "folder for the trace (default: none)",
      .path = WEIR_PATH_WRITE_INTO, .details = "The file is HOST_PID.NS.pt.trace.json.gz.", .is_common = true},
     {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "no shapes in the trace"},
     {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "no allocations in the trace"},

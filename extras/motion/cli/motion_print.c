@@ -74,7 +74,8 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
                 "%d steps without the profiler: median %.3f ms per step (min %.3f, p99 %.3f, max %.3f), %.0f "
                 "queries/s\n",
                 f->timed, f->median_ms, f->min_ms, f->p99_ms, f->max_ms, queries_per_s(o, f));
-    fprintf(out, "trace: %s\n", f->trace_path);
+    if (*f->trace_path)
+        fprintf(out, "trace: %s\n", f->trace_path);
 }
 
 static void print_json_clocks(struct weir_json *json, const struct weir_trace *trace)
@@ -106,6 +107,6 @@ void weir_motion_print_json(FILE *out, const struct weir_command *command, const
         weir_json_double(&json, "queries_per_s", queries_per_s(o, f));
     }
     print_json_clocks(&json, f->trace);
-    weir_json_text(&json, "trace", f->trace_path);
+    weir_json_text(&json, "trace", *f->trace_path ? f->trace_path : NULL);
     weir_cli_json_close(&json);
 }

@@ -24,6 +24,14 @@ $3
 PY
 }
 
+# ---- no files without an option ----
+before=$(find . | sort)
+run 0 motion "${small[@]}"
+check "nothing is written without --trace_path" [ "$(find . | sort)" = "$before" ]
+no_out "trace: "
+run 0 motion "${small[@]}" --json
+out '"trace": null'
+
 # ---- the trainer's command line ----
 run 0 motion --task Isaac-Velocity-Rough-Unitree-G1-v0 "${small[@]}" --trace_path ./profiler_logs --headless
 err "Isaac-Velocity-Rough-Unitree-G1-v0: 64 environments, 8 clips of synthetic"

@@ -34,7 +34,7 @@ static int run_one(const struct scenario_run *run, struct scenario_result *resul
         weir_scenario_print_line(options->json ? stderr : stdout, run, result);
     else if (!options->json)
         weir_scenario_print(stdout, run, result);
-    if (!*options->output_json)
+    if (!options->output_json)
         return 0;
     weir_scenario_json_path(run, options->all, path);
     rc = weir_scenario_json_write(path, run, result, err);
@@ -71,6 +71,8 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n);
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
+    if (options.output_json && !*options.output_json)
+        options.output_json = NULL;
     if (weir_scenario_options_check(&options, &gpu, &err) < 0) {
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;

@@ -18,7 +18,8 @@ struct scenario_options {
     int batch_size, num_workers, prefetch_factor, warmup_steps, profile_steps;
     bool pin_memory, amp, with_stack, persistent_workers, all, fix, json;
     uint64_t seed;
-    const char *device, *trace_dir, *output_json;
+    const char *device;
+    const char *trace_dir, *output_json; /* NULL: not written */
 };
 
 enum { SCENARIO_OPTS = 17, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
@@ -100,7 +101,8 @@ enum { SCENARIO_PATH = 4096 };
 /* Sets path to the JSON file of this run: --output-json itself, or with one_of_several NAME_SCENARIO.json or
  * NAME_SCENARIO_fix.json. */
 void weir_scenario_json_path(const struct scenario_run *run, bool one_of_several, char path[SCENARIO_PATH]);
-/* Creates the folders of the traces and of the JSON file, and checks that they are writable. 0 or -errno. */
+/* Creates the folders of the traces and of the JSON file, if there are any, and checks that they are writable. 0 or
+ * -errno. */
 int weir_scenario_check_outputs(const struct scenario_options *options, struct weir_err *err);
 /* Prints the object of --json: the members of the files, one element of "runs" per run. */
 void weir_scenario_json_print(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n);

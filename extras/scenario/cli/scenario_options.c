@@ -31,11 +31,10 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"profile-steps", WEIR_OPT_INT, FIELD(profile_steps), "N", "8", "recorded steps", 1, 10000, .unit = "steps",
      .details = "The schedule is wait=1, warmup=1, active=N, repeat=1.", .is_common = true},
     {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "C call stacks"},
-    {"trace-dir", WEIR_OPT_TEXT, FIELD(trace_dir), "DIR", "results/traces/profiler_demo", "folder for traces",
+    {"trace-dir", WEIR_OPT_TEXT, FIELD(trace_dir), "DIR", NULL, "folder for traces (default: none)",
      .path = WEIR_PATH_WRITE_INTO, .details = "Files are called SCENARIO.NS.pt.trace.json.gz.", .is_common = true},
-    {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", "results/metrics_demo.json", "file for the figures",
-     .allow_empty = true, .path = WEIR_PATH_WRITE,
-     .details = "With --all, one file per scenario. An empty value disables the file.", .is_common = true},
+    {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", NULL, "file for the figures (default: none)",
+     .allow_empty = true, .path = WEIR_PATH_WRITE, .details = "With --all, one file per scenario.", .is_common = true},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
 };
 
@@ -45,8 +44,8 @@ const char weir_scenario_examples[] =
     "weir scenario --scenario sync --pin_memory --fix\tThe same steps with the remedy.\n"
     "weir scenario --all --fix\tAll four bottlenecks, before and after.\n"
     "weir scenario --all --fix --device cpu\tThe same on the CPU, for practice without a GPU.\n"
-    "weir scenario --num_workers 8 --prefetch_factor 4 && weir report results/traces/profiler_demo\tThe same "
-    "trace in weir report.\n";
+    "weir scenario --num_workers 8 --prefetch_factor 4 --trace_dir traces && weir report traces\tThe same trace in "
+    "weir report.\n";
 
 int weir_scenario_options_check(const struct scenario_options *options, int *gpu, struct weir_err *err)
 {
@@ -57,10 +56,9 @@ int weir_scenario_options_check(const struct scenario_options *options, int *gpu
     if (*gpu < 0 && (options->amp || options->pin_memory))
         return weir_err_set(err, -EINVAL, "--%s requires a GPU, but --device is cpu; remove one of these two options",
                             options->amp ? "amp" : "pin-memory");
-    if (!*options->trace_dir || strlen(options->trace_dir) > 2048)
-        return weir_err_set(err, -EINVAL, "--trace-dir is %s; specify a folder of at most 2048 bytes",
-                            *options->trace_dir ? "too long" : "empty");
-    if (strlen(options->output_json) > 2048)
+    if (options->trace_dir && strlen(options->trace_dir) > 2048)
+        return weir_err_set(err, -EINVAL, "--trace-dir is too long; specify a folder of at most 2048 bytes");
+    if (options->output_json && strlen(options->output_json) > 2048)
         return weir_err_set(err, -EINVAL, "--output-json is too long; specify a file name of at most 2048 bytes");
     return 0;
 }

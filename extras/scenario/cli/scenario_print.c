@@ -148,7 +148,8 @@ void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scena
         print_shown(out, run, result);
     }
     print_reading(out, run);
-    fprintf(out, "trace: %s\n", result->trace_path);
+    if (*result->trace_path)
+        fprintf(out, "trace: %s\n", result->trace_path);
 }
 
 /* ---- several runs ---- */
@@ -157,8 +158,9 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
 {
     char name[32];
     full_name(run, name);
-    fprintf(out, "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f; trace: %s\n", name,
-            1e3 * result->iteration_s, 1e3 * result->step_s, 1e3 * result->wait_s, result->loss, result->trace_path);
+    fprintf(out, "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f%s%s\n", name,
+            1e3 * result->iteration_s, 1e3 * result->step_s, 1e3 * result->wait_s, result->loss,
+            *result->trace_path ? "; trace: " : "", result->trace_path);
     fflush(out);
 }
 

@@ -30,8 +30,15 @@ $3
 PY
 }
 
-# ---- the defaults: dataloader, new folders, the figures ----
+# ---- the defaults: dataloader, no files ----
+before=$(find . | sort)
 run 0 scenario "${small[@]}"
+check "nothing is written without an option" [ "$(find . | sort)" = "$before" ]
+no_out "trace: "
+no_out "figures: "
+
+# ---- new folders, the trace, the figures ----
+run 0 scenario "${small[@]}" --trace_dir results/traces/demo --output_json results/metrics_demo.json
 count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
 count '^The (data wait|step) is longer than the (step: prepare items faster \(more workers, or less work per item\)|data wait: see the step.s operators)\.$' 1
@@ -43,7 +50,7 @@ count '^First cause of GPU idle time: [a-z ]+, [0-9.]+ % of the time\.$' 1
 count '^dataloader: making an item takes 2 ms of simulated I/O and 4000 units of CPU work' 1
 count '^  How to read it: .*08_wait_for_data' 1
 count '^  Remedy: .*--num_workers.* --fix applies it here: ' 1
-out "trace: results/traces/profiler_demo/dataloader."
+out "trace: results/traces/demo/dataloader."
 out "figures: results/metrics_demo.json"
 err "dataloader on stand-in: batches of 2 in pageable memory, 2 workers that prefetch 2 batches each; float32; 6 steps, 3 of them recorded"
 one_line
@@ -52,12 +59,12 @@ import json
 m = json.load(open("results/metrics_demo.json"))
 assert list(m) == ["scenario", "device", "batch_size", "num_workers", "pin_memory", "amp", "avg_iteration_time_s", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
 assert m["scenario"] == "dataloader" and m["device"] == "cuda:0" and m["batch_size"] == 2 and m["num_workers"] == 2, m
-assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
+assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/demo", m
 assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
 # A step begins when its batch has arrived, so the two parts add up.
 assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-6, m
 PY
-check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/profiler_demo/dataloader.N.pt.trace.json.gz " ]
+check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/demo/dataloader.N.pt.trace.json.gz " ]
 trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '
 assert sorted(x["name"] for x in e if x["name"].startswith("ProfilerStep#")) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
 for name in "07_h2d_copy", "20_train_forward_pass", "21_backward", "22_optimizer_step":
