@@ -129,6 +129,11 @@ for command in "${commands[@]}"; do
     one_line
     [ ! -s "$work/out" ] || object "$command" of nothing
 done
+if [ -e /dev/full ]; then
+    run 1 run "$work/data" --checksums /dev/full --json
+    err "/dev/full: not written completely"
+    empty_out
+fi
 run 0 run "$work/data" --profile "$work/profile" --schedule wait=0,active=2 --json
 object run --profile
 run 0 report "$work"/profile/* --json
@@ -161,6 +166,17 @@ run 2 $'bell\a'
 check "control characters are not echoed" [ "$(grep -c $'\a' "$work/err")" -eq 0 ]
 run 2 doctor extra
 err "unexpected argument 'extra'"
+
+# ---- a signal ends a command that does not handle it with the shell's exit status ----
+mkfifo "$work/pipe"
+"$weir" report - <"$work/pipe" >"$work/out" 2>"$work/err" &
+pid=$!
+exec 3>"$work/pipe" # opens when the command's end is open
+kill -TERM $pid
+wait $pid
+status=$?
+exec 3>&-
+check "SIGTERM ends weir report with 143 (was $status)" [ "$status" -eq 143 ]
 
 run 0 doctor
 empty_err

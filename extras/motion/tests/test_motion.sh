@@ -203,9 +203,9 @@ check "the trace is named" grep -q "^trace: .*stopped/" out
 "$weir" motion --num_envs 64 --warmup 900000 --num_steps 1000000 --trace_path early >out 2>err &
 pid=$!
 until grep -q " recorded after 900000" err; do sleep 0.05; done
-kill -INT $pid
+kill -TERM $pid
 wait $pid
-check "Ctrl-C before anything is recorded is exit 130 (was $?)" [ $? -eq 130 ]
+check "SIGTERM before anything is recorded is exit 143 (was $?)" [ $? -eq 143 ]
 err "weir motion: interrupted; no figures"
 check "no figures" [ ! -s out ]
 finish
