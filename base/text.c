@@ -110,6 +110,41 @@ size_t weir_text_fitting(const char *text, int columns)
     return at;
 }
 
+/* ---- sizes ---- */
+
+static struct weir_size_text size_text(double bytes, const char *const *units)
+{
+    struct weir_size_text size;
+    int unit = 0;
+    for (; bytes >= 1023.5 && unit < 5; unit++)
+        bytes /= 1024;
+    int n = snprintf(size.text, sizeof size.text, "%.*f",
+                     unit == 0 || bytes >= 99.95 ? 0
+                     : bytes >= 9.995            ? 1
+                                                 : 2,
+                     bytes);
+    if (strchr(size.text, '.')) {
+        while (size.text[n - 1] == '0')
+            n--;
+        if (size.text[n - 1] == '.')
+            n--;
+    }
+    snprintf(size.text + n, sizeof size.text - (size_t)n, "%s", units[unit]);
+    return size;
+}
+
+struct weir_size_text weir_size(double bytes)
+{
+    static const char *const units[] = {" bytes", " KiB", " MiB", " GiB", " TiB", " PiB"};
+    return size_text(bytes, units);
+}
+
+struct weir_size_text weir_size_short(double bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T", "P"};
+    return size_text(bytes, units);
+}
+
 void weir_text_csv(FILE *out, const char *text)
 {
     fputc('"', out);

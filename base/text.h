@@ -1,4 +1,4 @@
-/* text.h: makes untrusted strings printable. */
+/* text.h: makes untrusted strings printable, and formats sizes. */
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
@@ -23,6 +23,15 @@ int weir_text_width(const char *text);
 
 /* Returns the number of bytes at the start of the string that take at most `columns` terminal columns. */
 size_t weir_text_fitting(const char *text, int columns);
+
+/* A number of bytes as text. The text lives until the end of the full expression: printf("%s", weir_size(n).text). */
+struct weir_size_text {
+    char text[16];
+};
+/* Format a size in powers of 1024, like the values of options: "563 MiB", and "563M" for columns of tables and for
+ * command lines. Both have three digits, or four below the next unit. */
+struct weir_size_text weir_size(double bytes);
+struct weir_size_text weir_size_short(double bytes);
 
 /* Writes the string as a quoted cell of a CSV table, followed by a comma. */
 void weir_text_csv(FILE *out, const char *text);

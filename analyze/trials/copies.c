@@ -1,4 +1,5 @@
 #include "analyze/trials/copies.h"
+#include "analyze/trials/child.h"
 #include "base/hash.h"
 #include "base/resources.h"
 #include "decoders/frame_kind.h"
@@ -117,6 +118,52 @@ int weir_copy_path(char *path, size_t size, const char *folder, const struct wei
     int n = snprintf(path, size, "%s/%s-%s-%016" PRIx64 "%s", folder, spec->format, spec->codec,
                      weir_hash64(parts, sizeof parts), suffix);
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* ---- a temporary folder ---- */
+
+static void hold_interrupts(const volatile sig_atomic_t *interrupted, bool hold)
+{
+    if (interrupted == &weir_interrupted)
+        weir_hold_interrupts(hold);
+}
+
+int weir_copy_folder_make(char **folder, const char *name, const volatile sig_atomic_t *interrupted,
+                          struct weir_err *err)
+{
+    const char *parent = getenv("TMPDIR");
+    if (asprintf(folder, "%s/weir-%s-XXXXXX", parent && *parent ? parent : "/tmp", name) < 0) {
+        *folder = NULL;
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    hold_interrupts(interrupted, true);
+    if (mkdtemp(*folder))
+        return 0;
+    int code = -errno;
+    hold_interrupts(interrupted, false);
+    weir_err_set(err, code, "%s: cannot be created: %s; set TMPDIR to a writable folder", *folder, strerror(-code));
+    free(*folder);
+    *folder = NULL;
+    return code;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+void weir_copy_folder_remove(char **folder, const volatile sig_atomic_t *interrupted)
+{
+    if (!*folder)
+        return;
+    nftw(*folder, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    hold_interrupts(interrupted, false);
+    free(*folder);
+    *folder = NULL;
 }
 
 /* ---- files ---- */

@@ -6,6 +6,7 @@
 #include "weir/base.h"
 #include "weir/dataset.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,6 +41,16 @@ uint64_t weir_copy_bytes(const struct weir_copy_source *source, const struct wei
  * string with everything else that influences the copy. */
 int weir_copy_path(char *path, size_t size, const char *folder, const struct weir_copy_spec *spec,
                    const struct weir_copy_source *source, int sample, const char *options, const char *suffix);
+
+/* ---- a temporary folder ---- */
+
+/* Creates the folder weir-NAME-XXXXXX in $TMPDIR or /tmp, and sets *folder to its path (owned,
+ * weir_copy_folder_remove). While it exists, repeated signals do not end the process if `interrupted` is
+ * weir_interrupted. */
+int weir_copy_folder_make(char **folder, const char *name, const volatile sig_atomic_t *interrupted,
+                          struct weir_err *err);
+/* Removes the folder with its content, and sets *folder to NULL. Has no effect on NULL. */
+void weir_copy_folder_remove(char **folder, const volatile sig_atomic_t *interrupted);
 
 /* ---- files ---- */
 

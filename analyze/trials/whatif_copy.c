@@ -1,45 +1,25 @@
 /* Makes copies of a sample of DATA in other formats, in a temporary folder. */
 #include "analyze/trials/child.h"
 #include "analyze/trials/whatif_priv.h"
+#include "base/text.h"
 #include "pipeline/loader_options.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Max size of a copy's decoded frames, and time limit for making it. */
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
 static const double DISK_PART = 0.9; /* fraction of the free disk space; the rest is for tables and other programs */
 
-/* Keeps signals from ending the process while there is a folder to remove, if the program handles them. */
-static void hold_interrupts(const struct whatif *w, bool hold)
-{
-    if (w->config->interrupted == &weir_interrupted)
-        weir_hold_interrupts(hold);
-}
-
 static int make_folder(struct whatif *w, char *why, size_t size)
 {
-    const char *parent = getenv("TMPDIR");
-    if (w->folder)
-        return 0;
-    if (asprintf(&w->folder, "%s/weir-whatif-XXXXXX", parent && *parent ? parent : "/tmp") < 0) {
-        w->folder = NULL;
-        snprintf(why, size, "out of memory");
-        return -ENOMEM;
-    }
-    hold_interrupts(w, true);
-    if (mkdtemp(w->folder))
-        return 0;
-    snprintf(why, size, "%s: cannot be created: %s; set TMPDIR to a writable folder", w->folder, strerror(errno));
-    hold_interrupts(w, false);
-    free(w->folder);
-    w->folder = NULL;
-    return -EACCES;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = w->folder ? 0 : weir_copy_folder_make(&w->folder, "whatif", w->config->interrupted, &err);
+    if (rc < 0)
+        snprintf(why, size, "%s", err.text);
+    return rc;
 }
 
 /* Returns a number of episodes that makes a small copy but is enough for a measurement; 0 = all. */
@@ -85,8 +65,8 @@ static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spe
            bytes = (double)weir_copy_bytes(&w->config->source, spec, sample_of(w));
     if (free_bytes <= 0 || bytes <= DISK_PART * free_bytes)
         return true;
-    snprintf(why, size, "a copy takes up to %.0f MB, but %s has only %.0f MB free; set TMPDIR to another folder",
-             bytes / 1e6, w->folder, free_bytes / 1e6);
+    snprintf(why, size, "a copy takes up to %s, but %s has only %s free; set TMPDIR to another folder",
+             weir_size(bytes).text, w->folder, weir_size(free_bytes).text);
     return false;
 }
 
@@ -112,23 +92,9 @@ int whatif_copy(struct whatif *w, const struct weir_copy_spec *spec, const char 
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    remove(path);
-    return 0;
-}
-
 void whatif_remove_copies(struct whatif *w)
 {
-    if (w->folder) {
-        nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        hold_interrupts(w, false);
-    }
-    free(w->folder);
-    w->folder = NULL;
+    weir_copy_folder_remove(&w->folder, w->config->interrupted);
     while (w->n_copies > 0)
         free(w->copies[--w->n_copies]);
 }

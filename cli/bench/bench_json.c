@@ -196,6 +196,11 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     weir_filesystem_of(results->setup->folder, text, sizeof text);
     weir_json_text(&json, "work_filesystem", text);
     weir_json_end(&json, '}');
+    weir_json_object(&json, "copies");
+    weir_json_text(&json, "folder", *results->setup->folder ? results->setup->folder : NULL);
+    weir_json_bool(&json, "temporary", results->setup->temporary != NULL);
+    weir_json_bool(&json, "in_memory", results->setup->in_memory);
+    weir_json_end(&json, '}');
     weir_json_object(&json, "config");
     weir_json_text(&json, "data", results->setup->data);
     weir_options_json(command, results->setup->options, &json);

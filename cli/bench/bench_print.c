@@ -5,6 +5,7 @@
 #include "weir/profiler.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { STAGES_SHOWN = 3 };
 
@@ -62,6 +63,42 @@ static double others(const struct weir_grid *grid)
     return most;
 }
 
+static bool on_same_file_system(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) != 0 || stat(b, &of_b) != 0 || of_a.st_dev == of_b.st_dev;
+}
+
+/* Prints what the folder of the copies means for their cold rates. */
+static void print_place(const struct bench_results *results, FILE *out)
+{
+    const struct bench_setup *setup = results->setup;
+    if (results->grid->n == results->grid->n_warm || !*setup->folder)
+        return;
+    char type[64];
+    weir_filesystem_of(setup->folder, type, sizeof type);
+    if (setup->in_memory)
+        fprintf(out, "cold: the copies were in memory (%s), so their rates are not those of a disk; use --work-dir\n",
+                type);
+    else if (!on_same_file_system(setup->folder, setup->data))
+        fprintf(out, "cold: the copies were on another file system (%s) than DATA; --work-dir makes them comparable\n",
+                type);
+}
+
+/* Prints how to make the recommended copy again, if it was temporary. */
+static void print_conversion(const struct bench_results *results, const struct weir_candidate *candidate, FILE *out)
+{
+    const struct bench_setup *setup = results->setup;
+    const struct weir_grid_format *format = &results->grid->formats[candidate->format];
+    struct weir_copy_spec spec;
+    if (format->is_source || !setup->temporary ||
+        weir_copy_spec_parse(&spec, format->name, setup->source.codec, NULL) < 0)
+        return;
+    fputs("The copies are removed now. To make this one: weir convert ", out);
+    weir_shell_word(out, setup->data);
+    fprintf(out, " DIR --to %s --codec %s\n", spec.format, weir_copy_codec_option(&spec, setup->source.codec));
+}
+
 static void print_remarks(const struct bench_results *results, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
@@ -69,6 +106,7 @@ static void print_remarks(const struct bench_results *results, FILE *out)
         remark(&results->warm, "warm", out);
     if (grid->n > grid->n_warm)
         remark(&results->cold, "cold", out);
+    print_place(results, out);
     if (others(grid) > 0.2)
         fprintf(out, "busy machine: other processes used up to %.1f cores\n", others(grid));
     for (int f = 0; f < grid->n_formats; f++) {
@@ -94,15 +132,6 @@ static void print_remarks(const struct bench_results *results, FILE *out)
 }
 
 /* ---- the table ---- */
-
-static void bytes_text(char text[16], double bytes)
-{
-    static const char units[] = "BkMGT";
-    int unit = 0;
-    for (; bytes >= 999.5 && unit < 4; unit++)
-        bytes /= 1000;
-    snprintf(text, 16, bytes < 10 && unit > 0 ? "%.1f%c" : "%.0f%c", bytes, units[unit]);
-}
 
 static void percent(char text[16], double fraction)
 {
@@ -141,12 +170,12 @@ static void print_candidate(const struct bench_results *results, const struct we
     const struct weir_grid *grid = results->grid;
     const struct weir_grid_format *format = &grid->formats[candidate->format];
     struct weir_interval images, samples;
-    char size[16], each[16], peak[16], wait[16], limit[16], ratio[24], range[32], settings[128], p99[24];
+    char wait[16], limit[16], ratio[24], range[32], settings[128], p99[24];
     weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
     weir_candidate_interval(candidate, weir_trial_samples_per_s, &samples);
-    bytes_text(size, (double)format->bytes);
-    bytes_text(each, weir_candidate_median(candidate, weir_trial_bytes_per_image));
-    bytes_text(peak, weir_candidate_median(candidate, weir_trial_peak_bytes));
+    struct weir_size_text size = weir_size_short((double)format->bytes),
+                          each = weir_size_short(weir_candidate_median(candidate, weir_trial_bytes_per_image)),
+                          peak = weir_size_short(weir_candidate_median(candidate, weir_trial_peak_bytes));
     percent(wait, results->setup->options->step_ms > 0 ? weir_candidate_median(candidate, weir_trial_data_wait) : -1);
     percent(limit, limit_fraction(grid, candidate));
     ratio_text(ratio, candidate, bench_reference(grid, candidate->cold));
@@ -154,8 +183,9 @@ static void print_candidate(const struct bench_results *results, const struct we
     weir_report_time(p99, weir_candidate_median(candidate, weir_trial_wait_p99_s));
     weir_grid_settings(grid, candidate, settings, sizeof settings);
     fprintf(out, "%-17s %-4s %6s %9.0f %13s %8.0f %2d %9s %6.2f %6s %8s %5s %5s %5s  %s\n", format->name,
-            candidate->cold ? "cold" : "warm", size, images.median, range, samples.median, images.n, ratio,
-            weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images), each, p99, peak, wait, limit, settings);
+            candidate->cold ? "cold" : "warm", size.text, images.median, range, samples.median, images.n, ratio,
+            weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images), each.text, p99, peak.text, wait, limit,
+            settings);
 }
 
 static void print_table(const struct bench_results *results, FILE *out)
@@ -214,15 +244,14 @@ static void print_head(const struct bench_results *results, FILE *out)
 {
     const struct weir_copy_source *source = &results->setup->source;
     struct weir_sysinfo machine;
-    char file_system[64], size[16], data[1024];
+    char file_system[64], data[1024];
     weir_sysinfo_read(&machine);
     weir_filesystem_of(results->setup->data, file_system, sizeof file_system);
-    bytes_text(size, (double)source->bytes);
     snprintf(data, sizeof data, "%s", results->setup->data);
     weir_text_printable(data);
     fprintf(out, "%s: %s, %d episodes, %llu frames, %s, %s on %s; %s, %d of %d cores; weir %s\n", data, source->layout,
-            source->episodes, (unsigned long long)source->frames, source->codec, size, file_system, machine.cpu_model,
-            machine.cores.usable, machine.cores.online, weir_git_describe());
+            source->episodes, (unsigned long long)source->frames, source->codec, weir_size((double)source->bytes).text,
+            file_system, machine.cpu_model, machine.cores.usable, machine.cores.online, weir_git_describe());
 }
 
 void bench_print(const struct bench_results *results, FILE *out)
@@ -238,8 +267,10 @@ void bench_print(const struct bench_results *results, FILE *out)
     const struct weir_candidate *candidate = advice->best;
     for (int i = 0; !candidate && i < results->grid->n; i++)
         candidate = &results->grid->candidates[i];
-    if (candidate)
+    if (candidate) {
+        print_conversion(results, candidate, out);
         print_command(candidate, out);
+    }
     fputc('\n', out);
 }
 

@@ -1,10 +1,13 @@
 #include "cli/bench/bench_setup.h"
 #include "analyze/trials/child.h"
 #include "base/resources.h"
+#include "base/text.h"
+#include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "weir/base.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,8 @@
 
 static const double CONVERT_PART = 0.5;                /* max fraction of the time limit to spend on copies */
 static const double DISK_PART = 0.9;                   /* max fraction of free disk space to use for copies */
+static const double TEMPORARY_PART = 0.5;              /* as above, in a temporary folder, which others use too */
+static const double MEMORY_PART = 0.25;                /* max fraction of the available memory for copies in memory */
 enum { LIMIT_FRAMES = 512 };                           /* approximate number of frames per epoch of a limit candidate */
 static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* max size of a copy that a limit candidate loads into memory */
 
@@ -111,11 +116,17 @@ static int named_formats(struct wish *wish, const struct bench_setup *setup, str
 
 /* ---- locating copies ---- */
 
-static void default_folder(struct bench_setup *setup)
+static int choose_folder(struct bench_setup *setup, const struct wish *wish, struct weir_err *err)
 {
-    char *real = realpath(setup->data, NULL); /* converts "." to a path with a name */
-    snprintf(setup->folder, sizeof setup->folder, "%s.bench", real ? real : setup->data);
-    free(real);
+    const char *work_dir = setup->options->work_dir;
+    bool copies = false;
+    for (int i = 0; i < wish->n; i++)
+        copies |= *wish->formats[i].spec.format != '\0';
+    int rc = copies && !work_dir ? weir_copy_folder_make(&setup->temporary, "bench", setup->interrupted, err) : 0;
+    if (copies && rc == 0)
+        snprintf(setup->folder, sizeof setup->folder, "%s", work_dir ? work_dir : setup->temporary);
+    setup->in_memory = copies && weir_copy_in_memory(setup->folder);
+    return rc;
 }
 
 /* Writes to text, one per line, the options that determine a copy's content. */
@@ -146,16 +157,41 @@ static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err 
     return 0;
 }
 
-/* Drops the largest copies until the rest fits on the disk. */
+/* Returns the max size of all new copies in bytes. */
+static double copies_limit(const struct bench_setup *setup, double free_bytes)
+{
+    double limit = (setup->temporary ? TEMPORARY_PART : DISK_PART) * free_bytes;
+    double available = (double)weir_memory_available_bytes();
+    if (setup->options->max_copies != WEIR_OPT_BYTES_AUTO)
+        return fmin((double)setup->options->max_copies, DISK_PART * free_bytes);
+    return setup->in_memory && setup->temporary && available > 0 ? fmin(limit, MEMORY_PART * available) : limit;
+}
+
+static void say_no_room(struct bench_setup *setup, const char *names, double needed, double limit, double free_bytes)
+{
+    int all = setup->options->sample ? setup->options->sample : setup->source.episodes;
+    int episodes = (int)(all * limit / needed);
+    char sample[64] = "";
+    if (episodes > 0)
+        snprintf(sample, sizeof sample, ", or --sample %d, with which all fit", episodes);
+    leave_out(setup,
+              "left out: %s: the copies need up to %s, but may take only %s in %s (%s free); use --work-dir DIR for "
+              "another folder%s%s\n",
+              names, weir_size(needed).text, weir_size(limit).text, setup->folder, weir_size(free_bytes).text,
+              limit < DISK_PART * free_bytes ? ", --max-copies for more" : "", sample);
+}
+
+/* Drops the largest copies until the rest fits into the folder. */
 static void fit_disk(struct bench_setup *setup, struct wish *wish)
 {
-    double free_bytes = DISK_PART * (double)weir_copy_free_bytes(setup->folder), needed = 0;
-    int out = 0, all = setup->options->sample ? setup->options->sample : setup->source.episodes;
+    double free_bytes = (double)weir_copy_free_bytes(setup->folder), needed = 0;
+    double limit = copies_limit(setup, free_bytes);
+    int out = 0;
     char names[1024] = "";
     for (int i = 0; i < wish->n; i++)
         needed += wish->formats[i].there ? 0 : (double)wish->formats[i].bytes;
     double all_bytes = needed;
-    while (free_bytes > 0 && needed > free_bytes) {
+    while (free_bytes > 0 && needed > limit) {
         struct wanted *largest = NULL;
         for (int i = wish->n - 1; i >= 0; i--)
             if (!wish->formats[i].there && !wish->formats[i].left_out &&
@@ -168,13 +204,8 @@ static void fit_disk(struct bench_setup *setup, struct wish *wish)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", out++ ? ", " : "", largest->spec.name);
     }
-    int episodes = (int)((double)all * free_bytes / (all_bytes > 0 ? all_bytes : 1));
-    char advice[64] = "choose another --work-dir";
-    if (episodes > 0)
-        snprintf(advice, sizeof advice, "with --sample %d, all copies would fit", episodes);
     if (out > 0)
-        leave_out(setup, "left out: %s: %s has only %.0f MB free, but the copies need up to %.0f MB; %s\n", names,
-                  setup->folder, free_bytes / DISK_PART / 1e6, all_bytes / 1e6, advice);
+        say_no_room(setup, names, all_bytes, limit, free_bytes);
 }
 
 /* ---- making copies ---- */
@@ -217,6 +248,18 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     return *setup->interrupted ? -EINTR : rc;
 }
 
+static void print_place(const struct bench_setup *setup, const struct wish *wish)
+{
+    char type[64];
+    double bytes = 0;
+    for (int i = 0; i < wish->n; i++)
+        bytes += wish->formats[i].there || wish->formats[i].left_out ? 0 : (double)wish->formats[i].bytes;
+    weir_filesystem_of(setup->folder, type, sizeof type);
+    fprintf(stderr, "copies: about %s in %s, %s%s%s; %s\n", weir_size(bytes).text, setup->folder,
+            setup->in_memory ? "in memory (" : "on ", type, setup->in_memory ? ")" : "",
+            setup->temporary ? "removed at the end (--work-dir DIR keeps them in another folder)" : "kept");
+}
+
 /* Makes missing copies, and drops those that fail. Returns 0, -EINTR, or -EACCES without a writable folder. */
 static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir_err *err)
 {
@@ -230,6 +273,8 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
             continue;
         if (!folder && make_folder(setup->folder, err) < 0)
             return -EACCES;
+        if (!folder)
+            print_place(setup, wish);
         folder = true;
         double seconds = (double)((int64_t)(until_ns - weir_clock_monotonic_ns())) / 1e9;
         int rc = seconds > 0 ? convert(setup, w, seconds, &why) : -ETIMEDOUT;
@@ -237,10 +282,8 @@ static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir
             return rc;
         w->left_out = rc < 0;
         if (rc == -ETIMEDOUT)
-            leave_out(setup,
-                      "left out: %s: half of --max-minutes, the limit for making copies, was used up; rerun the "
-                      "command to resume\n",
-                      w->spec.name);
+            leave_out(setup, "left out: %s: half of --max-minutes, the limit for making copies, was used up; %s\n",
+                      w->spec.name, setup->temporary ? "raise it" : "rerun the command to resume");
         else if (rc < 0)
             leave_out(setup, "left out: %s: %s\n", w->spec.name, why.text);
     }
@@ -349,14 +392,12 @@ int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options 
     common_arguments(setup);
     int rc = wish && !setup->common.failed && !setup->source_only.failed ? open_source(setup, &cameras, err)
                                                                          : weir_err_set(err, -ENOMEM, "out of memory");
-    if (rc == 0 && options->work_dir)
-        snprintf(setup->folder, sizeof setup->folder, "%s", options->work_dir);
-    else
-        default_folder(setup);
     if (rc == 0 && options->formats)
         rc = named_formats(wish, setup, err);
     else if (rc == 0)
         default_formats(wish, setup);
+    if (rc == 0)
+        rc = choose_folder(setup, wish, err);
     if (rc == 0)
         rc = locate(setup, wish, err);
     if (rc == 0) {
@@ -378,6 +419,7 @@ void weir_bench_setup_close(struct bench_setup *setup)
         setup->paths[i] = NULL;
         weir_path_list_free(&setup->files[i]);
     }
+    weir_copy_folder_remove(&setup->temporary, setup->interrupted);
     weir_words_free(&setup->common);
     weir_words_free(&setup->source_only);
     setup->n_formats = 0;

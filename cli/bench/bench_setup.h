@@ -15,7 +15,8 @@ struct bench_options {
     const char *formats, *num_workers, *prefetch, *batch_size, *cache, *io, *decoder, *device;
     double step_ms, min_seconds, max_minutes;
     int repeats, sample;
-    const char *work_dir;
+    const char *work_dir; /* NULL: a temporary folder */
+    uint64_t max_copies;  /* bytes; can be WEIR_OPT_BYTES_AUTO */
     struct weir_loader_config loader;
     bool json, csv;
 };
@@ -24,7 +25,9 @@ struct bench_setup {
     const struct bench_options *options;
     const char *data;
     struct weir_copy_source source;
-    char folder[4096]; /* folder of the copies */
+    char folder[4096]; /* folder of the copies; empty without copies */
+    char *temporary;   /* the same folder if it is removed at the end, owned; otherwise NULL */
+    bool in_memory;    /* the folder is in a file system in memory */
     uint64_t end_ns;   /* deadline, as weir_clock_monotonic_ns */
     const volatile sig_atomic_t *interrupted;
     struct weir_words common;                             /* options that weir run gets for every candidate */
@@ -38,8 +41,8 @@ struct bench_setup {
 };
 
 /* Opens DATA, chooses the formats, and runs weir convert for missing copies, with progress on stderr. Drops formats
- * whose copy cannot be created. Returns 0, -EINVAL for a usage error, -EINTR, or another negative code if DATA cannot
- * be read. */
+ * whose copy cannot be created or is too large. weir_bench_setup_close removes copies in a temporary folder. Returns 0,
+ * -EINVAL for a usage error, -EINTR, or another negative code if DATA cannot be read. */
 int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
                           const volatile sig_atomic_t *interrupted, struct weir_err *err);
 void weir_bench_setup_close(struct bench_setup *setup);

@@ -44,9 +44,16 @@ static const struct weir_opt bench_opts[] = {
      1e5, .unit = "minutes", .is_common = true},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "episodes to copy, from the first; 0: all", 0, 1e9,
      .unit = "episodes", .topic = "Copies", .is_common = true},
-    {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL, "folder for copies (default DATA.bench)",
-     .path = WEIR_PATH_WRITE_DATA, .details = "Copies are kept, so that later runs of weir bench can reuse them.",
+    {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL, "folder for copies (default: a temporary folder)",
+     .path = WEIR_PATH_WRITE_DATA,
+     .details =
+         "Copies in DIR are kept, and reused by later runs. The default is a folder in $TMPDIR or /tmp, which is "
+         "removed at the end.",
      .is_common = true},
+    {"max-copies", WEIR_OPT_BYTES, FIELD(max_copies), "BYTES", "auto", "max size of all copies, such as 10G", 0, 0,
+     true,
+     .details = "auto is 90 % of the free space of --work-dir, or half of that of a temporary folder; if that is in "
+                "memory (tmpfs), also at most a quarter of the available memory."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports", .is_common = true},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
 };

@@ -42,14 +42,46 @@ best = max(warm, key=lambda c: c["images_per_s"]["median"])
 assert found["advice"]["command"] == best["command"], "the advice is the best measured cell"
 assert found["warm"]["rounds"] == len(warm[0]["turns"]) and found["cold"]["rounds"] == 0'
 
-# ---- copies: made once, in their own folder, and reused ----
+# ---- copies: in a temporary folder ----
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp
+run 0 bench "$data" --formats hdf5:jpeg,as-is --cache warm "${quick[@]}" --json
+err "copies: about "
+err " in $work/tmp/weir-bench-"
+err "; removed at the end (--work-dir DIR keeps them"
+json "the copy was measured in the temporary folder" '
+path = next(f["path"] for f in found["formats"] if f["name"] == "hdf5:jpeg")
+assert path.startswith(found["copies"]["folder"] + "/") and found["copies"]["temporary"], (path, found["copies"])'
+check "no folder beside the data" [ ! -e "$data.bench" ]
+check "the copies are removed" [ -z "$(ls "$work/tmp")" ]
+run 0 bench "$data" --formats hdf5:raw --cache warm "${quick[@]}"
+out "The copies are removed now. To make this one: weir convert "
+run 0 bench "$data" --formats hdf5:raw,as-is --cache warm --max-copies 1K "${quick[@]}"
+out "left out: hdf5:raw: the copies need up to 216 KiB, but may take only 1 KiB in $work/tmp/weir-bench-"
+out "; use --work-dir DIR for another folder, --max-copies for more"
+while read -r signal status; do
+    : >"$work/err"
+    "$weir" bench "$data" --formats hdf5:jpeg,hdf5:raw,as-is --min-seconds 0.05 --repeats 100 >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    until grep -q 'converting to ' "$work/err" || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    check "$signal: there are copies" [ -n "$(ls "$work/tmp")" ]
+    kill "-$signal" $pid
+    wait $pid
+    check "$signal: exit status $status (was $?)" [ $? -eq "$status" ]
+    check "$signal: the copies are removed" [ -z "$(ls "$work/tmp")" ]
+done <<'LIST'
+INT 130
+TERM 143
+LIST
+
+# ---- copies with --work-dir: made once, and reused ----
 copies=$work/copies
 run 0 bench "$data" --formats as-is,hdf5:jpeg,hdf5-vlen:jpeg --work-dir "$copies" --sample 2 "${quick[@]}"
 err "converting to hdf5:jpeg: $copies/hdf5-jpeg-"
 err "converting to hdf5-vlen:jpeg: "
 for format in as-is hdf5:jpeg hdf5-vlen:jpeg; do
-    count "^$format +warm +[0-9.]+k +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
-    count "^$format +cold +[0-9.]+k +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
+    count "^$format +warm +[0-9.]+K +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
+    count "^$format +cold +[0-9.]+K +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
 done
 count '^bounded by ' 1
 command=$(tail -n 1 "$work/out")
@@ -119,11 +151,14 @@ in_memory() {
 if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
     in_memory 32k --formats as-is,hdf5:jpeg --cache warm
     check "a copy without room is left out (was $?)" [ $? -eq 0 ]
-    out "left out: hdf5:jpeg: $work/memory/copies has only 0 MB free, but the copies need up to 0 MB; "
+    out "left out: hdf5:jpeg: the copies need up to "
+    out ", but may take only 28.8 KiB in $work/memory/copies (32 KiB free); use --work-dir DIR for another folder"
     out "no other format was measured."
     in_memory 10m --formats hdf5:jpeg --cache cold
     check "and measured if there is room (was $?)" [ $? -eq 0 ]
     out "not cold: hdf5:jpeg: 100 % remains in the page cache, because its file system is in memory"
+    err "/copies, in memory (tmpfs); kept"
+    out "cold: the copies were in memory (tmpfs), so their rates are not those of a disk; use --work-dir"
 else
     echo "skipped: lack of room for copies: no tmpfs can be mounted here"
 fi

@@ -1,4 +1,4 @@
-/* The width of the output, and text wrapped and shortened to it. */
+/* The width of the output, text wrapped and shortened to it, and sizes. */
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -122,4 +122,29 @@ Test(terminal, shorten)
     weir_text_shorten(glyphs, 11);
     cr_assert_leq(weir_text_width(glyphs), 11);
     cr_assert_not_null(strstr(glyphs, ".."));
+}
+
+Test(text, sizes)
+{
+    static const struct {
+        double bytes;
+        const char *text, *in_table;
+    } cases[] = {
+        {0, "0 bytes", "0"},
+        {1023, "1023 bytes", "1023"},
+        {1024, "1 KiB", "1K"},
+        {1536, "1.5 KiB", "1.5K"},
+        {9.99 * 1024, "9.99 KiB", "9.99K"},
+        {9.999 * 1024, "10 KiB", "10K"},
+        {563 * 1048576.0, "563 MiB", "563M"},
+        {1023.4 * 1048576, "1023 MiB", "1023M"},
+        {1023.6 * 1048576, "1 GiB", "1G"},
+        {4.61 * 1073741824, "4.61 GiB", "4.61G"},
+        {2e15, "1.78 PiB", "1.78P"},
+        {1e19, "8882 PiB", "8882P"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_expect_str_eq(weir_size(cases[i].bytes).text, cases[i].text);
+        cr_expect_str_eq(weir_size_short(cases[i].bytes).text, cases[i].in_table);
+    }
 }
