@@ -220,7 +220,7 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
         verdict->n_causes = 1;
     } else {
         verdict->wait = data_wait(report);
-        verdict->bound = weir_data_bound(verdict->wait);
+        verdict->bound = report->steps.no_step ? WEIR_BOUND_NO_STEP : weir_data_bound(verdict->wait);
         if (verdict->bound == WEIR_BOUND_NO) {
             fill_consumer(&verdict->causes[0], verdict->wait, report);
             verdict->n_causes = 1;

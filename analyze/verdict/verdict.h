@@ -214,7 +214,13 @@ struct weir_step_shares {
     double backward_over_forward; /* usually 1 to 2; 0 = no backward pass was timed */
 };
 
-enum weir_data_bound { WEIR_BOUND_UNKNOWN, WEIR_BOUND_NO, WEIR_BOUND_PARTLY, WEIR_BOUND_STRONGLY };
+enum weir_data_bound {
+    WEIR_BOUND_UNKNOWN,
+    WEIR_BOUND_NO,
+    WEIR_BOUND_PARTLY,
+    WEIR_BOUND_STRONGLY,
+    WEIR_BOUND_NO_STEP, /* nothing but the loader runs, so the verdict is about its top speed */
+};
 
 enum { WEIR_VERDICT_CAUSES = 4, WEIR_VERDICT_ADVICES = 5 };
 
@@ -251,7 +257,7 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation);
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound);
 enum weir_data_bound weir_data_bound(double wait);
-/* Returns "no", "partly" or "strongly", or NULL if it is unknown. */
+/* Returns "no", "partly", "strongly" or "no-step", or NULL if it is unknown. */
 const char *weir_data_bound_name(enum weir_data_bound bound);
 /* Adds the member "verdict" (see docs/internals/log-format.md) to the open JSON object. */
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,

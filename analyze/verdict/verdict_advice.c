@@ -394,7 +394,7 @@ void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_
             if (advice_for[row].causes & 1u << cause->cause)
                 advice_for[row].advise(verdict, report, cause);
     }
-    if (verdict->bound != WEIR_BOUND_PARTLY && verdict->bound != WEIR_BOUND_STRONGLY)
+    if (verdict->bound == WEIR_BOUND_UNKNOWN || verdict->bound == WEIR_BOUND_NO)
         return;
     advise_engines(verdict, report);
     advise_u8(verdict, report);

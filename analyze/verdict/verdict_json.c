@@ -110,7 +110,7 @@ static void write_demands(struct weir_json *json, const struct weir_demands *d)
 
 const char *weir_data_bound_name(enum weir_data_bound bound)
 {
-    static const char *const names[] = {NULL, "no", "partly", "strongly"};
+    static const char *const names[] = {NULL, "no", "partly", "strongly", "no-step"};
     return names[bound];
 }
 

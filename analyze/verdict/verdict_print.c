@@ -138,7 +138,9 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation)
 {
     fputs("verdict: ", out);
-    if (bound != WEIR_BOUND_UNKNOWN)
+    if (bound == WEIR_BOUND_NO_STEP)
+        fputs("No training step was simulated: this is the loader's top speed. ", out);
+    else if (bound != WEIR_BOUND_UNKNOWN)
         fprintf(out, "%s waited for data %s%.0f %% of the time%s. ", validation ? "Validation" : "Training",
                 at_most ? "at most " : "", percent(wait),
                 bound == WEIR_BOUND_NO       ? ", so data loading is not the limit"
@@ -171,7 +173,7 @@ static void print_bound(FILE *out, const struct weir_verdict *verdict)
     fputs("  limits in images/s:", out);
     const char *comma = " the ";
     for (int i = 0; i < WEIR_RESOURCES; i++) {
-        if (d->bound[i] <= 0)
+        if (d->bound[i] <= 0 || (i == WEIR_RESOURCE_CONSUMER && verdict->bound == WEIR_BOUND_NO_STEP))
             continue;
         fprintf(out, "%s%s %.0f", comma, weir_resource_text((enum weir_resource)i), d->bound[i]);
         comma = ", the ";
@@ -206,5 +208,6 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
         print_advice(out, verdict, &verdict->advices[i]);
     print_rule(out, verdict);
     print_bound(out, verdict);
-    print_shares(out, &verdict->shares);
+    if (verdict->bound != WEIR_BOUND_NO_STEP)
+        print_shares(out, &verdict->shares);
 }

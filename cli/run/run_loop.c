@@ -456,7 +456,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
                                                        .epochs = run->seconds > 0 ? 0 : config->num_epochs,
                                                        .folder = config->data,
                                                        .sync_steps = run->sync_steps,
-                                                       .machine = &run->machine};
+                                                       .machine = &run->machine,
+                                                       .no_step = !run->consumer && run->step_ms <= 0};
     if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
         weir_zone_end();
         return weir_err_set(err, -ENOMEM, "out of memory while preparing the reports");

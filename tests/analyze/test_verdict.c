@@ -755,6 +755,27 @@ Test(verdict, validation_alone_is_called_by_its_name)
     free(made);
 }
 
+/* The same figures from a program that does nothing with its batches. */
+Test(verdict, without_a_step_the_limits_of_the_loader_are_named)
+{
+    struct made *made = verdict_decoding();
+    made->report.steps.no_step = true;
+    expect_text(made, "verdict: No training step was simulated: this is the loader's top speed. The CPU cores are the "
+                      "limit: this run keeps 1.97 of 2 usable cores busy");
+    char *text = printed(made);
+    cr_expect(strstr(text, "data wait") == NULL && strstr(text, "waited") == NULL, "%s", text);
+    cr_expect(strstr(text, ", the step ") == NULL, "%s", text);
+    free(text);
+    wait_4_percent(made);
+    made->report.steps.no_step = true;
+    expect_text(made, "verdict: No training step was simulated: this is the loader's top speed. ");
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_neq(verdict.causes[0].cause, WEIR_CAUSE_CONSUMER, "there is no step that could be the limit");
+    cr_expect_str_eq(weir_data_bound_name(verdict.bound), "no-step");
+    free(made);
+}
+
 Test(verdict, the_sentence_has_the_figures_of_the_report)
 {
     struct made *made = verdict_decoding();
