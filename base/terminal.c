@@ -32,8 +32,11 @@ static int window_width(FILE *out)
 
 int weir_terminal_width(FILE *out)
 {
-    if (weir_terminal_is_wide())
-        return WEIR_TERMINAL_WIDTH_WIDE;
+    return weir_terminal_is_wide() ? WEIR_TERMINAL_WIDTH_WIDE : weir_terminal_columns(out);
+}
+
+int weir_terminal_columns(FILE *out)
+{
     long width = window_width(out);
     const char *columns = getenv("COLUMNS");
     if (width <= 0 && columns)

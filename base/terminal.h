@@ -12,6 +12,8 @@ enum { WEIR_TERMINAL_WIDTH = 80, WEIR_TERMINAL_WIDTH_LEAST = 40, WEIR_TERMINAL_W
  * otherwise 80; at least 40. Returns WEIR_TERMINAL_WIDTH_WIDE after weir_terminal_set_wide(true). Streams in memory
  * count as no terminal. The width can change between calls. */
 int weir_terminal_width(FILE *out);
+/* Returns the same, also after weir_terminal_set_wide(true), for a line that must not be longer than the terminal's. */
+int weir_terminal_columns(FILE *out);
 
 /* Makes tables print all columns and rows, and no text wrap (--wide), in the whole process. */
 void weir_terminal_set_wide(bool wide);

@@ -53,7 +53,7 @@ static const struct weir_opt convert_opts[] = {
 
 struct conversion {
     const struct convert_options *options;
-    struct weir_index_progress progress;
+    struct weir_progress progress;
     struct weir_convert_config config;
     struct weir_convert_report report;
     struct weir_path_list bad;
@@ -65,7 +65,7 @@ static void note(void *user, bool is_bad, const char *line)
     char shown[4608];
     snprintf(shown, sizeof shown, "%s", line);
     weir_text_printable(shown);
-    weir_progress_clear(&c->progress);
+    weir_progress_clear();
     if (is_bad && c->options->json)
         weir_path_list_add(&c->bad, strdup(shown));
     else if (is_bad)
@@ -181,14 +181,14 @@ static int convert(struct conversion *c, const char *source, struct weir_err *er
                                        .progress = weir_index_progress,
                                        .user = &c->progress};
     weir_loader_options_dataset(&o->loader, &data);
-    weir_index_progress_begin(&c->progress);
+    weir_progress_begin(&c->progress);
     int rc = weir_dataset_open(&dataset, &data, err);
-    weir_progress_clear(&c->progress);
-    weir_index_progress_begin(&c->progress);
+    weir_progress_clear();
+    weir_progress_begin(&c->progress);
     if (rc == 0)
         rc = weir_convert(dataset, &c->config, &c->report, err);
     weir_dataset_close(&dataset);
-    weir_progress_clear(&c->progress);
+    weir_progress_clear();
     return rc;
 }
 

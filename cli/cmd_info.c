@@ -140,8 +140,8 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
         return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_dataset *dataset;
-    struct weir_index_progress progress;
-    weir_index_progress_begin(&progress);
+    struct weir_progress progress;
+    weir_progress_begin(&progress);
     struct weir_dataset_config config = {.size = sizeof config,
                                          .path = path,
                                          .tolerant = o.on_error != 0,

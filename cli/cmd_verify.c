@@ -46,7 +46,7 @@ struct lengths {
 struct verification {
     const struct verify_options *options;
     struct weir_json *json; /* NULL: text output */
-    struct weir_index_progress progress;
+    struct weir_progress progress;
     struct weir_verify_totals totals;
     struct lengths *datasets;
     int n;
@@ -80,7 +80,7 @@ static void json_finding(struct weir_json *json, const struct weir_finding *find
 static void found(void *user, const struct weir_finding *finding)
 {
     struct verification *v = user;
-    weir_progress_clear(&v->progress);
+    weir_progress_clear();
     if (v->json)
         json_finding(v->json, finding);
     else
@@ -90,7 +90,7 @@ static void found(void *user, const struct weir_finding *finding)
 static void progress(void *user, uint64_t done, uint64_t total)
 {
     struct verification *v = user;
-    weir_verify_progress(&v->progress, done, total);
+    weir_rate_progress(&v->progress, "verifying", done, total);
 }
 
 /* ---- lengths ---- */
@@ -286,7 +286,7 @@ static struct weir_verify_config config_of(struct verification *v, const char *p
 static int verify_one(struct verification *v, struct weir_dataset *dataset, const char *path, struct weir_err *err)
 {
     struct weir_verify_config config = config_of(v, path);
-    weir_index_progress_begin(&v->progress);
+    weir_progress_begin(&v->progress);
     int rc = note_lengths(v, dataset, path, err);
     return rc < 0 ? rc : weir_verify(dataset, &config, &v->totals, err);
 }
@@ -336,7 +336,7 @@ static int verify_data(struct verification *v, const char *path, struct weir_err
     config.split = config.split ? config.split : "all";
     struct weir_dataset *dataset;
     struct weir_err why = WEIR_ERR_NONE;
-    weir_index_progress_begin(&v->progress);
+    weir_progress_begin(&v->progress);
     int rc = weir_dataset_open(&dataset, &config, &why);
     if (rc == -EBADMSG)
         return verify_several(v, &config, err);
@@ -366,7 +366,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     }
     int rc = verify_data(&v, path, &err);
     double seconds = (double)(weir_clock_monotonic_ns() - start_ns + 1) / 1e9;
-    weir_progress_clear(&v.progress);
+    weir_progress_clear();
     if (o.json) {
         weir_json_end(&json, ']');
         weir_json_text(&json, "error", rc < 0 ? err.text : NULL);

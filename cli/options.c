@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/outputs.h"
+#include "cli/progress.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -49,7 +50,8 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
     const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
-    fprintf(stderr, "weir %s: %s%s%s\n", command->name, err->text, advice ? "; " : "", advice ? advice : "");
+    fprintf(stderr, "%sweir %s: %s%s%s\n", weir_progress_erase(), command->name, err->text, advice ? "; " : "",
+            advice ? advice : "");
     return 1;
 }
 

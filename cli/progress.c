@@ -1,35 +1,93 @@
 #include "cli/progress.h"
+#include "base/terminal.h"
+#include "base/text.h"
 #include "weir/base.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-void weir_index_progress_begin(struct weir_index_progress *progress)
+static const char ERASE[] = "\r\033[K";
+static const uint64_t LINE_NS = 10000000000u, FIRST_NS = 1000000000u, REDRAW_NS = 100000000u;
+static const double ESTIMATE_S = 2; /* time before a duration is estimated */
+
+/* ---- the line of the terminal ---- */
+
+static atomic_bool drawn; /* the terminal shows a line */
+
+bool weir_progress_on_terminal(void)
 {
-    *progress = (struct weir_index_progress){.terminal = isatty(STDERR_FILENO), .last_ns = weir_clock_monotonic_ns()};
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-void weir_progress_clear(struct weir_index_progress *progress)
+const char *weir_progress_erase(void)
 {
-    if (progress->terminal && progress->shown)
-        fputs("\r\033[K", stderr);
+    return atomic_exchange_explicit(&drawn, false, memory_order_relaxed) ? ERASE : "";
 }
 
-static void show(struct weir_index_progress *progress, const char *doing, const char *what, uint64_t done,
-                 uint64_t total)
+void weir_progress_clear(void)
 {
-    uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = 10000000000u;
+    fputs(weir_progress_erase(), stderr);
+}
+
+void weir_progress_draw(const char *text)
+{
+    size_t n = weir_text_fitting(text, weir_terminal_columns(stderr) - 1);
+    atomic_store_explicit(&drawn, true, memory_order_relaxed);
+    fprintf(stderr, "%s%.*s", ERASE, (int)n, text);
+}
+
+void weir_time_left(double seconds, char text[WEIR_TIME_LEFT])
+{
+    uint64_t s = seconds < 1 ? 0 : seconds > 1e9 ? 1000000000u : (uint64_t)(seconds + 0.5);
+    if (s < 3600)
+        snprintf(text, WEIR_TIME_LEFT, "%d:%02d", (int)(s / 60), (int)(s % 60));
+    else
+        snprintf(text, WEIR_TIME_LEFT, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+}
+
+void weir_duration(double seconds, char text[WEIR_TIME_LEFT])
+{
+    if (seconds < 9.95)
+        snprintf(text, WEIR_TIME_LEFT, "%.2g s", seconds);
+    else if (seconds < 90)
+        snprintf(text, WEIR_TIME_LEFT, "%.0f s", seconds);
+    else if (seconds < 90 * 60)
+        snprintf(text, WEIR_TIME_LEFT, "%.0f min", seconds / 60);
+    else
+        snprintf(text, WEIR_TIME_LEFT, "%.3g h", seconds / 3600);
+}
+
+/* ---- counted work ---- */
+
+void weir_progress_begin(struct weir_progress *progress)
+{
+    *progress = (struct weir_progress){.terminal = weir_progress_on_terminal(), .last_ns = weir_clock_monotonic_ns()};
+}
+
+static void show(struct weir_progress *progress, const char *doing, const char *what, uint64_t done, uint64_t total)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = LINE_NS;
+    char text[256];
     if (progress->terminal)
-        period_ns = progress->shown ? 100000000u : 1000000000u;
-    bool over = done == total;
-    if (now_ns - progress->last_ns >= period_ns && !over) {
-        progress->last_ns = now_ns;
-        progress->shown = true;
-        fprintf(stderr, progress->terminal ? "\r\033[K%s: %llu of %llu %s" : "%s: %llu of %llu %s\n", doing,
-                (unsigned long long)done, (unsigned long long)total, what);
+        period_ns = progress->shown ? REDRAW_NS : FIRST_NS;
+    if (done == total) {
+        weir_progress_clear();
+        return;
     }
-    if (over)
-        weir_progress_clear(progress);
+    if (now_ns - progress->last_ns < period_ns)
+        return;
+    progress->last_ns = now_ns;
+    progress->shown = true;
+    snprintf(text, sizeof text, "%s: %llu of %llu %s", doing, (unsigned long long)done, (unsigned long long)total,
+             what);
+    if (progress->terminal)
+        weir_progress_draw(text);
+    else
+        fprintf(stderr, "%s\n", text);
 }
 
 void weir_index_progress(void *user, int done, int total)
@@ -37,26 +95,36 @@ void weir_index_progress(void *user, int done, int total)
     show(user, "indexing", "episodes", (uint64_t)done, (uint64_t)total);
 }
 
-void weir_verify_progress(void *user, uint64_t done, uint64_t total)
+/* Announces the duration once it can be estimated. */
+static void announce(struct weir_progress *progress, const char *doing, double seconds, double rate, uint64_t total)
 {
-    show(user, "verifying", "frames", done, total);
+    char text[WEIR_TIME_LEFT];
+    double all_s = rate > 0 ? (double)(total - progress->begin_done) / rate : 0;
+    if (progress->announced || seconds < ESTIMATE_S)
+        return;
+    progress->announced = true;
+    weir_duration(all_s, text);
+    if (all_s > WEIR_ANNOUNCE_S)
+        fprintf(stderr, "%s%s: about %s for %llu frames\n", weir_progress_erase(), doing, text,
+                (unsigned long long)total);
 }
 
-void weir_rate_progress(struct weir_index_progress *progress, const char *doing, uint64_t done, uint64_t total)
+void weir_rate_progress(struct weir_progress *progress, const char *doing, uint64_t done, uint64_t total)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
     if (progress->doing != doing) {
         progress->doing = doing;
         progress->begin_ns = now_ns;
         progress->begin_done = done;
+        progress->announced = false;
     }
     double seconds = (double)(now_ns - progress->begin_ns) / 1e9;
     double rate = seconds > 0 ? (double)(done - progress->begin_done) / seconds : 0;
-    char what[96] = "frames";
+    char what[96] = "frames", left[WEIR_TIME_LEFT];
     if (rate > 0) {
-        uint64_t left = (uint64_t)((double)(total - done) / rate);
-        snprintf(what, sizeof what, "frames, %.0f frames/s, %llu:%02llu left", rate, (unsigned long long)(left / 60),
-                 (unsigned long long)(left % 60));
+        weir_time_left((double)(total - done) / rate, left);
+        snprintf(what, sizeof what, "frames, %.0f frames/s, %s left", rate, left);
     }
+    announce(progress, doing, seconds, rate, total);
     show(progress, doing, what, done, total);
 }

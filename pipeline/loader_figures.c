@@ -259,23 +259,30 @@ void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_st
     storage->probe_bytes_per_s = probe.bytes_per_s;
 }
 
-void weir_loader_count_now(const struct weir_loader *loader)
+void weir_loader_now(const struct weir_loader *loader, struct weir_loader_now *now)
 {
-    static weir_name names[3];
     const struct weir_slots *slots = &loader->shared.slots;
-    int ready = 0, begun = 0, busy = 0;
+    *now = (struct weir_loader_now){.slots = slots->n, .workers = loader->n_contexts};
     for (int i = 0; i < slots->n; i++) {
         const struct weir_slot *slot = &slots->slot[i];
         uint64_t armed = atomic_load_explicit(&slot->armed, memory_order_relaxed);
-        ready += armed && atomic_load_explicit(&slot->complete, memory_order_relaxed) == armed && !slot->lent;
-        begun += atomic_load_explicit(&slot->begun, memory_order_relaxed);
+        now->batches_ready +=
+            armed && atomic_load_explicit(&slot->complete, memory_order_relaxed) == armed && !slot->lent;
+        now->batches_begun += atomic_load_explicit(&slot->begun, memory_order_relaxed);
     }
     for (int i = 0; i < loader->n_contexts; i++)
-        busy += atomic_load_explicit(&loader->workers[i].doing, memory_order_relaxed) == WEIR_DOING_TASK;
-    weir_counter(weir_site_name_(&names[0], "batches ready", WEIR_CAT_OTHER), ready);
+        now->workers_busy += atomic_load_explicit(&loader->workers[i].doing, memory_order_relaxed) == WEIR_DOING_TASK;
+}
+
+void weir_loader_count_now(const struct weir_loader *loader)
+{
+    static weir_name names[3];
+    struct weir_loader_now now;
+    weir_loader_now(loader, &now);
+    weir_counter(weir_site_name_(&names[0], "batches ready", WEIR_CAT_OTHER), now.batches_ready);
     weir_counter(weir_site_name_(&names[1], "bytes in flight", WEIR_CAT_OTHER),
-                 (double)begun * (double)slots->slot_bytes);
-    weir_counter(weir_site_name_(&names[2], "busy workers", WEIR_CAT_OTHER), busy);
+                 (double)now.batches_begun * (double)loader->shared.slots.slot_bytes);
+    weir_counter(weir_site_name_(&names[2], "busy workers", WEIR_CAT_OTHER), now.workers_busy);
 }
 
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count)

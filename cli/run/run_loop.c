@@ -1,6 +1,8 @@
 #include "cli/run/run_loop.h"
 #include "analyze/verdict/verdict.h"
 #include "base/resources.h"
+#include "cli/progress.h"
+#include "cli/run/run_live.h"
 #include "cli/run/run_step.h"
 #include "cli/run/run_window.h"
 #include "io/io.h"
@@ -11,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* max cached fraction of a cold dataset, min of a warm one */
 
@@ -35,18 +36,21 @@ struct loop {
     struct weir_loader_reports *reports;
     struct weir_run_window window;
     uint64_t stall_ns; /* on a GPU: the stream's waits before the window */
-    uint64_t start_ns;
-    int tables;       /* number of tables printed */
-    uint64_t batches; /* number of batches consumed in the run */
-    bool cut_short;   /* the run ended before its last batch */
-    bool failed;      /* the run ended with an error */
-    int last_epoch;   /* last finished or interrupted epoch, from 0; -1 if none */
+    int tables;        /* number of tables printed */
+    uint64_t batches;  /* number of batches consumed in the run */
+    bool cut_short;    /* the run ended before its last batch */
+    bool failed;       /* the run ended with an error */
+    int last_epoch;    /* last finished or interrupted epoch, from 0; -1 if none */
     uint64_t mark_ns;
-    uint64_t progress_ns; /* time of the last progress output */
-    bool terminal;
+    struct weir_run_live live;
 };
 
 /* ---- the step ---- */
+
+static bool has_step(const struct weir_run_config *run)
+{
+    return run->consumer || run->step_ms > 0;
+}
 
 static int stage_of_step(const struct weir_batch *batch)
 {
@@ -139,6 +143,7 @@ static int report(struct loop *l, bool final)
         .idle = final ? &idle : NULL,
     };
     l->tables++;
+    weir_progress_clear();
     bool aside = l->failed && !l->run->lines;
     int rc = aside ? report_of_failed(l, &options, &added) : weir_loader_report(l->reports, &options, out);
     if (final && l->run->data_wait)
@@ -154,12 +159,6 @@ static int final_table(struct loop *l)
 }
 
 /* ---- epochs ---- */
-
-static void clear_progress(const struct loop *l)
-{
-    if (l->terminal && l->progress_ns)
-        fputs("\r\033[K", stderr);
-}
 
 static enum weir_reads reads_of(const struct loop *l)
 {
@@ -213,7 +212,7 @@ static void end_epoch(struct loop *l)
     end_epoch_gpu(l, &line);
     if (l->run->consumer)
         l->run->consumer->line(l->run->consumer->user, &line);
-    clear_progress(l);
+    weir_progress_clear();
     if (l->run->lines)
         weir_epoch_log(l->run->out, &line);
     else
@@ -241,6 +240,16 @@ static void begin_window(struct loop *l)
     weir_run_window_begin(&l->window, l->run->opened_ns);
 }
 
+static void begin_live(struct loop *l)
+{
+    l->live = (struct weir_run_live){.loader = l->loader,
+                                     .window = &l->window,
+                                     .epochs = l->config->num_epochs,
+                                     .images_per_sample = l->facts.images_per_sample,
+                                     .has_step = has_step(l->run)};
+    weir_run_live_begin(&l->live);
+}
+
 /* Adds a batch to the window. When the window opens, restarts the other counters. */
 static int note_window(struct loop *l, const struct weir_batch *batch, bool last, struct weir_err *err)
 {
@@ -263,6 +272,7 @@ static void say_measured(struct loop *l)
     line.peak_rss_bytes = weir_peak_rss_bytes();
     line.reads = reads_of(l);
     line.cached_fraction = line.reads == WEIR_READS_UNKNOWN ? -1 : l->cached;
+    weir_progress_clear();
     if (l->run->lines)
         weir_measured_log(l->run->out, &line);
     else
@@ -270,23 +280,6 @@ static void say_measured(struct loop *l)
     fflush(l->run->out);
     if (l->run->log)
         weir_measured_log(l->run->log, &line);
-}
-
-/* Shows progress, except with --seconds: four times per second on a terminal, otherwise one line every ten seconds. */
-static void progress(struct loop *l, const struct weir_batch *batch)
-{
-    uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
-    if (l->run->seconds > 0 || now_ns - (l->progress_ns ? l->progress_ns : l->start_ns) < period_ns)
-        return;
-    WEIR_ZONE(WEIR_STAGE_REPORT);
-    l->progress_ns = now_ns;
-    uint64_t spent_ns = l->epoch.train_ns + l->epoch.val_ns;
-    fprintf(stderr, "%sepoch %d/%d: %s batch %d of %d, %.0f images/s%s", l->terminal ? "\r\033[K" : "",
-            batch->plan.epoch + 1, l->config->num_epochs,
-            batch->plan.split == WEIR_SPLIT_TRAIN ? "training" : "validation", batch->plan.index + 1,
-            weir_sampler_batches(weir_loader_sampler(l->loader), batch->plan.split),
-            spent_ns ? (double)l->epoch.images * 1e9 / (double)spent_ns : 0.0, l->terminal ? "" : "\n");
-    fflush(stderr);
 }
 
 static void account(struct loop *l, const struct weir_batch *batch)
@@ -405,7 +398,7 @@ static int consume(struct loop *l, struct weir_err *err)
         if (rc < 0)
             return rc;
         account(l, batch);
-        progress(l, batch);
+        weir_run_live_batch(&l->live, batch, l->mark_ns);
         bool last = ends_epoch(l, &batch->plan);
         uint64_t wait_ns = batch->wait_ns;
         enum weir_split split = batch->plan.split;
@@ -448,16 +441,14 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .interrupted = interrupted,
         .epoch = {.number = -1},
         .last_epoch = -1,
-        .start_ns = now_ns,
         .mark_ns = now_ns,
-        .terminal = isatty(STDERR_FILENO),
     };
     const struct weir_loader_reports_config reports = {.size = sizeof reports,
                                                        .epochs = run->seconds > 0 ? 0 : config->num_epochs,
                                                        .folder = config->data,
                                                        .sync_steps = run->sync_steps,
                                                        .machine = &run->machine,
-                                                       .no_step = !run->consumer && run->step_ms <= 0};
+                                                       .no_step = !has_step(run)};
     if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
         weir_zone_end();
         return weir_err_set(err, -ENOMEM, "out of memory while preparing the reports");
@@ -465,6 +456,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
     begin_window(&l);
+    begin_live(&l);
     /* Saves the state now, so that an unwritable file fails at the start rather than after hours. */
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0;
     if (rc == 0)
@@ -484,6 +476,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     if (rc >= 0 && end_rc < 0)
         rc = weir_err_set(err, end_rc, "%s", end_err.text);
     weir_zone_end();
+    weir_progress_clear();
     int report_rc = finish(&l);
     weir_run_gpu_close(&l.gpu);
     weir_loader_reports_end(&l.reports);

@@ -1,5 +1,6 @@
 #include "cli/run/run_profile.h"
 #include "analyze/gpu_idle/gpu_idle.h"
+#include "cli/progress.h"
 #include "pipeline/gpu/gpu.h"
 #include "prof/gpu/kernel_clock_trace.h"
 
@@ -42,7 +43,7 @@ struct weir_run_profile {
 static void on_message(void *user, const char *line)
 {
     const struct weir_run_profile *profile = user;
-    fprintf(stderr, "weir %s: profile: %s\n", profile->config.command, line);
+    fprintf(stderr, "%sweir %s: profile: %s\n", weir_progress_erase(), profile->config.command, line);
 }
 
 static void on_sample(void *user)

@@ -39,7 +39,7 @@ static void catch_signals(void)
 
 /* User data of the loader's callbacks. */
 struct messages {
-    struct weir_index_progress progress;
+    struct weir_progress progress;
     const char *command;
 };
 
@@ -52,7 +52,7 @@ static void on_index(void *user, int done, int total)
 static void on_stall(void *user, const char *text)
 {
     const struct messages *messages = user;
-    fprintf(stderr, "weir %s: %s", messages->command, text);
+    fprintf(stderr, "%sweir %s: %s", weir_progress_erase(), messages->command, text);
 }
 
 static void to_config(const struct weir_run_head *head, struct messages *messages, struct weir_loader_config *config)
@@ -302,7 +302,7 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
     struct weir_loader_config config;
     struct weir_loader *loader;
     struct messages messages = {.command = head->command->name};
-    weir_index_progress_begin(&messages.progress);
+    weir_progress_begin(&messages.progress);
     to_config(head, &messages, &config);
     run->state = head->options->state;
     int rc = run->state ? weir_loader_restore(&config, run->state, err) : 0;

@@ -44,6 +44,11 @@ bool weir_run_window_batch(struct weir_run_window *window, const struct weir_bat
     return false;
 }
 
+double weir_run_window_least(const struct weir_run_window *window)
+{
+    return window->seconds * (window->no_warm_up ? 1 : 1 + WARM_UP);
+}
+
 void weir_run_window_finish(struct weir_run_window *window, struct weir_measured_line *line)
 {
     *line = window->line;

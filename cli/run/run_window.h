@@ -27,6 +27,8 @@ void weir_run_window_begin(struct weir_run_window *window, uint64_t now_ns);
  * caller must then restart its other counters. */
 bool weir_run_window_batch(struct weir_run_window *window, const struct weir_batch *batch, int images_per_sample,
                            bool ends_epoch, uint64_t now_ns);
+/* Returns the time that the warm-up and the window take at least, in seconds. */
+double weir_run_window_least(const struct weir_run_window *window);
 /* Fills in the line at the end of the run. */
 void weir_run_window_finish(struct weir_run_window *window, struct weir_measured_line *line);
 

@@ -487,6 +487,15 @@ void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures
 /* Thread-safe. */
 void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures);
 
+/* State of an open loader at this moment. */
+struct weir_loader_now {
+    int slots, batches_ready; /* number of batches in memory, and of those that the consumer has not taken yet */
+    int batches_begun;        /* number of batches that are being filled, ready or lent */
+    int workers, workers_busy;
+};
+/* Thread-safe. The figures are read one after the other while workers change them. */
+void weir_loader_now(const struct weir_loader *loader, struct weir_loader_now *now);
+
 /* Records counters in the window being recorded, if any: ready batches, bytes of unfinished and unreleased batches, and
  * busy workers. Thread-safe; meant to be called by weir_profiler_config.on_sample. */
 void weir_loader_count_now(const struct weir_loader *loader);
