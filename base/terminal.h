@@ -15,24 +15,28 @@ int weir_terminal_width(FILE *out);
 /* Returns the same, also after weir_terminal_set_wide(true), for a line that must not be longer than the terminal's. */
 int weir_terminal_columns(FILE *out);
 
-/* Makes tables print all columns and rows, and no text wrap (--wide), in the whole process. */
+/* Sets what the option --wide of a command selects, for the whole process. true: tables have all columns and rows, and
+ * no text is wrapped. false: tables may fold rows. Before the first call nothing folds, because a program without that
+ * option could not show folded rows. */
 void weir_terminal_set_wide(bool wide);
-bool weir_terminal_is_wide(void);
+bool weir_terminal_folds(void);
+
+/* Gives a temporary file the width and colours of standard output, to which its contents will be copied. */
+void weir_terminal_set_aside(FILE *aside);
 
 /* Returns whether to colour the output: `out` is a terminal, $TERM is not "dumb", and $NO_COLOR is unset or empty. */
 bool weir_terminal_has_colour(FILE *out);
-
-/* Begin and end the highlighted part of an output. Both print nothing without colour. */
-void weir_terminal_highlight(FILE *out);
-void weir_terminal_plain(FILE *out);
 
 /* Shortens the text to `width` columns by replacing its middle with "..". The last characters, which distinguish file
  * names, get two thirds of the space. Has no effect on shorter text. */
 void weir_text_shorten(char *text, int width);
 
-/* Prints lines of text, wrapped at the width of `out`. Continuation lines are indented by `hang` spaces. Lines break
- * after `separator` (such as " | ") where possible, otherwise at spaces. separator can be NULL. Words are never broken,
- * so a longer path stays whole. */
+/* Prints lines of text, wrapped at the width of `out`. Continuation lines are indented by `hang` spaces;
+ * WEIR_WRAP_COLUMN aligns them with the second column, which two spaces separate from the first, or indents them by two
+ * more spaces if there is none. Lines break after `separator` (such as " | ") where possible, otherwise at spaces, but
+ * within a column only if it does not fit on the next line. separator can be NULL. Words, and numbers with their unit,
+ * are never broken, so a longer path stays whole. */
+enum { WEIR_WRAP_COLUMN = -1 };
 void weir_wrap_print(FILE *out, const char *text, int hang, const char *separator);
 
 /* Collects text that is printed in pieces, for weir_wrap_print:
@@ -44,6 +48,7 @@ void weir_wrap_print(FILE *out, const char *text, int hang, const char *separato
  *
  * Without memory the text goes to `out` as it is. */
 struct weir_wrap {
+    bool highlight; /* can be set after weir_wrap_open: print the lines in bold if the output has colours */
     FILE *out_, *text_;
     const char *separator_; /* borrowed */
     int hang_;

@@ -1,4 +1,5 @@
-/* The width of the output, text wrapped and shortened to it, and sizes. */
+/* The width of the output, text and tables fitted to it, and sizes. */
+#include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -79,6 +80,8 @@ Test(terminal, wrap)
                "exactly forty columns of text, no more..\n");
     check_wrap("40", "exactly forty columns of text, and then some more words follow\nnext", 4, NULL,
                "exactly forty columns of text, and then\n    some more words follow\nnext");
+    check_wrap("40", "a number and its unit are together: 12.5 GB\n", 2, NULL,
+               "a number and its unit are together:\n  12.5 GB\n");
     check_wrap("40", "epoch 1/3 total 12.34 s | train 10.00 s | val 2.30 s\n", 2, " | ",
                "epoch 1/3 total 12.34 s |\n  train 10.00 s | val 2.30 s\n");
 }
@@ -94,6 +97,22 @@ Test(terminal, wrap_keeps_indents_and_words)
     /* ten characters of two columns each in every line */
     check_wrap("40", "数据等待数据等待数据 数据等待数据等待数据 数据等待数据等待数据\n", 0, NULL,
                "数据等待数据等待数据\n数据等待数据等待数据\n数据等待数据等待数据\n");
+}
+
+/* The second column is aligned, and the last one stays together. */
+Test(terminal, wrap_columns)
+{
+    check_wrap("60", "  read-ahead          64 concurrent reads: 1.5 x (predicted)  --read-ahead 64\n",
+               WEIR_WRAP_COLUMN, NULL,
+               "  read-ahead          64 concurrent reads: 1.5 x (predicted)\n"
+               "                      --read-ahead 64\n");
+    check_wrap("60", "  read-ahead          64 concurrent reads: 1.5 x (predicted), and more text than fits here\n",
+               WEIR_WRAP_COLUMN, NULL,
+               "  read-ahead          64 concurrent reads: 1.5 x\n"
+               "                      (predicted), and more text than fits\n"
+               "                      here\n");
+    check_wrap("40", "one column of text, which is longer than 40\n", WEIR_WRAP_COLUMN, NULL,
+               "one column of text, which is longer than\n  40\n");
 }
 
 Test(terminal, wrap_in_pieces)
@@ -147,4 +166,69 @@ Test(text, sizes)
         cr_expect_str_eq(weir_size(cases[i].bytes).text, cases[i].text);
         cr_expect_str_eq(weir_size_short(cases[i].bytes).text, cases[i].in_table);
     }
+}
+
+static char *table(const char *columns, const char *name)
+{
+    static const struct weir_column specs[] = {{"file", .left = true, .shrink_to = 12},
+                                               {"kind", .priority = 2, .left = true},
+                                               {"reads", .priority = 1},
+                                               {.heading = "total"},
+                                               {"reads p90", .priority = 2, .width = 12}};
+    struct weir_table made;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    setenv("COLUMNS", columns, 1);
+    weir_table_open(&made, specs, 5);
+    for (int i = 0; i < 2; i++) {
+        weir_table_cell(&made, "%s", i ? name : "数据");
+        weir_table_cell(&made, "work");
+        weir_table_cell(&made, "%d", i);
+        weir_table_cell(&made, "%.1fs", 1234567890.5);
+        weir_table_cell(&made, "%d", 12);
+    }
+    weir_table_print(out, &made);
+    fclose(out);
+    return text;
+}
+
+static void check_table(const char *columns, const char *name, const char *expected)
+{
+    char *text = table(columns, name);
+    cr_assert_str_eq(text, expected, "%s", text);
+    free(text);
+}
+
+/* All columns of a priority are left out together, and names are shortened last. */
+Test(terminal, table)
+{
+    check_table("54", "a.hdf5",
+                "file    kind  reads          total     reads p90\n"
+                "数据    work      0  1234567890.5s            12\n"
+                "a.hdf5  work      1  1234567890.5s            12\n");
+    check_table("45", "a.hdf5",
+                "file    reads          total\n"
+                "数据        0  1234567890.5s\n"
+                "a.hdf5      1  1234567890.5s\n");
+    check_table("40", "task/a_long_folder/episode_0012.hdf5",
+                "file                reads          total\n"
+                "数据                    0  1234567890.5s\n"
+                "task/..e_0012.hdf5      1  1234567890.5s\n");
+}
+
+Test(terminal, table_without_headings)
+{
+    static const struct weir_column specs[] = {{.heading = "", .width = 8}, {.heading = "", .left = true}};
+    struct weir_table made;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    weir_table_open(&made, specs, 2);
+    weir_table_cell(&made, "1.5ms");
+    weir_table_cell(&made, "read");
+    weir_table_print(out, &made);
+    fclose(out);
+    cr_assert_str_eq(text, "   1.5ms  read\n");
+    free(text);
 }

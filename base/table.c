@@ -1,0 +1,143 @@
+#include "base/table.h"
+
+#include "base/grow.h"
+#include "base/terminal.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAP = 2 };
+
+struct fit {
+    int widths[WEIR_TABLE_COLUMNS]; /* 0: the column is left out */
+    int last;                       /* the last column that is printed */
+};
+
+void weir_table_open(struct weir_table *table, const struct weir_column *columns, int n)
+{
+    *table = (struct weir_table){.columns = columns, .n_columns = n};
+}
+
+void weir_table_cell(struct weir_table *table, const char *format, ...)
+{
+    va_list args;
+    char *text = NULL;
+    if (table->failed_)
+        return;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    if (text && weir_grow(&table->cells_, table->n_cells_, sizeof *table->cells_)) {
+        table->cells_[table->n_cells_++] = text;
+        return;
+    }
+    free(text);
+    table->failed_ = true;
+}
+
+static int max_of(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns the width of the columns up to a priority, when cells are as short as they can be. */
+static int least_width(const struct weir_table *table, const int *natural, int priority)
+{
+    int width = -GAP;
+    for (int i = 0; i < table->n_columns; i++) {
+        const struct weir_column *column = &table->columns[i];
+        bool shrinks = column->shrink_to > 0 && column->shrink_to < natural[i];
+        if (column->priority <= priority)
+            width += (shrinks ? column->shrink_to : natural[i]) + GAP;
+    }
+    return width;
+}
+
+static void choose(struct fit *fit, const struct weir_table *table, const int *natural, int width)
+{
+    int priority = 0;
+    for (int i = 0; i < table->n_columns; i++)
+        priority = max_of(priority, table->columns[i].priority);
+    while (priority > 0 && least_width(table, natural, priority) > width)
+        priority--;
+    int spare = width - least_width(table, natural, priority);
+    for (int i = 0; i < table->n_columns; i++) {
+        const struct weir_column *column = &table->columns[i];
+        bool shrinks = column->shrink_to > 0 && column->shrink_to < natural[i];
+        fit->widths[i] = 0;
+        if (column->priority > priority)
+            continue;
+        fit->last = i;
+        fit->widths[i] = natural[i];
+        if (!shrinks)
+            continue;
+        int more = natural[i] - column->shrink_to;
+        more = more < spare ? more : max_of(spare, 0);
+        fit->widths[i] = column->shrink_to + more;
+        spare -= more;
+    }
+}
+
+static void print_cell(FILE *out, const struct weir_table *table, const struct fit *fit, int i, char *text)
+{
+    weir_text_shorten(text, fit->widths[i]);
+    int padding = max_of(fit->widths[i] - weir_text_width(text), 0);
+    if (!table->columns[i].left)
+        fprintf(out, "%*s%s", padding, "", text);
+    else
+        fprintf(out, "%s%*s", text, i == fit->last ? 0 : padding, "");
+    if (i != fit->last)
+        fprintf(out, "%*s", GAP, "");
+}
+
+static void print_row(FILE *out, const struct weir_table *table, const struct fit *fit, char *const *cells)
+{
+    for (int i = 0; i <= fit->last; i++)
+        if (fit->widths[i] > 0)
+            print_cell(out, table, fit, i, cells[i]);
+    fputc('\n', out);
+}
+
+static void print_headings(FILE *out, const struct weir_table *table, const struct fit *fit)
+{
+    char heading[64];
+    for (int i = 0; i <= fit->last; i++) {
+        snprintf(heading, sizeof heading, "%s", table->columns[i].heading);
+        if (fit->widths[i] > 0)
+            print_cell(out, table, fit, i, heading);
+    }
+    fputc('\n', out);
+}
+
+static void print(FILE *out, const struct weir_table *table)
+{
+    size_t n = (size_t)table->n_columns;
+    int natural[WEIR_TABLE_COLUMNS] = {0}, headings = 0;
+    struct fit fit = {.last = 0};
+    for (int i = 0; i < table->n_columns; i++) {
+        headings += *table->columns[i].heading != '\0';
+        natural[i] = max_of(weir_text_width(table->columns[i].heading), max_of(table->columns[i].width, 1));
+    }
+    for (size_t i = 0; i < table->n_cells_; i++)
+        natural[i % n] = max_of(natural[i % n], weir_text_width(table->cells_[i]));
+    choose(&fit, table, natural, weir_terminal_width(out));
+    if (headings > 0)
+        print_headings(out, table, &fit);
+    for (size_t i = 0; i + n <= table->n_cells_; i += n)
+        print_row(out, table, &fit, table->cells_ + i);
+}
+
+void weir_table_print(FILE *out, struct weir_table *table)
+{
+    if (table->failed_)
+        fputs("out of memory: a table is left out\n", out);
+    else
+        print(out, table);
+    for (size_t i = 0; i < table->n_cells_; i++)
+        free(table->cells_[i]);
+    free(table->cells_);
+    *table = (struct weir_table){0};
+}

@@ -1,0 +1,49 @@
+/* table.h: prints tables that fit the width of the output.
+ *
+ *     static const struct weir_column columns[] = {
+ *         {"file", .left = true, .shrink_to = 20}, {"reads", .priority = 1}, {"max", .priority = 2}};
+ *     struct weir_table table;
+ *     weir_table_open(&table, columns, 3);
+ *     for (...) {
+ *         weir_table_cell(&table, "%s", name);
+ *         weir_table_cell(&table, "%d", reads);
+ *         weir_table_cell(&table, "%.1fms", max_ms);
+ *     }
+ *     weir_table_print(stdout, &table);
+ *
+ * Columns are as wide as their longest cell and two spaces apart. If the table is too wide, the columns with the
+ * highest priority number are left out, then those with the next one, until the rest fits. Then long cells are
+ * shortened. */
+#ifndef WEIR_BASE_TABLE_H
+#define WEIR_BASE_TABLE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { WEIR_TABLE_COLUMNS = 32 };
+
+struct weir_column {
+    const char *heading;
+    int priority;  /* 0: always printed; columns of the same priority are printed together */
+    int shrink_to; /* cells can be shortened to this width (0: they cannot) */
+    int width;     /* minimum width, which makes several tables or columns of one table line up */
+    bool left;     /* aligned to the left */
+};
+
+struct weir_table {
+    const struct weir_column *columns; /* borrowed until weir_table_print */
+    int n_columns;
+    size_t n_cells_;
+    char **cells_;
+    bool failed_; /* out of memory */
+};
+
+/* n: number of columns, at most WEIR_TABLE_COLUMNS. */
+void weir_table_open(struct weir_table *table, const struct weir_column *columns, int n);
+/* Appends the next cell of the current row. Cells of columns that are left out are also required. */
+void weir_table_cell(struct weir_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints the headings and the rows, and frees the table. Prints no headings if none of them has text. Without memory,
+ * one line says so. */
+void weir_table_print(FILE *out, struct weir_table *table);
+
+#endif
