@@ -4,6 +4,7 @@
 # Outputs go to FOLDER/NAME.txt; datasets are created once, in FOLDER/data. Prints the cause of each and the relevant
 # lines, for a reader to judge.
 set -u
+export COLUMNS=170
 cd "$(dirname "$0")/.." || exit 1
 build=$(realpath "${1:-build/release}")
 out=${2:-$build/bottlenecks}
@@ -32,7 +33,7 @@ show() {
     printf '\n== %s: %s\n' "$1" "$2"
     grep -aE '^(epoch |machine|reads:|0[0-9][a-z]?_|10_|20_|weir-w|consumer|throttled|other load|queue:|fallbacks:|camera |cam_|top |files by|slowest calls)' \
         "$out/$1.txt" | grep -vE '^(00|02|03_|04)_?' | cut -c 1-170
-    grep -a -A 3 '^slowest calls' "$out/$1.txt" | tail -n +2
+    grep -aE -A 3 '^(files by|slowest calls)' "$out/$1.txt" | grep '^  '
     grep -aE '^weir' "$out/$1.txt" | grep -E ': ' | head -n 2
 }
 

@@ -41,9 +41,10 @@ void weir_plain_finish(struct weir_plain_log *log);
 void weir_plain_print(FILE *out, const struct weir_plain_log *log);
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
-/* Print what all tables show together: the stages' shares of a sample's time and of the loop's time, the data wait, the
- * 40 % rule, and what such a log does not contain. cumulative is the result of weir_totals_cumulative. In JSON, this is
- * the member "verdict" of the open object. */
+/* Print what all tables show together: the data wait, the 40 % rule, and what such a log does not contain; and the
+ * stages' shares of a sample's time and of the loop's time. cumulative is the result of weir_totals_cumulative. In
+ * JSON, both are the member "verdict" of the open object. */
+void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative);
 

@@ -62,6 +62,8 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log)
 {
     bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
     fprintf(out, "plain training log: %zu tables, %zu epochs\n", log->totals.n_tables, log->n_epochs);
+    if (log->totals.n_tables > 0)
+        weir_plain_verdict_print(out, log, cumulative);
     print_epochs(out, log);
     if (log->totals.n_tables == 0)
         return;
@@ -72,7 +74,7 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log)
             break;
         }
     weir_totals_print(out, &log->totals, cumulative);
-    weir_plain_verdict_print(out, log, cumulative);
+    weir_plain_shares_print(out, log, cumulative);
 }
 
 static void json_seconds(struct weir_json *json, const char *key, double seconds)

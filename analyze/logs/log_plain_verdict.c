@@ -1,6 +1,7 @@
 /* Combines the tables of a plain log: parts of a sample's time, parts of the loop's time, and the data wait. */
 #include "analyze/logs/log_plain.h"
 #include "analyze/verdict/verdict.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "weir/stages.h"
 
@@ -224,18 +225,27 @@ static void print_verdict(FILE *out, const struct summary *summary)
 void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative)
 {
     struct summary summary;
+    struct weir_wrap wrap;
+    summarise(&summary, log, cumulative);
+    print_verdict(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &summary);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    if (summary.decode >= 0)
+        weir_decode_rule_print(text, summary.decode, summary.bound);
+    else
+        fputs("  the 40 % rule needs the stage 03b_image_decode\n", text);
+    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "
+          "cameras; `weir run DATA --log FILE` records them\n",
+          text);
+    weir_wrap_close(&wrap);
+}
+
+void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log, bool cumulative)
+{
+    struct summary summary;
     summarise(&summary, log, cumulative);
     print_shares(out, &summary, log);
-    putc('\n', out);
-    print_verdict(out, &summary);
-    if (summary.decode >= 0)
-        weir_decode_rule_print(out, summary.decode, summary.bound);
-    else
-        fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
-    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "
-          "cameras; "
-          "`weir run DATA --log FILE` records them\n",
-          out);
 }
 
 /* ---- JSON ---- */

@@ -2,6 +2,7 @@
 #include "analyze/logs/log_read_priv.h"
 
 #include "base/fields.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "pipeline/report/log_fields.h"
 
@@ -193,7 +194,9 @@ void weir_log_run_print(FILE *out, const struct weir_log_record *record)
     print_value(out, json_object_get(record->parsed_, "weir"));
     fputs(", git ", out);
     print_value(out, json_object_get(record->parsed_, "git"));
-    putc('\n', out);
+    fputs(weir_terminal_folds() ? " (machine, versions and config: --wide)\n" : "\n", out);
+    if (weir_terminal_folds())
+        return;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const json_t *part = json_object_get(record->parsed_, parts[i]);
         bool first = true;

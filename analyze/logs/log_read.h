@@ -49,7 +49,8 @@ bool weir_log_recognised(const char *line, size_t length);
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
 
-/* Print a run record, as lines of "key value" pairs and as a JSON member with the same content. */
+/* Print a run record, as lines of "key value" pairs (only the first of them in narrow output) and as a JSON member with
+ * the same content. */
 void weir_log_run_print(FILE *out, const struct weir_log_record *record);
 void weir_log_run_json(struct weir_json *json, const char *key, const struct weir_log_record *record);
 

@@ -1,14 +1,16 @@
 #include "analyze/logs/log_totals.h"
 
 #include "base/grow.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLES_PER_BLOCK = 8, COLUMN_WIDTH = 11 };
+enum { COLUMN_WIDTH = 11 };
 
 enum figure { FIGURE_TOTAL, FIGURE_COUNT, FIGURE_MEAN };
 
@@ -243,13 +245,15 @@ static void print_cell(FILE *out, const struct weir_totals *totals, const struct
 
 static void print_matrix(FILE *out, const struct weir_totals *totals, enum figure figure, bool difference, int width)
 {
-    struct spread *spreads = calloc(TABLES_PER_BLOCK + 1, sizeof *spreads);
-    for (size_t first = 0; spreads && first < totals->n_tables; first += TABLES_PER_BLOCK) {
-        size_t end = first + TABLES_PER_BLOCK;
+    size_t fitting = (size_t)fmax((weir_terminal_width(out) - width) / (1 + COLUMN_WIDTH), 1);
+    size_t block = fitting < totals->n_tables ? fitting : totals->n_tables;
+    struct spread *spreads = calloc(block + 1, sizeof *spreads);
+    for (size_t first = 0; spreads && first < totals->n_tables; first += block) {
+        size_t end = first + block;
         if (end > totals->n_tables)
             end = totals->n_tables;
         for (size_t table = first; table < end; table++)
-            load(totals, table, difference, &spreads[table - first], &spreads[TABLES_PER_BLOCK]);
+            load(totals, table, difference, &spreads[table - first], &spreads[block]);
         if (first > 0)
             putc('\n', out);
         print_head(out, totals, first, end, width);

@@ -1,5 +1,6 @@
 #include "analyze/prediction/whatif.h"
 #include "analyze/prediction/demands.h"
+#include "base/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,8 +146,10 @@ void weir_whatif_print(FILE *out, const struct weir_whatif *found)
     fprintf(out, "%s: %.0f images/s, data wait %.0f %%; %d workers, prefetch %d, batches of %d, %d usable cores%s\n",
             found->data, found->images_per_s, 100 * found->data_wait, found->workers, found->prefetch,
             found->batch_size, found->cores, found->cold ? "; cold" : "");
-    if (*found->verdict)
-        fprintf(out, "\n%s", found->verdict);
+    if (*found->verdict) {
+        fputc('\n', out);
+        weir_wrap_print(out, found->verdict, WEIR_WRAP_COLUMN, " | ");
+    }
     if (found->n_rungs > 0) {
         fputc('\n', out);
         print_ladder(out, found);

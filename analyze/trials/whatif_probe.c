@@ -232,7 +232,7 @@ static void judge(struct whatif *w, const struct weir_loader_report *report)
     if (!out)
         return;
     weir_verdict_make(&verdict, report, &facts);
-    weir_verdict_print(out, &verdict, report);
+    weir_verdict_lines(out, &verdict, report);
     fclose(out);
     snprintf(w->found->verdict, sizeof w->found->verdict, "%s", text ? text : "");
     free(text);

@@ -249,9 +249,11 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
 
 bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause);
 
-/* Prints several lines: the main cause, further causes, advice, the limits, and the shares of the step. They are in
- * English even if the table is in another language. */
+/* Prints the main cause, further causes, advice, the limits, and the shares of the step, wrapped at the width of the
+ * output. They are in English even if the table is in another language. */
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
+/* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
+void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 /* Print the beginning of a verdict, which says how long training waited, and the line about the 40 % rule. at_most:
  * `wait` is only an upper limit. Also used for logs from which no report can be made. */
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation);
@@ -269,7 +271,7 @@ void weir_cache_bytes_text(char text[24], double bytes);
 /* Returns the name used in logs, such as "decode" or "slow-camera". */
 const char *weir_cause_name(enum weir_cause cause);
 
-/* ---- verdicts after tables and in logs ---- */
+/* ---- verdicts with tables and in logs ---- */
 
 /* Adds a verdict to the reports of a loader. Register `addition` with weir_loader_report, and keep the structure at the
  * same address until the last report. */

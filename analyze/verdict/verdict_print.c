@@ -1,5 +1,6 @@
 /* Prints a verdict: its sentences, the advice, the limits, and the shares of the step. */
 #include "analyze/verdict/verdict_priv.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -199,10 +200,16 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
                                                                      : "");
 }
 
-void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+static void put_headline(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation);
-    for (int i = 0; i < verdict->n_causes; i++)
+    if (verdict->n_causes > 0)
+        print_cause(out, verdict, 0, report);
+}
+
+static void put_rest(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+{
+    for (int i = 1; i < verdict->n_causes; i++)
         print_cause(out, verdict, i, report);
     for (int i = 0; i < verdict->n_advices; i++)
         print_advice(out, verdict, &verdict->advices[i]);
@@ -210,4 +217,20 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
     print_bound(out, verdict);
     if (verdict->bound != WEIR_BOUND_NO_STEP)
         print_shares(out, &verdict->shares);
+}
+
+void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+{
+    put_headline(out, verdict, report);
+    put_rest(out, verdict, report);
+}
+
+void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+{
+    struct weir_wrap wrap;
+    put_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict, report);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    put_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | "), verdict, report);
+    weir_wrap_close(&wrap);
 }

@@ -5,6 +5,7 @@
 #include "analyze/prediction/whatif.h"
 #include "analyze/verdict/verdict.h"
 #include "base/grow.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/report/report_trace.h"
@@ -24,7 +25,7 @@ enum { FILES_MAX = 64 };
 
 struct report_options {
     int lang;
-    bool json;
+    bool json, wide;
     const char *sort_by, *export_stacks, *export_clocks;
     int row_limit, by_stack;
     bool by_shape, top_level;
@@ -35,6 +36,7 @@ struct report_options {
 static const struct weir_opt report_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
      .topic = "Traces", .details = "The keys are those of torch.profiler."},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "100", "rows of the averages; -1: all", -1, 1e9, .unit = "rows"},
@@ -223,8 +225,9 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         weir_verdict_of_log_json(job->json, &record->report);
         weir_json_end(job->json, '}');
     } else {
-        weir_loader_report_print(job->out, &record->report, job->lang);
         weir_verdict_of_log(job->out, &record->report);
+        putc('\n', job->out);
+        weir_loader_report_print(job->out, &record->report, job->lang);
     }
     return keep_totals(part, &record->report, record->line);
 }
@@ -510,6 +513,8 @@ static int report(const struct weir_command *command, int argc, char **argv)
         return WEIR_EXIT_USAGE;
     }
     FILE *aside = tmpfile();
+    weir_terminal_set_wide(options.wide);
+    weir_terminal_set_aside(aside);
     int code =
         aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
     if (code == 0)

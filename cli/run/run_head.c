@@ -1,4 +1,5 @@
 #include "cli/run/run_head.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
@@ -8,35 +9,37 @@
 #include <string.h>
 
 /* Prints why --device cuda chose this GPU, if there are several local ranks. */
-static void print_why(const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
+static void print_why(FILE *out, const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
 {
     if (facts->gpus == 1)
-        fprintf(stderr, " (the only GPU visible to local rank %d)", ranks->local_rank);
+        fprintf(out, " (the only GPU visible to local rank %d)", ranks->local_rank);
     else if (facts->gpus > 0 && facts->gpus < ranks->local_size)
-        fprintf(stderr, " (for local rank %d; %d local ranks share %d GPUs)", ranks->local_rank, ranks->local_size,
+        fprintf(out, " (for local rank %d; %d local ranks share %d GPUs)", ranks->local_rank, ranks->local_size,
                 facts->gpus);
     else if (facts->gpus > 0)
-        fprintf(stderr, " (local rank %d of %d)", ranks->local_rank, ranks->local_size);
+        fprintf(out, " (local rank %d of %d)", ranks->local_rank, ranks->local_size);
 }
 
-static void print_device(const struct weir_loader_facts *facts, const struct weir_ranks *ranks, bool sync_steps)
+static void print_device(FILE *out, const struct weir_loader_facts *facts, const struct weir_ranks *ranks,
+                         bool sync_steps)
 {
-    fprintf(stderr, "device: GPU %d", facts->device);
-    print_why(facts, ranks);
-    fprintf(stderr, ", %s; %.1f MB of GPU memory, %.1f MB of pinned host memory%s\n", facts->gpu,
+    fprintf(out, "device: GPU %d", facts->device);
+    print_why(out, facts, ranks);
+    fprintf(out, ", %s; %.1f MB of GPU memory, %.1f MB of pinned host memory%s\n", facts->gpu,
             (double)facts->gpu_bytes / 1e6, (double)facts->slots * (double)facts->slot_bytes / 1e6,
             sync_steps ? "; each step finishes before the next" : "");
 }
 
-static void print_place(const struct weir_loader_facts *facts, const struct weir_ranks *ranks, bool sync_steps)
+static void print_place(FILE *out, const struct weir_loader_facts *facts, const struct weir_ranks *ranks,
+                        bool sync_steps)
 {
     if (facts->device >= 0)
-        print_device(facts, ranks, sync_steps);
+        print_device(out, facts, ranks, sync_steps);
     if (ranks->world_size > 1 || ranks->source)
-        fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", from " : "",
+        fprintf(out, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", from " : "",
                 ranks->source ? ranks->source : "");
     if (ranks->local_size > 1)
-        fprintf(stderr, "local rank %d of %d, with %d cores\n", ranks->local_rank, ranks->local_size, facts->cores);
+        fprintf(out, "local rank %d of %d, with %d cores\n", ranks->local_rank, ranks->local_size, facts->cores);
 }
 
 void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader)
@@ -65,42 +68,42 @@ static void place_json(struct weir_json *json, const struct weir_loader_facts *f
     weir_json_end(json, '}');
 }
 
-static void print_camera(const char *name, const struct weir_loader_facts *facts, int c)
+static void print_camera(FILE *out, const char *name, const struct weir_loader_facts *facts, int c)
 {
     const struct weir_view *view = &facts->views[c];
-    fprintf(stderr, "%s %s %dx%d", c ? "," : "", name, view->out_width, view->out_height);
+    fprintf(out, "%s %s %dx%d", c ? "," : "", name, view->out_width, view->out_height);
     if (!facts->whole[c])
-        fprintf(stderr, " (of %dx%d+%d+%d)", view->width, view->height, view->x, view->y);
+        fprintf(out, " (of %dx%d+%d+%d)", view->width, view->height, view->x, view->y);
 }
 
-static void print_reading(const struct weir_loader_facts *facts, const struct run_options *o)
+static void print_reading(FILE *out, const struct weir_loader_facts *facts, const struct run_options *o)
 {
-    fprintf(stderr, "reads: %s%s", facts->io_used, o->loader.direct ? ", direct" : "");
+    fprintf(out, "reads: %s%s", facts->io_used, o->loader.direct ? ", direct" : "");
     if (strcmp(facts->io_requested, facts->io_used) != 0)
-        fprintf(stderr, " (%s: %s)", facts->io_requested, facts->io_why);
+        fprintf(out, " (%s: %s)", facts->io_requested, facts->io_why);
     if (facts->io_depth > 0)
-        fprintf(stderr, "; up to %d reads ahead of the workers", facts->io_depth);
+        fprintf(out, "; up to %d reads ahead of the workers", facts->io_depth);
     if (facts->io_pool_bytes > 0)
-        fprintf(stderr, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
+        fprintf(out, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
     if (*facts->io_features)
-        fprintf(stderr, ", %s", facts->io_features);
+        fprintf(out, ", %s", facts->io_features);
     if (facts->io_cached >= 0 && !o->loader.direct)
-        fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
-    fputc('\n', stderr);
+        fprintf(out, "; %.0f %% in the page cache", 100 * facts->io_cached);
+    fputc('\n', out);
     if (o->loader.cold)
-        fprintf(stderr, "cold: %.1f MB dropped from the page cache, %.1f %% remains cached\n",
+        fprintf(out, "cold: %.1f MB dropped from the page cache, %.1f %% remains cached\n",
                 (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
 }
 
-static void print_decoding(const struct weir_loader_facts *facts)
+static void print_decoding(FILE *out, const struct weir_loader_facts *facts)
 {
     if (facts->device < 0)
         return;
     bool chosen = strcmp(facts->decoder_requested, "auto") == 0;
     if (*facts->decoder_why)
-        fprintf(stderr, "decodes: %s (%s%s)\n", facts->decoder_used, chosen ? "auto: " : "", facts->decoder_why);
+        fprintf(out, "decodes: %s (%s%s)\n", facts->decoder_used, chosen ? "auto: " : "", facts->decoder_why);
     else
-        fprintf(stderr, "decodes: %s\n", facts->decoder_used);
+        fprintf(out, "decodes: %s\n", facts->decoder_used);
 }
 
 void weir_run_head_print(const struct weir_run_head *head, const struct weir_loader *loader)
@@ -109,6 +112,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
     const struct weir_sampler *sampler = weir_loader_sampler(loader);
     struct weir_loader_facts facts;
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stderr, WEIR_WRAP_COLUMN, NULL);
     int n_train, n_val;
     weir_loader_facts(loader, &facts);
     weir_sampler_episodes(sampler, WEIR_SPLIT_TRAIN, &n_train);
@@ -116,29 +121,30 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", head->data);
     weir_text_printable(shown);
-    fprintf(stderr, "%s: %s, %d episodes (%d for training, %d for validation)\n", shown,
-            weir_dataset_layout(dataset, 0), weir_dataset_episodes(dataset), n_train, n_val);
-    fprintf(stderr, "cameras:");
+    fprintf(out, "%s: %s, %d episodes (%d for training, %d for validation)\n", shown, weir_dataset_layout(dataset, 0),
+            weir_dataset_episodes(dataset), n_train, n_val);
+    fprintf(out, "cameras:");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
-    fprintf(stderr, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
+        print_camera(out, weir_dataset_camera(dataset, c)->name, &facts, c);
+    fprintf(out, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
             weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
     if (o->seconds <= 0)
-        fprintf(stderr, " x %d epochs", o->loader.num_epochs);
-    fprintf(stderr, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
-    print_reading(&facts, o);
-    print_decoding(&facts);
-    print_place(&facts, head->ranks, o->sync_steps);
+        fprintf(out, " x %d epochs", o->loader.num_epochs);
+    fprintf(out, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
+    print_reading(out, &facts, o);
+    print_decoding(out, &facts);
+    print_place(out, &facts, head->ranks, o->sync_steps);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
-        fprintf(stderr,
+        fprintf(out,
                 "--decode-cache: disabled, because it is too small for its table and one frame; "
                 "all frames need %.1f MB\n",
                 (double)facts.cache_bytes_all / 1e6);
     if (weir_loader_position(loader) > 0)
-        fprintf(stderr, "resuming at batch %llu of %llu\n", (unsigned long long)weir_loader_position(loader),
+        fprintf(out, "resuming at batch %llu of %llu\n", (unsigned long long)weir_loader_position(loader),
                 (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
-        fprintf(stderr, "the validation split is empty: all %d episodes are used for training\n", n_train);
+        fprintf(out, "the validation split is empty: all %d episodes are used for training\n", n_train);
+    weir_wrap_close(&wrap);
     char line[1024];
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         fprintf(stderr, "note: %s\n", line);

@@ -46,6 +46,8 @@ const struct weir_opt weir_run_opts[] = {
          "For CI, such as 10%. The data wait is that of the verdict: the part of the training time that is spent "
          "waiting for data. Requires a training step (--step-ms)."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output at the end, one object", .users = TRAIN},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping",
+     .users = TRAIN},
 
     {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1", "steps to trace",
      .topic = "Recording, with --profile", .users = TRAIN,

@@ -1,4 +1,5 @@
 #include "cli/run/run_session.h"
+#include "base/terminal.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/run/run_head.h"
@@ -367,6 +368,7 @@ int weir_run_session(const struct weir_run_session *session)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
+    weir_terminal_set_wide(o->wide);
     if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
         to_profile(o, &profile, &err) < 0 || check_max_wait(o, &err) < 0 ||
         weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {

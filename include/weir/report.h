@@ -305,9 +305,10 @@ struct weir_loader_report {
  */
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
-/* Prints the stage table and all sections below it. The English table lists every stage that was called. The Chinese
- * table has at most 16 rows, all for stages that were called: ACT's stages by total time, then Weir's own stages, then
- * idle time; GPU work is timed by the GPU's clock. The other sections are in English in both cases. */
+/* Prints the stage table and all sections below it, fitted to the width of the output: that of the terminal, otherwise
+ * $COLUMNS, otherwise 80. Narrow tables have fewer columns. The Chinese stage table keeps its format, which is 92
+ * columns wide, and has at most 16 rows, all for stages that were called: ACT's stages by total time, then Weir's own
+ * stages, then idle time; GPU work is timed by the GPU's clock. The other sections are in English in both cases. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
 /* Prints the tables of a program that has no loader: stages, threads and machine. */
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
@@ -349,8 +350,8 @@ int weir_loader_reports_restart(struct weir_loader_reports *reports);
 /* Must be called before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 
-/* A program's additions to each report: begin modifies the figures, print writes after the tables, and json writes into
- * the object of the log line. */
+/* A program's additions to each report: begin modifies the figures, print writes before the tables, and json writes
+ * into the object of the log line. */
 struct weir_report_addition {
     void (*begin)(void *user, struct weir_loader_report *report); /* called first; may be NULL */
     void (*print)(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang);

@@ -1,4 +1,5 @@
 /* Prints the lines about an epoch, the first batch and the --seconds window. */
+#include "base/terminal.h"
 #include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static const char *const texts[] = {
     " | val loss %.6f",
     " | GPU busy %.1f %%",
     " | copies overlapped %.1f %%",
-    " | %s: %.0f %% in the page cache at its start",
+    " | %s: %.0f %% cached",
     "cold",
     "warm",
     "partly",
@@ -43,37 +44,46 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
     static const enum weir_text states[] = {
         [WEIR_READS_COLD] = WEIR_TEXT_COLD, [WEIR_READS_WARM] = WEIR_TEXT_WARM, [WEIR_READS_PARTLY] = WEIR_TEXT_PARTLY};
     const char *const *text = weir_report_texts(lang);
-    fprintf(out, text[WEIR_TEXT_EPOCH], line->epoch, line->epoch_count,
+    struct weir_wrap wrap;
+    FILE *parts = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
+    fprintf(parts, text[WEIR_TEXT_EPOCH], line->epoch, line->epoch_count,
             line->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "", line->total_s, line->train_s, line->val_s,
             100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
             (double)line->peak_rss_bytes / 1e9);
     if (line->trained && isfinite(line->train_loss))
-        fprintf(out, text[WEIR_TEXT_TRAIN_LOSS], line->train_loss);
+        fprintf(parts, text[WEIR_TEXT_TRAIN_LOSS], line->train_loss);
     if (line->trained && isfinite(line->val_loss))
-        fprintf(out, text[WEIR_TEXT_VAL_LOSS], line->val_loss);
+        fprintf(parts, text[WEIR_TEXT_VAL_LOSS], line->val_loss);
     if (line->gpu)
-        fprintf(out, text[WEIR_TEXT_GPU_BUSY], 100 * line->gpu_busy_fraction);
+        fprintf(parts, text[WEIR_TEXT_GPU_BUSY], 100 * line->gpu_busy_fraction);
     if (line->gpu && line->copy_overlap_fraction >= 0)
-        fprintf(out, text[WEIR_TEXT_OVERLAP], 100 * line->copy_overlap_fraction);
+        fprintf(parts, text[WEIR_TEXT_OVERLAP], 100 * line->copy_overlap_fraction);
     if (line->reads == WEIR_READS_DIRECT)
-        fputs(text[WEIR_TEXT_DIRECT], out);
+        fputs(text[WEIR_TEXT_DIRECT], parts);
     else if (line->reads != WEIR_READS_UNKNOWN)
-        fprintf(out, text[WEIR_TEXT_CACHED], text[states[line->reads]], 100 * line->cached_fraction);
-    fputc('\n', out);
+        fprintf(parts, text[WEIR_TEXT_CACHED], text[states[line->reads]], 100 * line->cached_fraction);
+    fputc('\n', parts);
+    weir_wrap_close(&wrap);
 }
 
 void weir_start_print(FILE *out, const struct weir_start_line *line)
 {
-    fprintf(out,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    fprintf(text,
             "first batch after %.3f s (open %.3f s, of which index %.3f s: %d files, %d of them from the index file)\n",
             line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
+    weir_wrap_close(&wrap);
 }
 
 void weir_measured_print(FILE *out, const struct weir_measured_line *line)
 {
-    fprintf(out,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
+    fprintf(text,
             "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f images/s | peak "
             "memory %.2f GB\n",
             line->seconds, line->warm_up_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
             (double)line->peak_rss_bytes / 1e9);
+    weir_wrap_close(&wrap);
 }

@@ -243,12 +243,15 @@ static void emit(struct weir_loader_report *report, const struct weir_loader_rep
         addition->begin(addition->user, report);
     if (options->log)
         weir_report_line(options->log, report, addition);
-    if (options->json)
+    if (options->json) {
         weir_report_line(out, report, addition);
-    else
+    } else {
+        if (addition) {
+            addition->print(addition->user, out, report, options->lang);
+            fputc('\n', out);
+        }
         weir_loader_report_print(out, report, options->lang);
-    if (addition && !options->json)
-        addition->print(addition->user, out, report, options->lang);
+    }
     fflush(out);
 }
 

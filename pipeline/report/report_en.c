@@ -1,4 +1,5 @@
 /* Prints the tables of a report. */
+#include "base/terminal.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
@@ -88,7 +89,6 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     if (report->changed_files > 0)
         fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
     fputc('\n', out);
-    weir_report_errors(out, report);
 }
 
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
@@ -105,13 +105,19 @@ void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *r
 
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
+    struct weir_wrap wrap;
     print_covers(out, report, weir_report_texts(lang));
     weir_loader_report_loop_print(out, report, lang);
-    weir_report_gpu_print(out, &report->gpu);
-    print_queue_and_io(out, report);
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    weir_report_gpu_print(text, &report->gpu);
+    print_queue_and_io(text, report);
+    weir_wrap_close(&wrap);
     weir_report_sources_print(out, report);
-    print_copies(out, report);
-    print_errors(out, report);
+    text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    print_copies(text, report);
+    print_errors(text, report);
+    weir_wrap_close(&wrap);
+    weir_report_errors(out, report);
     if (report->timing)
         weir_report_cost_print(out, &report->prof);
 }

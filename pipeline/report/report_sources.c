@@ -1,5 +1,5 @@
 /* Prints figures per camera and per file, which distinguish a slow camera, a slow file and slow storage. */
-#include "base/text.h"
+#include "base/table.h"
 #include "pipeline/report/report_parts_priv.h"
 
 #include <inttypes.h>
@@ -12,57 +12,78 @@ double weir_source_bytes_per_s(const struct weir_report_source *source)
     return source->total_s > 0 ? (double)source->bytes / source->total_s : 0;
 }
 
-static void print_source(FILE *out, const struct weir_report_source *source)
+static void add_source(struct weir_table *table, const struct weir_report_source *source)
 {
-    char p50[24], p99[24], rate[24] = "-"; /* raw frames are read directly into the batch and need no decoding */
-    if (source->total_s > NOTHING_S * (double)source->count)
-        snprintf(rate, sizeof rate, "%.1f", weir_source_bytes_per_s(source) / 1e6);
-    if (source->count == 0)
-        fprintf(out, " %9d %9s %9s %9s", 0, "-", "-", "-");
+    char time[24];
+    weir_table_cell(table, "%" PRIu64, source->count);
+    weir_table_cell(table, "%s", source->count ? weir_report_time(time, source->p50_s) : "-");
+    weir_table_cell(table, "%s", source->count ? weir_report_time(time, source->p99_s) : "-");
+    /* Raw frames are read directly into the batch and need no decoding. */
+    if (source->count > 0 && source->total_s > NOTHING_S * (double)source->count)
+        weir_table_cell(table, "%.1f", weir_source_bytes_per_s(source) / 1e6);
     else
-        fprintf(out, " %9" PRIu64 " %9s %9s %9s", source->count, weir_report_time(p50, source->p50_s),
-                weir_report_time(p99, source->p99_s), rate);
+        weir_table_cell(table, "-");
 }
 
 static void print_cameras(FILE *out, const struct weir_report_sources *sources)
 {
-    int width = 22;
-    for (int i = 0; i < sources->n_cameras; i++)
-        if (weir_text_width(sources->cameras[i].name) > width)
-            width = weir_text_width(sources->cameras[i].name);
-    fprintf(out, "%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "camera", "reads", "p50", "p99", "MB/s", "decoded",
-            "p50", "p99", "MB/s");
+    static const struct weir_column columns[] = {
+        {"camera", .left = true, .shrink_to = 16},
+        {.heading = "reads"},
+        {"p50", .priority = 1},
+        {.heading = "p99"},
+        {"MB/s", .priority = 2},
+        {.heading = "decoded"},
+        {"p50", .priority = 1},
+        {.heading = "p99"},
+        {"MB/s", .priority = 2},
+    };
+    struct weir_table table;
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < sources->n_cameras; i++) {
-        const struct weir_report_camera *camera = &sources->cameras[i];
-        fprintf(out, "%s%*s", camera->name, width - weir_text_width(camera->name), "");
-        print_source(out, &camera->read);
-        print_source(out, &camera->decode);
-        fputc('\n', out);
+        weir_table_cell(&table, "%s", sources->cameras[i].name);
+        add_source(&table, &sources->cameras[i].read);
+        add_source(&table, &sources->cameras[i].decode);
     }
+    weir_table_print(out, &table);
 }
 
 static void print_files(FILE *out, const struct weir_report_sources *sources)
 {
-    char mean[24], max[24];
-    fprintf(out, "files by mean read time, the slowest of %" PRIu64 " (median %s):", sources->files_read,
-            weir_report_time(mean, sources->files_median_s));
+    static const struct weir_column columns[] = {
+        {"", .width = 11}, {"", .left = true, .shrink_to = 24}, {"", .left = true}};
+    struct weir_table table;
+    char time[24];
+    fprintf(out, "files by mean read time, the slowest of %" PRIu64 " (median %s):\n", sources->files_read,
+            weir_report_time(time, sources->files_median_s));
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < sources->n_files; i++) {
         const struct weir_report_file *file = &sources->files[i];
-        fprintf(out, "%s %s %s (%" PRIu64 " reads, max %s)", i ? "," : "", file->name,
-                weir_report_time(mean, file->mean_s), file->count, weir_report_time(max, file->max_s));
+        weir_table_cell(&table, "%s", weir_report_time(time, file->mean_s));
+        weir_table_cell(&table, "%s", file->name);
+        weir_table_cell(&table, "%" PRIu64 " reads, max %s", file->count, weir_report_time(time, file->max_s));
     }
-    fputc('\n', out);
+    weir_table_print(out, &table);
 }
 
 static void print_calls(FILE *out, const struct weir_report_sources *sources)
 {
-    char text[24];
+    static const struct weir_column columns[] = {{"", .width = 11},
+                                                 {"", .left = true, .width = 6},
+                                                 {"", .left = true, .shrink_to = 24},
+                                                 {"", .left = true, .shrink_to = 24}};
+    struct weir_table table;
+    char time[24];
     fputs("slowest calls:\n", out);
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < sources->n_calls && i < WEIR_REPORT_CALLS_SHOWN; i++) {
         const struct weir_report_call *call = &sources->calls[i];
-        fprintf(out, "  %9s %-6s %s %s[%" PRId64 "]\n", weir_report_time(text, call->s),
-                call->decode ? "decode" : "read", call->file, call->camera, call->t);
+        weir_table_cell(&table, "%s", weir_report_time(time, call->s));
+        weir_table_cell(&table, "%s", call->decode ? "decode" : "read");
+        weir_table_cell(&table, "%s", call->file);
+        weir_table_cell(&table, "%s[%" PRId64 "]", call->camera, call->t);
     }
+    weir_table_print(out, &table);
 }
 
 void weir_report_sources_print(FILE *out, const struct weir_loader_report *report)

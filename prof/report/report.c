@@ -1,4 +1,5 @@
-#include "base/text.h"
+#include "base/table.h"
+#include "base/terminal.h"
 #include "prof/record/switches.h"
 #include "prof/report/machine.h"
 #include "prof/report/report_fields.h"
@@ -9,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double SMALL = 0.001; /* rows with a smaller part of the time are folded into one line */
 
 static bool has_share(const struct weir_report_row *row)
 {
@@ -69,60 +72,106 @@ void weir_report_free(struct weir_report *report)
     report->n_workers = 0;
 }
 
-static void print_row(FILE *out, const struct weir_report_row *row, int width)
+/* ---- the stage table ---- */
+
+static const struct weir_column columns[] = {
+    {"stage", .left = true, .width = 22, .shrink_to = 23},
+    {"kind", .priority = 5, .left = true},
+    {"calls", .priority = 1},
+    {.heading = "total"},
+    {"mean", .priority = 1},
+    {"p50", .priority = 7},
+    {"p90", .priority = 8},
+    {"p99", .priority = 3},
+    {"max", .priority = 6},
+    {"CPU/wall", .priority = 4},
+    {.heading = "share"},
+};
+
+static void add_row(struct weir_table *table, const struct weir_report_row *row)
 {
-    char kind[24], total[24], mean[24], p50[24], p90[24], p99[24], max[24], cpu[24] = "-", share[24] = "-";
+    char time[24];
     bool worker = row->side == WEIR_SIDE_WORKER;
-    snprintf(kind, sizeof kind, "%s%s%s", worker ? "" : weir_report_side_name(row->side), worker ? "" : "-",
-             weir_stage_kind_name(row->kind));
-    snprintf(total, sizeof total, "%.3fs", row->total_s);
+    weir_table_cell(table, "%s", row->name);
+    weir_table_cell(table, "%s%s%s", worker ? "" : weir_report_side_name(row->side), worker ? "" : "-",
+                    weir_stage_kind_name(row->kind));
+    weir_table_cell(table, "%" PRIu64, row->count);
+    weir_table_cell(table, "%.3fs", row->total_s);
+    weir_table_cell(table, "%s", weir_report_time(time, row->mean_s));
+    weir_table_cell(table, "%s", weir_report_time(time, row->p50_s));
+    weir_table_cell(table, "%s", weir_report_time(time, row->p90_s));
+    weir_table_cell(table, "%s", weir_report_time(time, row->p99_s));
+    weir_table_cell(table, "%s", weir_report_time(time, row->max_s));
     if (row->cpu_over_wall >= 0)
-        snprintf(cpu, sizeof cpu, "%.2f", row->cpu_over_wall);
+        weir_table_cell(table, "%.2f", row->cpu_over_wall);
+    else
+        weir_table_cell(table, "-");
     if (row->share >= 0)
-        snprintf(share, sizeof share, "%.1f%%", 100 * row->share);
-    fprintf(out, "%s%*s  %-13s %9" PRIu64 " %11s %9s %9s %9s %9s %9s %8s %6s\n", row->name,
-            width - weir_text_width(row->name), "", kind, row->count, total, weir_report_time(mean, row->mean_s),
-            weir_report_time(p50, row->p50_s), weir_report_time(p90, row->p90_s), weir_report_time(p99, row->p99_s),
-            weir_report_time(max, row->max_s), cpu, share);
+        weir_table_cell(table, "%.1f%%", 100 * row->share);
+    else
+        weir_table_cell(table, "-");
+}
+
+/* Returns the time that a row without a share is compared with. */
+static double side_wall_s(const struct weir_report *report, enum weir_report_side side)
+{
+    double wall_s = 0;
+    if (side == WEIR_SIDE_CONSUMER && report->consumer.name[0])
+        return report->consumer.wall_s;
+    for (int i = 0; i < report->n_workers; i++)
+        wall_s += report->workers[i].wall_s;
+    return wall_s;
+}
+
+/* Returns whether the row is too small to be shown. The consumer's waits are always shown, because the absence of waits
+ * is a result. */
+static bool is_small(const struct weir_report *report, const struct weir_report_row *row)
+{
+    if (!weir_terminal_folds() || (row->side == WEIR_SIDE_CONSUMER && row->kind == WEIR_KIND_WAIT))
+        return false;
+    if (row->share >= 0)
+        return row->share < SMALL;
+    return row->total_s < SMALL * side_wall_s(report, row->side);
 }
 
 void weir_report_stages_print(FILE *out, const struct weir_report *report, const struct weir_report_row *further,
                               int n_further)
 {
-    int width = 22, with_calls = 0;
+    struct weir_table table;
+    int with_calls = 0, small = 0;
     for (int i = 0; i < report->n_rows; i++) {
-        const struct weir_report_row *row = &report->rows[i];
-        with_calls += row->count > 0;
-        if (row->count > 0 && weir_text_width(row->name) > width)
-            width = weir_text_width(row->name);
+        with_calls += report->rows[i].count > 0;
+        small += report->rows[i].count > 0 && is_small(report, &report->rows[i]);
     }
-    for (int i = 0; i < n_further; i++)
-        if (weir_text_width(further[i].name) > width)
-            width = weir_text_width(further[i].name);
     if (with_calls == 0) {
         fputs("no stage was called\n", out);
         return;
     }
-    fprintf(out, "%-*s  %-13s %9s %11s %9s %9s %9s %9s %9s %8s %6s\n", width, "stage", "kind", "calls", "total", "mean",
-            "p50", "p90", "p99", "max", "CPU/wall", "share");
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_rows; i++)
-        if (report->rows[i].count > 0)
-            print_row(out, &report->rows[i], width);
+        if (report->rows[i].count > 0 && (small == 1 || !is_small(report, &report->rows[i])))
+            add_row(&table, &report->rows[i]);
     for (int i = 0; i < n_further; i++)
-        print_row(out, &further[i], width);
+        add_row(&table, &further[i]);
+    weir_table_print(out, &table);
+    if (small > 1)
+        fprintf(out, "%d more stages under %.1f %%: --wide\n", small, 100 * SMALL);
 }
 
 void weir_report_cost_print(FILE *out, const struct weir_report *report)
 {
-    fprintf(out,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    fprintf(text,
             "profiler: %" PRIu64
             " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm, CPU time %s%s",
             report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
             100 * report->profiler_share, report->clock_error_ppm,
             report->cpu_sampled[0] ? "sampled because of " : "from context switches", report->cpu_sampled);
     if (report->too_deep > 0)
-        fprintf(out, ", %" PRIu64 " zones nested deeper than %d were dropped", report->too_deep, WEIR_ZONES_DEEP);
-    fputc('\n', out);
+        fprintf(text, ", %" PRIu64 " zones nested deeper than %d were dropped", report->too_deep, WEIR_ZONES_DEEP);
+    fputc('\n', text);
+    weir_wrap_close(&wrap);
 }
 
 void weir_report_print(FILE *out, const struct weir_report *report)

@@ -1,5 +1,7 @@
 /* The part of a report that shows where the time of the workers and the consumer went. */
 #include "base/resources.h"
+#include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "prof/report/report_fields.h"
 #include "weir/profiler.h"
@@ -96,28 +98,53 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
 
 /* ---- tables ---- */
 
-static double percent(double part_s, const struct weir_report_worker *worker)
+static const struct weir_column columns[] = {
+    {"worker", .left = true},
+    {.heading = "wall"},
+    {.heading = "work"},
+    {"work_s", .priority = 4},
+    {.heading = "waits"},
+    {"wait_s", .priority = 4},
+    {"unattributed", .priority = 3},
+    {"unattributed_s", .priority = 6},
+    {"CPU", .priority = 5},
+    {"on-CPU", .priority = 1},
+    {"throttled", .priority = 1},
+    {.heading = "core-wait"},
+    {"blocked", .priority = 1},
+    {"steal", .priority = 2},
+};
+
+static void add_seconds(struct weir_table *table, double seconds)
 {
-    return worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0;
+    weir_table_cell(table, "%.2fs", seconds);
 }
 
-/* Formats a percentage of the wall time, or "-" if it is unknown. */
-static const char *share_text(char text[16], double part_s, const struct weir_report_worker *worker)
+/* Adds a percentage of the wall time, or "-" if it is unknown. */
+static void add_share(struct weir_table *table, double part_s, const struct weir_report_worker *worker)
 {
     if (part_s < 0)
-        return "-";
-    snprintf(text, 16, "%.1f%%", percent(part_s, worker));
-    return text;
+        weir_table_cell(table, "-");
+    else
+        weir_table_cell(table, "%.1f%%", worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0);
 }
 
-static void print_worker(FILE *out, const struct weir_report_worker *w)
+static void add_worker(struct weir_table *table, const struct weir_report_worker *w)
 {
-    char cpu[16], throttled[16], core[16], blocked[16], steal[16];
-    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %12.2fs %5.1f%% %9.2fs %7s %9s %9s %8s %6s\n", w->name,
-            w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->unattributed_s,
-            percent(w->unattributed_s, w), w->cpu_s, share_text(cpu, w->cpu_s, w),
-            share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
-            share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
+    weir_table_cell(table, "%s", w->name);
+    add_seconds(table, w->wall_s);
+    add_share(table, w->work_s, w);
+    add_seconds(table, w->work_s);
+    add_share(table, w->wait_s, w);
+    add_seconds(table, w->wait_s);
+    add_share(table, w->unattributed_s, w);
+    add_seconds(table, w->unattributed_s);
+    add_seconds(table, w->cpu_s);
+    add_share(table, w->cpu_s, w);
+    add_share(table, w->throttled_s, w);
+    add_share(table, w->core_wait_s, w);
+    add_share(table, w->blocked_s, w);
+    add_share(table, w->steal_s, w);
 }
 
 /* Explains spans that add up to more than the workers' time: spans of samples that workers process concurrently
@@ -133,21 +160,25 @@ static void print_overlap(FILE *out, const struct weir_report *report)
             most = &report->rows[i];
     if (!most)
         return;
-    fprintf(out,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    fprintf(text,
             "spans of %s overlap: they add up to %.3fs in %.3fs of the workers' time; the mean is the latency of one "
             "span\n",
             most->name, most->total_s, wall_s);
+    weir_wrap_close(&wrap);
 }
 
 void weir_report_threads_print(FILE *out, const struct weir_report *report)
 {
+    struct weir_table table;
     if (report->n_workers == 0)
         return;
     print_overlap(out, report);
-    fprintf(out, "%-16s %10s %10s %6s %10s %6s %13s %6s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
-            "waits", "", "unattributed", "", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_workers; i++)
-        print_worker(out, &report->workers[i]);
+        add_worker(&table, &report->workers[i]);
     if (report->consumer.name[0])
-        print_worker(out, &report->consumer);
+        add_worker(&table, &report->consumer);
+    weir_table_print(out, &table);
 }

@@ -1,5 +1,6 @@
 /* Creates the table and the verdict of weir.Loader. */
 #include "analyze/verdict/verdict.h"
+#include "base/terminal.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/loader_parts.h"
 #include "python/src/py.h"
@@ -105,7 +106,7 @@ struct wanted {
     struct weir_loader_object *self;
     enum weir_lang lang;
     bool whole;
-    FILE *verdict; /* separate output for the verdict; NULL prints it after the tables */
+    FILE *verdict; /* separate output for the verdict; NULL prints it before the tables */
     struct weir_verdict made;
 };
 
@@ -130,11 +131,14 @@ static void write_verdict(const struct wanted *wanted, FILE *out, const struct w
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return;
-    weir_verdict_print(memory, &wanted->made, report);
+    weir_verdict_lines(memory, &wanted->made, report);
     char *named = fclose(memory) == 0 ? malloc(2 * bytes + 1) : NULL;
     if (named) {
         weir_name_keywords(named, 2 * bytes + 1, text);
-        fputs(named, out);
+        if (out == wanted->verdict)
+            fputs(named, out);
+        else
+            weir_wrap_print(out, named, WEIR_WRAP_COLUMN, " | ");
     }
     free(named);
     free(text);

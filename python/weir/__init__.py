@@ -353,7 +353,7 @@ def _loop_verdict(whole):
 
 
 def table(lang="en", *, whole=False, all_loaders=False):
-    """The stage table since the last table, as text, with the verdict. An open loader adds its queue, reads and slow
+    """The stage table since the last table, as text, after the verdict. An open loader adds its queue, reads and slow
     files.
 
     lang         "en", or "zh": the classic table format
@@ -364,7 +364,7 @@ def table(lang="en", *, whole=False, all_loaders=False):
     if loaders:
         return _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole))
     judged = _loop_verdict(whole)
-    return _weir._table(lang, whole) + judged
+    return (judged and judged + "\n") + _weir._table(lang, whole)
 
 
 def verdict(lang="en", *, all_loaders=False):

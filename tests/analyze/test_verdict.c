@@ -715,7 +715,7 @@ static char *printed(struct made *made)
     struct weir_verdict verdict;
     FILE *out = open_memstream(&text, &size);
     weir_verdict_make(&verdict, &made->report, &made->facts);
-    weir_verdict_print(out, &verdict, &made->report);
+    weir_verdict_lines(out, &verdict, &made->report);
     fclose(out);
     return text;
 }

@@ -16,6 +16,7 @@
 # more minutes), COMPARE holds further options of bench/gpu_compare.py. Libraries that the machine lacks may be put into
 # BUILD_FOLDER/lib.
 set -uo pipefail
+export COLUMNS=1000 # one line per finding
 build=${1:?usage: tests/gpu/gpu.sh BUILD_FOLDER [PART...]}
 shift
 parts=" ${*:-tests clocks compare step profile memory failures} "

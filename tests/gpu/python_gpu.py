@@ -229,6 +229,9 @@ def keeps(here):
     check(growth < 64e6, "memory grows")
 
 
+os.environ["COLUMNS"] = "1000"  # tables have all columns
+
+
 def gpu_row(table, name):
     for line in table.splitlines():
         words = line[len(name):].split()

@@ -10,6 +10,7 @@
 # at the end; any makes the exit status 1. SIDES selects trials by words that their names begin with (default all). For
 # slow machines: BATCHES per epoch (default 135), and LONGER_S, seconds added to each of Weir's trials.
 set -uo pipefail
+export COLUMNS=1000 # one line per finding
 build=$(realpath "${1:?usage: tests/gpu/ranks.sh BUILD_FOLDER}")
 export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 out=${OUT:-/tmp/weir-ranks} rounds=${ROUNDS:-3} sides=${SIDES:-} longer_s=${LONGER_S:-0}

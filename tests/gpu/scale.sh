@@ -48,10 +48,10 @@ find "$data" -name '*.index' -printf '%s bytes %f\n'
 
 echo "per sample: one epoch of every sample"
 for set in hundred ten-thousand; do
-    "$weir" run "$data/$set" --batch-size 8 --train-split 1 >"$out/epoch-$set.txt" 2>&1
+    "$weir" run "$data/$set" --batch-size 8 --train-split 1 --wide >"$out/epoch-$set.txt" 2>&1
     grep -E "^epoch|^01_file_cache|^00_TOTAL" "$out/epoch-$set.txt"
 done
-(ulimit -n 256 && "$weir" run "$data/ten-thousand" --batch-size 8 --train-split 1 2>&1 | grep -E "^epoch|^01_file_cache|^errors")
+(ulimit -n 256 && "$weir" run "$data/ten-thousand" --batch-size 8 --train-split 1 --wide 2>&1 | grep -E "^epoch|^01_file_cache|^errors")
 
 echo "compressed chunks: images/s by workers"
 for workers in 1 2 4 8 16; do

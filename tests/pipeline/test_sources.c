@@ -184,7 +184,8 @@ Test(sources, a_slow_file_is_named)
     report->final = false; /* slow files are listed in intermediate tables, too */
     char *text = printed(report);
     cr_assert(strstr(text, "files by mean read time, the slowest of 5 (median "), "%s", text);
-    cr_assert(strstr(text, "): episode_3.hdf5 "), "%s", text);
+    const char *median = strstr(text, "):\n"), *slowest = strstr(text, "  episode_3.hdf5  ");
+    cr_assert(median && slowest && slowest < strchr(median + 3, '\n'), "%s", text);
     free(text);
     free(report);
 }
@@ -378,8 +379,8 @@ Test(sources, one_call_makes_a_runs_whole_report)
     struct weir_loader_report_options options = {.size = sizeof options, .final = true, .epochs_done = 1};
     char *text = reported(reports, &options), frames[32];
     cr_assert_eq(has_lines(text, en, EN), EN, "%s", text);
-    snprintf(frames, sizeof frames, "(%d requests)", all);
-    cr_assert_not_null(strstr(text, frames), "the report does not cover the whole run: %s", text);
+    snprintf(frames, sizeof frames, "(%d", all);
+    cr_assert_not_null(strstr(strstr(text, "\nqueue: "), frames), "the report does not cover the whole run: %s", text);
     options.lang = WEIR_LANG_ZH;
     char *chinese = reported(reports, &options);
     cr_assert_eq(has_lines(chinese, zh, ZH), ZH, "%s", chinese);

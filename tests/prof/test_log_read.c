@@ -258,8 +258,9 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
             report->timing = seed != 2;
             report->prof.n_rows = report->timing ? report->prof.n_rows : 0;
             weir_loader_report_log(log_out, report);
-            weir_loader_report_print(live_out, report, lang);
             weir_verdict_of_log(live_out, report);
+            putc('\n', live_out);
+            weir_loader_report_print(live_out, report, lang);
             release_report(report);
         }
         fclose(log_out);
@@ -348,6 +349,9 @@ Test(log_read, older_names_of_unattributed_time)
 Test(log_read, run_line_is_summed_up)
 {
     struct report_output output = report_text(RUN_LINE, NULL);
+    cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc (machine, versions and config: --wide)\n");
+    report_release(output);
+    output = report_text(RUN_LINE, "--wide");
     cr_assert_eq(output.status, 0, "%s", output.err);
     cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc\nmachine: cpu Xeon ?[31m, cores 8\nversions: hdf5 1.10.8\n"
                                  "config: batch_size 8, on_error -, rate 0.25, drop_last true\n");

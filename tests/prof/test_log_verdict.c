@@ -2,6 +2,7 @@
 #include "tests/fixtures/report_fixture.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Typical tables of a training script: 40 batches of 8 samples, with two cameras. */
@@ -11,6 +12,13 @@
     ROW("02_read_qpos", "6.00", "320")                                                                                 \
     ROW("03_read_images_total", "70.00", "320")                                                                        \
     ROW("03a_read_one_camera", "69.00", "640") ROW("03b_image_decode", decode, "640") wait forward
+
+static void widen(void)
+{
+    setenv("COLUMNS", "1000", 1); /* the tests are about the text, not about its layout */
+}
+
+TestSuite(log_verdict, .init = widen);
 
 static struct report_output shown_as(const char *text, const char *option, const char *wanted)
 {

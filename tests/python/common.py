@@ -17,6 +17,7 @@ except ImportError as error:
     raise unittest.SkipTest(f"{error.name} is not installed")
 
 DIM, CHUNK = 14, 20
+os.environ["COLUMNS"] = "1000"  # most tests are about the text of a line, not about its layout
 
 
 class Data(unittest.TestCase):

@@ -150,7 +150,7 @@ class OfTheirOwn(Loop):
         self.assertEqual(wait.calls, STEPS)
         inside = stats["03b_image_decode"].total + stats["03c_read_bytes"].total
         self.assertAlmostEqual(wait.own + inside, wait.total, delta=0.01 * wait.total)
-        line = re.search(r"^consumer +(\S+)s +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s +\S+%", weir.table(), re.M)
+        line = re.search(r"^consumer +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s", weir.table(), re.M)
         wall, work, waits, unattributed = map(float, line.groups())
         self.assertAlmostEqual(waits, wait.own, delta=0.011)
         self.assertAlmostEqual(work + waits + unattributed, wall, delta=0.01 * wall + 0.02)
@@ -380,7 +380,7 @@ class Periods(common.Data):
         self.assertRegex(table, re.escape(LEGEND) + r"-{60}\n(.* \| 总计: .*\n)+$")
         for line in table.replace(LEGEND, "").splitlines():
             self.assertNotRegex(re.sub(r"weir\.\w+(\(\))?|\b\d\d[a-z]?_\w+|(?<=[\d ])m?s\b", "", line), "[A-Za-z]{2}", line)
-        self.assertRegex(below, r"(?m)^worker +wall +work +waits +unattributed ")
+        self.assertRegex(below, r"(?m)^worker +wall +work +work_s +waits +wait_s +unattributed ")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 set -u
 weir=$(realpath "${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}")
 work=$(mktemp -d)
+export COLUMNS=1000 # most checks are about the text of a line, not about its layout
 trap 'rm -rf "$work"' EXIT
 failed=0 checks=0
 : >"$work/out"

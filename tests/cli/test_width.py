@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Checks that the output of `weir run` and `weir report` fits the width of a terminal or of $COLUMNS, that the verdict
+comes first and is the only coloured part, and that logs of any width can be read back. Usage:
+WEIR_PROGRAM=build/release/weir tests/cli/test_width.py"""
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unicodedata
+import unittest
+
+PROGRAM = os.environ["WEIR_PROGRAM"]
+CAMERAS = "cam_high_with_a_long_name,cam_low,observation_images_cam_left_wrist"
+STAGES = ["stage", "kind", "calls", "total", "mean", "p50", "p90", "p99", "max", "CPU/wall", "share"]
+WORKERS = ["worker", "wall", "work", "work_s", "waits", "wait_s", "unattributed", "unattributed_s", "CPU", "on-CPU",
+           "throttled", "core-wait", "blocked", "steal"]
+
+
+def environment(**changes):
+    made = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    return dict(made, **changes)
+
+
+def piped(*arguments, **variables):
+    done = subprocess.run([PROGRAM, *arguments], env=environment(**variables), text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout
+
+
+def on_terminal(columns, *arguments, **variables):
+    """Returns the program's output on a terminal."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM, *arguments], env=environment(**{"TERM": "xterm", **variables}), stdout=its,
+                               stderr=its, stdin=subprocess.DEVNULL)
+    os.close(its)
+    parts = []
+    try:
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    except OSError:  # the program has closed its end
+        pass
+    os.close(ours)
+    if process.wait() != 0:
+        raise AssertionError(b"".join(parts).decode())
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def width(line):
+    return sum(0 if unicodedata.combining(c) or c == "\ufe0f" else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in line)
+
+
+class Width(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.work.cleanup)
+        cls.data, cls.log = os.path.join(cls.work.name, "data"), os.path.join(cls.work.name, "log")
+        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 4 --steps 12 --size 320x240".split(),
+                        "--cameras", CAMERAS], check=True, stdout=subprocess.DEVNULL)
+        cls.run_arguments = ["run", cls.data, *"--num-workers 2 --num-epochs 3 --every 2 --step-ms 8".split()]
+        piped(*cls.run_arguments, "--log", cls.log)
+
+    def check_fits(self, text, columns):
+        for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
+            if self.data in line or "| 总计:" in line:  # a path to copy; the stage table that users' scripts read
+                continue
+            self.assertLessEqual(width(line), columns, line)
+
+    def headings(self, text, first):
+        (line,) = {tuple(line.split()) for line in re.findall(rf"(?m)^{first} .*\b(?:total|wall)\b.*$", text)}
+        return list(line)
+
+    def test_every_width(self):
+        """The same widths give the same columns on a terminal and through a pipe."""
+        counts = []
+        for columns in (80, 120, 200):
+            for lang in ("en", "zh"):
+                more = ["--lang", lang]
+                texts = [on_terminal(columns, *self.run_arguments, *more),
+                         piped(*self.run_arguments, *more, COLUMNS=str(columns)),
+                         on_terminal(columns, "report", self.log, *more),
+                         piped("report", self.log, *more, COLUMNS=str(columns))]
+                texts += [piped(*self.run_arguments, *more), piped("report", self.log, *more)] * (columns == 80)
+                for text in texts:
+                    self.check_fits(text, columns)
+                    counts.append((columns, lang, self.headings(text, "worker")))
+                    if lang == "en":
+                        self.check_stages(text, columns)
+        for columns, _, headings in counts:
+            self.assertEqual(headings == WORKERS, columns == 200, headings)
+            self.assertEqual([name for name in WORKERS if name in headings], headings, "the order is the same")
+            self.assertLessEqual({"worker", "wall", "work", "waits", "core-wait"}, set(headings))
+
+    def check_stages(self, text, columns):
+        headings, text = self.headings(text, "stage"), text.replace("\r\x1b[K", "\n")
+        self.assertEqual([name for name in STAGES if name in headings], headings)
+        self.assertLessEqual({"stage", "calls", "total", "mean", "p99", "share"}, set(headings))
+        self.assertEqual("p90" in headings, columns >= 120)
+        for grep in (r"(?m)^03b_image_decode .*%$", r"(?m)^08_wait_for_data ", r"(?m)^epoch 3/3 .*\| data wait \d+\.\d %"):
+            self.assertRegex(text, grep)
+
+    def test_wide(self):
+        for text in (piped(*self.run_arguments, "--wide"), on_terminal(80, "report", self.log, "--wide")):
+            self.assertEqual((self.headings(text, "stage"), self.headings(text, "worker")), (STAGES, WORKERS))
+            self.assertRegex(text, r"(?m)^02_read_qpos ")
+            self.assertNotIn("more stages", text)
+            self.assertRegex(text, r"(?m)^epoch 1/3 total .* images/s .* cached$")
+            self.assertRegex(text, r"(?m)^profiler: .* CPU time .*$")
+
+    def test_small_rows_are_folded(self):
+        """The folded rows and the printed ones are the rows of --wide."""
+        def stages(text):
+            return re.findall(r"(?m)^(\d\d[a-z]?_\w+) ", text[text.rindex("whole run"):text.rindex("\nworker ")])
+        narrow, wide = piped("report", self.log), piped("report", self.log, "--wide")
+        (folded,) = re.findall(r"(\d+) more stages under 0.1 %: --wide", narrow[narrow.rindex("whole run"):])
+        self.assertEqual(len(stages(narrow)) + int(folded), len(stages(wide)))
+        with open(self.log, encoding="utf-8") as file:
+            last = json.loads(file.readlines()[-1])
+        shares = {row["name"]: row["share"] for row in last["stages"]}
+        for name in set(stages(wide)) - set(stages(narrow)):
+            self.assertTrue(shares[name] is None or shares[name] < 0.001, name)
+        self.assertIn("08_wait_for_data", stages(narrow))
+
+    def test_the_verdict_comes_first(self):
+        for text in (piped(*self.run_arguments), piped("report", self.log)):
+            tables = [found.start() for found in re.finditer(r"(?m)^(epochs 1-2 of 3|whole run), |^whole run: ", text)]
+            verdicts = [found.start() for found in re.finditer("(?m)^verdict: ", text)]
+            self.assertEqual((len(tables), len(verdicts)), (2, 2), text)
+            self.assertTrue(verdicts[0] < tables[0] < verdicts[1] < tables[1], text)
+            self.assertRegex(text[verdicts[1]:tables[1]], r"^verdict: .*\n(?:  .*\n)+\n$")
+
+    def test_colour(self):
+        verdict = re.compile(r"\x1b\[1mverdict: .*\x1b\[0m\n(?:  \x1b\[1m.*\x1b\[0m\n)*")
+        for arguments, found in ((self.run_arguments, 2), (["report", self.log], 2)):
+            text = on_terminal(80, *arguments)
+            self.assertEqual(len(verdict.findall(text)), found, text)
+            self.assertNotRegex(verdict.sub("", text), r"\x1b\[\d*m")
+            for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                self.assertNotRegex(on_terminal(80, *arguments, **variables), r"\x1b\[\d*m")
+            self.assertNotIn("\x1b", piped(*arguments, TERM="xterm"))
+
+    def test_a_narrow_log_is_read_back(self):
+        """`weir report` reads the same epochs and stages from what a narrow and a wide run printed."""
+        for columns in ("80", "200"):
+            log = os.path.join(self.work.name, "train.log")
+            with open(log, "w", encoding="utf-8") as file:
+                file.write(piped(*self.run_arguments, "--lang", "zh", COLUMNS=columns))
+            read = json.loads(piped("report", log, "--json"))
+            self.assertEqual([(epoch["epoch"], epoch["epoch_count"]) for epoch in read["epochs"]], [(1, 3), (2, 3), (3, 3)])
+            for epoch in read["epochs"]:
+                self.assertAlmostEqual(epoch["total_s"], epoch["train_s"] + epoch["val_s"], delta=0.02)
+                self.assertGreater(epoch["train_s"], 0)
+            self.assertEqual(read["times_left"] + read["rows_cut"], 0)
+            self.assertIsNotNone(read["verdict"]["data_wait_fraction"])
+            self.check_fits(piped("report", log), 80)
+
+    def test_json_is_complete(self):
+        self.assertEqual(piped("report", self.log, "--json", COLUMNS="40"), piped("report", self.log, "--json", "--wide"))
+        with open(self.log, encoding="utf-8") as file:
+            names = [row["name"] for row in json.loads(file.readlines()[-1])["stages"]]
+        self.assertIn("02_read_qpos", names)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
