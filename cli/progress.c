@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "weir/base.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,39 @@ void weir_duration(double seconds, char text[WEIR_TIME_LEFT])
         snprintf(text, WEIR_TIME_LEFT, "%.0f min", seconds / 60);
     else
         snprintf(text, WEIR_TIME_LEFT, "%.3g h", seconds / 3600);
+}
+
+/* ---- trials ---- */
+
+void weir_trial_progress_begin(struct weir_trial_progress *progress, int total, uint64_t end_ns, const char *limit)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    double seconds = end_ns > now_ns ? (double)(end_ns - now_ns) / 1e9 : 0;
+    char text[WEIR_TIME_LEFT];
+    *progress = (struct weir_trial_progress){
+        .terminal = weir_progress_on_terminal(), .begin_ns = now_ns, .end_ns = end_ns, .total = total};
+    weir_duration(seconds, text);
+    if (total == 0 && seconds > WEIR_ANNOUNCE_S)
+        fprintf(stderr, "at most about %s (%s)\n", text, limit);
+}
+
+void weir_trial_progress(struct weir_trial_progress *progress, const char *text)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    double left_s = progress->end_ns > now_ns ? (double)(progress->end_ns - now_ns) / 1e9 : 0;
+    double each_s = (double)(now_ns - progress->begin_ns) / 1e9 / ++progress->done;
+    bool known = progress->done <= progress->total;
+    char line[256], total[24] = "", left[WEIR_TIME_LEFT];
+    if (!progress->terminal)
+        return;
+    if (known) {
+        left_s = fmin(left_s, (progress->total - progress->done) * each_s);
+        snprintf(total, sizeof total, " of %d", progress->total);
+    }
+    weir_time_left(left_s, left);
+    snprintf(line, sizeof line, "trial %d%s, %s%s left: %s", progress->done, total, known ? "" : "at most ", left,
+             text);
+    weir_progress_draw(line);
 }
 
 /* ---- counted work ---- */

@@ -24,6 +24,20 @@ const char *weir_progress_erase(void);
 void weir_time_left(double seconds, char text[WEIR_TIME_LEFT]);
 void weir_duration(double seconds, char text[WEIR_TIME_LEFT]);
 
+/* ---- trials ---- */
+
+struct weir_trial_progress {
+    bool terminal;
+    uint64_t begin_ns, end_ns; /* the start, and the time limit */
+    int done, total;           /* number of trials; total: at least, 0 = unknown */
+};
+
+/* Starts counting. If the time limit is the only estimate (total is 0) and it is long, announces it. limit is its
+ * option, such as "--max-minutes". */
+void weir_trial_progress_begin(struct weir_trial_progress *progress, int total, uint64_t end_ns, const char *limit);
+/* Counts a trial and shows the number of trials, the remaining time, and text on a terminal. */
+void weir_trial_progress(struct weir_trial_progress *progress, const char *text);
+
 /* ---- counted work: opening, verifying and converting datasets ---- */
 
 /* The line of a terminal starts after one second. Otherwise a new line is printed every ten seconds. */

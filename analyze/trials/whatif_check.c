@@ -44,12 +44,13 @@ static int prepare(void *user, const struct weir_candidate *candidate, struct we
 
 static void done(void *user, const struct weir_candidate *candidate, int round, int trial, int of)
 {
-    (void)user;
+    const struct trials *trials = user;
     (void)candidate;
     (void)round;
     (void)trial;
     (void)of;
     whatif_set_cpus(0);
+    whatif_count_trial(trials->w);
 }
 
 static int make_candidate(struct weir_candidate *candidate, const struct whatif_plan *plan, double seconds)

@@ -48,6 +48,7 @@ struct whatif {
     char *folder;                /* folder of the copies, owned, removed at the end; NULL = none */
     char *copies[WHATIF_COPIES]; /* paths; owned */
     int n_copies;
+    char part[64];                                 /* text of the last whatif_progress */
     struct whatif_plan plans[WEIR_WHATIF_CHANGES]; /* plans of found->changes */
 };
 
@@ -87,7 +88,9 @@ void whatif_remove_copies(struct whatif *w);
 /* Return the time since the experiment began, and the time that is left. */
 double whatif_seconds(const struct whatif *w);
 double whatif_seconds_left(const struct whatif *w);
-void whatif_progress(const struct whatif *w, const char *what);
+/* Report the start of a part of the experiment, and the end of one of its trials. */
+void whatif_progress(struct whatif *w, const char *what);
+void whatif_count_trial(const struct whatif *w);
 
 /* Skips the command's name at the start of a child's error line. The result points into line. */
 const char *whatif_error_of(const char *line);

@@ -75,6 +75,7 @@ static int probe_into(struct whatif *w, struct weir_measured_run *run, struct wh
     *probe = (struct whatif_probe){.known = false};
     int rc = measure(w, run, plan, seconds, &took_s, &err);
     probe->cpus = plan->cpus;
+    whatif_count_trial(w);
     if (rc == 0)
         learn(probe, run, took_s, &w->facts);
     else

@@ -108,8 +108,15 @@ double whatif_seconds_left(const struct whatif *w)
     return ((double)w->end_ns - (double)weir_clock_monotonic_ns()) / 1e9;
 }
 
-void whatif_progress(const struct whatif *w, const char *what)
+void whatif_count_trial(const struct whatif *w)
 {
+    if (w->config->trial)
+        w->config->trial(w->part);
+}
+
+void whatif_progress(struct whatif *w, const char *what)
+{
+    snprintf(w->part, sizeof w->part, "%s", what);
     if (w->config->progress)
         w->config->progress(whatif_seconds(w), what);
 }

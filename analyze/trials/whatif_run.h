@@ -34,7 +34,8 @@ struct weir_whatif_config {
     /* Returns the format other than `except` whose copies are read fastest, and sets its suffix. Use
      * weir_convert_fastest. */
     const char *(*fastest_format)(const char *codec, const char *except, const char **suffix);
-    void (*progress)(double elapsed_s, const char *what); /* can be NULL */
+    void (*progress)(double elapsed_s, const char *what); /* called before each part; can be NULL */
+    void (*trial)(const char *what);                      /* called after each trial of that part; can be NULL */
     const volatile sig_atomic_t *interrupted;             /* if not 0, the experiment ends with its results so far */
 };
 

@@ -2,6 +2,7 @@
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TRIAL_PATIENCE_S = 120 };
 static const double START_S = 0.25;           /* approximate start-up time of a trial's process */
@@ -122,16 +122,9 @@ static int check(const struct bench_options *o, struct weir_err *err)
 struct bench {
     struct bench_setup setup;
     struct weir_grid grid;
-    bool terminal, shown;
+    struct weir_trial_progress progress;
     uint64_t line_ns; /* time of the last progress line */
 };
-
-static void clear_progress(struct bench *b)
-{
-    if (b->shown)
-        fputs("\r\033[K", stderr);
-    b->shown = false;
-}
 
 static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
 {
@@ -146,15 +139,17 @@ static void done(void *user, const struct weir_candidate *candidate, int round, 
     const char *name = b->grid.formats[candidate->format].name, *state = candidate->cold    ? "cold"
                                                                          : candidate->limit ? "from memory"
                                                                                             : "warm";
+    char text[160];
     if (*candidate->why) {
-        clear_progress(b);
-        fprintf(stderr, "%s %s failed: %s\n", name, state, candidate->why);
-    } else if (b->terminal || weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
-        fprintf(stderr, "%sround %d, trial %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
-                trial + 1, trials, name, state, candidate->trials[candidate->n_trials - 1].measured.images_per_s,
-                b->terminal ? "" : "\n");
+        fprintf(stderr, "%s%s %s failed: %s\n", weir_progress_erase(), name, state, candidate->why);
+        return;
+    }
+    snprintf(text, sizeof text, "%s %s %.0f images/s", name, state,
+             candidate->trials[candidate->n_trials - 1].measured.images_per_s);
+    weir_trial_progress(&b->progress, text);
+    if (!b->progress.terminal && weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
+        fprintf(stderr, "round %d, trial %d of %d: %s\n", round + 1, trial + 1, trials, text);
         b->line_ns = weir_clock_monotonic_ns();
-        b->shown = b->terminal;
     }
 }
 
@@ -172,7 +167,7 @@ static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, stru
                                               .done = done,
                                               .user = b};
     int rc = weir_rounds_run(b->grid.candidates + first, end - first, &config, result);
-    clear_progress(b);
+    weir_progress_clear();
     return rc;
 }
 
@@ -180,13 +175,14 @@ static void announce(const struct bench *b)
 {
     const struct bench_options *o = b->setup.options;
     double trials = (double)o->repeats * b->grid.n, minutes = trials * (1.2 * o->min_seconds + START_S) / 60;
+    char about[WEIR_TIME_LEFT];
     double left = ((double)b->setup.end_ns - (double)weir_clock_monotonic_ns()) / 60e9;
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
         limits += b->grid.candidates[i].limit;
-    fprintf(stderr,
-            "%d formats, %d candidates and %d more that load from memory; at least %.0f trials, about %.1f minutes\n",
-            b->grid.n_formats, b->grid.n - limits, limits, trials, minutes);
+    weir_duration(60 * minutes, about);
+    fprintf(stderr, "%d formats, %d candidates and %d more that load from memory; at least %.0f trials, about %s\n",
+            b->grid.n_formats, b->grid.n - limits, limits, trials, about);
     if (minutes > left)
         fprintf(stderr, "only %.1f minutes are left; specify fewer --formats or settings, or raise --max-minutes\n",
                 left > 0 ? left : 0);
@@ -200,6 +196,7 @@ static int measure(struct bench *b, struct bench_results *results)
         half_ns = now_ns + (end_ns - now_ns) / 2;
     announce(b);
     b->line_ns = now_ns;
+    weir_trial_progress_begin(&b->progress, b->setup.options->repeats * b->grid.n, end_ns, NULL);
     int rc = run_rounds(b, 0, b->grid.n_warm, half_ns, &results->warm);
     return rc < 0 ? rc : run_rounds(b, b->grid.n_warm, b->grid.n, end_ns, &results->cold);
 }
@@ -256,7 +253,6 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
-    b.terminal = isatty(STDERR_FILENO);
     weir_catch_interrupts();
     int rc = bench(command, &b, &o, data, &err);
     if (rc < 0 && err.code)

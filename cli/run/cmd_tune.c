@@ -35,12 +35,13 @@ const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
 static void log_trial(void *user, const struct weir_tune_setting *setting, const struct weir_trial *trial,
                       const char *why)
 {
-    const struct tune_session *s = user;
+    struct tune_session *s = user;
     struct weir_json json;
     char text[192];
+    weir_tune_describe(&s->trials.tune.space, setting, text, sizeof text);
+    weir_trial_progress(&s->progress, text);
     if (!s->log)
         return;
-    weir_tune_describe(&s->trials.tune.space, setting, text, sizeof text);
     weir_json_open(&json, s->log, false);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "type", "turn");
@@ -62,12 +63,14 @@ static void log_trial(void *user, const struct weir_tune_setting *setting, const
 static void note(void *user, const char *line)
 {
     const struct tune_session *s = user;
+    weir_progress_clear();
     fprintf(s->out, "%s\n", line);
 }
 
 static void step(void *user, const char *line)
 {
     struct tune_session *s = user;
+    weir_progress_clear();
     fprintf(s->out, "%3d  %s\n", s->n_lines + 1, line);
     fflush(s->out);
     if (s->n_lines < TUNE_LINES && (s->lines[s->n_lines] = strdup(line)))
@@ -122,8 +125,10 @@ static int open_session(struct tune_session *s, const struct weir_command *comma
 /* Runs the search and prints its result. A search that ends early also has a result, but a different exit status. */
 static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
+    weir_trial_progress_begin(&s->progress, 0, s->config.end_ns, "--max-minutes");
     tune_print_head(s, s->out);
     int rc = weir_tune_run(&s->trials.tune, err);
+    weir_progress_clear();
     if (s->trials.tune.chosen < 0)
         return rc;
     if (s->options->json)

@@ -2,6 +2,7 @@
 #include "analyze/trials/whatif_run.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
+#include "cli/progress.h"
 #include "cli/run/run_options.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
@@ -94,9 +95,16 @@ static void print_json(const struct weir_whatif *found, const struct weir_comman
 
 /* ---- the command ---- */
 
+static struct weir_trial_progress progress;
+
 static void show_progress(double elapsed_s, const char *what)
 {
-    fprintf(stderr, "%5.0f s: %s\n", elapsed_s, what);
+    fprintf(stderr, "%s%5.0f s: %s\n", weir_progress_erase(), elapsed_s, what);
+}
+
+static void show_trial(const char *what)
+{
+    weir_trial_progress(&progress, what);
 }
 
 static int whatif(const struct weir_command *command, const struct whatif_options *o, const char *data,
@@ -111,13 +119,18 @@ static int whatif(const struct weir_command *command, const struct whatif_option
                                         .check = o->check,
                                         .fastest_format = weir_convert_fastest,
                                         .progress = show_progress,
+                                        .trial = show_trial,
                                         .interrupted = &weir_interrupted};
     weir_run_options_copy(&config.run, &o->run);
     int rc = weir_run_source(command, o, &o->run.loader, data, &config.source, &files, NULL, err);
     if (rc == 0)
         rc = weir_output_open(&log, o->log, err); /* early, so that an error precedes the measurements */
-    if (rc == 0)
+    if (rc == 0) {
+        uint64_t end_ns = weir_clock_monotonic_ns() + (uint64_t)(o->max_minutes * 60e9);
+        weir_trial_progress_begin(&progress, 0, end_ns, "--max-minutes");
         rc = weir_whatif_run(&found, &config, err);
+        weir_progress_clear();
+    }
     weir_path_list_free(&files);
     if (rc == 0 && log)
         write_log(log, &found, command, o);

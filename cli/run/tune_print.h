@@ -5,6 +5,7 @@
 
 #include "analyze/tuning/tune_trials.h"
 #include "base/gz_file.h"
+#include "cli/progress.h"
 #include "cli/run/run_options.h"
 
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct tune_session {
     double cached;                 /* fraction of the files in the page cache at the start; -1 if unknown */
     char *lines[TUNE_LINES];       /* steps of the search; owned */
     int n_lines;
+    struct weir_trial_progress progress;
     struct weir_words words; /* options of weir run for every trial */
     struct weir_tune_config config;
     struct weir_tune_trials trials;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The live line of weir run on a terminal: its figures, its width, and that nothing of it remains; the announcement of a
-long run; no live line in a log, on a dumb terminal, or in stdout.
+long run; no live line in a log, on a dumb terminal, or in stdout. The line of the commands that run trials.
 
     test_live.py WEIR"""
 
@@ -156,13 +156,32 @@ def no_live_line(weir, data):
           not any("\r" in line or "\033" in line or " left" in line for line in lines), lines)
 
 
+def trials(weir, data):
+    for arguments, line, announced in (
+            (["bench", data, "--formats", "as-is", "--cache", "warm", "--min-seconds", "0.2", "--repeats", "9"],
+             r"trial [2-9] of 18, \d:\d\d left: as-is (warm|from memory) \d+ images/s\r",
+             r"at least 18 trials, about [\d.]+ s\n"),
+            (["whatif", data, "--check", "--max-minutes", "1"],
+             r"trial 2, at most \d:\d\d left: measuring the base run and other numbers of workers\r",
+             r"at most about 60 s \(--max-minutes\)\n"),
+            (["tune", data, "--max-minutes", "1", "--max-cpu", "1"], r"trial 2, at most \d:\d\d left: ",
+             r"at most about 60 s \(--max-minutes\)\n")):
+        run = Run(weir, arguments, columns=100)
+        check(f"{arguments[0]}: a line after each trial", run.until(line), run.text)
+        check(f"{arguments[0]}: the duration", re.search(announced, run.text), run.text)
+        status = run.end(signal.SIGINT)
+        check(f"{arguments[0]}: Ctrl-C: {status}", status == 130, run.text)
+        check(f"{arguments[0]}: nothing remains", not any(line.startswith("trial ") for line in screen(run.text)),
+              screen(run.text))
+
+
 def main():
     weir = os.path.realpath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "data")
         subprocess.run([weir, "synth", data, "--format", "act-jpeg", "--episodes", "4", "--steps", "40", "--size",
                         "64x48"], check=True, stdout=subprocess.DEVNULL)
-        for test in live_lines, both_on_one_terminal, window_and_json, no_live_line:
+        for test in live_lines, both_on_one_terminal, window_and_json, no_live_line, trials:
             test(weir, data)
     print(f"{checks} checks, {failures} failed")
     return failures > 0
