@@ -112,22 +112,45 @@ static void print_headings(FILE *out, const struct weir_table *table, const stru
     fputc('\n', out);
 }
 
+/* Chooses the columns and their widths. */
+static void fit_width(struct fit *fit, const struct weir_table *table, FILE *out)
+{
+    size_t n = (size_t)table->n_columns;
+    int natural[WEIR_TABLE_COLUMNS] = {0};
+    for (int i = 0; i < table->n_columns; i++)
+        natural[i] = max_of(weir_text_width(table->columns[i].heading), max_of(table->columns[i].width, 1));
+    for (size_t i = 0; i < table->n_cells_; i++)
+        natural[i % n] = max_of(natural[i % n], weir_text_width(table->cells_[i]));
+    choose(fit, table, natural, weir_terminal_width(out));
+}
+
 static void print(FILE *out, const struct weir_table *table)
 {
     size_t n = (size_t)table->n_columns;
-    int natural[WEIR_TABLE_COLUMNS] = {0}, headings = 0;
     struct fit fit = {.last = 0};
-    for (int i = 0; i < table->n_columns; i++) {
-        headings += *table->columns[i].heading != '\0';
-        natural[i] = max_of(weir_text_width(table->columns[i].heading), max_of(table->columns[i].width, 1));
-    }
-    for (size_t i = 0; i < table->n_cells_; i++)
-        natural[i % n] = max_of(natural[i % n], weir_text_width(table->cells_[i]));
-    choose(&fit, table, natural, weir_terminal_width(out));
-    if (headings > 0)
+    bool headings = false;
+    fit_width(&fit, table, out);
+    for (int i = 0; i < table->n_columns; i++)
+        headings |= *table->columns[i].heading != '\0';
+    if (headings)
         print_headings(out, table, &fit);
     for (size_t i = 0; i + n <= table->n_cells_; i += n)
         print_row(out, table, &fit, table->cells_ + i);
+}
+
+bool weir_table_shows(const struct weir_table *table, FILE *out, int column)
+{
+    struct fit fit = {.last = 0};
+    fit_width(&fit, table, out);
+    return fit.widths[column] > 0;
+}
+
+void weir_table_free(struct weir_table *table)
+{
+    for (size_t i = 0; i < table->n_cells_; i++)
+        free(table->cells_[i]);
+    free(table->cells_);
+    *table = (struct weir_table){0};
 }
 
 void weir_table_print(FILE *out, struct weir_table *table)
@@ -136,8 +159,5 @@ void weir_table_print(FILE *out, struct weir_table *table)
         fputs("out of memory: a table is left out\n", out);
     else
         print(out, table);
-    for (size_t i = 0; i < table->n_cells_; i++)
-        free(table->cells_[i]);
-    free(table->cells_);
-    *table = (struct weir_table){0};
+    weir_table_free(table);
 }

@@ -42,6 +42,9 @@ struct weir_table {
 void weir_table_open(struct weir_table *table, const struct weir_column *columns, int n);
 /* Appends the next cell of the current row. Cells of columns that are left out are also required. */
 void weir_table_cell(struct weir_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns whether weir_table_print will print the column. */
+bool weir_table_shows(const struct weir_table *table, FILE *out, int column);
+void weir_table_free(struct weir_table *table);
 /* Prints the headings and the rows, and frees the table. Prints no headings if none of them has text. Without memory,
  * one line says so. */
 void weir_table_print(FILE *out, struct weir_table *table);

@@ -211,7 +211,9 @@ void weir_wrap_close(struct weir_wrap *wrap)
     FILE *out = wrap->out_;
     const struct layout layout = {out, weir_terminal_width(out), wrap->hang_, wrap->separator_,
                                   wrap->highlight && weir_terminal_has_colour(out)};
-    if (wrap->text_ && fclose(wrap->text_) == 0)
+    if (wrap->text_)
+        fclose(wrap->text_);
+    if (wrap->buffer_) /* without memory, the part that fits */
         print_text(&layout, wrap->buffer_);
     free(wrap->buffer_);
 }

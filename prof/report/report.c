@@ -74,6 +74,8 @@ void weir_report_free(struct weir_report *report)
 
 /* ---- the stage table ---- */
 
+enum { KIND = 1 };
+
 static const struct weir_column columns[] = {
     {"stage", .left = true, .width = 22, .shrink_to = 23},
     {"kind", .priority = 5, .left = true},
@@ -88,11 +90,13 @@ static const struct weir_column columns[] = {
     {.heading = "share"},
 };
 
-static void add_row(struct weir_table *table, const struct weir_report_row *row)
+/* sides: append the side to names that several rows can have, because the table has no column "kind". */
+static void add_row(struct weir_table *table, const struct weir_report_row *row, bool sides)
 {
-    char time[24];
+    char time[24], name[WEIR_REPORT_NAME];
     bool worker = row->side == WEIR_SIDE_WORKER;
-    weir_table_cell(table, "%s", row->name);
+    weir_report_row_name(row, name);
+    weir_table_cell(table, "%s", sides ? name : row->name);
     weir_table_cell(table, "%s%s%s", worker ? "" : weir_report_side_name(row->side), worker ? "" : "-",
                     weir_stage_kind_name(row->kind));
     weir_table_cell(table, "%" PRIu64, row->count);
@@ -134,6 +138,18 @@ static bool is_small(const struct weir_report *report, const struct weir_report_
     return row->total_s < SMALL * side_wall_s(report, row->side);
 }
 
+/* small: number of small rows; a single one is shown. */
+static void add_rows(struct weir_table *table, const struct weir_report *report, int small,
+                     const struct weir_report_row *further, int n_further, bool sides)
+{
+    weir_table_open(table, columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0 && (small == 1 || !is_small(report, &report->rows[i])))
+            add_row(table, &report->rows[i], sides);
+    for (int i = 0; i < n_further; i++)
+        add_row(table, &further[i], sides);
+}
+
 void weir_report_stages_print(FILE *out, const struct weir_report *report, const struct weir_report_row *further,
                               int n_further)
 {
@@ -147,12 +163,11 @@ void weir_report_stages_print(FILE *out, const struct weir_report *report, const
         fputs("no stage was called\n", out);
         return;
     }
-    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
-    for (int i = 0; i < report->n_rows; i++)
-        if (report->rows[i].count > 0 && (small == 1 || !is_small(report, &report->rows[i])))
-            add_row(&table, &report->rows[i]);
-    for (int i = 0; i < n_further; i++)
-        add_row(&table, &further[i]);
+    add_rows(&table, report, small, further, n_further, false);
+    if (!weir_table_shows(&table, out, KIND)) {
+        weir_table_free(&table);
+        add_rows(&table, report, small, further, n_further, true);
+    }
     weir_table_print(out, &table);
     if (small > 1)
         fprintf(out, "%d more stages under %.1f %%: --wide\n", small, 100 * SMALL);

@@ -616,6 +616,23 @@ Test(report, a_gpu_in_lines)
     }
 }
 
+/* Without room for the kind, the names tell the GPU's rows from the host's. */
+Test(report, a_gpu_in_a_narrow_table)
+{
+    struct weir_loader_report *report = small_report();
+    struct weir_stage_stats stats = {0};
+    weir_stage_stats_add(&stats, 2000000);
+    report->gpu.used = true;
+    weir_report_gpu_add(&report->gpu, WEIR_STAGE_H2D_COPY, &stats);
+    setenv("COLUMNS", "80", 1);
+    char *table = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(table, "\n07_h2d_copy (gpu) "), "%s", table);
+    cr_assert_not_null(strstr(table, "\n03b_image_decode  "), "%s", table);
+    cr_assert_null(strstr(table, "gpu-work"), "%s", table);
+    free(table);
+    release(report);
+}
+
 Test(report, a_gpu_in_the_table)
 {
     struct weir_loader_report *report = small_report();
