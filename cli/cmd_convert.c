@@ -104,7 +104,8 @@ static void print_text(const struct conversion *c)
         printf("; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
                (unsigned long long)r->substituted_frames);
     printf("\ntypes      state %s, actions %s\n", r->qpos_type, r->action_type);
-    printf("size       %.1f MB, source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
+    printf("size       %s, source %s\n", weir_size((double)r->copy_bytes).text,
+           weir_size((double)r->source_bytes).text);
     if (r->has_psnr && isinf(r->psnr_worst))
         printf("PSNR       infinite (all frames are lossless)\n");
     else if (r->has_psnr)

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/devices.h"
 #include "cli/sysinfo.h"
@@ -128,10 +129,10 @@ static void print_registry(const struct registry *registry)
 
 static void print_memory(const struct weir_sysinfo *info)
 {
-    printf("  %-14s %.1f GiB total, %.1f GiB available, ", "memory", (double)info->memory_total_bytes / 0x1p30,
-           (double)info->memory_available_bytes / 0x1p30);
+    printf("  %-14s %s total, %s available, ", "memory", weir_size((double)info->memory_total_bytes).text,
+           weir_size((double)info->memory_available_bytes).text);
     if (info->cores.memory_limit_bytes > 0)
-        printf("cgroup limit %.1f GiB (%s)\n", (double)info->cores.memory_limit_bytes / 0x1p30,
+        printf("cgroup limit %s (%s)\n", weir_size((double)info->cores.memory_limit_bytes).text,
                info->cores.memory_file);
     else
         printf("no cgroup limit\n");

@@ -86,9 +86,9 @@ static void print_text(const struct weir_synth_config *config, const struct weir
     printf("cameras    %s, %dx%d\n", config->cameras, config->width, config->height);
     printf("episodes   %d, each with %d steps\n", stats->episodes, config->steps);
     printf("frames     %llu\n", (unsigned long long)stats->frames);
-    printf("size       %.1f MB\n", (double)stats->bytes / 1e6);
+    printf("size       %s\n", weir_size((double)stats->bytes).text);
     if (stats->jpeg_frames)
-        printf("mean JPEG  %.1f KB at quality %d\n", mean_jpeg_bytes(stats) / 1e3, config->quality);
+        printf("mean JPEG  %s at quality %d\n", weir_size(mean_jpeg_bytes(stats)).text, config->quality);
     printf("time       %.1f s, %.0f frames/s\n", seconds, seconds > 0 ? (double)stats->frames / seconds : 0);
 }
 

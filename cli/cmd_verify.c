@@ -233,9 +233,10 @@ static void print_summary(const struct verification *v, double seconds)
         printf("datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
     for (int i = 0; i < v->n; i++)
         print_lengths(&v->datasets[i], v->n > 1);
-    printf("checked: %llu episodes, %llu frames, %.1f MB%s; %llu frames are unusable\n",
-           (unsigned long long)totals->episodes, (unsigned long long)totals->frames, (double)totals->bytes / 1e6,
-           v->options->fast ? ", headers only" : "", (unsigned long long)totals->bad_frames);
+    printf("checked: %llu episodes, %llu frames, %s%s; %llu frames are unusable\n",
+           (unsigned long long)totals->episodes, (unsigned long long)totals->frames,
+           weir_size((double)totals->bytes).text, v->options->fast ? ", headers only" : "",
+           (unsigned long long)totals->bad_frames);
     printf("time: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
            (double)totals->bytes / 1e6 / seconds);
     printf("findings:");

@@ -1,5 +1,6 @@
 #include "cli/devices.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "io/io.h"
 
 #include <ctype.h>
@@ -166,7 +167,7 @@ static void ask_cuda(const struct cuda *cuda, struct weir_device *device)
         cuda->device_name(name, sizeof name, first);
         cuda->device_memory(&bytes, first);
     }
-    found(device, true, "%d x %s (%.1f GiB), driver for CUDA %d.%d", count, name, (double)bytes / 0x1p30,
+    found(device, true, "%d x %s (%s), driver for CUDA %d.%d", count, name, weir_size((double)bytes).text,
           version / 1000, version % 1000 / 10);
 }
 
@@ -218,7 +219,7 @@ static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
     snprintf(name, sizeof name, "gpu %d", gpu->number);
     add(&line, "%s", gpu->name);
     if (gpu->memory_bytes)
-        add(&line, ", %.1f GiB", (double)gpu->memory_bytes / 0x1p30);
+        add(&line, ", %s", weir_size((double)gpu->memory_bytes).text);
     add(&line, ", compute capability %d.%d", gpu->major, gpu->minor);
     add_count(&line, gpu->sms, "multiprocessor");
     add_count(&line, gpu->copy_engines, "copy engine");

@@ -285,8 +285,8 @@ static void print_text(const struct facts *facts, const char *path)
         count == n ? printf(" %s", name) : printf(" %s (%d)", name, count);
     printf("\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
            facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
-    printf("files: %.1f MB; index: %.1f KB in memory\n", (double)facts->files_bytes / 1e6,
-           (double)weir_dataset_index_bytes(dataset) / 1e3);
+    printf("files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
+           weir_size((double)weir_dataset_index_bytes(dataset)).text);
     uint64_t frames, library = by_library(facts, &frames);
     printf("cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)

@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "base/resources.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "convert/compare.h"
 #include "convert/partial.h"
 #include "convert/units.h"
@@ -321,11 +322,10 @@ static int check_space(const struct conversion *c, struct weir_err *err)
     uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (needed <= there || needed - there <= free_bytes)
         return 0;
-    return weir_err_set(
-        err, -ENOSPC,
-        "%s: the copy needs at least %.1f MB, but only %.1f MB are free; choose another disk, or use --codec "
-        "jpeg or --sample",
-        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
+    return weir_err_set(err, -ENOSPC,
+                        "%s: the copy needs at least %s, but only %s are free; choose another disk, or use --codec "
+                        "jpeg or --sample",
+                        c->config->target, weir_size((double)needed).text, weir_size((double)free_bytes).text);
 }
 
 /* ---- the conversion ---- */

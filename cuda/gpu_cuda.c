@@ -1,5 +1,6 @@
 /* Implements gpu_ops.h with the CUDA runtime. Functions run on the program's threads, so each call makes our context
  * current and restores the previous one. */
+#include "base/text.h"
 #include "cuda/cuda_context.h"
 #include "cuda/gpu_kernels_priv.h"
 #include "pipeline/gpu/gpu_ops.h"
@@ -270,8 +271,8 @@ static int gpu_pin(struct weir_gpu *gpu, void *memory, size_t bytes, struct weir
         return fail(gpu, error, "pinning memory", err);
     cudaGetLastError();
     return weir_err_set(err, -ENOMEM,
-                        "%.2f GB of the host's memory cannot be pinned: %s (%s); raise ulimit -l or reduce --prefetch",
-                        (double)bytes / 1e9, cudaGetErrorString(error), cudaGetErrorName(error));
+                        "%s of the host's memory cannot be pinned: %s (%s); raise ulimit -l or reduce --prefetch",
+                        weir_size((double)bytes).text, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 static void gpu_unpin(struct weir_gpu *gpu, void *memory)
@@ -293,10 +294,10 @@ static int gpu_alloc(struct weir_gpu *gpu, size_t bytes, void **memory, struct w
     if (error == cudaErrorMemoryAllocation && cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
         leave(gpu, before);
         cudaGetLastError();
-        return weir_err_set(
-            err, -ENOMEM,
-            "GPU %d (%s) cannot allocate %.2f GB (%.2f of %.2f GB are free); reduce --batch-size or --prefetch",
-            gpu->number, gpu->name, (double)bytes / 1e9, (double)free_bytes / 1e9, (double)total_bytes / 1e9);
+        return weir_err_set(err, -ENOMEM,
+                            "GPU %d (%s) cannot allocate %s (%s of %s are free); reduce --batch-size or --prefetch",
+                            gpu->number, gpu->name, weir_size((double)bytes).text, weir_size((double)free_bytes).text,
+                            weir_size((double)total_bytes).text);
     }
     return done(gpu, before, error, "allocating memory", err);
 }

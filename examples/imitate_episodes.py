@@ -292,7 +292,7 @@ class Part:
 
 
 EPOCH = {"en": ("epoch {}/{} total {:.2f} s | train {:.2f} s | val {:.2f} s | data wait {:.1f} % | {:.1f} samples/s | "
-                "{:.1f} images/s | peak memory {:.2f} GB", " | train loss {:.6f}", " | val loss {:.6f}"),
+                "{:.1f} images/s | peak memory {:.0f} MiB", " | train loss {:.6f}", " | val loss {:.6f}"),
          "zh": ("Epoch {}/{} 总耗时: {:.2f}s | 训练耗时: {:.2f}s | 验证耗时: {:.2f}s | 数据等待: {:.1f}% | 样本/秒: {:.1f} | "
                 "图像/秒: {:.1f} | 峰值内存: {:.2f}GB", " | 训练损失: {:.6f}", " | 验证损失: {:.6f}")}
 
@@ -300,7 +300,7 @@ EPOCH = {"en": ("epoch {}/{} total {:.2f} s | train {:.2f} s | val {:.2f} s | da
 def epoch_line(o, epoch, train, val):
     head, train_loss, val_loss = EPOCH[o.lang]
     total = train.seconds + val.seconds
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / (1e9 if o.lang == "zh" else 2**20)
     line = head.format(epoch + 1, o.num_epochs, total, train.seconds, val.seconds, 100 * train.waited / train.seconds,
                        (train.samples + val.samples) / total, (train.images + val.images) / total, peak)
     return line + train_loss.format(train.loss) + (val_loss.format(val.loss) if val.samples else "")

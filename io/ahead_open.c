@@ -1,5 +1,6 @@
 /* Opens and closes read-ahead: the pool and the thread. */
 #include "base/resources.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"
@@ -61,8 +62,8 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
     }
     if (!a->buffers || !a->entries || (a->pool_bytes && !a->pool)) {
         a->n_buffers = 0;
-        return weir_err_set(err, -ENOMEM, "no memory for %.1f MB of read-ahead; use a smaller --io-depth or --io pread",
-                            (double)a->pool_bytes / 1e6);
+        return weir_err_set(err, -ENOMEM, "no memory for %s of read-ahead; use a smaller --io-depth or --io pread",
+                            weir_size((double)a->pool_bytes).text);
     }
     if (a->pool) {
         madvise(a->pool, a->pool_bytes, MADV_HUGEPAGE);

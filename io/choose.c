@@ -1,4 +1,5 @@
 #include "base/resources.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
@@ -218,8 +219,8 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     uint64_t bytes = total_bytes(config->set), available = weir_memory_available_bytes();
     if (!direct && bytes < available / 4 * 3) {
         snprintf(choice->why, sizeof choice->why,
-                 "the files (%.1f GB) fit in free memory (%.1f GB) and will be cached after one epoch",
-                 (double)bytes / 1e9, (double)available / 1e9);
+                 "the files (%s) fit in free memory (%s) and will be cached after one epoch",
+                 weir_size((double)bytes).text, weir_size((double)available).text);
         return;
     }
     struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);

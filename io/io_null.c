@@ -1,6 +1,7 @@
 /* null: serves frames from memory, to measure the rest of the pipeline without reading. Each file is copied into memory
  * as a whole on first use. The pixels are the same as with any other engine. */
 #include "base/resources.h"
+#include "base/text.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 
@@ -29,11 +30,10 @@ static int shared_open(void **shared, struct weir_file_set *set, struct weir_err
         total += weir_file_set_size(set, i);
     uint64_t available = weir_memory_available_bytes();
     if (available && total > available)
-        return weir_err_set(
-            err, -ENOMEM,
-            "io engine null keeps the dataset in memory: it needs %.1f GB, but only %.1f GB are free; use "
-            "fewer episodes or --io pread",
-            (double)total / 1e9, (double)available / 1e9);
+        return weir_err_set(err, -ENOMEM,
+                            "io engine null keeps the dataset in memory: it needs %s, but only %s are free; use "
+                            "fewer episodes or --io pread",
+                            weir_size((double)total).text, weir_size((double)available).text);
     struct images *images = calloc(1, sizeof *images + sizeof images->image[0] * (size_t)count);
     if (!images)
         return weir_err_set(err, -ENOMEM, "out of memory");

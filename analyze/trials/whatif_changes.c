@@ -2,6 +2,7 @@
  * changes of an image's cost, the cost is measured for up to 0.2 s, and the run is simulated with it. */
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/samples/defaults.h"
 #include "weir/decoder.h"
@@ -309,8 +310,8 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
         return false;
     }
     if (*bytes > free_bytes) {
-        snprintf(why, size, "%.1f GB of decoded frames do not fit into the free memory (%.1f GB)", *bytes / 1e9,
-                 free_bytes / OF_FREE / 1e9);
+        snprintf(why, size, "%s of decoded frames do not fit into the free memory (%s)", weir_size(*bytes).text,
+                 weir_size(free_bytes / OF_FREE).text);
         return false;
     }
     plan->run.loader.decode_cache_bytes = (uint64_t)*bytes;
@@ -364,14 +365,15 @@ static int change_cache(struct whatif *w)
         struct whatif_plan plan;
         double bytes = 0;
         bool can = whatif_cache_plan(w, parts[i], &plan, &bytes, why, sizeof why);
-        struct weir_whatif_change *change =
-            begin(w, "decode cache, %s frames, %.2f GB", i ? "half of the" : "all", bytes / 1e9);
+        char size[24];
+        weir_cache_bytes_text(size, bytes, false);
+        struct weir_whatif_change *change = begin(w, "decode cache, %s frames, %s", i ? "half of the" : "all", size);
         if (!change)
             break;
         *plan_of(w, change) = plan;
         plan_of(w, change)->can_check = can && !*why;
         snprintf(change->why, sizeof change->why, "%s", why);
-        weir_cache_bytes_text(bytes_flag, bytes);
+        weir_cache_bytes_text(bytes_flag, bytes, true);
         snprintf(change->flag, sizeof change->flag, "--decode-cache %s", bytes_flag);
         if (!can)
             no_prediction(w, change, why);

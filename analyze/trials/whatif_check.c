@@ -2,6 +2,7 @@
  * alongside the base run. */
 #include "analyze/trials/rounds.h"
 #include "analyze/trials/whatif_priv.h"
+#include "base/text.h"
 #include "weir/base.h"
 #include "weir/decoder.h"
 
@@ -111,7 +112,7 @@ static void rung_no_io(struct ladder *ladder, const struct whatif *w)
     plan->run.loader.io_depth = 0;
     plan->run.loader.cold = plan->run.loader.direct = false;
     if (bytes > 4e9 || bytes > memory / 4)
-        snprintf(why, WEIR_WHATIF_WHY, "%.1f GB of files are too large to keep in memory", bytes / 1e9);
+        snprintf(why, WEIR_WHATIF_WHY, "%s of files are too large to keep in memory", weir_size(bytes).text);
 }
 
 /* Produces the batches that are normally uploaded: interleaved bytes in the host's memory. */

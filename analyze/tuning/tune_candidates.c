@@ -1,4 +1,5 @@
 #include "analyze/tuning/tune_priv.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ void weir_tune_describe(const struct weir_tune_space *space, const struct weir_t
     if (setting->depth > 0)
         snprintf(depth, sizeof depth, " (depth %d)", setting->depth);
     if (setting->cache_bytes > 0)
-        snprintf(cache, sizeof cache, ", decode cache %.0f MB", setting->cache_bytes / 1e6);
+        snprintf(cache, sizeof cache, ", decode cache %.0f MiB", ceil(setting->cache_bytes / (1 << 20)));
     snprintf(text, size, "workers %d, prefetch %s, %s%s%s%s%s", setting->workers, prefetch,
              setting->engine >= 0 ? space->engines[setting->engine] : "auto", depth, space->n_decoders > 0 ? ", " : "",
              space->n_decoders == 0  ? ""
@@ -122,8 +123,8 @@ int weir_tune_try(struct weir_tune *tune, const struct weir_tune_setting *settin
         return 0;
     weir_tune_describe(&tune->space, setting, text, sizeof text);
     if (!weir_tune_fits(tune, setting)) {
-        weir_tune_tell(tune, "%s: would use about %.0f MB, more than --max-memory", text,
-                       predicted_peak(tune, setting) / 1e6);
+        weir_tune_tell(tune, "%s: would use about %s, more than --max-memory", text,
+                       weir_size(predicted_peak(tune, setting)).text);
         return 0;
     }
     int i = tune->n++;

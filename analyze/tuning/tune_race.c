@@ -1,4 +1,5 @@
 #include "analyze/tuning/tune_priv.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -58,8 +59,8 @@ int weir_tune_trial(struct weir_tune *tune, int candidate)
     }
     double cores = figures.trial.measured.seconds > 0 ? figures.trial.cpu_s / figures.trial.measured.seconds : 0;
     if (tune->space.memory_max > 0 && (double)figures.trial.measured.peak_rss_bytes > tune->space.memory_max)
-        snprintf(c->measured.why, sizeof c->measured.why, "it used %.0f MB, more than --max-memory",
-                 (double)figures.trial.measured.peak_rss_bytes / 1e6);
+        snprintf(c->measured.why, sizeof c->measured.why, "it used %s, more than --max-memory",
+                 weir_size((double)figures.trial.measured.peak_rss_bytes).text);
     else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
         snprintf(c->measured.why, sizeof c->measured.why, "it used %.2f cores, more than --max-cpu", cores);
     figures.trial.round = tune->rounds;

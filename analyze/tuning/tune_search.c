@@ -1,6 +1,7 @@
 #include "analyze/tuning/tune_search.h"
 
 #include "analyze/tuning/tune_priv.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -350,8 +351,8 @@ static int try_cache(struct weir_tune *tune)
     if (setting.cache_bytes <= 0 || setting.cache_bytes < 0.1 * look->frames_bytes || weir_tune_at_limit(tune))
         return 0;
     if (seconds > EPOCHS_S * look->trial.measured.seconds) {
-        weir_tune_tell(tune, "a decode cache of %.2f GB is not tried: the epoch that fills it takes %.0f s",
-                       setting.cache_bytes / 1e9, seconds);
+        weir_tune_tell(tune, "a decode cache of %s is not tried: the epoch that fills it takes %.0f s",
+                       weir_size(setting.cache_bytes).text, seconds);
         return 0;
     }
     rc = weir_tune_try(tune, &setting, "decoded frames stay in memory", &i);

@@ -265,8 +265,8 @@ const char *weir_data_bound_name(enum weir_data_bound bound);
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);
 
-/* Formats a size for --decode-cache, rounded up: "221M", or "11G" from 10 GiB on. */
-void weir_cache_bytes_text(char text[24], double bytes);
+/* Formats a size for --decode-cache, rounded up: "221M", or "11G" from 10 GiB on; in a sentence "221 MiB", "11 GiB". */
+void weir_cache_bytes_text(char text[24], double bytes, bool flag);
 
 /* Returns the name used in logs, such as "decode" or "slow-camera". */
 const char *weir_cause_name(enum weir_cause cause);

@@ -8,13 +8,13 @@
 
 static const double WORTH = 1.05; /* minimum predicted gain of advice that is printed */
 
-void weir_cache_bytes_text(char text[24], double bytes)
+void weir_cache_bytes_text(char text[24], double bytes, bool flag)
 {
     double mib = ceil(bytes / (1 << 20));
     if (mib >= 10240) /* from 10 GiB on, rounding up adds less than a tenth */
-        snprintf(text, 24, "%.0fG", ceil(mib / 1024));
+        snprintf(text, 24, flag ? "%.0fG" : "%.0f GiB", ceil(mib / 1024));
     else
-        snprintf(text, 24, "%.0fM", fmax(mib, 1));
+        snprintf(text, 24, flag ? "%.0fM" : "%.0f MiB", fmax(mib, 1));
 }
 
 static bool has_advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
@@ -92,7 +92,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     char bytes[24];
     advice.figure = fmin(all, free_bytes);
     advice.part = part;
-    weir_cache_bytes_text(bytes, advice.figure);
+    weir_cache_bytes_text(bytes, advice.figure, true);
     snprintf(advice.flag, sizeof advice.flag, "--decode-cache %s", bytes);
     add(verdict, &advice);
 }

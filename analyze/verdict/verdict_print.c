@@ -47,11 +47,12 @@ const char *weir_advice_name(enum weir_advice_kind kind)
 
 static void say_cache(FILE *out, const struct weir_advice *advice)
 {
-    int digits = advice->figure < 1e8 ? 3 : 2;
+    char size[24];
+    weir_cache_bytes_text(size, advice->figure, false);
     if (advice->part >= 1)
-        fprintf(out, "all frames fit in %.*f GB", digits, advice->figure / 1e9);
+        fprintf(out, "all frames fit in %s", size);
     else
-        fprintf(out, "%.0f %% of the frames fit in %.*f GB", percent(advice->part), digits, advice->figure / 1e9);
+        fprintf(out, "%.0f %% of the frames fit in %s", percent(advice->part), size);
 }
 
 static void say_change(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)

@@ -25,8 +25,8 @@ static void print_device(FILE *out, const struct weir_loader_facts *facts, const
 {
     fprintf(out, "device: GPU %d", facts->device);
     print_why(out, facts, ranks);
-    fprintf(out, ", %s; %.1f MB of GPU memory, %.1f MB of pinned host memory%s\n", facts->gpu,
-            (double)facts->gpu_bytes / 1e6, (double)facts->slots * (double)facts->slot_bytes / 1e6,
+    fprintf(out, ", %s; %s of GPU memory, %s of pinned host memory%s\n", facts->gpu,
+            weir_size((double)facts->gpu_bytes).text, weir_size((double)facts->slots * (double)facts->slot_bytes).text,
             sync_steps ? "; each step finishes before the next" : "");
 }
 
@@ -84,15 +84,15 @@ static void print_reading(FILE *out, const struct weir_loader_facts *facts, cons
     if (facts->io_depth > 0)
         fprintf(out, "; up to %d reads ahead of the workers", facts->io_depth);
     if (facts->io_pool_bytes > 0)
-        fprintf(out, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
+        fprintf(out, " in %s", weir_size((double)facts->io_pool_bytes).text);
     if (*facts->io_features)
         fprintf(out, ", %s", facts->io_features);
     if (facts->io_cached >= 0 && !o->loader.direct)
         fprintf(out, "; %.0f %% in the page cache", 100 * facts->io_cached);
     fputc('\n', out);
     if (o->loader.cold)
-        fprintf(out, "cold: %.1f MB dropped from the page cache, %.1f %% remains cached\n",
-                (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
+        fprintf(out, "cold: %s dropped from the page cache, %.1f %% remains cached\n",
+                weir_size((double)facts->cold_bytes).text, 100 * facts->cold_stayed);
 }
 
 static void print_decoding(FILE *out, const struct weir_loader_facts *facts)
@@ -137,8 +137,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
         fprintf(out,
                 "--decode-cache: disabled, because it is too small for its table and one frame; "
-                "all frames need %.1f MB\n",
-                (double)facts.cache_bytes_all / 1e6);
+                "all frames need %s\n",
+                weir_size((double)facts.cache_bytes_all).text);
     if (weir_loader_position(loader) > 0)
         fprintf(out, "resuming at batch %llu of %llu\n", (unsigned long long)weir_loader_position(loader),
                 (unsigned long long)weir_sampler_total(sampler));

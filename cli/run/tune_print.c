@@ -23,7 +23,7 @@ void tune_print_head(const struct tune_session *s, FILE *out)
     char data[1024];
     snprintf(data, sizeof data, "%s", s->data);
     weir_text_printable(data);
-    fprintf(out, "%s: %.1f MB", data, space->file_bytes / 1e6);
+    fprintf(out, "%s: %s", data, weir_size(space->file_bytes).text);
     if (s->cached >= 0)
         fprintf(out, ", %.0f %% in the page cache", 100 * s->cached);
     fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->trials.cores);
@@ -146,8 +146,8 @@ void tune_print(const struct tune_session *s, FILE *out)
     print_end(s, out);
     struct weir_interval rate;
     weir_candidate_interval(&c->measured, weir_trial_images_per_s, &rate);
-    fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %.2f GB", rate.median, rate.least, rate.most,
-            weir_candidate_median(&c->measured, weir_trial_peak_bytes) / 1e9);
+    fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %s", rate.median, rate.least, rate.most,
+            weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
     if (tune->ratio.n > 0)
         fprintf(out, "; %.3f of the speed of the fastest setting", tune->ratio.median);
     fputc('\n', out);

@@ -1,4 +1,5 @@
 /* Device memory that is allocated from open to close: clips, queries and results. */
+#include "base/text.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_priv.h"
 
@@ -228,11 +229,10 @@ int weir_motion_tables_open(struct weir_motion *m, const struct weir_motion_clip
     if (rc == 0)
         rc = take_queries(m);
     if (rc < 0)
-        weir_err_set(
-            err, rc,
-            "motion: %zu queries and %zu frames need about %.1f GiB of memory, but only %.1f GiB is free; use fewer "
-            "environments",
-            m->queries, m->frames, needed / 0x1p30, available / 0x1p30);
+        weir_err_set(err, rc,
+                     "motion: %zu queries and %zu frames need about %s of memory, but only %s is free; use fewer "
+                     "environments",
+                     m->queries, m->frames, weir_size(needed).text, weir_size(available).text);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 #include "extras/train/policy.h"
+#include "base/text.h"
 #include "extras/common/network.h"
 
 #include <assert.h>
@@ -195,10 +196,10 @@ static int check_memory(const struct weir_policy *policy, struct weir_err *err)
         return 0;
     return weir_err_set(
         err, -ENOMEM,
-        "the policy needs %.2f GB%s for a batch size of %d (%d cameras, %zu parameters), but only %.2f GB is free; "
+        "the policy needs %s%s for a batch size of %d (%d cameras, %zu parameters), but only %s is free; "
         "use a smaller batch size or smaller images",
-        (double)bytes / 1e9, policy->ops->host_memory ? "" : " of GPU memory", policy->config.batch_max,
-        policy->config.n_cameras, policy->parameters.numbers, (double)available / 1e9);
+        weir_size((double)bytes).text, policy->ops->host_memory ? "" : " of GPU memory", policy->config.batch_max,
+        policy->config.n_cameras, policy->parameters.numbers, weir_size((double)available).text);
 }
 
 static int allocate(struct weir_policy *policy, struct weir_err *err)

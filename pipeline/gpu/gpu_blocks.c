@@ -1,4 +1,5 @@
 #include "pipeline/gpu/gpu_blocks.h"
+#include "base/text.h"
 #include "weir/recorder.h"
 
 #include <errno.h>
@@ -92,9 +93,9 @@ static int check_memory(struct weir_gpu_blocks *blocks, struct weir_err *err)
     if (rc == 0 && blocks->bytes > available / 2)
         rc = weir_err_set(
             err, -ENOMEM,
-            "GPU %d: too little memory for another batch while some are kept: it needs %.1f MB, but may use only half "
-            "of the %.1f MB that are free; release kept batches",
-            device->number, (double)blocks->bytes / 1e6, (double)available / 1e6);
+            "GPU %d: too little memory for another batch while some are kept: it needs %s, but may use only half "
+            "of the %s that are free; release kept batches",
+            device->number, weir_size((double)blocks->bytes).text, weir_size((double)available).text);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 #include "pipeline/gpu/gpu_facts.h"
+#include "base/text.h"
 
 #include "decoders/gpu/gpu_jpeg.h"
 #include "pipeline/gpu/gpu_ops.h"
@@ -34,15 +35,16 @@ static int prepare_memory(struct copying *c, struct weir_err *err)
     struct weir_err why = WEIR_ERR_NONE;
     c->host = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (c->host == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "cannot allocate %zu MiB of host memory", c->bytes >> 20);
+        return weir_err_set(err, -ENOMEM, "cannot allocate %s of host memory", weir_size((double)c->bytes).text);
     int rc = c->ops->pin(c->gpu, c->host, c->bytes, &why);
     if (rc == -ENOMEM)
-        return weir_err_set(err, rc, "%zu MiB of memory cannot be pinned; raise ulimit -l", c->bytes >> 20);
+        return weir_err_set(err, rc, "%s of memory cannot be pinned; raise ulimit -l",
+                            weir_size((double)c->bytes).text);
     c->pinned = rc == 0;
     if (rc == 0)
         rc = c->ops->alloc(c->gpu, c->bytes, &c->there, &why);
     if (rc == -ENOMEM)
-        return weir_err_set(err, rc, "cannot allocate %zu MiB of GPU memory", c->bytes >> 20);
+        return weir_err_set(err, rc, "cannot allocate %s of GPU memory", weir_size((double)c->bytes).text);
     return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
 }
 

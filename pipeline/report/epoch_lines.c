@@ -1,5 +1,6 @@
 /* Prints the lines about an epoch, the first batch and the --seconds window. */
 #include "base/terminal.h"
+#include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@ const char *weir_report_reads_name(enum weir_reads reads)
 
 static const char *const texts[] = {
     ("epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | %.1f images/s | "
-     "peak memory %.2f GB"),
+     "peak memory %s"),
     " (interrupted)",
     " | train loss %.6f",
     " | val loss %.6f",
@@ -44,12 +45,16 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
     static const enum weir_text states[] = {
         [WEIR_READS_COLD] = WEIR_TEXT_COLD, [WEIR_READS_WARM] = WEIR_TEXT_WARM, [WEIR_READS_PARTLY] = WEIR_TEXT_PARTLY};
     const char *const *text = weir_report_texts(lang);
+    char peak[16];
     struct weir_wrap wrap;
+    if (lang == WEIR_LANG_ZH) /* users parse this line */
+        snprintf(peak, sizeof peak, "%.2fGB", (double)line->peak_rss_bytes / 1e9);
+    else
+        snprintf(peak, sizeof peak, "%s", weir_size((double)line->peak_rss_bytes).text);
     FILE *parts = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
     fprintf(parts, text[WEIR_TEXT_EPOCH], line->epoch, line->epoch_count,
             line->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "", line->total_s, line->train_s, line->val_s,
-            100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
+            100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s, peak);
     if (line->trained && isfinite(line->train_loss))
         fprintf(parts, text[WEIR_TEXT_TRAIN_LOSS], line->train_loss);
     if (line->trained && isfinite(line->val_loss))
@@ -82,8 +87,8 @@ void weir_measured_print(FILE *out, const struct weir_measured_line *line)
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
     fprintf(text,
             "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f images/s | peak "
-            "memory %.2f GB\n",
+            "memory %s\n",
             line->seconds, line->warm_up_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
+            weir_size((double)line->peak_rss_bytes).text);
     weir_wrap_close(&wrap);
 }

@@ -1,5 +1,6 @@
 /* Prints the tables of a report. */
 #include "base/terminal.h"
+#include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
@@ -47,9 +48,9 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
         fprintf(out,
                 "queue: %d slots, ready batches at each request: mean %.2f, min %d, max %d (%" PRIu64 " requests)\n",
                 report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
-    fprintf(out, "io: %" PRIu64 " reads, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
+    fprintf(out, "io: %" PRIu64 " reads, %s", report->reads, weir_size((double)report->read_bytes).text);
     if (report->reads > 0)
-        fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
+        fprintf(out, ", %s per read", weir_size((double)report->read_bytes / (double)report->reads).text);
     fputc('\n', out);
     print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)
@@ -65,16 +66,15 @@ static void print_copies(FILE *out, const struct weir_loader_report *report)
         fprintf(out, "frames shared within batches: %" PRIu64 " copied, not decoded again\n", report->frames_shared);
     if (cache->budget_bytes == 0)
         return;
-    fprintf(out,
-            "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %.1f of %.1f MB used",
+    fprintf(out, "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %s of %s used",
             100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
-            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
+            weir_size((double)cache->used_bytes).text, weir_size((double)cache->budget_bytes).text);
     if (cache->saved_s >= 0)
         fprintf(out, ", %.3f s of work saved", cache->saved_s);
     else if (isfinite(cache->saved_s))
         fprintf(out, ", no work saved: copies took %.3f s longer than loading", -cache->saved_s);
-    fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %.1f MB", cache->all_frames,
-            (double)cache->all_bytes / 1e6);
+    fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %s", cache->all_frames,
+            weir_size((double)cache->all_bytes).text);
     if (cache->all_hit_rate >= 0)
         fprintf(out, ", %.1f %% hits", 100 * cache->all_hit_rate);
     fputc('\n', out);

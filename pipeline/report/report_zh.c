@@ -17,7 +17,7 @@ static const char legend[] = "环节名称                                  | �
 static const char *const texts[] = {
     "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | 图像/秒: "
     "%.1f | "
-    "峰值内存: %.2fGB",
+    "峰值内存: %s",
     " (中断)",
     " | 训练损失: %.6f",
     " | 验证损失: %.6f",

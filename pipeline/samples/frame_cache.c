@@ -6,6 +6,7 @@
  * size. */
 #include "pipeline/samples/frame_cache.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
@@ -70,10 +71,10 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
                        ? MAP_FAILED
                        : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return weir_err_set(
-            err, -ENOMEM,
-            "a decode cache of %.3f GB does not fit: only %.3f GB are free%s; use a smaller --decode-cache",
-            (double)bytes / 1e9, (double)available / 1e9, processes > 1 ? " for each local rank" : "");
+        return weir_err_set(err, -ENOMEM,
+                            "a decode cache of %s does not fit: only %s are free%s; use a smaller --decode-cache",
+                            weir_size((double)bytes).text, weir_size((double)available).text,
+                            processes > 1 ? " for each local rank" : "");
     madvise(memory, bytes, MADV_HUGEPAGE);
     cache->memory = memory;
     cache->memory_bytes = bytes;

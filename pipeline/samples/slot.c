@@ -1,5 +1,6 @@
 #include "pipeline/samples/slot.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/samples/completion.h"
@@ -18,16 +19,16 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
 {
     uint64_t bytes, available = weir_memory_available_each(processes);
     if (__builtin_mul_overflow((uint64_t)n, (uint64_t)layout->slot_bytes, &bytes) || (available && bytes > available))
-        return weir_err_set(
-            err, -ENOMEM,
-            "%d batches of %.1f MB need %.1f GB, but only %.1f GB are free%s; use a smaller --batch-size or "
-            "--prefetch",
-            n, (double)layout->slot_bytes / 1e6, (double)n * (double)layout->slot_bytes / 1e9, (double)available / 1e9,
-            processes > 1 ? " for each local rank" : "");
+        return weir_err_set(err, -ENOMEM,
+                            "%d batches of %s need %s, but only %s are free%s; use a smaller --batch-size or "
+                            "--prefetch",
+                            n, weir_size((double)layout->slot_bytes).text,
+                            weir_size((double)n * (double)layout->slot_bytes).text, weir_size((double)available).text,
+                            processes > 1 ? " for each local rank" : "");
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "out of memory for %d batches of %.1f MB", n,
-                            (double)layout->slot_bytes / 1e6);
+        return weir_err_set(err, -ENOMEM, "out of memory for %d batches of %s", n,
+                            weir_size((double)layout->slot_bytes).text);
     madvise(memory, bytes, MADV_HUGEPAGE);
     memset(memory, 0, bytes); /* so that page faults occur here and not in a stage */
     slots->memory = memory;
@@ -223,13 +224,13 @@ int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool anothe
     uint64_t available = another ? weir_memory_available_bytes() : 0;
     if (available && bytes > available / 2) /* leaves half of the free memory to other uses */
         return weir_err_set(err, -ENOMEM,
-                            "too little memory for another batch while some are kept: it needs %.1f MB, but may use "
-                            "only half of the %.1f MB that are free; release kept batches",
-                            (double)bytes / 1e6, (double)available / 1e6);
+                            "too little memory for another batch while some are kept: it needs %s, but may use "
+                            "only half of the %s that are free; release kept batches",
+                            weir_size((double)bytes).text, weir_size((double)available).text);
     void *fresh = another ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
     if (fresh == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "out of memory for a batch of %.1f MB while others are kept",
-                            (double)bytes / 1e6);
+        return weir_err_set(err, -ENOMEM, "out of memory for a batch of %s while others are kept",
+                            weir_size((double)bytes).text);
     if (fresh)
         madvise(fresh, bytes, MADV_HUGEPAGE);
     for (int i = 0; fresh && i < slot->batch.n_tensors; i++) {

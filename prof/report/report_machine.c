@@ -1,5 +1,6 @@
 /* Prints the machine line of a report. */
 #include "base/terminal.h"
+#include "base/text.h"
 #include "prof/report/machine.h"
 
 #include <inttypes.h>
@@ -19,7 +20,7 @@ void weir_report_machine_print(FILE *out, const struct weir_report_machine *m)
         fprintf(text, ", throttled in %" PRIu64 " of %" PRIu64 " periods, %.2f s", m->throttled, m->periods,
                 m->throttled_s);
     if (m->memory_limit_bytes > 0)
-        fprintf(text, "; memory limit %.3f GB", (double)m->memory_limit_bytes / 1e9);
+        fprintf(text, "; memory limit %s", weir_size((double)m->memory_limit_bytes).text);
     if (m->others_cores >= 0)
         fprintf(text, "; others used %.2f cores, %.2f stolen", m->others_cores, m->steal_cores);
     if (m->load_average >= 0)

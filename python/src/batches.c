@@ -1,4 +1,5 @@
 /* Converts batches to Python objects, and manages the ownership of their memory. */
+#include "base/text.h"
 #include "python/src/array.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
@@ -58,11 +59,10 @@ static int warn_once(struct weir_loader_object *self)
         return 0;
     self->warned = true;
     char text[200];
-    snprintf(
-        text, sizeof text,
-        "batches that the program keeps take %.0f MB (%.1f MB each) in addition to the loader's own; drop unneeded "
-        "batches, or keep copies of the parts that you need",
-        bytes / 1e6, (double)facts.slot_bytes / 1e6);
+    snprintf(text, sizeof text,
+             "batches that the program keeps take %s (%s each) in addition to the loader's own; drop unneeded "
+             "batches, or keep copies of the parts that you need",
+             weir_size(bytes).text, weir_size((double)facts.slot_bytes).text);
     self->busy = true; /* the warning can run other threads of the program */
     int rc = PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
     self->busy = false;

@@ -353,7 +353,7 @@ Test(tune, no_setting_within_the_limits)
     struct weir_err err = WEIR_ERR_NONE;
     open_search(&tune, &large);
     cr_assert_eq(weir_tune_run(&tune, &err), -ENODATA);
-    cr_assert_str_eq(err.text, "nothing could be measured: it used 100 MB, more than --max-memory");
+    cr_assert_str_eq(err.text, "nothing could be measured: it used 95.4 MiB, more than --max-memory");
     weir_tune_free(&tune);
 }
 

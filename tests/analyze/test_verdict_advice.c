@@ -62,12 +62,14 @@ Test(verdict_advice, bytes_as_they_are_typed)
 {
     static const struct {
         double bytes;
-        const char *text;
-    } budgets[] = {{0, "1M"},       {859 << 20, "859M"},  {1.3e9, "1240M"},
-                   {10e9, "9537M"}, {10737418240, "10G"}, {11e9, "11G"}};
+        const char *flag, *text;
+    } budgets[] = {{0, "1M", "1 MiB"},          {859 << 20, "859M", "859 MiB"}, {1.3e9, "1240M", "1240 MiB"},
+                   {10e9, "9537M", "9537 MiB"}, {10737418240, "10G", "10 GiB"}, {11e9, "11G", "11 GiB"}};
     char text[24];
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
-        weir_cache_bytes_text(text, budgets[i].bytes);
+        weir_cache_bytes_text(text, budgets[i].bytes, true);
+        cr_expect_str_eq(text, budgets[i].flag);
+        weir_cache_bytes_text(text, budgets[i].bytes, false);
         cr_expect_str_eq(text, budgets[i].text);
     }
 }

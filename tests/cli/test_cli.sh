@@ -219,7 +219,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     WEIR_FAKE_CUDA=gpus=2 run 0 doctor
     count '^  cuda +yes +driver for CUDA 13.0; 2 GPUs$' 1
     count '^  cuda module +yes +no CUDA: the stand-in for tests; /' 1
-    count '^  gpu [01] +yes +stand-in, 1.0 GiB, compute capability 9.0, 1 multiprocessor, 2 copy engines, 7 JPEG engines.*, .* GB/s from pinned memory$' 2
+    count '^  gpu [01] +yes +stand-in, 1 GiB, compute capability 9.0, 1 multiprocessor, 2 copy engines, 7 JPEG engines.*, .* GB/s from pinned memory$' 2
     count '^  cupti +yes ' 1
     WEIR_FAKE_CUDA=gpus=2 run 0 doctor --json
     check "doctor --json has the GPUs' numbers" python3 - "$work/out" <<'PY'

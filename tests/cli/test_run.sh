@@ -215,8 +215,8 @@ assert epochs[0]["data_wait_fraction"] > 0'
 
 # ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes per epoch, 3 epochs ----
 run 0 run "$data" --num-workers 1 --num-epochs 3 --decode-cache 1M --every 1 --log "$work/log" --checksums "$work/cached"
-out "decode cache: 66.7 % hits (160 of 240), 80 frames kept, 0.7 of 1.0 MB used, "
-out "decode cache of all 80 frames: 0.7 MB, 66.7 % hits"
+out "decode cache: 66.7 % hits (160 of 240), 80 frames kept, 721 KiB of 1 MiB used, "
+out "decode cache of all 80 frames: 721 KiB, 66.7 % hits"
 log "the log has the cache's figures, per table" '
 c = [t["decode_cache"] for t in tables]
 decoded = [stage(t, "03b_image_decode") for t in tables] # in the first epoch, and so in all

@@ -28,6 +28,7 @@ def normal(line):
         line = NUMBER.sub("#", line)
     line = re.sub(r"(?<= )-(?= {2}|$)", "#", line)
     line = re.sub(r"(?<=#)%(?= {2}|$)", "", line)  # an unknown share has no unit
+    line = re.sub(r"# (bytes|[KMG]iB)\b", "# bytes", line)
     for cut in CUTS:
         line = re.sub(f"^{cut}$", lambda match: "".join(match.groups()) + " ...", line)
     return line

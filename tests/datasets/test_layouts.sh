@@ -23,8 +23,9 @@ while read -r format layout episodes steps cameras storage; do
     out "cameras: $cameras, $((cameras * episodes * steps)) frames"
     out "$storage"
     out "reading: 100.0 % of the frames by extents, 0.0 % through the HDF5 library (fallback)"
-    bytes=$(find "$data" -type f -name '*.h*5' -printf '%s\n' | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }')
-    out "files: $bytes MB"
+    bytes=$(find "$data" -type f -name '*.h*5' -printf '%s\n' | awk '{ s += $1 } END { print s }')
+    size=$(python3 -c 'import sys; n = int(sys.argv[1]) / 1024; print(f"{n:.3g} KiB" if n < 1000 else f"{n / 1024:.3g} MiB")' "$bytes")
+    out "files: $size;"
     sums "$data"
     cp "$work/sums" "$work/first"
     run 0 run "$data" --batch-size 3 --num-workers 0 --checksums "$work/sums"

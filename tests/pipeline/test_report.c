@@ -303,7 +303,7 @@ Test(report, timing_off_says_so_and_prints_the_rest)
         char *text = printed(report, lang);
         cr_assert_not_null(strstr(text, "--no-timing"));
         cr_assert_null(strstr(text, "性能分析统计"));
-        cr_assert_not_null(strstr(text, "io: 12 reads, 0.001 GB, 100.0 kB per read"));
+        cr_assert_not_null(strstr(text, "io: 12 reads, 1.14 MiB, 97.7 KiB per read"));
         free(text);
     }
     release(report);
@@ -512,10 +512,10 @@ Test(report, epoch_lines)
             "| "
             "图像/秒: 493.6 | 峰值内存: 1.23GB\n",
             "epoch 3/10 total 12.34 s | train 10.00 s | val 2.30 s | data wait 12.3 % | 123.4 samples/s | "
-            "493.6 images/s | peak memory 1.23 GB\n",
+            "493.6 images/s | peak memory 1.15 GiB\n",
             "epoch 3/10 (interrupted) total 12.34 s | train 10.00 s | val 2.30 s | data wait 12.3 % | 123.4 samples/s "
             "| "
-            "493.6 images/s | peak memory 1.23 GB\n",
+            "493.6 images/s | peak memory 1.15 GiB\n",
         };
         cr_assert_str_eq(text, wanted[pass]);
     }
@@ -590,7 +590,7 @@ Test(report, the_machine)
         (struct weir_report_machine){true, 12, 64, 6, 11.5, true, 300, 17, 3.25, 125829120, 1.5, 0.25, 21};
     text = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(text, "\nmachine: 12 of 64 cores, 6 of them for this local rank; CPU quota 11.50 cores, "
-                                    "throttled in 17 of 300 periods, 3.25 s; memory limit 0.126 GB; others used 1.50 "
+                                    "throttled in 17 of 300 periods, 3.25 s; memory limit 120 MiB; others used 1.50 "
                                     "cores, 0.25 stolen; load average 21.00 at the start\n"),
                        "%s", text);
     free(text);

@@ -55,7 +55,7 @@ done
 # ---- depth too, unless cameras are named ----
 run 0 verify "$work/agilex"
 cp "$work/out" "$work/all"
-frames=$(sed -nE 's/^checked: .* ([0-9]+) frames, .* MB.*/\1/p' "$work/all")
+frames=$(sed -nE 's/^checked: .* ([0-9]+) frames, .* [KM]iB.*/\1/p' "$work/all")
 run 0 verify "$work/agilex" --cameras cam_high
 out "checked: 2 episodes, 80 frames"
 check "depth cameras are checked ($frames frames)" [ "$frames" -gt 240 ]

@@ -321,7 +321,7 @@ Test(policy, refuses_what_no_memory_holds)
     struct weir_policy_config config = fixture_config();
     config.cameras[0].height = config.cameras[0].width = 1 << 14;
     config.batch_max = 1 << 14;
-    refused(&config, -ENOMEM, "GB is free");
+    refused(&config, -ENOMEM, "iB is free");
 }
 
 /* Replaces dlopen at link time, to simulate a machine without BLAS. */
