@@ -1,10 +1,13 @@
 #include "analyze/prediction/whatif.h"
 #include "analyze/prediction/demands.h"
+#include "base/table.h"
 #include "base/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double WORTH = 1.03; /* changes with a lower ratio are not recommended */
 
 struct weir_whatif_rung *weir_whatif_add_rung(struct weir_whatif *found, const char *name)
 {
@@ -77,24 +80,85 @@ static void find_errors(const struct weir_whatif *found, struct errors *errors)
     errors->p90 = values[(int)ceil(0.9 * n) - 1]; /* nearest rank */
 }
 
+/* ---- the best change ---- */
+
+/* Returns the measured ratio where it is reliable, otherwise the predicted one. */
+static double ratio_of(const struct weir_whatif_change *change)
+{
+    return is_checked(change) && !is_noisy(change) ? change->measured : change->predicted;
+}
+
+/* Returns the change with the highest ratio, or NULL if there is none. Skips changes without an option, and steps of
+ * other durations, which no option provides to a training program. */
+static const struct weir_whatif_change *best_change(const struct weir_whatif *found)
+{
+    static const char STEP[] = "--step-ms ";
+    const struct weir_whatif_change *best = NULL;
+    for (int i = 0; i < found->n_changes; i++) {
+        const struct weir_whatif_change *change = &found->changes[i];
+        if (*change->flag && strncmp(change->flag, STEP, sizeof STEP - 1) != 0 && ratio_of(change) > 0 &&
+            (!best || ratio_of(change) > ratio_of(best)))
+            best = change;
+    }
+    return best;
+}
+
+static void print_best(FILE *out, const struct weir_whatif *found)
+{
+    const struct weir_whatif_change *best = best_change(found);
+    if (!best)
+        return;
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, "  ");
+    bool measured = is_checked(best) && !is_noisy(best);
+    if (ratio_of(best) < WORTH)
+        fprintf(text, "best change: none is more than %.0f %% faster\n", 100 * (WORTH - 1));
+    else if (measured)
+        fprintf(text, "best change: %s: %.2fx (measured; %.2fx predicted)  %s\n", best->name, best->measured,
+                best->predicted, best->flag);
+    else
+        fprintf(text, "best change: %s: %.2fx (predicted)  %s\n", best->name, best->predicted, best->flag);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    fputc('\n', out);
+}
+
 /* ---- the tables ---- */
+
+/* Prints the reason why a row has no figures. */
+static void print_reason(FILE *out, const char *name, const char *before, const char *why)
+{
+    struct weir_wrap wrap;
+    fprintf(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), "%s  %s%s\n", name, before, why);
+    weir_wrap_close(&wrap);
+}
 
 static void print_ladder(FILE *out, const struct weir_whatif *found)
 {
-    fprintf(out, "%-46s %9s %7s %-15s %9s %6s\n", "ladder", "images/s", "ratio", "  interval", "data wait", "trials");
+    static const struct weir_column columns[] = {
+        {"ladder", .left = true},   {.heading = "images/s"},  {.heading = "ratio"},
+        {"interval", .left = true}, {.heading = "data wait"}, {.heading = "trials"},
+    };
+    struct weir_table table;
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < found->n_rungs; i++) {
         const struct weir_whatif_rung *rung = &found->rungs[i];
-        if (*rung->why) {
-            fprintf(out, "%-46s left out: %s\n", rung->name, rung->why);
+        if (*rung->why)
             continue;
-        }
-        char interval[32], wait[16] = "-";
-        snprintf(interval, sizeof interval, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
+        char wait[16] = "-";
         if (rung->data_wait >= 0)
             snprintf(wait, sizeof wait, "%.0f %%", 100 * rung->data_wait);
-        fprintf(out, "%-46s %9.0f %6.2fx %-15s %9s %6d\n", rung->name, rung->images_per_s, rung->ratio, interval, wait,
-                rung->trials);
+        weir_table_cell(&table, "%s", rung->name);
+        weir_table_cell(&table, "%.0f", rung->images_per_s);
+        weir_table_cell(&table, "%.2fx", rung->ratio);
+        weir_table_cell(&table, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
+        weir_table_cell(&table, "%s", wait);
+        weir_table_cell(&table, "%d", rung->trials);
     }
+    weir_table_print(out, &table);
+    for (int i = 0; i < found->n_rungs; i++)
+        if (*found->rungs[i].why)
+            print_reason(out, found->rungs[i].name, "left out: ", found->rungs[i].why);
 }
 
 /* Converts a resource's short name, which logs contain, to its name in sentences. */
@@ -106,46 +170,105 @@ static const char *limit_text(const char *name)
     return *name ? name : "-";
 }
 
-static const char NOT_CHECKED[] = "not checked: ";
-
-static void print_change(FILE *out, const struct weir_whatif_change *change, bool checked)
+static void add_change(struct weir_table *table, const struct weir_whatif_change *change, bool checked)
 {
-    char predicted[16] = "-", measured[16] = "-", error[24] = "-";
+    char predicted[16] = "-", measured[24] = "-", error[16] = "-";
     if (change->predicted > 0)
         snprintf(predicted, sizeof predicted, "%.2fx", change->predicted);
     if (change->trials > 0)
-        snprintf(measured, sizeof measured, "%.2fx", change->measured);
+        snprintf(measured, sizeof measured, "%s%.2fx", is_noisy(change) ? "~" : "", change->measured);
     if (is_checked(change))
-        snprintf(error, sizeof error, "%+.1f %%%s", 100 * error_of(change), is_noisy(change) ? " noisy" : "");
-    fprintf(out, "%-46s %9s", change->name, predicted);
-    if (checked)
-        fprintf(out, " %9s %-13s", measured, error);
-    fprintf(out, "  %-20s %s\n", limit_text(change->limit), change->flag);
-    bool about_check = strncmp(change->why, NOT_CHECKED, sizeof NOT_CHECKED - 1) == 0;
-    if (*change->why && (checked || !about_check))
-        fprintf(out, "    %s\n", change->why);
+        snprintf(error, sizeof error, "%+.1f %%", 100 * error_of(change));
+    weir_table_cell(table, "%s", change->name);
+    weir_table_cell(table, "%s", predicted);
+    if (checked) {
+        weir_table_cell(table, "%s", measured);
+        weir_table_cell(table, "%s", error);
+    }
+    weir_table_cell(table, "%s", limit_text(change->limit));
+    weir_table_cell(table, "%s", change->flag);
+}
+
+/* Returns the reason to print for the change; can be empty. */
+static const char *reason_of(const struct weir_whatif *found, int i)
+{
+    static const char NOT_CHECKED[] = "not checked: ";
+    const char *why = found->changes[i].why;
+    return found->checked || strncmp(why, NOT_CHECKED, sizeof NOT_CHECKED - 1) != 0 ? why : "";
+}
+
+/* Prints why changes have no figures. A reason of several changes is one line unless the output is wide. */
+static void print_reasons(FILE *out, const struct weir_whatif *found)
+{
+    for (int i = 0; i < found->n_changes; i++) {
+        const char *why = reason_of(found, i);
+        char count[32];
+        int before = 0, same = 0;
+        for (int j = 0; j < found->n_changes && weir_terminal_folds(); j++) {
+            bool equal = strcmp(why, reason_of(found, j)) == 0;
+            before += equal && j < i;
+            same += equal;
+        }
+        if (!*why || before > 0)
+            continue;
+        snprintf(count, sizeof count, "%d changes", same);
+        print_reason(out, same > 1 ? count : found->changes[i].name, "", why);
+    }
+}
+
+static void print_changes(FILE *out, const struct weir_whatif *found)
+{
+    static const struct weir_column predicted[] = {
+        {"change", .left = true, .shrink_to = 23},
+        {.heading = "predicted"},
+        {"the limit is then", .priority = 1, .left = true},
+        {"what to type", .left = true, .shrink_to = 44},
+    };
+    static const struct weir_column checked[] = {
+        {"change", .left = true, .shrink_to = 23},
+        {.heading = "predicted"},
+        {.heading = "measured"},
+        {"error", .priority = 1},
+        {"the limit is then", .priority = 2, .left = true},
+        {"what to type", .left = true, .shrink_to = 33},
+    };
+    struct weir_table table;
+    weir_table_open(&table, found->checked ? checked : predicted,
+                    (int)(found->checked ? sizeof checked / sizeof *checked : sizeof predicted / sizeof *predicted));
+    for (int i = 0; i < found->n_changes; i++)
+        add_change(&table, &found->changes[i], found->checked);
+    weir_table_print(out, &table);
+    print_reasons(out, found);
 }
 
 static void print_errors(FILE *out, const struct weir_whatif *found)
 {
+    struct weir_wrap wrap;
     struct errors errors;
     find_errors(found, &errors);
     if (errors.pairs == 0 && errors.noisy == 0)
         return;
-    fprintf(out, "\nchecked: %d pairs", errors.pairs);
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    fprintf(text, "\nchecked: %d pairs", errors.pairs);
     if (errors.pairs > 0)
-        fprintf(out, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
+        fprintf(text, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
                 100 * errors.p90);
     if (errors.noisy > 0)
-        fprintf(out, "; %d more pairs are noisy: their two identical base runs differ by more than 5 %%", errors.noisy);
-    fputc('\n', out);
+        fprintf(text, "; %d more pairs are noisy (~): their two identical base runs differ by more than 5 %%",
+                errors.noisy);
+    fputc('\n', text);
+    weir_wrap_close(&wrap);
 }
 
 void weir_whatif_print(FILE *out, const struct weir_whatif *found)
 {
-    fprintf(out, "%s: %.0f images/s, data wait %.0f %%; %d workers, prefetch %d, batches of %d, %d usable cores%s\n",
+    struct weir_wrap wrap;
+    print_best(out, found);
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "%s: %.0f images/s, data wait %.0f %%; %d workers, prefetch %d, batches of %d, %d usable cores%s\n",
             found->data, found->images_per_s, 100 * found->data_wait, found->workers, found->prefetch,
             found->batch_size, found->cores, found->cold ? "; cold" : "");
+    weir_wrap_close(&wrap);
     if (*found->verdict) {
         fputc('\n', out);
         weir_wrap_print(out, found->verdict, WEIR_WRAP_COLUMN, " | ");
@@ -155,13 +278,9 @@ void weir_whatif_print(FILE *out, const struct weir_whatif *found)
         print_ladder(out, found);
     }
     if (found->n_changes > 0) {
-        fprintf(out, "\n%-46s %9s", "change", "predicted");
-        if (found->checked)
-            fprintf(out, " %9s %-13s", "measured", "error");
-        fprintf(out, "  %-20s %s\n", "the limit is then", "what to type");
+        fputc('\n', out);
+        print_changes(out, found);
     }
-    for (int i = 0; i < found->n_changes; i++)
-        print_change(out, &found->changes[i], found->checked);
     print_errors(out, found);
     if (found->interrupted)
         fprintf(out, "interrupted: results so far\n");

@@ -1,5 +1,6 @@
 #include "analyze/trials/child.h"
 #include "analyze/trials/whatif_run.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
@@ -17,7 +18,7 @@
 
 struct whatif_options {
     struct run_options run; /* must be first, because shared_options uses offset 0 */
-    bool check, json;
+    bool check, json, wide;
     double max_minutes;
     const char *log;
 };
@@ -33,6 +34,7 @@ static const struct weir_opt own_options[] = {
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the findings, for weir report",
      .path = WEIR_PATH_WRITE, .is_common = true},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 static const struct weir_opt_set shared_options[] = WEIR_RUN_SETS(0, WEIR_FOR_WHATIF);
 
@@ -156,6 +158,7 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
+    weir_terminal_set_wide(o.wide);
     weir_catch_interrupts();
     int rc = whatif(command, &o, data, &err);
     if (weir_interrupted)

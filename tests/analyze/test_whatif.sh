@@ -64,6 +64,33 @@ count "^b +2\\.00x +GPU's decoders " 1
 count '^c +2\.00x +later ' 1
 count '^d +2\.00x +- ' 1
 
+# ---- the best change comes first: not one without an option, not another step, and measured if it is not noisy ----
+best() { # best FIRST_LINE CHANGE...
+    local line=$1 IFS=,
+    shift
+    printf '{"type":"whatif","data":"x","checked":true,"changes":[%s]}\n' "$*" >"$work/best.jsonl"
+    run 0 report "$work/best.jsonl"
+    check "the first line is $line, not $(head -n 1 "$work/out")" [ "$(head -n 1 "$work/out")" = "$line" ]
+}
+others='{"name":"9 cores","predicted":9},{"name":"no step","predicted":9,"flag":"--step-ms 0"}'
+measured='"turns":2,"measured_low":1,"measured_high":3'
+best 'best change: b: 2.00x (predicted)  --b' "$others" '{"name":"a","predicted":1.5,"flag":"--a"}' \
+    '{"name":"b","predicted":2,"flag":"--b"}'
+best 'best change: a: 1.80x (measured; 1.50x predicted)  --a' "$others" \
+    '{"name":"a","predicted":1.5,"flag":"--a","measured":1.8,"noise":0.01,'"$measured}" \
+    '{"name":"b","predicted":2,"flag":"--b","measured":1.1,"noise":0.01,'"$measured}"
+best 'best change: b: 2.00x (predicted)  --b' "$others" \
+    '{"name":"a","predicted":1.5,"flag":"--a","measured":1.8,"noise":0.01,'"$measured}" \
+    '{"name":"b","predicted":2,"flag":"--b","measured":1.1,"noise":0.2,'"$measured}"
+count '^b +2\.00x +~1\.10x +\+81\.8 % ' 1
+best 'best change: a: 1.50x (predicted)  --a' '{"name":"a","predicted":1.5,"flag":"--a","why":"not checked: no time"}' \
+    '{"name":"b","predicted":1,"why":"not checked: no time"}' '{"name":"c","why":"no prediction: no file"}'
+count '^2 changes  not checked: no time$' 1
+count '^c  no prediction: no file$' 1
+run 0 report "$work/best.jsonl" --wide
+count '^[ab]  not checked: no time$' 2
+best 'best change: none is more than 3 % faster' "$others" '{"name":"a","predicted":1.02,"flag":"--a"}'
+
 # ---- cold, on the main thread, floats ----
 run 0 whatif "$data" --cold --num-workers 0 --dtype f32 --max-minutes 0.05 --json
 check "cold, on the main thread" python3 -c '
@@ -75,8 +102,8 @@ assert "page cache warm" in names and "images as bytes, not floats" in names, na
 left_behind
 
 # ---- copies go to TMPDIR, however long its name, or to /tmp if it is empty ----
-TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
-count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be created: No such file or directory; set TMPDIR to " 2
+TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05 --wide
+count "^stored as packed:(jpeg|raw)  no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be created: No such file or directory; set TMPDIR to " 2
 TMPDIR='' run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
 count '^stored as packed:raw +[0-9.]+x ' 1
 

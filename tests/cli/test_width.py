@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the output of `weir run` and `weir report` fits the width of a terminal or of $COLUMNS, that the verdict
+"""Checks that the output of `weir run`, `report`, `whatif` fits the width of a terminal or of $COLUMNS, that the verdict
 comes first and is the only coloured part, and that logs of any width can be read back. Usage:
 WEIR_PROGRAM=build/release/weir tests/cli/test_width.py"""
 import fcntl
@@ -170,6 +170,28 @@ class Width(unittest.TestCase):
         with open(self.log, encoding="utf-8") as file:
             names = [row["name"] for row in json.loads(file.readlines()[-1])["stages"]]
         self.assertIn("02_read_qpos", names)
+
+    def test_whatif(self):
+        """A small dataset and little time: the findings differ between runs, so a log is printed in every width."""
+        log = os.path.join(self.work.name, "whatif")
+        best = r"best change: (?:[^(]+: [\d.]+x \([^)]+\)|none is )"
+        text = on_terminal(80, "whatif", self.data, *"--num-workers 2 --step-ms 1 --check --max-minutes 0.05".split(),
+                           "--log", log)
+        self.check_fits(text, 80)
+        self.assertEqual(len(re.findall(rf"(?m)^(?:.*\r\x1b\[K)?\x1b\[1m{best}", text)), 1, text)
+        self.assertNotRegex(re.sub(r"\x1b\[1m(.*)\x1b\[0m", "", text), r"\x1b\[\d*m")
+        for columns in (80, 120, 200):
+            for text in (on_terminal(columns, "report", log, NO_COLOR="1"), piped("report", log, COLUMNS=str(columns))):
+                self.check_fits(text, columns)
+                self.assertRegex(text, best)
+                headings = re.search(r"(?m)^change .*$", text)[0]
+                self.assertEqual(re.split("  +", headings), [
+                    name for name in ("change", "predicted", "measured", "error", "the limit is then", "what to type")
+                    if columns > 80 or name not in ("error", "the limit is then")])
+        self.check_fits(piped("report", log), 80)
+        for text in (piped("report", log, "--wide"), on_terminal(200, "report", log, NO_COLOR="1")):
+            self.assertIn("\ndecode cache, half of the frames, ", text)
+            self.assertRegex(text, r"(?m)^stored as packed:raw .* weir convert SRC DST --to packed --codec raw$")
 
 
 if __name__ == "__main__":
