@@ -22,6 +22,15 @@ static int make_folder(struct whatif *w, char *why, size_t size)
     return rc;
 }
 
+static void say_copy(const struct whatif *w, const struct weir_copy_spec *spec)
+{
+    char text[4352];
+    snprintf(text, sizeof text, "copying a sample to %s:%s in %s%s, removed at the end", spec->format, spec->codec,
+             w->folder, weir_copy_in_memory(w->folder) ? " (in memory)" : "");
+    if (w->config->progress)
+        w->config->progress(whatif_seconds(w), text);
+}
+
 /* Returns a number of episodes that makes a small copy but is enough for a measurement; 0 = all. */
 static int sample_of(const struct whatif *w)
 {
@@ -82,6 +91,7 @@ int whatif_copy(struct whatif *w, const struct weir_copy_spec *spec, const char 
         snprintf(why, size, "out of memory");
         return 0;
     }
+    say_copy(w, spec);
     int rc = convert(w, to, spec, &err);
     if (rc < 0) {
         snprintf(why, size, "a copy could not be made: %s", whatif_error_of(err.text));

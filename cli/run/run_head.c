@@ -130,7 +130,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
             weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
     if (o->seconds <= 0)
         fprintf(out, " x %d epochs", o->loader.num_epochs);
-    fprintf(out, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
+    fprintf(out, "; %d workers, prefetch %d%s\n", facts.workers, facts.prefetch,
+            head->consumer || o->step_ms > 0 ? "" : "; no training step (--step-ms), so data wait is near 100 %");
     print_reading(out, &facts, o);
     print_decoding(out, &facts);
     print_place(out, &facts, head->ranks, o->sync_steps);

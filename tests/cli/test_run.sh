@@ -213,6 +213,14 @@ log "without timing there are epochs and counts, but no stages" '
 assert tables[0]["timing"] is False and tables[0]["stages"] == [] and tables[0]["io"]["reads"] == 80
 assert epochs[0]["data_wait_fraction"] > 0'
 
+# ---- without --step-ms, the head says that data wait means nothing, and the verdict is about the loader ----
+run 0 run "$data" --seconds 0.6 --num-workers 1 --log "$work/log"
+check "the head names the missing step" grep -q '; no training step (--step-ms), so data wait is near 100 %' <(tr -s '\n ' ' ' <"$work/err")
+log "the log says so" 'assert tables[-1]["steps"]["no_step"] and tables[-1]["verdict"]["data_bound"] == "no-step"'
+run 0 run "$data" --seconds 0.6 --num-workers 1 --step-ms 1 --log "$work/log"
+check "not with a step" lacks "$work/err" "no training"
+log "nor in the log" 'assert tables[-1]["steps"]["no_step"] is False and tables[-1]["verdict"]["data_bound"] != "no-step"'
+
 # ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes per epoch, 3 epochs ----
 run 0 run "$data" --num-workers 1 --num-epochs 3 --decode-cache 1M --every 1 --log "$work/log" --checksums "$work/cached"
 out "decode cache: 66.7 % hits (160 of 240), 80 frames kept, 721 KiB of 1 MiB used, "
