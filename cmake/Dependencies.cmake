@@ -69,7 +69,7 @@ weir_with(ZSTD libzstd "libzstd" libzstd.a)
 weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
-weir_with(JXL libjxl "libjxl")
+weir_with(JXL libjxl "libjxl") # header only
 weir_with(LIBDW libdw "libdw") # header only
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)

@@ -1,3 +1,4 @@
+#include "base/shared_library.h"
 #include "extras/common/compute_cpu_priv.h"
 
 #include <dlfcn.h>
@@ -16,15 +17,6 @@ static const char gemm_name[] = "cblas_dgemm";
 #else
 static const char gemm_name[] = "cblas_sgemm";
 #endif
-
-/* Stores the address of the named function in *function, or returns false. It uses memcpy because ISO C does not allow
- * a cast from a data pointer to a function pointer. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol;
-}
 
 /* Returns the maximum number of threads that may call OpenBLAS concurrently, according to its configuration string.
  * OpenBLAS has memory for MAX_THREADS threads of its own and for MAX_THREADS callers. With more callers, version 0.3.21
@@ -45,8 +37,8 @@ static bool examine(struct weir_blas *blas, void *library, const char *file)
     const char *(*config)(void) = NULL;
     snprintf(blas->name, sizeof blas->name, "BLAS of %s", file);
     blas->callers_max = INT_MAX;
-    find(library, "openblas_set_num_threads", &blas->set_threads);
-    if (!find(library, "openblas_get_config", &config))
+    weir_symbol_find(library, "openblas_set_num_threads", &blas->set_threads);
+    if (!weir_symbol_find(library, "openblas_get_config", &config))
         return true;
     const char *text = config(), *end = strchr(text, ' ');
     end = end ? strchrnul(end + 1, ' ') : strchr(text, '\0');
@@ -61,7 +53,7 @@ int weir_blas_open(struct weir_blas *blas, struct weir_err *err)
     *blas = (struct weir_blas){0};
     for (int i = 0; i < LIBRARIES; i++) {
         void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        if (library && find(library, gemm_name, &blas->gemm) && examine(blas, library, libraries[i]))
+        if (library && weir_symbol_find(library, gemm_name, &blas->gemm) && examine(blas, library, libraries[i]))
             return 0;
         if (library)
             dlclose(library);

@@ -1,9 +1,9 @@
 /* Represents call stacks as numbers. Each distinct stack is stored once and kept until the process ends. */
 #include "base/hash.h"
+#include "base/shared_library.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/track_priv.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
@@ -109,13 +109,13 @@ static struct {
 
 static void open_unwinder(void)
 {
-    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return;
-    *(void **)&unwinder.frame = dlsym(library, "_Unwind_GetCFA");
-    *(void **)&unwinder.address = dlsym(library, "_Unwind_GetIP");
-    if (unwinder.frame && unwinder.address)
-        *(void **)&unwinder.backtrace = dlsym(library, "_Unwind_Backtrace");
+    static const char *const files[] = {"libgcc_s.so.1", NULL};
+    static const struct weir_symbol symbols[] = {{"_Unwind_GetCFA", &unwinder.frame},
+                                                 {"_Unwind_GetIP", &unwinder.address},
+                                                 {"_Unwind_Backtrace", &unwinder.backtrace}};
+    char why[192];
+    if (!weir_shared_library_open(files, symbols, sizeof symbols / sizeof *symbols, "", why, sizeof why))
+        unwinder.backtrace = NULL;
 }
 
 /* Adds one frame to the walk. On x86-64, a return address is stored right below the frame of the function that it

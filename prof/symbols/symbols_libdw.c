@@ -1,5 +1,7 @@
 #include "prof/symbols/symbols_priv.h"
 
+#include "base/shared_library.h"
+
 #include <stdio.h>
 
 #if WEIR_HAVE_LIBDW
@@ -38,10 +40,7 @@ static struct {
     __typeof__(dwfl_version) *version;
 } lib;
 
-static const struct {
-    const char *name;
-    void *function; /* pointer to the function pointer to set */
-} wanted[] = {
+static const struct weir_symbol wanted[] = {
     {"dwarf_getsrc_die", &lib.getsrc_die},
     {"dwarf_haspc", &lib.haspc},
     {"dwarf_lineno", &lib.lineno},
@@ -67,15 +66,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load_lib(void)
 {
-    void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-    have_lib = library;
-    for (size_t i = 0; have_lib && i < sizeof wanted / sizeof *wanted; i++) {
-        void *symbol = dlsym(library, wanted[i].name);
-        have_lib = symbol;
-        memcpy(wanted[i].function, &symbol, sizeof symbol); /* ISO C has no cast from a data to a function pointer */
-    }
-    if (!have_lib)
-        snprintf(why_not, sizeof why_not, "%s; install libdw (elfutils)", dlerror());
+    static const char *const files[] = {"libdw.so.1", NULL};
+    have_lib = weir_shared_library_open(files, wanted, sizeof wanted / sizeof *wanted, "install libdw (elfutils)",
+                                        why_not, sizeof why_not);
 }
 
 bool weir_libdw_describe(char *text, size_t size)

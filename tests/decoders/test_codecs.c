@@ -163,6 +163,30 @@ Test(codecs, jpegxl)
     comes_back(WEIR_FRAME_JPEGXL, 1);
 }
 
+/* Replaces dlopen at link time, to simulate a machine without libjxl. */
+static bool no_libraries;
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags)
+{
+    return no_libraries ? NULL : __real_dlopen(name, flags);
+}
+
+Test(codecs, jpegxl_without_the_library)
+{
+    struct weir_decoder *decoder = open_decoder(WEIR_COLOR_RGB);
+    struct weir_image_info info;
+    struct weir_err err = WEIR_ERR_NONE;
+    encode_xl(false, 3);
+    no_libraries = true;
+    cr_assert_eq(weir_probe_image(decoder, WEIR_FRAME_JPEGXL, encoded, encoded_bytes, &info), -EBADMSG);
+    cr_assert_not_null(strstr(weir_decoder_reason(decoder), "a JPEG XL image: libjxl.so"));
+    cr_assert_not_null(strstr(weir_decoder_reason(decoder), "; install libjxl"));
+    cr_assert_eq(weir_decoder_ready("jpegxl", 0, &err), -ENODEV);
+    cr_assert_not_null(strstr(err.text, "install libjxl"));
+    weir_decoder_close(&decoder);
+}
+
 Test(codecs, jpegxl_damaged)
 {
     encode_xl(true, 3);

@@ -1,0 +1,25 @@
+/* shared_library.h: libraries that are opened when first needed and never linked, so that the program runs without
+ * them.
+ */
+#ifndef WEIR_BASE_SHARED_LIBRARY_H
+#define WEIR_BASE_SHARED_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A function of the library, and the address of the function pointer that receives it. */
+struct weir_symbol {
+    const char *name;
+    void *function;
+};
+
+/* Stores the address of the named function in *function (a pointer to a function pointer), or NULL. Returns true if the
+ * library has it. */
+bool weir_symbol_find(void *library, const char *name, void *function);
+
+/* Opens the first of `files` (names that ld.so looks up, ended by NULL) that exists and has all n symbols. It stays
+ * open until the process ends. Returns false with one line in why: the last file's error, then `install`. */
+bool weir_shared_library_open(const char *const *files, const struct weir_symbol *symbols, size_t n,
+                              const char *install, char *why, size_t why_size);
+
+#endif
