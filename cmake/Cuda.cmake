@@ -73,7 +73,10 @@ function(add_weir_cuda)
   target_compile_definitions(weir_cuda PRIVATE
     WEIR_CUDA_TOOLKIT="${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
   target_link_libraries(weir_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} Threads::Threads)
-  target_link_options(weir_cuda PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined)
+  # Its host code needs no C++ runtime, which some machines lack; libgcc's unwinder would need glibc 2.35.
+  target_compile_options(weir_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-asynchronous-unwind-tables,-fno-threadsafe-statics>)
+  target_link_options(weir_cuda PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined -static-libstdc++ -static-libgcc)
   if(WEIR_HAVE_CUPTI)
     target_sources(weir_cuda PRIVATE cuda/cupti.c cuda/cupti_library.c cuda/cupti_priv.h cuda/cupti_read.c
       cuda/cupti_records.c)

@@ -8,7 +8,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-namespace
+/* Not unnamed: nvcc would add a hash of this file's path to the names, and two builds would differ. */
+namespace weir_gpu_kernels
 {
 
 enum { THREADS = 256, BLOCKS_PER_SM = 16, BUSY_THREADS = 128 };
@@ -429,7 +430,8 @@ const prepare_functions prepare_kernels[4][2][2] = {
      {functions<WEIR_GPU_BF16, true, false>, functions<WEIR_GPU_BF16, true, true>}},
 };
 
-} // namespace
+} // namespace weir_gpu_kernels
+using namespace weir_gpu_kernels;
 
 int weir_gpu_kernels_load(void)
 {

@@ -5,7 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-namespace
+namespace weir_compute_kernels
 {
 
 constexpr int threads = 256;
@@ -333,7 +333,8 @@ __global__ void update_scale(weir_cuda_scale *scale)
     scale->not_finite = 0;
 }
 
-} /* namespace */
+} // namespace weir_compute_kernels
+using namespace weir_compute_kernels;
 
 int weir_kernel_bias_relu(int rows, int columns, const float *bias, bool relu, float *y, int ld, void *stream)
 {

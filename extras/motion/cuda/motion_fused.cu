@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-namespace
+namespace weir_motion_fused
 {
 
 constexpr int LANES = 32, FEW = 8, WARPS_MAX = 4, BLOCKS_PER_SM = 6, AHEAD = 4;
@@ -322,7 +322,8 @@ template <class KERNEL> cudaError_t blocks_of_sm(int *blocks, KERNEL kernel, int
     return error;
 }
 
-} // namespace
+} // namespace weir_motion_fused
+using namespace weir_motion_fused;
 
 int weir_motion_kernels_plan(struct weir_motion_plan *plan, int dofs, int bodies, int sms)
 {

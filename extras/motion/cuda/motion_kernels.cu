@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-namespace
+namespace weir_motion_kernels
 {
 
 constexpr int threads = 256;
@@ -493,7 +493,8 @@ int run_numbers(const weir_motion_operator *o, cudaStream_t s)
     }
 }
 
-} // namespace
+} // namespace weir_motion_kernels
+using namespace weir_motion_kernels;
 
 int weir_motion_kernels_operate(const struct weir_motion_operator *o, void *stream)
 {
