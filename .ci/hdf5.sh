@@ -35,6 +35,11 @@ package=$(find "$work" -maxdepth 1 -name 'hdf5_*.dsc')
 source=$(find "$work" -maxdepth 1 -type d -name 'hdf5-*')
 echo "building a lean HDF5 from Debian's $(basename "$package" .dsc)"
 
+# The library contains the date of its configuration and the names of its sources: those of the package, so that every
+# build is equal.
+SOURCE_DATE_EPOCH=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Timestamp)
+export SOURCE_DATE_EPOCH CC="${CC:-cc} -ffile-prefix-map=$work/= -ffile-prefix-map=../= -ffile-prefix-map=$work/build/=" # not CFLAGS, which the library contains too
+
 # Debian's configuration, minus network drivers, MPI and everything except the C library. Runs in the build folder
 # because a configure-time program writes to the current folder, and the build reads its output from the build folder.
 mkdir "$work/build"
