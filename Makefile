@@ -4,7 +4,7 @@ WEIR := build/release/weir
 SAMPLE := build/sample
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench bench-peers nvjpeg python install uninstall format clean build
+.PHONY: all run test bench bench-peers nvjpeg python release install uninstall format clean build
 all: build
 
 build:
@@ -47,6 +47,11 @@ python:
 	@.ci/wheel.sh
 	@build/python-venv/bin/pip install --quiet --force-reinstall --no-deps build/wheel/*.whl
 	@build/python-venv/bin/python -c "import weir; print(weir.__file__)"
+
+# Writes an archive for x86-64 Linux, the wheel, the source archive and checksums to build/release-files.
+release:
+	@.ci/packages.sh python
+	@.ci/release.sh
 
 # Honours PREFIX and DESTDIR; uninstall removes the files that were last installed from here.
 install:

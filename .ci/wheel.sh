@@ -2,8 +2,8 @@
 # Builds the Python package's wheel in build/wheel, with build/python-venv: .ci/wheel.sh. The last line of output is the
 # wheel's path.
 #
-# With a lean HDF5 (.ci/hdf5.sh) all libraries are linked statically, and the wheel runs with glibc 2.34 or later. If
-# that HDF5 cannot be built, the wheel uses this machine's libraries.
+# With a lean HDF5 (.ci/hdf5.sh) and the stubs of .ci/glibc.sh, all libraries are linked statically, and the wheel runs
+# with glibc 2.28 or later. If these cannot be made, the wheel uses this machine's libraries.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
@@ -19,12 +19,13 @@ export SOURCE_DATE_EPOCH
 # Same compiler and flags as CI's other builds, to share their compiler cache.
 export CC=${CC:-cc}
 settings=(build-dir="$PWD/build/python-wheel" cmake.define.WEIR_WERROR="${CI:+ON}")
-if .ci/hdf5.sh build/hdf5 >&2; then
+if .ci/hdf5.sh build/hdf5 >&2 && .ci/glibc.sh build/glibc >&2; then
     lean=yes
-    settings+=(cmake.define.WEIR_HDF5_ROOT="$PWD/build/hdf5" cmake.define.WEIR_STATIC_DEPS=ON cmake.define.WEIR_WITH_JXL=OFF)
+    settings+=(cmake.define.WEIR_HDF5_ROOT="$PWD/build/hdf5" cmake.define.WEIR_GLIBC_ROOT="$PWD/build/glibc"
+        cmake.define.WEIR_STATIC_DEPS=ON)
 else
     lean=no
-    settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_STATIC_DEPS=OFF cmake.define.WEIR_WITH_JXL=AUTO)
+    settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_GLIBC_ROOT= cmake.define.WEIR_STATIC_DEPS=OFF)
     echo "wheel.sh: this wheel needs Debian's libraries at run time: libhdf5-103-1 and those of .ci/packages.sh build" >&2
 fi
 options=()
@@ -35,6 +36,6 @@ rm -rf build/wheel
 $venv/bin/pip wheel --quiet --no-deps --no-build-isolation . -w build/wheel "${options[@]}"
 wheel=$(echo build/wheel/*.whl)
 if [ $lean = yes ]; then # checked by tests/python/check_wheel.py
-    wheel=build/wheel/$($venv/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 "$wheel")
+    wheel=build/wheel/$($venv/bin/python -m wheel tags --remove --platform-tag manylinux_2_28_x86_64 "$wheel")
 fi
 echo "$wheel"

@@ -1,8 +1,13 @@
 # Weir's dependencies, found by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
 #
-# WEIR_STATIC_DEPS=ON links everything except HDF5 and the C library statically, for a program that is copied to other
-# machines; with WEIR_HDF5_ROOT, HDF5 too.
-option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 (WEIR_HDF5_ROOT) and libc" OFF)
+# WEIR_STATIC_DEPS=ON links everything except the C library statically, for a program that is copied to other machines.
+# HDF5 is then the one in WEIR_HDF5_ROOT. docs/internals/release.md says what is linked and what is opened at run time.
+option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5 only with WEIR_HDF5_ROOT" OFF)
+
+if(WEIR_STATIC_DEPS) # .ci/linked.py reads which archives the linker took
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/maps)
+  add_link_options(LINKER:-Map=${CMAKE_BINARY_DIR}/maps/$<TARGET_PROPERTY:NAME>.map)
+endif()
 
 set(WEIR_GLIBC_ROOT "" CACHE PATH "Folder made by .ci/glibc.sh, to link for glibc 2.28 and later; empty: this machine's glibc")
 if(WEIR_GLIBC_ROOT)
@@ -44,6 +49,9 @@ endfunction()
 set(WEIR_HDF5_ROOT "" CACHE PATH "Folder with include/ and lib/libhdf5.a, linked statically; empty: use pkg-config")
 pkg_check_modules(hdf5_serial QUIET hdf5-serial)
 if(WEIR_HDF5_ROOT)
+  if(NOT EXISTS ${WEIR_HDF5_ROOT}/lib/libhdf5.a)
+    message(FATAL_ERROR "${WEIR_HDF5_ROOT}/lib/libhdf5.a is missing; run .ci/hdf5.sh ${WEIR_HDF5_ROOT}")
+  endif()
   file(STRINGS ${WEIR_HDF5_ROOT}/include/H5pubconf.h version REGEX "H5_VERSION ")
   message(STATUS "hdf5: ${version}, ${WEIR_HDF5_ROOT}/lib/libhdf5.a")
   add_library(weir_hdf5 INTERFACE)
