@@ -11,5 +11,10 @@ git clone -q . "$work/another/place"
 cd "$work/another/place"
 unset CCACHE_BASEDIR CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER CMAKE_CUDA_COMPILER_LAUNCHER
 .ci/release.sh >"$work/log" 2>&1 || { tail "$work/log"; exit 1; }
-diff build/release-files/SHA256SUMS "$here/build/release-files/SHA256SUMS" || { echo "the two builds differ"; exit 1; }
+diff build/release-files/SHA256SUMS "$here/build/release-files/SHA256SUMS" || {
+    rm -rf "$here/build/release-twice"
+    cp -r build/release-files "$here/build/release-twice"
+    echo "the two builds differ; the second is in build/release-twice"
+    exit 1
+}
 echo "equal files"
