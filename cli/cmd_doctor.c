@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/devices.h"
@@ -86,24 +87,32 @@ static void look(struct findings *findings)
     look_for_gpus(findings);
 }
 
+static int decoder_ready(const char *name, struct weir_err *err)
+{
+    return weir_decoder_ready(name, 0, err);
+}
+
 /* Registries of the values that options accept by name. */
 static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
-    int (*ready)(const char *name, int gpu,
-                 struct weir_err *err); /* tests a row on this machine; NULL if built-in rows always work */
+    /* tests a row on this machine; NULL if built-in rows always work */
+    int (*ready)(const char *name, struct weir_err *err);
 } registries[] = {
-    {"I/O engines", "io", weir_io_row, NULL},
-    {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},
+    {"I/O engines", "io", weir_io_row, weir_io_ready},
+    {"Decoders", "decoders", weir_decoder_row, decoder_ready},
     {"Dataset formats", "formats", weir_dataset_format_row, NULL},
     {"Dataset layouts", "layouts", weir_dataset_layout_row, NULL},
     {"Formats that weir convert writes", "convert", weir_convert_format, NULL},
 };
 enum { N_REGISTRIES = sizeof registries / sizeof *registries };
 
-static void print_line(const char *name, bool present, const char *text)
+/* Indent of the lines that continue a row: the start of its text. */
+enum { MACHINE_INDENT = 17, FOUND_INDENT = 22 };
+
+static void print_line(FILE *out, const char *name, bool present, const char *text)
 {
-    printf("  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
+    fprintf(out, "  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
 }
 
 /* Gets row i. *why_not is NULL if the row is usable on this machine. Otherwise it points into err or the table. */
@@ -113,68 +122,73 @@ static bool registry_row(const struct registry *registry, int i, const char **na
     if (!registry->row(i, name, summary, why_not))
         return false;
     *err = WEIR_ERR_NONE;
-    if (!*why_not && registry->ready && registry->ready(*name, 0, err) < 0)
+    if (!*why_not && registry->ready && registry->ready(*name, err) < 0)
         *why_not = err->text;
     return true;
 }
 
-static void print_registry(const struct registry *registry)
+static void print_registry(FILE *out, const struct registry *registry)
 {
     const char *name, *summary, *why_not;
     struct weir_err err;
-    printf("\n%s\n", registry->title);
+    fprintf(out, "\n%s\n", registry->title);
     for (int i = 0; registry_row(registry, i, &name, &summary, &why_not, &err); i++)
-        print_line(name, !why_not, why_not ? why_not : summary);
+        print_line(out, name, !why_not, why_not ? why_not : summary);
 }
 
-static void print_memory(const struct weir_sysinfo *info)
+static void print_memory(FILE *out, const struct weir_sysinfo *info)
 {
-    printf("  %-14s %s total, %s available, ", "memory", weir_size((double)info->memory_total_bytes).text,
-           weir_size((double)info->memory_available_bytes).text);
+    fprintf(out, "  %-14s %s total, %s available, ", "memory", weir_size((double)info->memory_total_bytes).text,
+            weir_size((double)info->memory_available_bytes).text);
     if (info->cores.memory_limit_bytes > 0)
-        printf("cgroup limit %s (%s)\n", weir_size((double)info->cores.memory_limit_bytes).text,
-               info->cores.memory_file);
+        fprintf(out, "cgroup limit %s (%s)\n", weir_size((double)info->cores.memory_limit_bytes).text,
+                info->cores.memory_file);
     else
-        printf("no cgroup limit\n");
+        fprintf(out, "no cgroup limit\n");
 }
 
-static void print_cores(const struct weir_cores *cores)
+static void print_cores(FILE *out, const struct weir_cores *cores)
 {
-    printf("  %-14s %d usable: %d online, affinity allows %d, ", "cores", cores->usable, cores->online,
-           cores->affinity);
+    fprintf(out, "  %-14s %d usable: %d online, affinity allows %d, ", "cores", cores->usable, cores->online,
+            cores->affinity);
     if (cores->quota > 0)
-        printf("cgroup quota is %.2f (%s)\n", cores->quota, cores->quota_file);
+        fprintf(out, "cgroup quota is %.2f (%s)\n", cores->quota, cores->quota_file);
     else
-        printf("no cgroup quota\n");
+        fprintf(out, "no cgroup quota\n");
 }
 
-static void print_machine(const struct weir_sysinfo *info)
+static void print_machine(FILE *out, const struct weir_sysinfo *info)
 {
     char libc[32], filesystem[64];
     weir_libc(libc, sizeof libc);
     weir_filesystem_of(".", filesystem, sizeof filesystem);
-    printf("weir %s (%s), %s, %s\n\nMachine\n", weir_version(), weir_git_describe(), weir_compiler(), libc);
-    printf("  %-14s %s\n", "CPU", info->cpu_model);
-    printf("  %-14s %s\n", "ISA", info->isa);
-    print_cores(&info->cores);
-    print_memory(info);
-    printf("  %-14s %s, %s\n", "system", info->os, info->kernel);
-    printf("  %-14s %s\n", "governor", info->governor);
-    printf("  %-14s %s (of the current folder)\n", "filesystem", filesystem);
+    fprintf(out, "weir %s (%s), %s, %s\n\nMachine\n", weir_version(), weir_git_describe(), weir_compiler(), libc);
+    fprintf(out, "  %-14s %s\n", "CPU", info->cpu_model);
+    fprintf(out, "  %-14s %s\n", "ISA", info->isa);
+    print_cores(out, &info->cores);
+    print_memory(out, info);
+    fprintf(out, "  %-14s %s, %s\n", "system", info->os, info->kernel);
+    fprintf(out, "  %-14s %s\n", "governor", info->governor);
+    fprintf(out, "  %-14s %s (of the current folder)\n", "filesystem", filesystem);
     if (weir_clock.tsc)
-        printf("  %-14s TSC (invariant), calibration error %.2f ppm\n", "clock", weir_clock.error_ppm);
+        fprintf(out, "  %-14s TSC (invariant), calibration error %.2f ppm\n", "clock", weir_clock.error_ppm);
     else
-        printf("  %-14s clock_gettime, because the TSC is not invariant\n", "clock");
+        fprintf(out, "  %-14s clock_gettime, because the TSC is not invariant\n", "clock");
 }
 
 static void print_text(const struct weir_sysinfo *info, const struct findings *findings)
 {
-    print_machine(info);
-    printf("\nLibraries and devices\n");
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stdout, MACHINE_INDENT, NULL);
+    print_machine(out, info);
+    weir_wrap_close(&wrap);
+    out = weir_wrap_open(&wrap, stdout, FOUND_INDENT, NULL);
+    fprintf(out, "\nLibraries and devices\n");
     for (int i = 0; i < findings->n; i++)
-        print_line(findings->at[i].name, findings->at[i].device.present, findings->at[i].device.text);
+        print_line(out, findings->at[i].name, findings->at[i].device.present, findings->at[i].device.text);
     for (int i = 0; i < N_REGISTRIES; i++)
-        print_registry(&registries[i]);
+        print_registry(out, &registries[i]);
+    weir_wrap_close(&wrap);
 }
 
 static void json_row(struct weir_json *json, const char *name, const char *text, const char *why_not)

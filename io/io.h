@@ -112,6 +112,9 @@ void weir_reader_counts(const struct weir_reader *reader, struct weir_read_count
  * engine is available. */
 bool weir_io_row(int i, const char **name, const char **summary, const char **why_not);
 
+/* Returns 0 if this process can use the engine; otherwise the same as weir_io_check, or -errno with the reason. */
+int weir_io_ready(const char *engine, struct weir_err *err);
+
 /* Describes the features that liburing and the kernel offer to the engine uring. Returns false, with the reason in
  * text, if this process cannot use io_uring. */
 bool weir_uring_describe(char *text, size_t size);

@@ -39,6 +39,8 @@ struct weir_io_ops {
      * not at all. */
     const struct weir_ring_ops *ring;
     bool hints;
+    /* Returns 0 if this process can use the engine, or -errno. NULL: it always can. */
+    int (*ready)(struct weir_err *err);
 };
 
 extern const struct weir_io_ops weir_io_pread, weir_io_mmap, weir_io_uring, weir_io_null;

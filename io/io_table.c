@@ -46,6 +46,13 @@ int weir_io_check(const char *engine, struct weir_err *err)
     return weir_err_set(err, -EINVAL, "unknown io engine \"%s\"; choose one of %s", engine, names);
 }
 
+int weir_io_ready(const char *engine, struct weir_err *err)
+{
+    int rc = weir_io_check(engine, err);
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return rc == 0 && ops && ops->ready ? ops->ready(err) : rc;
+}
+
 int weir_io_check_direct(const char *engine, struct weir_err *err)
 {
     int rc = weir_io_check(engine, err);

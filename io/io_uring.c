@@ -216,6 +216,17 @@ bool weir_uring_describe(char *text, size_t size)
     return true;
 }
 
+static int ready(struct weir_err *err)
+{
+    struct io_uring uring;
+    const char *how;
+    int rc = setup(&uring, 4, &how);
+    if (rc < 0)
+        return setup_error(err, rc);
+    shut(&uring);
+    return 0;
+}
+
 static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
                        const uint8_t **data)
 {
@@ -229,6 +240,7 @@ const struct weir_io_ops weir_io_uring = {
     .can_direct = true,
     .auto_tries = true,
     .ring = &ring_ops,
+    .ready = ready,
 };
 
 #else

@@ -50,7 +50,7 @@ fi
 
 if [ -f build/release/libweir_cuda.so ]; then
     step "the CUDA module is found"
-    weir doctor >"$work/doctor"
+    COLUMNS=1000 weir doctor >"$work/doctor"
     grep -q "cuda module *yes .*$moved/lib/libweir_cuda.so" "$work/doctor" || { cat "$work/doctor"; fail "the CUDA module is not found"; }
 fi
 

@@ -182,6 +182,8 @@ Test(io, engines_are_known_by_name)
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++) {
         cr_assert_neq(strlen(summary), 0);
         cr_assert_eq(weir_io_check(name, &err), why_not ? -ENOTSUP : 0);
+        if (why_not || strcmp(name, "uring") != 0)
+            cr_assert_eq(weir_io_ready(name, NULL), why_not ? -ENOTSUP : 0);
         cr_assert_eq(weir_io_from_memory(name), strcmp(name, "null") == 0);
     }
     cr_assert_str_eq(weir_io_default(), "pread");
@@ -191,6 +193,7 @@ Test(io, engines_are_known_by_name)
     if (weir_io_check("uring", NULL) == 0)
         cr_assert_eq(weir_ahead_kind("uring"), WEIR_AHEAD_BUFFERS);
     err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_io_ready("mmapp", NULL), -EINVAL);
     cr_assert_eq(weir_io_check("mmapp", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "mmapp"));
     cr_assert_not_null(strstr(err.text, "pread, mmap, uring, null"), "%s", err.text);
