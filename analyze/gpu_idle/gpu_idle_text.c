@@ -1,6 +1,9 @@
 /* Prints GPU idle time as a table and as JSON. */
 #include "analyze/gpu_idle/gpu_idle.h"
 
+#include "base/table.h"
+#include "base/terminal.h"
+
 #include <inttypes.h>
 
 static const char *const names[WEIR_IDLE_NONE] = {
@@ -39,16 +42,35 @@ static double part(int64_t ns, int64_t of_ns)
     return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;
 }
 
-/* Prints one row. If gaps is negative, its column stays empty. */
-static void print_row(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
-                      const char *name, int64_t ns, int64_t gaps)
+/* Adds one row. If gaps is negative, its column has a dash. */
+static void add_row(struct weir_table *table, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
+                    const char *name, int64_t ns, int64_t gaps)
 {
-    fprintf(out, "%-24s  %10.3fms %5.1f%%", name, (double)ns / 1e6, part(ns, device->end_ns - device->begin_ns));
+    weir_table_cell(table, "%s", name);
+    weir_table_cell(table, "%.3fms %5.1f%%", (double)ns / 1e6, part(ns, device->end_ns - device->begin_ns));
     if (idle->n_steps > 0)
-        fprintf(out, "  %10.3fms", (double)ns / 1e6 / (double)idle->n_steps);
+        weir_table_cell(table, "%.3fms", (double)ns / 1e6 / (double)idle->n_steps);
     if (gaps >= 0)
-        fprintf(out, "  %8" PRId64, gaps);
-    fputc('\n', out);
+        weir_table_cell(table, "%" PRId64, gaps);
+    else
+        weir_table_cell(table, "-");
+}
+
+static void print_causes(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    static const struct weir_column with_steps[] = {{"idle time by cause", .left = true, .width = 24},
+                                                    {"time", .width = 19},
+                                                    {"a step", .width = 12},
+                                                    {"gaps", .width = 8}};
+    static const struct weir_column without[] = {
+        {"idle time by cause", .left = true, .width = 24}, {"time", .width = 19}, {"gaps", .width = 8}};
+    struct weir_table table;
+    weir_table_open(&table, idle->n_steps > 0 ? with_steps : without, idle->n_steps > 0 ? 4 : 3);
+    for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++)
+        if (cause < WEIR_IDLE_QUEUED || device->cause_ns[cause] > 0)
+            add_row(&table, idle, device, names[cause], device->cause_ns[cause], (int64_t)device->cause_gaps[cause]);
+    add_row(&table, idle, device, "(busy) copies alone", device->copies_alone_ns, -1);
+    weir_table_print(out, &table);
 }
 
 static void print_launches(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
@@ -64,33 +86,33 @@ static void print_launches(FILE *out, const struct weir_gpu_idle *idle, const st
                 (double)device->delay_p50_ns / 1e3, (double)device->delay_p99_ns / 1e3, device->launches);
 }
 
+/* Prints the GPU's block: what limits it, then the table. */
 static void print_device(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
 {
     int64_t wall_ns = device->end_ns - device->begin_ns;
     enum weir_idle_cause first = weir_gpu_idle_first(device);
-    fprintf(out, "\nGPU %" PRId64 ": busy %.1f%%, idle %.1f%% of %.3fms\n", device->device,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    wrap.highlight = true;
+    fprintf(text, "GPU %" PRId64 ": busy %.1f%%, idle %.1f%% of %.3fms\n", device->device,
             part(device->busy_ns, wall_ns), part(device->idle_ns, wall_ns), (double)wall_ns / 1e6);
-    fprintf(out, "%-24s  %19s", "idle time by cause", "time");
-    if (idle->n_steps > 0)
-        fprintf(out, "  %12s", "a step");
-    fprintf(out, "  %8s\n", "gaps");
-    for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++)
-        if (cause < WEIR_IDLE_QUEUED || device->cause_ns[cause] > 0)
-            print_row(out, idle, device, names[cause], device->cause_ns[cause], (int64_t)device->cause_gaps[cause]);
-    print_row(out, idle, device, "(busy) copies alone", device->copies_alone_ns, -1);
-    print_launches(out, idle, device);
-    if (first == WEIR_IDLE_NONE)
-        fprintf(out, "no cause takes 5 %% of the time\n");
-    else
-        fprintf(out, "%s\n", advice[first]);
+    fprintf(text, "%s\n", first == WEIR_IDLE_NONE ? "no cause takes 5 % of the time" : advice[first]);
+    weir_wrap_close(&wrap);
+    print_causes(out, idle, device);
+    text = weir_wrap_open(&wrap, out, 2, NULL);
+    print_launches(text, idle, device);
+    weir_wrap_close(&wrap);
 }
 
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle)
 {
     if (idle->n_devices == 0)
-        fprintf(out, "\nno GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n");
-    for (int i = 0; i < idle->n_devices; i++)
+        weir_wrap_print(out, "no GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n", 2, NULL);
+    for (int i = 0; i < idle->n_devices; i++) {
+        if (i > 0)
+            fputc('\n', out);
         print_device(out, idle, &idle->devices[i]);
+    }
     if (idle->devices_left_out)
         fprintf(out, "%" PRIu64 " more GPUs are left out\n", idle->devices_left_out);
 }

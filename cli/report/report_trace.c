@@ -1,5 +1,7 @@
 #include "cli/report/report_trace.h"
 #include "analyze/gpu_idle/gpu_idle.h"
+#include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/trace_read.h"
@@ -69,21 +71,40 @@ static void add_step(struct weir_step *sum, const struct weir_step *step)
         sum->part_ns[part] += step->part_ns[part];
 }
 
-static void print_step(FILE *out, const char *name, const struct weir_step *step, int64_t n, const bool *shown)
+static void add_step_row(struct weir_table *table, const struct weir_step *step, int64_t n, const bool *shown)
 {
     int64_t ns = step->end_ns - step->start_ns;
-    fprintf(out, "%-24s  %10.3fms", name, (double)ns / 1e6 / (double)n);
+    weir_table_cell(table, "%.3fms", (double)ns / 1e6 / (double)n);
     for (int part = 0; part < WEIR_STEP_PARTS; part++)
         if (shown[part])
-            fprintf(out, "  %10.3fms %5.1f%%", (double)step->part_ns[part] / 1e6 / (double)n,
-                    ns ? 100 * (double)step->part_ns[part] / (double)ns : 0);
-    fputc('\n', out);
+            weir_table_cell(table, "%.3fms %5.1f%%", (double)step->part_ns[part] / 1e6 / (double)n,
+                            ns ? 100 * (double)step->part_ns[part] / (double)ns : 0);
+}
+
+/* Fills in the columns of the parts that are shown. The longest parts are the most important, and the wait for data is
+ * always printed. Returns the number of columns. */
+static int plan_steps(struct weir_column *columns, const struct weir_step *sum, const bool *shown)
+{
+    int n = 0;
+    columns[n++] = (struct weir_column){.heading = "step", .left = true, .width = 15};
+    columns[n++] = (struct weir_column){.heading = "time"};
+    for (int part = 0; part < WEIR_STEP_PARTS; part++) {
+        int longer = 0;
+        for (int other = 0; other < WEIR_STEP_PARTS; other++)
+            longer += shown[other] && sum->part_ns[other] > sum->part_ns[part];
+        if (shown[part])
+            columns[n++] = (struct weir_column){.heading = weir_step_part_name((enum weir_step_part)part),
+                                                .priority = part == WEIR_STEP_DATALOADER ? 0 : 1 + longer};
+    }
+    return n;
 }
 
 /* Prints one line per step and the mean. Omits parts that take no time in any step. */
 static void print_steps(FILE *out, const struct result *r)
 {
     struct weir_step sum = {0};
+    struct weir_column columns[2 + WEIR_STEP_PARTS];
+    struct weir_table table;
     bool shown[WEIR_STEP_PARTS] = {
         [WEIR_STEP_DATALOADER] = true, [WEIR_STEP_CPU_EXEC] = true, [WEIR_STEP_OTHER] = true};
     for (int64_t i = 0; i < r->n_steps; i++)
@@ -94,17 +115,47 @@ static void print_steps(FILE *out, const struct result *r)
         fprintf(out, "no steps (ProfilerStep#N) in this trace\n");
         return;
     }
-    fprintf(out, "%-24s  %12s", "step", "time");
-    for (int part = 0; part < WEIR_STEP_PARTS; part++)
-        if (shown[part])
-            fprintf(out, "  %19s", weir_step_part_name((enum weir_step_part)part));
-    fputc('\n', out);
+    weir_table_open(&table, columns, plan_steps(columns, &sum, shown));
     for (int64_t i = 0; i < r->n_steps; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "ProfilerStep#%" PRId64, r->steps[i].number);
-        print_step(out, name, &r->steps[i], 1, shown);
+        weir_table_cell(&table, "ProfilerStep#%" PRId64, r->steps[i].number);
+        add_step_row(&table, &r->steps[i], 1, shown);
     }
-    print_step(out, "mean", &sum, r->n_steps, shown);
+    weir_table_cell(&table, "mean");
+    add_step_row(&table, &sum, r->n_steps, shown);
+    weir_table_print(out, &table);
+}
+
+static void print_averages(FILE *out, const struct result *r, const struct weir_averages_table *table)
+{
+    weir_averages_print(out, r->averages, table);
+    if (r->averages->n_rows == 0)
+        fprintf(out, "no operators, stages or kernels in this trace\n");
+    if (r->trace->forks)
+        weir_wrap_print(out,
+                        "jit.fork: an operator that waits for a fork can end on another thread, but the trace does not "
+                        "record which operators did. torch shows no children and no self time for these operators. "
+                        "This table treats them like all others.\n",
+                        2, NULL);
+}
+
+/* Prints the idle time of GPUs, which is the result of the report, before the averages and steps. */
+static void print_text(FILE *out, const struct result *r, const struct weir_averages_table *table)
+{
+    if (r->idle.n_devices > 0) {
+        weir_gpu_idle_print(out, &r->idle);
+        fputc('\n', out);
+    }
+    print_averages(out, r, table);
+    fputc('\n', out);
+    print_steps(out, r);
+    if (r->idle.n_devices == 0) {
+        fputc('\n', out);
+        weir_gpu_idle_print(out, &r->idle);
+    }
+    weir_kernel_clocks_print(out, &r->clocks);
+    if (r->trace->dropped)
+        fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",
+                r->trace->dropped);
 }
 
 int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
@@ -115,22 +166,7 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
     if (rc == 0) {
         if (title)
             fprintf(out, "%s\n", path);
-        weir_averages_print(out, r.averages, &config->table);
-        if (r.averages->n_rows == 0)
-            fprintf(out, "no operators, stages or kernels in this trace\n");
-        if (r.trace->forks)
-            fprintf(
-                out,
-                "jit.fork: an operator that waits for a fork can end on another thread, but the trace does not record\n"
-                "which operators did. torch shows no children and no self time for these operators. This table treats\n"
-                "them like all others.\n");
-        fputc('\n', out);
-        print_steps(out, &r);
-        weir_gpu_idle_print(out, &r.idle);
-        weir_kernel_clocks_print(out, &r.clocks);
-        if (r.trace->dropped)
-            fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",
-                    r.trace->dropped);
+        print_text(out, &r, &config->table);
         if (title)
             fputc('\n', out);
     }

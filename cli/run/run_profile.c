@@ -256,8 +256,10 @@ void weir_run_profile_idle(struct weir_run_profile *profile, struct weir_report_
 static void print_idle(FILE *out, struct weir_run_profile *profile)
 {
     struct weir_gpu_idle idle;
-    if (make_idle(profile, &idle) == 0 && idle.n_devices > 0)
+    if (make_idle(profile, &idle) == 0 && idle.n_devices > 0) {
+        fputc('\n', out);
         weir_gpu_idle_print(out, &idle);
+    }
     weir_gpu_idle_clear(&idle);
 }
 

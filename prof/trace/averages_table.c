@@ -1,4 +1,6 @@
-/* Prints the table of averages as torch.profiler does. */
+/* Prints the table of averages as torch.profiler does, or with the columns that fit the width of the output. */
+#include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "weir/trace.h"
 
@@ -10,29 +12,32 @@
 
 enum { NAME_MAX_WIDTH = 55, SHAPES_MAX_WIDTH = 80, SOURCE_MAX_WIDTH = 75, WIDTH = 12, SPACE = 2, COLUMNS_MAX = 24 };
 
+#define TOP_LEVEL "This report only display top-level ops statistics" /* as torch prints it */
+
 /* ---- order ---- */
 
 static const struct key {
     const char *name;
     size_t offset;
-    bool mean; /* divide by the number of calls */
+    bool mean;           /* divide by the number of calls */
+    const char *heading; /* of its column */
 } keys[] = {
-    {"self_cpu_time_total", offsetof(struct weir_averages_row, self_cpu_ns), false},
-    {"cpu_time_total", offsetof(struct weir_averages_row, cpu_ns), false},
-    {"cpu_time", offsetof(struct weir_averages_row, cpu_ns), true},
-    {"self_cuda_time_total", offsetof(struct weir_averages_row, self_device_ns), false},
-    {"cuda_time_total", offsetof(struct weir_averages_row, device_ns), false},
-    {"cuda_time", offsetof(struct weir_averages_row, device_ns), true},
-    {"self_device_time_total", offsetof(struct weir_averages_row, self_device_ns), false},
-    {"device_time_total", offsetof(struct weir_averages_row, device_ns), false},
-    {"device_time", offsetof(struct weir_averages_row, device_ns), true},
-    {"self_cpu_memory_usage", offsetof(struct weir_averages_row, self_cpu_bytes), false},
-    {"cpu_memory_usage", offsetof(struct weir_averages_row, cpu_bytes), false},
-    {"self_cuda_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
-    {"cuda_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
-    {"self_device_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
-    {"device_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
-    {"count", offsetof(struct weir_averages_row, count), false},
+    {"self_cpu_time_total", offsetof(struct weir_averages_row, self_cpu_ns), false, "Self CPU"},
+    {"cpu_time_total", offsetof(struct weir_averages_row, cpu_ns), false, "CPU total"},
+    {"cpu_time", offsetof(struct weir_averages_row, cpu_ns), true, "CPU time avg"},
+    {"self_cuda_time_total", offsetof(struct weir_averages_row, self_device_ns), false, "Self CUDA"},
+    {"cuda_time_total", offsetof(struct weir_averages_row, device_ns), false, "CUDA total"},
+    {"cuda_time", offsetof(struct weir_averages_row, device_ns), true, "CUDA time avg"},
+    {"self_device_time_total", offsetof(struct weir_averages_row, self_device_ns), false, "Self CUDA"},
+    {"device_time_total", offsetof(struct weir_averages_row, device_ns), false, "CUDA total"},
+    {"device_time", offsetof(struct weir_averages_row, device_ns), true, "CUDA time avg"},
+    {"self_cpu_memory_usage", offsetof(struct weir_averages_row, self_cpu_bytes), false, "Self CPU Mem"},
+    {"cpu_memory_usage", offsetof(struct weir_averages_row, cpu_bytes), false, "CPU Mem"},
+    {"self_cuda_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false, "Self CUDA Mem"},
+    {"cuda_memory_usage", offsetof(struct weir_averages_row, device_bytes), false, "CUDA Mem"},
+    {"self_device_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false, "Self CUDA Mem"},
+    {"device_memory_usage", offsetof(struct weir_averages_row, device_bytes), false, "CUDA Mem"},
+    {"count", offsetof(struct weir_averages_row, count), false, "# of Calls"},
 };
 
 static const struct key *find_key(const char *name)
@@ -261,10 +266,10 @@ static void cut_text(char *to, size_t size, const char *text, int most)
     snprintf(to, size, "%.*s", (int)bytes, text);
 }
 
-static int print_numbers(struct print *p, const struct weir_averages_row *row)
+/* Formats the row's columns between the name and the shapes. Returns their number. */
+static int format_numbers(char cells[COLUMNS_MAX][64], const struct weir_averages *a,
+                          const struct weir_averages_row *row)
 {
-    const struct weir_averages *a = p->averages;
-    char cells[COLUMNS_MAX][64];
     int n = 0;
     put_share(cells[n++], 64, row->self_cpu_ns, a->self_cpu_ns);
     put_time(cells[n++], 64, (double)row->self_cpu_ns);
@@ -286,9 +291,7 @@ static int print_numbers(struct print *p, const struct weir_averages_row *row)
         put_memory(cells[n++], 64, row->self_device_bytes);
     }
     snprintf(cells[n++], 64, "%" PRIu64, row->count);
-    for (int i = 0; i < n; i++)
-        print_cell(p, 1 + i, cells[i]);
-    return 1 + n;
+    return n;
 }
 
 static void print_source(struct print *p, int column, const char *frame)
@@ -325,7 +328,7 @@ static void print_stack(struct print *p, int column, const char *stack)
 
 static void print_row(struct print *p, const struct weir_averages_row *row)
 {
-    char text[512];
+    char text[512], cells[COLUMNS_MAX][64];
     const char *name = weir_trace_text(p->averages->trace, row->name);
     bool is_long = characters(name) >= NAME_MAX_WIDTH - 3;
     cut_text(text, sizeof text - 4, name, is_long ? NAME_MAX_WIDTH - 3 : NAME_MAX_WIDTH);
@@ -333,7 +336,9 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
         strcat(text, "...");
     weir_text_printable(text);
     print_cell(p, 0, text);
-    int column = print_numbers(p, row);
+    int column = 1 + format_numbers(cells, p->averages, row);
+    for (int i = 1; i < column; i++)
+        print_cell(p, i, cells[i - 1]);
     if (p->shapes) {
         cut_text(text, sizeof text, shapes_of(p->averages, row), p->columns[column].width);
         weir_text_printable(text);
@@ -343,6 +348,96 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
         print_stack(p, column, weir_trace_text(p->averages->trace, row->stack));
     else
         fputc('\n', p->out);
+}
+
+static void print_whole(struct print *p, const struct weir_averages_table *table, const struct place *rows, size_t n)
+{
+    if (table->header)
+        print_line(p, table->header);
+    if (table->top_level)
+        print_line(p, TOP_LEVEL);
+    print_rule(p);
+    for (int i = 0; i < p->n; i++)
+        print_cell(p, i, p->columns[i].title);
+    fputc('\n', p->out);
+    print_rule(p);
+    for (size_t i = 0; i < n; i++)
+        print_row(p, rows[i].row);
+    print_rule(p);
+}
+
+/* ---- the columns that fit ---- */
+
+enum { NAME_LEAST = 28, SHAPES_LEAST = 12, SOURCE_LEAST = 20 };
+
+/* Returns the column's priority: its place in the order of importance, or 0 for the column that the rows are sorted by
+ * and for those that always identify a row. */
+static int priority_of(const char *title, const struct weir_averages_table *table)
+{
+    static const char *const order[] = {"Self CUDA",     "Self CPU",    "# of Calls",    "Self CUDA %",  "Self CPU %",
+                                        "CUDA total",    "CPU total",   "Self CUDA Mem", "Self CPU Mem", "CPU time avg",
+                                        "CUDA time avg", "CPU total %", "CUDA Mem",      "CPU Mem"};
+    const struct key *key = table->sort_by ? find_key(table->sort_by) : NULL;
+    if (key && strcmp(key->heading, title) == 0)
+        return 0;
+    for (int i = 0; i < (int)(sizeof order / sizeof *order); i++)
+        if (strcmp(order[i], title) == 0)
+            return 1 + i;
+    return 0;
+}
+
+static void add_text(struct weir_table *table, const char *text)
+{
+    char shown[2048];
+    snprintf(shown, sizeof shown, "%s", text);
+    weir_text_printable(shown);
+    weir_table_cell(table, "%s", shown);
+}
+
+/* Adds the row. Each further frame of its stack has a row of its own. */
+static void add_row(struct weir_table *table, const struct print *p, const struct weir_averages_row *row)
+{
+    char cells[COLUMNS_MAX][64], frame[2048] = "";
+    const char *stack = p->stacks ? weir_trace_text(p->averages->trace, row->stack) : "";
+    add_text(table, weir_trace_text(p->averages->trace, row->name));
+    int n = format_numbers(cells, p->averages, row);
+    for (int i = 0; i < n; i++)
+        weir_table_cell(table, "%s", cells[i]);
+    if (p->shapes)
+        add_text(table, shapes_of(p->averages, row));
+    if (!p->stacks)
+        return;
+    frame_of(stack, 0, frame, sizeof frame);
+    add_text(table, frame);
+    for (int k = 1; frame_of(stack, k, frame, sizeof frame); k++) {
+        for (int i = 1; i < p->n; i++)
+            weir_table_cell(table, "%s", "");
+        add_text(table, frame);
+    }
+}
+
+static void print_fitted(const struct print *p, const struct weir_averages_table *table, const struct place *rows,
+                         size_t n)
+{
+    struct weir_column columns[COLUMNS_MAX];
+    struct weir_table fitted;
+    for (int i = 0; i < p->n; i++)
+        columns[i] = (struct weir_column){.heading = p->columns[i].title,
+                                          .priority = priority_of(p->columns[i].title, table),
+                                          .left = i == 0 || p->columns[i].left};
+    columns[0].shrink_to = NAME_LEAST;
+    if (p->shapes)
+        columns[p->n - 1 - p->stacks].shrink_to = SHAPES_LEAST;
+    if (p->stacks)
+        columns[p->n - 1].shrink_to = SOURCE_LEAST;
+    if (table->header)
+        fprintf(p->out, "%s\n", table->header);
+    if (table->top_level)
+        fputs(TOP_LEVEL "\n", p->out);
+    weir_table_open(&fitted, columns, p->n);
+    for (size_t i = 0; i < n; i++)
+        add_row(&fitted, p, rows[i].row);
+    weir_table_print(p->out, &fitted);
 }
 
 void weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table)
@@ -356,18 +451,10 @@ void weir_averages_print(FILE *out, const struct weir_averages *averages, const 
         return;
     }
     plan_columns(&p);
-    if (table->header)
-        print_line(&p, table->header);
-    if (table->top_level)
-        print_line(&p, "This report only display top-level ops statistics");
-    print_rule(&p);
-    for (int i = 0; i < p.n; i++)
-        print_cell(&p, i, p.columns[i].title);
-    fputc('\n', out);
-    print_rule(&p);
-    for (size_t i = 0; i < n; i++)
-        print_row(&p, rows[i].row);
-    print_rule(&p);
+    if (weir_terminal_folds())
+        print_fitted(&p, table, rows, n);
+    else
+        print_whole(&p, table, rows, n);
     put_time(total, sizeof total, (double)averages->self_cpu_ns);
     fprintf(out, "Self CPU time total: %s\n", total);
     put_time(total, sizeof total, (double)averages->self_device_ns);

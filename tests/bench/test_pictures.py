@@ -105,7 +105,7 @@ def test_gpu(weir, work):
     same(f"{work}/gpu.svg", "waiting_gpu.svg")
     with gzip.open(path, "rt", encoding="utf-8") as f:
         check_scale(f"{work}/gpu.svg", json.load(f))
-    report = subprocess.run([weir, "report", path], capture_output=True, text=True, check=True).stdout
+    report = subprocess.run([weir, "report", path, "--wide"], capture_output=True, text=True, check=True).stdout
     step = re.search(r"^ProfilerStep#2.*", report, re.M)[0]
     shares = [float(part) for part in re.findall(r"([\d.]+)%", step)]
     busy = float(re.search(r"GPU 0 busy ([\d.]+)%", xml.parse(f"{work}/gpu.svg").getroot().find(SVG + "title").text)[1])

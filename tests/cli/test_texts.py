@@ -4,16 +4,22 @@ important line comes first and is the only coloured one, and --wide prints whole
 WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py"""
 import ctypes
 import json
+import os
 import re
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from test_width import PROGRAM, environment, on_terminal, piped, width
 
 IO_URING_SETUP = 425
 COLUMNS = (80, 120, 200)
+SHARED = os.environ.get("WEIR_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
+CAMERAS = "cam_high_with_a_long_name,observation_images_cam_left_wrist"
+AVERAGES = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",
+            "CUDA total", "CUDA time avg", "CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem", "# of Calls"]
 
 
 def without_io_uring():
@@ -27,6 +33,14 @@ def without_io_uring():
 
 
 class Texts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.work.cleanup)
+        cls.data = os.path.join(cls.work.name, "data")
+        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 3 --steps 12 --size 320x240".split(),
+                        "--cameras", CAMERAS], check=True, stdout=subprocess.DEVNULL)
+
     def check_fits(self, text, columns, *whole):
         """Lines with any of the texts `whole`, such as paths, may be longer."""
         for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
@@ -64,6 +78,71 @@ class Texts(unittest.TestCase):
         (row,) = [row for row in json.loads(done.stdout)["io"] if row["name"] == "uring"]
         self.assertFalse(row["present"])
         self.assertIn("use --io pread", row["why_not"])
+
+    def record(self, *options):
+        """Returns the path of a trace of a short run."""
+        folder = tempfile.mkdtemp(dir=self.work.name)
+        piped("run", self.data, *"--num-epochs 2 --batch-size 4 --step-ms 2 --profile".split(), folder, *options)
+        (name,) = os.listdir(folder)
+        return os.path.join(folder, name)
+
+    def headings(self, text):
+        (line,) = re.findall(r"(?m)^ *Name .*# of Calls.*$", text)
+        return [name.strip() for name in re.split(r" {2,}", line.strip())]
+
+    def test_averages_and_steps(self):
+        trace = self.record()
+        counts = {}
+        for columns, text in self.every_width("report", trace):
+            headings = self.headings(text)
+            self.assertEqual([name for name in AVERAGES if name in headings], headings)
+            self.assertLessEqual({"Name", "Self CPU", "Self CPU %", "CPU total", "# of Calls"}, set(headings))
+            self.assertEqual(counts.setdefault(columns, headings), headings, "the same through a pipe")
+            self.assertRegex(text, r"(?m)^step +time( .*)? +DataLoader ")
+            self.assertRegex(text, r"(?m)^03b_image_decode +\d")
+            self.assertRegex(text, r"(?m)^mean +\d+\.\d{3}ms ")
+        wide = piped("report", trace, "--wide")
+        self.assertEqual(counts[200], self.headings(wide))
+        self.assertNotIn("CPU total %", counts[80])
+        self.assertRegex(wide, r"^-{20,}  -{12} ")
+        for columns, text in self.every_width("report", trace, "--sort-by", "cpu_time"):
+            self.assertIn("CPU time avg", self.headings(text))
+        piped_rows = re.findall(r"(?m)^(\S+) +\d+\.\d\d% ", piped("report", trace, COLUMNS="300"))
+        self.assertEqual(piped_rows, re.findall(r"(?m)^ *(\S+) +\d+\.\d\d% ", wide))
+
+    def test_shapes_and_stacks_of_averages(self):
+        shapes, stacks = self.trace_with_shapes(), self.record("--with-stack")
+        for options in ([shapes, "--group-by-input-shape"], [stacks, "--group-by-stack", "3"],
+                        [stacks, "--top-level-events-only"]):
+            for _, text in self.every_width("report", *options):
+                headings = self.headings(text)
+                self.assertEqual("Input Shapes" in headings, options[1] == "--group-by-input-shape")
+                self.assertEqual("Source Location" in headings, options[1] == "--group-by-stack")
+
+    def trace_with_shapes(self):
+        path = os.path.join(self.work.name, "shapes.json")
+        name = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1> >"
+        events = [{"ph": "X", "cat": "cpu_op", "name": f"{name}({i})", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 90,
+                   "args": {"Input Dims": [[64, 3, 224, 224], [1000]] * (i + 1), "Python id": i}} for i in range(3)]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+        return path
+
+    def test_gpu_idle_comes_first(self):
+        trace = os.path.join(SHARED, "traces/torch_cuda.pt.trace.json.gz")
+        if not os.path.exists(trace):
+            self.skipTest(f"no {trace}")
+        found = re.compile(r"^GPU 0: busy [\d.]+%, idle [\d.]+% of [\d.]+ms\nlaunch-bound: (.*\n)+idle time by cause ")
+        bold = re.compile(r"^\x1b\[1mGPU 0: .*\x1b\[0m\n\x1b\[1mlaunch-bound: .*\x1b\[0m\n( +\x1b\[1m.*\x1b\[0m\n)*")
+        for columns, text in self.every_width("report", trace, NO_COLOR="1"):
+            self.assertRegex(text, found)
+            self.assertNotIn("\x1b", text)
+            self.assertLessEqual({"Name", "Self CPU", "Self CUDA", "# of Calls"}, set(self.headings(text)))
+            self.assertLess(text.index("idle time by cause"), text.index("# of Calls"))
+        text = on_terminal(80, "report", trace)
+        self.assertRegex(text, bold)
+        self.assertNotIn("\x1b", bold.sub("", text))
+        self.assertEqual(self.headings(piped("report", trace, COLUMNS="250")), AVERAGES)
 
 
 if __name__ == "__main__":

@@ -332,7 +332,7 @@ class Recorded(Profiles):
             theirs = [comparable(row, lambda r, n: "" if r[n] == "[]" else r[n], fields.values(), 1) for row in rows]
             self.assertEqual(sorted(map(str, ours)), sorted(map(str, theirs)))
             for key in ("self_cpu_time_total", "count"):
-                text = self.report(path, "--sort-by", key, "--row-limit", "5", *options)
+                text = self.report(path, "--wide", "--sort-by", key, "--row-limit", "5", *options)
                 self.assertIn(averages.table(sort_by=key, row_limit=5), text)
         self.assertEqual(averages.table(header="a title").count("a title"), 1)
         table = prof.key_averages().table

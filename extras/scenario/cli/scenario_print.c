@@ -142,6 +142,7 @@ void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scena
     print_statistics(out, run, result);
     print_operations(out, run, result);
     if (run->device) {
+        fputc('\n', out);
         weir_gpu_idle_print(out, &result->idle);
         print_verdict(out, run, weir_scenario_idle(result, run->device));
     } else {
