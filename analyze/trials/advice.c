@@ -348,8 +348,8 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     while (stage && i < n && strncmp(stage->name, causes[i].stage, strlen(causes[i].stage)) != 0)
         i++;
     if (!stage || i == n) {
-        say(text, "%s%s%s is the limit; its table is above.", *settings ? "" : "The stage ",
-            *settings ? "the stage " : "", stage ? stage->name : "(unknown)");
+        say(text, "%s%s%s is the limit; see the stages.", *settings ? "" : "The stage ", *settings ? "the stage " : "",
+            stage ? stage->name : "(unknown)");
         return;
     }
     char first = causes[i].why[0];

@@ -1,5 +1,7 @@
 #include "cli/bench/bench_print.h"
 #include "analyze/trials/words.h"
+#include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "weir/profiler.h"
@@ -21,6 +23,11 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
         first = first ? first : best;
     }
     return first;
+}
+
+static const char *state_of(const struct weir_candidate *candidate)
+{
+    return candidate->cold ? "cold" : candidate->limit ? "from memory" : "warm";
 }
 
 /* Prints the candidate's command line, quoted for a shell and without --log. */
@@ -94,7 +101,7 @@ static void print_conversion(const struct bench_results *results, const struct w
     if (format->is_source || !setup->temporary ||
         weir_copy_spec_parse(&spec, format->name, setup->source.codec, NULL) < 0)
         return;
-    fputs("The copies are removed now. To make this one: weir convert ", out);
+    fputs("The copies are removed now. To make this one:\nweir convert ", out);
     weir_shell_word(out, setup->data);
     fprintf(out, " DIR --to %s --codec %s\n", spec.format, weir_copy_codec_option(&spec, setup->source.codec));
 }
@@ -125,10 +132,7 @@ static void print_remarks(const struct bench_results *results, FILE *out)
     for (int i = 0; i < grid->n; i++)
         if (*grid->candidates[i].why)
             fprintf(out, "failed: %s %s: %s\n", grid->formats[grid->candidates[i].format].name,
-                    grid->candidates[i].cold    ? "cold"
-                    : grid->candidates[i].limit ? "from memory"
-                                                : "warm",
-                    grid->candidates[i].why);
+                    state_of(&grid->candidates[i]), grid->candidates[i].why);
 }
 
 /* ---- the table ---- */
@@ -165,41 +169,73 @@ static void ratio_text(char text[24], const struct weir_candidate *candidate, co
         snprintf(text, 24, "%.2f%s", ratio.median, weir_relation_is_tie(weir_relation_of(&ratio)) ? " tie" : "");
 }
 
-static void print_candidate(const struct bench_results *results, const struct weir_candidate *candidate, FILE *out)
+static const struct weir_column columns[] = {
+    {"format", .left = true, .shrink_to = 17},
+    {"", .left = true},
+    {"size", .priority = 4},
+    {.heading = "images/s"},
+    {"least-most", .priority = 2},
+    {"samp/s", .priority = 7},
+    {"n", .priority = 6},
+    {.heading = "of as-is"},
+    {"CPU/1k", .priority = 3},
+    {"B/img", .priority = 8},
+    {"p99", .priority = 5},
+    {"peak", .priority = 5},
+    {"wait", .priority = 1},
+    {"limit", .priority = 1},
+    {"settings", .left = true, .shrink_to = 24},
+};
+
+static void add_candidate(struct weir_table *table, const struct bench_results *results,
+                          const struct weir_candidate *candidate)
 {
     const struct weir_grid *grid = results->grid;
     const struct weir_grid_format *format = &grid->formats[candidate->format];
-    struct weir_interval images, samples;
-    char wait[16], limit[16], ratio[24], range[32], settings[128], p99[24];
+    struct weir_interval images;
+    char wait[16], limit[16], ratio[24], settings[128], p99[24];
     weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
-    weir_candidate_interval(candidate, weir_trial_samples_per_s, &samples);
     struct weir_size_text size = weir_size_short((double)format->bytes),
                           each = weir_size_short(weir_candidate_median(candidate, weir_trial_bytes_per_image)),
                           peak = weir_size_short(weir_candidate_median(candidate, weir_trial_peak_bytes));
     percent(wait, results->setup->options->step_ms > 0 ? weir_candidate_median(candidate, weir_trial_data_wait) : -1);
     percent(limit, limit_fraction(grid, candidate));
     ratio_text(ratio, candidate, bench_reference(grid, candidate->cold));
-    snprintf(range, sizeof range, "%.0f-%.0f", images.least, images.most);
     weir_report_time(p99, weir_candidate_median(candidate, weir_trial_wait_p99_s));
     weir_grid_settings(grid, candidate, settings, sizeof settings);
-    fprintf(out, "%-17s %-4s %6s %9.0f %13s %8.0f %2d %9s %6.2f %6s %8s %5s %5s %5s  %s\n", format->name,
-            candidate->cold ? "cold" : "warm", size.text, images.median, range, samples.median, images.n, ratio,
-            weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images), each.text, p99, peak.text, wait, limit,
-            settings);
+    weir_table_cell(table, "%s", format->name);
+    weir_table_cell(table, "%s", state_of(candidate));
+    weir_table_cell(table, "%s", size.text);
+    weir_table_cell(table, "%.0f", images.median);
+    weir_table_cell(table, "%.0f-%.0f", images.least, images.most);
+    weir_table_cell(table, "%.0f", weir_candidate_median(candidate, weir_trial_samples_per_s));
+    weir_table_cell(table, "%d", images.n);
+    weir_table_cell(table, "%s", ratio);
+    weir_table_cell(table, "%.2f", weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images));
+    weir_table_cell(table, "%s", each.text);
+    weir_table_cell(table, "%s", p99);
+    weir_table_cell(table, "%s", peak.text);
+    weir_table_cell(table, "%s", wait);
+    weir_table_cell(table, "%s", limit);
+    if (*settings)
+        weir_table_cell(table, "%s", settings);
 }
 
 static void print_table(const struct bench_results *results, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
-    fprintf(out, "%-17s %-4s %6s %9s %13s %8s %2s %9s %6s %6s %8s %5s %5s %5s\n", "format", "", "size", "images/s",
-            "least-most", "samp/s", "n", "of as-is", "CPU/1k", "B/img", "p99", "peak", "wait", "limit");
+    struct weir_table table;
+    char settings[128];
+    weir_grid_settings(grid, &grid->candidates[0], settings, sizeof settings);
+    weir_table_open(&table, columns, (int)(sizeof columns / sizeof *columns) - (*settings ? 0 : 1));
     for (int i = 0; i < grid->n; i++)
         if (!grid->candidates[i].limit && grid->candidates[i].n_trials > 0)
-            print_candidate(results, &grid->candidates[i], out);
+            add_candidate(&table, results, &grid->candidates[i]);
+    weir_table_print(out, &table);
 }
 
-/* Prints the longest work stages of a trial, longest first. */
-static void print_stages(const struct weir_trial *trial, FILE *out)
+/* Adds cells with the longest work stages of a trial, longest first. */
+static void add_stages(struct weir_table *table, const struct weir_trial *trial)
 {
     bool shown[WEIR_TRIAL_STAGES] = {false};
     for (int k = 0; k < STAGES_SHOWN; k++) {
@@ -208,21 +244,31 @@ static void print_stages(const struct weir_trial *trial, FILE *out)
             if (!shown[i] && trial->stages[i].self_s > 0 && trial->stages[i].kind == WEIR_KIND_WORK &&
                 (longest < 0 || trial->stages[i].self_s > trial->stages[longest].self_s))
                 longest = i;
-        if (longest < 0)
-            return;
+        if (longest < 0) {
+            weir_table_cell(table, "%s", "");
+            continue;
+        }
         const struct weir_report_row *stage = &trial->stages[longest];
         char mean[24];
         shown[longest] = true;
         weir_report_time(mean, stage->mean_s);
-        fprintf(out, "%s %.3fs %.0fx %s", k ? " |" : "", stage->total_s, (double)stage->count, mean);
-        fprintf(out, " %s", stage->name);
+        weir_table_cell(table, "%.3fs %.0fx %s %s", stage->total_s, (double)stage->count, mean, stage->name);
     }
 }
 
 static void print_bounds(const struct bench_results *results, FILE *out)
 {
+    static const struct weir_column bounds[] = {
+        {"format", .left = true, .shrink_to = 17},
+        {"", .left = true},
+        {"bounded by", .left = true},
+        {"longest stages: total, calls, mean", .priority = 1, .left = true, .shrink_to = 34},
+        {"(of the median trial)", .priority = 2, .left = true},
+        {"", .priority = 3, .left = true},
+    };
     const struct weir_grid *grid = results->grid;
-    fprintf(out, "\n%-17s %-4s %-29s stages of the median trial: total, calls, mean\n", "bounded by", "", "");
+    struct weir_table table;
+    weir_table_open(&table, bounds, sizeof bounds / sizeof *bounds);
     for (int i = 0; i < grid->n; i++) {
         const struct weir_candidate *candidate = &grid->candidates[i];
         const struct weir_trial *trial = weir_candidate_typical(candidate);
@@ -233,11 +279,13 @@ static void print_bounds(const struct bench_results *results, FILE *out)
         const struct weir_report_row *stage = weir_trial_bound(trial, &part);
         if (stage)
             snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
-        fprintf(out, "%-17s %-4s %-29s", grid->formats[candidate->format].name, candidate->cold ? "cold" : "warm",
-                text);
-        print_stages(trial, out);
-        fputc('\n', out);
+        weir_table_cell(&table, "%s", grid->formats[candidate->format].name);
+        weir_table_cell(&table, "%s", state_of(candidate));
+        weir_table_cell(&table, "%s", text);
+        add_stages(&table, trial);
     }
+    fputc('\n', out);
+    weir_table_print(out, &table);
 }
 
 static void print_head(const struct bench_results *results, FILE *out)
@@ -254,17 +302,30 @@ static void print_head(const struct bench_results *results, FILE *out)
             file_system, machine.cpu_model, machine.cores.usable, machine.cores.online, weir_git_describe());
 }
 
+static void print_advice(const struct weir_advice *advice, FILE *out)
+{
+    struct weir_wrap wrap;
+    fprintf(weir_wrap_open(&wrap, out, 0, NULL), "%s\n", advice->format);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    weir_wrap_print(out, advice->next, 0, NULL);
+    fputs("\n\n", out);
+}
+
 void bench_print(const struct bench_results *results, FILE *out)
 {
-    const struct weir_advice *advice = &results->advice;
-    print_head(results, out);
+    struct weir_wrap wrap;
+    print_advice(&results->advice, out);
+    print_head(results, weir_wrap_open(&wrap, out, 2, NULL));
+    weir_wrap_close(&wrap);
     print_table(results, out);
     print_bounds(results, out);
     fputc('\n', out);
-    print_remarks(results, out);
-    fputs(results->setup->left_out, out);
-    fprintf(out, "%s\n%s\n", advice->format, advice->next);
-    const struct weir_candidate *candidate = advice->best;
+    FILE *remarks = weir_wrap_open(&wrap, out, 2, NULL);
+    print_remarks(results, remarks);
+    fputs(results->setup->left_out, remarks);
+    weir_wrap_close(&wrap);
+    const struct weir_candidate *candidate = results->advice.best;
     for (int i = 0; !candidate && i < results->grid->n; i++)
         candidate = &results->grid->candidates[i];
     if (candidate) {

@@ -1,6 +1,7 @@
 #include "cli/bench/bench_setup.h"
 #include "analyze/trials/child.h"
 #include "base/resources.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
@@ -43,7 +44,7 @@ static void leave_out(struct bench_setup *setup, const char *format, ...)
     va_start(args, format);
     vsnprintf(setup->left_out + used, sizeof setup->left_out - used, format, args);
     va_end(args);
-    fprintf(stderr, "%s", setup->left_out + used);
+    weir_wrap_print(stderr, setup->left_out + used, 2, NULL);
 }
 
 /* ---- choosing formats ---- */
@@ -251,13 +252,15 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
 static void print_place(const struct bench_setup *setup, const struct wish *wish)
 {
     char type[64];
+    struct weir_wrap wrap;
     double bytes = 0;
     for (int i = 0; i < wish->n; i++)
         bytes += wish->formats[i].there || wish->formats[i].left_out ? 0 : (double)wish->formats[i].bytes;
     weir_filesystem_of(setup->folder, type, sizeof type);
-    fprintf(stderr, "copies: about %s in %s, %s%s%s; %s\n", weir_size(bytes).text, setup->folder,
-            setup->in_memory ? "in memory (" : "on ", type, setup->in_memory ? ")" : "",
+    fprintf(weir_wrap_open(&wrap, stderr, 2, NULL), "copies: about %s in %s, %s%s%s; %s\n", weir_size(bytes).text,
+            setup->folder, setup->in_memory ? "in memory (" : "on ", type, setup->in_memory ? ")" : "",
             setup->temporary ? "removed at the end (--work-dir DIR keeps them in another folder)" : "kept");
+    weir_wrap_close(&wrap);
 }
 
 /* Makes missing copies, and drops those that fail. Returns 0, -EINTR, or -EACCES without a writable folder. */

@@ -18,7 +18,7 @@ struct bench_options {
     const char *work_dir; /* NULL: a temporary folder */
     uint64_t max_copies;  /* bytes; can be WEIR_OPT_BYTES_AUTO */
     struct weir_loader_config loader;
-    bool json, csv;
+    bool json, csv, wide;
 };
 
 struct bench_setup {

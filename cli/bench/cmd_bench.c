@@ -1,4 +1,5 @@
 #include "analyze/trials/child.h"
+#include "base/terminal.h"
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
@@ -56,6 +57,7 @@ static const struct weir_opt bench_opts[] = {
                 "memory (tmpfs), also at most a quarter of the available memory."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports", .is_common = true},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 
 static const struct weir_opt_set bench_sets[] = {
@@ -176,16 +178,19 @@ static void announce(const struct bench *b)
     const struct bench_options *o = b->setup.options;
     double trials = (double)o->repeats * b->grid.n, minutes = trials * (1.2 * o->min_seconds + START_S) / 60;
     char about[WEIR_TIME_LEFT];
+    struct weir_wrap wrap;
     double left = ((double)b->setup.end_ns - (double)weir_clock_monotonic_ns()) / 60e9;
     int limits = 0;
     for (int i = 0; i < b->grid.n; i++)
         limits += b->grid.candidates[i].limit;
     weir_duration(60 * minutes, about);
-    fprintf(stderr, "%d formats, %d candidates and %d more that load from memory; at least %.0f trials, about %s\n",
+    FILE *text = weir_wrap_open(&wrap, stderr, 2, NULL);
+    fprintf(text, "%d formats, %d candidates and %d more that load from memory; at least %.0f trials, about %s\n",
             b->grid.n_formats, b->grid.n - limits, limits, trials, about);
     if (minutes > left)
-        fprintf(stderr, "only %.1f minutes are left; specify fewer --formats or settings, or raise --max-minutes\n",
+        fprintf(text, "only %.1f minutes are left; specify fewer --formats or settings, or raise --max-minutes\n",
                 left > 0 ? left : 0);
+    weir_wrap_close(&wrap);
 }
 
 /* Measures warm candidates first, because cold trials drop the files from the page cache. */
@@ -253,6 +258,7 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
+    weir_terminal_set_wide(o.wide);
     weir_catch_interrupts();
     int rc = bench(command, &b, &o, data, &err);
     if (rc < 0 && err.code)

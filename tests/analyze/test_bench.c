@@ -626,7 +626,7 @@ Test(advice, what_bounds_it)
     begin();
     give(0, false, "77_something_else", rates, 5);
     advise(&advice, 0);
-    EXPECT(advice.next, "The stage 77_something_else is the limit; its table is above.");
+    EXPECT(advice.next, "The stage 77_something_else is the limit; see the stages.");
     begin(); /* with a limit candidate, whose bytes come from memory, and with settings that differ between candidates
               */
     give(0, false, "09c_wait_for_library", rates, 5)->limit_candidate = 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the output of `weir run`, `report`, `whatif` fits the width of a terminal or of $COLUMNS, that the verdict
+"""Checks that the output of `weir run`, `report`, `whatif`, `bench` fits the width of a terminal or of $COLUMNS, that the verdict
 comes first and is the only coloured part, and that logs of any width can be read back. Usage:
 WEIR_PROGRAM=build/release/weir tests/cli/test_width.py"""
 import fcntl
@@ -192,6 +192,30 @@ class Width(unittest.TestCase):
         for text in (piped("report", log, "--wide"), on_terminal(200, "report", log, NO_COLOR="1")):
             self.assertIn("\ndecode cache, half of the frames, ", text)
             self.assertRegex(text, r"(?m)^stored as packed:raw .* weir convert SRC DST --to packed --codec raw$")
+
+    def test_bench(self):
+        quick = "--formats as-is --cache warm --repeats 1 --min-seconds 0.01 --num-workers 1,2".split()
+        names = ["format", "size", "images/s", "least-most", "samp/s", "n", "of as-is", "CPU/1k", "B/img", "p99", "peak",
+                 "wait", "limit", "settings"]
+        first = r"(?m)^(?:.*\r\x1b\[K)?(?:\x1b\[1m)?(?:Keep|Convert to|No format)\b"
+        for columns in (80, 120, 200):
+            for text in (on_terminal(columns, "bench", self.data, *quick),
+                         piped("bench", self.data, *quick, **{"COLUMNS": str(columns)} if columns > 80 else {})):
+                self.check_fits(text, columns)
+                headings = re.split("  +", re.search(r"(?m)^format .* images/s .*$", text)[0].strip())
+                self.assertEqual([name for name in names if name in headings], headings)
+                self.assertLessEqual({"format", "images/s", "of as-is", "settings"}, set(headings))
+                if columns != 120:  # depends on the width of the figures
+                    self.assertEqual(headings == names, columns == 200, text)
+                self.assertRegex(text, r"(?m)^as-is +warm  .*  num-workers 2 *$")
+                advice = [found.start() for found in re.finditer(first, text)]
+                self.assertEqual(len(advice), 1, text)
+                self.assertLess(advice[0], text.index("\nformat "))
+        self.assertRegex(text, r"\nweir run \S.*\n\Z")
+        text = on_terminal(80, "bench", self.data, *quick, "--wide")
+        self.assertEqual(re.split("  +", re.search(r"(?m)^format .* images/s .*$", text)[0].strip()), names)
+        self.assertEqual(len(re.findall(r"\x1b\[1m(?:Keep|Convert to|No format) .*\.\x1b\[0m\n", text)), 1, text)
+        self.assertEqual(len(re.findall(r"\x1b\[1m", text)), 1, text)
 
 
 if __name__ == "__main__":
