@@ -99,9 +99,14 @@ static void print_json(const struct weir_whatif *found, const struct weir_comman
 
 static struct weir_trial_progress progress;
 
+enum { PROGRESS_HANG = 9 };
+
 static void show_progress(double elapsed_s, const char *what)
 {
-    fprintf(stderr, "%s%5.0f s: %s\n", weir_progress_erase(), elapsed_s, what);
+    struct weir_wrap wrap;
+    fputs(weir_progress_erase(), stderr);
+    fprintf(weir_wrap_open(&wrap, stderr, PROGRESS_HANG, NULL), "%5.0f s: %s\n", elapsed_s, what);
+    weir_wrap_close(&wrap);
 }
 
 static void show_trial(const char *what)
