@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
@@ -59,6 +60,14 @@ struct conversion {
     struct weir_path_list bad;
 };
 
+static void print_note(bool is_bad, const char *line)
+{
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, is_bad ? stdout : stderr, 2, NULL);
+    fprintf(out, "%s: %s\n", is_bad ? "bad" : "weir convert: note", line);
+    weir_wrap_close(&wrap);
+}
+
 static void note(void *user, bool is_bad, const char *line)
 {
     struct conversion *c = user;
@@ -68,10 +77,8 @@ static void note(void *user, bool is_bad, const char *line)
     weir_progress_clear();
     if (is_bad && c->options->json)
         weir_path_list_add(&c->bad, strdup(shown));
-    else if (is_bad)
-        printf("bad: %s\n", shown);
     else
-        fprintf(stderr, "weir convert: note: %s\n", shown);
+        print_note(is_bad, shown);
 }
 
 static void progress(void *user, const char *doing, uint64_t done, uint64_t total)
@@ -94,24 +101,28 @@ static void print_text(const struct conversion *c)
     snprintf(target, sizeof target, "%s", c->config.target);
     weir_text_printable(target);
     printf("copy       %s, %s\n", target, c->config.to);
-    printf("episodes   %d", r->episodes);
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
+    fprintf(out, "episodes   %d", r->episodes);
     if (r->resumed > 0)
-        printf(", %d of them from an interrupted run", r->resumed);
+        fprintf(out, ", %d of them from an interrupted run", r->resumed);
     if (r->bad_episodes > 0)
-        printf("; %llu left out", (unsigned long long)r->bad_episodes);
-    printf("\nframes     %llu", (unsigned long long)r->frames);
+        fprintf(out, "; %llu left out", (unsigned long long)r->bad_episodes);
+    fprintf(out, "\nframes     %llu", (unsigned long long)r->frames);
     if (r->bad_frames > 0)
-        printf("; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
-               (unsigned long long)r->substituted_frames);
-    printf("\ntypes      state %s, actions %s\n", r->qpos_type, r->action_type);
-    printf("size       %s, source %s\n", weir_size((double)r->copy_bytes).text,
-           weir_size((double)r->source_bytes).text);
+        fprintf(out, "; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
+                (unsigned long long)r->substituted_frames);
+    fprintf(out, "\ntypes      state %s, actions %s\n", r->qpos_type, r->action_type);
+    fprintf(out, "size       %s, source %s\n", weir_size((double)r->copy_bytes).text,
+            weir_size((double)r->source_bytes).text);
     if (r->has_psnr && isinf(r->psnr_worst))
-        printf("PSNR       infinite (all frames are lossless)\n");
+        fprintf(out, "PSNR       infinite (all frames are lossless)\n");
     else if (r->has_psnr)
-        printf("PSNR       mean %.2f dB, worst %.2f dB in %s\n", r->psnr_mean, r->psnr_worst, r->psnr_worst_frame);
-    printf("time       %.1f s, %.0f images/s; copy checked in %.1f s\n", r->seconds, images_per_second(r),
-           r->check_seconds);
+        fprintf(out, "PSNR       mean %.2f dB, worst %.2f dB in %s\n", r->psnr_mean, r->psnr_worst,
+                r->psnr_worst_frame);
+    fprintf(out, "time       %.1f s, %.0f images/s; copy checked in %.1f s\n", r->seconds, images_per_second(r),
+            r->check_seconds);
+    weir_wrap_close(&wrap);
 }
 
 static void json_report(struct weir_json *json, const struct weir_convert_report *r)

@@ -1,4 +1,5 @@
 #include "base/shortage.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/info_print.h"
@@ -45,10 +46,15 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
         printf("\n");
     if (rc == 0)
         rc = weir_info_print(dataset, group->path, true, json, err);
-    if (rc == 0 && !json && !group->alone)
-        printf("shares its folder with other datasets: %d files, the first is %s; move them to a separate folder to "
-               "load them with weir run\n",
-               group->files.n, group->files.paths[0]);
+    if (rc == 0 && !json && !group->alone) {
+        struct weir_wrap wrap;
+        FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
+        fprintf(out,
+                "shares its folder with other datasets: %d files, the first is %s; move them to a separate folder to "
+                "load them with weir run\n",
+                group->files.n, group->files.paths[0]);
+        weir_wrap_close(&wrap);
+    }
     weir_dataset_close(&dataset);
     return rc;
 }
@@ -66,16 +72,20 @@ static int as_text(const struct weir_survey *survey, const struct weir_dataset_c
                    struct weir_err *err)
 {
     char shown[4096];
+    struct weir_wrap wrap;
     snprintf(shown, sizeof shown, "%s", config->path);
     weir_text_printable(shown);
-    printf("%s\ndatasets: %d, in %d files; weir run loads one dataset, so specify its path\n", shown, survey->n,
-           survey->n_files);
+    printf("%s\n", shown);
+    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
+    fprintf(out, "datasets: %d, in %d files; weir run loads one dataset, so specify its path\n", survey->n,
+            survey->n_files);
     if (misfit)
-        printf("not a single dataset: %s\n", misfit);
+        fprintf(out, "not a single dataset: %s\n", misfit);
     if (survey->bad.n > 0)
-        printf("not opened: %d\n", survey->bad.n);
+        fprintf(out, "not opened: %d\n", survey->bad.n);
     for (int i = 0; i < survey->bad.n; i++)
-        printf("  %s\n", survey->bad.paths[i]);
+        fprintf(out, "  %s\n", survey->bad.paths[i]);
+    weir_wrap_close(&wrap);
     return print_all(survey, config, NULL, err);
 }
 

@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "datasets/synth/synth.h"
@@ -82,14 +83,20 @@ static void print_text(const struct weir_synth_config *config, const struct weir
     snprintf(folder, sizeof folder, "%s", config->out);
     weir_text_printable(folder);
     printf("folder     %s\n", folder);
-    printf("format     %s\n", config->format);
-    printf("cameras    %s, %dx%d\n", config->cameras, config->width, config->height);
-    printf("episodes   %d, each with %d steps\n", stats->episodes, config->steps);
-    printf("frames     %llu\n", (unsigned long long)stats->frames);
-    printf("size       %s\n", weir_size((double)stats->bytes).text);
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
+    fprintf(out, "format     %s\n", config->format);
+    fputs("cameras    ", out);
+    for (const char *at = config->cameras; *at; at++)
+        fprintf(out, "%c%s", *at, *at == ',' ? " " : "");
+    fprintf(out, ", %dx%d\n", config->width, config->height);
+    fprintf(out, "episodes   %d, each with %d steps\n", stats->episodes, config->steps);
+    fprintf(out, "frames     %llu\n", (unsigned long long)stats->frames);
+    fprintf(out, "size       %s\n", weir_size((double)stats->bytes).text);
     if (stats->jpeg_frames)
-        printf("mean JPEG  %s at quality %d\n", weir_size(mean_jpeg_bytes(stats)).text, config->quality);
-    printf("time       %.1f s, %.0f frames/s\n", seconds, seconds > 0 ? (double)stats->frames / seconds : 0);
+        fprintf(out, "mean JPEG  %s at quality %d\n", weir_size(mean_jpeg_bytes(stats)).text, config->quality);
+    fprintf(out, "time       %.1f s, %.0f frames/s\n", seconds, seconds > 0 ? (double)stats->frames / seconds : 0);
+    weir_wrap_close(&wrap);
 }
 
 static void print_json(const struct weir_command *command, const struct synth_options *options,

@@ -1,5 +1,6 @@
 #include "base/grow.h"
 #include "base/shortage.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
@@ -80,11 +81,15 @@ static void json_finding(struct weir_json *json, const struct weir_finding *find
 static void found(void *user, const struct weir_finding *finding)
 {
     struct verification *v = user;
+    struct weir_wrap wrap;
     weir_progress_clear();
-    if (v->json)
+    if (v->json) {
         json_finding(v->json, finding);
-    else
-        printf("%s%s\n", weir_finding_is_remark(finding->kind) ? "note: " : "", finding->text);
+        return;
+    }
+    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
+    fprintf(out, "%s%s\n", weir_finding_is_remark(finding->kind) ? "note: " : "", finding->text);
+    weir_wrap_close(&wrap);
 }
 
 static void progress(void *user, uint64_t done, uint64_t total)
@@ -176,21 +181,22 @@ static int note_lengths(struct verification *v, const struct weir_dataset *datas
     return 0;
 }
 
-static void print_lengths(const struct lengths *lengths, bool several)
+static void print_lengths(FILE *out, const struct lengths *lengths, bool several)
 {
     char name[4096];
     snprintf(name, sizeof name, "%s: ", lengths->path);
     weir_text_printable(name);
-    printf("%slengths: min %d, median %g, max %d", several ? name : "", lengths->min, lengths->median, lengths->max);
+    fprintf(out, "%slengths: min %d, median %g, max %d", several ? name : "", lengths->min, lengths->median,
+            lengths->max);
     if (lengths->differ > 0)
-        printf("; %d of %d episodes differ from the median%s", lengths->differ, lengths->episodes,
-               lengths->differ > lengths->n_named ? ", the most different ones" : "");
+        fprintf(out, "; %d of %d episodes differ from the median%s", lengths->differ, lengths->episodes,
+                lengths->differ > lengths->n_named ? ", the most different ones" : "");
     for (int i = 0; i < lengths->n_named; i++) {
         snprintf(name, sizeof name, "%s", lengths->named[i].episode);
         weir_text_printable(name);
-        printf("%s %s (%d)", i ? "," : ":", name, lengths->named[i].steps);
+        fprintf(out, "%s %s (%d)", i ? "," : ":", name, lengths->named[i].steps);
     }
-    printf("\n");
+    fprintf(out, "\n");
 }
 
 static void json_lengths(struct weir_json *json, const struct lengths *lengths)
@@ -225,29 +231,41 @@ static uint64_t unreadable(const struct weir_verify_totals *totals)
     return n;
 }
 
-static void print_summary(const struct verification *v, double seconds)
+/* Prints what was found, on the first line of the summary. */
+static void print_verdict(const struct weir_verify_totals *totals)
 {
-    const struct weir_verify_totals *totals = &v->totals;
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
     bool any = false;
-    if (v->n > 1)
-        printf("datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
-    for (int i = 0; i < v->n; i++)
-        print_lengths(&v->datasets[i], v->n > 1);
-    printf("checked: %llu episodes, %llu frames, %s%s; %llu frames are unusable\n",
-           (unsigned long long)totals->episodes, (unsigned long long)totals->frames,
-           weir_size((double)totals->bytes).text, v->options->fast ? ", headers only" : "",
-           (unsigned long long)totals->bad_frames);
-    printf("time: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
-           (double)totals->bytes / 1e6 / seconds);
-    printf("findings:");
+    wrap.highlight = true;
+    fputs("findings:", out);
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++) {
         if (totals->found[kind] == 0)
             continue;
-        printf("%s %s %llu", any ? "," : "", weir_finding_name((enum weir_finding_kind)kind),
-               (unsigned long long)totals->found[kind]);
+        fprintf(out, "%s %s %llu", any ? "," : "", weir_finding_name((enum weir_finding_kind)kind),
+                (unsigned long long)totals->found[kind]);
         any = true;
     }
-    printf("%s\n", any ? "" : " none");
+    fprintf(out, "%s; %llu frames are unusable\n", any ? "" : " none", (unsigned long long)totals->bad_frames);
+    weir_wrap_close(&wrap);
+}
+
+static void print_summary(const struct verification *v, double seconds)
+{
+    const struct weir_verify_totals *totals = &v->totals;
+    struct weir_wrap wrap;
+    print_verdict(totals);
+    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
+    if (v->n > 1)
+        fprintf(out, "datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
+    for (int i = 0; i < v->n; i++)
+        print_lengths(out, &v->datasets[i], v->n > 1);
+    fprintf(out, "checked: %llu episodes, %llu frames, %s%s\n", (unsigned long long)totals->episodes,
+            (unsigned long long)totals->frames, weir_size((double)totals->bytes).text,
+            v->options->fast ? ", headers only" : "");
+    fprintf(out, "time: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
+            (double)totals->bytes / 1e6 / seconds);
+    weir_wrap_close(&wrap);
 }
 
 static void json_summary(const struct verification *v, double seconds)

@@ -1,4 +1,5 @@
 #include "cli/info_print.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "pipeline/samples/probe.h"
 
@@ -189,40 +190,41 @@ static const char *kind_name(const struct facts *facts, int c)
     return weir_frame_kind_name(weir_frame_is_depth(probe->kind) ? probe->kind : weir_probe_kind(probe));
 }
 
-static void print_bytes(const struct camera_facts *camera)
+static void print_bytes(FILE *out, const struct camera_facts *camera)
 {
     if (camera->measured == 0) {
-        printf("  bytes/frame unknown  ");
+        fprintf(out, "  bytes/frame unknown  ");
         return;
     }
-    printf("  %.0f bytes/frame (%llu to %llu", camera->bytes_mean, (unsigned long long)camera->bytes_min,
-           (unsigned long long)camera->bytes_max);
+    fprintf(out, "  %.0f bytes/frame (%llu to %llu", camera->bytes_mean, (unsigned long long)camera->bytes_min,
+            (unsigned long long)camera->bytes_max);
     if (camera->measured < camera->frames)
-        printf(" in %llu frames read", (unsigned long long)camera->measured);
-    printf(")  ");
+        fprintf(out, " in %llu frames read", (unsigned long long)camera->measured);
+    fprintf(out, ")  ");
 }
 
-static void print_camera(const struct facts *facts, int c)
+static void print_camera(FILE *out, const struct facts *facts, int c)
 {
     const struct camera_facts *camera = &facts->cameras[c];
     const struct weir_image_info *image = &camera->probe.image;
-    printf("  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width, camera->probe.height);
-    printf("%s", kind_name(facts, c));
+    fprintf(out, "  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width,
+            camera->probe.height);
+    fprintf(out, "%s", kind_name(facts, c));
     if (image->process)
-        printf(" %s %s", image->process, image->subsampling);
+        fprintf(out, " %s %s", image->process, image->subsampling);
     else if (image->width > 0)
-        printf(" %dx%d bits", image->components, image->bit_depth);
-    print_bytes(camera);
+        fprintf(out, " %dx%d bits", image->components, image->bit_depth);
+    print_bytes(out, camera);
     struct weir_storage_kind kind;
     for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
-        printf("%s%s", k ? ", " : "", kind.text);
+        fprintf(out, "%s%s", k ? ", " : "", kind.text);
         if (kind.frames != camera->frames)
-            printf(" x%llu", (unsigned long long)kind.frames);
+            fprintf(out, " x%llu", (unsigned long long)kind.frames);
     }
-    printf("\n");
+    fprintf(out, "\n");
 }
 
-static void print_amplification(const struct facts *facts)
+static void print_amplification(FILE *out, const struct facts *facts)
 {
     for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
         const struct camera_facts *camera = &facts->cameras[c];
@@ -230,30 +232,33 @@ static void print_amplification(const struct facts *facts)
         const struct weir_frame_cost *cost = &camera->cost;
         if (cost->read == cost->stored && cost->unpacked == cost->stored)
             continue;
-        printf("chunk amplification: %s: loading a random frame reads %.2f and inflates %.1f times its own bytes\n",
-               name, amplification(cost, cost->read), amplification(cost, cost->unpacked));
+        fprintf(out,
+                "chunk amplification: %s: loading a random frame reads %.2f and inflates %.1f times its own bytes\n",
+                name, amplification(cost, cost->read), amplification(cost, cost->unpacked));
         if (is_amplified(camera))
-            printf("  warning: an epoch of %llu frames in random order inflates %.3g GB to use %.3g GB, which takes "
-                   "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or store JPEGs\n",
-                   (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
-                   camera->fetch_s * (double)camera->frames);
+            fprintf(out,
+                    "  warning: an epoch of %llu frames in random order inflates %.3g GB to use %.3g GB, which takes "
+                    "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or store JPEGs\n",
+                    (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
+                    camera->fetch_s * (double)camera->frames);
     }
 }
 
-static void print_state(const char *name, const char *key, const struct facts *facts, const struct state_facts *state_)
+static void print_state(FILE *out, const char *name, const char *key, const struct facts *facts,
+                        const struct state_facts *state_)
 {
-    printf("%s: %s (%llu steps, %d dimensions)\n", name, key, (unsigned long long)facts->steps, state_->dim);
-    printf("  mean");
+    fprintf(out, "%s: %s (%llu steps, %d dimensions)\n", name, key, (unsigned long long)facts->steps, state_->dim);
+    fprintf(out, "  mean");
     for (int d = 0; d < state_->dim; d++)
-        printf(" %.4g", state_->mean[d]);
-    printf("\n  std ");
+        fprintf(out, " %.4g", state_->mean[d]);
+    fprintf(out, "\n  std ");
     for (int d = 0; d < state_->dim; d++)
-        printf(" %.4g", state_->std[d]);
-    printf("\n");
+        fprintf(out, " %.4g", state_->std[d]);
+    fprintf(out, "\n");
 }
 
 /* Prints the texts of the first episode, such as its task description. */
-static void print_texts(const struct weir_dataset *dataset)
+static void print_texts(FILE *out, const struct weir_dataset *dataset)
 {
     enum { SHOWN = 4, SHOWN_BYTES = 60 };
     const char *key, *value;
@@ -265,12 +270,12 @@ static void print_texts(const struct weir_dataset *dataset)
         weir_text_printable(name);
         weir_text_printable(text);
         if (n < SHOWN)
-            printf("%s %s \"%s%s\"", n ? "," : "texts:", name, text, strlen(value) > SHOWN_BYTES ? "..." : "");
+            fprintf(out, "%s %s \"%s%s\"", n ? "," : "texts:", name, text, strlen(value) > SHOWN_BYTES ? "..." : "");
     }
     if (n > SHOWN)
-        printf(", and %d more", n - SHOWN);
+        fprintf(out, ", and %d more", n - SHOWN);
     if (n > 0)
-        printf("%s\n", weir_dataset_episodes(dataset) > 1 ? " (first episode)" : "");
+        fprintf(out, "%s\n", weir_dataset_episodes(dataset) > 1 ? " (first episode)" : "");
 }
 
 static void print_text(const struct facts *facts, const char *path)
@@ -278,38 +283,43 @@ static void print_text(const struct facts *facts, const char *path)
     const struct weir_dataset *dataset = facts->dataset;
     int n = weir_dataset_episodes(dataset), at = 0, count;
     char shown[4096];
+    struct weir_wrap wrap;
     snprintf(shown, sizeof shown, "%s", path);
     weir_text_printable(shown);
-    printf("%s\nlayout:", shown);
+    printf("%s\n", shown);
+    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
+    fputs("layout:", out);
     for (const char *name; (name = next_layout(dataset, &at, &count));)
-        count == n ? printf(" %s", name) : printf(" %s (%d)", name, count);
-    printf("\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
-           facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
-    printf("files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
-           weir_size((double)weir_dataset_index_bytes(dataset)).text);
+        count == n ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
+    fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
+            facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
+    fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
+            weir_size((double)weir_dataset_index_bytes(dataset)).text);
     uint64_t frames, library = by_library(facts, &frames);
-    printf("cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
+    fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        print_camera(facts, c);
+        print_camera(out, facts, c);
     if (weir_dataset_is_bgr(dataset))
-        printf("colors: the dataset records that red and blue of its frames are swapped; --color selects the order in "
-               "batches\n");
-    printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
-           100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
-    print_amplification(facts);
+        fprintf(out,
+                "colors: the dataset records that red and blue of its frames are swapped; --color selects the order in "
+                "batches\n");
+    fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
+            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
+    print_amplification(out, facts);
     uint64_t cut;
     int ragged = weir_dataset_ragged(dataset, &cut);
     if (ragged > 0)
-        printf("ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
-               ragged, (unsigned long long)cut);
-    print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
-    print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
-    print_texts(dataset);
+        fprintf(out, "ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
+                ragged, (unsigned long long)cut);
+    print_state(out, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
+    print_state(out, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    print_texts(out, dataset);
     char note[1024];
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
-        printf("note: %s\n", note);
+        fprintf(out, "note: %s\n", note);
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
-        printf("left out: %s\n", weir_dataset_bad_episode(dataset, i));
+        fprintf(out, "left out: %s\n", weir_dataset_bad_episode(dataset, i));
+    weir_wrap_close(&wrap);
 }
 
 /* ---- as JSON ---- */

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -78,6 +79,52 @@ class Texts(unittest.TestCase):
         (row,) = [row for row in json.loads(done.stdout)["io"] if row["name"] == "uring"]
         self.assertFalse(row["present"])
         self.assertIn("use --io pread", row["why_not"])
+
+    def test_info(self):
+        folder = os.path.join(self.work.name, "several")
+        subprocess.run([PROGRAM, "synth", os.path.join(folder, "demos"), *"--format robomimic-gzip --episodes 2".split(),
+                        *"--steps 24 --size 96x64".split()], check=True, stdout=subprocess.DEVNULL)
+        shutil.copytree(self.data, os.path.join(folder, "act"), dirs_exist_ok=True)
+        for data in (self.data, folder):
+            rows = []
+            for _, text in self.every_width("info", data, whole=(self.work.name,)):
+                self.assertEqual(text.splitlines()[0], data)
+                rows.append(re.sub(r"[\d.]+", "N", text).split())  # some numbers are times
+                for name in CAMERAS.split(","):
+                    self.assertRegex(text, rf"(?m)^  {name} +320x240 ")
+                self.assertRegex(text, r"(?m)^(actions: .*\n)  mean(( +-?[\d.e+-]+)+\n)+  std")
+            self.assertTrue(all(row == rows[0] for row in rows), "only the line breaks differ")
+
+    def test_synth_and_convert(self):
+        copies = iter(range(100))
+        for columns in COLUMNS:
+            for call in (on_terminal, lambda columns, *rest: piped(*rest, COLUMNS=str(columns))):
+                made, copy = (os.path.join(self.work.name, f"{name}{next(copies)}") for name in ("made", "copy"))
+                cameras = ",".join(f"observation_images_camera_{i}" for i in range(4))
+                text = call(columns, "synth", made, *"--episodes 1 --steps 2 --size 32x32 --cameras".split(), cameras)
+                self.check_fits(text, columns, made)
+                self.assertRegex(text, r"(?m)^folder     /.*\n(.*\n)*cameras    observation_.*(\n {11}\S.*)* 32x32$")
+                text = call(columns, "convert", made, copy, *"--to hdf5 --codec jpeg --image-size 24x24".split())
+                self.check_fits(text, columns, made, copy)
+                self.assertRegex(text, r"(?m)^PSNR       mean [\d.]+ dB")
+
+    def test_verify(self):
+        sound = re.compile(r"(?m)^findings: dimension 1; 0 frames are unusable\nlengths: .*\nchecked: 3 episodes, ")
+        for _, text in self.every_width("verify", self.data):
+            self.assertRegex(re.sub(r"\x1b\[\d*[A-Za-z]", "", text), sound)
+        bad = shutil.copytree(self.data, os.path.join(self.work.name, "bad"))
+        with open(os.path.join(bad, "episode_1.hdf5"), "r+b") as file:
+            start = file.read().index(b"\xff\xd8\xff")
+            file.seek(start)
+            file.write(b"damaged!")
+        for columns in (80, 200):
+            done = subprocess.run([PROGRAM, "verify", bad], env=environment(COLUMNS=str(columns)), text=True, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 3, done.stdout)
+            self.check_fits(done.stdout, columns, bad)
+            self.assertRegex(done.stdout, r"(?m)^findings: frame 1, dimension 1; 1 frames are unusable\nlengths: ")
+        self.assertIn("\x1b[1mfindings: dimension 1; 0 frames are unusable\x1b[0m\n", on_terminal(80, "verify", self.data))
+        self.assertNotIn("\x1b[1m", on_terminal(80, "verify", self.data, NO_COLOR="1"))
 
     def record(self, *options):
         """Returns the path of a trace of a short run."""
