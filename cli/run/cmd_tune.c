@@ -1,5 +1,6 @@
 #include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/run/tune_print.h"
@@ -27,6 +28,7 @@ static const struct weir_opt own_options[] = {
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the trials as JSON lines", .path = WEIR_PATH_WRITE,
      .is_common = true},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
 
@@ -63,15 +65,19 @@ static void log_trial(void *user, const struct weir_tune_setting *setting, const
 static void note(void *user, const char *line)
 {
     const struct tune_session *s = user;
+    struct weir_wrap wrap;
     weir_progress_clear();
-    fprintf(s->out, "%s\n", line);
+    fprintf(weir_wrap_open(&wrap, s->out, 2, NULL), "%s\n", line);
+    weir_wrap_close(&wrap);
 }
 
 static void step(void *user, const char *line)
 {
     struct tune_session *s = user;
+    struct weir_wrap wrap;
     weir_progress_clear();
-    fprintf(s->out, "%3d  %s\n", s->n_lines + 1, line);
+    fprintf(weir_wrap_open(&wrap, s->out, WEIR_WRAP_COLUMN, NULL), "%3d  %s\n", s->n_lines + 1, line);
+    weir_wrap_close(&wrap);
     fflush(s->out);
     if (s->n_lines < TUNE_LINES && (s->lines[s->n_lines] = strdup(line)))
         s->n_lines++;
@@ -166,6 +172,7 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
     struct weir_err err = WEIR_ERR_NONE;
     session = (struct tune_session){
         .options = &o, .data = data, .out = o.json ? stderr : stdout, .begin_ns = weir_clock_monotonic_ns()};
+    weir_terminal_set_wide(o.wide);
     weir_catch_interrupts();
     int rc = tune(command, &session, &err);
     if (rc < 0 && !weir_interrupted)

@@ -3,6 +3,7 @@
 
 #include "analyze/trials/words.h"
 #include "analyze/verdict/verdict.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/sysinfo.h"
@@ -20,16 +21,19 @@ enum { BAR = 30 };
 void tune_print_head(const struct tune_session *s, FILE *out)
 {
     const struct weir_tune_space *space = &s->trials.tune.space;
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
     char data[1024];
     snprintf(data, sizeof data, "%s", s->data);
     weir_text_printable(data);
-    fprintf(out, "%s: %s", data, weir_size(space->file_bytes).text);
+    fprintf(text, "%s: %s", data, weir_size(space->file_bytes).text);
     if (s->cached >= 0)
-        fprintf(out, ", %.0f %% in the page cache", 100 * s->cached);
-    fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->trials.cores);
+        fprintf(text, ", %.0f %% in the page cache", 100 * s->cached);
+    fprintf(text, "; %d of %d usable cores; engines:", space->cores, s->trials.cores);
     for (int i = 0; i < space->n_engines; i++)
-        fprintf(out, " %s", space->engines[i]);
-    fprintf(out, "; trials of %.2g s\n", s->trials.seconds);
+        fprintf(text, " %s", space->engines[i]);
+    fprintf(text, "; trials of %.2g s\n", s->trials.seconds);
+    weir_wrap_close(&wrap);
     fflush(out);
 }
 
@@ -125,13 +129,36 @@ static double took_s(const struct tune_session *s)
     return (double)(weir_clock_monotonic_ns() - s->begin_ns) / 1e9;
 }
 
+static void print_chosen(const struct tune_session *s, FILE *out)
+{
+    const struct weir_tune *tune = &s->trials.tune;
+    const struct weir_tune_candidate *c = &tune->candidates[tune->chosen];
+    struct weir_interval rate;
+    struct weir_wrap wrap;
+    char setting[192];
+    fputc('\n', out);
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    wrap.highlight = true;
+    weir_tune_describe(&tune->space, &c->setting, setting, sizeof setting);
+    weir_candidate_interval(&c->measured, weir_trial_images_per_s, &rate);
+    fprintf(text, "chosen: %s: %.0f images/s (%.0f to %.0f), peak memory %s", setting, rate.median, rate.least,
+            rate.most, weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
+    if (tune->ratio.n > 0)
+        fprintf(text, "; %.3f of the speed of the fastest setting", tune->ratio.median);
+    fputc('\n', text);
+    weir_wrap_close(&wrap);
+}
+
 static void print_end(const struct tune_session *s, FILE *out)
 {
     const struct weir_tune *tune = &s->trials.tune;
-    fprintf(out, "\n%d settings, %d trials, %.1f s", tune->n, tune->trials, took_s(s));
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    fprintf(text, "\n%d settings, %d trials, %.1f s", tune->n, tune->trials, took_s(s));
     if (tune->noise > 0)
-        fprintf(out, "; noise: trials of the same setting differ by up to %.1f %%", 100 * tune->noise);
-    fputc('\n', out);
+        fprintf(text, "; noise: trials of the same setting differ by up to %.1f %%", 100 * tune->noise);
+    fputc('\n', text);
+    weir_wrap_close(&wrap);
     if (tune->end == WEIR_TUNE_INTERRUPTED)
         fputs("interrupted: this is the best setting so far\n", out);
     if (tune->end == WEIR_TUNE_TIME)
@@ -140,17 +167,9 @@ static void print_end(const struct tune_session *s, FILE *out)
 
 void tune_print(const struct tune_session *s, FILE *out)
 {
-    const struct weir_tune *tune = &s->trials.tune;
-    const struct weir_tune_candidate *c = &tune->candidates[tune->chosen];
-    print_curve(tune, out);
+    print_chosen(s, out);
+    print_curve(&s->trials.tune, out);
     print_end(s, out);
-    struct weir_interval rate;
-    weir_candidate_interval(&c->measured, weir_trial_images_per_s, &rate);
-    fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %s", rate.median, rate.least, rate.most,
-            weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
-    if (tune->ratio.n > 0)
-        fprintf(out, "; %.3f of the speed of the fastest setting", tune->ratio.median);
-    fputc('\n', out);
     print_command(s, out);
 }
 

@@ -16,7 +16,7 @@ struct tune_options {
     int max_cpu;
     double min_seconds, max_minutes;
     const char *out, *log;
-    bool json;
+    bool json, wide;
 };
 extern const struct weir_opt_set weir_tune_sets[];
 
@@ -39,7 +39,7 @@ struct tune_session {
 };
 
 void tune_print_head(const struct tune_session *session, FILE *out);
-/* Prints the curve, the noise, how the search ended and, as the last line, the command line. */
+/* Prints the chosen setting, the curve, the noise, how the search ended and, as the last line, the command line. */
 void tune_print(const struct tune_session *session, FILE *out);
 void tune_print_json(const struct tune_session *session, const struct weir_command *command, FILE *out);
 /* Writes the settings file of --out, replacing an existing file atomically. Returns 0 or -errno. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the output of `weir run`, `report`, `whatif`, `bench` fits the width of a terminal or of $COLUMNS, that the verdict
+"""Checks that the output of `weir run`, `report`, `whatif`, `bench`, `tune` fits the width of a terminal or of $COLUMNS, that the verdict
 comes first and is the only coloured part, and that logs of any width can be read back. Usage:
 WEIR_PROGRAM=build/release/weir tests/cli/test_width.py"""
 import fcntl
@@ -216,6 +216,21 @@ class Width(unittest.TestCase):
         self.assertEqual(re.split("  +", re.search(r"(?m)^format .* images/s .*$", text)[0].strip()), names)
         self.assertEqual(len(re.findall(r"\x1b\[1m(?:Keep|Convert to|No format) .*\.\x1b\[0m\n", text)), 1, text)
         self.assertEqual(len(re.findall(r"\x1b\[1m", text)), 1, text)
+
+    def test_tune(self):
+        """The steps of the search are printed when they end, and the chosen setting before the curve."""
+        arguments = ["tune", self.data, *"--min-seconds 0.01 --max-cache 0 --max-minutes 0.05".split()]
+        for columns in (80, 120, 200):
+            terminal = on_terminal(columns, *arguments)
+            texts = [terminal, piped(*arguments, **{"COLUMNS": str(columns)} if columns > 80 else {})]
+            for text in texts:
+                self.check_fits(text, columns)
+                self.assertRegex(text, r"(?s)  1  workers \d.*\n(\x1b\[1m)?chosen: workers .*\nworkers  images/s\n.*\n"
+                                       r"\d+ settings, .*\nweir run \S[^\n]*\n\Z")
+            self.assertNotRegex(texts[1], "\x1b")
+            lit = re.compile(r"\x1b\[1mchosen: .*\x1b\[0m\n(?:  \x1b\[1m.*\x1b\[0m\n)*")
+            self.assertEqual((len(lit.findall(terminal)), len(re.findall(r"\x1b\[\d*m", lit.sub("", terminal)))), (1, 0))
+        self.assertRegex(piped(*arguments, "--wide"), r"(?m)^  1  workers .*, automatic settings\)$")
 
 
 if __name__ == "__main__":
