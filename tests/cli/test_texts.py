@@ -126,6 +126,29 @@ class Texts(unittest.TestCase):
         self.assertIn("\x1b[1mfindings: dimension 1; 0 frames are unusable\x1b[0m\n", on_terminal(80, "verify", self.data))
         self.assertNotIn("\x1b[1m", on_terminal(80, "verify", self.data, NO_COLOR="1"))
 
+    def need(self, command):
+        if subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"built without {command}")
+
+    def test_motion(self):
+        self.need("motion")
+        small = "motion --device cpu --num_envs 32 --num_steps 6 --warmup 1 --active 2 --threads 1".split()
+        for columns, text in self.every_width(*small, NO_COLOR="1"):
+            self.assertEqual("CPU total %" in self.headings(text), columns > 80)
+            self.assertRegex(text, r"(?m)^3 steps without the profiler: median [\d.]+ ms per step ")
+        self.assertRegex(piped(*small, "--wide"), r"(?m)^ +Name    Self CPU %      Self CPU   CPU total %     CPU total  ")
+        text = on_terminal(80, *small)
+        self.assertRegex(text, r"(?m)^\x1b\[1m3 steps without .*\x1b\[0m$")
+        self.assertEqual(text.count("\x1b[1m"), 2, text)
+
+    def test_train(self):
+        self.need("train")
+        cnn = "train --num-epochs 2 --hidden-dim 8 --dim-feedforward 8 --image-size 32x24 --kl-weight 10 --amp".split()
+        for _, text in self.every_width(cnn[0], self.data, *cnn[1:], whole=(self.data,)):
+            self.assertRegex(text, r"(?m)^policy: CNN, \d+ parameters; ")
+            self.assertRegex(text, r"(?m)^ignored by CNN: ")
+            self.assertRegex(text, r"(?m)^22_optimizer_step ")
+
     def record(self, *options):
         """Returns the path of a trace of a short run."""
         folder = tempfile.mkdtemp(dir=self.work.name)

@@ -1,4 +1,5 @@
 #include "analyze/trials/child.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "extras/motion/cli/motion_cli.h"
@@ -47,6 +48,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
+    weir_terminal_set_wide(options.wide);
     weir_catch_interrupts();
     int rc = weir_motion_choose_device(&options, &err);
     if (rc == 0)

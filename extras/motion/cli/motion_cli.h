@@ -30,14 +30,14 @@ struct motion_options {
     int variant; /* enum weir_motion_variant */
     int loop;    /* enum weir_motion_loop */
     int advice;  /* enum motion_advice */
-    bool headless, json, no_shapes, no_memory, no_stack;
+    bool headless, json, wide, no_shapes, no_memory, no_stack;
     uint64_t seed;
     /* Set by weir_motion_options_check. With --device auto, weir_motion_choose_device sets gpu. */
     int gpu;         /* GPU index, or -1 for the CPU */
     bool any_device; /* true with --device auto */
 };
 
-enum { MOTION_OPTS = 21, MOTION_ENVS_MAX = 100000000, MOTION_STEPS_MAX = 1000000 };
+enum { MOTION_OPTS = 22, MOTION_ENVS_MAX = 100000000, MOTION_STEPS_MAX = 1000000 };
 extern const struct weir_opt weir_motion_opts[MOTION_OPTS];
 extern const char weir_motion_examples[];
 

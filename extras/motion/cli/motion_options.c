@@ -43,6 +43,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "no allocations in the trace"},
     {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "no call stacks in the trace"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns of the tables, and no wrapping"},
 };
 
 const char weir_motion_examples[] =

@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "extras/motion/cli/motion_cli.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "weir/trace.h"
@@ -6,10 +7,12 @@ enum { TOP_ROWS = 10, RULER = 80 };
 
 static const char *const variants[] = {[WEIR_MOTION_OPS] = "ops", [WEIR_MOTION_FUSED] = "fused"};
 
-void weir_motion_print_head(FILE *out, const struct motion_options *o, const struct weir_motion_clips *clips)
+void weir_motion_print_head(FILE *to, const struct motion_options *o, const struct weir_motion_clips *clips)
 {
     double duration_s = 0;
     size_t loops = 0;
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, to, 2, NULL);
     for (size_t i = 0; i < clips->clips; i++) {
         duration_s += clips->clip[i].duration_s;
         loops += clips->clip[i].loop;
@@ -29,6 +32,7 @@ void weir_motion_print_head(FILE *out, const struct motion_options *o, const str
     fprintf(out, o->gpu < 0 ? " on the CPU" : " on GPU %d", o->gpu);
     fprintf(out, "; %d step%s, %d of them recorded after %d\n", o->num_steps, o->num_steps == 1 ? "" : "s", o->active,
             o->warmup);
+    weir_wrap_close(&wrap);
 }
 
 static void print_ruler(FILE *out)
@@ -64,16 +68,22 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
 {
     print_operations(out, f);
     weir_kernel_clocks_print_trace(out, f->trace);
-    fprintf(out, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    fprintf(text, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
+    weir_wrap_close(&wrap);
+    text = weir_wrap_open(&wrap, out, 2, NULL);
+    wrap.highlight = true;
     if (f->timed < 1)
-        fprintf(out, "no step ran without the profiler%s\n",
+        fprintf(text, "no step ran without the profiler%s\n",
                 o->num_steps > o->warmup + o->active ? "" : ": --num_steps equals --warmup plus --active");
     else
-        fprintf(out,
+        fprintf(text,
                 "%d steps without the profiler: median %.3f ms per step (min %.3f, p99 %.3f, max %.3f), %.0f "
                 "queries/s\n",
                 f->timed, f->median_ms, f->min_ms, f->p99_ms, f->max_ms, queries_per_s(o, f));
+    weir_wrap_close(&wrap);
     if (*f->trace_path)
         fprintf(out, "trace: %s\n", f->trace_path);
 }

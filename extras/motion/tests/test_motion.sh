@@ -33,7 +33,7 @@ run 0 motion "${small[@]}" --json
 out '"trace": null'
 
 # ---- the trainer's command line ----
-run 0 motion --task Isaac-Velocity-Rough-Unitree-G1-v0 "${small[@]}" --trace_path ./profiler_logs --headless
+run 0 motion --task Isaac-Velocity-Rough-Unitree-G1-v0 "${small[@]}" --trace_path ./profiler_logs --headless --wide
 err "Isaac-Velocity-Rough-Unitree-G1-v0: 64 environments, 8 clips of synthetic"
 err "29 dofs, 13 bodies; variant ops on the CPU; 6 steps, 2 of them recorded after 1"
 one_line

@@ -1,4 +1,5 @@
 #include "base/resources.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/outputs.h"
 #include "cli/run/run_step.h"
@@ -121,20 +122,20 @@ static int open_training(void *user, struct weir_loader *loader, struct weir_err
     return rc;
 }
 
-static void print_depth(const struct weir_dataset *dataset)
+static void print_depth(FILE *out, const struct weir_dataset *dataset)
 {
     const char *before = "depth cameras are ignored: ";
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
         if (!weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind))
             continue;
-        fprintf(stderr, "%s%s", before, weir_dataset_camera(dataset, c)->name);
+        fprintf(out, "%s%s", before, weir_dataset_camera(dataset, c)->name);
         before = ", ";
     }
     if (*before == ',')
-        fputc('\n', stderr);
+        fputc('\n', out);
 }
 
-static void print_checkpoints(const struct train *t)
+static void print_checkpoints(FILE *out, const struct train *t)
 {
     char shown[TRAIN_PATH];
     struct weir_policy_progress done;
@@ -142,12 +143,12 @@ static void print_checkpoints(const struct train *t)
     snprintf(shown, sizeof shown, "%s", t->last);
     weir_text_printable(shown);
     if (!*t->last)
-        fputs("checkpoints: none; use --ckpt-dir DIR to save the policy\n", stderr);
+        fputs("checkpoints: none; use --ckpt-dir DIR to save the policy\n", out);
     else if (t->resumed)
-        fprintf(stderr, "checkpoints: resuming from %s, after %d epochs and %" PRIu64 " optimizer steps\n", shown,
+        fprintf(out, "checkpoints: resuming from %s, after %d epochs and %" PRIu64 " optimizer steps\n", shown,
                 t->now.epoch, done.steps);
     else
-        fprintf(stderr, "checkpoints: %s%s\n", shown,
+        fprintf(out, "checkpoints: %s%s\n", shown,
                 t->options->resume ? "; no checkpoint yet, training starts from scratch" : "");
 }
 
@@ -156,15 +157,18 @@ static void print_head(void *user)
     const struct train *t = user;
     const struct train_options *o = t->options;
     char unused[128];
-    fprintf(stderr, "policy: CNN, %" PRIu64 " parameters; %s\n", weir_policy_parameters(t->policy),
+    struct weir_wrap wrap;
+    FILE *out = weir_wrap_open(&wrap, stderr, 2, NULL);
+    fprintf(out, "policy: CNN, %" PRIu64 " parameters; %s\n", weir_policy_parameters(t->policy),
             weir_policy_engine(t->policy));
     weir_train_unused(o, unused, sizeof unused);
     if (*unused)
-        fprintf(stderr, "ignored by CNN: %s\n", unused);
+        fprintf(out, "ignored by CNN: %s\n", unused);
     if (o->amp && !t->stream)
-        fputs("--amp is ignored: the CPU computes in float32\n", stderr);
-    print_depth(weir_loader_dataset(t->loader));
-    print_checkpoints(t);
+        fputs("--amp is ignored: the CPU computes in float32\n", out);
+    print_depth(out, weir_loader_dataset(t->loader));
+    print_checkpoints(out, t);
+    weir_wrap_close(&wrap);
 }
 
 static void write_head(void *user, struct weir_json *json)
