@@ -1,4 +1,5 @@
 #include "analyze/trials/child.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
@@ -77,6 +78,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
+    weir_terminal_set_wide(options.wide);
     int rc = gpu < 0 ? 0 : weir_device_open(&device, gpu, &err);
     if (rc == 0)
         rc = weir_scenario_check_outputs(&options, &err);

@@ -16,13 +16,13 @@ struct weir_device;
 struct scenario_options {
     int scenario; /* enum weir_scenario_kind */
     int batch_size, num_workers, prefetch_factor, warmup_steps, profile_steps;
-    bool pin_memory, amp, with_stack, persistent_workers, all, fix, json;
+    bool pin_memory, amp, with_stack, persistent_workers, all, fix, json, wide;
     uint64_t seed;
     const char *device;
     const char *trace_dir, *output_json; /* NULL: not written */
 };
 
-enum { SCENARIO_OPTS = 17, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
+enum { SCENARIO_OPTS = 18, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
 extern const struct weir_opt weir_scenario_opts[SCENARIO_OPTS];
 extern const char weir_scenario_examples[];
 

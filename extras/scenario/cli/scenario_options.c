@@ -36,6 +36,7 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", NULL, "file for the figures (default: none)",
      .allow_empty = true, .path = WEIR_PATH_WRITE, .details = "With --all, one file per scenario.", .is_common = true},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 
 const char weir_scenario_examples[] =

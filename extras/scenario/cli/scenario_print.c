@@ -1,10 +1,12 @@
+#include "base/table.h"
+#include "base/terminal.h"
 #include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/trace.h"
 
 #include <string.h>
 
-enum { TOP_ROWS = 12, FEW_STEPS = 3, NAME_WIDTH = 20 };
+enum { TOP_ROWS = 12, FEW_STEPS = 3 };
 
 static void full_name(const struct scenario_run *run, char name[32])
 {
@@ -15,37 +17,42 @@ static void full_name(const struct scenario_run *run, char name[32])
 
 void weir_scenario_print_warning(FILE *out, const struct scenario_options *o)
 {
-    if (o->profile_steps < FEW_STEPS)
-        fprintf(out,
-                "warning: with --profile_steps %d, one disturbed step dominates the figures; use at least %d\n"
-                "",
-                o->profile_steps, FEW_STEPS);
+    struct weir_wrap wrap;
+    if (o->profile_steps >= FEW_STEPS)
+        return;
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "warning: with --profile_steps %d, one disturbed step dominates the figures; use at least %d\n",
+            o->profile_steps, FEW_STEPS);
+    weir_wrap_close(&wrap);
 }
 
 void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
 {
     const struct scenario_options *o = run->options;
     char name[32];
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
     full_name(run, name);
-    fprintf(out, "%s on %s: batches of %d in %s memory, %d workers", name,
+    fprintf(text, "%s on %s: batches of %d in %s memory, %d workers", name,
             run->device ? weir_device_name(run->device) : "the CPU", o->batch_size,
             o->pin_memory ? "pinned" : "pageable", run->workers);
     if (run->workers > 0)
-        fprintf(out, " that prefetch %d batches each%s", run->prefetch,
+        fprintf(text, " that prefetch %d batches each%s", run->prefetch,
                 o->persistent_workers ? " and persist across epochs" : "");
-    fprintf(out, "; %s; %d steps, %d of them recorded\n", o->amp ? "float16 (--amp)" : "float32",
+    fprintf(text, "; %s; %d steps, %d of them recorded\n", o->amp ? "float16 (--amp)" : "float32",
             o->warmup_steps + 2 + o->profile_steps, o->profile_steps);
     if (run->fix && run->kind == WEIR_SCENARIO_DATALOADER)
-        fprintf(out,
+        fprintf(text,
                 "--fix: %d workers instead of %d, because an item sleeps ten times as long as it computes and one "
                 "core is kept "
                 "free; prefetch %d instead of %d\n",
                 run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
     else if (run->fix)
-        fprintf(out, "--fix: %s\n", weir_scenario_texts[run->kind].fix);
+        fprintf(text, "--fix: %s\n", weir_scenario_texts[run->kind].fix);
     if (run->workers == 0)
-        fprintf(out, "no workers: the loop's thread makes the items; --prefetch_factor and --persistent_workers "
-                     "have no effect\n");
+        fprintf(text, "no workers: the loop's thread makes the items; --prefetch_factor and --persistent_workers "
+                      "have no effect\n");
+    weir_wrap_close(&wrap);
 }
 
 /* ---- one run ---- */
@@ -70,21 +77,35 @@ static double share(const struct weir_idle_device *idle, int64_t ns)
 }
 
 /* Prints the main cause of GPU idle time. If the scenario demonstrates a different cause, prints that one too. */
-static void print_verdict(FILE *out, const struct scenario_run *run, const struct weir_idle_device *idle)
+static void print_cause(FILE *out, const struct scenario_run *run, const struct weir_idle_device *idle)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
     if (!idle)
-        fprintf(out, "\nThe trace has no GPU activities, so the cause of idle time is unknown. weir doctor reports "
+        fprintf(out, "The trace has no GPU activities, so the cause of idle time is unknown. weir doctor reports "
                      "whether CUPTI is available.\n");
     else if (largest == WEIR_IDLE_NONE)
-        fprintf(out, "\nThe GPU was never idle.\n");
+        fprintf(out, "The GPU was never idle.\n");
     else
-        fprintf(out, "\nFirst cause of GPU idle time: %s, %.1f %% of the time.\n", weir_idle_cause_name(largest),
+        fprintf(out, "First cause of GPU idle time: %s, %.1f %% of the time.\n", weir_idle_cause_name(largest),
                 share(idle, idle->cause_ns[largest]));
     if (idle && largest != text->cause)
         fprintf(out, "%s (the cause that %s shows without --fix): %.1f %%.\n", weir_idle_cause_name(text->cause),
                 text->name, share(idle, idle->cause_ns[text->cause]));
+}
+
+static void print_verdict(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 0, NULL);
+    wrap.highlight = true;
+    fprintf(text, "%s\n",
+            result->wait_s > result->step_s
+                ? "The data wait is longer than the step: prepare items faster (more workers, or less work per item)."
+                : "The step is longer than the data wait: see the step's operators.");
+    if (run->device)
+        print_cause(text, run, weir_scenario_idle(result, run->device));
+    weir_wrap_close(&wrap);
 }
 
 static double shown_calls(const struct scenario_result *result)
@@ -126,10 +147,6 @@ static void print_statistics(FILE *out, const struct scenario_run *run, const st
             "images/s\n",
             result->first_step, result->first_step + result->steps - 1, 1e3 * result->iteration_s, 1e3 * result->step_s,
             1e3 * result->wait_s, 100 * result->wait_s * per_s, per_s, run->options->batch_size * per_s);
-    fprintf(out, "%s\n",
-            result->wait_s > result->step_s
-                ? "The data wait is longer than the step: prepare items faster (more workers, or less work per item)."
-                : "The step is longer than the data wait: see the step's operators.");
     fprintf(out, "network: %zu parameters, %s; loss %.6f after the last step", result->parameters, result->engine,
             result->loss);
     if (run->options->amp)
@@ -139,16 +156,22 @@ static void print_statistics(FILE *out, const struct scenario_run *run, const st
 
 void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scenario_result *result)
 {
-    print_statistics(out, run, result);
+    struct weir_wrap wrap;
+    print_verdict(out, run, result);
+    print_statistics(weir_wrap_open(&wrap, out, 2, NULL), run, result);
+    weir_wrap_close(&wrap);
     print_operations(out, run, result);
     if (run->device) {
         fputc('\n', out);
         weir_gpu_idle_print(out, &result->idle);
-        print_verdict(out, run, weir_scenario_idle(result, run->device));
-    } else {
-        print_shown(out, run, result);
     }
-    print_reading(out, run);
+    FILE *text = weir_wrap_open(&wrap, out, 4, NULL);
+    if (run->device)
+        fputc('\n', text);
+    else
+        print_shown(text, run, result);
+    print_reading(text, run);
+    weir_wrap_close(&wrap);
     if (*result->trace_path)
         fprintf(out, "trace: %s\n", result->trace_path);
 }
@@ -158,54 +181,84 @@ void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scena
 void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
     char name[32];
+    struct weir_wrap wrap;
     full_name(run, name);
-    fprintf(out, "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f%s%s\n", name,
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f%s%s\n", name,
             1e3 * result->iteration_s, 1e3 * result->step_s, 1e3 * result->wait_s, result->loss,
             *result->trace_path ? "; trace: " : "", result->trace_path);
+    weir_wrap_close(&wrap);
     fflush(out);
 }
 
-static void print_idle(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+static void add_idle(struct weir_table *table, const struct scenario_run *run, const struct scenario_result *result)
 {
     const struct weir_idle_device *idle = weir_scenario_idle(result, run->device);
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
-    fprintf(out, "  %-20s", weir_idle_cause_name(largest));
+    weir_table_cell(table, "%s", weir_idle_cause_name(largest));
     if (largest == WEIR_IDLE_NONE)
-        fprintf(out, " %6s", "-");
+        weir_table_cell(table, "-");
     else
-        fprintf(out, " %5.1f%%", share(idle, idle->cause_ns[largest]));
+        weir_table_cell(table, "%.1f%%", share(idle, idle->cause_ns[largest]));
     if (idle && result->idle.n_steps > 0)
-        fprintf(out, "  %12.1f", (double)idle->step_kernels / (double)result->idle.n_steps);
+        weir_table_cell(table, "%.1f", (double)idle->step_kernels / (double)result->idle.n_steps);
     else
-        fprintf(out, "  %12s", "-");
+        weir_table_cell(table, "-");
 }
 
-static void print_row(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+static void add_row(struct weir_table *table, const struct scenario_run *run, const struct scenario_result *result)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
     char name[32];
     full_name(run, name);
-    fprintf(out, "%-*s %10.3fms %10.3fms %10.3fms", NAME_WIDTH, name, 1e3 * result->iteration_s, 1e3 * result->step_s,
-            1e3 * result->wait_s);
-    if (run->device)
-        print_idle(out, run, result);
-    else
-        fprintf(out, "  %-20s %5.1f%%  %12.1f",
-                run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range, shown_share(result),
-                shown_calls(result));
-    fprintf(out, "  %s\n", text->fix);
+    weir_table_cell(table, "%s", name);
+    weir_table_cell(table, "%.3fms", 1e3 * result->iteration_s);
+    weir_table_cell(table, "%.3fms", 1e3 * result->step_s);
+    weir_table_cell(table, "%.3fms", 1e3 * result->wait_s);
+    if (run->device) {
+        add_idle(table, run, result);
+    } else {
+        weir_table_cell(table, "%s", run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range);
+        weir_table_cell(table, "%.1f%%", shown_share(result));
+        weir_table_cell(table, "%.1f", shown_calls(result));
+    }
+    weir_table_cell(table, "%s", text->fix);
 }
 
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
 {
-    bool gpu = runs[0].device;
-    fprintf(out, "\n%-*s %12s %12s %12s  %-20s %6s  %12s  %s\n", NAME_WIDTH, gpu ? "scenario" : "scenario, on the CPU",
-            "iteration", "step", "data wait", gpu ? "first cause, idle" : "shown by", "share",
-            gpu ? "kernels/step" : "calls/step", "remedy");
+    enum { COLUMNS = 8 };
+    static const struct weir_column gpu[COLUMNS] = {
+        {"scenario", .left = true},
+        {.heading = "iteration"},
+        {"step", .priority = 1},
+        {.heading = "data wait"},
+        {"first cause, idle", .left = true},
+        {.heading = "share"},
+        {"kernels/step", .priority = 3},
+        {"remedy", .priority = 2, .left = true},
+    };
+    static const struct weir_column cpu[COLUMNS] = {
+        {"scenario, on the CPU", .left = true},
+        {.heading = "iteration"},
+        {"step", .priority = 1},
+        {.heading = "data wait"},
+        {"shown by", .left = true},
+        {.heading = "share"},
+        {"calls/step", .priority = 3},
+        {"remedy", .priority = 2, .left = true},
+    };
+    struct weir_table table;
+    struct weir_wrap wrap;
+    weir_table_open(&table, runs[0].device ? gpu : cpu, COLUMNS);
     for (int i = 0; i < n; i++)
-        print_row(out, &runs[i], &results[i]);
+        add_row(&table, &runs[i], &results[i]);
     fputc('\n', out);
+    weir_table_print(out, &table);
+    fputc('\n', out);
+    FILE *text = weir_wrap_open(&wrap, out, 4, NULL);
     for (int i = 0; i < n; i++)
         if (i == 0 || runs[i].kind != runs[i - 1].kind)
-            print_reading(out, &runs[i]);
+            print_reading(text, &runs[i]);
+    weir_wrap_close(&wrap);
 }

@@ -4,6 +4,7 @@
 # Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... extras/scenario/tests/test_scenario.sh
 # shellcheck source=tests/tools/shell_checks.sh
 . "$(dirname "$0")/../../../tests/tools/shell_checks.sh"
+script=$(realpath "$0")
 export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?set WEIR_FAKE_CUDA_MODULE to the stand-in}
 unset WEIR_FAKE_CUDA
 cd "$work" || exit 1
@@ -43,7 +44,7 @@ count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
 count '^The (data wait|step) is longer than the (step: prepare items faster \(more workers, or less work per item\)|data wait: see the step.s operators)\.$' 1
 out "Top CUDA operations, by self CUDA time:"
-count '^ +Name +Self CPU % .* Self CUDA ' 1
+count '^ *Name +Self CPU % .* Self CUDA ' 1
 count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
 count '^idle time by cause ' 1
 count '^First cause of GPU idle time: [a-z ]+, [0-9.]+ % of the time\.$' 1
@@ -169,6 +170,32 @@ out "Top operations, by self CPU time:"
 count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms per iteration, [0-9.]+ % of it\.$' 1
 count '^The CPU has no GPU idle time: ' 1
 count '^  On the CPU: ' 1
+
+# ---- the width of the output: piped and on a terminal ----
+check "lines fit the width, the verdict comes first, and only it is bold" python3 - "$(dirname "$script")/../../../tests/cli" "${small[@]}" <<'PY'
+import re, sys
+sys.path.insert(0, sys.argv[1])
+import test_width
+small = sys.argv[2:]
+for columns in (80, 120, 200):
+    for more in [[], ["--device", "cpu"], ["--all", "--device", "cpu"]] + [["--all", "--fix"]] * (columns == 80):
+        wanted = {"COLUMNS": str(columns)} if columns > 80 else {}
+        texts = [test_width.piped("scenario", *small, *more, **wanted), test_width.on_terminal(columns, "scenario", *small, *more)]
+        for text in texts:
+            for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
+                assert test_width.width(line) <= columns, (columns, more, line)
+            if "--all" in more:
+                head = re.search(r"(?m)^scenario.* +data wait .*$", text)[0]
+                assert ("remedy" in head) or columns == 80, head
+        assert "\x1b" not in texts[0], texts[0]
+        if "--all" not in more:
+            verdict = re.compile(r"^(\x1b\[1m)?The (data wait|step) is longer than .*$", re.M)
+            for text in texts:
+                assert verdict.search(text).start() < text.index("average iteration"), text
+            assert verdict.search(texts[1])[1], texts[1]
+wide = test_width.piped("scenario", *small, "--all", "--wide")
+assert re.search(r"(?m)^scenario +iteration +step +data wait +first cause, idle +share +kernels/step +remedy$", wide), wide
+PY
 
 # ---- the switches ----
 run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"
