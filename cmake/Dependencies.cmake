@@ -7,6 +7,8 @@ option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5 only w
 if(WEIR_STATIC_DEPS) # .ci/linked.py reads which archives the linker took
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/maps)
   add_link_options(LINKER:-Map=${CMAKE_BINARY_DIR}/maps/$<TARGET_PROPERTY:NAME>.map)
+  # The id is a hash that includes debug information, and so the folder, also after stripping.
+  add_link_options(LINKER:--build-id=none)
 endif()
 
 set(WEIR_GLIBC_ROOT "" CACHE PATH "Folder made by .ci/glibc.sh, to link for glibc 2.28 and later; empty: this machine's glibc")
