@@ -6,7 +6,7 @@
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]       (on the GPU machine: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
-# Parts: tests clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
+# Parts: tests release (the archive and the wheel of "make release", in $RELEASE) clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
 # minutes) and motion (2 minutes). clocks is for docs/internals/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
 # the tables of the preparing kernel, its time with and without clocks, and the sum of its stages compared with CUPTI's
 # time. motion is for docs/motion.md: the minimum time of a step, and steps of both variants, compared with torch if it
@@ -19,7 +19,7 @@ set -uo pipefail
 export COLUMNS=1000 # one line per finding
 build=${1:?usage: tests/gpu/gpu.sh BUILD_FOLDER [PART...]}
 shift
-parts=" ${*:-tests clocks compare step profile memory failures} "
+parts=" ${*:-tests release clocks compare step profile memory failures} "
 export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 out=${OUT:-/tmp/weir-gpu}
 weir=$build/weir
@@ -88,6 +88,31 @@ if wants tests; then
         grep ^decoded "$out/fixed.txt"
     done | tee "$out/fixed-sums.txt"
     [ "$(grep 'deterministic, time' "$out/fixed-sums.txt" | cut -c1-16 | sort -u | wc -l)" -eq 1 ] || fault "a run is not reproducible"
+fi
+
+if wants release && [ -n "${RELEASE:-}" ]; then
+    head_line "the archive and the wheel"
+    if ! python3 -m venv --system-site-packages "$data/venv" ||
+        ! "$data/venv/bin/pip" install --quiet --no-index --no-deps "$RELEASE"/*.whl; then
+        fault "the wheel cannot be installed"
+    fi
+    tar -xzf "$RELEASE"/weir-*-linux-x86_64.tar.gz -C "$data"
+    for program in "$data"/weir-*-linux-x86_64/bin/weir "$data/venv/bin/weir"; do
+        "$program" doctor | grep -E '^  (cuda|nvjpeg|cupti|gpu)'
+        for decoder in turbo nvjpeg; do
+            rm -f "$data/release-sums"
+            "$program" run "$data/q95" --device cuda --decoder $decoder --dtype f32 --image-layout nchw --obs-history 2 \
+                --checksums "$data/release-sums" >"$out/release.txt" 2>&1 || { tail -5 "$out/release.txt"; fault "$program"; }
+            run "$data/q95" --decoder $decoder --dtype f32 --image-layout nchw --obs-history 2 --checksums "$data/sums" >/dev/null 2>&1
+            cmp "$data/release-sums" "$data/sums" || fault "$program: other batches with $decoder"
+        done
+    done
+    "$data/venv/bin/python" - "$data/q95" <<'PYTHON' || fault "weir.Loader on the GPU"
+import sys, weir
+with weir.Loader(sys.argv[1], batch_size=8, device="cuda", decoder="nvjpeg") as loader:
+    shapes = {tuple(batch["image"].shape) + (str(batch["image"].device),) for batch in loader}
+print("weir.Loader", weir.__version__, shapes)
+PYTHON
 fi
 
 if wants clocks; then
