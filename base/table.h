@@ -7,7 +7,7 @@
  *     for (...) {
  *         weir_table_cell(&table, "%s", name);
  *         weir_table_cell(&table, "%d", reads);
- *         weir_table_cell(&table, "%.1fms", max_ms);
+ *         weir_table_cell(&table, "%.1fms", p99);
  *     }
  *     weir_table_print(stdout, &table);
  *
