@@ -36,7 +36,7 @@ wheel = folder = None
 def run(*command, status=0, **environment):
     """(stdout, stderr), with neither PYTHONPATH nor this checkout in the environment."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, stdin=subprocess.DEVNULL,
-                          env={"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", **environment})
+                          env={"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "COLUMNS": "1000", **environment})
     assert done.returncode == status, f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout, done.stderr
 
