@@ -4,6 +4,7 @@
 # Needs groff, zsh, gcc, g++, clang++ (.ci/packages.sh ci).
 set -eu
 cd "$(dirname "$0")/../.."
+export COLUMNS=1000 # tables with all columns
 work=$(mktemp -d)
 manifest=build/release/install_manifest.txt
 steps=0
