@@ -93,7 +93,7 @@ static bool joins_unit(const char *text, const char *space)
     return *space == ' ' && space > text && isdigit((unsigned char)space[-1]) && strcspn(space + 1, " \n") <= UNIT_MOST;
 }
 
-/* Returns the number of bytes before the last break that leaves at most `width` columns, or 0 if there is none. */
+/* Returns the number of bytes before the last break that leaves at most `width` columns, or 0 without such a break. */
 static size_t last_break(const char *text, size_t length, int width, const char *separator)
 {
     size_t fitting = weir_text_fitting(text, width), n = strlen(separator), found = 0, printed = n;

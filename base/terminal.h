@@ -33,9 +33,9 @@ void weir_text_shorten(char *text, int width);
 
 /* Prints lines of text, wrapped at the width of `out`. Continuation lines are indented by `hang` spaces;
  * WEIR_WRAP_COLUMN aligns them with the second column, which two spaces separate from the first, or indents them by two
- * more spaces if there is none. Lines break after `separator` (such as " | ") where possible, otherwise at spaces, but
- * within a column only if it does not fit on the next line. separator can be NULL. Words, and numbers with their unit,
- * are never broken, so a longer path stays whole. */
+ * more spaces if the line has no second column. Lines break after `separator` (such as " | ") where possible, otherwise
+ * at spaces, but within a column only if it does not fit on the next line. separator can be NULL. Words, and numbers
+ * with their unit, are never broken, so a longer path stays whole. */
 enum { WEIR_WRAP_COLUMN = -1 };
 void weir_wrap_print(FILE *out, const char *text, int hang, const char *separator);
 

@@ -75,7 +75,7 @@ static void put_line(FILE *out, int indent, const char *text)
     weir_wrap_close(&wrap);
 }
 
-/* Prints "  --name VALUE" and the help text beside it, or below it if the value is too wide. */
+/* Prints "  --name VALUE" and the help text next to it, or below it if the value is too wide. */
 static void put_option(const struct help *help, const struct weir_opt *opt)
 {
     bool flag = opt->kind == WEIR_OPT_FLAG;

@@ -88,7 +88,7 @@ static double ratio_of(const struct weir_whatif_change *change)
     return is_checked(change) && !is_noisy(change) ? change->measured : change->predicted;
 }
 
-/* Returns the change with the highest ratio, or NULL if there is none. Skips changes without an option, and steps of
+/* Returns the change with the highest ratio, or NULL if none qualifies. Skips changes without an option, and steps of
  * other durations, which no option provides to a training program. */
 static const struct weir_whatif_change *best_change(const struct weir_whatif *found)
 {
