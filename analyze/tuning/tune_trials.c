@@ -142,11 +142,13 @@ static void say(void *user, const char *line)
 
 /* ---- the search space ---- */
 
+/* Lists the engines that the build contains and the kernel allows. */
 static void list_engines(struct weir_tune_space *space, bool direct)
 {
     const char *name, *summary, *why_not;
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not) && space->n_engines < WEIR_TUNE_NAMES; i++) {
-        if (why_not || weir_io_from_memory(name) || (direct && weir_io_check_direct(name, NULL) < 0))
+        if (weir_io_ready(name, NULL) < 0 || weir_io_from_memory(name) ||
+            (direct && weir_io_check_direct(name, NULL) < 0))
             continue;
         space->maps[space->n_engines] = weir_io_maps(name);
         space->deep[space->n_engines] = weir_io_has_depth(name);

@@ -80,6 +80,14 @@ class Texts(unittest.TestCase):
         self.assertFalse(row["present"])
         self.assertIn("use --io pread", row["why_not"])
 
+    def test_tune_tries_engines_that_can_run(self):
+        """With io_uring forbidden, the search does not list that engine and spends no trial on it."""
+        command = [PROGRAM, "tune", self.data, "--min-seconds", "0.01", "--max-cache", "0"]
+        done = subprocess.run(command, env=environment(COLUMNS="400"), preexec_fn=without_io_uring, text=True, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertRegex(done.stdout, r"engines: pread mmap[,;]")
+        self.assertNotIn("uring", done.stdout)
+
     def test_info(self):
         folder = os.path.join(self.work.name, "several")
         subprocess.run([PROGRAM, "synth", os.path.join(folder, "demos"), *"--format robomimic-gzip --episodes 2".split(),
