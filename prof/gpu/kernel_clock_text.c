@@ -1,4 +1,6 @@
 /* Prints clocks inside kernels as a table, as CSV and as JSON. */
+#include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "weir/kernel_clock.h"
 
@@ -20,14 +22,34 @@ static void ns_text(char *text, size_t size, double ns, double error_ns)
         snprintf(text, size, "-");
 }
 
-static void print_stage(FILE *out, const struct weir_kernel_clock *clock, uint32_t i)
+static void print_stages(FILE *out, const struct weir_kernel_clock *clock)
 {
-    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
-    char ns[64];
-    ns_text(ns, sizeof ns, mean(stage->ns, stage->ns_laps), mean(stage->error_ns, stage->ns_laps));
-    fprintf(out, "%-24s  %9" PRIu64 "  %10" PRIu64 "  %12.1f  %10" PRIu64 "  %10" PRIu64 "  %5.1f%%  %20s\n",
-            stage->name, stage->laps, stage->last_ticks, mean((double)stage->ticks, stage->laps), stage->min_ticks,
-            stage->max_ticks, 100 * weir_kernel_clock_share(clock, i), ns);
+    static const struct weir_column columns[] = {
+        {"stage", .left = true, .width = 24, .shrink_to = 12},
+        {.heading = "laps"},
+        {"last ticks", .priority = 2},
+        {.heading = "mean"},
+        {"min", .priority = 3},
+        {"max", .priority = 3},
+        {.heading = "share"},
+        {"mean ns", .priority = 1},
+    };
+    struct weir_table table;
+    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
+    for (uint32_t i = 0; i < clock->n_stages; i++) {
+        const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+        char ns[64];
+        ns_text(ns, sizeof ns, mean(stage->ns, stage->ns_laps), mean(stage->error_ns, stage->ns_laps));
+        weir_table_cell(&table, "%s", stage->name);
+        weir_table_cell(&table, "%" PRIu64, stage->laps);
+        weir_table_cell(&table, "%" PRIu64, stage->last_ticks);
+        weir_table_cell(&table, "%.1f", mean((double)stage->ticks, stage->laps));
+        weir_table_cell(&table, "%" PRIu64, stage->min_ticks);
+        weir_table_cell(&table, "%" PRIu64, stage->max_ticks);
+        weir_table_cell(&table, "%.1f%%", 100 * weir_kernel_clock_share(clock, i));
+        weir_table_cell(&table, "%s", ns);
+    }
+    weir_table_print(out, &table);
 }
 
 static void print_head(FILE *out, const struct weir_kernel_clock *clock)
@@ -40,8 +62,6 @@ static void print_head(FILE *out, const struct weir_kernel_clock *clock)
     else if (!clock->plain)
         fprintf(out, "%.1f blocks of %" PRIu64 " each, ", mean((double)clock->blocks, clock->launches), clock->grid);
     fprintf(out, "%" PRIu64 " iterations\n", clock->rows);
-    fprintf(out, "%-24s  %9s  %10s  %12s  %10s  %10s  %6s  %20s\n", "stage", "laps", "last ticks", "mean", "min", "max",
-            "share", "mean ns");
 }
 
 static void print_rate(FILE *out, const struct weir_kernel_clock *clock)
@@ -113,15 +133,19 @@ static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
 
 void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock)
 {
-    print_head(out, clock);
-    for (uint32_t i = 0; i < clock->n_stages; i++)
-        print_stage(out, clock, i);
-    print_rate(out, clock);
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    print_head(text, clock);
+    weir_wrap_close(&wrap);
+    print_stages(out, clock);
+    text = weir_wrap_open(&wrap, out, 2, NULL);
+    print_rate(text, clock);
     if (!clock->plain) {
-        print_cost(out, clock);
-        print_cover(out, clock);
+        print_cost(text, clock);
+        print_cover(text, clock);
     }
-    print_missing(out, clock);
+    print_missing(text, clock);
+    weir_wrap_close(&wrap);
 }
 
 /* ---- CSV ---- */

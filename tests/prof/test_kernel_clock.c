@@ -369,11 +369,12 @@ Test(kernel_clock, the_table)
     size_t bytes;
     uint8_t *table = clockfx_table(1, &bytes);
     struct weir_kernel_clock clock = of_table(table, bytes, CLOCKFX_STEP_NS, 1);
+    setenv("COLUMNS", "400", 1);
     char *text = printed(weir_kernel_clock_print, &clock);
     static const char *const wanted[] = {
         "clocks inside a kernel: 1 launch, 1 block of 132 each, 2 iterations\n",
-        "compute                           2        4000        3000.0        2000        4000   54.1% ",
-        "  1500.0 +-6.3\n",
+        "stage                     laps  last ticks    mean   min   max  share       mean ns\n",
+        "compute                      2        4000  3000.0  2000  4000  54.1%  1500.0 +-6.3\n",
         "2.000 ticks per ns within 0.42 %",
         "%globaltimer advances in steps of 32 ns",
         "with its barrier; 9 such laps in a warp take 0.9 % of",
@@ -394,6 +395,32 @@ Test(kernel_clock, the_table)
     cr_assert(strstr(text, "2 records are invalid"));
     cr_assert(strstr(text, "9 launches ran without clocks"));
     free(text);
+    free(table);
+}
+
+/* Columns are left out in a fixed order, and each line fits. */
+Test(kernel_clock, the_table_fits_the_width)
+{
+    static const struct {
+        const char *columns, *heading;
+    } widths[] = {
+        {"80", "laps  last ticks    mean   min   max  share       mean ns\n"},
+        {"60", "laps  last ticks    mean  share       mean ns\n"},
+        {"50", "laps    mean  share       mean ns\n"},
+        {"40", "laps    mean  share\n"},
+    };
+    size_t bytes;
+    uint8_t *table = clockfx_table(1, &bytes);
+    struct weir_kernel_clock clock = of_table(table, bytes, CLOCKFX_STEP_NS, 1);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        setenv("COLUMNS", widths[i].columns, 1);
+        char *text = printed(weir_kernel_clock_print, &clock);
+        cr_expect(strstr(text, widths[i].heading), "at %s columns:\n%s", widths[i].columns, text);
+        cr_expect(strstr(text, "54.1%"), "%s", text);
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+            cr_expect_leq(strlen(line), (size_t)atoi(widths[i].columns), "%s", line);
+        free(text);
+    }
     free(table);
 }
 
