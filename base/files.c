@@ -314,9 +314,9 @@ static int newest(const glob_t *found, char path[PATH_MAX])
     return best && realpath(best, path) ? 0 : -ENOENT;
 }
 
-int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX])
+/* folders: n patterns relative to the folder of `ours`. */
+static int search(const void *ours, const char *const *folders, size_t n, const char *name, char path[PATH_MAX])
 {
-    static const char *const folders[] = {"../lib*/python3*/*-packages/weir", "../weir" /* pip install --target */};
     char folder[PATH_MAX], pattern[2 * PATH_MAX + 64], *end = pattern;
     int rc = folder_with(ours, folder);
     path[0] = '\0';
@@ -326,7 +326,7 @@ int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX]
         if (strchr("*?[\\", *c))
             *end++ = '\\';
     rc = -ENOENT;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders && rc == -ENOENT; i++) {
+    for (size_t i = 0; i < n && rc == -ENOENT; i++) {
         glob_t found;
         snprintf(end, sizeof pattern - (size_t)(end - pattern), "/%s/%s", folders[i], name);
         int status = glob(pattern, 0, NULL, &found);
@@ -334,6 +334,18 @@ int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX]
         globfree(&found);
     }
     return rc;
+}
+
+int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX])
+{
+    static const char *const folders[] = {"../lib*/python3*/*-packages/weir", "../weir" /* pip install --target */};
+    return search(ours, folders, sizeof folders / sizeof *folders, name, path);
+}
+
+int weir_path_in_nvidia(const void *ours, const char *name, char path[PATH_MAX])
+{
+    static const char *const folders[] = {"../nvidia/*/lib"};
+    return search(ours, folders, 1, name, path);
 }
 
 int weir_path_installed(const void *ours, const char *name, const char *const *folders, char path[PATH_MAX])

@@ -82,4 +82,7 @@ int weir_path_installed(const void *ours, const char *name, const char *const *f
 /* Searches the Python package that pip installed together with the program: PREFIX/lib/pythonX.Y/site-packages/weir. */
 int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX]);
 
+/* Searches the libraries of NVIDIA's packages, for a file of the Python package: SITE-PACKAGES/nvidia/X/lib. */
+int weir_path_in_nvidia(const void *ours, const char *name, char path[PATH_MAX]);
+
 #endif

@@ -1,10 +1,12 @@
 /* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched API. Part of the CUDA module. libnvjpeg itself is
  * loaded on first use. */
+#include "base/files.h"
 #include "cuda/cuda_context.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,16 +70,21 @@ static bool find_symbols(struct library *l)
            find_symbol("nvjpegDecodeBatched", &l->batch_decode, sizeof l->batch_decode);
 }
 
+/* Searches NVIDIA's packages next to the Python package only for the name that this module was built for. */
 static void load_locked(void)
 {
-    static const char *const names[] = {"libnvjpeg.so." TEXT(NVJPEG_VER_MAJOR), "libnvjpeg.so"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !shared.dl; i++)
-        shared.dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    static const char name[] = "libnvjpeg.so." TEXT(NVJPEG_VER_MAJOR);
+    char path[PATH_MAX];
+    shared.dl = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!shared.dl && weir_path_in_nvidia(name, name, path) == 0)
+        shared.dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!shared.dl)
+        shared.dl = dlopen("libnvjpeg.so", RTLD_NOW | RTLD_LOCAL);
     if (!shared.dl)
         weir_err_set(&shared.err, -ENODEV,
-                     "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg) and add its folder "
-                     "to LD_LIBRARY_PATH",
-                     names[0]);
+                     "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg), and unless pip also "
+                     "installed weir, add its folder to LD_LIBRARY_PATH",
+                     name);
     else
         find_symbols(&shared.library);
     shared.tried = true;

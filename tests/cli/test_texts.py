@@ -3,6 +3,7 @@
 important line comes first and is the only coloured one, and --wide prints whole tables. Usage:
 WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py"""
 import ctypes
+import glob
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from test_width import PROGRAM, environment, on_terminal, piped, width
 
 IO_URING_SETUP = 425
 COLUMNS = (80, 120, 200)
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SHARED = os.environ.get("WEIR_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
 CAMERAS = "cam_high_with_a_long_name,observation_images_cam_left_wrist"
 AVERAGES = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",
@@ -79,6 +81,31 @@ class Texts(unittest.TestCase):
         (row,) = [row for row in json.loads(done.stdout)["io"] if row["name"] == "uring"]
         self.assertFalse(row["present"])
         self.assertIn("use --io pread", row["why_not"])
+
+    def test_doctor_finds_nvjpeg_from_pypi(self):
+        """The program of a wheel finds nvJPEG in the site-packages of its own virtual environment."""
+        module = os.path.join(os.path.dirname(PROGRAM), "libweir_cuda.so")
+        wheel = glob.glob(os.path.join(SOURCE, "build/nvjpeg-venv/lib/python3*/site-packages/nvidia/*/lib/libnvjpeg.so.*"))
+        if not wheel or not os.path.exists(module):
+            self.skipTest("no CUDA module, or no nvJPEG from PyPI (make nvjpeg)")
+        venv = os.path.join(self.work.name, "venv [*]")
+        site = os.path.join(venv, "lib/python3.12/site-packages")
+        os.makedirs(os.path.join(venv, "bin"))
+        os.makedirs(os.path.join(site, "weir"))
+        program = shutil.copy(PROGRAM, os.path.join(venv, "bin"))
+        shutil.copy(module, os.path.join(site, "weir"))
+
+        def row(name):
+            done = subprocess.run([program, "doctor", "--json"], env=environment(), check=True, stdout=subprocess.PIPE)
+            (found,) = [row for row in json.loads(done.stdout)["found"] if row["name"] == name]
+            return found["text"] or found["why_not"]
+        self.assertIn(site, row("cuda module"))
+        self.assertIn("libnvjpeg.so.13 cannot be opened; install it", row("nvjpeg"))
+        for folder in ("cu13", "nvjpeg"):  # the folder depends on the version of the package
+            path = os.path.join(site, "nvidia", folder)
+            shutil.copytree(os.path.dirname(wheel[0]), os.path.join(path, "lib"))
+            self.assertRegex(row("nvjpeg"), r"^nvJPEG 13\.\d+\.\d+")
+            shutil.rmtree(path)
 
     def test_tune_tries_engines_that_can_run(self):
         """With io_uring forbidden, the search does not list that engine and spends no trial on it."""
