@@ -265,6 +265,15 @@ static void find_steps(struct sweep *s, const struct weir_step *steps, int64_t n
     }
 }
 
+static struct weir_idle_loop loop_of(const struct sweep *s)
+{
+    return (struct weir_idle_loop){
+        .ns = s->steps_end_ns - s->steps_begin_ns,
+        .wait_ns = weir_host_data_ns(&s->host, s->host.step_track, s->steps_begin_ns, s->steps_end_ns),
+        .loader = s->host.loader,
+    };
+}
+
 static void sweep_all(struct sweep *s, struct weir_gpu_idle *idle)
 {
     for (size_t i = 0, n; i < s->n_activities; i += n) {
@@ -287,14 +296,13 @@ int weir_gpu_idle_make(struct weir_gpu_idle *idle, const struct weir_trace *trac
     *idle = (struct weir_gpu_idle){.n_steps = n_steps};
     for (size_t i = 0; i < trace->n_events; i++)
         n += is_activity(&trace->events[i]);
-    if (n == 0)
-        return 0;
-    s.activities = malloc(n * sizeof *s.activities);
+    s.activities = malloc((n + 1) * sizeof *s.activities);
     s.delays = malloc((n + 1) * sizeof *s.delays);
     idle->devices = calloc(WEIR_IDLE_DEVICES_MOST, sizeof *idle->devices);
     int rc = s.activities && s.delays && idle->devices ? weir_host_make(&s.host, trace) : -ENOMEM;
     if (rc == 0) {
         find_steps(&s, steps, n_steps);
+        idle->loop = loop_of(&s);
         collect(&s, trace);
         sweep_all(&s, idle);
         weir_host_clear(&s.host);
@@ -336,6 +344,14 @@ enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device
         largest = (enum weir_idle_cause)cause;
     }
     return largest;
+}
+
+int64_t weir_gpu_idle_step_ns(const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    int64_t ns = idle->loop.ns - idle->loop.wait_ns;
+    if (idle->n_steps == 0 || idle->loop.wait_ns == 0)
+        return -1;
+    return (device && device->busy_ns > ns ? device->busy_ns : ns) / idle->n_steps;
 }
 
 /* ---- a report's figures ---- */

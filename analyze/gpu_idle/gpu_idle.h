@@ -57,11 +57,26 @@ struct weir_idle_device {
     int64_t delay_p50_ns, delay_p99_ns;
 };
 
+/* The loader that the training loop waits for, according to the names of its waits. */
+enum weir_idle_loader {
+    WEIR_IDLE_LOADER_UNKNOWN,
+    WEIR_IDLE_LOADER_INLINE,  /* a DataLoader of PyTorch with num_workers=0 */
+    WEIR_IDLE_LOADER_WORKERS, /* a DataLoader with worker processes, which its trace does not contain */
+    WEIR_IDLE_LOADER_WEIR
+};
+
+/* The thread of the steps, from the start of the first step to the end of the last. Without steps, times are 0. */
+struct weir_idle_loop {
+    int64_t ns, wait_ns; /* wait_ns: the thread waits for data */
+    enum weir_idle_loader loader;
+};
+
 struct weir_gpu_idle {
     struct weir_idle_device *devices; /* sorted by number */
     int n_devices;
     uint64_t devices_left_out; /* devices beyond WEIR_IDLE_DEVICES_MOST */
     int64_t n_steps;           /* 0 if the trace has no steps */
+    struct weir_idle_loop loop;
 };
 
 enum { WEIR_IDLE_DEVICES_MOST = 64 };
@@ -79,8 +94,12 @@ enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device);
 enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device);
 /* Returns a name such as "waiting for data", or "none" for WEIR_IDLE_NONE. */
 const char *weir_idle_cause_name(enum weir_idle_cause cause);
+/* Returns the mean time of a step without the wait for data: of the loop's thread or of the GPU (device can be NULL),
+ * whichever is longer. Returns -1 if the trace has no steps or its loop never waits for data. */
+int64_t weir_gpu_idle_step_ns(const struct weir_gpu_idle *idle, const struct weir_idle_device *device);
 
-/* Prints a block per device, or one line if there are no devices. */
+/* Prints a block per device: the main cause of idle time, what helps, and a table. Without devices it prints the loop's
+ * wait for data. */
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle);
 /* Fills in a report's figures for GPU `number`. If the trace does not contain this GPU, traced_s is 0. */
 void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number);

@@ -62,6 +62,15 @@ static bool is_named_data_wait(const char *name)
     return false;
 }
 
+static enum weir_idle_loader loader_of(const char *wait)
+{
+    if (strstr(wait, "#WeirLoader."))
+        return WEIR_IDLE_LOADER_WEIR;
+    if (strstr(wait, "MultiProcessing"))
+        return WEIR_IDLE_LOADER_WORKERS;
+    return strstr(wait, "SingleProcess") ? WEIR_IDLE_LOADER_INLINE : WEIR_IDLE_LOADER_UNKNOWN;
+}
+
 enum range_name { NAME_UNREAD, NAME_PLAIN, NAME_STEP, NAME_DATA, NAME_MEASUREMENT, NAME_WAIT };
 
 static enum range_name range_name(const char *name)
@@ -80,7 +89,8 @@ static enum range_name range_name(const char *name)
 /* Caches what each name means, indexed by its text id. */
 struct names {
     const struct weir_trace *trace;
-    uint8_t *calls, *ranges; /* calls: enum weir_host_state + 1; ranges: enum range_name; 0 = not parsed yet */
+    uint8_t *calls, *ranges;      /* calls: enum weir_host_state + 1; ranges: enum range_name; 0 = not parsed yet */
+    enum weir_idle_loader loader; /* of the waits parsed so far, the one with the highest value */
 };
 
 static bool is_call(const struct weir_event *event)
@@ -98,8 +108,12 @@ static bool is_host_range(const struct weir_event *event)
 
 static enum range_name name_of_range(struct names *names, weir_text_id id)
 {
-    if (names->ranges[id] == NAME_UNREAD)
-        names->ranges[id] = (uint8_t)range_name(weir_trace_text(names->trace, id));
+    if (names->ranges[id] == NAME_UNREAD) {
+        const char *name = weir_trace_text(names->trace, id);
+        names->ranges[id] = (uint8_t)range_name(name);
+        if (names->ranges[id] == NAME_DATA && loader_of(name) > names->loader)
+            names->loader = loader_of(name);
+    }
     return (enum range_name)names->ranges[id];
 }
 
@@ -206,7 +220,7 @@ static size_t count(const struct weir_trace *trace, size_t *calls)
 int weir_host_make(struct weir_host *host, const struct weir_trace *trace)
 {
     size_t calls, ranges = count(trace, &calls), texts = weir_trace_text_count(trace);
-    struct names names = {trace, calloc(texts, 1), calloc(texts, 1)};
+    struct names names = {.trace = trace, .calls = calloc(texts, 1), .ranges = calloc(texts, 1)};
     *host = (struct weir_host){
         .points = malloc((2 * ranges + 1) * sizeof *host->points),
         .first = malloc(((size_t)trace->n_tracks + 1) * sizeof *host->first),
@@ -219,6 +233,7 @@ int weir_host_make(struct weir_host *host, const struct weir_trace *trace)
         qsort(host->points, n, sizeof *host->points, by_track);
         qsort(host->calls, host->n_calls, sizeof *host->calls, by_correlation);
         settle_states(host, n, trace->n_tracks);
+        host->loader = names.loader;
     } else {
         weir_host_clear(host);
     }
@@ -279,4 +294,18 @@ struct weir_host_cursor weir_host_seek(const struct weir_host *host, uint32_t tr
     }
     cursor.next = low;
     return cursor;
+}
+
+int64_t weir_host_data_ns(const struct weir_host *host, uint32_t track, int64_t begin_ns, int64_t end_ns)
+{
+    struct weir_host_cursor cursor = weir_host_seek(host, track, begin_ns);
+    int64_t ns = 0;
+    for (int64_t at_ns = begin_ns; at_ns < end_ns;) {
+        int64_t until_ns = weir_host_until(&cursor) < end_ns ? weir_host_until(&cursor) : end_ns;
+        if (weir_host_state(&cursor) == WEIR_HOST_DATA)
+            ns += until_ns - at_ns;
+        at_ns = until_ns;
+        weir_host_move(&cursor, at_ns);
+    }
+    return ns;
 }

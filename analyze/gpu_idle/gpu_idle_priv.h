@@ -2,6 +2,7 @@
 #ifndef WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_PRIV_H
 #define WEIR_ANALYZE_GPU_IDLE_GPU_IDLE_PRIV_H
 
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "weir/trace.h"
 
 /* States of a thread. If several ranges are open, the highest state applies. */
@@ -37,6 +38,7 @@ struct weir_host {
     struct weir_host_call *calls;   /* sorted by correlation number and start */
     size_t n_calls;
     uint32_t step_track; /* track that contains the steps, or WEIR_HOST_NO_TRACK */
+    enum weir_idle_loader loader;
 };
 
 #define WEIR_HOST_NO_TRACK UINT32_MAX
@@ -52,6 +54,9 @@ void weir_host_clear(struct weir_host *host);
 /* Returns the call that launched an activity that started at at_ns, or NULL. If several calls have this correlation
  * number, returns the last one that began by at_ns, or else the first one. */
 const struct weir_host_call *weir_host_launch(const struct weir_host *host, uint32_t correlation, int64_t at_ns);
+
+/* Returns the time between begin_ns and end_ns in which the thread waits for data. */
+int64_t weir_host_data_ns(const struct weir_host *host, uint32_t track, int64_t begin_ns, int64_t end_ns);
 
 /* Iterates over the points of a thread. */
 struct weir_host_cursor {

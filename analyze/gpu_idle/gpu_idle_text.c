@@ -5,36 +5,53 @@
 #include "base/terminal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const char *const names[WEIR_IDLE_NONE] = {
-    [WEIR_IDLE_LAUNCHING] = "launching",        [WEIR_IDLE_SYNC] = "synchronising",
-    [WEIR_IDLE_DATA] = "waiting for data",      [WEIR_IDLE_ALLOCATING] = "allocating",
-    [WEIR_IDLE_QUEUED] = "between queued work", [WEIR_IDLE_OTHER] = "other host code",
-    [WEIR_IDLE_MEASUREMENT] = "measurement",    [WEIR_IDLE_COPIES] = "copies alone",
+static const struct {
+    const char *name;
+    const char *does;  /* completes "GPU 0", before the percentage */
+    const char *kind;  /* can be NULL */
+    const char *helps; /* NULL: depends on the trace, or nothing */
+} words[WEIR_IDLE_NONE] = {
+    [WEIR_IDLE_LAUNCHING] = {"launching", "waits for launches", "launch-bound",
+                             "fewer launches: CUDA graphs, fused kernels, torch.compile, a larger batch"},
+    [WEIR_IDLE_SYNC] = {"synchronising", "waits for synchronising calls", "sync-bound",
+                        "move read-backs such as .item(), .cpu() and print out of the step, or do them only every few "
+                        "steps"},
+    [WEIR_IDLE_DATA] = {"waiting for data", "waits for data", "data-bound", NULL},
+    [WEIR_IDLE_ALLOCATING] = {"allocating", "waits for allocations", "allocation-bound",
+                              "reuse buffers between steps, or allocate them from a caching pool"},
+    [WEIR_IDLE_QUEUED] = {"between queued work", "pauses between queued kernels", NULL,
+                          "fewer and longer kernels: fused kernels, CUDA graphs, a larger batch"},
+    [WEIR_IDLE_OTHER] = {"other host code", "waits for host code that launches nothing", NULL,
+                         "move that code out of the step; a profile with stacks (with_stack=True) names it"},
+    [WEIR_IDLE_MEASUREMENT] = {.name = "measurement"},
+    [WEIR_IDLE_COPIES] = {"copies alone", "only copies", NULL,
+                          "pinned memory and non_blocking copies on a separate stream, so that they overlap with "
+                          "kernels"},
 };
 
-static const char *const advice[WEIR_IDLE_NONE] = {
-    [WEIR_IDLE_LAUNCHING] = "launch-bound: the GPU waits for launches. Use fewer launches: CUDA graphs, fused kernels, "
-                            "torch.compile, a larger batch",
-    [WEIR_IDLE_SYNC] =
-        "sync-bound: synchronising calls leave the GPU without work. Move read-backs such as .item(), .cpu() "
-        "and print out of the step, or do them only every few steps",
-    [WEIR_IDLE_DATA] = "data-bound: the GPU waits for batches. Use more workers, or see the verdict of weir run",
-    [WEIR_IDLE_ALLOCATING] =
-        "allocation-bound: the GPU waits for allocations. Reuse buffers between steps, or allocate "
-        "them from a caching pool",
-    [WEIR_IDLE_QUEUED] = "the GPU's own time between queued kernels is the largest part. Use fewer and longer kernels: "
-                         "fused kernels, CUDA graphs, a larger batch",
-    [WEIR_IDLE_OTHER] = "the GPU waits for host code that launches nothing. A CPU profile (--with-stack) shows which "
-                        "code this is; move it out of the step",
-    [WEIR_IDLE_COPIES] =
-        "copies that no kernel overlaps are the largest part. Use pinned memory and non_blocking copies "
-        "on a separate stream, so that they overlap with kernels",
+static const struct {
+    const char *name, *helps;
+} loaders[] = {
+    [WEIR_IDLE_LOADER_UNKNOWN] = {NULL, "to see the slow part of the loader, run it in the loop's own process (a "
+                                        "DataLoader with num_workers=0), put weir.stage(\"NAME\") around its parts, "
+                                        "and call weir.print_timing_stats() at the end"},
+    [WEIR_IDLE_LOADER_INLINE] = {"num_workers=0",
+                                 "worker processes (num_workers=1 or more, at most one per core): without them nothing "
+                                 "is loaded during the step. To see the slow part first, put weir.stage(\"NAME\") "
+                                 "around the parts of __getitem__, and call weir.print_timing_stats() at the end"},
+    [WEIR_IDLE_LOADER_WORKERS] = {"worker processes",
+                                  "more workers, while cores are idle. The trace does not contain the workers. To see "
+                                  "their slow part, set num_workers=0, put weir.stage(\"NAME\") around the parts of "
+                                  "__getitem__, and call weir.print_timing_stats() at the end"},
+    [WEIR_IDLE_LOADER_WEIR] = {"Weir", "the verdict of the recorded run shows what limits Weir's loader"},
 };
 
 const char *weir_idle_cause_name(enum weir_idle_cause cause)
 {
-    return cause < WEIR_IDLE_NONE ? names[cause] : "none";
+    return cause < WEIR_IDLE_NONE ? words[cause].name : "none";
 }
 
 static double part(int64_t ns, int64_t of_ns)
@@ -42,34 +59,118 @@ static double part(int64_t ns, int64_t of_ns)
     return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;
 }
 
-/* Adds one row. If gaps is negative, its column has a dash. */
-static void add_row(struct weir_table *table, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
-                    const char *name, int64_t ns, int64_t gaps)
+static int64_t cause_ns(const struct weir_idle_device *device, enum weir_idle_cause cause)
 {
-    weir_table_cell(table, "%s", name);
-    weir_table_cell(table, "%.3fms %5.1f%%", (double)ns / 1e6, part(ns, device->end_ns - device->begin_ns));
-    if (idle->n_steps > 0)
-        weir_table_cell(table, "%.3fms", (double)ns / 1e6 / (double)idle->n_steps);
-    if (gaps >= 0)
-        weir_table_cell(table, "%" PRId64, gaps);
-    else
-        weir_table_cell(table, "-");
+    return cause == WEIR_IDLE_COPIES ? device->copies_alone_ns : device->cause_ns[cause];
 }
 
-static void print_causes(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+/* Returns what helps against the cause, or NULL. */
+static const char *helps(const struct weir_gpu_idle *idle, enum weir_idle_cause cause)
 {
-    static const struct weir_column with_steps[] = {{"idle time by cause", .left = true, .width = 24},
-                                                    {"time", .width = 19},
-                                                    {"a step", .width = 12},
-                                                    {"gaps", .width = 8}};
-    static const struct weir_column without[] = {
-        {"idle time by cause", .left = true, .width = 24}, {"time", .width = 19}, {"gaps", .width = 8}};
+    if (cause == WEIR_IDLE_NONE)
+        return NULL;
+    return cause == WEIR_IDLE_DATA ? loaders[idle->loop.loader].helps : words[cause].helps;
+}
+
+/* ---- text ---- */
+
+/* Completes "... of the time": " (data-bound): 185.0 of 221.1 ms in 3 steps". */
+static void print_evidence(FILE *out, const struct weir_gpu_idle *idle, const char *kind, int64_t ns, int64_t wall_ns)
+{
+    int decimals = wall_ns >= 10000000 ? 1 : 3;
+    if (kind)
+        fprintf(out, " (%s)", kind);
+    fprintf(out, ": %.*f of %.*f ms", decimals, (double)ns / 1e6, decimals, (double)wall_ns / 1e6);
+    if (idle->n_steps > 0)
+        fprintf(out, " in %" PRId64 " step%s", idle->n_steps, idle->n_steps == 1 ? "" : "s");
+}
+
+static void print_verdict(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    int64_t wall_ns = device->end_ns - device->begin_ns;
+    enum weir_idle_cause first = weir_gpu_idle_first(device);
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    wrap.highlight = true;
+    fprintf(text, "GPU %" PRId64 " ", device->device);
+    if (first == WEIR_IDLE_NONE) {
+        fprintf(text, "is busy %.1f %% of the time", part(device->busy_ns, wall_ns));
+        print_evidence(text, idle, NULL, device->busy_ns, wall_ns);
+        fprintf(text, ". No cause of idle time%s takes 5 %%.\n",
+                device->cause_ns[WEIR_IDLE_MEASUREMENT] > 0 ? " except measurement" : "");
+    } else {
+        fprintf(text, "%s %.1f %% of the time", words[first].does, part(cause_ns(device, first), wall_ns));
+        print_evidence(text, idle, words[first].kind, cause_ns(device, first), wall_ns);
+        fprintf(text, ". It is busy %.1f %%.\n", part(device->busy_ns, wall_ns));
+    }
+    weir_wrap_close(&wrap);
+}
+
+/* Prints what helps. For a loop that waits for another loader, also what Weir's would give with the same step. */
+static void print_help(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
+                       enum weir_idle_cause cause)
+{
+    const char *text = helps(idle, cause);
+    int64_t step_ns = weir_gpu_idle_step_ns(idle, device);
+    struct weir_wrap wrap;
+    FILE *lines = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    if (text)
+        fprintf(lines, "  what helps      %s\n", text);
+    if (cause == WEIR_IDLE_DATA && idle->loop.loader != WEIR_IDLE_LOADER_WEIR) {
+        if (step_ns >= 50000)
+            fprintf(
+                lines,
+                "  Weir's loader   weir run DATA --step-ms %.1f shows whether it would keep up with your step, which "
+                "takes that long without the wait\n",
+                (double)step_ns / 1e6);
+        else
+            fprintf(lines,
+                    "  Weir's loader   weir run DATA --step-ms MS shows whether it would keep up with your step; "
+                    "MS is the time that your step takes without the wait\n");
+    }
+    weir_wrap_close(&wrap);
+}
+
+struct row {
+    const char *state, *name;
+    int64_t ns;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static void add_row(struct weir_table *table, const struct weir_gpu_idle *idle, const struct row *row, int64_t wall_ns)
+{
+    weir_table_cell(table, "%s%s", row->state, row->name);
+    weir_table_cell(table, "%.3fms", (double)row->ns / 1e6);
+    weir_table_cell(table, "%.1f%%", part(row->ns, wall_ns));
+    if (idle->n_steps > 0)
+        weir_table_cell(table, "%.3fms", (double)row->ns / 1e6 / (double)idle->n_steps);
+}
+
+/* Prints the parts of the GPU's time that are not 0, the longest first, and their sum. */
+static void print_parts(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    struct weir_column columns[] = {
+        {.left = true, .width = 25}, {"time", .width = 10}, {"of total", .width = 8}, {"a step", .width = 10}};
+    struct row rows[WEIR_IDLE_CAUSES + 2], total = {"", "total", device->end_ns - device->begin_ns};
     struct weir_table table;
-    weir_table_open(&table, idle->n_steps > 0 ? with_steps : without, idle->n_steps > 0 ? 4 : 3);
+    char heading[32];
+    int n = 0;
     for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++)
-        if (cause < WEIR_IDLE_QUEUED || device->cause_ns[cause] > 0)
-            add_row(&table, idle, device, names[cause], device->cause_ns[cause], (int64_t)device->cause_gaps[cause]);
-    add_row(&table, idle, device, "(busy) copies alone", device->copies_alone_ns, -1);
+        rows[n++] = (struct row){"idle: ", words[cause].name, device->cause_ns[cause]};
+    rows[n++] = (struct row){"busy: ", "kernels", device->busy_ns - device->copies_alone_ns};
+    rows[n++] = (struct row){"busy: ", words[WEIR_IDLE_COPIES].name, device->copies_alone_ns};
+    qsort(rows, (size_t)n, sizeof *rows, longest_first);
+    snprintf(heading, sizeof heading, "GPU %" PRId64, device->device);
+    columns[0].heading = heading;
+    weir_table_open(&table, columns, idle->n_steps > 0 ? 4 : 3);
+    for (int i = 0; i < n && rows[i].ns > 0; i++)
+        add_row(&table, idle, &rows[i], total.ns);
+    add_row(&table, idle, &total, total.ns);
     weir_table_print(out, &table);
 }
 
@@ -86,28 +187,42 @@ static void print_launches(FILE *out, const struct weir_gpu_idle *idle, const st
                 (double)device->delay_p50_ns / 1e3, (double)device->delay_p99_ns / 1e3, device->launches);
 }
 
-/* Prints the GPU's block: what limits it, then the table. */
 static void print_device(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
 {
-    int64_t wall_ns = device->end_ns - device->begin_ns;
-    enum weir_idle_cause first = weir_gpu_idle_first(device);
+    struct weir_wrap wrap;
+    print_verdict(out, idle, device);
+    print_help(out, idle, device, weir_gpu_idle_first(device));
+    print_parts(out, idle, device);
+    print_launches(weir_wrap_open(&wrap, out, 2, NULL), idle, device);
+    weir_wrap_close(&wrap);
+}
+
+/* Prints what the loop's thread shows in a trace without a GPU. */
+static void print_loop(FILE *out, const struct weir_gpu_idle *idle)
+{
+    const struct weir_idle_loop *loop = &idle->loop;
     struct weir_wrap wrap;
     FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    bool weir = loop->loader == WEIR_IDLE_LOADER_WEIR, waits = loop->wait_ns > 0;
     wrap.highlight = true;
-    fprintf(text, "GPU %" PRId64 ": busy %.1f%%, idle %.1f%% of %.3fms\n", device->device,
-            part(device->busy_ns, wall_ns), part(device->idle_ns, wall_ns), (double)wall_ns / 1e6);
-    fprintf(text, "%s\n", first == WEIR_IDLE_NONE ? "no cause takes 5 % of the time" : advice[first]);
+    if (waits) {
+        fprintf(text, "The loop waits for data %.1f %% of the time", part(loop->wait_ns, loop->ns));
+        print_evidence(text, idle, NULL, loop->wait_ns, loop->ns);
+        fprintf(text, ".\n");
+    }
     weir_wrap_close(&wrap);
-    print_causes(out, idle, device);
+    if (waits && loop->wait_ns >= loop->ns / 20)
+        print_help(out, idle, NULL, WEIR_IDLE_DATA);
     text = weir_wrap_open(&wrap, out, 2, NULL);
-    print_launches(text, idle, device);
+    fprintf(text, "GPU idle time unknown: the trace has no GPU events; record with %s\n",
+            weir ? "--device cuda" : "ProfilerActivity.CUDA");
     weir_wrap_close(&wrap);
 }
 
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle)
 {
     if (idle->n_devices == 0)
-        weir_wrap_print(out, "no GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n", 2, NULL);
+        print_loop(out, idle);
     for (int i = 0; i < idle->n_devices; i++) {
         if (i > 0)
             fputc('\n', out);
@@ -117,12 +232,14 @@ void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle)
         fprintf(out, "%" PRIu64 " more GPUs are left out\n", idle->devices_left_out);
 }
 
+/* ---- JSON ---- */
+
 static void causes_json(struct weir_json *json, const struct weir_idle_device *device)
 {
     weir_json_array(json, "causes");
     for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++) {
         weir_json_object(json, NULL);
-        weir_json_text(json, "cause", names[cause]);
+        weir_json_text(json, "cause", words[cause].name);
         weir_json_int(json, "ns", device->cause_ns[cause]);
         weir_json_uint(json, "gaps", device->cause_gaps[cause]);
         weir_json_end(json, '}');
@@ -142,8 +259,9 @@ static void device_json(struct weir_json *json, const struct weir_gpu_idle *idle
     weir_json_int(json, "after_last_ns", device->after_ns);
     weir_json_int(json, "copies_alone_ns", device->copies_alone_ns);
     causes_json(json, device);
-    weir_json_text(json, "first", first == WEIR_IDLE_NONE ? NULL : names[first]);
-    weir_json_text(json, "advice", first == WEIR_IDLE_NONE ? NULL : advice[first]);
+    weir_json_text(json, "first", first == WEIR_IDLE_NONE ? NULL : words[first].name);
+    weir_json_text(json, "advice", helps(idle, first));
+    weir_json_known(json, "step_ns", (double)weir_gpu_idle_step_ns(idle, device));
     weir_json_uint(json, "kernels", device->kernels);
     weir_json_uint(json, "copies", device->copies);
     weir_json_known(json, "kernels_per_step",
@@ -158,6 +276,11 @@ void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle
 {
     weir_json_object(json, "gpu_idle");
     weir_json_int(json, "steps", idle->n_steps);
+    weir_json_object(json, "loop");
+    weir_json_int(json, "ns", idle->loop.ns);
+    weir_json_int(json, "data_wait_ns", idle->loop.wait_ns);
+    weir_json_text(json, "loader", loaders[idle->loop.loader].name);
+    weir_json_end(json, '}');
     weir_json_array(json, "devices");
     for (int i = 0; i < idle->n_devices; i++)
         device_json(json, idle, &idle->devices[i]);

@@ -138,20 +138,14 @@ static void print_averages(FILE *out, const struct result *r, const struct weir_
                         2, NULL);
 }
 
-/* Prints the idle time of GPUs, which is the result of the report, before the averages and steps. */
+/* Prints what the GPUs waited for, which is the result of the report, before the averages and steps. */
 static void print_text(FILE *out, const struct result *r, const struct weir_averages_table *table)
 {
-    if (r->idle.n_devices > 0) {
-        weir_gpu_idle_print(out, &r->idle);
-        fputc('\n', out);
-    }
+    weir_gpu_idle_print(out, &r->idle);
+    fputc('\n', out);
     print_averages(out, r, table);
     fputc('\n', out);
     print_steps(out, r);
-    if (r->idle.n_devices == 0) {
-        fputc('\n', out);
-        weir_gpu_idle_print(out, &r->idle);
-    }
     weir_kernel_clocks_print(out, &r->clocks);
     if (r->trace->dropped)
         fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",

@@ -378,36 +378,152 @@ Test(gpu_idle, a_kernel_before_its_launch_and_one_of_no_time)
     cr_assert_eq(d->delay_p99_ns, 5000);
 }
 
-Test(gpu_idle, a_trace_without_a_gpu_has_a_line)
+/* Returns the printed text. The caller frees it. */
+static char *print(void)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    step(0, 0, 100);
-    host(LOOP, WEIR_CAT_CPU_OP, "aten::add", 10, 20);
-    cr_assert_null(make());
+    make();
     weir_gpu_idle_print(out, &idle);
     fclose(out);
-    cr_assert_str_eq(text, "no GPU idle time: this trace contains no kernels, copies or memsets of a GPU\n");
+    return text;
+}
+
+Test(gpu_idle, a_trace_without_a_gpu_and_without_waits)
+{
+    step(0, 0, 100);
+    host(LOOP, WEIR_CAT_CPU_OP, "aten::add", 10, 20);
+    char *text = print();
+    cr_assert_str_eq(text, "GPU idle time unknown: the trace has no GPU events; record with\n"
+                           "  ProfilerActivity.CUDA\n");
     free(text);
 }
 
-Test(gpu_idle, the_text_names_the_first_cause_and_what_to_do)
+static const char workers[] = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+static const char no_workers[] = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+static const char weirs[] = "enumerate(DataLoader)#WeirLoader.__next__";
+
+Test(gpu_idle, a_trace_without_a_gpu_shows_how_long_the_loop_waited)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    step(0, 0, 20000);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, workers, 1000, 14000);
+    host(OTHER_THREAD, WEIR_CAT_USER_ANNOTATION, workers, 0, 20000); /* another thread's wait does not stop the loop */
+    char *text = print();
+    cr_assert(strstr(text, "The loop waits for data 70.0 % of the time: 14.0 of 20.0 ms in 1 step.\n") == text, "%s",
+              text);
+    cr_assert(strstr(text, "weir run DATA --step-ms 6.0 "), "%s", text);
+    cr_assert(strstr(text, "\nGPU idle time unknown: "), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, a_short_wait_without_a_gpu_needs_no_help)
+{
+    step(0, 0, 20000);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, weirs, 1000, 200);
+    char *text = print();
+    cr_assert_str_eq(text, "The loop waits for data 1.0 % of the time: 0.2 of 20.0 ms in 1 step.\n"
+                           "GPU idle time unknown: the trace has no GPU events; record with --device cuda\n");
+    free(text);
+}
+
+Test(gpu_idle, the_text_begins_with_the_first_cause_and_what_to_do)
+{
     step(0, 0, 500);
     step(1, 500, 500);
     for (int i = 0; i < 20; i++)
         kernel(50 * i + 20, 50 * i + 30, 10);
-    make();
-    weir_gpu_idle_print(out, &idle);
-    fclose(out);
-    cr_assert(strstr(text, "GPU 0: busy 20.0%, idle 80.0% of 1.000ms\n"), "%s", text);
-    cr_assert(strstr(text, "launching                      0.790ms  79.0%       0.395ms        20\n"), "%s", text);
-    cr_assert(strstr(text, "\nkernels per step: 10.0; launch delay: p50 5.0us, p99 5.0us (20 launches"), "%s", text);
-    cr_assert(strstr(text, "\nlaunch-bound: "), "%s", text);
+    char *text = print();
+    const char *begin = "GPU 0 waits for launches 79.0 % of the time (launch-bound): 0.790 of 1.000 ms in\n"
+                        "  2 steps. It is busy 20.0 %.\n"
+                        "  what helps      fewer launches: ";
+    cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
+    const char *rows = "\nGPU 0                            time  of total      a step\n"
+                       "idle: launching               0.790ms     79.0%     0.395ms\n"
+                       "busy: kernels                 0.200ms     20.0%     0.100ms\n"
+                       "idle: other host code         0.010ms      1.0%     0.005ms\n"
+                       "total                         1.000ms    100.0%     0.500ms\n"
+                       "kernels per step: 10.0; launch delay: p50 5.0us, p99 5.0us (20 launches";
+    cr_assert(strstr(text, rows), "%s", text);
+    free(text);
+}
+
+/* Two steps of 20 ms, in which the loop waits 15 ms and then launches a kernel of busy_us. Returns the text. */
+static char *print_waits(const char *wait, int64_t busy_us)
+{
+    setenv("COLUMNS", "1000", 1);
+    for (int64_t at = 0; at < 40000; at += 20000) {
+        step(at / 20000, at, 20000);
+        host(LOOP, WEIR_CAT_USER_ANNOTATION, wait, at, 15000);
+        kernel(at + 15000, at + 15010, busy_us);
+    }
+    return print();
+}
+
+Test(gpu_idle, help_for_a_loader_with_workers)
+{
+    char *text = print_waits(workers, 1000);
+    const char *begin = "GPU 0 waits for data 75.0 % of the time (data-bound): 30.0 of 40.0 ms in 2 steps. It is busy "
+                        "5.0 %.\n  what helps      more workers, ";
+    cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
+    cr_assert(strstr(text, "\n  Weir's loader   weir run DATA --step-ms 5.0 "), "%s", text);
+    cr_assert_eq(weir_gpu_idle_step_ns(&idle, &idle.devices[0]), 5000000);
+    free(text);
+}
+
+Test(gpu_idle, a_step_is_at_least_as_long_as_its_work_on_the_gpu)
+{
+    char *text = print_waits(workers, 7500); /* runs into the next wait */
+    cr_assert(strstr(text, " --step-ms 7.5 "), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, help_for_a_loader_without_workers)
+{
+    char *text = print_waits(no_workers, 1000);
+    cr_assert(strstr(text, "\n  what helps      worker processes (num_workers=1 or more"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, help_for_a_loader_with_an_unknown_name)
+{
+    char *text = print_waits("my data wait", 1000);
+    cr_assert(strstr(text, "\n  what helps      to see the slow part of the loader, "), "%s", text);
+    cr_assert(strstr(text, " --step-ms 5.0 "), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, help_for_weirs_own_loader)
+{
+    char *text = print_waits(weirs, 1000);
+    cr_assert(strstr(text, "\n  what helps      the verdict of the recorded run "), "%s", text);
+    cr_assert_null(strstr(text, "weir run"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, without_steps_their_time_is_not_invented)
+{
+    setenv("COLUMNS", "1000", 1);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, workers, 100, 900);
+    kernel(0, 10, 90);
+    kernel(1000, 1010, 90);
+    char *text = print();
+    const char *begin = "GPU 0 waits for data 82.6 % of the time (data-bound): 0.900 of 1.090 ms. It is busy ";
+    cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
+    cr_assert(strstr(text, " --step-ms MS "), "%s", text);
+    cr_assert_null(strstr(text, "a step"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, a_busy_gpu_has_no_cause)
+{
+    setenv("COLUMNS", "1000", 1);
+    step(0, 0, 1000);
+    kernel(0, 10, 990);
+    char *text = print();
+    const char *begin = "GPU 0 is busy 99.0 % of the time: 0.990 of 1.000 ms in 1 step. No cause of idle time takes "
+                        "5 %.\nGPU 0 ";
+    cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
     free(text);
 }
 
@@ -428,6 +544,8 @@ Test(gpu_idle, a_trace_of_torch)
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_LAUNCHING);
     cr_assert_eq(d->kernels, 105);
     cr_assert_eq(d->step_kernels, 105);
+    cr_assert_eq(idle.loop.loader, WEIR_IDLE_LOADER_WORKERS);
+    cr_assert_eq(weir_gpu_idle_step_ns(&idle, d), (idle.loop.ns - idle.loop.wait_ns) / 3);
 }
 
 static void make_with_any_steps(void)

@@ -208,7 +208,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     check "nothing was amiss" [ "$(grep -c 'profile:' "$work/err")" -eq 0 ]
     out "Self CUDA %"
     out "Self CUDA time total: "
-    out "idle time by cause"
+    out "of total"
     check "the log has the GPU's idle time in the traced steps" grep -q '"gpu_idle": *{"traced_s"' "$work/gpu.log"
     trace "kernels, copies and waits, joined with their callers" gpu '
 kernels = [e for e in ranges if e["cat"] == "kernel"]
@@ -274,8 +274,8 @@ PY
     err "has no kernels with clocks inside"
     check "then the CSV has only a header" [ "$(grep -c ^kernel,stage, "$work/none.csv") $(wc -l <"$work/none.csv")" = "1 1" ]
     run 0 report "$work"/gpu/*.gz
-    out "GPU 0: busy "
-    out "idle time by cause"
+    out "GPU 0 "
+    out "of total"
     run 0 report --json "$work"/gpu/*.gz
     check "the causes of idle time add up" python3 - "$work/out" <<'PY'
 import json, sys

@@ -45,8 +45,8 @@ count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
 count '^The (data wait|step) is longer than the (step: prepare items faster \(more workers, or less work per item\)|data wait: see the step.s operators)\.$' 1
 out "Top CUDA operations, by self CUDA time:"
 count '^ *Name +Self CPU % .* Self CUDA ' 1
-count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
-count '^idle time by cause ' 1
+count '^GPU 0 [a-z ]+ [0-9.]+ % of the time' 1
+count '^GPU 0 +time  of total +a step$' 1
 count '^First cause of GPU idle time: [a-z ]+, [0-9.]+ % of the time\.$' 1
 count '^dataloader: making an item takes 2 ms of simulated I/O and 4000 units of CPU work' 1
 count '^  How to read it: .*08_wait_for_data' 1
