@@ -81,10 +81,11 @@ static void load_locked(void)
     if (!shared.dl)
         shared.dl = dlopen("libnvjpeg.so", RTLD_NOW | RTLD_LOCAL);
     if (!shared.dl)
-        weir_err_set(&shared.err, -ENODEV,
-                     "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg), and unless pip also "
-                     "installed weir, add its folder to LD_LIBRARY_PATH",
-                     name);
+        weir_err_set(
+            &shared.err, -ENODEV,
+            "%s cannot be opened; install it (CUDA Toolkit, or pip install nvidia-nvjpeg), and unless pip also "
+            "installed weir, add its folder to LD_LIBRARY_PATH",
+            name);
     else
         find_symbols(&shared.library);
     shared.tried = true;
