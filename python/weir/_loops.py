@@ -18,7 +18,8 @@ _TEXTS = {
     "others": "{n} others",
     "unattributed": "in no stage",
     "part": "{name} {share:.1f} %",
-    "loader": "  no loader is open, so loader workers are not covered.\n",
+    "loader": "  no loader is open, so this verdict judges the loop alone; for the limit of loading, print it before "
+              "the loader is closed.\n",
 }
 _PARTS_MOST = 10
 _ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line

@@ -110,7 +110,11 @@ class Stages(common.Data):
             self.assertIn("03b_image_decode", printed.getvalue())
         self.assertIn("03b_image_decode", weir.table(whole=True))
         self.assertIn("08_wait_for_data", weir.table("zh", whole=True))
-        self.assertIn("no loader is open", weir.verdict())
+        text = weir.table(whole=True)
+        self.assertRegex(text, r"(?m)^weir-w0 ", "the closed loader's workers are in the table")
+        for text in (text, weir.verdict()):
+            self.assertIn("no loader is open, so this verdict judges the loop alone", text)
+            self.assertNotIn("covered", text)
 
 
 class WithoutALoader(unittest.TestCase):
