@@ -189,6 +189,12 @@ static double usable_cores(const struct weir_loader_report *report)
     return machine->quota_cores > 0 ? fmin(machine->quota_cores, cores) : cores;
 }
 
+/* Other processes, such as those of other ranks, can use any core of the machine. */
+static double cores_left(const struct weir_demands *d, const struct weir_report_machine *machine)
+{
+    return fmin(fmax(machine->cores - fmax(machine->others_cores, 0), 0), d->usable);
+}
+
 static double bus_busy(const struct weir_loader_report *report)
 {
     const struct weir_report_row *copies = weir_demands_row(report, "07_h2d_copy", WEIR_SIDE_GPU);
@@ -271,6 +277,7 @@ void weir_demands_make(struct weir_demands *d, const struct weir_loader_report *
     d->images = (double)steps->images;
     d->rate = d->images / step_s;
     d->own_cores = report->cpu_s / report->wall_s;
+    d->left = fmax(cores_left(d, &report->prof.machine), fmin(d->own_cores, d->usable));
     if (d->workers > 0)
         fill_worker_time(d, report, &sums);
     else
@@ -306,7 +313,7 @@ double weir_demands_predict(const struct weir_demands *demands, const struct wei
     if (change->workers > 0)
         then.workers = (int)change->workers;
     if (change->workers > 0 && change->cores < 0)
-        then.reachable = fmax(reachable(demands, then.workers), demands->reachable);
+        then.reachable = fmax(fmin(reachable(demands, then.workers), demands->left), demands->reachable);
     double rate = fill_bounds(&then, bound);
     if (limit)
         *limit = then.least;

@@ -60,6 +60,7 @@ struct weir_demands {
     double images, rate; /* rate: images/s, measured over the consumer's steps */
     double usable;       /* usable cores: the min of affinity, quota and this process's share */
     double own_cores;    /* mean number of cores used by the process and its helpers */
+    double left;         /* usable cores that other processes leave; all of them if their use is unknown */
     double reachable;    /* usable cores, less those taken by quota, host and other processes */
     struct weir_worker_time of;
     double cpu[WEIR_CPU_PARTS];          /* fractions of the workers' CPU time; all -1 = unknown */

@@ -38,6 +38,7 @@
 #define WEIR_VERDICT_OTHERS        0.10 /* of the usable cores, used by other processes */
 #define WEIR_VERDICT_OTHERS_MANY   0.50 /* as above; from this value on, half of WEIR_VERDICT_CORE_WAIT is enough */
 #define WEIR_VERDICT_CORES_BUSY    0.90 /* of the usable cores, used by this run */
+#define WEIR_VERDICT_CORES_IDLE    0.25 /* cores that neither this run nor other processes use, for one more worker */
 #define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
 #define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */
 #define WEIR_VERDICT_IDLE          0.10 /* of the workers' time, without work */

@@ -41,13 +41,16 @@ struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_
     return change;
 }
 
-/* Enough workers to use all cores, if each of them sleeps as much as now. */
+/* Enough workers to use the cores that other processes leave. More workers than cores help only if they sleep in tasks;
+ * each of them is then assumed to sleep as much as now. */
 struct weir_change weir_change_more_workers(const struct weir_demands *d)
 {
-    double at_work = d->workers > 0 ? 1 : d->of.cpu + d->of.blocked;
-    double busy = fmax(at_work > 0 ? d->of.cpu / at_work : 1, 0.02), n = d->usable / busy;
+    double ready = d->of.cpu + d->of.core_wait + d->of.throttled, at_work = d->workers > 0 ? 1 : ready + d->of.blocked;
+    double busy = fmax(at_work > 0 ? ready / at_work : 1, 0.02);
+    bool asleep = d->of.blocked >= WEIR_VERDICT_BLOCKED;
+    double n = asleep ? round(d->left / busy) : floor(d->left + 0.25);
     struct weir_change change = WEIR_NO_CHANGE;
-    change.workers = fmin(fmax(round(n), d->workers + 1), 4 * fmax(d->workers, d->usable));
+    change.workers = fmin(fmax(n, d->workers + 1), 4 * fmax(d->workers, d->usable));
     if (d->workers == 0) /* loading then runs alongside the step instead of alternating with it */
         change.worker_s = d->load_s;
     return change;

@@ -187,16 +187,17 @@ static bool sleeping_decoder(const struct weir_verdict_case *c, struct weir_verd
     return decoder_sleeps(c->demands);
 }
 
-/* Applies if workers are nearly always busy although cores are free. */
+/* Applies if workers are nearly always busy although cores are idle. */
 static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
     double busy = 1 - d->of.idle - d->of.unattributed;
-    bool room = d->own_cores < WEIR_VERDICT_CORES_BUSY * d->usable && d->usable >= d->workers + 0.75;
+    bool idle = d->own_cores < WEIR_VERDICT_CORES_BUSY * d->usable && d->left - d->own_cores >= WEIR_VERDICT_CORES_IDLE;
+    bool room = d->workers == 0 ? d->usable >= 2 : d->usable >= d->workers + 0.75;
     cause->share = d->workers == 0 ? 1 : busy;
     cause->count.workers = d->workers;
     cause->count.cores = d->usable;
-    return d->workers == 0 ? d->usable >= 2 : room && busy >= WEIR_VERDICT_WORKERS_BUSY;
+    return idle && room && (d->workers == 0 || busy >= WEIR_VERDICT_WORKERS_BUSY);
 }
 
 /* Whether a few steps take most of the time. Batches pile up during these steps and run out afterwards. */

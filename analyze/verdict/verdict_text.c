@@ -71,14 +71,19 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
 
 /* ---- the consumer ---- */
 
-static void say_core_wait(const struct telling *t, const struct weir_verdict_cause *cause)
+static void say_others(const struct telling *t)
 {
     double others = t->report->prof.machine.others_cores;
+    if (others >= 0.1)
+        fprintf(t->out, " (other processes use %.2f cores)", others);
+}
+
+static void say_core_wait(const struct telling *t, const struct weir_verdict_cause *cause)
+{
     if (cause->consumer.core_wait <= 0)
         return;
     fprintf(t->out, ", and waits for one %.0f %% of the time", percent(cause->consumer.core_wait));
-    if (others >= 0.1)
-        fprintf(t->out, " (other processes use %.2f cores)", others);
+    say_others(t);
 }
 
 static void say_consumer(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -258,6 +263,7 @@ static void say_too_few_workers(const struct telling *t, const struct weir_verdi
         fprintf(t->out,
                 "too few workers: %.0f, busy %.0f %% of the time, but this run uses only %.2f of %.3g usable cores",
                 cause->count.workers, percent(cause->share), t->verdict->demands.own_cores, cause->count.cores);
+    say_others(t);
 }
 
 static void say_too_many_workers(const struct telling *t, const struct weir_verdict_cause *cause)

@@ -232,6 +232,27 @@ static void one_worker(struct made *m)
 {
     verdict_set_workers(m, 1, 9.8, 0, 0, 0.1);
 }
+static void one_worker_while_others_have_the_cores(struct made *m)
+{
+    verdict_set_workers(m, 1, 4.7, 5.2, 0, 0.1);
+    m->report.prof.machine.others_cores = 1.53;
+}
+static void one_worker_while_others_leave_a_little(struct made *m)
+{
+    one_worker(m);
+    m->report.prof.machine.others_cores = 0.8;
+}
+static void one_worker_while_others_leave_half_a_core(struct made *m)
+{
+    one_worker(m);
+    m->report.prof.machine.others_cores = 0.5;
+}
+static void a_rank_beside_others(struct made *m)
+{
+    one_worker(m); /* its part of 16 cores is two; the other ranks use seven */
+    m->report.prof.machine.cores = m->report.prof.machine.online = 16;
+    m->report.prof.machine.others_cores = 7;
+}
 static void no_workers(struct made *m)
 {
     verdict_set_workers(m, 1, 9.8, 0, 0, 0.1);
@@ -241,6 +262,11 @@ static void no_workers_one_core(struct made *m)
 {
     no_workers(m);
     m->report.prof.machine.cores = m->report.prof.machine.part = 1;
+}
+static void no_workers_while_others_have_the_cores(struct made *m)
+{
+    no_workers(m);
+    m->report.prof.machine.others_cores = 1;
 }
 static void eight_workers(struct made *m)
 {
@@ -498,7 +524,13 @@ static const struct {
     {"neighbours, and workers that are idle then", neighbours_and_few_batches, "neighbours decode bursts"},
     {"neighbours and uneven steps", neighbours_and_uneven_steps, "neighbours decode bursts"},
     {"one worker", one_worker, "too-few-workers decode"},
+    {"one worker, and others that use the other cores", one_worker_while_others_have_the_cores, "neighbours decode"},
+    {"one worker, and others that leave a fifth of a core", one_worker_while_others_leave_a_little, "cannot-tell"},
+    {"one worker, and others that leave half a core", one_worker_while_others_leave_half_a_core,
+     "too-few-workers decode"},
+    {"one worker of a rank", a_rank_beside_others, "too-few-workers decode"},
     {"no workers", no_workers, "too-few-workers decode"},
+    {"no workers, and others that use the other core", no_workers_while_others_have_the_cores, "decode"},
     {"no workers on one core", no_workers_one_core, "decode"},
     {"eight workers", eight_workers, "too-many-workers decode"},
     {"a wait for cores of 9.5 %", two_workers_wait_for_cores, "decode"},

@@ -178,8 +178,8 @@ Test(verdict_advice, workers_and_cores_are_predicted_by_what_is_next)
     free(made);
 }
 
-/* A loading thread that mostly sleeps in reads gains at most a factor equal to the number of workers. Workers also get
- * their share of the cores that other processes use. */
+/* A loading thread that mostly sleeps in reads gains at most a factor equal to the number of workers. There are no more
+ * workers than cores that other processes leave, if the workers do not sleep. */
 Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)
 {
     struct made *made = verdict_decoding();
@@ -193,13 +193,16 @@ Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)
     cr_expect_str_eq(workers->flag, "--num-workers 8");
     cr_expect(workers->ratio > 6 && workers->ratio <= 8.1, "%f", workers->ratio);
     verdict_set_workers(made, 1, 5, 4.9, 0, 0.1);
-    made->report.prof.machine.others_cores = 1;
+    made->report.prof.machine.others_cores = 0.2;
     made->report.setup.workers = 0;
     weir_verdict_make(&verdict, &made->report, NULL);
     workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
     cr_assert_not_null(workers);
     cr_expect_str_eq(workers->flag, "--num-workers 2");
     cr_expect(workers->ratio <= 2.1, "%f", workers->ratio);
+    made->report.prof.machine.others_cores = 1.5;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_MORE_WORKERS), "no core is idle");
     free(made);
 }
 
