@@ -96,6 +96,14 @@ def test_recorded(weir, work):
     check("a trace without steps is one line", "no step" in draw("timeline", f"{work}/no_step.json", f"{work}/x", status=1))
 
 
+def test_waiting(work):
+    path = f"{PICTURES}/waiting_for_data.json.gz"
+    draw("timeline", path, f"{work}/waiting.svg")
+    same(f"{work}/waiting.svg", "waiting_for_data.svg")
+    with gzip.open(path, "rt", encoding="utf-8") as f:
+        check_scale(f"{work}/waiting.svg", json.load(f))
+
+
 def test_gpu(weir, work):
     path = f"{DATA}/traces/torch_cuda.pt.trace.json.gz"
     if not os.path.exists(path):
@@ -117,6 +125,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         test_bars(work)
         test_recorded(weir, work)
+        test_waiting(work)
         test_gpu(weir, work)
     sys.exit(1 if failed else 0)
 

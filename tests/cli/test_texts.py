@@ -19,6 +19,7 @@ from test_width import PROGRAM, environment, on_terminal, piped, width
 IO_URING_SETUP = 425
 COLUMNS = (80, 120, 200)
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SHARED = os.environ.get("WEIR_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
 CAMERAS = "cam_high_with_a_long_name,observation_images_cam_left_wrist"
 AVERAGES = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",
@@ -248,6 +249,23 @@ class Texts(unittest.TestCase):
         self.assertRegex(text, bold)
         self.assertNotIn("\x1b", bold.sub("", text))
         self.assertEqual(self.headings(piped("report", trace, COLUMNS="250")), AVERAGES)
+
+    def test_the_loop_that_waits_in_readme_and_docs(self):
+        text = piped("report", f"{ROOT}/docs/pictures/waiting_for_data.json.gz", COLUMNS="80")
+        block = text[:text.index("\n\n") + 1]
+        self.assertRegex(block, r"^GPU 0 waits for data [\d.]+ % of the time \(data-bound\): ")
+        with open(f"{ROOT}/docs/trace.md", encoding="utf-8") as file:
+            self.assertIn(f"```\n{block}```\n", file.read())
+        with open(f"{ROOT}/README.md", encoding="utf-8") as file:
+            shown = next(part for part in file.read().split("```\n") if part.startswith("GPU 0 "))
+        self.assertTrue(block.startswith(shown), shown)
+        rows = re.findall(r"(?m)^(?:idle|busy): .* ([\d.]+)ms +([\d.]+)% ", block)
+        self.assertEqual(rows, sorted(rows, key=lambda row: -float(row[0])), "the longest first")
+        total = re.search(r"(?m)^total +([\d.]+)ms +100.0% ", block)[1]
+        self.assertAlmostEqual(sum(float(ms) for ms, _ in rows), float(total), delta=0.001 * len(rows))
+        steps = re.search(r"(?m)^mean +([\d.]+)ms ", text)[1]
+        waits = re.search(r"(?m)^idle: waiting for data .* ([\d.]+)ms$", block)[1]
+        self.assertIn(f" --step-ms {float(steps) - float(waits):.1f} ", block)
 
 
 if __name__ == "__main__":
