@@ -44,7 +44,8 @@ const struct weir_opt weir_run_opts[] = {
      100, .unit = "%", .users = RUN,
      .details =
          "For CI, such as 10%. The data wait is that of the verdict: the part of the training time that is spent "
-         "waiting for data. Requires a training step (--step-ms)."},
+         "waiting for data. The exit status is 0 up to this limit, 3 above it, 1 if the run was too short to judge or "
+         "failed, and 2 with wrong options. Requires a training step (--step-ms)."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output at the end, one object", .users = TRAIN},
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping",
      .users = TRAIN},

@@ -253,6 +253,20 @@ static int check_max_wait(const struct run_options *o, struct weir_err *err)
     return 0;
 }
 
+/* A complete run with timings and a step has an unknown data wait only if it is too short. */
+static void too_short(const struct run_options *o, struct weir_err *err)
+{
+    enum { BATCHES = 25 }; /* a verdict needs 20 training batches */
+    double seconds = fmax(fmax(5, 2 * o->seconds), ceil(BATCHES * o->step_ms / 1000));
+    if (o->loader.cold)
+        weir_err_set(err, -ENODATA,
+                     "--max-wait: the run is too short to judge; with --cold, --seconds ends after one epoch, so use a "
+                     "smaller --batch-size (more steps per epoch) or more data");
+    else
+        weir_err_set(err, -ENODATA, "--max-wait: the run is too short to judge; %s --seconds %s%.0f",
+                     o->seconds > 0 ? "raise" : "add", o->seconds > 0 ? "to " : "", seconds);
+}
+
 /* Returns the exit status of a complete run. data_wait: -1 if its verdict cannot tell. */
 static int judge_wait(const struct weir_run_head *head, double data_wait)
 {
@@ -261,7 +275,7 @@ static int judge_wait(const struct weir_run_head *head, double data_wait)
     if (!has_max_wait(head->options) || (percent >= 0 && percent <= max))
         return WEIR_EXIT_SUCCESS;
     if (percent < 0)
-        weir_err_set(&err, -ENODATA, "--max-wait: the data wait is unknown (see the verdict); measure for longer");
+        too_short(head->options, &err);
     else
         weir_err_set(&err, -EBUSY, "the data wait, %.2f %%, is above --max-wait %.12g %%", percent, max);
     weir_cli_fail(head->command, &err);

@@ -509,13 +509,21 @@ run 3 run "$data" "${slow[@]}" --max-wait=1 --json
 one_wait
 check "--json has the value that was judged" python3 -c '
 import json, re, sys
-wait = json.load(open(sys.argv[1]))["report"]["verdict"]["data_wait_fraction"]
+verdict = json.load(open(sys.argv[1]))["report"]["verdict"]
+assert verdict["causes"][0]["cause"] not in ("", "cannot-tell"), verdict["causes"]
+wait = verdict["data_wait_fraction"]
 said = float(re.search("data wait, ([0-9.]+) %", open(sys.argv[2]).read())[1])
 assert abs(100 * wait - said) < 0.006, (wait, said)' "$work/out" "$work/err"
 run 0 run "$data" "${fast[@]}" --max-wait 50%
 run 0 run "$data" "${slow[@]}" --max-wait 100%
 run 1 run "$data" --max-batches 2 --train-split 1 --step-ms 1 --max-wait 10
-err "weir run: --max-wait: the data wait is unknown"
+err "weir run: --max-wait: the run is too short to judge; add --seconds 5"
+run 1 run "$data" --max-batches 2 --step-ms 250 --seconds 0.3 --max-wait 10
+err "weir run: --max-wait: the run is too short to judge; raise --seconds to 7"
+run 1 run "$data" --max-batches 2 --step-ms 1 --cold --max-wait 10
+err "weir run: --max-wait: the run is too short to judge; with --cold, --seconds ends after one epoch, so use a smaller"
+run 1 run "$data" --max-batches 2 --step-ms 1 --cold --seconds 5 --max-wait 10
+check "after --cold, longer --seconds are no advice" lacks "$work/err" "add --seconds"
 for bad in 10%% % -1 101 ten 5.5x; do
     run 2 run "$data" --step-ms 1 --max-wait "$bad"
     err "weir run: --max-wait "
