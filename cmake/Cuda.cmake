@@ -59,7 +59,7 @@ message(STATUS "  nvJPEG's header: ${WEIR_NVJPEG_INCLUDE_DIR}, CUPTI's: ${WEIR_C
 # add_weir_cuda(): call after defining the libraries.
 function(add_weir_cuda)
   add_library(weir_cuda MODULE
-    cuda/cuda_context.c cuda/cuda_exports.c
+    cuda/cuda_calls.c cuda/cuda_context.c cuda/cuda_exports.c
     base/err.c
     cuda/nvtx_cuda.c
     base/text.c

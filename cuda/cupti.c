@@ -1,5 +1,6 @@
 /* Records GPU work through CUPTI's activity API. start and stop call CUPTI in the order that its documentation
  * prescribes. */
+#include "cuda/cuda_calls.h"
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>
@@ -265,12 +266,14 @@ static int start_locked(const struct weir_gpu_trace_config *config, struct weir_
     if (!fresh)
         return weir_err_set(err, -ENOMEM, "out of memory for recording the GPU");
     set_records(fresh);
+    weir_cuda_calls_pause();
     int rc = prepare(err);
     if (rc == 0) {
         rc = enable_all(config->memory, err);
         if (rc < 0)
             disable_all();
     }
+    weir_cuda_calls_resume();
     if (rc == 0) {
         recording = true;
         return 0;
@@ -296,6 +299,7 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
         return weir_err_set(err, -EINVAL, "the GPU is not being recorded");
     recording = false;
     int waited = weir_cupti_wait_for_gpus(err);
+    weir_cuda_calls_pause();
     disable_all();
     cupti->flush_all(0);
     CUptiResult flushed = cupti->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -307,6 +311,7 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
     pthread_mutex_unlock(&lock);
     weir_cupti_records_finish(collected, cupti, now_ns);
     int detached = tear_down(err);
+    weir_cuda_calls_resume();
     if (detached == 0)
         free_buffers();
     *out = collected;

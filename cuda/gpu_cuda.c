@@ -1,6 +1,7 @@
 /* Implements gpu_ops.h with the CUDA runtime. Functions run on the program's threads, so each call makes our context
  * current and restores the previous one. */
 #include "base/text.h"
+#include "cuda/cuda_calls.h"
 #include "cuda/cuda_context.h"
 #include "cuda/gpu_kernels_priv.h"
 #include "pipeline/gpu/gpu_ops.h"
@@ -29,6 +30,7 @@ struct weir_gpu {
 /* Begins a call: makes our context current and returns the previous one, for leave(). */
 static CUcontext enter(const struct weir_gpu *gpu)
 {
+    weir_cuda_call_begin();
     CUcontext before = weir_cuda_context_now();
     if (before != gpu->context)
         weir_cuda_context_set(gpu->context);
@@ -39,6 +41,7 @@ static void leave(const struct weir_gpu *gpu, CUcontext before)
 {
     if (before != gpu->context)
         weir_cuda_context_set(before);
+    weir_cuda_call_end();
 }
 
 /* ---- errors ---- */

@@ -1,6 +1,7 @@
 /* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched API. Part of the CUDA module. libnvjpeg itself is
  * loaded on first use. */
 #include "base/files.h"
+#include "cuda/cuda_calls.h"
 #include "cuda/cuda_context.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 
@@ -437,32 +438,40 @@ static int nv_decode_here(void *user, const struct weir_gpu_jpeg_frame *frames, 
 
 static int nv_engines(int gpu, struct weir_err *err)
 {
+    weir_cuda_call_begin();
     void *before = weir_cuda_context_now();
     int n = nv_engines_here(gpu, err);
     weir_cuda_context_set(before);
+    weir_cuda_call_end();
     return n;
 }
 
 static int nv_open(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int batch_max, struct weir_err *err)
 {
+    weir_cuda_call_begin();
     void *before = weir_cuda_context_now();
     int rc = nv_open_here(out, gpu, engine, batch_max, err);
     weir_cuda_context_set(before);
+    weir_cuda_call_end();
     return rc;
 }
 
 static void nv_close(void *self)
 {
+    weir_cuda_call_begin();
     void *before = weir_cuda_context_now();
     nv_close_here(self);
     weir_cuda_context_set(before);
+    weir_cuda_call_end();
 }
 
 static int nv_decode(void *self, const struct weir_gpu_jpeg_frame *frames, int n, void *stream, struct weir_err *err)
 {
+    weir_cuda_call_begin();
     void *before = weir_cuda_context_now();
     int rc = nv_decode_here(self, frames, n, stream, err);
     weir_cuda_context_set(before);
+    weir_cuda_call_end();
     return rc;
 }
 

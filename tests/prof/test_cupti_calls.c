@@ -1,9 +1,12 @@
 /* The CUPTI calls made by cuda/cupti.c and their order, recorded by a replacement for CUPTI. Building needs CUPTI's
  * headers, but running needs neither a GPU nor CUPTI: the few CUDA functions used are defined here. */
+#include "cuda/cuda_calls.h"
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +34,8 @@ static CUpti_BuffersCallbackRequestFunc request;
 static CUpti_BuffersCallbackCompleteFunc complete;
 static bool attached, deaf; /* deaf: callbacks for CUDA calls are not delivered */
 
+static atomic_int n_in_driver; /* threads that are in a driver call, in test_calls_in_progress */
+
 static void called(const char *what)
 {
     check(strlen(calls) + strlen(what) + 2 < sizeof calls, "too many calls");
@@ -41,6 +46,7 @@ static CUptiResult CUPTIAPI subscribe(CUpti_SubscriberHandle *handle, CUpti_Call
 {
     (void)user;
     called("subscribe");
+    check(atomic_load(&n_in_driver) == 0, "CUPTI is attached during a driver call");
     if (subscribe_gives != CUPTI_SUCCESS)
         return subscribe_gives;
     check(!attached, "a second subscriber is added");
@@ -74,6 +80,7 @@ static bool inside_exit;
 static CUptiResult CUPTIAPI finalize(void)
 {
     called(inside_exit ? "finalize" : "FINALIZE-OUTSIDE");
+    check(atomic_load(&n_in_driver) == 0, "CUPTI is detached during a driver call");
     attached = false;
     return CUPTI_SUCCESS;
 }
@@ -385,11 +392,49 @@ static void test_a_tear_down_that_does_not_happen(void)
     end(0, 0);
 }
 
+static atomic_bool ends;
+static atomic_int n_calls;
+
+static void *use_driver(void *unused)
+{
+    while (!atomic_load(&ends)) {
+        weir_cuda_call_begin();
+        atomic_fetch_add(&n_in_driver, 1);
+        weir_cuda_call_begin(); /* decoding an image begins a call within a call */
+        sched_yield();
+        weir_cuda_call_end();
+        atomic_fetch_sub(&n_in_driver, 1);
+        weir_cuda_call_end();
+        atomic_fetch_add(&n_calls, 1);
+    }
+    return unused;
+}
+
+/* Threads use the driver all the time while recording starts and stops. */
+static void test_calls_in_progress(void)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        check(pthread_create(&threads[i], NULL, use_driver, NULL) == 0, "no thread");
+    for (int i = 0; i < 100; i++) {
+        for (int seen = atomic_load(&n_calls); atomic_load(&n_calls) < seen + THREADS;)
+            sched_yield();
+        struct weir_err err = WEIR_ERR_NONE;
+        check(begin(false, 1 << 20, &err) == 0, err.text);
+        end(0, 0);
+    }
+    atomic_store(&ends, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
     test_the_order_of_calls();
     test_failures_leave_nothing_behind();
     test_pressure();
     test_a_tear_down_that_does_not_happen();
+    test_calls_in_progress();
     return 0;
 }
