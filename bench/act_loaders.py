@@ -2,7 +2,8 @@
 """Compares loaders that feed ACT (examples/imitate_episodes.py), interleaved in one process: weir.Loader, h5py with
 DataLoader, and SPDL if installed. A trial is a warm-up and then steps for --seconds. "resident" reuses one batch in
 device memory and so measures the step alone. Prints steps/s (median, min, max of the trials), the ratio to resident,
-and the percentage of time that the host waits for a batch or copies it. The host is at most one step ahead of the GPU.
+the percentage of time that the host waits for a batch or copies it, and the percentage of time that the threads of the
+step (the main thread and autograd's) wait for a core. The host is at most one step ahead of the GPU.
 Without --data it creates episodes with `weir synth`. Needs a GPU; --device cpu with small sizes tests the script.
 
     bench/act_loaders.py --rounds 5 --seconds 8 --json act_loaders.json
@@ -12,6 +13,7 @@ Sides: weir (weir.Loader with batches on the device), weir-cpu (uint8 on the CPU
 (bench/peers/spdl_loader.py with OpenCV), resident."""
 import argparse
 import contextlib
+import glob
 import importlib.util
 import itertools
 import json
@@ -101,6 +103,17 @@ def open_sides(act, o):
     return opened
 
 
+def core_wait_s():
+    """Seconds that this process's main thread and autograd's threads have waited for a core so far: the second
+    number of schedstat. They take turns, so their waits add up."""
+    waited = []
+    for task in glob.glob("/proc/self/task/[0-9]*"):
+        with contextlib.suppress(OSError), open(f"{task}/comm", encoding="utf-8") as comm, open(f"{task}/schedstat") as stat:
+            if task.endswith(f"/{os.getpid()}") or comm.read().startswith("pt_autograd"):
+                waited.append(int(stat.read().split()[1]))
+    return sum(waited) / 1e9
+
+
 class Trainer:
     def __init__(self, act, o):
         torch.manual_seed(0)
@@ -128,11 +141,11 @@ class Trainer:
             torch.cuda.synchronize()
 
     def turn(self, batches):
-        """(steps/s, fraction of the time that the host waited for batches)"""
+        """(steps/s, fraction of the time that the host waited for batches, and that the step's threads waited for a core)"""
         for _ in range(self.o.warm_up):
             self.step(next(batches))
         self.finish()
-        steps, waited, begin = 0, 0.0, time.perf_counter()
+        steps, waited, queued, begin = 0, 0.0, core_wait_s(), time.perf_counter()
         while steps < 2 or time.perf_counter() - begin < self.o.seconds:
             asked = time.perf_counter()
             batch = next(batches)
@@ -141,7 +154,7 @@ class Trainer:
             steps += 1
         self.finish()
         spent = time.perf_counter() - begin
-        return steps / spent, waited / spent
+        return steps / spent, waited / spent, (core_wait_s() - queued) / spent
 
 
 def options():
@@ -164,7 +177,7 @@ def options():
     p.add_argument("--amp", action="store_true", help="bfloat16")
     p.add_argument("--rounds", type=int, default=5, help="trials of each side")
     p.add_argument("--seconds", type=float, default=8, help="duration of a trial")
-    p.add_argument("--warm-up", type=int, default=10, help="untimed steps before each trial")
+    p.add_argument("--warm-up", type=int, default=40, help="untimed steps before each trial: more than a loader prefetches")
     p.add_argument("--limit", type=float, default=480, help="seconds after which no round starts")
     p.add_argument("--json", help="output file for the results")
     o = p.parse_args()
@@ -181,15 +194,15 @@ def synth(o, folder):
 
 
 def report(o, turns):
-    print(f"{'':10}{'steps/s':>24}{'images/s':>10}{'of resident':>13}{'host waits':>12}")
-    alone = statistics.median(rate for rate, _ in turns["resident"]) if turns.get("resident") else None
-    for name, pairs in turns.items():
-        rates = [rate for rate, _ in pairs]
+    print(f"{'':10}{'steps/s':>24}{'images/s':>10}{'of resident':>13}{'host waits':>12}{'core wait':>11}")
+    alone = statistics.median(rate for rate, *_ in turns["resident"]) if turns.get("resident") else None
+    for name, results in turns.items():
+        rates, waits, queued = zip(*results)
         middle = statistics.median(rates)
         images, spread = middle * o.batch_size * o.n_cameras, f"{middle:.2f} ({min(rates):.2f} - {max(rates):.2f})"
         part = f"{100 * middle / alone:.1f} %" if alone else "-"
-        waits = 100 * statistics.median(wait for _, wait in pairs)
-        print(f"{name:10}{spread:>24}{images:>10.0f}{part:>13}{waits:>10.1f} %")
+        shares = "".join(f"{100 * statistics.median(share):>9.1f} %" for share in (waits, queued))
+        print(f"{name:10}{spread:>24}{images:>10.0f}{part:>13} {shares}")
     if o.json:
         device = torch.cuda.get_device_name() if o.device.type == "cuda" else "CPU"
         machine = (f"{device}, {len(os.sched_getaffinity(0))} cores, torch {torch.__version__}, {o.n_cameras} cameras of "

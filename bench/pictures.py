@@ -53,7 +53,7 @@ def svg(height, title, parts, used):
 
 def bars(results):
     """One bar per loader: its median steps/s as a percentage of the resident batch, with a line from min to max."""
-    turns = {name: [rate for rate, _ in pairs] for name, pairs in results["turns"].items()}
+    turns = {name: [rate for rate, *_ in trials] for name, trials in results["turns"].items()}
     alone = statistics.median(turns["resident"])
     names = sorted((name for name in turns if name in SIDES), key=lambda name: -statistics.median(turns[name]))
     names.sort(key=lambda name: name != "resident")

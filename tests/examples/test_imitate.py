@@ -141,7 +141,7 @@ class Imitate(common.Data):
         with open(results, encoding="utf-8") as f:
             found = json.load(f)
         self.assertEqual(sorted(found["turns"]), sorted(sides))
-        self.assertTrue(all(rate > 0 for trials in found["turns"].values() for rate, _ in trials))
+        self.assertTrue(all(rate > 0 for trials in found["turns"].values() for rate, *_ in trials))
         subprocess.run([sys.executable, f"{bench}/pictures.py", "bars", results, picture], check=True)
         with open(picture, encoding="utf-8") as f:
             text = f.read()
