@@ -70,9 +70,12 @@ static void copy(int64_t at, int64_t start, int64_t us)
         ->correlation = correlation;
 }
 
-/* Checks two invariants of every trace: the causes add up to the idle time, and idle plus busy time is the total. */
+/* Checks invariants of every trace: the causes add up to the idle time, idle plus busy time is the total, and the loop
+ * waits for a part of its time. */
 static void check_sums(void)
 {
+    cr_assert_geq(idle.loop.wait_ns, 0);
+    cr_assert(idle.loop.wait_ns == 0 || idle.loop.wait_ns <= idle.loop.ns);
     for (int i = 0; i < idle.n_devices; i++) {
         const struct weir_idle_device *d = &idle.devices[i];
         int64_t sum = 0;
@@ -554,6 +557,7 @@ static void make_with_any_steps(void)
                                  {.start_ns = INT64_MIN, .end_ns = INT64_MAX}};
     cr_assert_eq(weir_gpu_idle_make(&idle, trace, steps, rand() % 3), 0);
     check_sums();
+    cr_assert_geq(weir_gpu_idle_step_ns(&idle, idle.devices), -1);
 }
 
 static int64_t any_time(void)
@@ -570,7 +574,6 @@ Test(gpu_idle, nonsense)
         "measurement",      "ProfilerStep#1",  "data wait",  "aten::add",
     };
     for (unsigned seed = 0; seed < 300; seed++) {
-        begin();
         srand(seed);
         for (int i = 0; i < 200; i++) {
             enum weir_cat cat = (enum weir_cat)(rand() % WEIR_CAT_COUNT);
@@ -583,6 +586,6 @@ Test(gpu_idle, nonsense)
         }
         make_with_any_steps();
         end();
+        begin();
     }
-    begin();
 }
