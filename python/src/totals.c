@@ -1,4 +1,5 @@
 #include "base/ranks.h"
+#include "base/terminal.h"
 #include "prof/report/machine.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
@@ -125,6 +126,19 @@ static PyObject *py_table(PyObject *module, PyObject *args)
     if (wanted.lang < 0 || !open_session())
         return NULL;
     return weir_py_printed(print_session, &wanted);
+}
+
+static int print_wrapped(void *user, FILE *out)
+{
+    weir_wrap_print(out, user, WEIR_WRAP_COLUMN, " | ");
+    return 0;
+}
+
+static PyObject *py_wrapped(PyObject *module, PyObject *text)
+{
+    (void)module;
+    const char *lines = PyUnicode_AsUTF8AndSize(text, NULL);
+    return lines ? weir_py_printed(print_wrapped, (void *)lines) : NULL;
 }
 
 static PyObject *py_reset(PyObject *module, PyObject *unused)
@@ -257,6 +271,7 @@ int weir_totals_begin(PyObject *module)
     static PyMethodDef functions[] = {
         {"_launched", py_launched, METH_VARARGS, "(rank, world_size, local_rank, local_size, local_cores)"},
         {"_table", py_table, METH_VARARGS, "The stage table, without a loader's additions."},
+        {"_wrapped", py_wrapped, METH_O, "The lines of a text, wrapped to the width of tables."},
         {"_stats", py_stats, METH_VARARGS, "[(stage, kind, side, calls, and seconds: total, own, mean, min, ...)]"},
         {"_loop", py_loop, METH_VARARGS,
          "(wall seconds, seconds outside all stages, [(stage, kind, own seconds, parent)])"},

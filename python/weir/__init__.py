@@ -364,7 +364,7 @@ def table(lang="en", *, whole=False, all_loaders=False):
     if loaders:
         return _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole))
     judged = _loop_verdict(whole)
-    return (judged and judged + "\n") + _weir._table(lang, whole)
+    return (judged and _weir._wrapped(judged) + "\n") + _weir._table(lang, whole)
 
 
 def verdict(lang="en", *, all_loaders=False):
