@@ -373,9 +373,23 @@ static uint64_t read_kib(const char *path, const char *format)
     return kib * 1024;
 }
 
+static struct {
+    _Atomic uint64_t before, during; /* peaks before and during the last excluded measurement */
+} excluded;
+
 uint64_t weir_peak_rss_bytes(void)
 {
-    return read_kib("/proc/self/status", "VmHWM: %llu kB");
+    uint64_t peak = read_kib("/proc/self/status", "VmHWM: %llu kB");
+    if (peak > excluded.during)
+        return peak;
+    uint64_t now = read_kib("/proc/self/status", "VmRSS: %llu kB"), before = excluded.before;
+    return now > before ? now : before;
+}
+
+void weir_peak_rss_exclude(uint64_t before_bytes)
+{
+    excluded.before = before_bytes;
+    excluded.during = read_kib("/proc/self/status", "VmHWM: %llu kB");
 }
 
 static uint64_t meminfo(const char *root, const char *format)

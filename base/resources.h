@@ -53,6 +53,10 @@ uint64_t weir_cgroup_memory_left(const char *root);
 /* Returns the peak resident set size of this program in bytes, or 0 if /proc does not contain it. Reads VmHWM, because
  * ru_maxrss would include the parent's memory before exec. */
 uint64_t weir_peak_rss_bytes(void);
+/* Excludes memory that was allocated for a measurement only: call it when that memory is unmapped, with the peak from
+ * before. Until the process needs more than the measurement did, the peak is then that value or, if larger, the size at
+ * the time of the call. */
+void weir_peak_rss_exclude(uint64_t before_bytes);
 
 /* Returns the number of bytes available without swapping: the smaller of MemAvailable (free pages and reclaimable
  * cache) and weir_cgroup_memory_left. The result is at least 1, or 0 if neither is known. The address space limit

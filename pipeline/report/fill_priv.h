@@ -28,6 +28,8 @@ void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader
  * (weir_storage_bytes). */
 void weir_fill_epochs(struct weir_loader_report *report, const struct weir_steps *now, int first_epoch,
                       uint64_t device_bytes);
+enum { WEIR_COPY_RATE_BYTES = 32 << 20 }; /* memory in which the copy rate is measured */
+
 /* measure: if *copy_bytes_per_s is 0, measures the memory copy rate, which takes about 15 ms, and stores it there. */
 void weir_fill_setup(struct weir_report_setup *setup, const struct weir_loader *loader, bool measure,
                      double *copy_bytes_per_s);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static double seconds(uint64_t now_ns, uint64_t then_ns)
@@ -147,12 +148,13 @@ static uint64_t cpu_ns(void)
 /* Returns the better rate of two copies that are larger than a core's caches. The pages have been touched before. */
 static double copy_rate(void)
 {
-    enum { BYTES = 16 << 20, ROUNDS = 2 };
-    char *memory = malloc(2 * (size_t)BYTES);
+    enum { BYTES = WEIR_COPY_RATE_BYTES / 2, ROUNDS = 2 };
+    uint64_t peak = weir_peak_rss_bytes();
+    char *memory = mmap(NULL, WEIR_COPY_RATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     double best = 0;
-    if (!memory)
+    if (memory == MAP_FAILED)
         return 0;
-    memset(memory, 1, 2 * (size_t)BYTES);
+    memset(memory, 1, WEIR_COPY_RATE_BYTES);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t from_ns = cpu_ns();
         memcpy(i & 1 ? memory + BYTES : memory, i & 1 ? memory : memory + BYTES, BYTES);
@@ -161,7 +163,8 @@ static double copy_rate(void)
     }
     volatile char used = memory[BYTES / 2]; /* keeps the compiler from removing the copies */
     (void)used;
-    free(memory);
+    munmap(memory, WEIR_COPY_RATE_BYTES);
+    weir_peak_rss_exclude(peak);
     return best;
 }
 

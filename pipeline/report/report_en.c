@@ -1,6 +1,7 @@
 /* Prints the tables of a report. */
 #include "base/terminal.h"
 #include "base/text.h"
+#include "pipeline/report/fill_priv.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
@@ -120,4 +121,7 @@ void weir_loader_report_print(FILE *out, const struct weir_loader_report *report
     weir_report_errors(out, report);
     if (report->timing)
         weir_report_cost_print(out, &report->prof);
+    if (report->setup.copy_bytes_per_s > 0)
+        fprintf(out, "memory copies: %.1f GB/s, measured in %s that peak memory does not include\n",
+                report->setup.copy_bytes_per_s / 1e9, weir_size(WEIR_COPY_RATE_BYTES).text);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -381,4 +382,34 @@ Test(cores, a_helpers_time_is_this_processs)
     cr_assert_geq(after.own_ns, during.own_ns);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+}
+
+/* ---- peak memory ---- */
+
+/* Returns the peak before the pages were touched. */
+static uint64_t touch(size_t bytes)
+{
+    uint64_t before = weir_peak_rss_bytes();
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(memory, MAP_FAILED);
+    memset(memory, 1, bytes);
+    cr_assert_eq(munmap(memory, bytes), 0);
+    return before;
+}
+
+Test(resources, a_measurement_is_no_part_of_the_peak)
+{
+    enum { MB = 1 << 20 };
+    uint64_t first = touch(16 * MB);
+    cr_assert_gt(first, 0);
+    cr_assert_geq(weir_peak_rss_bytes(), first + 12 * MB, "unless excluded, it counts");
+    first = touch(64 * MB);
+    cr_assert_geq(weir_peak_rss_bytes(), first + 40 * MB);
+    weir_peak_rss_exclude(first);
+    cr_assert_lt(weir_peak_rss_bytes(), first + 8 * MB);
+    uint64_t again = touch(64 * MB);
+    weir_peak_rss_exclude(again);
+    cr_assert_lt(weir_peak_rss_bytes(), first + 8 * MB, "twice");
+    touch(256 * MB);
+    cr_assert_geq(weir_peak_rss_bytes(), first + 180 * MB, "more than the measurement used");
 }

@@ -550,6 +550,12 @@ ballast = b"x" * (600 << 20)
 out = subprocess.run([sys.argv[1], "run", sys.argv[2], "--json"], capture_output=True, text=True).stdout
 peaks = [epoch["peak_rss_bytes"] for epoch in json.loads(out)["epochs"]]
 assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
+run 0 run "$data" --num-epochs 4 --every 1 --num-workers 1 --batch-size 1 --log "$work/log"
+out "GB/s, measured in 32 MiB that peak memory does not include"
+log "peak memory contains no measurement of a report" '
+assert tables[0]["setup"]["copy_bytes_per_s"] > 0, "the first report measures"
+peaks = [e["peak_rss_bytes"] for e in epochs]
+assert len(peaks) == 4 and peaks[3] - peaks[0] < 20 << 20, peaks'
 
 # ---- a reader that leaves ----
 (ulimit -t 60 && "$weir" run "$data" --num-epochs 1000000 2>"$work/err") | head -1 >"$work/out"
