@@ -48,12 +48,14 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
         shares->optimiser = step_row(report, "22_optimizer_step") / train_s;
     }
     shares->backward_over_forward = shares->forward > 0 ? shares->backward / shares->forward : 0;
-    double sum = shares->wait + shares->forward + shares->backward + shares->optimiser;
+    shares->release = report->gpu.used ? 0 : step_row(report, "23_release_batch") / train_s;
+    double sum = shares->wait + shares->forward + shares->backward + shares->optimiser + shares->release;
     if (sum > 1) { /* the host's and the stream's times overlap */
         shares->wait /= sum;
         shares->forward /= sum;
         shares->backward /= sum;
         shares->optimiser /= sum;
+        shares->release /= sum;
     }
     shares->unattributed = fmax(1 - sum, 0);
 }

@@ -211,7 +211,9 @@ struct weir_advice {
 /* Fractions of training time. They add up to 1. */
 struct weir_step_shares {
     bool known;
-    double wait, forward, backward, optimiser, unattributed;
+    double wait, forward, backward, optimiser;
+    double release; /* of the batch, by a loop of weir run; 0 with a GPU, which computes meanwhile */
+    double unattributed;
     double backward_over_forward; /* usually 1 to 2; 0 = no backward pass was timed */
 };
 

@@ -248,8 +248,8 @@ static void advise_consumer(struct weir_verdict *verdict, const struct weir_load
                             const struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = &verdict->demands;
-    (void)report;
-    if (cause->consumer.kind != WEIR_CONSUMER_COMPUTING && !cause->consumer.traced) {
+    bool simulated = report->steps.step_ms > 0 && !report->gpu.used; /* a trace would show its sleep */
+    if (cause->consumer.kind != WEIR_CONSUMER_COMPUTING && !cause->consumer.traced && !simulated) {
         add_flag(verdict, WEIR_ADVICE_TRACE, "--profile DIR");
         return;
     }

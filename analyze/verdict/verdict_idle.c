@@ -58,16 +58,23 @@ bool weir_verdict_idle(struct weir_verdict_cause *cause, const struct weir_loade
     return true;
 }
 
+void weir_verdict_say_step(FILE *out, const struct weir_loader_report *report)
+{
+    if (report->steps.step_ms > 0)
+        fprintf(out, "the simulated step (--step-ms %.6g) is the limit", report->steps.step_ms);
+    else
+        fprintf(out, "the %s step is the limit", report->steps.validation ? "validation" : "training");
+}
+
 void weir_verdict_say_idle(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_idle *idle = &report->idle;
     double parts[PARTS];
     parts_of(idle, parts);
     enum part first = largest(parts);
-    fprintf(out,
-            "the training step is the limit, %s: in the %.3f s traced, the GPU waited %.0f %% of "
-            "the time for %s",
-            words[first].kind, idle->traced_s, 100 * parts[first], words[first].what);
+    weir_verdict_say_step(out, report);
+    fprintf(out, ", %s: in the %.3f s traced, the GPU waited %.0f %% of the time for %s", words[first].kind,
+            idle->traced_s, 100 * parts[first], words[first].what);
     for (int part = 0; part < PARTS; part++)
         if (part != (int)first && parts[part] >= 0.01)
             fprintf(out, ", %.0f %% for %s", 100 * parts[part], words[part].what);

@@ -132,6 +132,7 @@ void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdic
         weir_json_double(json, "forward", shares->forward);
         weir_json_double(json, "backward", shares->backward);
         weir_json_double(json, "optimizer", shares->optimiser);
+        weir_json_double(json, "release", shares->release);
         weir_json_double(json, "unattributed", shares->unattributed);
         weir_json_double(json, "other", shares->unattributed); /* older name, kept for one release */
         if (shares->backward_over_forward > 0)

@@ -161,9 +161,7 @@ void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound
 
 static void print_rule(FILE *out, const struct weir_verdict *verdict)
 {
-    if (!verdict->decode_rule || verdict->bound == WEIR_BOUND_UNKNOWN)
-        return;
-    if (verdict->bound == WEIR_BOUND_NO || weir_verdict_has(verdict, WEIR_CAUSE_DECODE))
+    if (verdict->decode_rule && weir_verdict_has(verdict, WEIR_CAUSE_DECODE))
         weir_decode_rule_print(out, verdict->demands.decode_share, verdict->bound);
 }
 
@@ -183,19 +181,34 @@ static void print_bound(FILE *out, const struct weir_verdict *verdict)
     fprintf(out, "; measured %.0f, %.0f %% below the lowest\n", d->rate, percent(d->gap));
 }
 
+/* With a single stage, the line says no more than the data wait. If nothing waits, that is nothing. */
+static bool are_shares_worth_printing(const struct weir_verdict *verdict)
+{
+    const struct weir_step_shares *shares = &verdict->shares;
+    bool waits = verdict->bound == WEIR_BOUND_PARTLY || verdict->bound == WEIR_BOUND_STRONGLY;
+    return shares->known && (shares->backward > 0 || shares->optimiser > 0 || (waits && shares->forward > 0));
+}
+
 static void print_shares(FILE *out, const struct weir_step_shares *shares)
 {
-    if (!shares->known)
-        return;
-    fprintf(out,
-            "  shares of the step: data wait %.1f %% | forward %.1f %% | backward %.1f %% | optimiser %.1f %% | "
-            "unattributed %.1f %%\n",
-            100 * shares->wait, 100 * shares->forward, 100 * shares->backward, 100 * shares->optimiser,
-            100 * shares->unattributed);
+    static const double PRINTED = 0.0005; /* smaller parts would be printed as 0.0 % */
+    const struct {
+        const char *name;
+        double share;
+    } parts[] = {{"forward", shares->forward},
+                 {"backward", shares->backward},
+                 {"optimiser", shares->optimiser},
+                 {"batch release", shares->release}};
+    fprintf(out, "  shares of the step: data wait %.1f %%", 100 * shares->wait);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].share >= PRINTED)
+            fprintf(out, " | %s %.1f %%", parts[i].name, 100 * parts[i].share);
+    fprintf(out, " | unattributed %.1f %%\n", 100 * shares->unattributed);
     double ratio = shares->backward_over_forward;
     if (ratio <= 0)
         return;
-    double most = fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, shares->unattributed));
+    double most =
+        fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, fmax(shares->release, shares->unattributed)));
     fprintf(out, "  backward over forward: %.2f (1 to 2 is usual)%s\n", ratio,
             ratio > WEIR_VERDICT_BACKWARD && shares->backward > most ? ": the backward pass is the step's bottleneck"
                                                                      : "");
@@ -216,7 +229,7 @@ static void put_rest(FILE *out, const struct weir_verdict *verdict, const struct
         print_advice(out, verdict, &verdict->advices[i]);
     print_rule(out, verdict);
     print_bound(out, verdict);
-    if (verdict->bound != WEIR_BOUND_NO_STEP)
+    if (are_shares_worth_printing(verdict))
         print_shares(out, &verdict->shares);
 }
 

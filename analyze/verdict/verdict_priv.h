@@ -59,6 +59,8 @@ int weir_verdict_heavy_camera(const struct weir_report_sources *sources, double 
  * shows no reason. */
 bool weir_verdict_idle(struct weir_verdict_cause *cause, const struct weir_loader_report *report);
 void weir_verdict_say_idle(FILE *out, const struct weir_loader_report *report);
+/* Prints "the training step is the limit", with the name of the step: validation, or a simulated step. */
+void weir_verdict_say_step(FILE *out, const struct weir_loader_report *report);
 
 /* ---- gains ---- */
 

@@ -78,11 +78,13 @@ static void say_others(const struct telling *t)
         fprintf(t->out, " (other processes use %.2f cores)", others);
 }
 
-static void say_core_wait(const struct telling *t, const struct weir_verdict_cause *cause)
+static void say_core_wait(const struct telling *t, const struct weir_verdict_cause *cause, bool simulated)
 {
     if (cause->consumer.core_wait <= 0)
         return;
-    fprintf(t->out, ", and waits for one %.0f %% of the time", percent(cause->consumer.core_wait));
+    fprintf(t->out,
+            simulated ? ": its thread waits for a core %.0f %% of the time" : ", and waits for one %.0f %% of the time",
+            percent(cause->consumer.core_wait));
     say_others(t);
 }
 
@@ -93,14 +95,16 @@ static void say_consumer(const struct telling *t, const struct weir_verdict_caus
         weir_verdict_say_idle(t->out, t->report);
         return;
     }
-    fprintf(t->out, "the %s step is the limit", t->report->steps.validation ? "validation" : "training");
+    weir_verdict_say_step(t->out, t->report);
+    bool simulated =
+        t->report->steps.step_ms > 0 && !t->report->gpu.used; /* sleeps or spins, so CPU time says nothing */
     switch (cause->consumer.kind) {
     case WEIR_CONSUMER_COMPUTING:
         if (t->report->gpu.used)
             fprintf(t->out, ": the GPU is busy %.0f %% of the time", busy);
-        else
+        else if (!simulated)
             fprintf(t->out, ": its thread uses a core %.0f %% of the time", busy);
-        say_core_wait(t, cause);
+        say_core_wait(t, cause, simulated);
         break;
     case WEIR_CONSUMER_SYNC_BOUND:
         fprintf(t->out,
@@ -115,9 +119,11 @@ static void say_consumer(const struct telling *t, const struct weir_verdict_caus
                 busy);
         break;
     case WEIR_CONSUMER_UNKNOWN:
-        fprintf(t->out, ": its thread uses a core %.0f %% of the time", busy);
-        say_core_wait(t, cause);
-        fputs("; GPU events or a trace would show what else it waits for", t->out);
+        if (!simulated)
+            fprintf(t->out, ": its thread uses a core %.0f %% of the time", busy);
+        say_core_wait(t, cause, simulated);
+        if (!simulated)
+            fputs("; GPU events or a trace would show what else it waits for", t->out);
         break;
     }
 }

@@ -79,6 +79,7 @@ struct weir_report_steps {
     double first_wait_s; /* part of the waits spent on the run's first batch, while the pipeline fills */
     bool validation;     /* there are no training steps, and train_* describes the validation steps */
     bool no_step;        /* the program does nothing with its batches, so it waits for data all the time */
+    double step_ms;      /* duration of the simulated step; 0 = a real step, or none */
 };
 
 /* The figures of one or more epochs. */
@@ -333,7 +334,8 @@ struct weir_loader_reports_config {
     const char *folder; /* prefix to remove from file names (copied); NULL = none */
     bool sync_steps;    /* with a GPU: the consumer waits for each step to finish before it starts the next */
     const struct weir_report_machine *machine; /* state when the run began (copied); NULL = the current state */
-    bool no_step; /* the program does nothing with its batches, so the verdict is about the loader's top speed */
+    bool no_step;   /* the program does nothing with its batches, so the verdict is about the loader's top speed */
+    double step_ms; /* duration of the simulated step; 0 = a real step, or none */
 };
 static inline void weir_loader_reports_config_default(struct weir_loader_reports_config *config)
 {

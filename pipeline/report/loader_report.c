@@ -195,6 +195,7 @@ static void fill_steps(struct weir_loader_report *report, struct weir_loader_rep
     uint64_t then_bytes = since->figures.device_bytes;
     weir_fill_steps(report, r->loader, r->config.folder, r->facts.number, &now->steps, &since->figures.steps);
     report->steps.no_step = r->config.no_step;
+    report->steps.step_ms = r->config.step_ms;
     double stall_s = (double)(now->gpu.train_stall_ns - since->figures.gpu.train_stall_ns) / 1e9;
     report->steps.train_wait_s = fmin(report->steps.train_wait_s + stall_s, report->steps.train_s);
     if (r->config.epochs > 0)

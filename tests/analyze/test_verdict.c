@@ -678,6 +678,31 @@ Test(verdict, a_step_that_waits_for_a_core_says_so)
     free(made);
 }
 
+static char *printed(struct made *made);
+static void expect_text(struct made *made, const char *part);
+
+/* A simulated step sleeps, or spins with --step-spin, so its CPU time is no evidence. */
+Test(verdict, a_simulated_step_is_called_by_its_name)
+{
+    struct made *made = verdict_decoding();
+    wait_4_percent(made);
+    made->report.steps.step_ms = 2.5;
+    made->report.prof.consumer = (struct weir_report_worker){.name = "consumer", .wall_s = 10, .cpu_s = 0.02};
+    expect_text(made, "so data loading is not the limit. The simulated step (--step-ms 2.5) is the limit.\n"
+                      "  a faster step           loading could keep up: up to ");
+    made->report.prof.consumer = (struct weir_report_worker){.name = "consumer", .wall_s = 10, .cpu_s = 9};
+    expect_text(made, "The simulated step (--step-ms 2.5) is the limit.\n");
+    made->report.prof.consumer.cpu_s = 1.6;
+    made->report.prof.consumer.core_wait_s = 8.3;
+    made->report.prof.machine.others_cores = 1.83;
+    expect_text(made, "The simulated step (--step-ms 2.5) is the limit: its thread waits for a core 83 % of the time "
+                      "(other processes use 1.83 cores).\n");
+    made->report.gpu.used = true;
+    made->report.gpu.busy = 0.9;
+    expect_text(made, "The simulated step (--step-ms 2.5) is the limit: the GPU is busy 90 % of the time.\n");
+    free(made);
+}
+
 /* ---- a trace of the steps ---- */
 
 static void assert_traced(struct weir_report_idle idle, enum weir_consumer consumer, const char *words)
@@ -780,7 +805,8 @@ Test(verdict, validation_alone_is_called_by_its_name)
     struct made *made = verdict_decoding();
     made->report.steps.validation = true;
     expect_text(made, "verdict: Validation waited for data 71 % of the time. The CPU cores are");
-    expect_text(made, "data wait 71.0 % | forward 0.0 % | backward 0.0 %");
+    verdict_add_row(made, "10_val_forward_pass", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 2.5, 0);
+    expect_text(made, "data wait 71.0 % | forward 25.0 % | unattributed 4.0 %");
     wait_4_percent(made);
     made->report.steps.validation = true;
     expect_text(made, "The validation step is the limit");
@@ -811,6 +837,7 @@ Test(verdict, without_a_step_the_limits_of_the_loader_are_named)
 Test(verdict, the_sentence_has_the_figures_of_the_report)
 {
     struct made *made = verdict_decoding();
+    verdict_add_row(made, "23_release_batch", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 0.1, 0);
     static const char *const parts[] = {
         "verdict: Training waited for data 71 % of the time. The CPU cores are the limit: this run keeps 1.97 of 2 "
         "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
@@ -819,16 +846,33 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
         "\n  half-size frames        fewer pixels to decode: 1.16 x (predicted)  --image-size 320x240\n",
         "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
         "cameras\n",
-        "\n  shares of the step: data wait 71.0 % | forward 20.0 % | backward 0.0 % | optimiser 0.0 % | unattributed "
-        "9.0 %\n",
+        "\n  shares of the step: data wait 71.0 % | forward 20.0 % | batch release 1.0 % | unattributed 8.0 %\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         expect_text(made, parts[i]);
-    wait_4_percent(made);
-    expect_text(made, "more than 40 %, but nothing waits for it\n");
     page_cache_most(made);
     char *text = printed(made);
     cr_expect(strstr(text, "40 % rule") == NULL, "%s", text);
+    free(text);
+    free(made);
+}
+
+/* Both lines help a run that waits for data. A step with several timed parts has shares of its own. */
+Test(verdict, the_rule_and_the_shares_are_left_out_if_nothing_waits)
+{
+    struct made *made = verdict_decoding();
+    wait_4_percent(made);
+    char *text = printed(made);
+    cr_expect(strstr(text, "40 % rule") == NULL && strstr(text, "shares of the step") == NULL, "%s", text);
+    free(text);
+    verdict_add_row(made, "22_optimizer_step", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 3, 0);
+    expect_text(made,
+                "\n  shares of the step: data wait 4.9 % | forward 20.0 % | optimiser 30.0 % | unattributed 45.1 %\n");
+    verdict_row(made, "22_optimizer_step")->total_s = 0;
+    verdict_set_wait(made, 7);
+    verdict_row(made, "20_train_forward_pass")->total_s = 0;
+    text = printed(made);
+    cr_expect(strstr(text, "shares of the step") == NULL, "nothing but the wait was timed: %s", text);
     free(text);
     free(made);
 }

@@ -12,7 +12,7 @@ import tempfile
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", "run_table.txt")
 OPTIONS = "--wide --num-workers 1 --num-epochs 2 --every 0 --step-ms 1 --on-error substitute".split()
 MORE = "--no-shuffle --obs-history 2 --decode-cache 1M --crop wrist=40x24+16+8".split()  # more lines and rows
-LEFT_OUT = re.compile(r"09[a-z]?_wait|另有 |spans of |  (?!shares of the step|# x )")
+LEFT_OUT = re.compile(r"09[a-z]?_wait|另有 |spans of |  (?!# x )")
 CUTS = [r"(profiler: .*CPU time) .*", r"(machine: # of # cores).*", r"(files by mean read time, .*\)):", r"(verdict:).*",
         r"(decode cache: .* used), .*", r"(.*\| )(?:warm|partly|cold): # % (cached)",
         r"(.*页缓存: #% )\(.*\)"]

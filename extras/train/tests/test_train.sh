@@ -41,7 +41,7 @@ count '^21_backward +consumer-work +6 ' 1
 count '^22_optimizer_step +consumer-work +6 ' 1
 count '^26_checkpoint +consumer-work +2 ' 1
 count '^00_TOTAL_getitem +span +32 ' 1
-count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backward [0-9.]+ % \| optimiser [0-9.]+ % \| unattributed [0-9.]+ %$' 1
+count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backward [0-9.]+ %( \| optimiser [0-9.]+ %)?( \| batch release [0-9.]+ %)? \| unattributed [0-9.]+ %$' 1
 count '^  backward over forward: [0-9.]+ \(1 to 2 is usual\)' 1
 count '^  a longer run +for example  --num-epochs 10$' 1
 err "policy: CNN, "
@@ -55,7 +55,7 @@ assert p["class"] == "CNN" and p["parameters"] > 1000 and p["engine"] and not p[
 assert c["lr"] == 1e-5 and c["hidden_dim"] == 512 and c["grad_accumulation"] == 1 and c["task_name"] == "astrobench_dual_arm", c
 s = tables[-1]["verdict"]["step_shares"]
 assert s["forward"] > 0 and s["backward"] > 0 and s["optimizer"] > 0 and s["backward_over_forward"] > 0, s
-assert abs(s["data_wait"] + s["forward"] + s["backward"] + s["optimizer"] + s["unattributed"] - 1) < 1e-6, s
+assert abs(s["data_wait"] + s["forward"] + s["backward"] + s["optimizer"] + s["release"] + s["unattributed"] - 1) < 1e-6, s
 assert abs(s["backward"] / s["forward"] / s["backward_over_forward"] - 1) < 1e-6, s'
 check "a checkpoint follows the safetensors format and contains its options" python3 - "$work/ckpt_profile/policy_last.safetensors" <<'PY'
 import json, struct, sys

@@ -30,7 +30,7 @@ for stage in 20_train_forward_pass 21_backward 22_optimizer_step; do
     count "^$stage +gpu-work +36 " 1
 done
 count '^10_val_forward_pass +gpu-work +9 ' 1
-count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backward [0-9.]+ % \| optimiser [0-9.]+ % \| unattributed [0-9.]+ %$' 1
+count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backward [0-9.]+ %( \| optimiser [0-9.]+ %)?( \| batch release [0-9.]+ %)? \| unattributed [0-9.]+ %$' 1
 count '^  backward over forward: [0-9.]+' 1
 check "the parts of a step add up to its time on the GPU, and each has some" python3 - "$work/log" <<'PY'
 import json, sys
