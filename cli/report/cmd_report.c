@@ -495,31 +495,25 @@ static int check_pipes(const char *const *paths, int n, struct weir_err *err)
     return 0;
 }
 
-static int report(const struct weir_command *command, int argc, char **argv)
+static int report_files(const struct weir_command *command, const char *const *paths, int n,
+                        const struct report_options *options)
 {
-    struct report_options options;
-    const char *paths[FILES_MAX];
-    int n, traces = 0;
-    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, paths, &n);
-    if (parse != WEIR_PARSE_RUN)
-        return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
-    if (check_pipes(paths, n, &err) < 0)
-        return weir_cli_fail(command, &err);
+    int traces = 0;
     while (traces < n && weir_trace_recognised(paths[traces]))
         traces++;
-    if (is_misused(paths, n, &options, traces, &err)) {
+    if (is_misused(paths, n, options, traces, &err)) {
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
     FILE *aside = tmpfile();
-    weir_terminal_set_wide(options.wide);
+    weir_terminal_set_wide(options->wide);
     weir_terminal_set_aside(aside);
     int code =
         aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
     if (code == 0)
-        code = traces == n ? report_traces(paths, n, &options, aside, &err)
-                           : report_one_log(paths[0], &options, aside, &err);
+        code = traces == n ? report_traces(paths, n, options, aside, &err)
+                           : report_one_log(paths[0], options, aside, &err);
     if (code == 0 && (fflush(aside) != 0 || ferror(aside)))
         code = weir_err_set(&err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
     if (code == 0)
@@ -527,6 +521,23 @@ static int report(const struct weir_command *command, int argc, char **argv)
     if (aside)
         fclose(aside);
     return code == 0 ? 0 : weir_cli_fail(command, &err);
+}
+
+static int report(const struct weir_command *command, int argc, char **argv)
+{
+    struct report_options options;
+    const char *paths[FILES_MAX];
+    char *found[FILES_MAX] = {0};
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, paths, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return weir_parse_status(parse);
+    struct weir_err err = WEIR_ERR_NONE;
+    bool fine = check_pipes(paths, n, &err) == 0 && weir_report_trace_folders(paths, n, found, &err) == 0;
+    int status = fine ? report_files(command, paths, n, &options) : weir_cli_fail(command, &err);
+    for (int i = 0; i < n; i++)
+        free(found[i]);
+    return status;
 }
 
 const struct weir_command weir_cmd_report = {
@@ -541,7 +552,8 @@ const struct weir_command weir_cmd_report = {
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
              "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
-             "run --profile or torch.profiler (.json or .json.gz). Its report shows a table of averages, how "
+             "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
+             "report shows a table of averages, how "
              "the time of each step was spent, what each GPU waited for while it was idle (launches, "
              "synchronising calls, data, allocations or other host code), and the stages inside kernels that "
              "have clocks.",

@@ -131,6 +131,36 @@ class Texts(unittest.TestCase):
                 self.assertRegex(text, r"(?m)^(actions: .*\n)  mean(( +-?[\d.e+-]+)+\n)+  std")
             self.assertTrue(all(row == rows[0] for row in rows), "only the line breaks differ")
 
+    def test_report_of_a_folder(self):
+        """The newest trace in it, by name; without one, what to type. Names never reach the terminal as they are."""
+        folder = os.path.join(self.work.name, "traces")
+        os.mkdir(folder)
+        traces = glob.glob(os.path.join(SHARED, "traces/*.pt.trace.json*"))
+        if not traces:
+            self.skipTest("no shared data")
+        whole = piped("report", traces[0])
+
+        def report(status):
+            done = subprocess.run([PROGRAM, "report", folder], env=environment(), capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (status, 1), done.stderr)
+            self.assertNotIn("\x1b", done.stderr)
+            return done.stdout, done.stderr.replace(folder, "DIR")
+        self.assertEqual(report(1), ("", "weir report: DIR: this folder contains no trace and no log\n"))
+        os.mkfifo(os.path.join(folder, "pipe.json"))
+        os.mkdir(os.path.join(folder, "inner.json"))
+        with open(os.path.join(folder, "it's a log"), "w", encoding="utf-8") as log:
+            log.write("Epoch 1/2\n")
+        self.assertIn("DIR: this folder contains no trace; name a file, such as: weir report 'DIR/it'\\''s a log'\n",
+                      report(1)[1])
+        ending = ".json.gz" if traces[0].endswith(".gz") else ".json"
+        for number, name in enumerate(("b", "a", "c\x1b[31m\nred")):
+            path = shutil.copy(traces[0], os.path.join(folder, name + ending))
+            os.utime(path, (1e9 + number, 1e9 + number))
+            out, line = report(0)
+            self.assertEqual(out, whole)
+            name = name.replace("\x1b", "?").replace("\n", "?")
+            self.assertEqual(line, f"weir report: DIR/{name}{ending} is the newest trace in its folder\n")
+
     def test_synth_and_convert(self):
         copies = iter(range(100))
         for columns in COLUMNS:

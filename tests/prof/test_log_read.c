@@ -899,7 +899,8 @@ Test(cmd_report, bad_input_is_one_clear_line)
     assert_fails(report_bytes(utf16, sizeof utf16, NULL), "iconv -f UTF-16");
     assert_fails(report_bytes(gb18030, sizeof gb18030 - 1, NULL),
                  "line 2 is not UTF-8; convert the file with iconv -f GB18030 -t UTF-8");
-    assert_fails(report_file("/tmp", NULL), "/tmp is a directory");
+    assert_fails(report_file("/proc/self/net", NULL), "/proc/self/net: this folder contains no trace; name a file");
+    assert_fails(report_file("/proc/self/task", NULL), "this folder contains no trace and no log");
     assert_fails(report_file("/dev/zero", NULL), "is a device");
     assert_fails(report_file("/nonexistent/x.jsonl", NULL), "/nonexistent/x.jsonl: cannot be opened: No such file");
 }
