@@ -39,7 +39,8 @@ static const struct weir_opt report_opts[] = {
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
      .topic = "Traces", .details = "The keys are those of torch.profiler."},
-    {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "100", "rows of the averages; -1: all", -1, 1e9, .unit = "rows"},
+    {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "auto", "rows of the averages; -1: all", -1, 1e9, true,
+     .zero_is_auto = true, .unit = "rows", .details = "auto: 20 rows, with --wide and --json 100."},
     {"group-by-input-shape", WEIR_OPT_FLAG, FIELD(by_shape), NULL, NULL, "one row per shape of an operator's inputs"},
     {"group-by-stack", WEIR_OPT_INT, FIELD(by_stack), "N", "0", "one row per call stack of the N innermost frames", 0,
      256, .unit = "frames"},
@@ -440,7 +441,11 @@ static int report_traces(const char *const *paths, int n, const struct report_op
 {
     const struct weir_report_trace_config config = {
         .by = {o->by_shape, o->by_stack},
-        .table = {o->sort_by, o->row_limit, o->top_level, NULL},
+        .table = {o->sort_by,
+                  o->row_limit         ? o->row_limit
+                  : o->json || o->wide ? 100
+                                       : 20,
+                  o->top_level, NULL},
         .export_stacks = o->export_stacks,
         .export_clocks = o->export_clocks,
     };

@@ -218,8 +218,13 @@ static void print_steps(FILE *out, const struct result *r)
 static void print_averages(FILE *out, const struct result *r, const struct weir_averages_table *table)
 {
     weir_averages_print(out, r->averages, table);
+    size_t rows = 0;
+    for (size_t i = 0; i < r->averages->n_rows; i++)
+        rows += !table->top_level || !r->averages->rows[i].nested;
     if (r->averages->n_rows == 0)
         fprintf(out, "no operators, stages or kernels in this trace\n");
+    else if (table->row_limit >= 0 && rows > (size_t)table->row_limit)
+        fprintf(out, "%zu more rows: --row-limit -1\n", rows - (size_t)table->row_limit);
     if (r->trace->forks)
         weir_wrap_print(out,
                         "jit.fork: an operator that waits for a fork can end on another thread, but the trace does not "
@@ -228,14 +233,14 @@ static void print_averages(FILE *out, const struct result *r, const struct weir_
                         2, NULL);
 }
 
-/* Prints what the GPUs waited for, which is the result of the report, before the averages and steps. */
+/* Prints what the GPUs waited for, which is the result of the report, before the steps and the averages. */
 static void print_text(FILE *out, const struct result *r, const struct weir_averages_table *table)
 {
     weir_gpu_idle_print(out, &r->idle);
     fputc('\n', out);
-    print_averages(out, r, table);
-    fputc('\n', out);
     print_steps(out, r);
+    fputc('\n', out);
+    print_averages(out, r, table);
     weir_kernel_clocks_print(out, &r->clocks);
     if (r->trace->dropped)
         fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",

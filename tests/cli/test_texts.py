@@ -297,6 +297,21 @@ class Texts(unittest.TestCase):
         waits = re.search(r"(?m)^idle: waiting for data .* ([\d.]+)ms$", block)[1]
         self.assertIn(f" --step-ms {float(steps) - float(waits):.1f} ", block)
 
+    def test_a_trace_fits_a_screen(self):
+        def rows(*options):
+            text = piped("report", trace, *options, COLUMNS="80")
+            self.assertLess(text.index("\nstep "), text.index("\nName "), "the averages, which are long, come last")
+            more = re.search(r"(?m)^(\d+) more rows: --row-limit -1$", text)
+            return text[text.index("\nName "):text.index("\nSelf CPU time total")].count("\n") - 1, more and int(more[1])
+        trace = f"{ROOT}/docs/pictures/waiting_for_data.json.gz"
+        whole, none_left = rows("--row-limit", "-1")
+        self.assertIsNone(none_left)
+        self.assertEqual(rows(), (20, whole - 20))
+        self.assertEqual(rows("--row-limit", "7"), (7, whole - 7))
+        report = json.loads(piped("report", trace, "--json"))
+        self.assertEqual(len(report["traces"][0]["averages"]), 100)
+        self.assertIn(f"\n{whole - 100} more rows: --row-limit -1\n", piped("report", trace, "--wide"))
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]])
