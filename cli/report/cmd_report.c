@@ -547,7 +547,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_report = {
     .name = "report",
-    .summary = "print a log's tables, or a trace's averages, steps and GPU idle time",
+    .summary = "print a log's tables, or a trace's GPU idle time, steps and averages",
     .group = WEIR_GROUP_MEASURE,
     .args = "LOG|TRACE...",
     .min_args = 1,
@@ -558,9 +558,8 @@ const struct weir_command weir_cmd_report = {
     .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
              "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
              "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
-             "report shows a table of averages, how "
-             "the time of each step was spent, what each GPU waited for while it was idle (launches, "
-             "synchronising calls, data, allocations or other host code), and the stages inside kernels that "
-             "have clocks.",
+             "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
+             "allocations or other host code) and what helps, how the time of each step was spent, a table of "
+             "averages, and the stages inside kernels that have clocks.",
     .run = report,
 };
