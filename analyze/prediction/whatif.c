@@ -42,7 +42,7 @@ static bool is_checked(const struct weir_whatif_change *change)
     return change->trials > 0 && change->measured > 0 && change->predicted > 0;
 }
 
-static bool is_noisy(const struct weir_whatif_change *change)
+bool weir_whatif_is_noisy(const struct weir_whatif_change *change)
 {
     return fabs(change->noise) > WEIR_WHATIF_NOISY;
 }
@@ -67,7 +67,7 @@ static void find_errors(const struct weir_whatif *found, struct errors *errors)
         const struct weir_whatif_change *change = &found->changes[i];
         if (!is_checked(change))
             continue;
-        if (is_noisy(change))
+        if (weir_whatif_is_noisy(change))
             errors->noisy++;
         else
             values[errors->pairs++] = fabs(error_of(change));
@@ -82,22 +82,36 @@ static void find_errors(const struct weir_whatif *found, struct errors *errors)
 
 /* ---- the best change ---- */
 
-/* Returns the measured ratio where it is reliable, otherwise the predicted one. */
-static double ratio_of(const struct weir_whatif_change *change)
+static bool is_measured(const struct weir_whatif_change *change)
 {
-    return is_checked(change) && !is_noisy(change) ? change->measured : change->predicted;
+    return is_checked(change) && !weir_whatif_is_noisy(change);
 }
 
-/* Returns the change with the highest ratio, or NULL if none qualifies. Skips changes without an option, and steps of
- * other durations, which no option provides to a training program. */
-static const struct weir_whatif_change *best_change(const struct weir_whatif *found)
+double weir_whatif_ratio(const struct weir_whatif_change *change)
+{
+    return is_measured(change) ? change->measured : change->predicted;
+}
+
+/* Whether the change is worth recommending. If the step is the limit, predictions differ from 1 by their error only. */
+static bool is_worth(const struct weir_whatif *found, const struct weir_whatif_change *change)
+{
+    bool beyond_noise = is_measured(change) ? change->measured_low > 1 : !found->step_is_limit;
+    return weir_whatif_ratio(change) >= WORTH && beyond_noise;
+}
+
+/* Returns the worthwhile change with the highest ratio, or NULL if none qualifies. Skips changes without an option, and
+ * steps of other durations, which no option provides to a training program. Sets *n to the number of changes. */
+static const struct weir_whatif_change *best_change(const struct weir_whatif *found, int *n)
 {
     static const char STEP[] = "--step-ms ";
     const struct weir_whatif_change *best = NULL;
+    *n = 0;
     for (int i = 0; i < found->n_changes; i++) {
         const struct weir_whatif_change *change = &found->changes[i];
-        if (*change->flag && strncmp(change->flag, STEP, sizeof STEP - 1) != 0 && ratio_of(change) > 0 &&
-            (!best || ratio_of(change) > ratio_of(best)))
+        if (!*change->flag || strncmp(change->flag, STEP, sizeof STEP - 1) == 0 || weir_whatif_ratio(change) <= 0)
+            continue;
+        *n += 1;
+        if (is_worth(found, change) && (!best || weir_whatif_ratio(change) > weir_whatif_ratio(best)))
             best = change;
     }
     return best;
@@ -105,15 +119,17 @@ static const struct weir_whatif_change *best_change(const struct weir_whatif *fo
 
 static void print_best(FILE *out, const struct weir_whatif *found)
 {
-    const struct weir_whatif_change *best = best_change(found);
-    if (!best)
-        return;
     struct weir_wrap wrap;
+    int n;
+    const struct weir_whatif_change *best = best_change(found, &n);
+    if (n == 0)
+        return;
     FILE *text = weir_wrap_open(&wrap, out, 2, "  ");
-    bool measured = is_checked(best) && !is_noisy(best);
-    if (ratio_of(best) < WORTH)
+    if (!best && found->step_is_limit)
+        fputs("no change helps: the step is the limit\n", text);
+    else if (!best)
         fprintf(text, "best change: none is more than %.0f %% faster\n", 100 * (WORTH - 1));
-    else if (measured)
+    else if (is_measured(best))
         fprintf(text, "best change: %s: %.2fx (measured; %.2fx predicted)  %s\n", best->name, best->measured,
                 best->predicted, best->flag);
     else
@@ -121,6 +137,36 @@ static void print_best(FILE *out, const struct weir_whatif *found)
     wrap.highlight = true;
     weir_wrap_close(&wrap);
     fputc('\n', out);
+}
+
+/* Says first that most measurements are too noisy to rely on. */
+static void print_noise(FILE *out, const struct weir_whatif *found)
+{
+    struct weir_wrap wrap;
+    struct errors errors;
+    find_errors(found, &errors);
+    if (errors.noisy <= errors.pairs)
+        return;
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, so "
+            "predictions stand for them; stop other processes and repeat\n",
+            errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY);
+    weir_wrap_close(&wrap);
+}
+
+/* The ladder's first row has the base run's figures. Without it, they are those of the run with the median rate. */
+static void print_head(FILE *out, const struct weir_whatif *found)
+{
+    struct weir_wrap wrap;
+    bool in_ladder = found->n_rungs > 0 && !*found->rungs[0].why;
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    fprintf(text, "%s: ", found->data);
+    if (!in_ladder)
+        fprintf(text, "%.0f images/s, data wait %.0f %%; ", found->images_per_s, 100 * found->data_wait);
+    fprintf(text, "%d workers, prefetch %d, batches of %d, %d usable cores%s%s\n", found->workers, found->prefetch,
+            found->batch_size, found->cores, found->cold ? "; cold" : "",
+            in_ladder && *found->verdict ? "; the verdict is of one run, the ladder has medians of several" : "");
+    weir_wrap_close(&wrap);
 }
 
 /* ---- the tables ---- */
@@ -176,7 +222,7 @@ static void add_change(struct weir_table *table, const struct weir_whatif_change
     if (change->predicted > 0)
         snprintf(predicted, sizeof predicted, "%.2fx", change->predicted);
     if (change->trials > 0)
-        snprintf(measured, sizeof measured, "%s%.2fx", is_noisy(change) ? "~" : "", change->measured);
+        snprintf(measured, sizeof measured, "%s%.2fx", weir_whatif_is_noisy(change) ? "~" : "", change->measured);
     if (is_checked(change))
         snprintf(error, sizeof error, "%+.1f %%", 100 * error_of(change));
     weir_table_cell(table, "%s", change->name);
@@ -254,21 +300,17 @@ static void print_errors(FILE *out, const struct weir_whatif *found)
         fprintf(text, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
                 100 * errors.p90);
     if (errors.noisy > 0)
-        fprintf(text, "; %d more pairs are noisy (~): their two identical base runs differ by more than 5 %%",
-                errors.noisy);
+        fprintf(text, "; %d more pairs are noisy (~): their two identical base runs differ by more than %.0f %%",
+                errors.noisy, 100 * WEIR_WHATIF_NOISY);
     fputc('\n', text);
     weir_wrap_close(&wrap);
 }
 
 void weir_whatif_print(FILE *out, const struct weir_whatif *found)
 {
-    struct weir_wrap wrap;
+    print_noise(out, found);
     print_best(out, found);
-    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
-            "%s: %.0f images/s, data wait %.0f %%; %d workers, prefetch %d, batches of %d, %d usable cores%s\n",
-            found->data, found->images_per_s, 100 * found->data_wait, found->workers, found->prefetch,
-            found->batch_size, found->cores, found->cold ? "; cold" : "");
-    weir_wrap_close(&wrap);
+    print_head(out, found);
     if (*found->verdict) {
         fputc('\n', out);
         weir_wrap_print(out, found->verdict, WEIR_WRAP_COLUMN, " | ");
@@ -328,6 +370,7 @@ static const struct weir_field whatif_fields[] = {
     FIELD(weir_whatif, "cold", cold, 0),
     FIELD(weir_whatif, "checked", checked, 0),
     FIELD(weir_whatif, "interrupted", interrupted, 0),
+    FIELD(weir_whatif, "step_is_limit", step_is_limit, 0),
     FIELD(weir_whatif, "num_workers", workers, 0),
     FIELD(weir_whatif, "prefetch", prefetch, 0),
     FIELD(weir_whatif, "batch_size", batch_size, 0),
@@ -346,7 +389,7 @@ static void change_json(struct weir_json *json, const struct weir_whatif_change 
     weir_fields_json(json, &weir_whatif_change_fields, change);
     weir_json_known(json, "predicted", change->predicted > 0 ? change->predicted : -1);
     if (change->trials > 0)
-        weir_json_bool(json, "noisy", is_noisy(change));
+        weir_json_bool(json, "noisy", weir_whatif_is_noisy(change));
     if (is_checked(change))
         weir_json_double(json, "error", error_of(change));
     weir_json_end(json, '}');

@@ -38,6 +38,7 @@ struct weir_whatif_change {
 struct weir_whatif {
     char data[4096];
     bool cold, checked, interrupted;
+    bool step_is_limit; /* by the verdict: the base run hardly waits for data */
     int workers, prefetch, batch_size, cores;
     double images_per_s, data_wait; /* figures of the base run */
     double simulated, stretch; /* images/s of the simulated base run, and the factor applied to the workers' times */
@@ -54,6 +55,11 @@ extern const struct weir_fields weir_whatif_fields, weir_whatif_rung_fields, wei
 /* Adds an empty rung or change. Returns NULL if there is no room. */
 struct weir_whatif_rung *weir_whatif_add_rung(struct weir_whatif *found, const char *name);
 struct weir_whatif_change *weir_whatif_add_change(struct weir_whatif *found, const char *name);
+
+/* Whether the change was checked on a machine too noisy to validate a prediction. */
+bool weir_whatif_is_noisy(const struct weir_whatif_change *change);
+/* Returns the measured ratio where it is reliable, otherwise the predicted one; 0 = unknown. */
+double weir_whatif_ratio(const struct weir_whatif_change *change);
 
 void weir_whatif_print(FILE *out, const struct weir_whatif *found);
 /* Writes its members to the open JSON object (docs/internals/log-format.md). */

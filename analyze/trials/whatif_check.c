@@ -325,6 +325,9 @@ int weir_whatif_run(struct weir_whatif *found, const struct weir_whatif_config *
     w->end_ns = w->begin_ns + (uint64_t)(config->max_minutes * 60e9);
     w->base = (struct whatif_plan){.run = config->run, .data = config->data};
     int rc = experiment(w, err);
+    if (rc == 0)
+        whatif_judge(w);
+    weir_measured_run_clear(&w->first);
     whatif_remove_copies(w);
     free(w);
     return rc;

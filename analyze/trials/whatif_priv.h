@@ -39,9 +39,10 @@ struct whatif {
     const char *program;
     uint64_t begin_ns, end_ns; /* times on weir_clock_monotonic_ns */
     struct whatif_plan base;
-    struct whatif_probe now;  /* result of the base run */
-    struct whatif_probe full; /* result of the base run without a step */
-    bool slow_start;          /* processes start so slowly that only the most important changes are measured */
+    struct whatif_probe now;        /* result of the base run */
+    struct weir_measured_run first; /* the first of the base runs, which the verdict judges */
+    struct whatif_probe full;       /* result of the base run without a step */
+    bool slow_start;                /* processes start so slowly that only the most important changes are measured */
     struct weir_model_facts facts;
     struct weir_model model;     /* made from `now` and `facts` */
     double frame_bytes;          /* size of a decoded frame in a batch */
@@ -54,6 +55,8 @@ struct whatif {
 
 /* Measures the base run, and then the base run with other numbers of workers. Returns 0, -EINTR or another error. */
 int whatif_measure_now(struct whatif *w, struct weir_err *err);
+/* Fills in the base run's verdict. Other runs show how CPU time grows with the workers, and what more workers give. */
+void whatif_judge(struct whatif *w);
 
 /* Returns the default duration of a probe's measurement. */
 double whatif_probe_seconds(const struct whatif *w);

@@ -119,7 +119,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 struct first_run {
     struct whatif_probe probe;
-    struct weir_measured_run run;
+    struct weir_measured_run *run; /* w->first, or owned */
 };
 
 static int by_rate(const void *a, const void *b)
@@ -220,13 +220,25 @@ static int measure_handover(struct whatif *w)
     return rc;
 }
 
-/* Fills in the base run's verdict, using the growth of CPU time, which a single run does not show. */
-static void judge(struct whatif *w, const struct weir_loader_report *report)
+/* Returns the ratio of a run with more workers; 0 = not measured, or too noisy. */
+static double more_workers(const struct whatif *w)
 {
+    for (int i = 0; i < w->found->n_changes; i++) {
+        const struct weir_whatif_change *change = &w->found->changes[i];
+        if (w->plans[i].run.loader.num_workers > w->now.setup.workers && !weir_whatif_is_noisy(change))
+            return weir_whatif_ratio(change);
+    }
+    return 0;
+}
+
+void whatif_judge(struct whatif *w)
+{
+    const struct weir_loader_report *report = weir_measured_report(&w->first);
     struct weir_verdict verdict;
     const struct weir_verdict_facts facts = {
         .cpu_growth =
-            w->facts.n_growth > 1 ? weir_growth_at(w->facts.growth, w->facts.n_growth, w->now.demands.own_cores) : 0};
+            w->facts.n_growth > 1 ? weir_growth_at(w->facts.growth, w->facts.n_growth, w->now.demands.own_cores) : 0,
+        .more_workers = more_workers(w)};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -236,6 +248,7 @@ static void judge(struct whatif *w, const struct weir_loader_report *report)
     weir_verdict_lines(out, &verdict, report);
     fclose(out);
     snprintf(w->found->verdict, sizeof w->found->verdict, "%s", text ? text : "");
+    w->found->step_is_limit = verdict.bound == WEIR_BOUND_NO;
     free(text);
 }
 
@@ -263,7 +276,7 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
     int n = NOW_RUNS;
     for (int i = 0; i < n; i++) {
         double seconds = i == 0 ? seconds_of(w) : fmin(seconds_of(w), NOW_S) * scale(w);
-        int rc = probe_into(w, &runs[i]->run, &runs[i]->probe, &w->base, seconds);
+        int rc = probe_into(w, runs[i]->run, &runs[i]->probe, &w->base, seconds);
         if (rc < 0)
             return rc;
         if (!runs[i]->probe.known)
@@ -271,10 +284,9 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
         w->slow_start = runs[i]->probe.setup.device >= 0 && runs[i]->probe.start_s > SLOW_S;
         n = w->slow_start ? i + 1 : NOW_RUNS;
     }
-    const struct weir_loader_report *first = weir_measured_report(&runs[0]->run);
     qsort(runs, (size_t)n, sizeof *runs, by_rate);
     const struct first_run *middle = runs[n / 2];
-    const struct weir_loader_report *report = weir_measured_report(&middle->run);
+    const struct weir_loader_report *report = weir_measured_report(middle->run);
     w->now = middle->probe;
     struct whatif_plan full = without_step(w, w->now.setup.workers);
     int rc = w->slow_start ? 0 : measure_growth(w);
@@ -286,7 +298,6 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
         rc = whatif_probe(w, &w->full, &full, whatif_probe_seconds(w));
     weir_model_make(&w->model, &w->now.demands, report, &w->facts);
     fill_found(w);
-    judge(w, first);
     return rc;
 }
 
@@ -296,7 +307,9 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     int rc = 0;
     for (int i = 0; i < NOW_RUNS && rc == 0; i++) {
         runs[i] = calloc(1, sizeof **runs);
-        rc = runs[i] ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+        if (runs[i])
+            runs[i]->run = i == 0 ? &w->first : calloc(1, sizeof w->first);
+        rc = runs[i] && runs[i]->run ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     }
     if (rc == 0) {
         double cached;
@@ -306,8 +319,10 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
         rc = measure_all(w, runs, err);
     }
     for (int i = 0; i < NOW_RUNS; i++) {
-        if (runs[i])
-            weir_measured_run_clear(&runs[i]->run);
+        if (runs[i] && runs[i]->run && runs[i]->run != &w->first) {
+            weir_measured_run_clear(runs[i]->run);
+            free(runs[i]->run);
+        }
         free(runs[i]);
     }
     return rc;

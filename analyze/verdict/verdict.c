@@ -190,11 +190,10 @@ static void sort_causes(struct weir_verdict_cause *found, int n)
         }
 }
 
-static void find_causes(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                        const struct weir_verdict_facts *facts)
+static void find_causes(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     struct weir_verdict_case c = {
-        .report = report, .demands = &verdict->demands, .facts = facts, .wait = verdict->wait};
+        .report = report, .demands = &verdict->demands, .facts = &verdict->facts, .wait = verdict->wait};
     struct weir_verdict_cause found[FOUND_MOST];
     int n = apply_rules(found, &c);
     predict_gains(found, n, verdict, report);
@@ -214,6 +213,8 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
                        const struct weir_verdict_facts *facts)
 {
     *verdict = (struct weir_verdict){.wait = -1};
+    if (facts)
+        verdict->facts = *facts;
     weir_demands_make(&verdict->demands, report);
     weir_model_make(&verdict->model, &verdict->demands, report, NULL);
     fill_shares(&verdict->shares, report);
@@ -227,7 +228,7 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
             fill_consumer(&verdict->causes[0], verdict->wait, report);
             verdict->n_causes = 1;
         } else {
-            find_causes(verdict, report, facts);
+            find_causes(verdict, report);
         }
     }
     weir_verdict_advise(verdict, report);

@@ -53,6 +53,7 @@
 #define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward pass; above it, the backward pass is a bottleneck */
 #define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time per image over that with one worker */
 #define WEIR_VERDICT_TAKEN_GAIN    1.10 /* gain from which a cause that takes cores away precedes the use of the cores */
+#define WEIR_VERDICT_WORTH         1.05  /* gain of advice that is printed */
 #define WEIR_VERDICT_CONVERT       0.10  /* of the workers' CPU time, spent converting, to suggest --dtype u8 */
 #define WEIR_VERDICT_ENGINE_PIXELS 1.1e9 /* pixels/s of one JPEG engine (H200, 640x480 at quality 95) */
 #define WEIR_VERDICT_INDEX_S       1.0   /* seconds spent opening the dataset, to suggest --index */
@@ -227,6 +228,12 @@ enum weir_data_bound {
 
 enum { WEIR_VERDICT_CAUSES = 4, WEIR_VERDICT_ADVICES = 5 };
 
+/* Measurements from other runs, which a run's own report cannot contain. */
+struct weir_verdict_facts {
+    double cpu_growth;   /* CPU time per image over that with one worker; 0 = not measured */
+    double more_workers; /* images/s with more workers over those of this run; 0 = not measured */
+};
+
 struct weir_verdict {
     enum weir_data_bound bound;
     double wait; /* fraction of training time spent waiting for data, without the run's first batch; -1 = unknown */
@@ -237,13 +244,9 @@ struct weir_verdict {
     struct weir_advice advices[WEIR_VERDICT_ADVICES];
     struct weir_step_shares shares;
     bool decode_rule; /* decoding takes more than 40 % of a sample's time */
+    struct weir_verdict_facts facts;
     struct weir_demands demands;
     struct weir_model model; /* predicts gains; can be unknown */
-};
-
-/* Measurements from other runs, which a run's own report cannot contain. */
-struct weir_verdict_facts {
-    double cpu_growth; /* CPU time per image over that with one worker; 0 = not measured */
 };
 
 /* Makes the verdict of a report. facts can be NULL. */

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double WORTH = 1.05; /* minimum predicted gain of advice that is printed */
-
 void weir_cache_bytes_text(char text[24], double bytes, bool flag)
 {
     double mib = ceil(bytes / (1 << 20));
@@ -45,7 +43,7 @@ static bool predict(struct weir_advice *advice, const struct weir_verdict *verdi
 {
     *advice = (struct weir_advice){.kind = kind};
     advice->ratio = weir_verdict_predict(verdict, change, &advice->limit);
-    return advice->ratio >= WORTH;
+    return advice->ratio >= WEIR_VERDICT_WORTH;
 }
 
 /* Returns the fraction of an image's CPU time spent in these parts. */
@@ -148,7 +146,7 @@ static void advise_more_workers(struct weir_verdict *verdict, const struct weir_
     struct weir_change change = weir_change_more_workers(&verdict->demands);
     struct weir_advice advice;
     (void)report, (void)cause;
-    if (!predict(&advice, verdict, WEIR_ADVICE_MORE_WORKERS, &change))
+    if (weir_verdict_workers_refuted(&verdict->facts) || !predict(&advice, verdict, WEIR_ADVICE_MORE_WORKERS, &change))
         return;
     advice.figure = change.workers;
     advice.if_latency = weir_verdict_has(verdict, WEIR_CAUSE_STORAGE);
@@ -175,7 +173,7 @@ static void advise_more_batches(struct weir_verdict *verdict, const struct weir_
     struct weir_advice advice = {.kind = WEIR_ADVICE_MORE_BATCHES, .limit = d->least};
     double ratio = d->rate > 0 ? d->bound_rate / d->rate : 0;
     (void)cause;
-    advice.ratio = ratio >= WORTH ? ratio : 0;
+    advice.ratio = ratio >= WEIR_VERDICT_WORTH ? ratio : 0;
     snprintf(advice.flag, sizeof advice.flag, "--prefetch %d", 4 * prefetch > 16 ? 4 * prefetch : 16);
     add(verdict, &advice);
 }
@@ -332,7 +330,7 @@ static void advise_engines(struct weir_verdict *verdict, const struct weir_loade
     }
     advice.figure = setup->jpeg_engines;
     snprintf(advice.flag, sizeof advice.flag, "--decoder auto");
-    if (advice.ratio >= WORTH)
+    if (advice.ratio >= WEIR_VERDICT_WORTH)
         insert(verdict, &advice);
 }
 

@@ -25,9 +25,9 @@
 struct weir_verdict_case {
     const struct weir_loader_report *report;
     const struct weir_demands *demands;
-    const struct weir_verdict_facts *facts; /* can be NULL */
-    double wait;                            /* fraction of training time spent waiting for data */
-    unsigned found;                         /* WEIR_CAUSE_BIT of the causes found so far */
+    const struct weir_verdict_facts *facts;
+    double wait;    /* fraction of training time spent waiting for data */
+    unsigned found; /* WEIR_CAUSE_BIT of the causes found so far */
 };
 
 struct weir_verdict_rule {
@@ -49,6 +49,8 @@ bool weir_rule_storage(const struct weir_verdict_case *c, struct weir_verdict_ca
 /* Applies if one camera's images take far longer to decode than those of the other cameras. */
 bool weir_rule_slow_decoding(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 
+/* Whether a run with more workers was measured and gained nothing. */
+bool weir_verdict_workers_refuted(const struct weir_verdict_facts *facts);
 /* Returns whether a few slow reads take most of the reading time. */
 bool weir_verdict_is_tail(const struct weir_loader_report *report);
 /* Returns the index of a camera whose images are far slower to decode than others and take much of the decoding time,

@@ -187,6 +187,11 @@ static bool sleeping_decoder(const struct weir_verdict_case *c, struct weir_verd
     return decoder_sleeps(c->demands);
 }
 
+bool weir_verdict_workers_refuted(const struct weir_verdict_facts *facts)
+{
+    return facts->more_workers > 0 && facts->more_workers < WEIR_VERDICT_WORTH;
+}
+
 /* Applies if workers are nearly always busy although cores are idle. */
 static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
@@ -197,7 +202,8 @@ static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdi
     cause->share = d->workers == 0 ? 1 : busy;
     cause->count.workers = d->workers;
     cause->count.cores = d->usable;
-    return idle && room && (d->workers == 0 || busy >= WEIR_VERDICT_WORKERS_BUSY);
+    return idle && room && !weir_verdict_workers_refuted(c->facts) &&
+           (d->workers == 0 || busy >= WEIR_VERDICT_WORKERS_BUSY);
 }
 
 /* Whether a few steps take most of the time. Batches pile up during these steps and run out afterwards. */
@@ -282,7 +288,7 @@ static bool second_compute(const struct weir_verdict_case *c, struct weir_verdic
 static bool memory_bandwidth(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     bool cores = are_cores_full(c->demands) || ((c->found & WEIR_CAUSES_TAKERS) && runnable(c->demands) >= 0.5);
-    cause->share = c->facts ? c->facts->cpu_growth : 0;
+    cause->share = c->facts->cpu_growth;
     return cores && cause->share >= WEIR_VERDICT_CPU_GROWTH;
 }
 

@@ -178,6 +178,28 @@ Test(verdict_advice, workers_and_cores_are_predicted_by_what_is_next)
     free(made);
 }
 
+Test(verdict_advice, a_run_with_more_workers_can_refute_the_advice)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    verdict_set_workers(made, 1, 9.8, 0, 0, 0.1);
+    made->facts.more_workers = 1.06;
+    weir_verdict_make(&verdict, &made->report, &made->facts);
+    cr_expect(weir_verdict_has(&verdict, WEIR_CAUSE_TOO_FEW_WORKERS));
+    cr_expect_not_null(advice(&verdict, WEIR_ADVICE_MORE_WORKERS));
+    made->facts.more_workers = 1.04;
+    weir_verdict_make(&verdict, &made->report, &made->facts);
+    cr_expect_not(weir_verdict_has(&verdict, WEIR_CAUSE_TOO_FEW_WORKERS));
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_MORE_WORKERS));
+    verdict_set_workers(made, 2, 2, 0, 7.9, 0.1); /* slow reads */
+    weir_verdict_make(&verdict, &made->report, &made->facts);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_MORE_WORKERS));
+    made->facts.more_workers = 0; /* not measured */
+    weir_verdict_make(&verdict, &made->report, &made->facts);
+    cr_expect_not_null(advice(&verdict, WEIR_ADVICE_MORE_WORKERS));
+    free(made);
+}
+
 /* A loading thread that mostly sleeps in reads gains at most a factor equal to the number of workers. There are no more
  * workers than cores that other processes leave, if the workers do not sleep. */
 Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)

@@ -14,7 +14,7 @@ left_behind() { check "the temporary folder is empty: $(ls "$TMPDIR")" [ -z "$(l
 
 # ---- the table, its log, and weir report of the log ----
 run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.05 --log "$work/whatif.jsonl"
-out "images/s, data wait "
+count '[0-9]+ workers, prefetch [0-9]+, batches of [0-9]+, [0-9]+ usable cores' 1
 no_time='left out: no time was left'
 count '^as it is +[0-9]+ +1\.00x ' 1
 count "^everything cached +([0-9]+ +[0-9.]+x |$no_time)" 1
@@ -65,15 +65,16 @@ count '^c +2\.00x +later ' 1
 count '^d +2\.00x +- ' 1
 
 # ---- the best change comes first: not one without an option, not another step, and measured if it is not noisy ----
+members=
 best() { # best FIRST_LINE CHANGE...
     local line=$1 IFS=,
     shift
-    printf '{"type":"whatif","data":"x","checked":true,"changes":[%s]}\n' "$*" >"$work/best.jsonl"
+    printf '{"type":"whatif","data":"x","checked":true,%s"changes":[%s]}\n' "$members" "$*" >"$work/best.jsonl"
     run 0 report "$work/best.jsonl"
     check "the first line is $line, not $(head -n 1 "$work/out")" [ "$(head -n 1 "$work/out")" = "$line" ]
 }
 others='{"name":"9 cores","predicted":9},{"name":"no step","predicted":9,"flag":"--step-ms 0"}'
-measured='"turns":2,"measured_low":1,"measured_high":3'
+measured='"turns":2,"measured_low":1.01,"measured_high":3'
 best 'best change: b: 2.00x (predicted)  --b' "$others" '{"name":"a","predicted":1.5,"flag":"--a"}' \
     '{"name":"b","predicted":2,"flag":"--b"}'
 best 'best change: a: 1.80x (measured; 1.50x predicted)  --a' "$others" \
@@ -83,6 +84,30 @@ best 'best change: b: 2.00x (predicted)  --b' "$others" \
     '{"name":"a","predicted":1.5,"flag":"--a","measured":1.8,"noise":0.01,'"$measured}" \
     '{"name":"b","predicted":2,"flag":"--b","measured":1.1,"noise":0.2,'"$measured}"
 count '^b +2\.00x +~1\.10x +\+81\.8 % ' 1
+# A ratio whose interval includes 1 is noise, and a prediction that is not checked is no better if the step is the limit.
+best 'best change: b: 1.20x (predicted)  --b' '{"name":"b","predicted":1.2,"flag":"--b"}' \
+    '{"name":"a","predicted":1.5,"flag":"--a","measured":1.3,"noise":0.01,"turns":5,"measured_low":0.9,"measured_high":2}'
+members='"step_is_limit":true,'
+best 'no change helps: the step is the limit' "$others" '{"name":"b","predicted":1.04,"flag":"--b"}' \
+    '{"name":"a","predicted":1.1,"flag":"--a","measured":1.04,"noise":0.01,"turns":5,"measured_low":0.99,"measured_high":1.1}'
+best 'best change: a: 1.20x (measured; 1.00x predicted)  --a' "$others" \
+    '{"name":"a","predicted":1,"flag":"--a","measured":1.2,"noise":0.01,'"$measured}"
+members=
+# Mostly noisy pairs are reported first.
+noisy='"measured":1.1,"noise":0.2,'$measured
+best 'noisy machine: in 2 of 3 checked pairs (~) two identical base runs differ by more than 5 %, so predictions stand for them; stop other processes and repeat' \
+    "{\"name\":\"a\",\"predicted\":1,$noisy}" \
+    "{\"name\":\"b\",\"predicted\":1,$noisy}" '{"name":"c","predicted":1,"measured":1,"noise":0.01,'"$measured}"
+best 'x: 0 images/s, data wait 0 %; 0 workers, prefetch 0, batches of 0, 0 usable cores' "{\"name\":\"a\",\"predicted\":1,$noisy}" \
+    '{"name":"c","predicted":1,"measured":1,"noise":0.01,'"$measured}"
+# The base run has one rate: that of the ladder's first row, if it was measured.
+members='"images_per_s":7,"verdict":["verdict: none."],"ladder":[{"name":"as it is","turns":5,"images_per_s":9,"ratio":1}],'
+best 'x: 0 workers, prefetch 0, batches of 0, 0 usable cores; the verdict is of one run, the ladder has medians of several' \
+    '{"name":"c","predicted":1}'
+no_out "7 images/s"
+count '^as it is +9 +1\.00x ' 1
+members=
+
 best 'best change: a: 1.50x (predicted)  --a' '{"name":"a","predicted":1.5,"flag":"--a","why":"not checked: no time"}' \
     '{"name":"b","predicted":1,"why":"not checked: no time"}' '{"name":"c","why":"no prediction: no file"}'
 count '^2 changes  not checked: no time$' 1
