@@ -261,8 +261,10 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 /* Print the beginning of a verdict, which says how long training waited, and the line about the 40 % rule. at_most:
- * `wait` is only an upper limit. Also used for logs from which no report can be made. */
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation);
+ * `wait` is only an upper limit. whole_run: the verdict covers the epochs of a run, so the sentence says "of the run",
+ * in contrast to the line of an epoch. Also used for logs from which no report can be made. */
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
+                             bool whole_run);
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound);
 enum weir_data_bound weir_data_bound(double wait);
 /* Returns "no", "partly", "strongly" or "no-step", or NULL if it is unknown. */

@@ -137,14 +137,15 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
     fprintf(out, "%s%s.\n", i > 0 ? "  also: " : "", text);
 }
 
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation)
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
+                             bool whole_run)
 {
     fputs("verdict: ", out);
     if (bound == WEIR_BOUND_NO_STEP)
         fputs("No training step was simulated: this is the loader's top speed. ", out);
     else if (bound != WEIR_BOUND_UNKNOWN)
-        fprintf(out, "%s waited for data %s%.0f %% of the time%s. ", validation ? "Validation" : "Training",
-                at_most ? "at most " : "", percent(wait),
+        fprintf(out, "%s waited for data %s%.0f %% of the %s%s. ", validation ? "Validation" : "Training",
+                at_most ? "at most " : "", percent(wait), whole_run ? "run" : "time",
                 bound == WEIR_BOUND_NO       ? ", so data loading is not the limit"
                 : bound == WEIR_BOUND_PARTLY ? ", so faster loading helps only a little"
                                              : "");
@@ -216,7 +217,8 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
 
 static void put_headline(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
-    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation);
+    bool whole_run = report->final && report->epoch_count > 0;
+    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation, whole_run);
     if (verdict->n_causes > 0)
         print_cause(out, verdict, 0, report);
 }

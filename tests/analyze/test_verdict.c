@@ -804,6 +804,8 @@ Test(verdict, validation_alone_is_called_by_its_name)
 {
     struct made *made = verdict_decoding();
     made->report.steps.validation = true;
+    expect_text(made, "verdict: Validation waited for data 71 % of the run. The CPU cores are");
+    made->report.final = false;
     expect_text(made, "verdict: Validation waited for data 71 % of the time. The CPU cores are");
     verdict_add_row(made, "10_val_forward_pass", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 2.5, 0);
     expect_text(made, "data wait 71.0 % | forward 25.0 % | unattributed 4.0 %");
@@ -839,7 +841,7 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
     struct made *made = verdict_decoding();
     verdict_add_row(made, "23_release_batch", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 0.1, 0);
     static const char *const parts[] = {
-        "verdict: Training waited for data 71 % of the time. The CPU cores are the limit: this run keeps 1.97 of 2 "
+        "verdict: Training waited for data 71 % of the run. The CPU cores are the limit: this run keeps 1.97 of 2 "
         "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
         "\n  decode cache            all frames fit in 859 MiB: 3.4 x (predicted) from the second epoch on, until the "
         "step is the limit  --decode-cache 859M\n",
