@@ -66,6 +66,8 @@ struct run_part {
     bool open;
     struct weir_totals totals;
     struct weir_start_line start;
+    bool is_measured; /* a run with --seconds */
+    struct weir_measured_line measured;
     size_t n_epochs;
     struct weir_epoch_line *epochs;
     uint64_t epochs_dropped;
@@ -133,6 +135,13 @@ static void part_end(const struct job *job, struct run_part *part)
     weir_json_object(job->json, "start");
     weir_start_json(job->json, &part->start);
     weir_json_end(job->json, '}');
+    if (part->is_measured) {
+        weir_json_object(job->json, "measured");
+        weir_measured_json(job->json, &part->measured);
+        weir_json_end(job->json, '}');
+    } else {
+        weir_json_null(job->json, "measured");
+    }
     weir_json_array(job->json, "epochs");
     for (size_t i = 0; i < part->n_epochs; i++) {
         weir_json_object(job->json, NULL);
@@ -198,6 +207,26 @@ static int show_whatif(const struct job *job, struct run_part *part, const struc
     return 0;
 }
 
+/* Prints a record that is one line of the run's output, or keeps it for part_end. */
+static int show_line(const struct job *job, struct run_part *part, const struct weir_log_record *record)
+{
+    if (record->type == WEIR_LOG_START) {
+        part->start = record->start;
+        if (!job->json)
+            weir_start_print(job->out, &record->start);
+    } else if (record->type == WEIR_LOG_MEASURED) {
+        part->is_measured = true;
+        part->measured = record->measured;
+        if (!job->json)
+            weir_measured_print(job->out, &record->measured);
+    } else if (job->json) {
+        return keep_epoch(part, &record->epoch);
+    } else {
+        weir_epoch_print(job->out, &record->epoch, job->lang);
+    }
+    return 0;
+}
+
 static int show_record(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
     if (record->type == WEIR_LOG_WHATIF)
@@ -208,18 +237,8 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         part_begin(job, part, record->type == WEIR_LOG_RUN ? record : NULL);
     if (record->type == WEIR_LOG_RUN)
         return 0;
-    if (record->type == WEIR_LOG_START) {
-        part->start = record->start;
-        if (!job->json)
-            weir_start_print(job->out, &record->start);
-        return 0;
-    }
-    if (record->type == WEIR_LOG_EPOCH) {
-        if (job->json)
-            return keep_epoch(part, &record->epoch);
-        weir_epoch_print(job->out, &record->epoch, job->lang);
-        return 0;
-    }
+    if (record->type != WEIR_LOG_STAGES)
+        return show_line(job, part, record);
     if (job->json) {
         weir_json_object(job->json, NULL);
         weir_loader_report_json(job->json, &record->report);

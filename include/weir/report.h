@@ -198,6 +198,7 @@ void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
 void weir_measured_log(FILE *log, const struct weir_measured_line *line);
 /* Write the members of that JSON object into the open object. */
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
+void weir_measured_json(struct weir_json *json, const struct weir_measured_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
 /* Returns "cold", "warm", "partly" or "direct"; NULL = unknown. */
 const char *weir_report_reads_name(enum weir_reads reads);

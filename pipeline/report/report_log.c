@@ -7,6 +7,11 @@ void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
     weir_fields_json(json, &weir_start_fields, line);
 }
 
+void weir_measured_json(struct weir_json *json, const struct weir_measured_line *line)
+{
+    weir_fields_json(json, &weir_measured_fields, line);
+}
+
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 {
     weir_fields_json(json, &weir_epoch_fields, line);

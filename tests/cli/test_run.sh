@@ -375,6 +375,13 @@ out 'measured part, '
 measured 'measured["seconds"] >= 0.2 and measured["warm_up_s"] >= 0.04 and measured["batches"] >= 2 and measured["reads"] == "warm"'
 run 0 report "$work/log"
 out 'measured part, '
+count '^measured [0-9.]+ s after ' 1
+count '^verdict: ' 1
+run 0 report "$work/log" --json
+check "the report has the measured part and one table" python3 -c '
+import json, sys
+(run,) = json.load(open(sys.argv[1], encoding="utf-8"))["runs"]
+assert len(run["reports"]) == 1 and run["measured"]["seconds"] >= 0.2, run' "$work/out"
 run 0 run "$data" --seconds 0.1 --log "$work/log" --num-workers 1 --io null --lang zh --step-ms 30
 out '测量部分, '
 measured 'measured["warm_up_s"] >= 0.15 and measured["batches"] >= 1 and stage["20_train_forward_pass"] <= measured["batches"]'
