@@ -79,7 +79,7 @@ done
 head_line "one of them with common settings: pageable batches, --amp"
 timeout 30 "$weir" scenario --scenario sync --amp --trace_dir "$out/traces" --output_json "" >"$out/sync-amp.txt" 2>&1 ||
     { tail -3 "$out/sync-amp.txt"; fault "weir scenario --scenario sync --amp"; }
-grep -E '^(steps|network|First cause|idle time|launching|synchronising|waiting|allocating|\(busy\))' "$out/sync-amp.txt"
+grep -E '^(steps|network|First cause|GPU 0|idle: |busy: )' "$out/sync-amp.txt"
 
 head_line "the same loops in torch"
 if "$python" -c "import torch; assert torch.cuda.is_available()" 2>"$out/torch.txt"; then
