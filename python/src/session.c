@@ -280,6 +280,27 @@ static PyObject *py_warn_of_left_open(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* Returns the name of a stage that was created and never entered, or None. In a child of fork(), which has its parent's
+ * stages but not their calls, the result is None. */
+static PyObject *py_never_entered(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *name, *stage;
+    Py_ssize_t at = 0;
+    struct weir_snapshot *now = NULL;
+    if (!weir_session())
+        return NULL;
+    if (session_depth != 0 || weir_snapshot_take(session, &now) < 0)
+        return Py_NewRef(Py_None);
+    PyObject *found = Py_None;
+    for (int gpu = 0; gpu < 2; gpu++, at = 0)
+        while (found == Py_None && PyDict_Next(stages[gpu], &at, &name, &stage))
+            if (now->stages[((struct stage *)stage)->number].count == 0)
+                found = name;
+    weir_snapshot_free(&now);
+    return Py_NewRef(found);
+}
+
 static PyObject *py_set_decorate(PyObject *module, PyObject *function)
 {
     (void)module;
@@ -331,6 +352,7 @@ int weir_session_begin(PyObject *module)
          "towards\n"
          "the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
+        {"_never_entered", py_never_entered, METH_NOARGS, "Name of a stage that was created and never entered, or None."},
         {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},
         {0}};

@@ -352,6 +352,12 @@ def _loop_verdict(whole):
     return _loops.verdict(loop, _weir._workers(), _opened_any) if loop else ""
 
 
+def _never_entered():
+    """A line about a stage that is only created; empty if there is none, or if it may run in DataLoader's workers."""
+    name = None if _weir._workers() else _weir._never_entered()
+    return f"weir.stage({name!r}) was created but never entered: use `with weir.stage({name!r}):`\n" if name else ""
+
+
 def table(lang="en", *, whole=False, all_loaders=False):
     """The stage table since the last table, as text, after the verdict. An open loader adds its queue, reads and slow
     files.
@@ -363,7 +369,7 @@ def table(lang="en", *, whole=False, all_loaders=False):
     loaders = _judged(whole, all_loaders)
     if loaders:
         return _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole))
-    judged = _loop_verdict(whole)
+    judged = _loop_verdict(whole) or _never_entered()
     return (judged and _weir._wrapped(judged) + "\n") + _weir._table(lang, whole)
 
 
@@ -377,7 +383,7 @@ def verdict(lang="en", *, all_loaders=False):
         return _of_loaders(loaders, lambda loader: loader.verdict(lang))
     text = _loop_verdict(True)
     if not text:
-        raise Error("no loader is open, and no stage was timed")
+        raise Error("no loader is open, and no stage was timed" + (_never_entered() and "; " + _never_entered().strip()))
     return text
 
 

@@ -187,6 +187,18 @@ print(weir.table())
         self.assertIn("no loader is open", self.run_code("try: weir.verdict()\nexcept weir.Error as error: print(error)"))
         self.assertTrue(self.run_code("weir.print_timing_stats()"))
 
+    def test_a_stage_without_with(self):
+        hint = "weir.stage('decode') was created but never entered: use `with weir.stage('decode'):`"
+        out, error = self.run_both("weir.stage('decode')\nprint(weir.table())\n"
+                                   "try: weir.verdict()\nexcept weir.Error as error: print(error)")
+        self.assertEqual((out.splitlines()[0], error), (hint, ""))
+        self.assertIn("no stage was called", out)
+        self.assertIn("no stage was timed; " + hint, out)
+        for code in ("with weir.stage('decode'): pass\nweir.table()",  # entered, before this table
+                     "weir.log_timing('decode', 1)\nweir.table()",
+                     "import os\nweir.stage('decode')\nif os.fork(): os._exit(os.waitstatus_to_exitcode(os.wait()[1]))"):
+            self.assertNotIn("never entered", self.run_both(code + "\nprint(weir.table())")[0])
+
     def test_language(self):
         timed = "with weir.stage('20_train_forward_pass'): pass\n"
         english, chinese = (self.run_code(f"{timed}weir.print_timing_stats({lang})") for lang in ("", "lang='zh'"))
