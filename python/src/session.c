@@ -352,7 +352,8 @@ int weir_session_begin(PyObject *module)
          "towards\n"
          "the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
-        {"_never_entered", py_never_entered, METH_NOARGS, "Name of a stage that was created and never entered, or None."},
+        {"_never_entered", py_never_entered, METH_NOARGS,
+         "Name of a stage that was created and never entered, or None."},
         {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},
         {0}};
