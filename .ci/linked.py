@@ -40,16 +40,25 @@ COMPONENTS = {
     "libstdc++.a": ("gcc", GCC, "https://gcc.gnu.org/"),
     "libc_nonshared.a": ("glibc", GLIBC, "https://www.gnu.org/software/libc/"),
 }
-REFERENCES = {
-    "LicenseRef-HDF5": "The licence of HDF5, in licenses/hdf5.",
-    "LicenseRef-NVIDIA-CUDA": "NVIDIA CUDA Toolkit End User License Agreement, whose Attachment A lists "
-                              "libcudart_static.a as redistributable: https://docs.nvidia.com/cuda/eula/",
-}
+CUDA_TERMS = """NVIDIA CUDA Toolkit End User License Agreement, whose Attachment A lists libcudart_static.a as
+redistributable: https://docs.nvidia.com/cuda/eula/
+"""
+GLIBC_COMMENT = """Only libc_nonshared.a is linked in: functions such as atexit and stat that glibc puts into every
+program. The rest of glibc is the shared library of the user's machine. The sources of these functions permit
+linking them with other programs, and distributing those, without restriction.
+"""
+# Licences whose text is in /usr/share/common-licenses, where Debian's copyright files refer to it.
+FULL_TEXTS = {"LGPL-2.1": "LGPL-2.1", "GPL-3.0": "GPL-3"}
 HEADER_ONLY = "/usr/include/xxhash.h"  # no map names it; every program of Weir contains base/hash.c, which includes it
 
 
 def fail(text):
     sys.exit(f"linked.py: {text}")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def archives(path):
@@ -82,24 +91,27 @@ def component(path):
     if key not in COMPONENTS:
         fail(f"{path} is linked in, but has no row in COMPONENTS; add its name, licence and home page")
     name, licence, home = COMPONENTS[key]
-    facts = {"name": name, "licence": licence, "home": home, "text": None, "purl": None}
+    facts = {"name": name, "licence": licence, "home": home, "purl": None, "comment": "",
+             "supplier": "Organization: Debian"}
     package, version = debian_package(path)
     if package:
         facts["purl"] = f"pkg:deb/debian/{package}@{version.replace('+', '%2B')}?distro=bookworm"
-        facts["text"] = f"/usr/share/doc/{package}/copyright"
+        facts["text"] = read(f"/usr/share/doc/{package}/copyright")
     elif name == "hdf5":
         folder = os.path.dirname(os.path.dirname(path))
         source = next(file for file in os.listdir(folder) if file.endswith(".dsc"))
         version = source.removeprefix("hdf5_").removesuffix(".dsc")
         facts["purl"] = f"pkg:deb/debian/hdf5@{version.replace('+', '%2B')}?arch=source&distro=bookworm"
-        facts["text"] = os.path.join(folder, "COPYING")
+        facts["text"] = read(os.path.join(folder, "COPYING"))
     elif name == "glibc":  # made by .ci/glibc.sh
         version = "2.28"
-        facts["text"] = "/usr/share/doc/libc6-dev/copyright"
+        facts["supplier"], facts["comment"] = "Organization: Free Software Foundation", GLIBC_COMMENT
+        facts["text"] = GLIBC_COMMENT + "\n" + read("/usr/share/common-licenses/LGPL-2.1")
     elif name == "cuda-runtime":
         with open(os.path.join(os.path.dirname(os.path.dirname(path)), "include", "cuda_runtime_api.h")) as file:
             number = int(re.search(r"#define CUDART_VERSION +(\d+)", file.read()).group(1))
         version = f"{number // 1000}.{number % 1000 // 10}"
+        facts["supplier"], facts["text"] = "Organization: NVIDIA Corporation", CUDA_TERMS
     else:
         fail(f"{path} is in no Debian package")
     facts["version"] = version
@@ -115,12 +127,11 @@ def components(maps):
 def copy_licenses(folder, maps):
     os.makedirs(folder, exist_ok=True)
     for facts in components([os.path.join(maps, name) for name in sorted(os.listdir(maps))]):
-        target = os.path.join(folder, facts["name"])
-        if facts["text"]:
-            shutil.copyfile(facts["text"], target)
-        else:
-            with open(target, "w") as file:
-                file.write(REFERENCES[facts["licence"]] + "\n")
+        with open(os.path.join(folder, facts["name"]), "w", encoding="utf-8") as file:
+            file.write(facts["text"])
+        for licence, name in FULL_TEXTS.items():
+            if facts["licence"].startswith(licence):
+                shutil.copyfile(f"/usr/share/common-licenses/{name}", os.path.join(folder, name))
 
 
 def spdx_id(kind, name):
@@ -129,8 +140,10 @@ def spdx_id(kind, name):
 
 def spdx_package(facts):
     package = {"name": facts["name"], "SPDXID": spdx_id("Package", facts["name"]), "versionInfo": facts["version"],
-               "downloadLocation": facts["home"], "filesAnalyzed": False, "licenseConcluded": "NOASSERTION",
-               "licenseDeclared": facts["licence"], "copyrightText": "NOASSERTION"}
+               "downloadLocation": facts["home"], "filesAnalyzed": False, "supplier": facts["supplier"],
+               "licenseConcluded": "NOASSERTION", "licenseDeclared": facts["licence"], "copyrightText": "NOASSERTION"}
+    if facts["comment"]:
+        package["licenseComments"] = facts["comment"].strip()
     if facts["purl"]:
         package["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                                     "referenceLocator": facts["purl"]}]
@@ -147,8 +160,8 @@ def write_spdx(to, version, date, files):
     files = [file.split("=") for file in files]
     weir = spdx_id("Package", "weir")
     packages = [{"name": "weir", "SPDXID": weir, "versionInfo": version, "downloadLocation": "NOASSERTION",
-                 "filesAnalyzed": False, "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0",
-                 "copyrightText": "NOASSERTION"}]
+                 "supplier": "Organization: Weir", "filesAnalyzed": False, "licenseConcluded": "Apache-2.0",
+                 "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", weir)]
     rows = []
     for name, path, map_file in files:
@@ -157,15 +170,16 @@ def write_spdx(to, version, date, files):
                      "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
         relations += [("SPDXRef-DOCUMENT", "DESCRIBES", file_id), (file_id, "GENERATED_FROM", weir)]
         relations += [(file_id, "STATIC_LINK", spdx_id("Package", facts["name"])) for facts in components([map_file])]
-    packages += [spdx_package(facts) for facts in components([file[2] for file in files])]
-    used = {package["licenseDeclared"] for package in packages}
+    linked = components([file[2] for file in files])
+    packages += [spdx_package(facts) for facts in linked]
+    own_terms = {facts["licence"]: facts["text"] for facts in linked if facts["licence"].startswith("LicenseRef-")}
     document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"weir-{version}",
         "documentNamespace": f"https://spdx.org/spdxdocs/weir-{version}-{rows[0]['checksums'][1]['checksumValue']}",
         "creationInfo": {"created": date, "creators": ["Tool: weir-.ci/linked.py"]},
         "packages": packages, "files": rows,
         "hasExtractedLicensingInfos": [{"licenseId": name, "extractedText": text}
-                                       for name, text in REFERENCES.items() if name in used],
+                                       for name, text in sorted(own_terms.items())],
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b}
                           for a, kind, b in relations]}
     with open(to, "w") as file:

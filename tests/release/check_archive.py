@@ -45,6 +45,10 @@ def check_spdx(path, digests, licenses):
     faults += [f"{path}: {name} has no package" for name in linked - set(packages)]
     faults += [f"no licence text of {packages[name]['name']}" for name in linked & set(packages)
                if packages[name]["name"] not in licenses]
+    faults += [f"{path}: {package['name']} has no supplier" for package in document["packages"] if not package.get("supplier")]
+    faults += [f"licenses/ lacks {text}, a licence of {package['name']}" for package in document["packages"]
+               for licence, text in (("LGPL-2.1", "LGPL-2.1"), ("GPL-3.0", "GPL-3"))
+               if package["licenseDeclared"].startswith(licence) and text not in licenses]
     if not {"SPDXRef-Package-hdf5", "SPDXRef-Package-libjpeg-turbo", "SPDXRef-Package-zlib"} <= linked:
         faults.append(f"{path}: libraries are missing: {sorted(linked)}")
     try:
