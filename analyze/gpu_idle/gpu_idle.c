@@ -11,6 +11,7 @@ struct activity {
     size_t event;
     uint32_t correlation;
     uint8_t cat;
+    bool pageable; /* a copy from the host's pageable memory */
 };
 
 struct sweep {
@@ -198,6 +199,7 @@ static void sweep_device(struct sweep *s, const struct activity *a, size_t n)
         device->begin_ns = s->steps_begin_ns;
     device->before_ns = a->start_ns - device->begin_ns;
     int64_t end_ns = device->begin_ns, kernels_end_ns = device->begin_ns, kernels_ns = 0;
+    int64_t pageable_end_ns = device->begin_ns;
     const struct activity *before = NULL; /* the activity with the latest end so far */
     for (size_t i = 0; i < n; i++) {
         if (a[i].start_ns > end_ns) {
@@ -209,6 +211,8 @@ static void sweep_device(struct sweep *s, const struct activity *a, size_t n)
         device->busy_ns += cover(&end_ns, &a[i]);
         if (a[i].cat != WEIR_CAT_GPU_MEMCPY)
             kernels_ns += cover(&kernels_end_ns, &a[i]);
+        if (a[i].pageable)
+            device->pageable_ns += cover(&pageable_end_ns, &a[i]);
         count_activity(s, &a[i]);
     }
     device->end_ns = s->steps && s->steps_end_ns > end_ns ? s->steps_end_ns : end_ns;
@@ -228,6 +232,11 @@ static bool is_activity(const struct weir_event *event)
 {
     return event->kind == WEIR_EVENT_RANGE &&
            (event->cat == WEIR_CAT_KERNEL || event->cat == WEIR_CAT_GPU_MEMCPY || event->cat == WEIR_CAT_GPU_MEMSET);
+}
+
+static bool is_pageable(const struct weir_trace *trace, const struct weir_event *event)
+{
+    return event->cat == WEIR_CAT_GPU_MEMCPY && strstr(weir_trace_text(trace, event->name), "HtoD (Pageable ");
 }
 
 static int by_device(const void *a, const void *b)
@@ -250,7 +259,8 @@ static void collect(struct sweep *s, const struct weir_trace *trace)
                                                                  .end_ns = weir_host_end(event),
                                                                  .event = i,
                                                                  .correlation = event->correlation,
-                                                                 .cat = event->cat};
+                                                                 .cat = event->cat,
+                                                                 .pageable = is_pageable(trace, event)};
     }
     qsort(s->activities, s->n_activities, sizeof *s->activities, by_device);
 }
@@ -265,13 +275,20 @@ static void find_steps(struct sweep *s, const struct weir_step *steps, int64_t n
     }
 }
 
-static struct weir_idle_loop loop_of(const struct sweep *s)
+static struct weir_idle_loop loop_of(const struct sweep *s, const struct weir_step *steps, int64_t n_steps)
 {
-    return (struct weir_idle_loop){
+    struct weir_idle_loop loop = {
         .ns = s->steps_end_ns - s->steps_begin_ns,
         .wait_ns = weir_host_data_ns(&s->host, s->host.step_track, s->steps_begin_ns, s->steps_end_ns),
         .loader = s->host.loader,
     };
+    for (int64_t i = 0; i < n_steps && n_steps < WEIR_IDLE_ENOUGH_STEPS; i++) {
+        int64_t begin_ns = weir_host_clamp(steps[i].start_ns), end_ns = weir_host_clamp(steps[i].end_ns);
+        int64_t ns = weir_host_data_ns(&s->host, s->host.step_track, begin_ns, end_ns);
+        loop.step_wait_min_ns = i == 0 || ns < loop.step_wait_min_ns ? ns : loop.step_wait_min_ns;
+        loop.step_wait_max_ns = ns > loop.step_wait_max_ns ? ns : loop.step_wait_max_ns;
+    }
+    return loop;
 }
 
 static void sweep_all(struct sweep *s, struct weir_gpu_idle *idle)
@@ -302,7 +319,7 @@ int weir_gpu_idle_make(struct weir_gpu_idle *idle, const struct weir_trace *trac
     int rc = s.activities && s.delays && idle->devices ? weir_host_make(&s.host, trace) : -ENOMEM;
     if (rc == 0) {
         find_steps(&s, steps, n_steps);
-        idle->loop = loop_of(&s);
+        idle->loop = loop_of(&s, steps, n_steps);
         collect(&s, trace);
         sweep_all(&s, idle);
         weir_host_clear(&s.host);

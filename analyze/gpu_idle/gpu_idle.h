@@ -46,6 +46,7 @@ struct weir_idle_device {
     int64_t begin_ns, end_ns;
     int64_t busy_ns, idle_ns;
     int64_t copies_alone_ns;               /* part of busy_ns with copies but no kernel or memset */
+    int64_t pageable_ns;                   /* part of busy_ns with copies from the host's pageable memory */
     int64_t before_ns, after_ns;           /* parts of idle_ns before the first and after the last activity */
     int64_t cause_ns[WEIR_IDLE_CAUSES];    /* parts of idle_ns by cause */
     uint64_t cause_gaps[WEIR_IDLE_CAUSES]; /* number of gaps with this cause as their largest part */
@@ -68,6 +69,8 @@ enum weir_idle_loader {
 /* The thread of the steps, from the start of the first step to the end of the last. Without steps, times are 0. */
 struct weir_idle_loop {
     int64_t ns, wait_ns; /* wait_ns: the thread waits for data */
+    /* The shortest and longest wait of a step. 0 if the trace has WEIR_IDLE_ENOUGH_STEPS or more. */
+    int64_t step_wait_min_ns, step_wait_max_ns;
     enum weir_idle_loader loader;
 };
 
@@ -79,7 +82,10 @@ struct weir_gpu_idle {
     struct weir_idle_loop loop;
 };
 
-enum { WEIR_IDLE_DEVICES_MOST = 64 };
+enum {
+    WEIR_IDLE_DEVICES_MOST = 64,
+    WEIR_IDLE_ENOUGH_STEPS = 10 /* number of steps that show the bursts of a loader with several workers */
+};
 
 /* Analyses a trace, whose events can be in any order. steps is the result of weir_steps_split and can be empty. Returns
  * 0, or -ENOMEM with an empty result. */

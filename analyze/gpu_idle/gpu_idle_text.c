@@ -27,9 +27,10 @@ static const struct {
     [WEIR_IDLE_OTHER] = {"other host code", "waits for host code that launches nothing", NULL,
                          "move that code out of the step; a profile with stacks (with_stack=True) names it"},
     [WEIR_IDLE_MEASUREMENT] = {.name = "measurement"},
-    [WEIR_IDLE_COPIES] = {"copies alone", "only copies", NULL,
-                          "pinned memory and non_blocking copies on a separate stream, so that they overlap with "
-                          "kernels"},
+    [WEIR_IDLE_COPIES] =
+        {"copies alone", "only copies", NULL,
+         "pinned memory (pin_memory=True in a DataLoader) and non_blocking copies on a separate stream, "
+         "so that they overlap with kernels"},
 };
 
 static const struct {
@@ -43,9 +44,9 @@ static const struct {
                                  "is loaded during the step. To see the slow part first, put weir.stage(\"NAME\") "
                                  "around the parts of __getitem__, and call weir.print_timing_stats() at the end"},
     [WEIR_IDLE_LOADER_WORKERS] = {"worker processes",
-                                  "more workers, while cores are idle. The trace does not contain the workers. To see "
-                                  "their slow part, set num_workers=0, put weir.stage(\"NAME\") around the parts of "
-                                  "__getitem__, and call weir.print_timing_stats() at the end"},
+                                  "The trace does not contain the workers. To see their slow part, set num_workers=0, "
+                                  "put weir.stage(\"NAME\") around the parts of __getitem__, and call "
+                                  "weir.print_timing_stats() at the end"},
     [WEIR_IDLE_LOADER_WEIR] = {"Weir", "the verdict of the recorded run shows what limits Weir's loader"},
 };
 
@@ -64,12 +65,88 @@ static int64_t cause_ns(const struct weir_idle_device *device, enum weir_idle_ca
     return cause == WEIR_IDLE_COPIES ? device->copies_alone_ns : device->cause_ns[cause];
 }
 
-/* Returns what helps against the cause, or NULL. */
-static const char *helps(const struct weir_gpu_idle *idle, enum weir_idle_cause cause)
+enum { ADVICE_SIZE = 640, STEP_LEAST_NS = 50000 };
+
+static int decimals(int64_t ns)
 {
-    if (cause == WEIR_IDLE_NONE)
+    return ns >= 10000000 ? 1 : 3;
+}
+
+static double ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+/* Fills in the advice against workers that are too slow, with the number that would keep up. */
+static void more_workers(char *text, size_t size, const struct weir_gpu_idle *idle, int64_t step_ns)
+{
+    const char *rest = loaders[WEIR_IDLE_LOADER_WORKERS].helps;
+    int64_t now_ns = idle->n_steps > 0 ? idle->loop.ns / idle->n_steps : 0;
+    double more = step_ns > 0 ? (double)now_ns / (double)step_ns : 0;
+    if (step_ns < STEP_LEAST_NS || more <= 1)
+        snprintf(text, size, "more workers, while cores are idle. %s", rest);
+    else
+        snprintf(text, size,
+                 "more workers, while cores are idle: about %.*f x num_workers (an estimate: a step takes %.*f ms, and "
+                 "%.*f without the wait). %s",
+                 more < 2.95, more, decimals(now_ns), ms(now_ns), decimals(now_ns), ms(step_ns), rest);
+}
+
+/* Fills in what helps against the cause. Returns NULL if nothing is known, or text. */
+static const char *helps(char text[ADVICE_SIZE], const struct weir_gpu_idle *idle,
+                         const struct weir_idle_device *device, enum weir_idle_cause cause)
+{
+    const char *known = cause == WEIR_IDLE_NONE   ? NULL
+                        : cause == WEIR_IDLE_DATA ? loaders[idle->loop.loader].helps
+                                                  : words[cause].helps;
+    if (!known)
         return NULL;
-    return cause == WEIR_IDLE_DATA ? loaders[idle->loop.loader].helps : words[cause].helps;
+    if (cause == WEIR_IDLE_DATA && idle->loop.loader == WEIR_IDLE_LOADER_WORKERS)
+        more_workers(text, ADVICE_SIZE, idle, weir_gpu_idle_step_ns(idle, device));
+    else
+        snprintf(text, ADVICE_SIZE, "%s", known);
+    return text;
+}
+
+/* Fills in what helps against copies from pageable memory, if they take 5 % of the time without the wait for data and
+ * the first cause does not advise the same. Returns NULL otherwise, or text. */
+static const char *also_helps(char text[ADVICE_SIZE], const struct weir_gpu_idle *idle,
+                              const struct weir_idle_device *device, enum weir_idle_cause cause)
+{
+    if (!device || cause == WEIR_IDLE_COPIES || idle->loop.loader == WEIR_IDLE_LOADER_WEIR)
+        return NULL;
+    int64_t step_ns = weir_gpu_idle_step_ns(idle, device), n = step_ns > 0 ? idle->n_steps : 1;
+    if (step_ns <= 0)
+        step_ns = device->end_ns - device->begin_ns - device->cause_ns[WEIR_IDLE_DATA];
+    int64_t copies_ns = device->pageable_ns / n;
+    if (copies_ns == 0 || copies_ns < step_ns / 20)
+        return NULL;
+    snprintf(text, ADVICE_SIZE,
+             "pin_memory=True, and non_blocking=True, which has no effect without it: copies from pageable memory take "
+             "%.*f of the %.*f ms%s without the wait",
+             decimals(step_ns), ms(copies_ns), decimals(step_ns), ms(step_ns),
+             weir_gpu_idle_step_ns(idle, device) > 0 ? " of a step" : "");
+    return text;
+}
+
+/* Fills in a warning if the trace has few steps and another choice of steps could show other causes: workers deliver
+ * batches in bursts. Returns NULL otherwise, or text. */
+static const char *few_steps(char text[ADVICE_SIZE], const struct weir_gpu_idle *idle)
+{
+    const struct weir_idle_loop *loop = &idle->loop;
+    int64_t n = idle->n_steps, least_ns = loop->step_wait_min_ns, most_ns = loop->step_wait_max_ns;
+    if (n == 0 || n >= WEIR_IDLE_ENOUGH_STEPS)
+        return NULL;
+    if (n == 1 ? loop->loader != WEIR_IDLE_LOADER_WORKERS
+               : (double)(most_ns - least_ns) * 2 * (double)n < (double)loop->ns || loop->ns == 0)
+        return NULL;
+    int length =
+        snprintf(text, ADVICE_SIZE, "%" PRId64 " step%s, which wait%s ", n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+    if (n > 1)
+        length += snprintf(text + length, ADVICE_SIZE - (size_t)length, "%.*f to ", decimals(most_ns), ms(least_ns));
+    snprintf(text + length, ADVICE_SIZE - (size_t)length, "%.*f ms for data: record more (active=16)",
+             decimals(most_ns), ms(most_ns));
+    return text;
 }
 
 /* ---- text ---- */
@@ -77,10 +154,9 @@ static const char *helps(const struct weir_gpu_idle *idle, enum weir_idle_cause 
 /* Completes "... of the time": " (data-bound): 185.0 of 221.1 ms in 3 steps". */
 static void print_evidence(FILE *out, const struct weir_gpu_idle *idle, const char *kind, int64_t ns, int64_t wall_ns)
 {
-    int decimals = wall_ns >= 10000000 ? 1 : 3;
     if (kind)
         fprintf(out, " (%s)", kind);
-    fprintf(out, ": %.*f of %.*f ms", decimals, (double)ns / 1e6, decimals, (double)wall_ns / 1e6);
+    fprintf(out, ": %.*f of %.*f ms", decimals(wall_ns), ms(ns), decimals(wall_ns), ms(wall_ns));
     if (idle->n_steps > 0)
         fprintf(out, " in %" PRId64 " step%s", idle->n_steps, idle->n_steps == 1 ? "" : "s");
 }
@@ -106,28 +182,35 @@ static void print_verdict(FILE *out, const struct weir_gpu_idle *idle, const str
     weir_wrap_close(&wrap);
 }
 
+/* Prints which step Weir's loader would have to keep up with. */
+static void print_weir(FILE *out, int64_t step_ns, bool copies)
+{
+    if (step_ns >= STEP_LEAST_NS)
+        fprintf(out,
+                "  Weir's loader   weir run DATA --step-ms %.1f shows whether it would keep up with your step, which "
+                "takes that long without the wait%s\n",
+                ms(step_ns), copies ? ", copies included" : "");
+    else
+        fprintf(out, "  Weir's loader   weir run DATA --step-ms MS shows whether it would keep up with your step; "
+                     "MS is the time that your step takes without the wait\n");
+}
+
 /* Prints what helps. For a loop that waits for another loader, also what Weir's would give with the same step. */
 static void print_help(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
                        enum weir_idle_cause cause)
 {
-    const char *text = helps(idle, cause);
-    int64_t step_ns = weir_gpu_idle_step_ns(idle, device);
+    char text[ADVICE_SIZE];
     struct weir_wrap wrap;
     FILE *lines = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    if (text)
+    if (helps(text, idle, device, cause))
         fprintf(lines, "  what helps      %s\n", text);
-    if (cause == WEIR_IDLE_DATA && idle->loop.loader != WEIR_IDLE_LOADER_WEIR) {
-        if (step_ns >= 50000)
-            fprintf(
-                lines,
-                "  Weir's loader   weir run DATA --step-ms %.1f shows whether it would keep up with your step, which "
-                "takes that long without the wait\n",
-                (double)step_ns / 1e6);
-        else
-            fprintf(lines,
-                    "  Weir's loader   weir run DATA --step-ms MS shows whether it would keep up with your step; "
-                    "MS is the time that your step takes without the wait\n");
-    }
+    bool copies = also_helps(text, idle, device, cause) != NULL;
+    if (copies)
+        fprintf(lines, "  also            %s\n", text);
+    if (few_steps(text, idle))
+        fprintf(lines, "  few steps       %s\n", text);
+    if (cause == WEIR_IDLE_DATA && idle->loop.loader != WEIR_IDLE_LOADER_WEIR)
+        print_weir(lines, weir_gpu_idle_step_ns(idle, device), copies);
     weir_wrap_close(&wrap);
 }
 
@@ -211,8 +294,7 @@ static void print_loop(FILE *out, const struct weir_gpu_idle *idle)
         fprintf(text, ".\n");
     }
     weir_wrap_close(&wrap);
-    if (waits && loop->wait_ns >= loop->ns / 20)
-        print_help(out, idle, NULL, WEIR_IDLE_DATA);
+    print_help(out, idle, NULL, waits && loop->wait_ns >= loop->ns / 20 ? WEIR_IDLE_DATA : WEIR_IDLE_NONE);
     text = weir_wrap_open(&wrap, out, 2, NULL);
     fprintf(text, "GPU idle time unknown: the trace has no GPU events; record with %s\n",
             weir ? "--device cuda" : "ProfilerActivity.CUDA");
@@ -250,6 +332,7 @@ static void causes_json(struct weir_json *json, const struct weir_idle_device *d
 static void device_json(struct weir_json *json, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
 {
     enum weir_idle_cause first = weir_gpu_idle_first(device);
+    char text[ADVICE_SIZE];
     weir_json_object(json, NULL);
     weir_json_int(json, "device", device->device);
     weir_json_int(json, "wall_ns", device->end_ns - device->begin_ns);
@@ -258,9 +341,11 @@ static void device_json(struct weir_json *json, const struct weir_gpu_idle *idle
     weir_json_int(json, "before_first_ns", device->before_ns);
     weir_json_int(json, "after_last_ns", device->after_ns);
     weir_json_int(json, "copies_alone_ns", device->copies_alone_ns);
+    weir_json_int(json, "pageable_copies_ns", device->pageable_ns);
     causes_json(json, device);
     weir_json_text(json, "first", first == WEIR_IDLE_NONE ? NULL : words[first].name);
-    weir_json_text(json, "advice", helps(idle, first));
+    weir_json_text(json, "advice", helps(text, idle, device, first));
+    weir_json_text(json, "also", also_helps(text, idle, device, first));
     weir_json_known(json, "step_ns", (double)weir_gpu_idle_step_ns(idle, device));
     weir_json_uint(json, "kernels", device->kernels);
     weir_json_uint(json, "copies", device->copies);
@@ -274,6 +359,7 @@ static void device_json(struct weir_json *json, const struct weir_gpu_idle *idle
 
 void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle)
 {
+    char text[ADVICE_SIZE];
     weir_json_object(json, "gpu_idle");
     weir_json_int(json, "steps", idle->n_steps);
     weir_json_object(json, "loop");
@@ -281,6 +367,7 @@ void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle
     weir_json_int(json, "data_wait_ns", idle->loop.wait_ns);
     weir_json_text(json, "loader", loaders[idle->loop.loader].name);
     weir_json_end(json, '}');
+    weir_json_text(json, "few_steps", few_steps(text, idle));
     weir_json_array(json, "devices");
     for (int i = 0; i < idle->n_devices; i++)
         device_json(json, idle, &idle->devices[i]);

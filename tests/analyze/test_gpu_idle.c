@@ -467,9 +467,13 @@ Test(gpu_idle, help_for_a_loader_with_workers)
 {
     char *text = print_waits(workers, 1000);
     const char *begin = "GPU 0 waits for data 75.0 % of the time (data-bound): 30.0 of 40.0 ms in 2 steps. It is busy "
-                        "5.0 %.\n  what helps      more workers, ";
+                        "5.0 %.\n  what helps      more workers, while cores are idle: about 4 x num_workers (an "
+                        "estimate: a step takes 20.0 ms, and 5.0 without the wait). The trace ";
     cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
     cr_assert(strstr(text, "\n  Weir's loader   weir run DATA --step-ms 5.0 "), "%s", text);
+    cr_assert(strstr(text, " takes that long without the wait\n"), "%s", text);
+    cr_assert_null(strstr(text, "\n  also "), "%s", text);      /* without copies */
+    cr_assert_null(strstr(text, "\n  few steps "), "%s", text); /* the waits are equal */
     cr_assert_eq(weir_gpu_idle_step_ns(&idle, &idle.devices[0]), 5000000);
     free(text);
 }
@@ -527,6 +531,106 @@ Test(gpu_idle, a_busy_gpu_has_no_cause)
     const char *begin = "GPU 0 is busy 99.0 % of the time: 0.990 of 1.000 ms in 1 step. No cause of idle time takes "
                         "5 %.\nGPU 0 ";
     cr_assert_eq(strncmp(text, begin, strlen(begin)), 0, "%s", text);
+    free(text);
+}
+
+/* Steps of 20 ms. The loop waits long_us in every second step, and 1 ms in the others. Returns the text. */
+static char *print_bursts(int n_steps, const char *wait, int64_t long_us)
+{
+    setenv("COLUMNS", "1000", 1);
+    for (int i = 0; i < n_steps; i++) {
+        step(i, 20000 * i, 20000);
+        host(LOOP, WEIR_CAT_USER_ANNOTATION, wait, 20000 * i, i % 2 ? 1000 : long_us);
+        kernel(20000 * i + 19000, 20000 * i + 19010, 500);
+    }
+    return print();
+}
+
+Test(gpu_idle, few_steps_with_different_waits_are_too_few)
+{
+    char *text = print_bursts(3, workers, 15000);
+    cr_assert(
+        strstr(text, "\n  few steps       3 steps, which wait 1.0 to 15.0 ms for data: record more (active=16)\n"),
+        "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, enough_steps_may_wait_differently)
+{
+    char *text = print_bursts(16, workers, 15000);
+    cr_assert_null(strstr(text, "few steps"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, few_steps_with_similar_waits_are_enough)
+{
+    char *text = print_bursts(3, workers, 4000);
+    cr_assert_null(strstr(text, "few steps"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, one_step_of_a_loader_with_workers_is_too_few)
+{
+    char *text = print_bursts(1, workers, 700); /* the waits of other steps are unknown */
+    cr_assert(strstr(text, "\n  few steps       1 step, which waits 0.700 ms for data: record more (active=16)\n"),
+              "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, one_step_of_a_loader_without_workers_is_like_the_others)
+{
+    char *text = print_bursts(1, no_workers, 15000);
+    cr_assert_null(strstr(text, "few steps"), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, copies_from_pageable_memory_are_named_after_a_larger_cause)
+{
+    copy(15200, 15210, 1000);
+    copy(15300, 15310, 1000); /* overlaps with the first copy */
+    char *text = print_waits(workers, 100);
+    cr_assert(strstr(text,
+                     "\n  also            pin_memory=True, and non_blocking=True, which has no effect without it: "
+                     "copies from pageable memory take 0.550 of the 5.000 ms of a step without the wait\n"),
+              "%s", text);
+    cr_assert(strstr(text, " which takes that long without the wait, copies included\n"), "%s", text);
+    cr_assert_eq(idle.devices[0].pageable_ns, 1100000);
+    free(text);
+}
+
+Test(gpu_idle, short_copies_and_copies_to_the_host_need_no_pinned_memory)
+{
+    copy(15200, 15210, 400); /* 4 % of two steps of 5 ms */
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_GPU_MEMCPY, "Memcpy DtoH (Device -> Pageable)", 16000, 3000);
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_GPU_MEMCPY, "Memcpy HtoD (Pinned -> Device)", 16000, 3000);
+    char *text = print_waits(workers, 100);
+    cr_assert_null(strstr(text, "pin_memory"), "%s", text);
+    cr_assert_eq(idle.devices[0].pageable_ns, 400000);
+    free(text);
+}
+
+Test(gpu_idle, copies_alone_as_the_first_cause_name_pinned_memory_once)
+{
+    setenv("COLUMNS", "1000", 1);
+    copy(0, 10, 900);
+    kernel(905, 910, 90);
+    char *text = print();
+    cr_assert(
+        strstr(text, "\n  what helps      pinned memory (pin_memory=True in a DataLoader) and non_blocking copies"),
+        "%s", text);
+    cr_assert_null(strstr(text, "\n  also "), "%s", text);
+    free(text);
+}
+
+Test(gpu_idle, without_steps_copies_are_compared_with_the_time_without_the_wait)
+{
+    setenv("COLUMNS", "1000", 1);
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, workers, 100, 900);
+    copy(1000, 1010, 90);
+    kernel(1090, 1100, 100);
+    char *text = print();
+    cr_assert(strstr(text, "copies from pageable memory take 0.090 of the 0.290 ms without the wait\n"), "%s", text);
     free(text);
 }
 
