@@ -8,6 +8,7 @@
 #include "weir/stages.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,12 +80,87 @@ static int take_since(const struct period *period, struct weir_snapshot **diff)
     return rc;
 }
 
+/* ---- the training loop ---- */
+
+/* Finds the thread of the training loop: the calling thread if it has stages, otherwise the first consumer thread that
+ * has stages. */
+static const struct weir_thread_stats *loop_of(const struct weir_snapshot *snapshot)
+{
+    const struct weir_thread_stats *loop = NULL;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        const struct weir_thread_stats *thread = &snapshot->threads[i];
+        bool has_stages = thread->wall_ns > thread->self_ns[WEIR_STAGE_WORKER_LOOP] && thread->zones > 0;
+        if (thread->is_caller && has_stages)
+            return thread;
+        if (!loop && has_stages && thread->role == WEIR_ROLE_CONSUMER)
+            loop = thread;
+    }
+    return loop;
+}
+
+/* Returns the time in which a thread that used cpu_s seconds of a core was computing or ready to compute: its waits for
+ * a core are divided in proportion to CPU time. Returns -1 if cpu_s is unknown. */
+static double ready_s(double cpu_s, const struct weir_report_worker *thread)
+{
+    double waits_s = fmax(thread->core_wait_s, 0) + fmax(thread->throttled_s, 0);
+    return cpu_s > 0 && thread->cpu_s > 0 ? cpu_s * (1 + waits_s / thread->cpu_s) : cpu_s;
+}
+
+/* Counts as work what a thread computes in its wait stages, such as a DataLoader without workers, which loads there. */
+static void move_computing_to_work(struct weir_report *report)
+{
+    double self_s = 0, cpu_s = 0;
+    for (int i = 0; i < report->n_rows; i++) {
+        const struct weir_report_row *row = &report->rows[i];
+        if (row->kind == WEIR_KIND_WAIT && row->cpu_s >= 0) {
+            self_s += row->self_s;
+            cpu_s += row->cpu_s;
+        }
+    }
+    for (int i = 0; i < report->n_workers; i++) {
+        struct weir_report_worker *thread = &report->workers[i];
+        double sampled_s = self_s > 0 ? thread->wait_s * cpu_s / self_s : 0;
+        double moved_s =
+            fmin(ready_s(thread->wait_cpu_s >= 0 ? thread->wait_cpu_s : sampled_s, thread), thread->wait_s);
+        thread->work_s += moved_s;
+        thread->wait_s -= moved_s;
+    }
+}
+
+/* Sets each row's share to the fraction of the loop's time that its stage itself takes in the loop's thread. */
+static void share_loop(struct weir_report *report, const struct weir_thread_stats *loop)
+{
+    for (int i = 0; i < report->n_rows; i++)
+        report->rows[i].share = -1;
+    for (int s = 0; loop && s < WEIR_STAGE_MAX; s++) {
+        struct weir_report_row named;
+        if (loop->self_ns[s] == 0 || !weir_stage_info(s))
+            continue;
+        weir_report_row_fill(&named, weir_stage_info(s), &(struct weir_stage_stats){0});
+        for (int i = 0; i < report->n_rows; i++)
+            if (report->rows[i].side == named.side && strcmp(report->rows[i].name, named.name) == 0)
+                report->rows[i].share = (double)loop->self_ns[s] / (double)loop->wall_ns;
+    }
+}
+
+/* Without a loader's workers, the report is about the loop: shares refer to its time. */
+static void adapt_to_loop(struct weir_report *report, const struct weir_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->n_threads; i++)
+        if (snapshot->threads[i].role == WEIR_ROLE_WORKER)
+            return;
+    share_loop(report, loop_of(snapshot));
+    move_computing_to_work(report);
+}
+
 static int make_report(const struct period *period, struct weir_loader_report *report)
 {
     struct weir_snapshot *diff = NULL;
     int rc = take_since(period, &diff);
     if (rc == 0)
         rc = weir_report_from_snapshot(&report->prof, diff);
+    if (rc == 0)
+        adapt_to_loop(&report->prof, diff);
     weir_snapshot_free(&diff);
     if (rc == 0)
         weir_gpu_timing_add(&report->gpu, period->gpu);
@@ -202,23 +278,7 @@ static PyObject *py_stats(PyObject *module, PyObject *args)
     return list;
 }
 
-/* ---- the training loop ---- */
-
-/* Finds the thread of the training loop: the calling thread if it has stages, otherwise the first consumer thread that
- * has stages. */
-static const struct weir_thread_stats *loop_of(const struct weir_snapshot *snapshot)
-{
-    const struct weir_thread_stats *loop = NULL;
-    for (int i = 0; i < snapshot->n_threads; i++) {
-        const struct weir_thread_stats *thread = &snapshot->threads[i];
-        bool has_stages = thread->wall_ns > thread->self_ns[WEIR_STAGE_WORKER_LOOP] && thread->zones > 0;
-        if (thread->is_caller && has_stages)
-            return thread;
-        if (!loop && has_stages && thread->role == WEIR_ROLE_CONSUMER)
-            loop = thread;
-    }
-    return loop;
-}
+/* ---- the parts of the loop ---- */
 
 static PyObject *stage_name(int stage)
 {
