@@ -19,9 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EPOCHS_MAX = 1 << 17 };
-
-enum { FILES_MAX = 64 };
+enum { EPOCHS_MAX = 1 << 17, FILES_MAX = 64 };
 
 struct report_options {
     int lang;
@@ -410,31 +408,6 @@ static int report_log(const struct job *job, struct weir_err *err)
     return report_plain_log(job, err);
 }
 
-/* Writes the report to a temporary file, so that a damaged log produces one error line and no partial report. */
-static int report_aside(const char *path, const struct report_options *options, FILE *in, FILE *aside,
-                        struct weir_err *err)
-{
-    struct weir_lines lines;
-    struct weir_json json;
-    struct job job = {.path = path, .lang = (enum weir_lang)options->lang, .lines = &lines, .out = aside};
-    weir_lines_open(&lines, in);
-    if (options->json) {
-        job.json = &json;
-        weir_cli_json_open(&json, aside);
-        weir_json_text(&json, "log", path);
-    }
-    int code = report_log(&job, err);
-    weir_lines_close(&lines);
-    if (code < 0) {
-        weir_err_prefix(err, "%s", path);
-        return code;
-    }
-    if (options->json) {
-        weir_cli_json_close(&json);
-    }
-    return 0;
-}
-
 static void copy_to_stdout(FILE *aside)
 {
     char block[16384];
@@ -444,14 +417,53 @@ static void copy_to_stdout(FILE *aside)
         fwrite(block, 1, n, stdout);
 }
 
-static int report_one_log(const char *path, const struct report_options *options, FILE *aside, struct weir_err *err)
+/* Writes the report to a temporary file, so that a damaged log produces one error line and no partial report. json is
+ * an open object, or NULL for text. */
+static int report_one_log(const char *path, const struct report_options *options, FILE *aside, struct weir_json *json,
+                          struct weir_err *err)
 {
+    struct weir_lines lines;
+    const struct job job = {path, (enum weir_lang)options->lang, &lines, aside, json};
     FILE *in;
     int code = open_log(path, &in, err);
-    if (code == 0)
-        code = report_aside(path, options, in, aside, err);
+    if (code == 0) {
+        weir_lines_open(&lines, in);
+        if (json)
+            weir_json_text(json, "log", path);
+        code = report_log(&job, err);
+        weir_lines_close(&lines);
+        if (code < 0)
+            weir_err_prefix(err, "%s", path);
+    }
     if (in)
         fclose(in);
+    return code;
+}
+
+static int report_logs(const char *const *paths, int n, const struct report_options *o, FILE *aside,
+                       struct weir_err *err)
+{
+    struct weir_json json;
+    int code = 0;
+    if (o->json)
+        weir_cli_json_open(&json, aside);
+    if (o->json && n > 1) {
+        weir_json_text(&json, "kind", "logs");
+        weir_json_array(&json, "logs");
+    }
+    for (int i = 0; i < n && code == 0; i++) {
+        if (o->json && n > 1)
+            weir_json_object(&json, NULL);
+        else if (n > 1)
+            fprintf(aside, "%s%s\n", i > 0 ? "\n" : "", paths[i]);
+        code = report_one_log(paths[i], o, aside, o->json ? &json : NULL, err);
+        if (o->json && code == 0 && n > 1)
+            weir_json_end(&json, '}');
+    }
+    if (o->json && code == 0 && n > 1)
+        weir_json_end(&json, ']');
+    if (o->json && code == 0)
+        weir_cli_json_close(&json);
     return code;
 }
 
@@ -485,19 +497,19 @@ static int report_traces(const char *const *paths, int n, const struct report_op
     return code;
 }
 
-/* Returns true and sets err if the options do not apply to these files. */
-static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
-                       struct weir_err *err)
+/* Returns true and sets err if the options do not apply to these files. log is the first one that is not a trace. */
+static bool is_misused(int n, const struct report_options *o, int traces, const char *log, struct weir_err *err)
 {
     bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks || o->export_clocks;
-    if (traces < n && n > 1)
-        weir_err_set(err, -EINVAL, "%s is not a trace; several files can be reported together only if all are traces",
-                     paths[traces]);
+    if (traces > 0 && traces < n)
+        weir_err_set(err, -EINVAL,
+                     "%s is not a trace; several files can be reported together only if all are traces or all are logs",
+                     log);
     else if (traces < n && for_traces)
         weir_err_set(err, -EINVAL,
                      "%s is a log, but --group-by-input-shape, --group-by-stack, --top-level-events-only, "
                      "--export-stacks and --export-clocks are for traces",
-                     paths[0]);
+                     log);
     else if (n > 1 && (o->export_stacks || o->export_clocks))
         weir_err_set(err, -EINVAL, "--export-%s accepts only one trace at a time",
                      o->export_stacks ? "stacks" : "clocks");
@@ -523,10 +535,14 @@ static int report_files(const struct weir_command *command, const char *const *p
                         const struct report_options *options)
 {
     struct weir_err err = WEIR_ERR_NONE;
+    const char *log = NULL;
     int traces = 0;
-    while (traces < n && weir_trace_recognised(paths[traces]))
-        traces++;
-    if (is_misused(paths, n, options, traces, &err)) {
+    for (int i = 0; i < n; i++) {
+        bool is_trace = weir_trace_recognised(paths[i]);
+        traces += is_trace;
+        log = log || is_trace ? log : paths[i];
+    }
+    if (is_misused(n, options, traces, log, &err)) {
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
@@ -536,8 +552,8 @@ static int report_files(const struct weir_command *command, const char *const *p
     int code =
         aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
     if (code == 0)
-        code = traces == n ? report_traces(paths, n, options, aside, &err)
-                           : report_one_log(paths[0], options, aside, &err);
+        code =
+            traces == n ? report_traces(paths, n, options, aside, &err) : report_logs(paths, n, options, aside, &err);
     if (code == 0 && (fflush(aside) != 0 || ferror(aside)))
         code = weir_err_set(&err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
     if (code == 0)
@@ -568,7 +584,7 @@ const struct weir_command weir_cmd_report = {
     .name = "report",
     .summary = "print a log's tables, or a trace's GPU idle time, steps and averages",
     .group = WEIR_GROUP_MEASURE,
-    .args = "LOG|TRACE...",
+    .args = "LOG...|TRACE...",
     .min_args = 1,
     .max_args = FILES_MAX,
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},

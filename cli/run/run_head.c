@@ -5,6 +5,7 @@
 #include "datasets/hdf5/h5_read.h"
 #include "prof/report/machine.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,14 +31,34 @@ static void print_device(FILE *out, const struct weir_loader_facts *facts, const
             sync_steps ? "; each step finishes before the next" : "");
 }
 
+/* Names the files of this rank, which are not called as the options say. */
+static void print_files(FILE *out, const struct run_options *o)
+{
+    const char *const paths[] = {o->log && strcmp(o->log, "-") != 0 ? o->log : NULL, o->checksums, o->state};
+    const char *before = "; its files: ";
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        char shown[PATH_MAX];
+        if (!paths[i])
+            continue;
+        snprintf(shown, sizeof shown, "%s", paths[i]);
+        weir_text_printable(shown);
+        fprintf(out, "%s%s", before, shown);
+        before = ", ";
+    }
+}
+
 static void print_place(FILE *out, const struct weir_loader_facts *facts, const struct weir_ranks *ranks,
-                        bool sync_steps)
+                        const struct run_options *o)
 {
     if (facts->device >= 0)
-        print_device(out, facts, ranks, sync_steps);
-    if (ranks->world_size > 1 || ranks->source)
-        fprintf(out, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", from " : "",
+        print_device(out, facts, ranks, o->sync_steps);
+    if (ranks->world_size > 1 || ranks->source) {
+        fprintf(out, "rank %d of %d%s%s", ranks->rank, ranks->world_size, ranks->source ? ", from " : "",
                 ranks->source ? ranks->source : "");
+        if (ranks->world_size > 1)
+            print_files(out, o);
+        fputc('\n', out);
+    }
     if (ranks->local_size > 1)
         fprintf(out, "local rank %d of %d, with %d cores\n", ranks->local_rank, ranks->local_size, facts->cores);
 }
@@ -134,7 +155,7 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
             head->consumer || o->step_ms > 0 ? "" : "; no training step (--step-ms), so data wait is near 100 %");
     print_reading(out, &facts, o);
     print_decoding(out, &facts);
-    print_place(out, &facts, head->ranks, o->sync_steps);
+    print_place(out, &facts, head->ranks, o);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
         fprintf(out,
                 "--decode-cache: disabled, because it is too small for its table and one frame; "

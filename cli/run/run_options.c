@@ -19,7 +19,7 @@ const struct weir_opt weir_run_opts[] = {
      .unit = "seconds", .topic = "Samples", .users = RUN,
      .details = "The measurement continues across epochs. With --cold it covers at most one epoch.", .is_common = true},
     {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL, "file to save progress to and to resume from",
-     .path = WEIR_PATH_WRITE, .topic = "Dataset", .users = RUN},
+     .path = WEIR_PATH_WRITE, .topic = "Dataset", .users = RUN, .details = "With several ranks, one file per rank."},
 
     {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "per-channel mean to subtract, in units of 0..1",
      .topic = "Images", .users = ALL, .details = "Requires a float --dtype."},
@@ -36,10 +36,12 @@ const struct weir_opt weir_run_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
      .users = TRAIN},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
-     .path = WEIR_PATH_WRITE, .users = TRAIN, .details = "With -, the lines replace the tables on standard output.",
+     .path = WEIR_PATH_WRITE, .users = TRAIN,
+     .details = "With several ranks, rank 3 writes FILE.rank3.jsonl. With -, the lines replace the tables on standard "
+                "output.",
      .is_common = true},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
-     .path = WEIR_PATH_WRITE, .users = RUN},
+     .path = WEIR_PATH_WRITE, .users = RUN, .details = "With several ranks, one file per rank."},
     {"max-wait", WEIR_OPT_DOUBLE, FIELD(max_wait), "PERCENT", "100", "max data wait; above it, the exit status is 3", 0,
      100, .unit = "%", .users = RUN,
      .details =

@@ -11,10 +11,14 @@
 #include "weir/stages.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { EPOCHS_MAX = 1000000000 };
 
@@ -282,13 +286,50 @@ static int judge_wait(const struct weir_run_head *head, double data_wait)
     return percent < 0 ? WEIR_EXIT_FAILURE : WEIR_EXIT_FOUND;
 }
 
-/* ---- the run ---- */
+/* ---- one file per rank ---- */
 
 /* Returns the file for --log; NULL if its lines go to stdout in place of the tables. */
 static const char *log_file(const struct run_options *o)
 {
     return o->log && strcmp(o->log, "-") == 0 ? NULL : o->log;
 }
+
+/* Paths of this rank's output files, which replace those of the options. */
+struct rank_files {
+    char log[PATH_MAX], checksums[PATH_MAX], state[PATH_MAX];
+};
+
+/* Inserts ".rankN" before the extension. Devices and pipes, which ranks can share, keep their names. */
+static int name_rank_file(const char **path, char name[PATH_MAX], int rank, struct weir_err *err)
+{
+    const char *typed = *path;
+    struct stat st;
+    if (!typed || !*typed || (stat(typed, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    const char *slash = strrchr(typed, '/'), *base = slash ? slash + 1 : typed, *dot = strrchr(base, '.');
+    int stem = (int)(dot && dot > base ? dot - typed : (ptrdiff_t)strlen(typed));
+    if (snprintf(name, PATH_MAX, "%.*s.rank%d%s", stem, typed, rank, typed + stem) >= PATH_MAX)
+        return weir_err_set(err, -EINVAL, "%.100s...: the path is too long; use a shorter one", typed);
+    *path = name;
+    return 0;
+}
+
+/* The renamed files are compared again, because one of them may be an input. */
+static int name_rank_files(const struct weir_run_session *session, const struct weir_ranks *ranks,
+                           struct rank_files *files, struct weir_err *err)
+{
+    struct run_options *o = session->options;
+    if (ranks->world_size == 1 || (!log_file(o) && !o->checksums && !o->state))
+        return 0;
+    int rc = log_file(o) ? name_rank_file(&o->log, files->log, ranks->rank, err) : 0;
+    if (rc == 0)
+        rc = name_rank_file(&o->checksums, files->checksums, ranks->rank, err);
+    if (rc == 0)
+        rc = name_rank_file(&o->state, files->state, ranks->rank, err);
+    return rc < 0 ? rc : weir_outputs_check(session->command, session->values, &session->data, 1, NULL, err);
+}
+
+/* ---- the run ---- */
 
 /* Opens the output files and prints the head. */
 static int begin_outputs(const struct weir_run_head *head, const struct weir_run_profile_config *profile,
@@ -382,10 +423,12 @@ int weir_run_session(const struct weir_run_session *session)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
+    struct rank_files files;
     weir_terminal_set_wide(o->wide);
     if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
         to_profile(o, &profile, &err) < 0 || check_max_wait(o, &err) < 0 ||
-        weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {
+        weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0 ||
+        name_rank_files(session, &ranks, &files, &err) < 0) {
         weir_cli_fail(session->command, &err);
         return WEIR_EXIT_USAGE;
     }

@@ -18,7 +18,7 @@ USER_PAGES_BYTES = 120 * 1024
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
     EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
 # The reader's file; options of srun, torchrun, TensorBoard and imitate_episodes.py
-FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume"}
+FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--ntasks-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume"}
 failed = 0
 
 

@@ -592,10 +592,11 @@ check "the report has the same lines" cmp "$work/machines" "$work/reported"
 # ---- ranks ----
 
 "$weir" run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/one" >/dev/null 2>&1
+mkdir "$work/sums.of" # the dot is not an extension
 for world in 2 3; do
     for ((r = 0; r < world; r++)); do
-        run 0 run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/rank.$world.$r" --rank "$r" --world-size "$world"
-        err "rank $r of $world"
+        run 0 run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/sums.of/$world" --rank "$r" --world-size "$world"
+        err "rank $r of $world; its files: $work/sums.of/$world.rank$r"
     done
     check "the batches of $world ranks, in turn, are those of one" python3 - "$work" "$world" <<'PY'
 import collections, sys
@@ -606,7 +607,7 @@ def read(name):
         _, epoch, split, index, rest = line.split(" ", 4)
         parts[epoch, split].append(rest)
     return parts
-one, ranks = read("one"), [read(f"rank.{world}.{r}") for r in range(world)]
+one, ranks = read("one"), [read(f"sums.of/{world}.rank{r}") for r in range(world)]
 batches = 0
 for part, whole in one.items():
     each = len(whole) // world
@@ -617,6 +618,42 @@ for part, whole in one.items():
 assert batches > 10
 PY
 done
+# Ranks with the same options write a file each.
+mkdir "$work/eight"
+for ((r = 0; r < 8; r++)); do
+    RANK=$r LOCAL_RANK=$r WORLD_SIZE=8 LOCAL_WORLD_SIZE=8 "$weir" run "$data" --batch-size 1 --num-workers 1 --step-ms 1 \
+        --log "$work/eight/same.jsonl" --checksums "$work/eight/sums" --state "$work/eight/state.json" \
+        >/dev/null 2>"$work/eight/$r.err" &
+    pids[r]=$!
+done
+for ((r = 0; r < 8; r++)); do
+    check "rank $r of 8 ends with 0" wait "${pids[r]}"
+    check "rank $r names its files" grep -qF "rank $r of 8, from torchrun's environment; its files: $work/eight/same.rank$r.jsonl, $work/eight/sums.rank$r, $work/eight/state.rank$r.json" "$work/eight/$r.err"
+done
+rm "$work"/eight/*.err
+check "eight ranks have eight files of each kind, and no other" [ "$(cd "$work/eight" && printf "%s\n" * | tr '\n' ' ')" = \
+    "$(printf '%s ' same.rank{0..7}.jsonl state.rank{0..7}.json sums.rank{0..7} | tr ' ' '\n' | LC_ALL=C sort | tr '\n' ' ')" ]
+run 0 report --json "$work"/eight/same.rank*.jsonl
+check "weir report reads the logs of all ranks" python3 -c '
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["schema"] == 1 and report["kind"] == "logs", report
+runs = [log["runs"][0] for log in report["logs"] if len(log["runs"]) == 1 and not log["cut_off"]]
+assert [run["run"]["used"]["rank"] for run in runs] == list(range(8)), runs
+assert [log["log"][-7:] for log in report["logs"]] == [f"{rank}.jsonl" for rank in range(8)], report
+assert all(run["epochs"] for run in runs), runs' "$work/out"
+run 0 report "$work"/eight/same.rank[23].jsonl
+check "each log is named above its tables" [ "$(sed -n "1p;/^$/{n;/same/p}" "$work/out" | tr '\n' ' ')" = "$work/eight/same.rank2.jsonl $work/eight/same.rank3.jsonl " ]
+run 1 report "$work"/eight/same.rank2.jsonl "$work/eight/sums.rank2"
+err "weir report: $work/eight/sums.rank2: no table in its "
+RANK=3 WORLD_SIZE=8 run 0 run "$data" --batch-size 1 --num-epochs 2 --state "$work/eight/state.json"
+err "resuming at batch "
+RANK=3 WORLD_SIZE=8 run 0 run "$data" --batch-size 1 --log /dev/null --checksums /dev/null
+check "devices keep their names" [ ! -e /dev/null.rank3 ]
+RANK=3 WORLD_SIZE=8 run 2 run "$data" --batch-size 1 --log "$work/eight/a" --index "$work/eight/a.rank3"
+err "name the same file"
+RANK=0 WORLD_SIZE=1 run 0 run "$data" --batch-size 1 --log "$work/eight/one.jsonl"
+check "one rank writes the file that was named" [ -s "$work/eight/one.jsonl" ]
 # launched TEXT ASSIGNMENT...: in this launcher's environment, weir run prints TEXT.
 launched() {
     env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"

@@ -79,7 +79,7 @@ PY
 started() {
     local log="$out/$1.$2" seconds=$3 decoder=$4
     shift 4
-    rm -f "$log.jsonl"
+    rm -f "$log".*jsonl
     timeout -s INT -k 20 "$seconds" "$@" "$weir" run "$data/many" --dtype f16 --image-layout nchw --mean imagenet \
         --std imagenet --train-split 1 --batch-size 32 --max-batches "$batches" --num-epochs 100000 --every 0 \
         --decoder "$decoder" --log "$log.jsonl" "${more[@]}" >"$log.txt" 2>&1 &
@@ -87,8 +87,8 @@ started() {
 
 # ended NAME RANK SETTLE_S
 ended() {
-    local found
-    found=$(rate "$out/$1.$2.jsonl" "$3" 2>/dev/null || echo -)
+    local found # with several ranks, the program adds .rankN to the name
+    found=$(rate "$out/$1.$2".*jsonl "$3" 2>/dev/null || echo -)
     [ "${found:--}" != - ] || fault "$1, rank $2: $(tail -n 1 "$out/$1.$2.txt")"
     echo "$1 $2 ${found:--}" >>"$out/rates.txt"
 }
