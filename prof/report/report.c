@@ -106,7 +106,8 @@ static void add_row(struct weir_table *table, const struct weir_report_row *row,
     weir_table_cell(table, "%s", weir_report_time(time, row->p90_s));
     weir_table_cell(table, "%s", weir_report_time(time, row->p99_s));
     weir_table_cell(table, "%s", weir_report_time(time, row->max_s));
-    if (row->cpu_over_wall >= 0)
+    /* A zone around other zones has CPU time of its own, next to a total that contains theirs. */
+    if (row->cpu_over_wall >= 0 && row->kind != WEIR_KIND_INCLUSIVE)
         weir_table_cell(table, "%.2f", row->cpu_over_wall);
     else
         weir_table_cell(table, "-");

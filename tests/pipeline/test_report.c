@@ -259,14 +259,20 @@ Test(report, english_table)
     report->prof.rows[2].max_s = 1.25;
     report->prof.rows[2].cpu_over_wall = 0.98;
     report->prof.rows[2].share = 1;
+    report->prof.rows[3] = row("03a_read_one_camera", WEIR_KIND_INCLUSIVE, 333720, 1150.5);
+    report->prof.rows[3].cpu_over_wall = 0.97; /* of its self time, which the table does not show */
+    report->prof.n_rows = 4;
     char *text = printed(report, WEIR_LANG_EN);
     cr_assert_eq(strncmp(text, "epochs 1-10 of 30, 61.50 s\n", 27), 0, "%s", text);
     cr_assert_null(strstr(text, "02_read_qpos"));
     const char *wanted =
-        "03b_image_decode        work  333720  1100.300s   3.30ms  2.50ms  0ns  25ns  1.25s      0.98  100.0%\n";
+        "03b_image_decode        work       333720  1100.300s   3.30ms  2.50ms  0ns  25ns  1.25s      0.98  100.0%\n";
     cr_assert_not_null(strstr(text, wanted), "%s", text);
     const char *span = strstr(text, "03_read_images_total");
     cr_assert_not_null(strstr(span, "         -       -\n"), "%s", span);
+    const char *inclusive = strstr(text, "03a_read_one_camera");
+    cr_assert_not_null(inclusive, "%s", text);
+    cr_assert_eq(strncmp(strchr(inclusive, '\n') - 18, "         -       -\n", 19), 0, "%s", inclusive);
     free(text);
     report->final = true;
     text = printed(report, WEIR_LANG_EN);
