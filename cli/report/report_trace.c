@@ -171,22 +171,48 @@ static void add_step_row(struct weir_table *table, const struct weir_step *step,
                             ns ? 100 * (double)step->part_ns[part] / (double)ns : 0);
 }
 
-/* Fills in the columns of the parts that are shown. The longest parts are the most important, and the wait for data is
- * always printed. Returns the number of columns. */
+/* Returns the priority of a part's column: the wait for data is always printed, then kernels are the most important,
+ * then the longest parts, and Other last. */
+static int priority_of(int part, const struct weir_step *sum)
+{
+    int longer = 0;
+    if (part == WEIR_STEP_DATALOADER)
+        return 0;
+    for (int other = 0; other < WEIR_STEP_PARTS; other++)
+        longer += sum->part_ns[other] > sum->part_ns[part];
+    return part == WEIR_STEP_KERNEL ? 1 : part == WEIR_STEP_OTHER ? 2 + WEIR_STEP_PARTS : 2 + longer;
+}
+
+/* Fills in the columns of the parts that are shown. Returns the number of columns. */
 static int plan_steps(struct weir_column *columns, const struct weir_step *sum, const bool *shown)
 {
     int n = 0;
     columns[n++] = (struct weir_column){.heading = "step", .left = true, .width = 15};
     columns[n++] = (struct weir_column){.heading = "time"};
-    for (int part = 0; part < WEIR_STEP_PARTS; part++) {
-        int longer = 0;
-        for (int other = 0; other < WEIR_STEP_PARTS; other++)
-            longer += shown[other] && sum->part_ns[other] > sum->part_ns[part];
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
         if (shown[part])
             columns[n++] = (struct weir_column){.heading = weir_step_part_name((enum weir_step_part)part),
-                                                .priority = part == WEIR_STEP_DATALOADER ? 0 : 1 + longer};
-    }
+                                                .priority = priority_of(part, sum)};
     return n;
+}
+
+/* Prints the table and, if columns do not fit, a line such as "2 more columns (CPU Exec, Other): --wide". */
+static void print_table(FILE *out, struct weir_table *table)
+{
+    struct weir_wrap wrap;
+    FILE *footer = weir_wrap_open(&wrap, out, 2, NULL);
+    int n = 0;
+    for (int i = 0; i < table->n_columns; i++)
+        n += !weir_table_shows(table, out, i);
+    if (n > 0)
+        fprintf(footer, "%d more column%s (", n, n == 1 ? "" : "s");
+    for (int i = 0, named = 0; i < table->n_columns; i++)
+        if (!weir_table_shows(table, out, i))
+            fprintf(footer, "%s%s", named++ ? ", " : "", table->columns[i].heading);
+    if (n > 0)
+        fputs("): --wide\n", footer);
+    weir_table_print(out, table);
+    weir_wrap_close(&wrap);
 }
 
 /* Prints one line per step and the mean. Omits parts that take no time in any step. */
@@ -212,7 +238,7 @@ static void print_steps(FILE *out, const struct result *r)
     }
     weir_table_cell(&table, "mean");
     add_step_row(&table, &sum, r->n_steps, shown);
-    weir_table_print(out, &table);
+    print_table(out, &table);
 }
 
 static void print_averages(FILE *out, const struct result *r, const struct weir_averages_table *table)

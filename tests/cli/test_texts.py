@@ -297,6 +297,18 @@ class Texts(unittest.TestCase):
         waits = re.search(r"(?m)^idle: waiting for data .* ([\d.]+)ms$", block)[1]
         self.assertIn(f" --step-ms {float(steps) - float(waits):.1f} ", block)
 
+    def test_steps_show_kernels_and_name_the_columns_left_out(self):
+        trace = f"{ROOT}/docs/pictures/waiting_for_data.json.gz"
+        for columns, names, more in ((80, "Kernel Memcpy DataLoader", "4 more columns (Memset, Runtime, CPU Exec, Other)"),
+                                     (62, "Kernel DataLoader", "5 more columns (Memcpy, Memset, Runtime, CPU Exec, Other)")):
+            text = piped("report", trace, COLUMNS=str(columns))
+            heading, left_out = re.search(r"\n(step .*)\n(?:.*\n)*?mean .*\n((?:.+\n)+)\nName ", text).groups()
+            self.assertEqual(heading.split(), ["step", "time", *names.split()])
+            self.assertEqual(left_out.split(), [*more.split()[:-1], more.split()[-1] + ":", "--wide"])
+        wide = piped("report", trace, "--wide", COLUMNS="80")
+        self.assertNotIn("more column", wide)
+        self.assertRegex(wide, r"\nstep +time +Kernel +Memcpy +Memset +Runtime +DataLoader +CPU Exec +Other\n")
+
     def test_a_trace_fits_a_screen(self):
         def rows(*options):
             text = piped("report", trace, *options, COLUMNS="80")
