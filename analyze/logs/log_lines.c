@@ -75,3 +75,13 @@ int weir_lines_next(struct weir_lines *lines)
         memmove(lines->text, lines->text + 3, (lines->length -= 3) + 1);
     return 1;
 }
+
+int weir_lines_peek(struct weir_lines *lines)
+{
+    int code;
+    while ((code = weir_lines_next(lines)) > 0)
+        if (strspn(lines->text, " \t\r") < lines->length)
+            break;
+    lines->pushed_back = code > 0;
+    return code;
+}

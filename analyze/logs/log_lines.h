@@ -29,5 +29,7 @@ void weir_lines_open(struct weir_lines *lines, FILE *in);
 void weir_lines_close(struct weir_lines *lines);
 /* Reads the next line, which can be empty. Returns 1, 0 at the end of the file, or -errno. */
 int weir_lines_next(struct weir_lines *lines);
+/* Reads up to the first line that is not blank, and pushes it back. Returns the same as weir_lines_next. */
+int weir_lines_peek(struct weir_lines *lines);
 
 #endif

@@ -372,3 +372,20 @@ void weir_plain_finish(struct weir_plain_log *log)
     weir_totals_drop_empty(&log->totals);
     log->times_left += (state->pending.total_s >= 0) + (state->pending.train_s >= 0) + (state->pending.val_s >= 0);
 }
+
+int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines)
+{
+    int code;
+    while ((code = weir_lines_next(lines)) > 0) {
+        code = weir_plain_line(log, lines->text, lines->length, lines->number);
+        if (code < 0)
+            break;
+    }
+    weir_plain_finish(log);
+    return code;
+}
+
+bool weir_plain_found(const struct weir_plain_log *log)
+{
+    return log->totals.n_tables > 0 || log->n_epochs > 0;
+}

@@ -3,6 +3,7 @@
 #ifndef WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 #define WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 
+#include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_totals.h"
 
 #include <stddef.h>
@@ -36,6 +37,10 @@ void weir_plain_close(struct weir_plain_log *log);
 int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length, uint64_t number);
 /* Completes the result. Call this after the last line. */
 void weir_plain_finish(struct weir_plain_log *log);
+/* Processes all lines and completes the result. Returns 0, -ENOMEM or the error of reading. */
+int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines);
+/* Returns whether the log has a table or an epoch. */
+bool weir_plain_found(const struct weir_plain_log *log);
 
 /* Print the result, as tables and as members of the open JSON object. */
 void weir_plain_print(FILE *out, const struct weir_plain_log *log);

@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/report/report_folder.h"
 #include "cli/report/report_trace.h"
 #include "prof/trace/trace_read.h"
 #include "weir/report.h"
@@ -20,6 +21,9 @@
 #include <unistd.h>
 
 enum { EPOCHS_MAX = 1 << 17, FILES_MAX = 64 };
+
+#define LOG_HAS                                                                                                        \
+    "the JSON lines of weir run --log, Chinese stage tables (性能分析统计) or epoch lines (Epoch 3/10 总耗时: 12.34s)"
 
 struct report_options {
     int lang;
@@ -325,11 +329,14 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
                             "contains no readable table, and line %" PRIu64
                             " is not UTF-8; convert the file with iconv -f GB18030 -t UTF-8",
                             log->first_not_utf8);
+    if (strcmp(job->path, "-") == 0)
+        return weir_err_set(err, -ENODATA,
+                            "no table in its %" PRIu64 " line%s; a log has " LOG_HAS "; specify a trace as a file",
+                            job->lines->number, job->lines->number == 1 ? "" : "s");
     return weir_err_set(err, -ENODATA,
-                        "no table in its %" PRIu64
-                        " lines; weir report reads the JSON lines of weir run --log, and logs "
-                        "with Chinese stage tables (性能分析统计) or epoch lines (Epoch 3/10 总耗时: 12.34s)",
-                        job->lines->number);
+                        "is neither a trace nor a log with a table (%" PRIu64 " line%s); " WEIR_RECORD_A_TRACE
+                        "; a log has " LOG_HAS,
+                        job->lines->number, job->lines->number == 1 ? "" : "s");
 }
 
 static void warn_plain(const struct job *job, const struct weir_plain_log *log)
@@ -355,16 +362,10 @@ static void warn_plain(const struct job *job, const struct weir_plain_log *log)
 
 static int read_plain(const struct job *job, struct weir_plain_log *log, struct weir_err *err)
 {
-    int code;
-    while ((code = weir_lines_next(job->lines)) > 0) {
-        code = weir_plain_line(log, job->lines->text, job->lines->length, job->lines->number);
-        if (code < 0)
-            break;
-    }
-    weir_plain_finish(log);
+    int code = weir_plain_read(log, job->lines);
     if (code < 0)
         return weir_err_set(err, code, "line %" PRIu64 ": %s", job->lines->number, strerror(-code));
-    if (log->totals.n_tables == 0 && log->n_epochs == 0)
+    if (!weir_plain_found(log))
         return nothing_found(job, log, err);
     return 0;
 }
@@ -387,20 +388,10 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
     return code;
 }
 
-/* Reads up to the first non-blank line, which determines the kind of log, and pushes this line back. */
-static int peek(struct weir_lines *lines)
-{
-    int code;
-    while ((code = weir_lines_next(lines)) > 0)
-        if (strspn(lines->text, " \t\r") < lines->length)
-            break;
-    lines->pushed_back = code > 0;
-    return code;
-}
-
+/* The first line that is not blank determines the kind of log. */
 static int report_log(const struct job *job, struct weir_err *err)
 {
-    int code = peek(job->lines);
+    int code = weir_lines_peek(job->lines);
     if (code < 0)
         return weir_err_set(err, code, "cannot be read: %s", strerror(-code));
     if (code > 0 && weir_log_recognised(job->lines->text, job->lines->length))
@@ -573,7 +564,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
-    bool fine = check_pipes(paths, n, &err) == 0 && weir_report_trace_folders(paths, n, found, &err) == 0;
+    bool fine = check_pipes(paths, n, &err) == 0 && weir_report_folders(paths, n, found, &err) == 0;
     int status = fine ? report_files(command, paths, n, &options) : weir_cli_fail(command, &err);
     for (int i = 0; i < n; i++)
         free(found[i]);
@@ -590,11 +581,15 @@ const struct weir_command weir_cmd_report = {
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
-    .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
-             "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
-             "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
-             "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
-             "allocations or other host code) and what helps, how the time of each step was spent, a table of "
-             "averages, and the stages inside kernels that have clocks.",
+    .notes =
+        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
+        "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
+        "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
+        "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
+        "allocations or other host code) and what helps, how the time of each step was spent, a table of "
+        "averages, and the stages inside kernels that have clocks. To record 16 steps of a training loop: "
+        "with torch.profiler.profile(schedule=torch.profiler.schedule(wait=5, warmup=2, active=16, repeat=1), "
+        "on_trace_ready=torch.profiler.tensorboard_trace_handler(\"trace\")) as prof: around the loop, and prof.step() "
+        "after each batch.",
     .run = report,
 };

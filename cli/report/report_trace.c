@@ -1,104 +1,15 @@
 #include "cli/report/report_trace.h"
 #include "analyze/gpu_idle/gpu_idle.h"
-#include "analyze/trials/words.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/trace_read.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-
-/* ---- folders ---- */
-
-/* The newest file of a kind. */
-struct newest {
-    char *path; /* NULL: none */
-    struct timespec time;
-};
-
-static bool is_newer(const struct newest *newest, const struct timespec *time, const char *path)
-{
-    const struct timespec *best = &newest->time;
-    if (!newest->path || time->tv_sec != best->tv_sec)
-        return !newest->path || time->tv_sec > best->tv_sec;
-    return time->tv_nsec != best->tv_nsec ? time->tv_nsec > best->tv_nsec : strcmp(path, newest->path) > 0;
-}
-
-/* Owns path. */
-static void look_at(struct newest *trace, struct newest *other, char *path)
-{
-    struct stat st;
-    struct newest *kind = NULL;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) /* a pipe would block */
-        kind = is_newer(trace, &st.st_mtim, path) && weir_trace_recognised(path) ? trace : other;
-    if (kind && is_newer(kind, &st.st_mtim, path)) {
-        free(kind->path);
-        *kind = (struct newest){path, st.st_mtim};
-    } else {
-        free(path);
-    }
-}
-
-static int no_trace(const char *folder, const struct newest *other, struct weir_err *err)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = other->path ? open_memstream(&text, &size) : NULL;
-    if (out) {
-        weir_shell_word(out, other->path);
-        fclose(out);
-    }
-    weir_err_set(err, -ENOENT, "%s: this folder contains no trace%s%s", folder,
-                 text ? "; name a file, such as: weir report " : " and no log", text ? text : "");
-    free(text);
-    return err->code;
-}
-
-static int newest_trace(const char *folder, char **path, struct weir_err *err)
-{
-    struct newest trace = {0}, other = {0};
-    int rc = 0;
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return weir_err_set(err, -errno, "%s: cannot be opened: %s", folder, strerror(errno));
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
-        const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
-        if (asprintf(path, "%s%s%s", folder, slash, entry->d_name) < 0)
-            rc = weir_err_set(err, -ENOMEM, "%s: out of memory", folder);
-        else
-            look_at(&trace, &other, *path);
-    }
-    closedir(dir);
-    if (rc == 0 && !trace.path)
-        rc = no_trace(folder, &other, err);
-    free(other.path);
-    *path = trace.path;
-    return rc;
-}
-
-int weir_report_trace_folders(const char **paths, int n, char **found, struct weir_err *err)
-{
-    for (int i = 0; i < n; i++) {
-        struct stat st;
-        if (strcmp(paths[i], "-") == 0 || stat(paths[i], &st) < 0 || !S_ISDIR(st.st_mode))
-            continue;
-        int rc = newest_trace(paths[i], &found[i], err);
-        if (rc < 0)
-            return rc;
-        paths[i] = found[i];
-        struct weir_err line = WEIR_ERR_NONE; /* makes the name printable */
-        weir_err_set(&line, -EISDIR, "%s is the newest trace in its folder", found[i]);
-        fprintf(stderr, "weir report: %s\n", line.text);
-    }
-    return 0;
-}
 
 /* Figures computed from a trace. */
 struct result {

@@ -12,10 +12,6 @@ struct weir_report_trace_config {
     const char *export_clocks; /* output CSV file for clocks inside kernels; NULL: none */
 };
 
-/* Replaces each path of a folder by that of the newest trace in it, and prints one line on stderr that names it. The
- * new paths are also stored in found[], and the caller frees them, also after an error. */
-int weir_report_trace_folders(const char **paths, int n, char **found, struct weir_err *err);
-
 /* Prints the report of one trace. title: print the path above the report, to distinguish several traces. */
 int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
                             struct weir_err *err);

@@ -145,11 +145,24 @@ class Texts(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (status, 1), done.stderr)
             self.assertNotIn("\x1b", done.stderr)
             return done.stdout, done.stderr.replace(folder, "DIR")
-        self.assertEqual(report(1), ("", "weir report: DIR: this folder contains no trace and no log\n"))
+        nothing = ("", "weir report: DIR: this folder contains no trace and no log; record a trace with torch.profiler "
+                       "(weir report --help shows how) or weir run --profile\n")
+        self.assertEqual(report(1), nothing)
+        done = subprocess.run([PROGRAM, "report", "-"], input="{}", env=environment(), capture_output=True, text=True)
+        self.assertRegex(done.stderr, "^weir report: -: no table in its 1 line; a log has .*; specify a trace as a file\n$")
         os.mkfifo(os.path.join(folder, "pipe.json"))
         os.mkdir(os.path.join(folder, "inner.json"))
-        with open(os.path.join(folder, "it's a log"), "w", encoding="utf-8") as log:
-            log.write("Epoch 1/2\n")
+        for name, text in (("pyvenv.cfg", "home = /usr/bin\n"), ("train.py", "print('Epoch', 1)\n"), ("a.json", "{}\n"),
+                           ("empty.log", ""), ("model.pt", "PK\0\0" + "Epoch 1/2 总耗时: 1.00s\n" * 9)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertEqual(report(1), nothing, "files that are no logs are not suggested")
+        for name, text, time in (("older.jsonl", '{"type":"run","weir":"0.1.0"}\n', 1e8),
+                                 ("it's a log", "loss: 0.5\n" * 9000 + "Epoch 1/2 总耗时: 1.00s\n", 2e8)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as log:
+                log.write(text)
+            os.utime(log.name, (time, time))
+            self.assertIn("DIR: this folder contains no trace; name a file, such as: weir report ", report(1)[1])
         self.assertIn("DIR: this folder contains no trace; name a file, such as: weir report 'DIR/it'\\''s a log'\n",
                       report(1)[1])
         ending = ".json.gz" if traces[0].endswith(".gz") else ".json"

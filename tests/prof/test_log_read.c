@@ -890,16 +890,20 @@ Test(cmd_report, bad_input_is_one_clear_line)
         "loading\n\xb6\xc1\xc8\xa1 | \xd7\xdc\xbc\xc6: 2.50s | \xb5\xf7\xd3\xc3: 7\xb4\xce | \xc6\xbd\xbe\xf9: 3.00ms\n"
         "Epoch 1/2 \xd7\xdc\xba\xc4\xca\xb1: 4.00\xc3\xeb\n";
     assert_fails(report_text("", NULL), "is empty");
-    assert_fails(report_text("\n\n", NULL), "no table in its 2 lines");
+    assert_fails(report_text("\n\n", NULL), "is neither a trace nor a log with a table (2 lines); ");
     assert_fails(report_text("Epoch 1\nloss: 0.1\n", "--json"),
-                 "no table in its 2 lines; weir report reads the JSON lines");
-    assert_fails(report_text("{'lr': 1e-5}\n", NULL), "no table in its 1 lines");
+                 "is neither a trace nor a log with a table (2 lines); ");
+    assert_fails(report_text("{}", NULL), "is neither a trace nor a log with a table (1 line); record a trace with "
+                                          "torch.profiler (weir report --help shows how) or weir run --profile; ");
+    assert_fails(report_text("import torch\n", NULL), "; a log has the JSON lines of weir run --log, ");
     assert_fails(report_text(HEAD, NULL), "line 2: the stage table that begins here has no rows");
     assert_fails(report_bytes(garbage, sizeof garbage, NULL), "line 1 is not text");
     assert_fails(report_bytes(utf16, sizeof utf16, NULL), "iconv -f UTF-16");
     assert_fails(report_bytes(gb18030, sizeof gb18030 - 1, NULL),
                  "line 2 is not UTF-8; convert the file with iconv -f GB18030 -t UTF-8");
-    assert_fails(report_file("/proc/self/net", NULL), "/proc/self/net: this folder contains no trace; name a file");
+    assert_fails(report_file("/proc/self/net", NULL),
+                 "/proc/self/net: this folder contains no trace and no log; record a trace with torch.profiler (weir "
+                 "report --help shows how) or weir run --profile\n");
     assert_fails(report_file("/proc/self/task", NULL), "this folder contains no trace and no log");
     assert_fails(report_file("/dev/zero", NULL), "is a device");
     assert_fails(report_file("/nonexistent/x.jsonl", NULL), "/nonexistent/x.jsonl: cannot be opened: No such file");
