@@ -26,8 +26,9 @@ void weir_tune_tell(struct weir_tune *tune, const char *format, ...) __attribute
 /* Returns whether other processes used cores during the trial. */
 bool weir_tune_is_disturbed(const struct weir_tune *tune, const struct weir_trial *trial);
 
-/* Returns the median images/s, or 0 if the candidate dropped out or has no trial. If other processes disturb the
- * search, returns the maximum instead until the rounds begin, because disturbances only make trials slower. */
+/* Returns the median images/s of weir_tune_interval, or 0 if the candidate dropped out or has no trial. If other
+ * processes disturb the search, returns the maximum instead until the rounds begin, because disturbances only make
+ * trials slower. */
 double weir_tune_rate(const struct weir_tune *tune, int candidate);
 /* Returns the index of the fastest candidate, or -1 if none is left. */
 int weir_tune_fastest(const struct weir_tune *tune);

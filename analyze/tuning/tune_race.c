@@ -13,6 +13,7 @@ static const double CORE_SLACK = 0.1;    /* but at least this many cores */
 static const double FAR = 0.85;          /* a ratio below this in undisturbed rounds is not noise */
 static const double OTHERS = 0.1;        /* fraction of the cores used by other processes that disturbs a measurement */
 static const double ERROR_LEAST = 0.025; /* min error of the ratio of two trials */
+static const double NOISY = 0.10;        /* noise in which a difference of 3 % cannot be seen */
 enum { NOISE_ROUNDS = 2 };               /* rounds of a candidate without rivals */
 
 void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
@@ -73,13 +74,26 @@ int weir_tune_trial(struct weir_tune *tune, int candidate)
     return weir_candidate_add(&c->measured, &figures.trial);
 }
 
-double weir_tune_rate(const struct weir_tune *tune, int candidate)
+/* Returns images/s of a trial in rounds, and -1 for others. */
+static double in_rounds(const struct weir_trial *trial)
+{
+    return trial->round != 0 ? trial->measured.images_per_s : -1;
+}
+
+void weir_tune_interval(const struct weir_tune *tune, int candidate, struct weir_interval *rate)
 {
     const struct weir_candidate *measured = &tune->candidates[candidate].measured;
+    weir_candidate_interval(measured, in_rounds, rate);
+    if (rate->n == 0)
+        weir_candidate_interval(measured, weir_trial_images_per_s, rate);
+}
+
+double weir_tune_rate(const struct weir_tune *tune, int candidate)
+{
     struct weir_interval rate;
-    if (*measured->why)
+    if (*tune->candidates[candidate].measured.why)
         return 0;
-    weir_candidate_interval(measured, weir_trial_images_per_s, &rate);
+    weir_tune_interval(tune, candidate, &rate);
     return tune->disturbed && tune->rounds == 0 ? rate.most : rate.median;
 }
 
@@ -109,15 +123,6 @@ static bool takes_part(const struct weir_tune *tune, int i)
     return tune->candidates[i].finalist && !*tune->candidates[i].measured.why;
 }
 
-static int leader(const struct weir_tune *tune)
-{
-    int best = -1;
-    for (int i = 0; i < tune->n; i++)
-        if (takes_part(tune, i) && (best < 0 || weir_tune_rate(tune, i) > weir_tune_rate(tune, best)))
-            best = i;
-    return best;
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -134,8 +139,8 @@ static double error_of(double *ratios, int n, double median)
     return 1.2533 * 1.4826 * middle / sqrt(n);
 }
 
-/* Computes the candidate's ratio to the leader, and its error, from pairs of trials in the same round. Ignores trials
- * from before the rounds. */
+/* Computes the ratio of two candidates, and its error, from pairs of trials in the same round. Ignores trials from
+ * before the rounds, and rounds before the decode cache was tried, whose numbers are negative. */
 static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
 {
     const struct weir_candidate *a = &tune->candidates[candidate].measured, *b = &tune->candidates[to].measured;
@@ -148,6 +153,25 @@ static void compare(const struct weir_tune *tune, int candidate, int to, struct 
                 ratios[n++] = a->trials[i].measured.images_per_s / b->trials[j].measured.images_per_s;
     weir_interval_of(ratios, n, ratio);
     *error = n > 0 ? error_of(ratios, n, ratio->median) : 0;
+}
+
+/* Returns whether the candidate won more than half of its rounds with the other one. */
+static bool is_ahead(const struct weir_tune *tune, int candidate, int of)
+{
+    struct weir_interval ratio;
+    double error;
+    compare(tune, candidate, of, &ratio, &error);
+    return ratio.n > 0 ? ratio.median > 1 : weir_tune_rate(tune, candidate) > weir_tune_rate(tune, of);
+}
+
+/* Returns the fastest finalist, judging by ratios of trials in the same round. */
+static int leader(const struct weir_tune *tune)
+{
+    int best = -1;
+    for (int i = 0; i < tune->n; i++)
+        if (takes_part(tune, i) && (best < 0 || is_ahead(tune, i, best)))
+            best = i;
+    return best;
 }
 
 enum standing { OUT, OPEN, WITHIN };
@@ -209,6 +233,19 @@ static int take_round(struct weir_tune *tune)
     return 0;
 }
 
+/* Returns (max - min) / median of the candidate's rates. */
+static double noise_of(const struct weir_tune *tune, int candidate)
+{
+    struct weir_interval rate;
+    weir_tune_interval(tune, candidate, &rate);
+    return rate.n > 1 && rate.median > 0 ? (rate.most - rate.least) / rate.median : 0;
+}
+
+bool weir_tune_is_noisy(const struct weir_tune *tune)
+{
+    return tune->noise > NOISY;
+}
+
 static void choose(struct weir_tune *tune)
 {
     int to = leader(tune);
@@ -220,9 +257,7 @@ static void choose(struct weir_tune *tune)
     compare(tune, tune->chosen, to, &tune->ratio, &error);
     if (tune->chosen == to)
         tune->ratio.n = 0;
-    struct weir_interval own;
-    weir_candidate_interval(&tune->candidates[to].measured, weir_trial_images_per_s, &own);
-    tune->noise = own.n > 1 && own.median > 0 ? (own.most - own.least) / own.median : 0;
+    tune->noise = fmax(noise_of(tune, to), noise_of(tune, tune->chosen));
 }
 
 int weir_tune_race(struct weir_tune *tune)

@@ -317,24 +317,34 @@ static void mark_finalists(struct weir_tune *tune)
     }
 }
 
+static void tell_choice(struct weir_tune *tune, int finalists)
+{
+    char chosen[160], fastest[160], begin[64];
+    weir_tune_describe(&tune->space, &tune->candidates[tune->chosen].setting, chosen, sizeof chosen);
+    weir_tune_describe(&tune->space, &tune->candidates[tune->fastest].setting, fastest, sizeof fastest);
+    snprintf(begin, sizeof begin, "%d finalist%s, %d rounds", finalists, finalists == 1 ? "" : "s", tune->rounds);
+    if (weir_tune_is_noisy(tune) && tune->ratio.n > 0)
+        weir_tune_tell(tune, "%s: %s has %.3f of the rate of %s, but identical trials differ by %.0f %%", begin, chosen,
+                       tune->ratio.median, fastest, 100 * tune->noise);
+    else if (weir_tune_is_noisy(tune))
+        weir_tune_tell(tune, "%s: %s is the fastest, but identical trials differ by %.0f %%", begin, chosen,
+                       100 * tune->noise);
+    else if (tune->ratio.n > 0)
+        weir_tune_tell(tune, "%s: %s is the cheapest within 3 %% of the fastest (%.3f of the rate of %s)", begin,
+                       chosen, tune->ratio.median, fastest);
+    else
+        weir_tune_tell(tune, "%s: %s is the fastest, and nothing cheaper is within 3 %%", begin, chosen);
+}
+
 static int race(struct weir_tune *tune)
 {
-    char text[160];
     int n = 0;
     mark_finalists(tune);
     for (int i = 0; i < tune->n; i++)
         n += tune->candidates[i].finalist;
     int rc = weir_tune_race(tune);
-    if (tune->chosen < 0)
-        return rc;
-    weir_tune_describe(&tune->space, &tune->candidates[tune->chosen].setting, text, sizeof text);
-    if (tune->ratio.n > 0)
-        weir_tune_tell(tune,
-                       "%d finalists, %d rounds: %s is the cheapest within 3 %% of the fastest (%.3f of its rate)", n,
-                       tune->rounds, text, tune->ratio.median);
-    else
-        weir_tune_tell(tune, "%d finalist%s, %d rounds: %s is the fastest, and nothing cheaper is within 3 %%", n,
-                       n == 1 ? "" : "s", tune->rounds, text);
+    if (tune->chosen >= 0)
+        tell_choice(tune, n);
     return rc;
 }
 
@@ -361,9 +371,10 @@ static int try_cache(struct weir_tune *tune)
     for (int c = 0; c < tune->n; c++)
         tune->candidates[c].finalist = c == i || c == tune->chosen;
     tune->rounds = 0;
-    for (int c = 0; c < tune->n; c++) /* discard earlier rounds, because numbering restarts */
+    tune->candidates[i].measured.trials[0].round = 0; /* this trial had no rivals */
+    for (int c = 0; c < tune->n; c++)                 /* numbering restarts */
         for (int t = 0; t < tune->candidates[c].measured.n_trials; t++)
-            tune->candidates[c].measured.trials[t].round = 0;
+            tune->candidates[c].measured.trials[t].round *= -1;
     rc = weir_tune_race(tune);
     weir_tune_tell(tune, tune->chosen == i ? "the decode cache is used" : "the decode cache is not worth its memory");
     return rc;

@@ -85,7 +85,8 @@ struct weir_tune {
     int trials, rounds;  /* rounds: only those of the finalists */
     double one_rate;     /* images/s with one worker; 0 = not measured */
     double limit_rate;   /* images/s that no setting exceeds (the step, the HDF5 library, the bus); 0 = unknown */
-    double noise;        /* (max - min) / median of the fastest candidate's trials in rounds; 0 = unknown */
+    double noise; /* (max - min) / median of the trials in rounds of the fastest or chosen candidate, whichever is
+                     larger; 0 = unknown */
     struct weir_interval ratio;    /* rate of the chosen candidate over the fastest; n is 0 if both are the same */
     struct weir_tune_figures look; /* results of the first measurement */
     enum weir_tune_end end;
@@ -96,6 +97,12 @@ struct weir_tune {
  */
 int weir_tune_run(struct weir_tune *tune, struct weir_err *err);
 void weir_tune_free(struct weir_tune *tune);
+
+/* Returns whether identical trials differ so much that "within 3 %" cannot be claimed. */
+bool weir_tune_is_noisy(const struct weir_tune *tune);
+/* Computes images/s from the candidate's trials in rounds, or from all of its trials if it took part in none: the load
+ * of other processes before the rounds can differ. */
+void weir_tune_interval(const struct weir_tune *tune, int candidate, struct weir_interval *rate);
 
 /* Compares the cost of two settings: the number of workers, then prefetch, cache size, engine, decoder and depth.
  * Returns a negative number if a is cheaper. */

@@ -46,10 +46,11 @@ static int best_with(const struct weir_tune *tune, int workers)
     double most = 0;
     for (int i = 0; i < tune->n; i++) {
         const struct weir_tune_candidate *c = &tune->candidates[i];
-        double rate = weir_candidate_median(&c->measured, weir_trial_images_per_s);
-        if (c->setting.workers == workers && c->setting.cache_bytes <= 0 && !*c->measured.why && rate > most) {
+        struct weir_interval rate;
+        weir_tune_interval(tune, i, &rate);
+        if (c->setting.workers == workers && c->setting.cache_bytes <= 0 && !*c->measured.why && rate.median > most) {
             best = i;
-            most = rate;
+            most = rate.median;
         }
     }
     return best;
@@ -57,8 +58,11 @@ static int best_with(const struct weir_tune *tune, int workers)
 
 static double rate_with(const struct weir_tune *tune, int workers)
 {
+    struct weir_interval rate = {0};
     int best = best_with(tune, workers);
-    return best < 0 ? 0 : weir_candidate_median(&tune->candidates[best].measured, weir_trial_images_per_s);
+    if (best >= 0)
+        weir_tune_interval(tune, best, &rate);
+    return rate.median;
 }
 
 /* The curve contains powers of two, and other numbers of workers that were measured. */
@@ -140,11 +144,16 @@ static void print_chosen(const struct tune_session *s, FILE *out)
     FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
     wrap.highlight = true;
     weir_tune_describe(&tune->space, &c->setting, setting, sizeof setting);
-    weir_candidate_interval(&c->measured, weir_trial_images_per_s, &rate);
+    weir_tune_interval(tune, tune->chosen, &rate);
+    if (weir_tune_is_noisy(tune))
+        fprintf(text,
+                "noise: identical trials differ by up to %.0f %%, so no choice is certain within 3 %%; stop other "
+                "processes, then run weir tune again\n",
+                100 * tune->noise);
     fprintf(text, "chosen: %s: %.0f images/s (%.0f to %.0f), peak memory %s", setting, rate.median, rate.least,
             rate.most, weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
     if (tune->ratio.n > 0)
-        fprintf(text, "; %.3f of the speed of the fastest setting", tune->ratio.median);
+        fprintf(text, "; %.3f of the rate of the fastest setting", tune->ratio.median);
     fputc('\n', text);
     weir_wrap_close(&wrap);
 }
@@ -191,16 +200,18 @@ static void write_setting(struct weir_json *json, const struct weir_tune_space *
 static void write_candidate(struct weir_json *json, const struct weir_tune *tune, int i)
 {
     const struct weir_tune_candidate *c = &tune->candidates[i];
+    struct weir_interval rate;
+    weir_tune_interval(tune, i, &rate);
     weir_json_object(json, NULL);
     write_setting(json, &tune->space, &c->setting);
-    weir_json_known(json, "images_per_s", weir_candidate_median(&c->measured, weir_trial_images_per_s));
+    weir_json_known(json, "images_per_s", rate.n > 0 ? rate.median : -1);
     weir_json_known(json, "peak_rss_bytes", weir_candidate_median(&c->measured, weir_trial_peak_bytes));
     weir_json_text(json, "error", *c->measured.why ? c->measured.why : NULL);
     weir_json_array(json, "turns");
     for (int t = 0; t < c->measured.n_trials; t++) {
         const struct weir_trial *trial = &c->measured.trials[t];
         weir_json_object(json, NULL);
-        weir_json_int(json, "round", trial->round);
+        weir_json_int(json, "round", MAX(trial->round, 0));
         weir_json_double(json, "images_per_s", trial->measured.images_per_s);
         weir_json_double(json, "seconds", trial->measured.seconds);
         weir_json_double(json, "cpu_s", trial->cpu_s);
