@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { BAR = 30 };
+#define CACHE_EPOCHS "3" /* epochs of the proposed run with a decode cache */
 
 void tune_print_head(const struct tune_session *s, FILE *out)
 {
@@ -104,6 +105,14 @@ static const struct weir_tune_setting *chosen(const struct tune_session *s)
     return &s->trials.tune.candidates[s->trials.tune.chosen].setting;
 }
 
+/* Passes the options of the chosen setting to `put`. The first epoch only fills a decode cache, so a run needs more. */
+static void put_chosen(const struct tune_session *s, weir_tune_put *put, void *user)
+{
+    weir_tune_setting_options(&s->trials.tune.space, chosen(s), put, user);
+    if (chosen(s)->cache_bytes > 0)
+        put(user, "num-epochs", CACHE_EPOCHS);
+}
+
 /* Builds the command line of the chosen setting. */
 static struct weir_words command_words(const struct tune_session *s)
 {
@@ -112,7 +121,7 @@ static struct weir_words command_words(const struct tune_session *s)
     weir_words_add(&words, "run");
     weir_words_add(&words, s->data);
     weir_words_add_all(&words, (const char *const *)s->words.argv);
-    weir_tune_setting_options(&s->trials.tune.space, chosen(s), add_word, &words);
+    put_chosen(s, add_word, &words);
     return words;
 }
 
@@ -152,6 +161,8 @@ static void print_chosen(const struct tune_session *s, FILE *out)
                 100 * tune->noise);
     fprintf(text, "chosen: %s: %.0f images/s (%.0f to %.0f), peak memory %s", setting, rate.median, rate.least,
             rate.most, weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
+    if (c->setting.cache_bytes > 0)
+        fputs("; from the second epoch on, because the first fills the cache", text);
     if (tune->ratio.n > 0)
         fprintf(text, "; %.3f of the rate of the fastest setting", tune->ratio.median);
     fputc('\n', text);
@@ -298,7 +309,7 @@ static int write_settings(const struct tune_session *s, FILE *file, struct weir_
     struct settings_file settings = {.file = file};
     fputs("# Settings found by weir tune; use them with weir run DATA --config FILE.\n", file);
     weir_options_typed(weir_tune_sets, s->options, write_typed, &settings);
-    weir_tune_setting_options(&s->trials.tune.space, chosen(s), write_setting_line, &settings);
+    put_chosen(s, write_setting_line, &settings);
     if (!settings.refused)
         return 0;
     return weir_err_set(err, -EINVAL,

@@ -75,6 +75,17 @@ json "one worker, within the memory, and the decode cache was tried" '
 assert found["cores"] == 1 and chosen["setting"]["num_workers"] == 1 and found["candidates"][0]["setting"]["prefetch"] == 1
 assert all(t["peak_rss_bytes"] <= 100 << 20 for t in chosen["turns"])
 assert any(c["setting"]["decode_cache_bytes"] > 0 for c in found["candidates"])'
+
+# ---- a decode cache: the printed command runs long enough to use it ----
+run 0 tune "$work/large" --min-seconds 0.1 --max-cpu 1 --out "$work/conf"
+out "; from the second epoch on, because the first fills the cache"
+count '^weir run .* --decode-cache [0-9]+M --num-epochs 3$' 1
+check "and so does the file of --out" grep -qx 'num-epochs = 3' "$work/conf"
+command=$(tail -n 1 "$work/out")
+check "frames come from the cache: $command" python3 - "$(bash -c "PATH=$(dirname "$weir"):\$PATH; $command --json")" <<'PY'
+import json, sys
+assert '"03e_cache_copy"' in sys.argv[1] and json.loads(sys.argv[1])["run"]["config"]["num_epochs"] == 3
+PY
 run 1 tune "$data" "${quick[@]}" --max-memory 1M
 err "weir tune: nothing could be measured: it used "
 run 0 tune "$data" --min-seconds 0.2 --max-cache 0 --max-minutes 0.01
