@@ -13,13 +13,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAMED_MAX = 10 };
 
 struct verify_options {
     struct weir_loader_config loader;
     int num_workers;
-    bool fast, json;
+    bool fast, json, wide;
 };
 
 #define FIELD(field) .offset = offsetof(struct verify_options, field)
@@ -30,6 +31,7 @@ static const struct weir_opt verify_opts[] = {
     {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL, "check of headers, sizes and frame locations only",
      .details = "Does not decode frames, compare checksums or detect repeated frames."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+    {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "no wrapping", .details = "Pipes and files are never wrapped."},
 };
 
 /* Lengths of the episodes of one dataset. */
@@ -242,11 +244,12 @@ static void print_verdict(const struct weir_verify_totals *totals)
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++) {
         if (totals->found[kind] == 0)
             continue;
-        fprintf(out, "%s %s %llu", any ? "," : "", weir_finding_name((enum weir_finding_kind)kind),
-                (unsigned long long)totals->found[kind]);
+        fprintf(out, "%s %llu %s", any ? "," : "", (unsigned long long)totals->found[kind],
+                weir_finding_noun((enum weir_finding_kind)kind, totals->found[kind]));
         any = true;
     }
-    fprintf(out, "%s; %llu frames are unusable\n", any ? "" : " none", (unsigned long long)totals->bad_frames);
+    fprintf(out, "%s; %llu %s unusable\n", any ? "" : " none", (unsigned long long)totals->bad_frames,
+            totals->bad_frames == 1 ? "frame is" : "frames are");
     weir_wrap_close(&wrap);
 }
 
@@ -366,6 +369,16 @@ static int verify_data(struct verification *v, const char *path, struct weir_err
     return rc;
 }
 
+/* Returns an error if some data could not be checked for lack of permission, which says nothing about the data. */
+static int check_denied(const struct weir_verify_totals *totals, struct weir_err *err)
+{
+    uint64_t n = totals->found[WEIR_FOUND_DENIED];
+    if (n == 0)
+        return 0;
+    return weir_err_set(err, -EACCES, "%llu %s could not be checked; run it as a user who may read the data",
+                        (unsigned long long)n, weir_finding_noun(WEIR_FOUND_DENIED, n));
+}
+
 static int verify_main(const struct weir_command *command, int argc, char **argv)
 {
     struct verify_options o;
@@ -378,12 +391,15 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     struct weir_json json;
     struct verification v = {.options = &o, .json = o.json ? &json : NULL};
     uint64_t start_ns = weir_clock_monotonic_ns();
+    weir_terminal_set_wide(o.wide || (!isatty(STDOUT_FILENO) && !getenv("COLUMNS"))); /* one line per finding */
     if (o.json) {
         weir_cli_json_open(&json, stdout);
         weir_json_text(&json, "path", path);
         weir_json_array(&json, "findings");
     }
     int rc = verify_data(&v, path, &err);
+    bool is_complete = rc == 0;
+    rc = rc < 0 ? rc : check_denied(&v.totals, &err);
     double seconds = (double)(weir_clock_monotonic_ns() - start_ns + 1) / 1e9;
     weir_progress_clear();
     if (o.json) {
@@ -391,7 +407,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
         weir_json_text(&json, "error", rc < 0 ? err.text : NULL);
         json_summary(&v, seconds);
         weir_cli_json_close(&json);
-    } else if (rc == 0) {
+    } else if (is_complete) {
         print_summary(&v, seconds);
     }
     drop(&v);
@@ -415,7 +431,8 @@ const struct weir_command weir_cmd_verify = {
     .examples = "weir verify episodes/\tAll unusable frames, and anything suspicious.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
     .notes = "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 3 if data is "
-             "unusable. Lines that begin with note: do not affect it. They report, for example, a camera that "
+             "unusable, and 1 if there is no permission to read all of it. Lines that begin with note: do not affect "
+             "it. They report, for example, a camera that "
              "shows the same picture for at least 30 steps in a row, or a dimension of the state or actions "
              "that never changes.",
     .run = verify_main,

@@ -2,19 +2,42 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char *weir_finding_name(enum weir_finding_kind kind)
 {
     static const char *const names[WEIR_FOUND_KINDS] = {
-        [WEIR_FOUND_EPISODE] = "episode",     [WEIR_FOUND_FRAME] = "frame",       [WEIR_FOUND_SIZE] = "size",
-        [WEIR_FOUND_FILE] = "file",           [WEIR_FOUND_CHECKSUM] = "checksum", [WEIR_FOUND_FILL] = "fill",
-        [WEIR_FOUND_OUTLIER] = "outlier",     [WEIR_FOUND_STILL] = "still",       [WEIR_FOUND_REPEAT] = "repeat",
-        [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
+        [WEIR_FOUND_EPISODE] = "episode", [WEIR_FOUND_FRAME] = "frame",         [WEIR_FOUND_SIZE] = "size",
+        [WEIR_FOUND_FILE] = "file",       [WEIR_FOUND_CHECKSUM] = "checksum",   [WEIR_FOUND_FILL] = "fill",
+        [WEIR_FOUND_DENIED] = "denied",   [WEIR_FOUND_OUTLIER] = "outlier",     [WEIR_FOUND_STILL] = "still",
+        [WEIR_FOUND_REPEAT] = "repeat",   [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
     };
     return names[kind];
+}
+
+const char *weir_finding_noun(enum weir_finding_kind kind, uint64_t n)
+{
+    static const char *const nouns[WEIR_FOUND_KINDS][2] = {
+        [WEIR_FOUND_EPISODE] = {"episode", "episodes"},
+        [WEIR_FOUND_FRAME] = {"range of frames", "ranges of frames"},
+        [WEIR_FOUND_SIZE] = {"range of frames of another size", "ranges of frames of another size"},
+        [WEIR_FOUND_FILE] = {"changed file", "changed files"},
+        [WEIR_FOUND_CHECKSUM] = {"wrong checksum", "wrong checksums"},
+        [WEIR_FOUND_DENIED] = {"path without read permission", "paths without read permission"},
+        [WEIR_FOUND_FILL] = {"range of frames with lost chunks", "ranges of frames with lost chunks"},
+        [WEIR_FOUND_OUTLIER] = {"outlier", "outliers"},
+        [WEIR_FOUND_STILL] = {"still camera", "still cameras"},
+        [WEIR_FOUND_REPEAT] = {"repeated image", "repeated images"},
+        [WEIR_FOUND_DIMENSION] = {"range of constant dimensions", "ranges of constant dimensions"},
+        [WEIR_FOUND_NOTE] = {"note", "notes"},
+    };
+    return nouns[kind][n != 1];
 }
 
 bool weir_finding_is_remark(enum weir_finding_kind kind)
@@ -176,11 +199,49 @@ void weir_findings_report(struct weir_findings *list, const struct weir_dataset 
     }
 }
 
+/* Copies the path with which the text of an error begins, "PATH: why": the longest one that exists, or is in a folder
+ * that cannot be searched. Returns its length; 0 = none exists. */
+static size_t path_of(const char *text, char path[PATH_MAX])
+{
+    size_t length = 0;
+    struct stat st;
+    for (const char *at = strstr(text, ": "); at && at - text < PATH_MAX; at = strstr(at + 1, ": ")) {
+        snprintf(path, PATH_MAX, "%.*s", (int)(at - text), text);
+        if (lstat(path, &st) == 0 || (length == 0 && errno == EACCES))
+            length = (size_t)(at - text);
+    }
+    snprintf(path, PATH_MAX, "%.*s", (int)length, text);
+    return length;
+}
+
+/* Reads "DATASET[t][dimension]: why". name: memory for the name of the dataset. */
+static void read_place(struct weir_finding *finding, const char *text, char name[PATH_MAX])
+{
+    size_t length = strcspn(text, "[:");
+    int t, dimension, end = 0;
+    if (length == 0 || length >= PATH_MAX || sscanf(text + length, "[%d][%d]:%n", &t, &dimension, &end) != 2 || !end)
+        return;
+    snprintf(name, PATH_MAX, "%.*s", (int)length, text);
+    finding->dataset = name;
+    finding->t = t;
+    finding->dimension = dimension;
+    finding->dimensions = 1;
+}
+
 void weir_verify_bad_episode(const struct weir_verify_config *config, struct weir_verify_totals *totals,
                              const char *text)
 {
     struct weir_finding finding = {.kind = WEIR_FOUND_EPISODE, .text = text, .t = -1, .dimension = -1};
-    totals->found[WEIR_FOUND_EPISODE]++;
+    char path[PATH_MAX], name[PATH_MAX];
+    size_t length = path_of(text, path);
+    if (length > 0) {
+        if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0 && errno == EACCES)
+            finding.kind = WEIR_FOUND_DENIED;
+        finding.file = path;
+        finding.why = text + length + 2;
+        read_place(&finding, finding.why, name);
+    }
+    totals->found[finding.kind]++;
     config->found(config->user, &finding);
 }
 

@@ -15,6 +15,7 @@ enum weir_finding_kind {
     WEIR_FOUND_SIZE,     /* size of a frame differs from that of its camera */
     WEIR_FOUND_FILE,     /* the file changed while it was read */
     WEIR_FOUND_CHECKSUM, /* a part of a file has a wrong checksum (weir_dataset_check_file); not checked with fast */
+    WEIR_FOUND_DENIED,   /* this user has no permission to read a file or folder, so nothing is known about the data */
     /* Remarks, which would not make a run fail: */
     WEIR_FOUND_FILL,      /* a chunk of the frame was never written or is lost; readers get the fill value */
     WEIR_FOUND_OUTLIER,   /* state or action value far from all others of its dimension */
@@ -27,12 +28,14 @@ enum weir_finding_kind {
 
 /* Returns the name of the kind: "episode", "frame", ... */
 const char *weir_finding_name(enum weir_finding_kind kind);
+/* Returns what n findings of the kind are, in the singular or plural: "episodes", "range of frames", ... */
+const char *weir_finding_noun(enum weir_finding_kind kind, uint64_t n);
 bool weir_finding_is_remark(enum weir_finding_kind kind);
 
 struct weir_finding {
     enum weir_finding_kind kind;
     const char *text;    /* the whole line, printable: "FILE: DATASET[t]: why" or "FILE: DATASET[first..last]: why" */
-    const char *file;    /* NULL if only text contains the file name; the members below are then unset too */
+    const char *file;    /* NULL = unknown, such as a file that was removed; the members below are then unset too */
     const char *dataset; /* NULL = the file as a whole */
     int t, frames;       /* first frame and number of frames; -1 and 0 if the finding is not about frames */
     int dimension, dimensions; /* first dimension of state or actions, and number of adjacent ones; -1 and 0 = none */
@@ -66,7 +69,7 @@ struct weir_verify_totals {
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);
 
-/* Reports an episode that cannot be opened: text is "FILE: why". */
+/* Reports an episode that cannot be opened, as WEIR_FOUND_EPISODE or WEIR_FOUND_DENIED. text is "FILE: why". */
 void weir_verify_bad_episode(const struct weir_verify_config *config, struct weir_verify_totals *totals,
                              const char *text);
 

@@ -188,9 +188,13 @@ class Texts(unittest.TestCase):
                 self.assertRegex(text, r"(?m)^PSNR       mean [\d.]+ dB")
 
     def test_verify(self):
-        sound = re.compile(r"(?m)^findings: dimension 1; 0 frames are unusable\nlengths: .*\nchecked: 3 episodes, ")
-        for _, text in self.every_width("verify", self.data):
+        sound = re.compile(r"(?m)^findings: 1 range of constant dimensions; 0 frames are unusable\n"
+                           r"lengths: .*\nchecked: 3 episodes, ")
+        texts = [(columns, on_terminal(columns, "verify", self.data)) for columns in COLUMNS]
+        for columns, text in texts + [(columns, piped("verify", self.data, COLUMNS=str(columns))) for columns in COLUMNS]:
+            self.check_fits(text, columns)
             self.assertRegex(re.sub(r"\x1b\[\d*[A-Za-z]", "", text), sound)
+        self.assertEqual(on_terminal(40, "verify", self.data, "--wide").count("\n"), piped("verify", self.data).count("\n"))
         bad = shutil.copytree(self.data, os.path.join(self.work.name, "bad"))
         with open(os.path.join(bad, "episode_1.hdf5"), "r+b") as file:
             start = file.read().index(b"\xff\xd8\xff")
@@ -201,8 +205,10 @@ class Texts(unittest.TestCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual(done.returncode, 3, done.stdout)
             self.check_fits(done.stdout, columns, bad)
-            self.assertRegex(done.stdout, r"(?m)^findings: frame 1, dimension 1; 1 frames are unusable\nlengths: ")
-        self.assertIn("\x1b[1mfindings: dimension 1; 0 frames are unusable\x1b[0m\n", on_terminal(80, "verify", self.data))
+            self.assertRegex(re.sub(r"\n  ", " ", done.stdout), r"(?m)^findings: 1 range of frames, 1 range of constant "
+                             r"dimensions; 1 frame is unusable\nlengths: ")
+        self.assertIn("\x1b[1mfindings: 1 range of constant dimensions; 0 frames are unusable\x1b[0m\n",
+                      on_terminal(80, "verify", self.data))
         self.assertNotIn("\x1b[1m", on_terminal(80, "verify", self.data, NO_COLOR="1"))
 
     def need(self, command):

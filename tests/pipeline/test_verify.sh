@@ -76,8 +76,8 @@ PY
 run 3 verify "$data"
 count "^$data/episode_1.hdf5: $one\\[3\\]: " 1
 out "2 episodes, 160 frames"
-out "; 1 frames are unusable"
-out "findings: frame 1"
+out "; 1 frame is unusable"
+out "findings: 1 range of frames;"
 findings "$(head -n 1 "$work/out")"
 as_run
 run 0 verify "$data" --fast
@@ -91,7 +91,7 @@ run 3 verify "$data"
 count "^$data/episode_0.hdf5: $one\\[5\\.\\.7\\]: " 1
 count "^$data/episode_0.hdf5: $one\\[9\\]: " 1
 out "; 4 frames are unusable"
-out "findings: frame 2"
+out "findings: 2 ranges of frames;"
 grep -v '^checked\|^time' "$work/out" >"$work/slow"
 run 3 verify "$data" --fast
 grep -v '^checked\|^time' "$work/out" >"$work/fast"
@@ -114,7 +114,7 @@ for how in "" --fast; do
     # shellcheck disable=SC2086
     run 3 verify "$data" $how
     findings "$data/episode_1.hdf5: ${one}[39]: the image is 24x16, but the camera's first frame was 32x32 (\`weir info\` lists the sizes in a folder)"
-    out "findings: size 1"
+    out "findings: 1 range of frames of another size;"
 done
 
 # bytes after the end of a JPEG or PNG do not matter
@@ -165,21 +165,49 @@ f['/observations/qpos'][4, 2] = np.nan
 PY
 run 3 verify "$data"
 findings "$data/episode_1.hdf5: /observations/qpos[4][2]: is nan; repair it or remove the episode"
-out "findings: episode 1"
+out "findings: 1 episode;"
 out "checked: 1 episodes, 80 frames"
+
+# placed FILE DATASET T DIMENSION: --json of the last damage has one finding, an episode at this place; none: null.
+placed() {
+    run 3 verify "$data" --json
+    check "the finding is in $*" "$python" -c 'import json, sys
+(found,) = (f for f in json.load(open(sys.argv[1]))["findings"] if f["unreadable"])
+place = [found["kind"]] + ["none" if found[k] is None else str(found[k]) for k in ("file", "dataset", "t", "dimension")]
+assert place == ["episode"] + sys.argv[2:], place
+assert found["text"].startswith(found["file"] + ": "), found' "$work/out" "$@"
+}
+placed "$data/episode_1.hdf5" /observations/qpos 4 2
+damage episode_1.hdf5 <<'PY'
+f['/observations/qpos'][4, 2] = 0
+f['/action'][3, 1] = np.inf
+PY
+placed "$data/episode_1.hdf5" /action 3 1
+damage episode_1.hdf5 <<'PY'
+f['/action'][3, 1] = 0
+del f['/observations/images/top']
+PY
+placed "$data/episode_1.hdf5" none none none
+rm "$data/episode_0.hdf5"
+mkdir "$work/copy/a: b[1][2]:"
+mv "$data/episode_1.hdf5" "$work/copy/a: b[1][2]:/"
+cp "$work/act-jpeg/episode_0.hdf5" "$data"
+: >"$work/copy/a: b[1][2]:/episode_1.hdf5"
+placed "$data/a: b[1][2]:/episode_1.hdf5" none none none
 
 copy act-jpeg
 head -c 3000 "$work/act-jpeg/episode_1.hdf5" >"$data/episode_1.hdf5"
+placed "$data/episode_1.hdf5" none none none
 run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
-out "findings: episode 1"
+out "findings: 1 episode;"
 rm "$data/episode_0.hdf5"
 run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
-out "findings: episode 1"
+out "findings: 1 episode;"
 out "checked: 0 episodes"
 run 3 verify "$data/episode_1.hdf5"
-out "findings: episode 1"
+out "findings: 1 episode;"
 
 copy act-jpeg
 damage episode_1.hdf5 <<'PY'
@@ -190,6 +218,7 @@ PY
 cp "$work/act-jpeg/episode_1.hdf5" "$data/episode_2.hdf5"
 run 3 verify "$data"
 findings "$data/episode_1.hdf5: state and actions have 7 and 14 dimensions, but in $data/episode_0.hdf5 they have 14 and 14"
+placed "$data/episode_1.hdf5" none none none
 
 copy act-jpeg
 damage episode_1.hdf5 <<'PY'
@@ -199,9 +228,55 @@ f['/observations/qpos'] = q
 PY
 run 3 verify "$data"
 count "^$data/episode_1.hdf5: " 1
-out "findings: episode 1"
+out "findings: 1 episode;"
+placed "$data/episode_1.hdf5" none none none
 run 0 verify "$data" --allow-ragged
 findings "note: $data: 1 episodes cut to their shortest part, 3 rows of the longest left out"
+
+# ---- no permission ----
+if [ "$(id -u)" -eq 0 ]; then
+    as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+else
+    as_nobody=()
+fi
+# denied STATUS PATH: weir verify by a user without permission.
+denied() {
+    "${as_nobody[@]}" "$weir" verify "$2" >"$work/out" 2>"$work/err"
+    status=$?
+    check "verify exits with $1 (was $status)" [ "$status" -eq "$1" ]
+}
+copy act-jpeg
+cp "$data/episode_0.hdf5" "$data/episode_2.hdf5"
+mkdir "$data/locked" "$data/listed"
+cp "$data/episode_0.hdf5" "$data/listed/episode_3.hdf5"
+chmod 755 "$work"
+chmod -R a+rX "$data"
+denied 0 "$data"
+chmod 0 "$data/episode_1.hdf5"
+denied 1 "$data/episode_1.hdf5"
+count "^$data/episode_1.hdf5: Permission denied" 1
+out "findings: 1 path without read permission; 0 frames are unusable"
+err "weir verify: 1 path without read permission could not be checked; run it as a user who may read the data"
+one_line
+chmod 0 "$data/locked"
+chmod a-x "$data/listed"
+: >"$data/episode_4.hdf5"
+denied 1 "$data"
+out "findings: 1 episode, 3 paths without read permission; 0 frames are unusable"
+out "checked: 2 episodes"
+denied 1 "$data/locked"
+denied 1 "$data/listed/episode_3.hdf5"
+chmod 755 "$data/locked" "$data/listed"
+
+# ---- lines ----
+copy act-jpeg
+: >"$data/episode_2.hdf5"
+env -u COLUMNS "$weir" verify "$data" >"$work/out"
+count "^$data/episode_2.hdf5: not an HDF5 file; .*lists$" 1
+COLUMNS=60 run 3 verify "$data"
+count "^$data/episode_2.hdf5: not an HDF5 file; .*lists$" 0
+COLUMNS=60 run 3 verify "$data" --wide
+count "^$data/episode_2.hdf5: not an HDF5 file; .*lists$" 1
 
 # ---- notes on readable data ----
 copy act-jpeg-nolen
@@ -216,12 +291,12 @@ PY
 run 0 verify "$data"
 findings "note: $data/episode_0.hdf5: ${one}[0..39]: all 40 frames of the episode are the same" \
     "note: $data/episode_1.hdf5: ${one}[4..33]: the same frame in 30 steps"
-out "findings: still 1, repeat 1"
+out "findings: 1 still camera, 1 repeated image;"
 damage episode_1.hdf5 <<'PY'
 f['/observations/images/top'][20] = f['/observations/images/top'][35]
 PY
 run 0 verify "$data" --cameras top
-out "findings: still 1"
+out "findings: 1 still camera;"
 no_out "repeat"
 
 copy act-jpeg
@@ -251,7 +326,7 @@ PY
 run 0 verify "$data"
 count "^note: $data/episode_1.hdf5: /observations/qpos\\[5\\]\\[0\\]: is -1e\\+09, but half of all values are between .* \\(3 such steps in the episode\\)$" 1
 count "^note: $data/episode_1.hdf5: /action\\[7\\]\\[3\\]: is 1e\\+09, but half of all values are between [-0-9.e]+ and [-0-9.e]+$" 1
-out "findings: outlier 2"
+out "findings: 2 outliers;"
 run 0 verify "$data" --json
 check "JSON has step and dimension" "$python" -c 'import json, sys
 found = json.load(open(sys.argv[1]))["findings"]
@@ -317,7 +392,7 @@ run 3 verify "$data"
 out "datasets: 3;"
 out "$data/act: lengths: min 40, median 40, max 40"
 count "^$data/robotwin/bad.hdf5: " 1
-out "findings: episode 1"
+out "findings: 1 episode;"
 
 # ---- the output is reproducible ----
 copy robotwin
