@@ -153,8 +153,7 @@ static bool is_explanation(const struct weir_verdict_cause *cause, const struct 
  */
 static bool is_explained(const struct weir_verdict_cause *cause)
 {
-    static const unsigned always =
-        WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS) | WEIR_CAUSE_BIT(TOO_FEW_WORKERS);
+    static const unsigned always = WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS) | WEIR_CAUSES_WORKERS;
     return is_one_of(cause, always) || (is_one_of(cause, WEIR_CAUSES_TAKERS) && cause->gain >= WEIR_VERDICT_TAKEN_GAIN);
 }
 

@@ -79,6 +79,7 @@ enum weir_cause {
     WEIR_CAUSE_GPU_DECODER,
     WEIR_CAUSE_BURSTS, /* too few batches are prefetched */
     WEIR_CAUSE_TOO_FEW_WORKERS,
+    WEIR_CAUSE_BUSY_WORKERS, /* as above, but no core is idle for more of them */
     WEIR_CAUSE_TOO_MANY_WORKERS,
     WEIR_CAUSE_QUOTA,
     WEIR_CAUSE_HOST,
@@ -158,7 +159,7 @@ struct weir_verdict_cause {
         } bursts;
         struct {
             double workers, cores;
-        } count; /* for TOO_FEW_WORKERS and TOO_MANY_WORKERS */
+        } count; /* for TOO_FEW_WORKERS, BUSY_WORKERS and TOO_MANY_WORKERS */
         struct {
             double periods_share, cores;
         } quota;

@@ -128,7 +128,8 @@ static void advise_more_cores(struct weir_verdict *verdict, const struct weir_lo
     const struct weir_demands *d = &verdict->demands;
     (void)report, (void)cause;
     if (weir_verdict_has(verdict, WEIR_CAUSE_QUOTA) || weir_verdict_has(verdict, WEIR_CAUSE_HOST) ||
-        weir_verdict_has(verdict, WEIR_CAUSE_NEIGHBOURS) || weir_verdict_has(verdict, WEIR_CAUSE_TOO_FEW_WORKERS))
+        weir_verdict_has(verdict, WEIR_CAUSE_NEIGHBOURS) || weir_verdict_has(verdict, WEIR_CAUSE_TOO_FEW_WORKERS) ||
+        has_advice(verdict, WEIR_ADVICE_FREE_CORES))
         return;
     struct weir_change change = WEIR_NO_CHANGE;
     struct weir_advice advice;
@@ -150,6 +151,22 @@ static void advise_more_workers(struct weir_verdict *verdict, const struct weir_
         return;
     advice.figure = change.workers;
     advice.if_latency = weir_verdict_has(verdict, WEIR_CAUSE_STORAGE);
+    snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", change.workers);
+    add(verdict, &advice);
+}
+
+/* Suggests the cores that other processes use, with a worker on each. */
+static void advise_free_cores(struct weir_verdict *verdict, const struct weir_loader_report *report,
+                              const struct weir_verdict_cause *cause)
+{
+    const struct weir_demands *d = &verdict->demands;
+    struct weir_change change = weir_change_free_cores(d);
+    struct weir_advice advice;
+    (void)cause;
+    if (report->prof.machine.others_cores < WEIR_VERDICT_OTHERS * d->usable || change.workers > d->usable + 0.25 ||
+        !predict(&advice, verdict, WEIR_ADVICE_FREE_CORES, &change))
+        return;
+    advice.figure = change.cores;
     snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", change.workers);
     add(verdict, &advice);
 }
@@ -372,6 +389,7 @@ static const struct {
     {WEIR_CAUSE_BIT(STORAGE) | WEIR_CAUSE_BIT(STORAGE_LATENCY) | WEIR_CAUSE_BIT(SLOW_CAMERA) |
          WEIR_CAUSE_BIT(SLOW_FILE) | WEIR_CAUSE_BIT(TOO_FEW_WORKERS),
      advise_more_workers},
+    {WEIR_CAUSE_BIT(BUSY_WORKERS), advise_free_cores},
     {WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(BURSTS), advise_more_batches},
     {WEIR_CAUSE_BIT(LIBRARY), advise_convert},
     {WEIR_CAUSES_COMPUTE | WEIR_CAUSES_STORAGE | WEIR_CAUSE_BIT(LIBRARY), advise_cache},

@@ -56,6 +56,16 @@ struct weir_change weir_change_more_workers(const struct weir_demands *d)
     return change;
 }
 
+struct weir_change weir_change_free_cores(const struct weir_demands *d)
+{
+    struct weir_change change = WEIR_NO_CHANGE;
+    double n = floor(d->usable + 0.25);
+    bool more = n > d->workers;
+    change.workers = more ? n : d->workers + 1;
+    change.cores = more ? d->usable : d->reachable + 1;
+    return change;
+}
+
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,
                                         const struct weir_loader_report *report)
 {
@@ -155,6 +165,9 @@ double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_v
         return balanced(d);
     case WEIR_CAUSE_TOO_FEW_WORKERS:
         change = weir_change_more_workers(d);
+        break;
+    case WEIR_CAUSE_BUSY_WORKERS:
+        change = weir_change_free_cores(d);
         break;
     case WEIR_CAUSE_TOO_MANY_WORKERS:
     case WEIR_CAUSE_QUOTA:

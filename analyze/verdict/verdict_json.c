@@ -23,6 +23,7 @@ const char *weir_cause_name(enum weir_cause cause)
         [WEIR_CAUSE_GPU_DECODER] = "gpu-decoder",
         [WEIR_CAUSE_BURSTS] = "bursts",
         [WEIR_CAUSE_TOO_FEW_WORKERS] = "too-few-workers",
+        [WEIR_CAUSE_BUSY_WORKERS] = "workers",
         [WEIR_CAUSE_TOO_MANY_WORKERS] = "too-many-workers",
         [WEIR_CAUSE_QUOTA] = "quota",
         [WEIR_CAUSE_HOST] = "host",

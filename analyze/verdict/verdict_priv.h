@@ -16,7 +16,9 @@
 #define WEIR_CAUSES_COMPUTE                                                                                            \
     (WEIR_CAUSE_BIT(DECODE) | WEIR_CAUSE_BIT(INFLATE) | WEIR_CAUSE_BIT(CONVERT) | WEIR_CAUSE_BIT(READ_CPU) |           \
      WEIR_CAUSE_BIT(OTHER_CPU))
-#define WEIR_CAUSES_SERIAL (WEIR_CAUSE_BIT(LIBRARY) | WEIR_CAUSE_BIT(GPU_DECODER) | WEIR_CAUSE_BIT(BUS))
+/* Causes that make the workers the limit, with and without idle cores. */
+#define WEIR_CAUSES_WORKERS (WEIR_CAUSE_BIT(TOO_FEW_WORKERS) | WEIR_CAUSE_BIT(BUSY_WORKERS))
+#define WEIR_CAUSES_SERIAL  (WEIR_CAUSE_BIT(LIBRARY) | WEIR_CAUSE_BIT(GPU_DECODER) | WEIR_CAUSE_BIT(BUS))
 #define WEIR_CAUSES_STORAGE                                                                                            \
     (WEIR_CAUSE_BIT(STORAGE) | WEIR_CAUSE_BIT(STORAGE_BANDWIDTH) | WEIR_CAUSE_BIT(STORAGE_LATENCY) |                   \
      WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(SLOW_CAMERA) | WEIR_CAUSE_BIT(SLOW_FILE))
@@ -77,6 +79,8 @@ double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_v
 /* These functions describe changes. This one reduces an image's CPU time and the time that a worker sleeps for it. */
 struct weir_change weir_change_cheaper(const struct weir_demands *d, double cpu_saved_s, double asleep_saved_s);
 struct weir_change weir_change_more_workers(const struct weir_demands *d);
+/* All usable cores, with a worker on each. If there are as many workers already, one more of both. */
+struct weir_change weir_change_free_cores(const struct weir_demands *d);
 /* Gives the process all usable cores. For a quota: doubles it. For the host: removes the stolen part of the CPU time.
  */
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,

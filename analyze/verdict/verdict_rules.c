@@ -192,18 +192,47 @@ bool weir_verdict_workers_refuted(const struct weir_verdict_facts *facts)
     return facts->more_workers > 0 && facts->more_workers < WEIR_VERDICT_WORTH;
 }
 
+static bool are_cores_full(const struct weir_demands *d)
+{
+    return d->own_cores >= WEIR_VERDICT_CORES_BUSY * d->usable;
+}
+
+/* Whether there are cores that more workers could use, if other processes do not use them. */
+static bool is_room(const struct weir_demands *d)
+{
+    return d->workers == 0 ? d->usable >= 2 : d->usable >= d->workers + 0.75;
+}
+
 /* Applies if workers are nearly always busy although cores are idle. */
 static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
     double busy = 1 - d->of.idle - d->of.unattributed;
-    bool idle = d->own_cores < WEIR_VERDICT_CORES_BUSY * d->usable && d->left - d->own_cores >= WEIR_VERDICT_CORES_IDLE;
-    bool room = d->workers == 0 ? d->usable >= 2 : d->usable >= d->workers + 0.75;
+    bool idle = !are_cores_full(d) && d->left - d->own_cores >= WEIR_VERDICT_CORES_IDLE;
     cause->share = d->workers == 0 ? 1 : busy;
     cause->count.workers = d->workers;
     cause->count.cores = d->usable;
-    return idle && room && !weir_verdict_workers_refuted(c->facts) &&
+    return idle && is_room(d) && !weir_verdict_workers_refuted(c->facts) &&
            (d->workers == 0 || busy >= WEIR_VERDICT_WORKERS_BUSY);
+}
+
+/* Applies if workers are nearly always busy and no core is idle for more of them. Long waits for a core are not the
+ * workers' fault, and do not count as busy. */
+static bool only_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    const struct weir_demands *d = c->demands;
+    double ready = d->of.core_wait + d->of.throttled, taken = ready >= WEIR_VERDICT_CORE_WAIT ? ready : 0;
+    cause->share = 1 - d->of.idle - d->of.unattributed - taken;
+    cause->count.workers = d->workers;
+    cause->count.cores = d->usable;
+    return d->workers > 0 && !are_cores_full(d) && !weir_verdict_workers_refuted(c->facts) &&
+           cause->share >= WEIR_VERDICT_WORKERS_BUSY;
+}
+
+/* Same, if other processes use the cores that more workers could have. */
+static bool busy_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    return is_room(c->demands) && only_workers(c, cause);
 }
 
 /* Whether a few steps take most of the time. Batches pile up during these steps and run out afterwards. */
@@ -213,11 +242,6 @@ static bool are_steps_uneven(const struct weir_loader_report *report)
     const struct weir_report_row *row = weir_demands_row(report, "20_train_forward_pass", WEIR_SIDE_CONSUMER);
     return row && row->total_s >= OF_TRAINING * report->steps.train_s && row->p50_s > 0 &&
            row->mean_s >= MEAN_OVER_MEDIAN * row->p50_s;
-}
-
-static bool are_cores_full(const struct weir_demands *d)
-{
-    return d->own_cores >= WEIR_VERDICT_CORES_BUSY * d->usable;
 }
 
 /* Applies if workers and training wait for each other. Excludes slow copies or decoding on a GPU, which also make
@@ -243,7 +267,7 @@ static bool is_compute_relevant(const struct weir_verdict_case *c)
     const struct weir_demands *d = c->demands;
     bool waits_for_reads = (c->found & (WEIR_CAUSES_STORAGE | WEIR_CAUSE_BIT(COLD))) != 0;
     return are_cores_full(d) || ((c->found & WEIR_CAUSES_TAKERS) && runnable(d) >= 0.5) ||
-           (c->found & WEIR_CAUSE_BIT(TOO_FEW_WORKERS)) || (waits_for_reads && runnable(d) >= WEIR_VERDICT_RUNNABLE) ||
+           (c->found & WEIR_CAUSES_WORKERS) || (waits_for_reads && runnable(d) >= WEIR_VERDICT_RUNNABLE) ||
            (d->workers == 0 && c->found == 0);
 }
 
@@ -296,7 +320,7 @@ static bool no_resource(const struct weir_verdict_case *c, struct weir_verdict_c
 {
     cause->share = c->wait;
     cause->doubt.cores_used = c->demands->own_cores / c->demands->usable;
-    cause->doubt.at_work = 1 - c->demands->of.idle;
+    cause->doubt.at_work = 1 - c->demands->of.idle - c->demands->of.core_wait - c->demands->of.throttled;
     return cannot_tell(cause, WEIR_DOUBT_NO_RESOURCE);
 }
 
@@ -329,7 +353,9 @@ static const struct weir_verdict_rule rules[] = {
     {WEIR_CAUSE_SLOW_CAMERA, STORED, slow_decoding},
     {WEIR_CAUSE_DECODE, STORED, sleeping_decoder},
     {WEIR_CAUSE_TOO_FEW_WORKERS, EXPLAINED, too_few_workers},
+    {WEIR_CAUSE_BUSY_WORKERS, EXPLAINED | WEIR_CAUSE_BIT(TOO_FEW_WORKERS), busy_workers},
     {WEIR_CAUSE_BURSTS, WORKER, bursts},
+    {WEIR_CAUSE_BUSY_WORKERS, ANY, only_workers},
     {WEIR_CAUSE_DECODE, 0, first_compute},
     {WEIR_CAUSE_OTHER_CPU, 0, second_compute},
     {WEIR_CAUSE_MEMORY_BANDWIDTH, 0, memory_bandwidth},

@@ -30,6 +30,13 @@ static const char *time_text(char text[24], double s)
     return text;
 }
 
+static void say_others(const struct telling *t)
+{
+    double others = t->report->prof.machine.others_cores;
+    if (others >= 0.1)
+        fprintf(t->out, " (other processes use %.2f cores)", others);
+}
+
 /* ---- no verdict ---- */
 
 static void say_doubt(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -65,18 +72,12 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
                 "no resource is near its limit: this run uses %.0f %% of the usable cores, and the workers are "
                 "busy %.0f %% of their time",
                 percent(cause->doubt.cores_used), percent(cause->doubt.at_work));
+        say_others(t);
         break;
     }
 }
 
 /* ---- the consumer ---- */
-
-static void say_others(const struct telling *t)
-{
-    double others = t->report->prof.machine.others_cores;
-    if (others >= 0.1)
-        fprintf(t->out, " (other processes use %.2f cores)", others);
-}
 
 static void say_core_wait(const struct telling *t, const struct weir_verdict_cause *cause, bool simulated)
 {
@@ -272,6 +273,23 @@ static void say_too_few_workers(const struct telling *t, const struct weir_verdi
     say_others(t);
 }
 
+/* Names the cores that other processes use in place of more workers. */
+static void say_busy_workers(const struct telling *t, const struct weir_verdict_cause *cause)
+{
+    const struct weir_report_machine *machine = &t->report->prof.machine;
+    double busy = percent(cause->share);
+    if (cause->count.workers == 1)
+        fprintf(t->out, "the one worker is the limit: it is busy %.0f %% of the time", busy);
+    else
+        fprintf(t->out, "the %.0f workers are the limit: they are busy %.0f %% of the time", cause->count.workers,
+                busy);
+    if (machine->others_cores >= WEIR_VERDICT_OTHERS * cause->count.cores)
+        fprintf(t->out,
+                ", and other processes use the other core%s (of %d cores, they use %.2f and this run uses %.2f)",
+                machine->cores - cause->count.workers >= 2 ? "s" : "", machine->cores, machine->others_cores,
+                t->verdict->demands.own_cores);
+}
+
 static void say_too_many_workers(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     fprintf(t->out,
@@ -359,6 +377,7 @@ static void (*const say[])(const struct telling *t, const struct weir_verdict_ca
     [WEIR_CAUSE_GPU_DECODER] = say_gpu_decoder,
     [WEIR_CAUSE_BURSTS] = say_bursts,
     [WEIR_CAUSE_TOO_FEW_WORKERS] = say_too_few_workers,
+    [WEIR_CAUSE_BUSY_WORKERS] = say_busy_workers,
     [WEIR_CAUSE_TOO_MANY_WORKERS] = say_too_many_workers,
     [WEIR_CAUSE_QUOTA] = say_quota,
     [WEIR_CAUSE_HOST] = say_host,

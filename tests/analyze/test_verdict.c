@@ -525,7 +525,7 @@ static const struct {
     {"neighbours and uneven steps", neighbours_and_uneven_steps, "neighbours decode bursts"},
     {"one worker", one_worker, "too-few-workers decode"},
     {"one worker, and others that use the other cores", one_worker_while_others_have_the_cores, "neighbours decode"},
-    {"one worker, and others that leave a fifth of a core", one_worker_while_others_leave_a_little, "cannot-tell"},
+    {"one worker, and others that leave a fifth of a core", one_worker_while_others_leave_a_little, "workers decode"},
     {"one worker, and others that leave half a core", one_worker_while_others_leave_half_a_core,
      "too-few-workers decode"},
     {"one worker of a rank", a_rank_beside_others, "too-few-workers decode"},
@@ -860,6 +860,46 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
 }
 
 /* Both lines help a run that waits for data. A step with several timed parts has shares of its own. */
+/* Workers that are always busy are the limit also if other processes use the other cores. */
+Test(verdict, busy_workers_are_the_limit_whether_or_not_cores_are_idle)
+{
+    struct weir_verdict verdict;
+    struct made *made = verdict_decoding();
+    one_worker_while_others_leave_a_little(made);
+    made->report.prof.machine.others_cores = 0.87;
+    expect_text(made, "The one worker is the limit: it is busy 99 % of the time, and other processes use the other "
+                      "core (of 2 cores, they use 0.87 and this run uses 0.99).\n"
+                      "  also: JPEG decoding takes 95 % of the workers' CPU time.\n");
+    expect_text(made, "  stop other processes    if this run had all 2 cores: ");
+    expect_text(made, " (predicted), until the cores are the limit  --num-workers 2\n");
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect(verdict.advices[0].kind == WEIR_ADVICE_FREE_CORES && verdict.advices[0].ratio > 1.8 &&
+                  verdict.advices[0].ratio <= 2.01,
+              "%f", verdict.advices[0].ratio);
+    made->report.prof.machine.cores = made->report.prof.machine.online = 8;
+    made->report.prof.machine.part = 4;
+    made->report.prof.machine.others_cores = 7;
+    expect_text(made, "and other processes use the other cores (of 8 cores, they use 7.00 and this run uses 0.99).\n");
+    free(made);
+}
+
+/* A worker on each core: nothing is known but that they are busy. */
+Test(verdict, busy_workers_on_all_cores_are_not_in_doubt)
+{
+    struct weir_verdict verdict;
+    struct made *made = verdict_decoding();
+    verdict_set_workers(made, 2, 8.7, 0.3, 0.6, 0.4);
+    expect_text(made, "The 2 workers are the limit: they are busy 96 % of the time.\n");
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_not(weir_verdict_has(&verdict, WEIR_CAUSE_CANNOT_TELL));
+    cr_expect_gt(verdict.n_advices, 0);
+    verdict_set_workers(made, 2, 8, 0.3, 0.6, 1.1);
+    made->report.prof.machine.others_cores = 0.6;
+    verdict_set_wait(made, 0.9);
+    expect_text(made, "busy 86 % of their time (other processes use 0.60 cores).\n");
+    free(made);
+}
+
 Test(verdict, the_rule_and_the_shares_are_left_out_if_nothing_waits)
 {
     struct made *made = verdict_decoding();

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from situation_list import DATA, MORE, SITUATIONS, STORAGE
 
-CPU = {"neighbours", "too-many-workers", "host"}  # causes outside the injected one: other processes, the kernel
+CPU = {"neighbours", "too-many-workers", "host", "workers"}  # causes outside the injected one: other processes, the kernel
 
 
 class Skipped(Exception):
