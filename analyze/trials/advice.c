@@ -1,10 +1,13 @@
 #include "analyze/trials/advice.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
+static const double BUSY = 0.10; /* fraction of the cores used by other processes that makes a comparison unreliable */
+enum { ROUNDS_LEAST = 3 };       /* fewer rounds compare nothing */
 
 /* A format and its comparison with the source's format. */
 struct rival {
@@ -12,6 +15,7 @@ struct rival {
     const struct weir_candidate *candidate[2]; /* the format's best candidates with a warm and a cold page cache */
     enum weir_relation relation[2];            /* relation of each to the source's best candidate */
     struct weir_interval ratio[2];
+    bool overlaps[2];  /* the range of its trials, min to max, overlaps that of the source's best candidate */
     double size_times; /* size of a frame relative to the source; 0 = unknown */
 };
 
@@ -41,6 +45,22 @@ static void say(struct text *text, const char *format, ...)
     va_end(args);
 }
 
+/* Computes the ratio of two candidates. Returns WEIR_UNKNOWN if they have too few rounds in common. */
+static enum weir_relation relation(const struct weir_candidate *candidate, const struct weir_candidate *other,
+                                   struct weir_interval *ratio)
+{
+    weir_candidate_ratio(candidate, other, ratio);
+    return ratio->n < ROUNDS_LEAST ? WEIR_UNKNOWN : weir_relation_of(ratio);
+}
+
+static bool overlaps(const struct weir_candidate *a, const struct weir_candidate *b)
+{
+    struct weir_interval of_a, of_b;
+    weir_candidate_interval(a, weir_trial_images_per_s, &of_a);
+    weir_candidate_interval(b, weir_trial_images_per_s, &of_b);
+    return of_a.least <= of_b.most && of_b.least <= of_a.most;
+}
+
 static void compare(struct field *field)
 {
     for (int i = 0; i < field->n; i++) {
@@ -50,8 +70,8 @@ static void compare(struct field *field)
             r->relation[cold] = WEIR_UNKNOWN;
             if (!r->candidate[cold] || !source)
                 continue;
-            weir_candidate_ratio(r->candidate[cold], source, &r->ratio[cold]);
-            r->relation[cold] = weir_relation_of(&r->ratio[cold]);
+            r->relation[cold] = relation(r->candidate[cold], source, &r->ratio[cold]);
+            r->overlaps[cold] = overlaps(r->candidate[cold], source);
         }
         if (field->source->format->bytes_each > 0)
             r->size_times = r->format->bytes_each / field->source->format->bytes_each;
@@ -99,17 +119,20 @@ static double seconds_of(const struct weir_trial *trial)
 }
 
 /* Returns whether the whole interval of the speed-up is large enough to be worth a conversion. A cold trial must not be
- * too short: it is one epoch, which for a small dataset ends before the workers reach their full rate. */
-static bool is_worthwhile(const struct rival *r)
+ * too short: it is one epoch, which for a small dataset ends before the workers reach their full rate. is_clear: also
+ * requires that the slowest trial was faster than the source's fastest. */
+static bool is_worthwhile(const struct rival *r, bool is_clear)
 {
-    return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
-           (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES &&
-            weir_candidate_median(r->candidate[1], seconds_of) >= COLD_TURN_S);
+    for (int cold = 0; cold < 2; cold++)
+        if (r->relation[cold] == WEIR_FASTER && r->ratio[cold].low >= WORTH_TIMES && !(is_clear && r->overlaps[cold]) &&
+            (!cold || weir_candidate_median(r->candidate[1], seconds_of) >= COLD_TURN_S))
+            return true;
+    return false;
 }
 
-static bool is_better(const struct rival *r)
+static bool is_better(const struct rival *r, bool is_clear)
 {
-    return is_worthwhile(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
+    return is_worthwhile(r, is_clear) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
 }
 
 /* Returns whether r is a better choice than best. A format that is faster warm is preferred to one that is faster cold.
@@ -120,19 +143,20 @@ static bool beats(const struct rival *r, const struct rival *best)
     return warm != best_warm ? warm : gain(r) > gain(best);
 }
 
-static struct rival *choose(struct field *field)
+/* Returns the best format, or the source if no other one is better. */
+static const struct rival *choose(const struct field *field, bool is_clear)
 {
-    struct rival *best = NULL;
+    const struct rival *best = NULL;
     for (int i = 0; i < field->n; i++) {
-        struct rival *r = &field->rivals[i];
-        if (r != field->source && is_better(r) && (!best || beats(r, best)))
+        const struct rival *r = &field->rivals[i];
+        if (r != field->source && is_better(r, is_clear) && (!best || beats(r, best)))
             best = r;
     }
     return best ? best : field->source;
 }
 
 /* Appends the formats that have this relation to the chosen format, as "a, b and c". Returns their number. */
-static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation relation)
+static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation wanted)
 {
     const char *names[WEIR_GRID_FORMATS];
     int n = 0, cold = chosen->candidate[0] ? 0 : 1;
@@ -141,8 +165,7 @@ static int list(struct text *text, const struct field *field, const struct rival
         struct weir_interval ratio;
         if (r == chosen || !r->candidate[cold])
             continue;
-        weir_candidate_ratio(r->candidate[cold], chosen->candidate[cold], &ratio);
-        if (weir_relation_of(&ratio) == relation &&
+        if (relation(r->candidate[cold], chosen->candidate[cold], &ratio) == wanted &&
             (r == field->source || !slower_somewhere(r) || !faster_somewhere(r)))
             names[n++] = r->format->name;
     }
@@ -151,12 +174,16 @@ static int list(struct text *text, const struct field *field, const struct rival
     return n;
 }
 
+/* Appends the speed-ups: those whose trials do not overlap the source's, or all if none is that clear. */
 static void times(struct text *text, const struct rival *r)
 {
     const char *const states[] = {"warm", "cold"};
+    bool clear[2];
     int n = 0;
     for (int cold = 0; cold < 2; cold++)
-        if (r->relation[cold] == WEIR_FASTER)
+        clear[cold] = r->relation[cold] == WEIR_FASTER && !r->overlaps[cold];
+    for (int cold = 0; cold < 2; cold++)
+        if (clear[cold] || (r->relation[cold] == WEIR_FASTER && !clear[0] && !clear[1]))
             say(text, "%s%.1f x faster %s", n++ ? " and " : "", r->ratio[cold].median, states[cold]);
 }
 
@@ -175,7 +202,8 @@ static int objections(struct text *text, const struct field *field, const struct
     const struct rival *best = NULL;
     for (int i = 0; i < field->n; i++) {
         const struct rival *r = &field->rivals[i];
-        if (r != chosen && r != field->source && faster_somewhere(r) && !is_better(r) && (!best || beats(r, best)))
+        if (r != chosen && r != field->source && faster_somewhere(r) && !is_better(r, true) &&
+            (!best || beats(r, best)))
             best = r;
     }
     if (!best || gain(best) <= gain(chosen))
@@ -188,7 +216,9 @@ static int objections(struct text *text, const struct field *field, const struct
     else if (best->relation[0] == WEIR_SLOWER)
         say(text, ", and slower when warm");
     else if (best->size_times <= SIZE_MAX_TIMES)
-        say(text, ", which is not worth a conversion");
+        say(text, "%s",
+            is_worthwhile(best, false) ? ", but the ranges of the trials overlap"
+                                       : ", which is not worth a conversion");
     return 1;
 }
 
@@ -202,8 +232,8 @@ static void nearest(struct text *text, const struct field *field, const struct r
         struct weir_interval ratio;
         if (&field->rivals[i] == chosen || !field->rivals[i].candidate[cold])
             continue;
-        weir_candidate_ratio(field->rivals[i].candidate[cold], chosen->candidate[cold], &ratio);
-        if (ratio.n > 0 && ratio.median > most) {
+        if (relation(field->rivals[i].candidate[cold], chosen->candidate[cold], &ratio) != WEIR_UNKNOWN &&
+            ratio.median > most) {
             most = ratio.median;
             best = &field->rivals[i];
         }
@@ -266,17 +296,51 @@ static void by_cpu(struct text *text, const struct field *field)
             least->format->name, lowest, field->source->format->name, of_source);
 }
 
-static void advise_format(struct text *text, const struct field *field, const struct rival *chosen)
+/* Returns the number of rounds in which any format was compared with the source. */
+static int rounds_of(const struct field *field)
 {
+    int most = 0;
+    for (int i = 0; i < field->n; i++)
+        for (int cold = 0; cold < 2 && &field->rivals[i] != field->source; cold++)
+            most = field->rivals[i].ratio[cold].n > most ? field->rivals[i].ratio[cold].n : most;
+    return most;
+}
+
+/* Appends why formats cannot be compared, and what to do. Returns whether there is a reason. */
+static bool doubt(struct text *text, const struct field *field, double others_cores, double cores)
+{
+    const struct rival *seems = choose(field, false);
     double widest;
-    if (only_noise(field, &widest)) {
+    int rounds = rounds_of(field);
+    if (field->n < 2)
+        return false;
+    if (rounds < ROUNDS_LEAST)
+        say(text,
+            "No recommendation: the formats were compared in %d round%s, and %d are needed; raise --max-minutes, or "
+            "specify fewer --formats.",
+            rounds, rounds == 1 ? "" : "s", ROUNDS_LEAST);
+    else if (others_cores > BUSY * cores)
+        say(text, "No recommendation: other processes used up to %.1f of %.0f cores; measure again on a quiet machine.",
+            others_cores, cores);
+    else if (only_noise(field, &widest))
         say(text,
             "No format is distinguishable from another here: identical trials differ by up to %.0f %%; stop other "
             "processes, or raise --max-minutes.",
             100 * widest);
+    else if (seems != field->source && !is_better(choose(field, true), true)) {
+        say(text, "No recommendation: %s seems ", seems->format->name);
+        times(text, seems);
+        say(text, " than %s, but the ranges of their trials overlap; stop other processes, or raise --max-minutes.",
+            field->source->format->name);
+    } else
+        return false;
+    if (rounds >= ROUNDS_LEAST)
         by_cpu(text, field);
-        return;
-    }
+    return true;
+}
+
+static void advise_format(struct text *text, const struct field *field, const struct rival *chosen)
+{
     if (chosen == field->source)
         say(text, "Keep %s: ", chosen->format->what);
     else {
@@ -361,13 +425,21 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     if (candidate->limit_candidate >= 0) {
         struct weir_interval of_limit;
         weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &of_limit);
-        if (of_limit.n > 0)
+        if (of_limit.n > 0 && of_limit.median <= 1 + WEIR_CLOSE) /* more is noise */
             say(text, "; %.0f %% of the rate without reading", 100 * of_limit.median);
     }
     say(text, "): %s.", causes[i].todo);
 }
 
-void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advice *advice)
+static double others_of(const struct weir_grid *grid)
+{
+    double most = -1;
+    for (int i = 0; i < grid->n; i++)
+        most = fmax(most, weir_candidate_median(&grid->candidates[i], weir_trial_others_cores));
+    return most;
+}
+
+void weir_advise(const struct weir_grid *grid, double step_ms, double cores, struct weir_advice *advice)
 {
     struct field field;
     struct text format = {advice->format, sizeof advice->format, 0}, next = {advice->next, sizeof advice->next, 0};
@@ -381,9 +453,13 @@ void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advic
         say(&next, "%s", *why ? "Run the command below by itself to see more." : "Raise --max-minutes.");
         return;
     }
-    const struct rival *chosen = choose(&field);
+    double others_cores = others_of(grid);
+    advice->others_cores = others_cores > BUSY * cores ? others_cores : 0;
+    bool doubtful = doubt(&format, &field, others_cores, cores);
+    const struct rival *chosen = doubtful ? field.source : choose(&field, true);
     advice->cold_best = !chosen->candidate[0];
     advice->best = chosen->candidate[advice->cold_best];
-    advise_format(&format, &field, chosen);
+    if (!doubtful)
+        advise_format(&format, &field, chosen);
     advise_next(&next, grid, advice->best, step_ms);
 }

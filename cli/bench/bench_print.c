@@ -30,9 +30,17 @@ static const char *state_of(const struct weir_candidate *candidate)
     return candidate->cold ? "cold" : candidate->limit ? "from memory" : "warm";
 }
 
-/* Prints the candidate's command line, quoted for a shell and without --log. */
-static void print_command(const struct weir_candidate *candidate, FILE *out)
+/* Returns whether the candidate's copy is removed at the end. */
+static bool is_removed(const struct bench_results *results, const struct weir_candidate *candidate)
 {
+    return results->setup->temporary && !results->grid->formats[candidate->format].is_source;
+}
+
+/* Prints the candidate's command line, quoted for a shell, without --log, and with DIR for a copy that is removed. */
+static void print_command(const struct bench_results *results, const struct weir_candidate *candidate, FILE *out)
+{
+    const char *path = results->grid->formats[candidate->format].path;
+    bool removed = is_removed(results, candidate);
     for (char **arg = candidate->argv; *arg; arg++) {
         if (strcmp(*arg, "--log") == 0 && arg[1]) {
             arg++;
@@ -40,7 +48,7 @@ static void print_command(const struct weir_candidate *candidate, FILE *out)
         }
         if (arg != candidate->argv)
             fputc(' ', out);
-        weir_shell_word(out, *arg);
+        weir_shell_word(out, removed && strcmp(*arg, path) == 0 ? "DIR" : *arg);
     }
 }
 
@@ -53,21 +61,12 @@ static void remark(const struct weir_rounds_result *rounds, const char *state, F
         [WEIR_ROUNDS_TIME] = "--max-minutes reached",
         [WEIR_ROUNDS_INTERRUPTED] = "interrupted",
     };
-    fprintf(out, "%s: stopped after %d rounds (%s); ", state, rounds->rounds, ends[rounds->end]);
+    fprintf(out, "%s: stopped after %d round%s (%s); ", state, rounds->rounds, rounds->rounds == 1 ? "" : "s",
+            ends[rounds->end]);
     fprintf(
         out,
         "the medians of %d candidates still have an uncertainty above 3 %%, or come from fewer trials than --repeats\n",
         rounds->not_converged);
-}
-
-static double others(const struct weir_grid *grid)
-{
-    double most = -1;
-    for (int i = 0; i < grid->n; i++) {
-        double median = weir_candidate_median(&grid->candidates[i], weir_trial_others_cores);
-        most = median > most ? median : most;
-    }
-    return most;
 }
 
 static bool on_same_file_system(const char *a, const char *b)
@@ -98,12 +97,34 @@ static void print_conversion(const struct bench_results *results, const struct w
     const struct bench_setup *setup = results->setup;
     const struct weir_grid_format *format = &results->grid->formats[candidate->format];
     struct weir_copy_spec spec;
-    if (format->is_source || !setup->temporary ||
-        weir_copy_spec_parse(&spec, format->name, setup->source.codec, NULL) < 0)
+    if (!is_removed(results, candidate) || weir_copy_spec_parse(&spec, format->name, setup->source.codec, NULL) < 0)
         return;
     fputs("The copies are removed now. To make this one:\nweir convert ", out);
     weir_shell_word(out, setup->data);
     fprintf(out, " DIR --to %s --codec %s\n", spec.format, weir_copy_codec_option(&spec, setup->source.codec));
+}
+
+static double limit_fraction(const struct weir_grid *grid, const struct weir_candidate *candidate)
+{
+    struct weir_interval ratio;
+    if (candidate->limit_candidate < 0)
+        return -1;
+    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &ratio);
+    return ratio.n > 0 ? ratio.median : -1;
+}
+
+/* Returns whether the fraction exceeds 1, which is impossible, by more than the usual uncertainty. */
+static bool is_noise(double limit)
+{
+    return limit > 1 + WEIR_CLOSE;
+}
+
+static bool has_noisy_limit(const struct weir_grid *grid)
+{
+    for (int i = 0; i < grid->n; i++)
+        if (is_noise(limit_fraction(grid, &grid->candidates[i])))
+            return true;
+    return false;
 }
 
 static void print_remarks(const struct bench_results *results, FILE *out)
@@ -114,8 +135,10 @@ static void print_remarks(const struct bench_results *results, FILE *out)
     if (grid->n > grid->n_warm)
         remark(&results->cold, "cold", out);
     print_place(results, out);
-    if (others(grid) > 0.2)
-        fprintf(out, "busy machine: other processes used up to %.1f cores\n", others(grid));
+    if (results->advice.others_cores > 0)
+        fprintf(out, "busy machine: other processes used up to %.1f cores\n", results->advice.others_cores);
+    if (has_noisy_limit(grid))
+        fputs("~: more than 100 % of the rate without reading is impossible, so this figure is noise\n", out);
     for (int f = 0; f < grid->n_formats; f++) {
         const struct weir_candidate *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
         double stayed = cold ? weir_candidate_median(cold, weir_trial_cached) : -1;
@@ -142,16 +165,7 @@ static void percent(char text[16], double fraction)
     if (fraction < 0)
         snprintf(text, 16, "-");
     else
-        snprintf(text, 16, "%.0f%%", 100 * fraction);
-}
-
-static double limit_fraction(const struct weir_grid *grid, const struct weir_candidate *candidate)
-{
-    struct weir_interval ratio;
-    if (candidate->limit_candidate < 0)
-        return -1;
-    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &ratio);
-    return ratio.n > 0 ? ratio.median : -1;
+        snprintf(text, 16, "%.0f%%%s", 100 * fraction, is_noise(fraction) ? "~" : "");
 }
 
 /* Formats the ratio to the reference, such as "1.52". Appends "tie" if its interval contains 1. */
@@ -330,7 +344,7 @@ void bench_print(const struct bench_results *results, FILE *out)
         candidate = &results->grid->candidates[i];
     if (candidate) {
         print_conversion(results, candidate, out);
-        print_command(candidate, out);
+        print_command(results, candidate, out);
     }
     fputc('\n', out);
 }

@@ -1,4 +1,5 @@
 #include "analyze/trials/child.h"
+#include "base/resources.h"
 #include "base/terminal.h"
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
@@ -235,7 +236,7 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
         rc = measure(b, &results);
         if (rc < 0)
             weir_err_set(err, rc, "out of memory");
-        weir_advise(&b->grid, o->step_ms, &results.advice);
+        weir_advise(&b->grid, o->step_ms, weir_cores_usable(), &results.advice);
         results.took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
         print(&results, command);
         weir_grid_close(&b->grid);

@@ -449,7 +449,7 @@ static void begin(void)
 
 static void advise(struct weir_advice *advice, double step_ms)
 {
-    weir_advise(&results, step_ms, advice);
+    weir_advise(&results, step_ms, 2, advice);
     for (int i = 0; i < results.n; i++) /* safe: callers only compare advice->best with other pointers */
         free(candidates[i].trials);
 }
@@ -611,6 +611,70 @@ Test(advice, unsure)
            "Keep the data as it is (jpeg, act): packed:jpeg is within 3 %, lmdb:jpeg shows no clear difference.");
 }
 
+/* One round compares nothing, however large the ratio is. */
+Test(advice, none_from_fewer_than_three_rounds)
+{
+    static const double slow[] = {1000, 1000, 1000}, fast[] = {2200, 2200, 2200};
+    for (int rounds = 1; rounds <= 3; rounds++) {
+        struct weir_advice advice;
+        begin();
+        struct weir_candidate *source = give(0, false, "03b_image_decode", slow, rounds);
+        struct weir_candidate *better = give(1, false, "03b_image_decode", fast, rounds);
+        give(0, true, "03b_image_decode", slow, 1);
+        give(1, true, "03b_image_decode", fast, 1);
+        advise(&advice, 0);
+        if (rounds == 1)
+            EXPECT(advice.format, "No recommendation: the formats were compared in 1 round, and 3 are needed; raise "
+                                  "--max-minutes, or specify fewer --formats.");
+        if (rounds == 2)
+            BEGINS(advice.format, "No recommendation: the formats were compared in 2 rounds, and 3 are needed; ");
+        if (rounds == 3)
+            EXPECT(advice.format, "Convert to lmdb:jpeg: it is 2.2 x faster warm than as-is.");
+        cr_expect_eq(advice.best, rounds == 3 ? better : source);
+    }
+}
+
+/* Ratios of one round are steady, but the slowest trial of the copy was slower than the fastest of the source. */
+Test(advice, none_when_ranges_overlap)
+{
+    struct weir_advice advice;
+    static const double drift[] = {1000, 1300, 900, 1400, 1100}, faster[] = {1300, 1690, 1170, 1820, 1430};
+    begin();
+    struct weir_candidate *source = give(0, false, "03b_image_decode", drift, 5);
+    give(1, false, "03b_image_decode", faster, 5);
+    advise(&advice, 0);
+    EXPECT(advice.format, "No recommendation: lmdb:jpeg seems 1.3 x faster warm than as-is, but the ranges of their "
+                          "trials overlap; stop other processes, or raise --max-minutes.");
+    cr_expect_eq(advice.best, source);
+    begin(); /* another format is faster beyond doubt */
+    give(0, false, "03b_image_decode", drift, 5);
+    give(1, false, "03b_image_decode", faster, 5);
+    struct weir_candidate *better = steady(2, false, 1600);
+    advise(&advice, 0);
+    BEGINS(advice.format, "Convert to packed:jpeg: it is 1.5 x faster warm than as-is");
+    cr_expect_eq(advice.best, better);
+}
+
+Test(advice, none_on_a_busy_machine)
+{
+    struct weir_advice advice;
+    begin();
+    struct weir_candidate *source = steady(0, false, 1000), *copy = steady(1, false, 2200);
+    for (int i = 0; i < 5; i++) {
+        copy->trials[i].others_cores = i == 0 ? 0.1 : 1.6;
+        source->trials[i].cpu_s = copy->trials[i].cpu_s = 0;
+    }
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "No recommendation: other processes used up to 1.6 of 2 cores; measure again on a quiet machine.");
+    cr_expect_eq(advice.best, source);
+    cr_expect_eq(advice.others_cores, 1.6);
+    begin(); /* without a comparison, there is nothing to doubt */
+    steady(0, false, 1000)->trials[0].others_cores = 2;
+    advise(&advice, 0);
+    EXPECT(advice.format, "Keep the data as it is (jpeg, act): no other format was measured.");
+}
+
 Test(advice, what_bounds_it)
 {
     struct weir_advice advice;
@@ -637,6 +701,11 @@ Test(advice, what_bounds_it)
     advise(&advice, 0);
     BEGINS(advice.next, "With num-workers 1 the HDF5 library is the limit, because it serves one worker at a time "
                         "(09c_wait_for_library, 95 % of the workers' time; 50 % of the rate without reading): ");
+    begin(); /* reading cannot make it faster */
+    give(0, false, "03c_read_bytes", limit, 5)->limit_candidate = 1;
+    give(0, false, "03b_image_decode", rates, 5)->limit = true;
+    advise(&advice, 0);
+    BEGINS(advice.next, "Reading is the limit (03c_read_bytes, 95 % of the workers' time): ");
 }
 
 /* ---- copies ---- */

@@ -57,6 +57,8 @@ check "the copies are removed" [ -z "$(ls "$work/tmp")" ]
 run 0 bench "$data" --formats hdf5:raw --cache warm "${quick[@]}"
 check "and how to make the copy again" grep -qx -A 1 'The copies are removed now. To make this one:' "$work/out"
 count '^weir convert .* DIR --to hdf5 --codec raw$' 1
+check "the last line names no removed copy" grep -qE '^weir run DIR ' <(tail -n 1 "$work/out")
+no_out "/weir-bench-"
 run 0 bench "$data" --formats hdf5:raw,as-is --cache warm --max-copies 1K "${quick[@]}"
 out "left out: hdf5:raw: the copies need up to 216 KiB, but may take only 1 KiB in $work/tmp/weir-bench-"
 out "; use --work-dir DIR for another folder, --max-copies for more"
@@ -85,7 +87,7 @@ for format in as-is hdf5:jpeg hdf5-vlen:jpeg; do
     count "^$format +cold +[0-9.]+K +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
 done
 count '^format +bounded by +longest stages: total, calls, mean +\(of the median trial\)' 1
-check "the recommendation comes first" grep -qE '^(Keep|Convert to|No format) ' <(head -n 1 "$work/out")
+check "the recommendation comes first" grep -qE '^(Keep|Convert to|No format|No recommendation:) ' <(head -n 1 "$work/out")
 command=$(tail -n 1 "$work/out")
 check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; ${command//--seconds 0.01/--seconds 0.01 --every 0}" >/dev/null
 check "a sample of two episodes" [ "$(find "$copies" -name '*.hdf5' | wc -l)" -eq 4 ]
