@@ -69,6 +69,25 @@ bool weir_log_recognised(const char *line, size_t length)
     return ours;
 }
 
+const char *weir_log_unread(struct weir_lines *lines)
+{
+    static const struct {
+        const char *start, *what;
+    } kinds[] = {
+        {"{\"type\":\"turn\"", "a log of weir tune"},
+        {"{\"schema\":", "output of --json"},
+        {"  \"schema\":", "output of --json"},
+    };
+    if (weir_lines_peek(lines) <= 0)
+        return NULL;
+    if (strcmp(lines->text, "{") == 0) /* an indented object; the next line has its first member */
+        lines->pushed_back = weir_lines_next(lines) > 0 && weir_lines_next(lines) > 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(lines->text, kinds[i].start, strlen(kinds[i].start)) == 0)
+            return kinds[i].what;
+    return NULL;
+}
+
 /* Reads a record. Returns 1, 0 if its type is unknown, or -errno. */
 static int take_record(struct weir_log_record *record, json_t *object, struct weir_err *err)
 {

@@ -43,6 +43,10 @@ enum { WEIR_LOG_END = 0, WEIR_LOG_RECORD = 1, WEIR_LOG_CUT = 2 };
 /* Returns whether the line, which can be cut off, begins a log of `weir run --log`. */
 bool weir_log_recognised(const char *line, size_t length);
 
+/* Returns what the file is, such as "a log of weir tune", if its beginning is output of weir without records that
+ * weir_log_next returns; otherwise NULL. Peeks at the first lines, which must not have been read; skips a line "{". */
+const char *weir_log_unread(struct weir_lines *lines);
+
 /* Reads the next record of type run, start, epoch, stages, measured or whatif. Skips empty lines and records of other
  * types. Zero-initialise the record; each call frees its previous contents. Returns WEIR_LOG_RECORD, WEIR_LOG_END,
  * WEIR_LOG_CUT if the last line is incomplete because the run was killed, or -errno. */

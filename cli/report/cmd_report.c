@@ -391,12 +391,16 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
 /* The first line that is not blank determines the kind of log. */
 static int report_log(const struct job *job, struct weir_err *err)
 {
+    struct weir_err why = WEIR_ERR_NONE;
+    const char *what = weir_log_unread(job->lines);
     int code = weir_lines_peek(job->lines);
     if (code < 0)
         return weir_err_set(err, code, "cannot be read: %s", strerror(-code));
-    if (code > 0 && weir_log_recognised(job->lines->text, job->lines->length))
-        return report_weir_log(job, err);
-    return report_plain_log(job, err);
+    bool ours = code > 0 && weir_log_recognised(job->lines->text, job->lines->length);
+    code = ours ? report_weir_log(job, &why) : report_plain_log(job, &why);
+    if (code == -ENODATA && what)
+        return weir_err_set(err, code, "is %s; weir report does not read it, only logs of run, train and whatif", what);
+    return code < 0 ? weir_err_set(err, code, "%s", why.text) : code;
 }
 
 static void copy_to_stdout(FILE *aside)

@@ -22,8 +22,9 @@ static bool has_records(FILE *in)
     struct weir_lines lines;
     struct weir_plain_log log;
     weir_lines_open(&lines, in);
-    bool found = weir_lines_peek(&lines) > 0 && weir_log_recognised(lines.text, lines.length);
-    if (!found && weir_plain_open(&log) == 0) {
+    bool unread = weir_log_unread(&lines) != NULL;
+    bool found = !unread && weir_lines_peek(&lines) > 0 && weir_log_recognised(lines.text, lines.length);
+    if (!found && !unread && weir_plain_open(&log) == 0) {
         found = weir_plain_read(&log, &lines) == 0 && weir_plain_found(&log);
         weir_plain_close(&log);
     }

@@ -46,6 +46,9 @@ turns = [json.loads(l) for l in open(sys.argv[1])]
 assert len(turns) == json.load(open(sys.argv[2]))["turns"]
 assert all(t["type"] == "turn" and t["images_per_s"] > 0 and t["setting"] for t in turns)
 PY
+run 1 report "$work/log"
+err "$work/log: is a log of weir tune; weir report does not read it"
+one_line
 run 0 run "$data" --config "$work/conf" --max-batches 2 --json
 check "weir run accepts the file" python3 - "$work/out" "$work/conf" <<'PY'
 import json, sys

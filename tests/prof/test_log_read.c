@@ -895,6 +895,17 @@ Test(cmd_report, bad_input_is_one_clear_line)
                  "is neither a trace nor a log with a table (2 lines); ");
     assert_fails(report_text("{}", NULL), "is neither a trace nor a log with a table (1 line); record a trace with "
                                           "torch.profiler (weir report --help shows how) or weir run --profile; ");
+    static const char only[] = "; weir report does not read it, only logs of run, train and whatif";
+    static const char turn[] = "{\"type\":\"turn\",\"setting\":\"workers 2\",\"images_per_s\":900}\n";
+    const char *const objects[] = {"{\"schema\":1,\n\"run\":{}}\n", "{\n  \"schema\": 1,\n  \"data\": \"ep\"\n}\n"};
+    assert_fails(report_text(turn, NULL), "is a log of weir tune");
+    assert_fails(report_text(turn, "--json"), only);
+    for (size_t i = 0; i < 2; i++) {
+        assert_fails(report_text(objects[i], NULL), "is output of --json");
+        assert_fails(report_text(objects[i], NULL), only);
+    }
+    assert_fails(report_text("{\n", NULL), "is neither a trace nor a log with a table (1 line); ");
+    assert_fails(report_text("{\n  \"a\": 1\n}\n", NULL), "is neither a trace nor a log with a table (3 lines); ");
     assert_fails(report_text("import torch\n", NULL), "; a log has the JSON lines of weir run --log, ");
     assert_fails(report_text(HEAD, NULL), "line 2: the stage table that begins here has no rows");
     assert_fails(report_bytes(garbage, sizeof garbage, NULL), "line 1 is not text");
