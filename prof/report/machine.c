@@ -34,20 +34,21 @@ static uint64_t ticks_to_ns(uint64_t ticks)
     return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
 }
 
-/* Returns a process's CPU time. /proc/PID/stat is "12 (name) S PARENT ..."; fields 14 and 15 are the user and system
- * time. */
-static uint64_t cpu_of(int pid)
+/* /proc/PID/stat is "12 (name) S PARENT ..."; fields 14 to 17 are the user and system time, and those of its reaped
+ * children. */
+uint64_t weir_process_cpu_ns(int pid)
 {
     char path[PATH_BYTES], line[1024];
-    unsigned long long user = 0, system = 0;
+    unsigned long long user, system, children_user, children_system;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
     const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
     if (f)
         fclose(f);
-    if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+    if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &user, &system,
+                       &children_user, &children_system) != 4)
         return 0;
-    return ticks_to_ns(user + system);
+    return ticks_to_ns(user + system + children_user + children_system);
 }
 
 void weir_helper_begins(int pid)
@@ -64,7 +65,7 @@ void weir_helper_ends(int pid)
     for (int i = 0; i < helpers.n; i++) {
         if (helpers.pid[i] != pid)
             continue;
-        helpers.ended_ns += cpu_of(pid);
+        helpers.ended_ns += weir_process_cpu_ns(pid);
         helpers.pid[i] = helpers.pid[--helpers.n];
         break;
     }
@@ -76,7 +77,7 @@ static uint64_t helpers_ns(void)
     pthread_mutex_lock(&helpers.lock);
     uint64_t sum = helpers.ended_ns;
     for (int i = 0; i < helpers.n; i++)
-        sum += cpu_of(helpers.pid[i]);
+        sum += weir_process_cpu_ns(helpers.pid[i]);
     pthread_mutex_unlock(&helpers.lock);
     return sum;
 }

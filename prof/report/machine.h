@@ -32,6 +32,9 @@ void weir_machine_between(struct weir_report_machine *machine, const struct weir
 /* Prints the machine line, or nothing if `machine` has not been filled. */
 void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine);
 
+/* Returns the CPU time of a running process and of its reaped children; 0 if it cannot be read. */
+uint64_t weir_process_cpu_ns(int pid);
+
 /* From now on, counts the CPU time of the helper process pid, which is not a child of this process, as this process's
  * own. */
 void weir_helper_begins(int pid);

@@ -96,6 +96,7 @@ struct weir_recorder *weir_session(void)
             PyErr_NoMemory();
             return NULL;
         }
+        weir_totals_session_opened();
         weir_zone_cost_ns(); /* measures the cost of a zone before any stage runs */
         if (weir_elsewhere_opened() < 0)
             return NULL;

@@ -22,6 +22,8 @@ int weir_py_lang(PyObject *name);
 /* Call this when this process has opened a session. Returns 0, or -1 with an exception. */
 int weir_elsewhere_opened(void);
 
+/* Call this when this process has opened a session, which is the beginning of the first table's period. */
+void weir_totals_session_opened(void);
 /* Call this after a table was printed. The next table without a loader then covers the time from this call on. Returns
  * 0 or a negative code. */
 int weir_totals_table_printed(void);

@@ -1,3 +1,4 @@
+#include "analyze/verdict/verdict.h"
 #include "base/ranks.h"
 #include "base/terminal.h"
 #include "prof/report/machine.h"
@@ -30,13 +31,16 @@ static PyObject *py_launched(PyObject *module, PyObject *args)
 
 /* ---- periods ---- */
 
-/* Totals at the beginning of a period. The members are NULL if it began with the session. */
+/* Totals at the beginning of a period. The pointers are NULL if it began with the session. */
 struct period {
     struct weir_snapshot *snapshot;
     struct weir_gpu_mark *gpu;
+    struct weir_machine_now machine;
 };
 
 static struct period since_start, since_table;
+static struct weir_report_machine machine_begun;
+static PyObject *children;
 static const struct weir_recorder *periods_of; /* session of the periods; a child of fork() has another session */
 
 static void period_clear(struct period *period)
@@ -45,9 +49,38 @@ static void period_clear(struct period *period)
     weir_gpu_timing_unmark(&period->gpu);
 }
 
+/* Reads the machine's totals. Worker processes of a DataLoader count as this process. */
+static void read_machine(struct weir_machine_now *now)
+{
+    weir_machine_read(now, "");
+    PyObject *pids = children ? PyObject_CallFunctionObjArgs(children, NULL) : NULL;
+    Py_ssize_t n = pids ? PyList_Size(pids) : 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        now->own_ns += weir_process_cpu_ns((int)PyLong_AsLong(PyList_GetItem(pids, i)));
+    Py_XDECREF(pids);
+    PyErr_Clear();
+}
+
+static PyObject *py_set_children(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XDECREF(children);
+    children = function;
+    Py_RETURN_NONE;
+}
+
+void weir_totals_session_opened(void)
+{
+    weir_machine_begin(&machine_begun, 0, "");
+    read_machine(&since_start.machine);
+    since_table.machine = since_start.machine;
+}
+
 static int period_begin(struct period *period)
 {
     period_clear(period);
+    read_machine(&period->machine);
     int rc = weir_snapshot_take(weir_session(), &period->snapshot);
     return rc < 0 ? rc : weir_gpu_timing_mark(&period->gpu);
 }
@@ -153,18 +186,39 @@ static void adapt_to_loop(struct weir_report *report, const struct weir_snapshot
     move_computing_to_work(report);
 }
 
+/* Makes the report of `diff`, the time since the beginning of the period. */
+static int report_of(const struct weir_snapshot *diff, const struct period *period, struct weir_loader_report *report)
+{
+    struct weir_machine_now now;
+    int rc = weir_report_from_snapshot(&report->prof, diff);
+    if (rc < 0)
+        return rc;
+    adapt_to_loop(&report->prof, diff);
+    read_machine(&now);
+    report->prof.machine = machine_begun;
+    weir_machine_between(&report->prof.machine, &period->machine, &now);
+    report->wall_s = (double)(now.at_ns - period->machine.at_ns) / 1e9;
+    report->cpu_s = now.own_ns > period->machine.own_ns ? (double)(now.own_ns - period->machine.own_ns) / 1e9 : 0;
+    weir_gpu_timing_add(&report->gpu, period->gpu);
+    return 0;
+}
+
 static int make_report(const struct period *period, struct weir_loader_report *report)
 {
     struct weir_snapshot *diff = NULL;
     int rc = take_since(period, &diff);
     if (rc == 0)
-        rc = weir_report_from_snapshot(&report->prof, diff);
-    if (rc == 0)
-        adapt_to_loop(&report->prof, diff);
+        rc = report_of(diff, period, report);
     weir_snapshot_free(&diff);
-    if (rc == 0)
-        weir_gpu_timing_add(&report->gpu, period->gpu);
     return rc;
+}
+
+/* Accepts NULL. */
+static void free_report(struct weir_loader_report *report)
+{
+    if (report)
+        weir_loader_report_clear(report);
+    free(report);
 }
 
 /* ---- the table without a loader ---- */
@@ -185,9 +239,7 @@ static int print_session(void *user, FILE *out)
         weir_loader_report_loop_print(out, report, (enum weir_lang)wanted->lang);
         weir_report_cost_print(out, &report->prof);
     }
-    if (report)
-        weir_loader_report_clear(report);
-    free(report);
+    free_report(report);
     return rc == 0 && !wanted->whole ? period_begin(&since_table) : rc;
 }
 
@@ -272,9 +324,7 @@ static PyObject *py_stats(PyObject *module, PyObject *args)
         if (!PyErr_Occurred())
             PyErr_NoMemory();
     }
-    if (report)
-        weir_loader_report_clear(report);
-    free(report);
+    free_report(report);
     return list;
 }
 
@@ -286,29 +336,96 @@ static PyObject *stage_name(int stage)
     return info ? PyUnicode_DecodeUTF8(info->name, (Py_ssize_t)strlen(info->name), "replace") : Py_NewRef(Py_None);
 }
 
-static PyObject *part_tuple(int stage, uint64_t own_ns)
+/* Returns what a part's code is for: "loading", "step", or "other" for the program's own names. */
+static const char *purpose(int stage, const struct weir_stage_info *info)
 {
+    if (stage == WEIR_STAGE_WAIT_DATA || !info->consumer)
+        return "loading";
+    return stage >= WEIR_STAGE_VAL_FORWARD && stage <= WEIR_STAGE_OPTIMIZER ? "step" : "other";
+}
+
+/* Returns the fraction of the stage's time that was computing or ready to compute; the rest was asleep. -1: unknown. */
+static double part_ready(int stage, const struct weir_loader_report *report, const struct weir_report_worker *thread)
+{
+    for (int i = 0; i < report->prof.n_rows && thread; i++) {
+        const struct weir_report_row *row = &report->prof.rows[i];
+        if (row->side != WEIR_SIDE_HELPER && row->self_s > 0 && strcmp(row->name, weir_stage_info(stage)->name) == 0)
+            return fmin(ready_s(row->cpu_s, thread) / row->self_s, 1);
+    }
+    return -1;
+}
+
+static PyObject *part_tuple(int stage, uint64_t own_ns, const struct weir_loader_report *report,
+                            const struct weir_report_worker *thread)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
     PyObject *name = stage_name(stage), *parent = stage_name(weir_history_parent(stage));
     if (name && parent)
-        return Py_BuildValue("(NsdN)", name, weir_stage_kind_name(weir_stage_info(stage)->kind), (double)own_ns / 1e9,
-                             parent);
+        return Py_BuildValue("(NsdNsd)", name, weir_stage_kind_name(info->kind), (double)own_ns / 1e9, parent,
+                             purpose(stage, info), part_ready(stage, report, thread));
     Py_XDECREF(name);
     Py_XDECREF(parent);
     return NULL;
 }
 
-static PyObject *loop_tuple(const struct weir_thread_stats *loop)
+/* Returns who takes cores from the loop for a notable part of its time, by the thresholds of a loader's verdict:
+ * "quota", "others", "own" (other threads and children of this process), or NULL. *share: that part. */
+static const char *taker(const struct weir_loader_report *report, const struct weir_report_worker *thread,
+                         double *share)
 {
-    PyObject *parts = PyList_New(0);
+    const struct weir_report_machine *machine = &report->prof.machine;
+    double others = machine->others_cores / machine->cores;
+    double least = others >= WEIR_VERDICT_OTHERS_MANY ? WEIR_VERDICT_CORE_WAIT / 2 : WEIR_VERDICT_CORE_WAIT;
+    bool own_busy = report->cpu_s >= WEIR_VERDICT_CORES_BUSY * machine->cores * report->wall_s;
+    *share = thread->throttled_s / thread->wall_s;
+    if (*share >= WEIR_VERDICT_THROTTLED)
+        return "quota";
+    *share = thread->core_wait_s / thread->wall_s;
+    if (*share < least)
+        return NULL;
+    return own_busy || (machine->others_cores >= 0 && others < WEIR_VERDICT_OTHERS) ? "own" : "others";
+}
+
+/* Returns None, or (who takes cores, part of the loop's time, cores that others and this process use, usable cores, CPU
+ * quota). */
+static PyObject *shortage_tuple(const struct weir_loader_report *report, const struct weir_report_worker *thread)
+{
+    double share;
+    const char *who = thread && thread->wall_s > 0 && report->wall_s > 0 ? taker(report, thread, &share) : NULL;
+    const struct weir_report_machine *machine = &report->prof.machine;
+    return who ? Py_BuildValue("(sdddid)", who, share, machine->others_cores, report->cpu_s / report->wall_s,
+                               machine->cores, machine->quota_cores)
+               : Py_NewRef(Py_None);
+}
+
+/* Finds the loop's thread in the report. Threads can share a name; the time, which comes from the same snapshot,
+ * distinguishes them. */
+static const struct weir_report_worker *thread_of(const struct weir_report *report,
+                                                  const struct weir_thread_stats *loop)
+{
+    double wall_s = (double)loop->wall_ns / 1e9;
+    for (int i = 0; i < report->n_workers; i++)
+        if (report->workers[i].wall_s == wall_s && strcmp(report->workers[i].name, loop->name) == 0)
+            return &report->workers[i];
+    return report->consumer.wall_s == wall_s ? &report->consumer : NULL;
+}
+
+static PyObject *loop_tuple(const struct weir_thread_stats *loop, const struct weir_loader_report *report)
+{
+    const struct weir_report_worker *thread = thread_of(&report->prof, loop);
+    PyObject *parts = PyList_New(0), *shortage = shortage_tuple(report, thread);
     for (int s = 0; parts && s < WEIR_STAGE_MAX; s++) {
         if (s == WEIR_STAGE_WORKER_LOOP || loop->self_ns[s] == 0 || !weir_stage_info(s))
             continue;
-        if (append(parts, part_tuple(s, loop->self_ns[s])) < 0)
+        if (append(parts, part_tuple(s, loop->self_ns[s], report, thread)) < 0)
             Py_CLEAR(parts);
     }
-    return parts ? Py_BuildValue("(ddN)", (double)loop->wall_ns / 1e9,
-                                 (double)loop->self_ns[WEIR_STAGE_WORKER_LOOP] / 1e9, parts)
-                 : NULL;
+    if (parts && shortage)
+        return Py_BuildValue("(ddNN)", (double)loop->wall_ns / 1e9, (double)loop->self_ns[WEIR_STAGE_WORKER_LOOP] / 1e9,
+                             parts, shortage);
+    Py_XDECREF(parts);
+    Py_XDECREF(shortage);
+    return NULL;
 }
 
 static PyObject *py_loop(PyObject *module, PyObject *args)
@@ -318,11 +435,15 @@ static PyObject *py_loop(PyObject *module, PyObject *args)
     struct weir_snapshot *diff = NULL;
     if (!PyArg_ParseTuple(args, "p:_loop", &whole) || !open_session())
         return NULL;
-    if (take_since(whole ? &since_start : &since_table, &diff) < 0)
-        return PyErr_NoMemory();
-    const struct weir_thread_stats *loop = loop_of(diff);
-    PyObject *result = loop ? loop_tuple(loop) : Py_NewRef(Py_None);
+    const struct period *period = whole ? &since_start : &since_table;
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    int rc = report ? take_since(period, &diff) : -ENOMEM;
+    const struct weir_thread_stats *loop = rc == 0 ? loop_of(diff) : NULL;
+    if (loop)
+        rc = report_of(diff, period, report);
+    PyObject *result = rc < 0 ? PyErr_NoMemory() : loop ? loop_tuple(loop, report) : Py_NewRef(Py_None);
     weir_snapshot_free(&diff);
+    free_report(report);
     return result;
 }
 
@@ -334,7 +455,10 @@ int weir_totals_begin(PyObject *module)
         {"_wrapped", py_wrapped, METH_O, "The lines of a text, wrapped to the width of tables."},
         {"_stats", py_stats, METH_VARARGS, "[(stage, kind, side, calls, and seconds: total, own, mean, min, ...)]"},
         {"_loop", py_loop, METH_VARARGS,
-         "(wall seconds, seconds outside all stages, [(stage, kind, own seconds, parent)])"},
+         "(wall seconds, seconds outside all stages, [(stage, kind, own seconds, parent, purpose, fraction of them on "
+         "a "
+         "core or ready for one)], None or (who takes cores, part, others' cores, own cores, cores, quota))"},
+        {"_set_children", py_set_children, METH_O, "Sets the function that lists the PIDs of child processes."},
         {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};
     return PyModule_AddFunctions(module, functions);

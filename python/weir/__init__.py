@@ -439,6 +439,14 @@ def _process_began():
                   f"{todo}", RuntimeWarning, stacklevel=2)
 
 
+def _children():
+    """PIDs of this process's multiprocessing children, such as workers of a DataLoader, and of their fork server."""
+    process, server = (sys.modules.get(f"multiprocessing.{name}") for name in ("process", "forkserver"))
+    pids = [child.pid for child in process.active_children()] if process else []
+    pids.append(getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None))
+    return [pid for pid in pids if pid]
+
+
 def _start_method():
     import multiprocessing
     return multiprocessing.get_start_method(allow_none=True) or "fork"
@@ -454,4 +462,5 @@ def _decorate(timer, function):
 
 _weir._set_decorate(_decorate)
 _weir._set_opened(_process_began)
+_weir._set_children(_children)
 _weir._set_current(_cuda.current)

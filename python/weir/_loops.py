@@ -1,7 +1,13 @@
-"""The bottleneck of a training loop, from its stages alone: a sentence, and the parts of the loop's time."""
+"""The bottleneck of a training loop, from its stages alone: a sentence, remedies, and the parts of the loop's time."""
 
 _TEXTS = {
     "lead": "verdict: ",
+    "others take cores": "The loop waits for a core {share:.1f} % of its time: of {cores}, other processes use {others:.2f} "
+                         "and this one uses {used:.2f}. ",
+    "unknown take cores": "The loop waits for a core {share:.1f} % of its time: of {cores}, this process gets {used:.2f}. ",
+    "own take cores": "The loop waits for a core {share:.1f} % of its time: of {cores}, this process and its children use "
+                      "{used:.2f}. ",
+    "quota take cores": "The CPU quota, {quota:.3g} cores, stops the loop {share:.1f} % of its time. ",
     "stop": ".\n",
     "takes": "{name} takes {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s)",
     "inside": ", inside {root}, which takes {share:.1f} % in all",
@@ -12,6 +18,7 @@ _TEXTS = {
     "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so the bottleneck is "
                 "unknown: put weir.stage around the loop's parts, including the wait for the next batch",
     "next": "; of the stages {name} takes most, {share:.1f} %",
+    "helps": "  {label:<14}  {remedy}\n",
     "also": "  also: no stage covers {share:.1f} % of the loop's time.\n",
     "parts": "  parts of the loop's {wall:.3f} s: ",
     "itself": "{name} itself",
@@ -21,19 +28,43 @@ _TEXTS = {
     "loader": "  no loader is open, so this verdict judges the loop alone; for the limit of loading, print it before "
               "the loader is closed.\n",
 }
+_WORKERS = "more DataLoader workers, while cores are idle: each runs this code in its own process"
+_MORE = "docs/trace.md, \"Why is my loader slow?\": causes and remedies by what the table shows"
+_REMEDIES = {
+    "others": ["stop other processes, or use a machine or job with cores of its own"],
+    "own": ["fewer threads and workers in this process, at most one per core: torch.set_num_threads(1), "
+            "cv2.setNumThreads(1)"],
+    "quota": ["a larger CPU quota; fewer threads and workers use up the quota more slowly"],
+    "computes": [_WORKERS, "less work per sample: smaller images, or decode once and store the result"],
+    "sleeps": ["keep files open between samples; copy the data to a local disk",
+               "more DataLoader workers, so that more reads are in flight"],
+    "wait computes": [_WORKERS, "fewer bytes to collate: uint8 until the GPU, smaller images"],
+    "wait sleeps": ["put weir.stage around the rest of __getitem__ too, to see what sleeps"],
+    "workers": ["more workers, while cores are idle; to see their slow part, set num_workers=0 and put weir.stage "
+                "around the parts of __getitem__"],
+    "unknown wait": ["load in this thread (num_workers=0), and put weir.stage around the parts of __getitem__, to see "
+                     "the slow part"],
+    "step": ["the largest part is the training step, not loading: weir report TRACE, of a trace of torch.profiler, "
+             "shows what it waits for"],
+}
 _PARTS_MOST = 10
+_REMEDIES_MOST = 3
+_COMPUTES = 0.5  # fraction of a part's time on a core, or ready for one, from which it computes rather than sleeps
 _ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line
 
 
 class Loop:
-    """Time of a loop: self time of each stage, and unattributed time."""
+    """Time of a loop: self time of each stage, unattributed time, and who takes cores from it."""
 
-    def __init__(self, wall, unattributed, parts):
+    def __init__(self, wall, unattributed, parts, shortage):
         self.wall = wall
         self.unattributed = unattributed
-        self.own = {name: own for name, _, own, _ in parts}
-        self.kind = {name: kind for name, kind, _, _ in parts}
-        self.parent = {name: parent for name, _, _, parent in parts}
+        self.shortage = shortage
+        self.own = {name: own for name, _, own, *_ in parts}
+        self.kind = {name: kind for name, kind, *_ in parts}
+        self.parent = {name: parent for name, _, _, parent, *_ in parts}
+        self.purpose = {name: purpose for name, _, _, _, purpose, _ in parts}
+        self.ready = {name: ready for name, _, _, _, _, ready in parts}
         self.groups = {}  # outermost stage -> itself and the stages inside it
         for name in self.own:
             self.groups.setdefault(self._outermost(name), []).append(name)
@@ -48,6 +79,21 @@ class Loop:
     def total(self, root):
         return sum(self.own[name] for name in self.groups[root])
 
+    def root(self):
+        """The outermost stage that takes most, with the stages inside it."""
+        return max(self.groups, key=self.total)
+
+    def inside(self, root):
+        """The stages inside, the slowest first."""
+        return sorted((name for name in self.groups[root] if name != root), key=self.own.get, reverse=True)
+
+    def slowest(self):
+        """The stage that takes most by itself, in the root; None if more time is in no stage."""
+        root = self.root()
+        if self.unattributed > self.total(root):
+            return None
+        return max([root] + self.inside(root), key=self.own.get)
+
 
 def of(found):
     """The loop found by _weir._loop; None without stages."""
@@ -55,15 +101,23 @@ def of(found):
     return loop if loop and loop.own and loop.wall > 0 else None
 
 
+def _shortage(loop):
+    if not loop.shortage:
+        return ""
+    who, share, others, used, cores, quota = loop.shortage
+    key = "unknown" if who == "others" and others < 0 else who
+    return _TEXTS[f"{key} take cores"].format(share=100 * share, others=others, used=used, quota=quota,
+                                              cores=f"{cores} core{'s' * (cores != 1)}")
+
+
 def _cause(loop, workers, had_loader, say):
-    root = max(loop.groups, key=loop.total)
+    root = loop.root()
     total = loop.total(root)
-    if loop.unattributed > total:
+    slowest, inside = loop.slowest(), loop.inside(root)
+    if slowest is None:
         return say("no stage", loop.unattributed) + say("next", total, name=root)
-    inside = sorted((name for name in loop.groups[root] if name != root), key=loop.own.get, reverse=True)
     waits = say("waits") if loop.kind[root] == "wait" else ""
-    if inside and loop.own[inside[0]] > loop.own[root]:
-        slowest = inside[0]
+    if slowest != root:
         return say("takes", loop.own[slowest], name=slowest) + say("inside", total, root=root) + waits
     text = say("takes", total, name=root) + waits
     if inside:
@@ -71,6 +125,35 @@ def _cause(loop, workers, had_loader, say):
     if not waits or had_loader:
         return text
     return text + say("nothing inside") + (say("workers") if workers else "")
+
+
+def _of_part(loop, workers, name):
+    """(key of the remedies for a part, condition under which they apply)"""
+    root = loop.root()
+    computes = loop.ready[name] < 0 or loop.ready[name] >= _COMPUTES
+    if loop.kind[name] == "wait":
+        if not loop.inside(root):
+            return "workers" if workers else "unknown wait", ""
+        return "wait computes" if computes else "wait sleeps", ""
+    if loop.purpose[name] == "step":
+        return "step", ""
+    is_loading = loop.purpose[name] == "loading" or loop.kind[root] == "wait"
+    key = "computes" if computes else "workers" if workers and not is_loading else "sleeps"
+    return key, "" if is_loading else f"if {name} is part of loading: "
+
+
+def _helps(loop, workers, had_loader):
+    name = loop.slowest()
+    remedies = list(_REMEDIES[loop.shortage[0]]) if loop.shortage else []
+    if name is not None and not (had_loader and loop.kind[name] == "wait"):
+        key, condition = _of_part(loop, workers, name)
+        first, *more = _REMEDIES[key]
+        remedies += [condition + first, *more]
+    if not remedies:
+        return ""
+    labels = ["what helps"] + ["also"] * (_REMEDIES_MOST - 1)
+    lines = list(zip(labels, remedies)) + [("more", _MORE)]
+    return "".join(_TEXTS["helps"].format(label=label, remedy=remedy) for label, remedy in lines)
 
 
 def _parts(loop, say):
@@ -91,7 +174,8 @@ def verdict(loop, workers, had_loader):
     def say(key, seconds=0.0, **values):
         return _TEXTS[key].format(s=seconds, share=100 * seconds / loop.wall, wall=loop.wall, **values)
 
-    text = _TEXTS["lead"] + _cause(loop, workers, had_loader, say) + _TEXTS["stop"]
+    text = _TEXTS["lead"] + _shortage(loop) + _cause(loop, workers, had_loader, say) + _TEXTS["stop"]
+    text += _helps(loop, workers, had_loader)
     if _ALSO * loop.wall < loop.unattributed <= max(map(loop.total, loop.groups)):
         text += say("also", loop.unattributed)
     return text + _parts(loop, say) + (_TEXTS["loader"] if had_loader else "")

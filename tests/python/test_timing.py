@@ -211,7 +211,7 @@ print(weir.table())
                 "weir.log_timing('22_optimizer_step', 1000)\n"
         text = self.run_code(timed + "print(weir.table())\nprint(weir.verdict())")
         self.assertEqual(calls(text, "22_optimizer_step"), (1, "1000.000"))
-        self.assertRegex(text, r"verdict: 20_train_forward_pass takes \S+ % of the loop's time \(0\.\d+ of 0\.\d+ s\)")
+        self.assertRegex(text, r"(verdict:|\.) 20_train_forward_pass takes \S+ % of the loop's time \(0\.\d+ of 0\.\d+ s\)")
         for lang in ("en", "zh"):
             printed = self.run_code(timed + f"weir.print_timing_stats({lang!r}, whole=True)\nprint('NEXT')\n"
                                             f"print(weir.table({lang!r}, whole=True), end='')").split("NEXT\n")
