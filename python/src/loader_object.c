@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
@@ -121,6 +122,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
         return -1;
     }
     weir_profile_loader_opened(self->loader);
+    self->faults_reported = 0;
     weir_loader_state(self->loader, &self->state);
     const struct weir_sampler *sampler = weir_loader_sampler(self->loader);
     self->per_epoch = (uint64_t)weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN) +
@@ -128,16 +130,47 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     return 0;
 }
 
-/* Warns about each camera that the files contain but the batches do not. Returns 0, or -1 if the warning raised an
- * exception. */
+/* Warns about each camera that the files contain but the batches do not, and about skipped episodes. Returns 0, or -1
+ * if the warning raised an exception. */
 static int warn_of_left_out(const struct weir_loader_object *self)
 {
     char line[1024];
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int bad = weir_dataset_bad_episodes(dataset);
+    if (bad > 0) {
+        snprintf(line, sizeof line, "%d episode%s cannot be opened and %s skipped; the first error: %s", bad,
+                 bad == 1 ? "" : "s", bad == 1 ? "is" : "are", weir_dataset_bad_episode(dataset, 0));
+        weir_text_printable(line); /* the end may have been cut off within a character */
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
+            return -1;
+    }
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         if (PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
             return -1;
     return 0;
+}
+
+/* Warns if bad frames have cost samples since the last warning. Returns 0, or -1 if the warning raised an exception. */
+static int warn_of_faults(struct weir_loader_object *self)
+{
+    struct weir_loader_counts counts;
+    char error[WEIR_FAULT_TEXT], text[WEIR_FAULT_TEXT + 200];
+    uint64_t times;
+    if (self->config.on_error == WEIR_ON_ERROR_FAIL || !weir_loader_fault(self->loader, 0, error, &times))
+        return 0;
+    weir_loader_counts(self->loader, &counts, false);
+    if (counts.skipped_samples + counts.substituted_frames <= self->faults_reported)
+        return 0;
+    self->faults_reported = counts.skipped_samples + counts.substituted_frames;
+    snprintf(text, sizeof text,
+             "bad frames since the loader was opened (samples skipped: %llu, frames substituted: %llu); the first "
+             "error: %s",
+             (unsigned long long)counts.skipped_samples, (unsigned long long)counts.substituted_frames, error);
+    weir_text_printable(text);
+    self->busy = true; /* the warning can run other threads of the program */
+    int rc = PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+    self->busy = false;
+    return rc;
 }
 
 static void keep_object(PyObject **field, PyObject *object)
@@ -242,6 +275,8 @@ static PyObject *end_of_epoch(struct iteration *self)
     self->done = true;
     if (weir_loader_step_ends(self->loader) < 0)
         return PyErr_NoMemory();
+    if (warn_of_faults(self->loader) < 0)
+        return NULL;
     Py_XDECREF(PyObject_CallMethod((PyObject *)self->loader, "_epoch_ended", NULL));
     return NULL;
 }
@@ -257,6 +292,8 @@ static PyObject *iteration_next(PyObject *object)
         return PyErr_Format(weir_py_error, "this iteration ended when a later iteration of the same loader began");
     if (loader->unasked)
         loader->resumed = loader->unasked = false;
+    if (loader->faults_reported == 0 && warn_of_faults(loader) < 0) /* the first ones at once */
+        return NULL;
     uint32_t stack = weir_profile_stack_here();
     struct weir_zone_now wait = {.stage = WEIR_STAGE_WAIT_DATA, .start = weir_clock_ticks()};
     PyObject *batch = weir_batches_next(loader, self->end);

@@ -39,6 +39,7 @@ struct weir_loader_object {
     PyObject *texts; /* list of the bytes that strings in config point to; owned */
     int fork_depth;
     bool busy, warned;
+    uint64_t faults_reported; /* skipped samples and substituted frames in the last warning */
     struct weir_state
         state; /* settings that determine the sample order; needed to reopen the loader at another batch */
     uint64_t per_epoch, next_epoch, iteration;

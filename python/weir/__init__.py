@@ -149,7 +149,8 @@ class Loader(_weir._Loader):
     action_offset the first action is that of t + offset
     color         "rgb" or "bgr"
     crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", separated by commas
-    on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it
+    on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it;
+                  RuntimeWarnings count them: at the first one, then at the end of each epoch with more
     max_batches   per epoch; 0 = all
     decode_cache  memory for decoded frames, kept for later epochs: bytes, or text such as "512M" or "2G"
     wrap          with ranks: repeat the first batches instead of cutting the tail

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import unittest
@@ -180,9 +181,51 @@ class Damaged(common.Data):
             self.assertNotIn("\n", str(raised.exception))
 
     def test_skip(self):
-        with weir.Loader(self.data, batch_size=4, shuffle=False, on_error="skip") as loader:
-            sizes = [len(batch["qpos"]) for batch in loader]
-        self.assertEqual((sum(sizes), sizes[4]), (3 * 13 - 1, 3))
+        for num_workers in (0, 2):
+            with self.subTest(num_workers), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with weir.Loader(self.data, batch_size=4, num_workers=num_workers, shuffle=False, on_error="skip") as loader:
+                    sizes = []
+                    for epoch in range(3):
+                        for batch in loader:
+                            sizes.append(len(batch["qpos"]))
+                            if num_workers == 0 and epoch == 0:
+                                self.assertEqual(len(caught), len(sizes) > 5, "the warning comes with the next batch")
+                        self.check_warnings(caught, r"samples skipped: %d, frames substituted: 0", epoch)
+            self.assertEqual((sum(sizes), sizes[4]), (3 * (3 * 13 - 1), 3))
+            self.assertEqual({os.path.basename(w.filename) for w in caught}, {os.path.basename(__file__)})
+
+    def check_warnings(self, caught, counts, epoch):
+        """One warning at the first bad frame, then at most one at the end of each epoch; workers can be an epoch ahead."""
+        texts = [str(warning.message) for warning in caught]
+        self.assertTrue(1 <= len(texts) <= epoch + 2, texts)
+        self.assertEqual({warning.category for warning in caught}, {RuntimeWarning})
+        at = [re.fullmatch(r"bad frames since the loader was opened \(" + counts.replace("%d", r"(\d+)") + r"\); the first "
+                           r"error: .*/episode_1\.hdf5: /observations/images/wrist\[5\]: .+", text) for text in texts]
+        self.assertTrue(all(at), texts)
+        found = [int(match[1]) for match in at]
+        self.assertEqual(found, sorted(set(found)))
+        self.assertTrue(epoch + 1 <= found[-1] <= epoch + 3, texts)
+
+    def test_substitute(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with weir.Loader(self.data, batch_size=4, shuffle=False, on_error="substitute") as loader:
+                self.assertEqual(sum(len(batch["qpos"]) for batch in loader), 3 * 13)
+        self.check_warnings(caught, r"samples skipped: 0, frames substituted: %d", 0)
+
+    def test_warning_is_error(self):
+        with weir.Loader(self.data, batch_size=4, num_workers=0, shuffle=False, on_error="skip") as loader:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with self.assertRaisesRegex(RuntimeWarning, "samples skipped: 1,"):
+                    list(loader)
+
+    def test_episode(self):
+        with open(f"{self.data}/episode_2.hdf5", "r+b") as file:
+            file.truncate(3000)
+        with self.assertWarnsRegex(RuntimeWarning, "1 episode cannot be opened and is skipped; the first error: .*/episode_2.hdf5: "):
+            weir.Loader(self.data, batch_size=4, on_error="skip").close()
 
 
 class LeftOut(common.Data):
