@@ -547,7 +547,6 @@ log "each table has the waits of its own batches" '
 assert len(tables) == 5 and tables[4]["final"] and not tables[4]["interrupted"], len(tables)
 waits = [stage(t, "08_wait_for_data")["count"] for t in tables]
 assert waits[0] == waits[1] == waits[2] == waits[3] and waits[4] == 4 * waits[0], waits
-assert all(t["wall_s"] >= 0.999 * e["total_s"] for t, e in zip(tables, epochs)), (tables, epochs)
 assert sum(t["wall_s"] for t in tables[:4]) <= tables[4]["wall_s"] + 1e-3, [t["wall_s"] for t in tables]'
 
 # ---- peak memory is this program's, not its parent's ----

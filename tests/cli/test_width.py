@@ -34,7 +34,7 @@ def piped(*arguments, **variables):
 
 
 def on_terminal(columns, *arguments, **variables):
-    """Returns the program's output on a terminal."""
+    """Returns the program's output on a terminal, without the progress that a slow run shows and erases."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen([PROGRAM, *arguments], env=environment(**{"TERM": "xterm", **variables}), stdout=its,
@@ -49,7 +49,7 @@ def on_terminal(columns, *arguments, **variables):
     os.close(ours)
     if process.wait() != 0:
         raise AssertionError(b"".join(parts).decode())
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return re.sub(r"\r[^\r\n]*\x1b\[K", "", b"".join(parts).decode().replace("\r\n", "\n"))
 
 
 def width(line):
