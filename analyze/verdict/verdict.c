@@ -93,13 +93,11 @@ _Static_assert(WEIR_VERDICT_BATCHES_LONG >= WEIR_REPORT_BATCHES_LEAST &&
                "a verdict without figures");
 
 /* Few batches are enough if training takes longer, and at most half of them were prefetched before it began. */
-static bool is_too_short(const struct weir_loader_report *report)
+bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots)
 {
-    const struct weir_report_steps *steps = &report->steps;
-    bool is_long = steps->train_batches >= WEIR_VERDICT_BATCHES_LONG && steps->train_s >= WEIR_VERDICT_SECONDS_LONG &&
-                   steps->train_batches >= 2 * (uint64_t)report->queue_slots;
-    return steps->train_s < WEIR_VERDICT_SECONDS_LEAST ||
-           (steps->train_batches < WEIR_VERDICT_BATCHES_LEAST && !is_long);
+    bool is_long = train_batches >= WEIR_VERDICT_BATCHES_LONG && train_s >= WEIR_VERDICT_SECONDS_LONG &&
+                   train_batches >= 2 * (uint64_t)slots;
+    return train_s >= WEIR_VERDICT_SECONDS_LEAST && (train_batches >= WEIR_VERDICT_BATCHES_LEAST || is_long);
 }
 
 /* Returns whether the report does not contain enough for a verdict, and sets the reason. */
@@ -112,7 +110,8 @@ static bool is_unusable(struct weir_verdict_cause *cause, const struct weir_dema
     cause->doubt.why = !report->timing   ? WEIR_DOUBT_NO_TIMING
                        : !demands->known ? WEIR_DOUBT_NO_FIGURES
                                          : WEIR_DOUBT_TOO_SHORT;
-    return cause->doubt.why != WEIR_DOUBT_TOO_SHORT || is_too_short(report);
+    return cause->doubt.why != WEIR_DOUBT_TOO_SHORT ||
+           !weir_verdict_suffices(report->steps.train_batches, report->steps.train_s, report->queue_slots);
 }
 
 /* ---- the order of the causes ---- */

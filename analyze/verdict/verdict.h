@@ -261,11 +261,14 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
+/* Returns whether these training batches are enough for a verdict. slots: maximum number of ready batches. */
+bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots);
+
 /* Print the beginning of a verdict, which says how long training waited, and the line about the 40 % rule. at_most:
- * `wait` is only an upper limit. whole_run: the verdict covers the epochs of a run, so the sentence says "of the run",
- * in contrast to the line of an epoch. Also used for logs from which no report can be made. */
+ * `wait` is only an upper limit. part: what of, such as "run", if the verdict covers the epochs of a run, in contrast
+ * to the line of an epoch. Also used for logs from which no report can be made. */
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
-                             bool whole_run);
+                             const char *part);
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound);
 enum weir_data_bound weir_data_bound(double wait);
 /* Returns "no", "partly", "strongly" or "no-step", or NULL if it is unknown. */

@@ -109,12 +109,12 @@ static void say_effect(FILE *out, const struct weir_verdict *verdict, const stru
     fputs(faster_step ? ": up to " : ": ", out);
     say_ratio(out, advice->ratio);
     fputs(faster_step ? " x" : advice->measured ? " x (measured)" : " x (predicted)", out);
-    if (advice->kind == WEIR_ADVICE_CACHE)
-        fputs(" from the second epoch on", out);
     if (advice->if_latency)
         fputs(" if latency is the cause", out);
     if (!advice->measured && (faster_step || advice->limit != verdict->demands.least))
         say_limit(out, advice->limit);
+    if (advice->kind == WEIR_ADVICE_CACHE)
+        fputs(", from the second epoch on; the first, which fills it, is slower", out);
 }
 
 static void print_advice(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)
@@ -138,14 +138,14 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
 }
 
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
-                             bool whole_run)
+                             const char *part)
 {
     fputs("verdict: ", out);
     if (bound == WEIR_BOUND_NO_STEP)
         fputs("No training step was simulated: this is the loader's top speed. ", out);
     else if (bound != WEIR_BOUND_UNKNOWN)
         fprintf(out, "%s waited for data %s%.0f %% of the %s%s. ", validation ? "Validation" : "Training",
-                at_most ? "at most " : "", percent(wait), whole_run ? "run" : "time",
+                at_most ? "at most " : "", percent(wait), part,
                 bound == WEIR_BOUND_NO       ? ", so data loading is not the limit"
                 : bound == WEIR_BOUND_PARTLY ? ", so faster loading helps only a little"
                                              : "");
@@ -217,8 +217,10 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
 
 static void put_headline(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
-    bool whole_run = report->final && report->epoch_count > 0;
-    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation, whole_run);
+    const char *part = !report->final || report->epoch_count == 0 ? "time"
+                       : report->after_fill                       ? "time after the epoch that filled the cache"
+                                                                  : "run";
+    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation, part);
     if (verdict->n_causes > 0)
         print_cause(out, verdict, 0, report);
 }

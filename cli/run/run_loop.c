@@ -40,7 +40,9 @@ struct loop {
     uint64_t batches;  /* number of batches consumed in the run */
     bool cut_short;    /* the run ended before its last batch */
     bool failed;       /* the run ended with an error */
-    int last_epoch;    /* last finished or interrupted epoch, from 0; -1 if none */
+    bool filled;       /* an epoch filled the decode cache; the next two members count from its end */
+    uint64_t filled_batches, filled_ns;
+    int last_epoch; /* last finished or interrupted epoch, from 0; -1 if none */
     uint64_t mark_ns;
     struct weir_run_live live;
 };
@@ -141,6 +143,7 @@ static int report(struct loop *l, bool final)
         .log = skip ? NULL : l->run->log,
         .addition = &added.addition,
         .idle = final ? &idle : NULL,
+        .after_fill = l->filled && weir_verdict_suffices(l->filled_batches, (double)l->filled_ns / 1e9, l->facts.slots),
     };
     l->tables++;
     weir_progress_clear();
@@ -288,6 +291,8 @@ static void account(struct loop *l, const struct weir_batch *batch)
     struct epoch *e = &l->epoch;
     bool train = batch->plan.split == WEIR_SPLIT_TRAIN;
     *(train ? &e->train_ns : &e->val_ns) += now_ns - l->mark_ns;
+    l->filled_batches += train;
+    l->filled_ns += train ? now_ns - l->mark_ns : 0;
     e->train_wait_ns += train ? batch->wait_ns : 0;
     e->samples += (uint64_t)batch->n;
     e->images += (uint64_t)batch->n * (uint64_t)l->facts.images_per_sample;
@@ -318,6 +323,17 @@ static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
     return rc;
 }
 
+/* Loading is slower while the decode cache is being filled, so the final report covers later epochs if they suffice. */
+static int note_fill(struct loop *l, int epochs_done)
+{
+    int rc = weir_loader_reports_fill(l->reports, epochs_done);
+    if (rc <= 0)
+        return rc;
+    l->filled = true;
+    l->filled_batches = l->filled_ns = 0;
+    return 0;
+}
+
 /* Finishes an epoch before the next epoch's first batch is requested, so that the wait for this batch counts towards
  * the next epoch. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
@@ -337,6 +353,8 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     bool more = done < l->config->num_epochs;
     if (l->run->every > 0 && done % l->run->every == 0 && (more || l->tables > 0))
         rc = report(l, false);
+    if (rc >= 0 && more)
+        rc = note_fill(l, done);
     l->epoch = (struct epoch){.number = -1};
     if (more && !l->config->direct)
         l->cached = weir_loader_cached(l->loader);

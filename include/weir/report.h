@@ -297,6 +297,7 @@ struct weir_loader_report {
     struct weir_report_idle idle;
     uint64_t bad_frames;                          /* number of failed attempts to read or decode a frame */
     uint64_t skipped_samples, substituted_frames; /* as requested by --on-error */
+    bool after_fill;                              /* final, but without the epochs that filled the decode cache */
     uint64_t bad_episodes;                        /* episodes skipped at open */
     uint64_t changed_files; /* files that changed while they were being read; their later frames are bad */
     int n_errors;           /* number of distinct errors listed */
@@ -350,6 +351,10 @@ int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_load
                               const struct weir_loader_reports_config *config);
 /* Restarts counting: the next report and the final one cover the time from this call. Returns 0 or -ENOMEM. */
 int weir_loader_reports_restart(struct weir_loader_reports *reports);
+/* To be called after each epoch. If the epoch added a tenth of the decode cache's frames, it was slower than later ones
+ * will be: a final report with `after_fill` covers the time from this call. Returns 1 in this case, else 0, or -ENOMEM.
+ */
+int weir_loader_reports_fill(struct weir_loader_reports *reports, int epochs_done);
 /* Must be called before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 
@@ -373,6 +378,7 @@ struct weir_loader_report_options {
     FILE *log;                                   /* file that the JSON line is also written to; NULL = none */
     const struct weir_report_addition *addition; /* NULL = none */
     const struct weir_report_idle *idle;         /* result of a trace of the run; NULL = none */
+    bool after_fill; /* final: without the epochs that filled the decode cache, if weir_loader_reports_fill found any */
 };
 static inline void weir_loader_report_options_default(struct weir_loader_report_options *options)
 {

@@ -44,6 +44,9 @@ struct weir_loader_reports {
     struct weir_report_machine machine;
     struct weir_loader_facts facts;
     struct window since_table, since_start;
+    struct window since_fill; /* since the epoch that filled the decode cache */
+    bool filled;
+    uint64_t cached_frames;  /* frames in the decode cache after the last epoch */
     uint64_t queue_samples;  /* value at the last take */
     double copy_bytes_per_s; /* 0 until it is measured */
 };
@@ -152,11 +155,11 @@ static void fill_gpu(struct weir_loader_report *report, const struct weir_loader
             fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
 }
 
-/* The loader's min and max cover only the time since the last take, so they are merged into both windows. */
+/* The loader's min and max cover only the time since the last take, so they are merged into all windows. */
 static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_counts *counts)
 {
-    struct window *const windows[] = {&r->since_table, &r->since_start};
-    for (int i = 0; i < 2 && counts->queue_samples > r->queue_samples; i++) {
+    struct window *const windows[] = {&r->since_table, &r->since_start, &r->since_fill};
+    for (int i = 0; i < 3 && counts->queue_samples > r->queue_samples; i++) {
         struct window *window = windows[i];
         window->queue_min = counts->queue_min < window->queue_min ? counts->queue_min : window->queue_min;
         window->queue_max = counts->queue_max > window->queue_max ? counts->queue_max : window->queue_max;
@@ -184,6 +187,7 @@ static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struc
         rc = weir_loader_sources(r->loader, &figures->sources);
     weir_sources_widen(r->since_table.figures.sources, figures->sources);
     weir_sources_widen(r->since_start.figures.sources, figures->sources);
+    weir_sources_widen(r->since_fill.figures.sources, figures->sources);
     char workers[12];
     weir_worker_prefix(workers, r->facts.number);
     return rc == 0 && recorder ? weir_snapshot_take_workers(recorder, workers, now) : rc;
@@ -283,9 +287,12 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
     struct weir_loader_report *report = calloc(1, sizeof *report);
     struct window now = {.first_epoch = options->epochs_done, .queue_min = INT32_MAX};
     rc = report ? take(r, &now.snapshot, &now.figures) : -ENOMEM;
+    bool after_fill = options->final && options->after_fill && r->filled;
+    const struct window *since = after_fill ? &r->since_fill : options->final ? &r->since_start : &r->since_table;
     if (rc == 0)
-        rc = fill(report, r, options->final ? &r->since_start : &r->since_table, now.snapshot, &now.figures);
+        rc = fill(report, r, since, now.snapshot, &now.figures);
     if (rc == 0) {
+        report->after_fill = after_fill;
         report->epoch_last = options->epochs_done;
         report->final = options->final;
         report->interrupted = options->final && options->interrupted;
@@ -322,6 +329,21 @@ int weir_loader_reports_restart(struct weir_loader_reports *r)
     return rc == 0 ? window_begin(r, &r->since_table) : rc;
 }
 
+int weir_loader_reports_fill(struct weir_loader_reports *r, int epochs_done)
+{
+    static const double MUCH = 0.1;
+    struct weir_loader_counts counts;
+    weir_loader_counts(r->loader, &counts, false);
+    uint64_t added = counts.cache_frames - r->cached_frames;
+    r->cached_frames = counts.cache_frames;
+    if ((double)added <= MUCH * (double)counts.cache_frames)
+        return 0;
+    r->since_fill.first_epoch = epochs_done;
+    int rc = window_begin(r, &r->since_fill);
+    r->filled = rc == 0;
+    return rc == 0 ? 1 : rc;
+}
+
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *given)
 {
@@ -352,7 +374,7 @@ int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_load
     weir_machine_read(&r->since_start.figures.machine, "");
     r->since_start.figures.device_bytes = weir_storage_bytes();
     r->since_start.queue_min = INT32_MAX;
-    r->since_table = r->since_start;
+    r->since_table = r->since_fill = r->since_start;
     return 0;
 }
 
@@ -362,6 +384,7 @@ void weir_loader_reports_end(struct weir_loader_reports **reports)
         return;
     window_clear(&(*reports)->since_table);
     window_clear(&(*reports)->since_start);
+    window_clear(&(*reports)->since_fill);
     free((char *)(*reports)->config.folder);
     free(*reports);
     *reports = NULL;

@@ -417,6 +417,7 @@ static const struct weir_field stages[] = {
     PLAIN("epoch_count", epoch_count),
     PLAIN("final", final),
     PLAIN("interrupted", interrupted),
+    PLAIN("after_fill", after_fill),
     PLAIN("wall_s", wall_s),
     PLAIN("cpu_s", cpu_s),
     WEIR_FIELD(S, "timing", timing, WEIR_FIELD_TRUE),

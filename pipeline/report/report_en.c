@@ -13,7 +13,8 @@ static void print_covers(FILE *out, const struct weir_loader_report *report, con
     int first = report->epoch_first, last = report->epoch_last, n = report->epoch_count;
     fputs(text[WEIR_TEXT_COVERS], out);
     if (report->final && n > 0)
-        fprintf(out, text[WEIR_TEXT_WHOLE_RUN], report->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "");
+        fprintf(out, text[WEIR_TEXT_WHOLE_RUN], report->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "",
+                report->after_fill ? text[WEIR_TEXT_AFTER_FILL] : "");
     if (n == 0)
         fputs(text[report->final ? WEIR_TEXT_MEASURED : WEIR_TEXT_SINCE_TABLE], out);
     else if (last < first)

@@ -843,8 +843,8 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
     static const char *const parts[] = {
         "verdict: Training waited for data 71 % of the run. The CPU cores are the limit: this run keeps 1.97 of 2 "
         "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
-        "\n  decode cache            all frames fit in 859 MiB: 3.4 x (predicted) from the second epoch on, until the "
-        "step is the limit  --decode-cache 859M\n",
+        "\n  decode cache            all frames fit in 859 MiB: 3.4 x (predicted), until the "
+        "step is the limit, from the second epoch on; the first, which fills it, is slower  --decode-cache 859M\n",
         "\n  half-size frames        fewer pixels to decode: 1.16 x (predicted)  --image-size 320x240\n",
         "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
         "cameras\n",

@@ -538,6 +538,23 @@ done
 run 2 run "$data" --max-wait 10
 err "--max-wait: without a training step"
 run 2 run "$data" --max-wait 10 --step-ms 1 --no-timing
+# The epoch that fills the decode cache waits for data. It is not judged if later epochs suffice: 5 epochs of 16 batches.
+filling=(--num-workers 1 --batch-size 2 --step-ms 15 --decode-cache 1M --log "$work/log")
+run 0 run "$data" "${filling[@]}" --num-epochs 5 --max-wait 50%
+check "the verdict names the epochs that it covers" grep -q '^verdict: Training waited for data [0-9]* % of the time after the epoch that filled the cache' <(tr -s '\n ' ' ' <"$work/out" | sed 's/ verdict:/\n&/; s/\n /\n/')
+out "whole run, after the epoch that filled the decode cache: epochs 2-5 of 5, "
+log "so does the log" '
+(last,) = [t for t in tables if t["final"]]
+assert last["after_fill"] and (last["epoch_first"], last["epoch_last"]) == (2, 5), last
+assert last["decode_cache"]["misses"] == 0 and stage(last, "03b_image_decode") is None or stage(last, "03b_image_decode")["count"] == 0'
+cp "$work/log" "$work/filled"
+run 0 report "$work/filled"
+check "a report of the log has the same verdict" grep -q 'after the epoch that filled the cache' <(tr -s '\n ' ' ' <"$work/out")
+run 0 run "$data" "${filling[@]}" --num-epochs 2 --max-batches 3
+no_out "that filled"
+log "too few batches after it: all epochs" 'assert tables[-1]["after_fill"] is False and tables[-1]["epoch_first"] == 1'
+run 0 run "$data" --num-workers 1 --batch-size 2 --step-ms 15 --num-epochs 5
+no_out "that filled"
 interrupt INT run "$data" --num-epochs 1000000 --step-ms 0.001 --max-wait 0
 check "an interrupted run is not judged: 130 (was $status)" [ "$status" -eq 130 ]
 
