@@ -142,6 +142,18 @@ static double took_s(const struct tune_session *s)
     return (double)(weir_clock_monotonic_ns() - s->begin_ns) / 1e9;
 }
 
+static void print_noise(const struct weir_tune *tune, FILE *out)
+{
+    struct weir_wrap wrap;
+    if (!weir_tune_is_noisy(tune))
+        return;
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "noise: identical trials differ by up to %.0f %%, so no choice is certain within 3 %%; stop other "
+            "processes, then run weir tune again\n",
+            100 * tune->noise);
+    weir_wrap_close(&wrap);
+}
+
 static void print_chosen(const struct tune_session *s, FILE *out)
 {
     const struct weir_tune *tune = &s->trials.tune;
@@ -150,15 +162,11 @@ static void print_chosen(const struct tune_session *s, FILE *out)
     struct weir_wrap wrap;
     char setting[192];
     fputc('\n', out);
+    print_noise(tune, out);
     FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
     wrap.highlight = true;
     weir_tune_describe(&tune->space, &c->setting, setting, sizeof setting);
     weir_tune_interval(tune, tune->chosen, &rate);
-    if (weir_tune_is_noisy(tune))
-        fprintf(text,
-                "noise: identical trials differ by up to %.0f %%, so no choice is certain within 3 %%; stop other "
-                "processes, then run weir tune again\n",
-                100 * tune->noise);
     fprintf(text, "chosen: %s: %.0f images/s (%.0f to %.0f), peak memory %s", setting, rate.median, rate.least,
             rate.most, weir_size(weir_candidate_median(&c->measured, weir_trial_peak_bytes)).text);
     if (c->setting.cache_bytes > 0)
