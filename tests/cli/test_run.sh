@@ -661,7 +661,7 @@ assert all(run["epochs"] for run in runs), runs' "$work/out"
 run 0 report "$work"/eight/same.rank[23].jsonl
 check "each log is named above its tables" [ "$(sed -n "1p;/^$/{n;/same/p}" "$work/out" | tr '\n' ' ')" = "$work/eight/same.rank2.jsonl $work/eight/same.rank3.jsonl " ]
 run 1 report "$work"/eight/same.rank2.jsonl "$work/eight/sums.rank2"
-err "weir report: $work/eight/sums.rank2: no table in its "
+err "weir report: $work/eight/sums.rank2: is neither a trace nor a log with a table "
 RANK=3 WORLD_SIZE=8 run 0 run "$data" --batch-size 1 --num-epochs 2 --state "$work/eight/state.json"
 err "resuming at batch "
 RANK=3 WORLD_SIZE=8 run 0 run "$data" --batch-size 1 --log /dev/null --checksums /dev/null
