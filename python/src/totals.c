@@ -150,8 +150,8 @@ static void move_computing_to_work(struct weir_report *report)
             cpu_s += row->cpu_s;
         }
     }
-    for (int i = 0; i < report->n_workers; i++) {
-        struct weir_report_worker *thread = &report->workers[i];
+    for (int i = 0; i <= report->n_workers; i++) {
+        struct weir_report_worker *thread = i < report->n_workers ? &report->workers[i] : &report->consumer;
         double sampled_s = self_s > 0 ? thread->wait_s * cpu_s / self_s : 0;
         double moved_s =
             fmin(ready_s(thread->wait_cpu_s >= 0 ? thread->wait_cpu_s : sampled_s, thread), thread->wait_s);
@@ -176,11 +176,11 @@ static void share_loop(struct weir_report *report, const struct weir_thread_stat
     }
 }
 
-/* Without a loader's workers, the report is about the loop: shares refer to its time. */
+/* Unless workers of a loader ran, the report is about the loop: shares refer to its time. */
 static void adapt_to_loop(struct weir_report *report, const struct weir_snapshot *snapshot)
 {
     for (int i = 0; i < snapshot->n_threads; i++)
-        if (snapshot->threads[i].role == WEIR_ROLE_WORKER)
+        if (snapshot->threads[i].role == WEIR_ROLE_WORKER && snapshot->threads[i].wall_ns > 0)
             return;
     share_loop(report, loop_of(snapshot));
     move_computing_to_work(report);

@@ -509,6 +509,15 @@ class Periods(common.Data):
                 os._exit(0 if good else 1)
             self.assertEqual(os.waitpid(code, 0)[1], 0)
 
+    def test_after_a_loader(self):
+        """Workers that have ended do not change the table of a later loop."""
+        with weir.Loader(self.data, batch_size=13, num_workers=2) as loader:
+            for _ in loader:
+                step()
+        weir.reset()
+        timed("my own", SLOW)
+        self.assertRegex(weir.table(), r"(?m)^my own .* \S+%$")
+
     def test_stats(self):
         weir.reset()
         for seconds in (QUICK, SLOW):
