@@ -187,15 +187,17 @@ int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy)
     return weir_steps_take(&loader->steps, weir_clock_monotonic_ns(), copy);
 }
 
-/* Returns the memory that the decode cache would need for all frames of the dataset, including its table. */
+/* Returns the size of a decode cache for all frames of the dataset: its pages, including its tables. */
 static uint64_t frames_bytes(const struct weir_shared *s)
 {
+    enum { PAGE = 4096 };
     uint64_t steps = 0, step_bytes = 0;
     for (int e = 0; e < weir_dataset_episodes(s->setup.dataset); e++)
         steps += (uint64_t)weir_dataset_steps(s->setup.dataset, e);
     for (int c = 0; c < s->setup.layout.n_cameras; c++)
         step_bytes += (s->setup.layout.image_bytes[c] + 63) / 64 * 64 + 8;
-    return steps * step_bytes;
+    uint64_t bytes = steps * step_bytes + 8 * (uint64_t)weir_dataset_episodes(s->setup.dataset) + 63;
+    return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
 static void add_images(const struct weir_shared *s, struct weir_report_setup *setup)

@@ -44,7 +44,7 @@ static bool is_checked(const struct weir_whatif_change *change)
 
 bool weir_whatif_is_noisy(const struct weir_whatif_change *change)
 {
-    return fabs(change->noise) > WEIR_WHATIF_NOISY;
+    return fabs(change->noise) > WEIR_WHATIF_NOISY || change->others >= WEIR_WHATIF_OTHERS;
 }
 
 /* Returns predicted / measured - 1, or 0 if the change was not checked. */
@@ -139,6 +139,19 @@ static void print_best(FILE *out, const struct weir_whatif *found)
     fputc('\n', out);
 }
 
+/* Says first that other processes used the cores. */
+static void print_busy(FILE *out, const struct weir_whatif *found)
+{
+    struct weir_wrap wrap;
+    if (found->others_cores < WEIR_WHATIF_OTHERS * found->cores || found->others_cores <= 0)
+        return;
+    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
+            "busy machine: other processes used %.2f of %d cores, so all figures hold with this load only; stop them "
+            "and repeat\n",
+            found->others_cores, found->cores);
+    weir_wrap_close(&wrap);
+}
+
 /* Says first that most measurements are too noisy to rely on. */
 static void print_noise(FILE *out, const struct weir_whatif *found)
 {
@@ -147,11 +160,31 @@ static void print_noise(FILE *out, const struct weir_whatif *found)
     find_errors(found, &errors);
     if (errors.noisy <= errors.pairs)
         return;
-    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
-            "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, so "
-            "predictions stand for them; stop other processes and repeat\n",
-            errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY);
+    fprintf(
+        weir_wrap_open(&wrap, out, 2, NULL),
+        "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, or other "
+        "processes used %.0f %% of the cores, so predictions stand for them; stop other processes and repeat\n",
+        errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY, 100 * WEIR_WHATIF_OTHERS);
     weir_wrap_close(&wrap);
+}
+
+/* Says how the verdict's figures differ from those of the tables. Rows of the ladder have different numbers of trials
+ * if time ran out. */
+static void say_sources(FILE *out, const struct weir_whatif *found)
+{
+    int least = 0, most = 0;
+    for (int i = 0; i < found->n_rungs; i++) {
+        int n = *found->rungs[i].why ? 0 : found->rungs[i].trials;
+        least = n > 0 && (least == 0 || n < least) ? n : least;
+        most = n > most ? n : most;
+    }
+    fputs("; the verdict is of one run and assumes what a change costs, the table of changes measured it; ", out);
+    if (most == 1)
+        fputs("each row of the ladder is of one trial", out);
+    else if (least == most)
+        fprintf(out, "the ladder has medians of %d trials", most);
+    else
+        fprintf(out, "the ladder has medians of %d to %d trials", least, most);
 }
 
 /* The ladder's first row has the base run's figures. Without it, they are those of the run with the median rate. */
@@ -163,9 +196,11 @@ static void print_head(FILE *out, const struct weir_whatif *found)
     fprintf(text, "%s: ", found->data);
     if (!in_ladder)
         fprintf(text, "%.0f images/s, data wait %.0f %%; ", found->images_per_s, 100 * found->data_wait);
-    fprintf(text, "%d workers, prefetch %d, batches of %d, %d usable cores%s%s\n", found->workers, found->prefetch,
-            found->batch_size, found->cores, found->cold ? "; cold" : "",
-            in_ladder && *found->verdict ? "; the verdict is of one run, the ladder has medians of several" : "");
+    fprintf(text, "%d workers, prefetch %d, batches of %d, %d usable cores%s", found->workers, found->prefetch,
+            found->batch_size, found->cores, found->cold ? "; cold" : "");
+    if (in_ladder && *found->verdict)
+        say_sources(text, found);
+    fputc('\n', text);
     weir_wrap_close(&wrap);
 }
 
@@ -197,7 +232,10 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
         weir_table_cell(&table, "%s", rung->name);
         weir_table_cell(&table, "%.0f", rung->images_per_s);
         weir_table_cell(&table, "%.2fx", rung->ratio);
-        weir_table_cell(&table, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
+        if (i == 0 || rung->trials < 2) /* the ratio to itself, or a single ratio, has no interval */
+            weir_table_cell(&table, "-");
+        else
+            weir_table_cell(&table, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
         weir_table_cell(&table, "%s", wait);
         weir_table_cell(&table, "%d", rung->trials);
     }
@@ -300,14 +338,14 @@ static void print_errors(FILE *out, const struct weir_whatif *found)
         fprintf(text, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
                 100 * errors.p90);
     if (errors.noisy > 0)
-        fprintf(text, "; %d more pairs are noisy (~): their two identical base runs differ by more than %.0f %%",
-                errors.noisy, 100 * WEIR_WHATIF_NOISY);
+        fprintf(text, "; %d more pairs are noisy (~)", errors.noisy);
     fputc('\n', text);
     weir_wrap_close(&wrap);
 }
 
 void weir_whatif_print(FILE *out, const struct weir_whatif *found)
 {
+    print_busy(out, found);
     print_noise(out, found);
     print_best(out, found);
     print_head(out, found);
@@ -352,6 +390,7 @@ static const struct weir_field change_numbers[] = {
     FIELD(weir_whatif_change, "measured_low", measured_low, 0),
     FIELD(weir_whatif_change, "measured_high", measured_high, 0),
     FIELD(weir_whatif_change, "noise", noise, 0),
+    FIELD(weir_whatif_change, "others_fraction", others, 0),
 };
 static WEIR_FIELDS(change_measured, change_numbers);
 static const struct weir_field change_fields[] = {
@@ -377,6 +416,7 @@ static const struct weir_field whatif_fields[] = {
     FIELD(weir_whatif, "cores", cores, 0),
     FIELD(weir_whatif, "images_per_s", images_per_s, 0),
     FIELD(weir_whatif, "data_wait_fraction", data_wait, 0),
+    FIELD(weir_whatif, "others_cores", others_cores, 0),
     FIELD(weir_whatif, "simulated_images_per_s", simulated, 0),
     FIELD(weir_whatif, "stretch", stretch, 0),
     FIELD(weir_whatif, "seconds", seconds, 0),

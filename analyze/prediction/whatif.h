@@ -13,6 +13,8 @@ enum { WEIR_WHATIF_RUNGS = 8, WEIR_WHATIF_CHANGES = 32, WEIR_WHATIF_TEXT = 128, 
 
 /* If two identical runs differ by more than this, a measurement is too noisy to validate a prediction. */
 #define WEIR_WHATIF_NOISY 0.05
+/* Same, if other processes use this fraction of the usable cores: the base runs may agree by chance. */
+#define WEIR_WHATIF_OTHERS 0.10
 
 struct weir_whatif_rung {
     char name[WEIR_WHATIF_TEXT];
@@ -32,7 +34,8 @@ struct weir_whatif_change {
     char why[WEIR_WHATIF_WHY];    /* why it was not predicted or not checked, or empty */
     int trials;                   /* number of trials with --check; 0 = not checked */
     double measured, measured_low, measured_high;
-    double noise; /* ratio of the rates of two identical base runs, less 1 */
+    double noise;  /* ratio of the rates of two identical base runs, less 1 */
+    double others; /* fraction of the usable cores that other processes used in these trials; 0 = unknown */
 };
 
 struct weir_whatif {
@@ -41,6 +44,7 @@ struct weir_whatif {
     bool step_is_limit; /* by the verdict: the base run hardly waits for data */
     int workers, prefetch, batch_size, cores;
     double images_per_s, data_wait; /* figures of the base run */
+    double others_cores;            /* cores that other processes used during the base run; 0 = unknown */
     double simulated, stretch; /* images/s of the simulated base run, and the factor applied to the workers' times */
     double seconds;            /* duration of the command */
     char verdict[4096];        /* lines of the base run's verdict; can be empty */

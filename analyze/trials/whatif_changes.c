@@ -300,8 +300,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
 {
     static const double OF_FREE = 0.7, TABLES = 1.02, EPOCH_S = 3, LEAST = 512 << 20;
     const struct weir_report_setup *setup = &w->now.setup;
-    double all = (double)setup->frames_bytes * TABLES + (1 << 20),
-           free_bytes = OF_FREE * (double)setup->memory_free_bytes;
+    double all = (double)setup->frames_bytes, free_bytes = OF_FREE * (double)setup->memory_free_bytes;
     double batch = w->frame_bytes * setup->batch_size * setup->images_per_sample;
     *plan = w->base;
     *bytes = part * all;

@@ -218,8 +218,18 @@ static void ratio_of(const struct weir_candidate *candidate, const struct weir_c
     weir_interval_of(values, n, ratio);
 }
 
+/* Returns the cores that other processes used in trials of these candidates: the highest of the medians. */
+static double others_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
+                        const struct weir_candidate *b)
+{
+    return fmax(
+        weir_candidate_median(candidate, weir_trial_others_cores),
+        fmax(weir_candidate_median(a, weir_trial_others_cores), weir_candidate_median(b, weir_trial_others_cores)));
+}
+
+/* cores: number of usable cores. */
 static void keep_change(struct weir_whatif_change *change, const struct weir_candidate *candidate,
-                        const struct weir_candidate *a, const struct weir_candidate *b)
+                        const struct weir_candidate *a, const struct weir_candidate *b, int cores)
 {
     struct weir_interval ratio, noise;
     ratio_of(candidate, a, b, &ratio);
@@ -234,6 +244,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     change->measured_low = ratio.low;
     change->measured_high = ratio.high;
     change->noise = noise.n > 0 ? noise.median - 1 : 0;
+    change->others = fmax(others_of(candidate, a, b), 0) / fmax(cores, 1);
 }
 
 /* Measures a group of changes alongside two copies of the base run. */
@@ -254,7 +265,7 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     trials.end_ns = w->end_ns;
     int rc = run_rounds(w, candidates, plans, n + 2, &trials);
     for (int i = 0; i < n && rc != -ENOMEM; i++)
-        keep_change(changes[i], &candidates[2 + i], &candidates[0], &candidates[1]);
+        keep_change(changes[i], &candidates[2 + i], &candidates[0], &candidates[1], w->found->cores);
     for (int i = 0; i < n + 2; i++)
         weir_candidate_free(&candidates[i]);
     return rc;

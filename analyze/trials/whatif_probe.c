@@ -266,6 +266,7 @@ static void fill_found(struct whatif *w)
     found->simulated = w->model.simulated;
     found->stretch = w->model.stretch;
     found->data_wait = w->now.data_wait;
+    found->others_cores = fmax(w->now.others, 0);
     w->frame_bytes = weir_setup_image_bytes(setup);
 }
 

@@ -95,17 +95,32 @@ best 'best change: a: 1.20x (measured; 1.00x predicted)  --a' "$others" \
 members=
 # Mostly noisy pairs are reported first.
 noisy='"measured":1.1,"noise":0.2,'$measured
-best 'noisy machine: in 2 of 3 checked pairs (~) two identical base runs differ by more than 5 %, so predictions stand for them; stop other processes and repeat' \
+best 'noisy machine: in 2 of 3 checked pairs (~) two identical base runs differ by more than 5 %, or other processes used 10 % of the cores, so predictions stand for them; stop other processes and repeat' \
     "{\"name\":\"a\",\"predicted\":1,$noisy}" \
     "{\"name\":\"b\",\"predicted\":1,$noisy}" '{"name":"c","predicted":1,"measured":1,"noise":0.01,'"$measured}"
 best 'x: 0 images/s, data wait 0 %; 0 workers, prefetch 0, batches of 0, 0 usable cores' "{\"name\":\"a\",\"predicted\":1,$noisy}" \
     '{"name":"c","predicted":1,"measured":1,"noise":0.01,'"$measured}"
 # The base run has one rate: that of the ladder's first row, if it was measured.
-members='"images_per_s":7,"verdict":["verdict: none."],"ladder":[{"name":"as it is","turns":5,"images_per_s":9,"ratio":1}],'
-best 'x: 0 workers, prefetch 0, batches of 0, 0 usable cores; the verdict is of one run, the ladder has medians of several' \
-    '{"name":"c","predicted":1}'
+ladder() { members="\"images_per_s\":7,\"verdict\":[\"verdict: none.\"],\"ladder\":[{\"name\":\"as it is\",\"turns\":$1,\"images_per_s\":9,\"ratio\":1,\"ratio_low\":1,\"ratio_high\":1},{\"name\":\"no I/O\",\"turns\":$2,\"images_per_s\":10,\"ratio\":1.1,\"ratio_low\":1.05,\"ratio_high\":1.2}],"; }
+head='x: 0 workers, prefetch 0, batches of 0, 0 usable cores; the verdict is of one run and assumes what a change costs, the table of changes measured it;'
+ladder 5 5
+best "$head the ladder has medians of 5 trials" '{"name":"c","predicted":1}'
 no_out "7 images/s"
-count '^as it is +9 +1\.00x ' 1
+count '^as it is +9 +1\.00x +- ' 1
+count '^no I/O +10 +1\.10x +\[1\.05, 1\.20\] ' 1
+ladder 2 1 # one trial has no interval
+best "$head the ladder has medians of 1 to 2 trials" '{"name":"c","predicted":1}'
+count '^no I/O +10 +1\.10x +- ' 1
+ladder 1 1
+best "$head each row of the ladder is of one trial" '{"name":"c","predicted":1}'
+# Other processes come first. Where they use a tenth of the cores, identical base runs may agree by chance.
+members='"cores":2,"others_cores":1.39,'
+best 'busy machine: other processes used 1.39 of 2 cores, so all figures hold with this load only; stop them and repeat' \
+    '{"name":"a","predicted":1,"flag":"--a","measured":1.4,"noise":0.01,"others_fraction":0.695,'"$measured}" \
+    '{"name":"b","predicted":1.2,"flag":"--b","measured":1.3,"noise":0.01,"others_fraction":0.05,'"$measured}"
+count '^a +1\.00x +~1\.40x ' 1
+count '^b +1\.20x +1\.30x ' 1
+out 'best change: b: 1.30x (measured; 1.20x predicted)  --b'
 members=
 
 best 'best change: a: 1.50x (predicted)  --a' '{"name":"a","predicted":1.5,"flag":"--a","why":"not checked: no time"}' \
