@@ -49,7 +49,7 @@ def on_terminal(columns, *arguments, **variables):
     os.close(ours)
     if process.wait() != 0:
         raise AssertionError(b"".join(parts).decode())
-    return re.sub(r"\r[^\r\n]*\x1b\[K", "", b"".join(parts).decode().replace("\r\n", "\n"))
+    return re.sub(r"[^\n]*\r\x1b\[K", "", b"".join(parts).decode().replace("\r\n", "\n"))
 
 
 def width(line):

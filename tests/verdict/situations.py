@@ -184,8 +184,10 @@ def judge(situation, table):
     expected = set(situation.expected)
     if expected & STORAGE:  # the storage probe also waits for cores
         expected.add("storage")
-    if "too-few-workers" in expected and is_crowded(table):  # no core is idle for more workers
+    if "too-few-workers" in expected and really:  # no core is idle for more workers: the workers, then their work
         expected |= {"decode", "inflate"}
+        if causes and causes[0] in expected:
+            return "second"
     # Waiting for cores makes steps uneven and batches bursty.
     looked_at = behind[:2 if is_crowded(table) else 1]
     if behind != causes and (not behind or expected & set(looked_at) or expected == {"consumer"}):
