@@ -75,8 +75,8 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
                             "a decode cache of %s does not fit: only %s are free%s; use a smaller --decode-cache",
                             weir_size((double)bytes).text, weir_size((double)available).text,
                             processes > 1 ? " for each local rank" : "");
-    /* Without MADV_HUGEPAGE: where memory is fragmented, the kernel compacts it for each huge page, and filling the cache
-     * takes up to four times as long. */
+    /* Without MADV_HUGEPAGE: where memory is fragmented, the kernel compacts it for each huge page, and filling the
+     * cache takes up to four times as long. */
     cache->memory = memory;
     cache->memory_bytes = bytes;
     cache->frames = memory;
