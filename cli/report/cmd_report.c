@@ -585,15 +585,15 @@ const struct weir_command weir_cmd_report = {
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
-    .notes =
-        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
-        "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
-        "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
-        "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
-        "allocations or other host code) and what helps, how the time of each step was spent, a table of "
-        "averages, and the stages inside kernels that have clocks. To record 16 steps of a training loop: "
-        "with torch.profiler.profile(schedule=torch.profiler.schedule(wait=5, warmup=2, active=16, repeat=1), "
-        "on_trace_ready=torch.profiler.tensorboard_trace_handler(\"trace\")) as prof: around the loop, and prof.step() "
-        "after each batch.",
+    .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
+             "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
+             "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
+             "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
+             "allocations or other host code) and what helps, how the time of each step was spent, a table of "
+             "averages, and the stages inside kernels that have clocks. To record 16 steps of a training loop: "
+             "from torch.profiler import profile, schedule, tensorboard_trace_handler; with profile(schedule=schedule("
+             "wait=5, warmup=2, active=16, repeat=1), on_trace_ready=tensorboard_trace_handler(\"trace\")) as prof: "
+             "around the loop, and prof.step() "
+             "after each batch.",
     .run = report,
 };

@@ -94,11 +94,11 @@ for x, y in zip(named("weir::motion_pass"), named("get_motion_state")):
     assert nested(x, y)
 assert not named("interpolation") and named("weir::motion_pass")[0]["args"]["Input Dims"][1:] == [[64], [64, 4]]'
 
-# ---- each piece of advice alone: operators per fetch as in docs/motion.md ----
+# ---- each piece of advice alone: operators per fetch as in docs/internals/motion.md ----
 while read -r advice operators; do
     run 0 motion "${small[@]}" --advice "$advice" --trace_path "advice_$advice" --device cpu
     check "$advice: $operators operators" grep -q ": $operators operators in a fetch of 64 queries\$" out
-    check "$advice: the docs have this number" grep -qE "^\| \`?$advice(of them)?[\` :].* \| $operators \|" "$WEIR_SOURCE/docs/motion.md"
+    check "$advice: the docs have this number" grep -qE "^\| \`?$advice(of them)?[\` :].* \| $operators \|" "$WEIR_SOURCE/docs/internals/motion.md"
 done <<'LIST'
 none 86
 indices 65
