@@ -112,12 +112,13 @@ class OfTheirOwn(Loop):
     def test_the_table_wraps_the_verdict(self):
         self.evaluates(lambda: timed("10_val_forward_pass_of_a_long_name", SLOW))
         for columns in ("80", "60"):
+            before = weir.verdict()
             with mock.patch.dict(os.environ, COLUMNS=columns):
                 lines = weir.table(whole=True).split("\n\n")[0].splitlines()
             self.assertLessEqual(max(map(len, lines)), int(columns), lines)
             self.assertGreater(len(lines), 2)
-            plain = [re.sub(r"[\d.]+", "0", " ".join(text.split())) for text in (" ".join(lines), weir.verdict())]
-            self.assertEqual(plain[0], plain[1], "only its lines are shorter")
+            plain = [re.sub(r"[\d.]+", "0", " ".join(text.split())) for text in (" ".join(lines), before, weir.verdict())]
+            self.assertIn(plain[0], plain[1:], "only its lines are shorter")  # a figure can cross a threshold meanwhile
 
     def test_evaluation_that_no_stage_times(self):
         text = self.run_loop(lambda: self.evaluates(lambda: time.sleep(6 * SLOW)))
