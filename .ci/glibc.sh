@@ -4,12 +4,14 @@
 # 2.28, libc_nonshared.a and a start file. A call of a newer function is then an undefined reference.
 #
 # Zig's package contains the symbols of each glibc release, and builds these files from them; it is removed afterwards.
-# Takes 2 minutes, mostly for the download (100 MB); does nothing if FOLDER is complete. On failure it prints one line
+# Takes 2 minutes, mostly for the download (100 MB); does nothing if this script made FOLDER. On failure it prints one line
 # and exits with 1.
 set -eu
 to=$(mkdir -p "${1:?usage: .ci/glibc.sh FOLDER}" && cd "$1" && pwd)
 glibc=2.28 zig=0.17.1
-[ ! -f "$to/libc.so" ] || exit 0
+script=$(realpath "$0")
+# Another version of this script may have made other files, and so another release.
+[ ! -f "$to/libc.so" ] || ! cmp -s "$script" "$to/made_by.sh" || exit 0
 
 fail() {
     echo "glibc.sh: no stubs of glibc $glibc: $*" >&2
@@ -47,4 +49,5 @@ ar crD "$to/libc_nonshared.a" "${members[@]}"
 echo "GROUP(AS_NEEDED(libpthread.so.0) libc.so.6 libc_nonshared.a AS_NEEDED(libdl.so.2 librt.so.1 libld.so.2))" \
     >"$work/libc.so"
 mv "$work/libc.so" "$to"
+cp "$script" "$to/made_by.sh"
 rm -rf "$work"

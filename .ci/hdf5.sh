@@ -3,11 +3,13 @@
 # and lib/libhdf5.a into FOLDER, for WEIR_HDF5_ROOT. Debian's own static HDF5 depends on curl, Kerberos and LDAP.
 #
 # "apt-get source" fetches the package from this system's package servers, with its own lists and cache: it needs no
-# root and changes nothing on the system. Takes 3 minutes on 2 cores; does nothing if FOLDER is complete. On failure it
+# root and changes nothing on the system. Takes 3 minutes on 2 cores; does nothing if this script made FOLDER. On failure it
 # prints one line and exits with 1.
 set -eu
 to=$(mkdir -p "${1:?usage: .ci/hdf5.sh FOLDER}" && cd "$1" && pwd)
-[ ! -f "$to/lib/libhdf5.a" ] || exit 0
+script=$(realpath "$0")
+# Another version of this script may have made other files, and so another release.
+[ ! -f "$to/lib/libhdf5.a" ] || ! cmp -s "$script" "$to/made_by.sh" || exit 0
 
 fail() {
     echo "hdf5.sh: no lean HDF5: $*" >&2
@@ -56,5 +58,6 @@ cp "$source"/src/*.h src/H5pubconf.h "$to/include"
 cp "$package" "$to"
 cp "$source/COPYING" "$to"
 cp bin/libhdf5.a "$to/lib"
+cp "$script" "$to/made_by.sh"
 cd "$to"
 rm -rf "$work"
