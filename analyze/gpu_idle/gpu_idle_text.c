@@ -228,10 +228,10 @@ static int longest_first(const void *a, const void *b)
 static void add_row(struct weir_table *table, const struct weir_gpu_idle *idle, const struct row *row, int64_t wall_ns)
 {
     weir_table_cell(table, "%s%s", row->state, row->name);
-    weir_table_cell(table, "%.3fms", (double)row->ns / 1e6);
+    weir_table_cell(table, "%.3fms", ms(row->ns));
     weir_table_cell(table, "%.1f%%", part(row->ns, wall_ns));
     if (idle->n_steps > 0)
-        weir_table_cell(table, "%.3fms", (double)row->ns / 1e6 / (double)idle->n_steps);
+        weir_table_cell(table, "%.3fms", ms(row->ns) / (double)idle->n_steps);
 }
 
 /* Prints the parts of the GPU's time that are not 0, the longest first, and their sum. */

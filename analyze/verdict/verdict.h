@@ -261,6 +261,10 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
+/* Returns the fraction of time without a core from which other processes are a cause. others: the fraction of the
+ * usable cores that they use. */
+double weir_verdict_core_wait_least(double others);
+
 /* Returns whether these training batches are enough for a verdict. slots: maximum number of ready batches. */
 bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots);
 

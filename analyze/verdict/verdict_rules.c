@@ -46,16 +46,21 @@ static bool host(const struct weir_verdict_case *c, struct weir_verdict_cause *c
 }
 
 /* Applies if workers wait for cores that this process does not use itself. */
+double weir_verdict_core_wait_least(double others)
+{
+    return others >= WEIR_VERDICT_OTHERS_MANY ? WEIR_VERDICT_CORE_WAIT / 2 : WEIR_VERDICT_CORE_WAIT;
+}
+
 static bool neighbours(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
     double others_cores = c->report->prof.machine.others_cores, others = others_cores / d->usable;
-    double least = others >= WEIR_VERDICT_OTHERS_MANY ? WEIR_VERDICT_CORE_WAIT / 2 : WEIR_VERDICT_CORE_WAIT;
     bool own_busy = d->own_cores >= WEIR_VERDICT_CORES_BUSY * d->usable;
     cause->share = d->of.core_wait;
     cause->neighbours.others_cores = others_cores;
     cause->neighbours.own_cores = d->own_cores;
-    return d->of.core_wait >= least && !own_busy && (others >= WEIR_VERDICT_OTHERS || others_cores < 0);
+    return d->of.core_wait >= weir_verdict_core_wait_least(others) && !own_busy &&
+           (others >= WEIR_VERDICT_OTHERS || others_cores < 0);
 }
 
 static bool too_many_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)

@@ -14,10 +14,7 @@ static PyObject *opened;
 static PyObject *py_set_opened(PyObject *module, PyObject *function)
 {
     (void)module;
-    Py_INCREF(function);
-    Py_XDECREF(opened);
-    opened = function;
-    Py_RETURN_NONE;
+    return weir_py_keep(&opened, function);
 }
 
 static PyObject *py_worker_began(PyObject *module, PyObject *unused)

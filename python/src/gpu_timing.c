@@ -25,10 +25,7 @@ static __thread struct {
 PyObject *weir_gpu_timing_set(PyObject *module, PyObject *function)
 {
     (void)module;
-    Py_INCREF(function);
-    Py_XDECREF(current);
-    current = function;
-    Py_RETURN_NONE;
+    return weir_py_keep(&current, function);
 }
 
 int weir_gpu_usable(struct weir_err *err)

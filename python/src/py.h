@@ -27,6 +27,15 @@ PyObject *weir_py_text(const char *text);
  * valid name. */
 const char *weir_py_name(PyObject *name);
 
+/* Replaces *kept, an owned reference or NULL, by a reference to `object`. Returns None. */
+static inline PyObject *weir_py_keep(PyObject **kept, PyObject *object)
+{
+    PyObject *before = *kept;
+    *kept = Py_NewRef(object);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
 /* Adds a class to the module. Returns 0 or -1. *type is the new class, which the module keeps alive. */
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 

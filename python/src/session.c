@@ -281,8 +281,8 @@ static PyObject *py_warn_of_left_open(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Returns the name of a stage that was created and never entered, or None. In a child of fork(), which has its parent's
- * stages but not their calls, the result is None. */
+/* Returns the name of a stage that was created and never entered, or None. Always None after fork(), because a child
+ * knows its parent's stages, but not whether the parent entered them. */
 static PyObject *py_never_entered(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -305,10 +305,7 @@ static PyObject *py_never_entered(PyObject *module, PyObject *unused)
 static PyObject *py_set_decorate(PyObject *module, PyObject *function)
 {
     (void)module;
-    Py_INCREF(function);
-    Py_XDECREF(decorate);
-    decorate = function;
-    Py_RETURN_NONE;
+    return weir_py_keep(&decorate, function);
 }
 
 int weir_session_begin(PyObject *module)

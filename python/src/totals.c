@@ -64,10 +64,7 @@ static void read_machine(struct weir_machine_now *now)
 static PyObject *py_set_children(PyObject *module, PyObject *function)
 {
     (void)module;
-    Py_INCREF(function);
-    Py_XDECREF(children);
-    children = function;
-    Py_RETURN_NONE;
+    return weir_py_keep(&children, function);
 }
 
 void weir_totals_session_opened(void)
@@ -375,13 +372,12 @@ static const char *taker(const struct weir_loader_report *report, const struct w
 {
     const struct weir_report_machine *machine = &report->prof.machine;
     double others = machine->others_cores / machine->cores;
-    double least = others >= WEIR_VERDICT_OTHERS_MANY ? WEIR_VERDICT_CORE_WAIT / 2 : WEIR_VERDICT_CORE_WAIT;
     bool own_busy = report->cpu_s >= WEIR_VERDICT_CORES_BUSY * machine->cores * report->wall_s;
     *share = thread->throttled_s / thread->wall_s;
     if (*share >= WEIR_VERDICT_THROTTLED)
         return "quota";
     *share = thread->core_wait_s / thread->wall_s;
-    if (*share < least)
+    if (*share < weir_verdict_core_wait_least(others))
         return NULL;
     return own_busy || (machine->others_cores >= 0 && others < WEIR_VERDICT_OTHERS) ? "own" : "others";
 }

@@ -546,6 +546,13 @@ static char *print_bursts(int n_steps, const char *wait, int64_t long_us)
     return print();
 }
 
+static void expect_enough_steps(int n_steps, const char *wait, int64_t long_us)
+{
+    char *text = print_bursts(n_steps, wait, long_us);
+    cr_assert_null(strstr(text, "few steps"), "%s", text);
+    free(text);
+}
+
 Test(gpu_idle, few_steps_with_different_waits_are_too_few)
 {
     char *text = print_bursts(3, workers, 15000);
@@ -557,16 +564,12 @@ Test(gpu_idle, few_steps_with_different_waits_are_too_few)
 
 Test(gpu_idle, enough_steps_may_wait_differently)
 {
-    char *text = print_bursts(16, workers, 15000);
-    cr_assert_null(strstr(text, "few steps"), "%s", text);
-    free(text);
+    expect_enough_steps(16, workers, 15000);
 }
 
 Test(gpu_idle, few_steps_with_similar_waits_are_enough)
 {
-    char *text = print_bursts(3, workers, 4000);
-    cr_assert_null(strstr(text, "few steps"), "%s", text);
-    free(text);
+    expect_enough_steps(3, workers, 4000);
 }
 
 Test(gpu_idle, one_step_of_a_loader_with_workers_is_too_few)
@@ -579,9 +582,7 @@ Test(gpu_idle, one_step_of_a_loader_with_workers_is_too_few)
 
 Test(gpu_idle, one_step_of_a_loader_without_workers_is_like_the_others)
 {
-    char *text = print_bursts(1, no_workers, 15000);
-    cr_assert_null(strstr(text, "few steps"), "%s", text);
-    free(text);
+    expect_enough_steps(1, no_workers, 15000);
 }
 
 Test(gpu_idle, copies_from_pageable_memory_are_named_after_a_larger_cause)
