@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks README.md and docs/: tests/checks/check_docs.py SOURCE BUILD.
 
-README has at most 10 KB, the users' pages (docs/*.md) together at most 120 KB. Links lead to existing files and
+README has at most 10 KB, the users' pages of the loader (docs/*.md) together at most 120 KB; the extras' pages are in
+their own folders. Links lead to existing files and
 headings, C files named in a page exist, and the program accepts the options and commands in README and the users'
 pages. The first C program of docs/library.md compiles as printed with the shared
 library, runs, and fails with one line."""
@@ -41,8 +42,16 @@ def is_deleted(source, path):
     return found and not os.path.isdir(os.path.join(source, found[0]))
 
 
+def extra_pages(source):
+    return sorted(glob.glob(f"{source}/extras/*/README.md"))
+
+
+def all_pages(source):
+    return [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/**/*.md", recursive=True)), *extra_pages(source)]
+
+
 def check_links(source):
-    pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/**/*.md", recursive=True)
+    pages = all_pages(source)
     texts = {os.path.realpath(page): open(page, encoding="utf-8").read() for page in pages}
     for page, text in texts.items():
         for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -64,7 +73,7 @@ def check_files(source):
     for folder, folders, files in os.walk(source):
         folders[:] = [f for f in folders if f not in ("build", ".git")]
         names.update("/" + os.path.relpath(os.path.join(folder, name), source) for name in files)
-    for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/**/*.md", recursive=True))]:
+    for page in all_pages(source):
         with open(page, encoding="utf-8") as f:
             text = f.read()
         extra = os.path.basename(page)[:-3]
@@ -81,8 +90,6 @@ def check_names(source, texts, weir):
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
     deleted = [extra for extra in EXTRAS if is_deleted(source, f"extras/{extra}")]
     for page, text in texts.items():
-        if page in [f"{extra}.md" for extra in deleted]:
-            continue
         text = re.sub("|".join(rf".*weir {extra}\b.*" for extra in deleted), "", text) if deleted else text
         for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"`?\b(?:cc|docker|h5repack|pkg-config) [^`\n]*", "", text)))):
             check(f"{page}: no command has {option}", option in FOREIGN or re.search(rf"{option.replace('_', '-')}(?![\w-])", known))
@@ -120,7 +127,8 @@ def main():
     pages = {os.path.basename(page): open(page, encoding="utf-8").read() for page in sorted(glob.glob(f"{source}/docs/*.md"))}
     size = sum(len(text.encode()) for text in pages.values())
     check(f"docs/*.md have {size} bytes, more than {USER_PAGES_BYTES}: details belong in docs/internals/", size <= USER_PAGES_BYTES)
-    check_names(source, {**pages, "docs/README.md": pages["README.md"], "README.md": readme}, f"{build}/weir")
+    extras = {os.path.relpath(page, source): open(page, encoding="utf-8").read() for page in extra_pages(source)}
+    check_names(source, {**pages, **extras, "docs/README.md": pages["README.md"], "README.md": readme}, f"{build}/weir")
     check_program(source, build)
     sys.exit(1 if failed else 0)
 

@@ -9,7 +9,7 @@
 # Parts: tests release (the archive and the wheel of "make release", in $RELEASE) clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
 # minutes) and motion (2 minutes). clocks is for docs/internals/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
 # the tables of the preparing kernel, its time with and without clocks, and the sum of its stages compared with CUPTI's
-# time. motion is for docs/motion.md: the minimum time of a step, and steps of both variants, compared with torch if it
+# time. motion is for extras/motion/README.md: the minimum time of a step, and steps of both variants, compared with torch if it
 # is installed.
 #
 # Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS sets the rounds of compare, PEERS=all adds the other loaders (3

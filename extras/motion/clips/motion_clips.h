@@ -2,7 +2,7 @@
  * trainers use. Each frame has the state of the root, the joints and the positions of some bodies.
  *
  * The arrays have the same meaning as in the following projects, and the files of all three can be read
- * (docs/motion.md):
+ * (extras/motion/README.md):
  * - Isaac Lab's humanoid_amp example (github.com/isaac-sim/IsaacLab, source/isaaclab_tasks/isaaclab_tasks/direct/
  *   humanoid_amp/motions: README.md lists keys and shapes, motion_loader.py reads the files);
  * - BeyondMimic's whole_body_tracking (github.com/HybridRobotics/whole_body_tracking; its scripts/csv_to_npz.py writes
@@ -71,8 +71,8 @@ struct weir_motion_read_options {
 };
 
 /* Reads motions from a file (NPZ or HDF5), or from all files called *.npz, *.hdf5 or *.h5 in a folder (sorted by name,
- * without subfolders). A clip is a file, or a group of an HDF5 file. docs/motion.md lists the keys. Quaternions are
- * normalised. Missing velocities are computed like in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff
+ * without subfolders). A clip is a file, or a group of an HDF5 file. README.md of extras/motion lists the keys.
+ * Quaternions are normalised. Missing velocities are computed like in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff
  * of its utils/math.py): (next frame - this frame) / dt, where a rotation's difference is the shorter rotation, as axis
  * times angle in the world frame. The last frame repeats the previous value. options may be NULL. Thread-safe.
  *

@@ -30,7 +30,7 @@ class MotionLibrary(_weir._Motion):
         times = torch.rand(4096) * motions.durations[clips]
         state = motions.state(clips, times)                # state.dof_pos: (4096, dofs) float32
 
-    path        an NPZ or HDF5 file, a folder of them, or a list of such paths (docs/motion.md: Motion files)
+    path        an NPZ or HDF5 file, a folder of them, or a list of such paths (extras/motion/README.md: Motion files)
     root_body   the root, by name or number; None = the first body
     key_bodies  list of bodies, by name or number; None = all except the root
     loop        True: clips repeat; False: they hold their last frame; None = as in the files
