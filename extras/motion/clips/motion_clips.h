@@ -72,9 +72,10 @@ struct weir_motion_read_options {
 
 /* Reads motions from a file (NPZ or HDF5), or from all files called *.npz, *.hdf5 or *.h5 in a folder (sorted by name,
  * without subfolders). A clip is a file, or a group of an HDF5 file. README.md of extras/motion lists the keys.
- * Quaternions are normalised. Missing velocities are computed like in legged_lab's trainer (vel_forward_diff and ang_vel_from_quat_diff
- * of its utils/math.py): (next frame - this frame) / dt, where a rotation's difference is the shorter rotation, as axis
- * times angle in the world frame. The last frame repeats the previous value. options may be NULL. Thread-safe.
+ * Quaternions are normalised. Missing velocities are computed like in legged_lab's trainer (vel_forward_diff and
+ * ang_vel_from_quat_diff of its utils/math.py): (next frame - this frame) / dt, where a rotation's difference is the
+ * shorter rotation, as axis times angle in the world frame. The last frame repeats the previous value. options may be
+ * NULL. Thread-safe.
  *
  * Returns 0 and clips that the caller owns, or -errno with *clips NULL. err contains the file, array and frame. Errors
  * are -EBADMSG (damaged file, or a number is not finite), -ENOENT (file or array not found), -ENOTSUP (unsupported
