@@ -33,7 +33,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "datasets/tfrecord": 2, "datasets/zarr": 2, "datasets/packed": 2, "datasets/lmdb": 2, "datasets/synth": 3,
          "pipeline/gpu": 0, "pipeline/samples": 1, "pipeline/offload": 2, "pipeline/verify": 2, "pipeline/work": 3,
          "pipeline": 4, "pipeline/report": 5,
-         "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3,
+         "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/jobs": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3,
          "analyze/tuning": 4,
          "convert": 0,
          "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1,
