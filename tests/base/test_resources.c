@@ -2,79 +2,43 @@
  * version 2 and containers. */
 #include "base/resources.h"
 #include "prof/report/machine.h"
+#include "tests/fixtures/proc_tree.h"
 
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char root[64];
-
-static void make_root(void)
-{
-    strcpy(root, "/tmp/weir_cores_XXXXXX");
-    cr_assert(mkdtemp(root));
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
-static void remove_root(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file of the tree and creates its parent directories. */
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(full, 0777);
-        *slash = '/';
-    }
-    FILE *f = fopen(full, "w");
-    cr_assert(f, "%s", full);
-    fputs(text, f);
-    fclose(f);
-}
 
 static void put_v2(const char *group)
 {
     char line[128];
     snprintf(line, sizeof line, "0::%s\n", group);
-    put("/proc/self/cgroup", line);
-    put("/proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
-                                "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+    proc_put("/proc/self/cgroup", line);
+    proc_put("/proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+                                     "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
 }
 
 static struct weir_cores read_cores(void)
 {
     struct weir_cores cores;
-    weir_cores_read(&cores, root);
+    weir_cores_read(&cores, proc_root);
     return cores;
 }
 
-TestSuite(cores, .init = make_root, .fini = remove_root);
+TestSuite(cores, .init = proc_tree_make, .fini = proc_tree_remove);
 
 Test(cores, v2_smallest_of_the_parents)
 {
     put_v2("/a.slice/b.scope");
-    put("/sys/fs/cgroup/a.slice/cpu.max", "50000 100000\n");
-    put("/sys/fs/cgroup/a.slice/b.scope/cpu.max", "300000 100000\n");
-    put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
-    put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "1073741824\n");
+    proc_put("/sys/fs/cgroup/a.slice/cpu.max", "50000 100000\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/cpu.max", "300000 100000\n");
+    proc_put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "1073741824\n");
     struct weir_cores cores = read_cores();
     cr_assert_float_eq(cores.quota, 0.5, 1e-9);
     cr_assert_str_eq(cores.quota_file, "/sys/fs/cgroup/a.slice/cpu.max");
@@ -86,8 +50,8 @@ Test(cores, v2_smallest_of_the_parents)
 Test(cores, v2_no_limit)
 {
     put_v2("/a.slice");
-    put("/sys/fs/cgroup/a.slice/cpu.max", "max 100000\n");
-    put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
+    proc_put("/sys/fs/cgroup/a.slice/cpu.max", "max 100000\n");
+    proc_put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
     struct weir_cores cores = read_cores();
     cr_assert_eq(cores.quota, 0);
     cr_assert_eq(cores.memory_limit_bytes, 0);
@@ -98,9 +62,9 @@ Test(cores, v2_no_limit)
 Test(cores, v2_quota_is_rounded_up_and_never_above_the_affinity)
 {
     put_v2("/");
-    put("/sys/fs/cgroup/cpu.max", "25000 100000\n");
+    proc_put("/sys/fs/cgroup/cpu.max", "25000 100000\n");
     cr_assert_eq(read_cores().usable, 1);
-    put("/sys/fs/cgroup/cpu.max", "99900000 100000\n");
+    proc_put("/sys/fs/cgroup/cpu.max", "99900000 100000\n");
     struct weir_cores cores = read_cores();
     cr_assert_float_eq(cores.quota, 999, 1e-9);
     cr_assert_eq(cores.usable, cores.affinity);
@@ -110,22 +74,22 @@ static void put_v1(const char *group, const char *mount_root)
 {
     char text[512];
     snprintf(text, sizeof text, "5:memory:%s\n4:cpuset:/other\n2:cpu,cpuacct:%s\n0::/user\n", group, group);
-    put("/proc/self/cgroup", text);
+    proc_put("/proc/self/cgroup", text);
     snprintf(text, sizeof text,
              "32 31 0:29 /other /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
              "33 31 0:29 %s /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
              "34 31 0:32 %s /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
              mount_root, mount_root);
-    put("/proc/self/mountinfo", text);
+    proc_put("/proc/self/mountinfo", text);
 }
 
 Test(cores, v1_in_the_group)
 {
     put_v1("/docker/abc", "/");
-    put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "10000\n");
-    put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "20000\n");
-    put("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
-    put("/sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "4096000\n");
+    proc_put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "10000\n");
+    proc_put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "20000\n");
+    proc_put("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+    proc_put("/sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "4096000\n");
     struct weir_cores cores = read_cores();
     cr_assert_float_eq(cores.quota, 0.5, 1e-9);
     cr_assert_str_eq(cores.quota_file, "/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us");
@@ -136,9 +100,9 @@ Test(cores, v1_in_the_group)
 Test(cores, v1_in_a_container)
 {
     put_v1("/docker/abc", "/docker/abc");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "30000\n");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
+    proc_put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "30000\n");
+    proc_put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    proc_put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
     struct weir_cores cores = read_cores();
     cr_assert_float_eq(cores.quota, 0.3, 1e-9);
     cr_assert_eq(cores.memory_limit_bytes, 2ull << 30);
@@ -147,8 +111,8 @@ Test(cores, v1_in_a_container)
 Test(cores, v1_without_quota)
 {
     put_v1("/", "/");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    proc_put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    proc_put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     cr_assert_eq(read_cores().quota, 0);
 }
 
@@ -162,10 +126,10 @@ Test(cores, nothing_to_read)
 
 Test(cores, garbage_is_no_limit)
 {
-    put("/proc/self/cgroup", "::::\n0:\nx\n0::/g\n");
-    put("/proc/self/mountinfo", " - \n- cgroup2\n1 2 3 / /sys/fs/cgroup x - cgroup2 a b\n");
-    put("/sys/fs/cgroup/g/cpu.max", "many 0\n");
-    put("/sys/fs/cgroup/g/memory.max", "\n");
+    proc_put("/proc/self/cgroup", "::::\n0:\nx\n0::/g\n");
+    proc_put("/proc/self/mountinfo", " - \n- cgroup2\n1 2 3 / /sys/fs/cgroup x - cgroup2 a b\n");
+    proc_put("/sys/fs/cgroup/g/cpu.max", "many 0\n");
+    proc_put("/sys/fs/cgroup/g/memory.max", "\n");
     struct weir_cores cores = read_cores();
     cr_assert_eq(cores.quota, 0);
     cr_assert_eq(cores.memory_limit_bytes, 0);
@@ -210,11 +174,11 @@ Test(cores, the_nearest_cpuset_counts)
 {
     put_v2("/a.slice/b.scope");
     cr_assert_eq(read_cores().cpuset, 0);
-    put("/sys/fs/cgroup/cpuset.cpus.effective", "0-63\n");
+    proc_put("/sys/fs/cgroup/cpuset.cpus.effective", "0-63\n");
     cr_assert_eq(read_cores().cpuset, 64, "b.scope has no cpuset of its own");
-    put("/sys/fs/cgroup/a.slice/cpuset.cpus.effective", "0-3,8,16-17\n");
+    proc_put("/sys/fs/cgroup/a.slice/cpuset.cpus.effective", "0-3,8,16-17\n");
     cr_assert_eq(read_cores().cpuset, 7);
-    put("/sys/fs/cgroup/a.slice/b.scope/cpuset.cpus.effective", "all\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/cpuset.cpus.effective", "all\n");
     cr_assert_eq(read_cores().cpuset, 7);
 }
 
@@ -229,50 +193,51 @@ Test(cores, another_process_may_run_on)
 Test(cores, v2_memory_left_is_the_least_of_the_parents)
 {
     put_v2("/a.slice/b.scope");
-    put("/proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    6000 kB\n");
-    put("/sys/fs/cgroup/a.slice/memory.max", "3000000\n");
-    put("/sys/fs/cgroup/a.slice/memory.current", "2500000\n");
-    put("/sys/fs/cgroup/a.slice/memory.stat", "anon 1500000\nfile 1000000\ninactive_file 300000\nactive_file 200000\n");
-    put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
-    put("/sys/fs/cgroup/a.slice/b.scope/memory.current", "1000000\n");
-    cr_assert_eq(weir_cgroup_memory_left(root), 1000000);
-    put("/sys/fs/cgroup/a.slice/b.scope/memory.high", "1400000\n");
-    cr_assert_eq(weir_cgroup_memory_left(root), 400000, "above memory.high the kernel slows the process down");
-    cr_assert_eq(weir_memory_available_in(root), 400000);
+    proc_put("/proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    6000 kB\n");
+    proc_put("/sys/fs/cgroup/a.slice/memory.max", "3000000\n");
+    proc_put("/sys/fs/cgroup/a.slice/memory.current", "2500000\n");
+    proc_put("/sys/fs/cgroup/a.slice/memory.stat",
+             "anon 1500000\nfile 1000000\ninactive_file 300000\nactive_file 200000\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/memory.current", "1000000\n");
+    cr_assert_eq(weir_cgroup_memory_left(proc_root), 1000000);
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/memory.high", "1400000\n");
+    cr_assert_eq(weir_cgroup_memory_left(proc_root), 400000, "above memory.high the kernel slows the process down");
+    cr_assert_eq(weir_memory_available_in(proc_root), 400000);
     cr_assert_eq(read_cores().memory_limit_bytes, 1400000);
-    put("/proc/meminfo", "MemAvailable: 300 kB\n");
-    cr_assert_eq(weir_memory_available_in(root), 300 << 10, "the machine has less memory");
+    proc_put("/proc/meminfo", "MemAvailable: 300 kB\n");
+    cr_assert_eq(weir_memory_available_in(proc_root), 300 << 10, "the machine has less memory");
 }
 
 Test(cores, v1_memory_left_counts_children)
 {
     put_v1("/docker/abc", "/docker/abc");
-    put("/proc/meminfo", "MemAvailable: 24000000 kB\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "125829120\n");
-    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "120000000\n");
-    put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\n"
-                                             "total_inactive_file 50000000\ntotal_active_file 10000000\n");
-    cr_assert_eq(weir_memory_available_in(root), 125829120 - 60000000);
+    proc_put("/proc/meminfo", "MemAvailable: 24000000 kB\n");
+    proc_put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "125829120\n");
+    proc_put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "120000000\n");
+    proc_put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\n"
+                                                  "total_inactive_file 50000000\ntotal_active_file 10000000\n");
+    cr_assert_eq(weir_memory_available_in(proc_root), 125829120 - 60000000);
 }
 
 Test(cores, memory_that_is_used_up_is_not_unknown)
 {
     put_v2("/");
-    put("/sys/fs/cgroup/memory.max", "4096\n");
-    put("/sys/fs/cgroup/memory.current", "8192\n");
-    cr_assert_eq(weir_cgroup_memory_left(root), 0);
-    cr_assert_eq(weir_memory_available_in(root), 1);
+    proc_put("/sys/fs/cgroup/memory.max", "4096\n");
+    proc_put("/sys/fs/cgroup/memory.current", "8192\n");
+    cr_assert_eq(weir_cgroup_memory_left(proc_root), 0);
+    cr_assert_eq(weir_memory_available_in(proc_root), 1);
 }
 
 Test(cores, no_memory_limit_leaves_the_machines)
 {
-    cr_assert_eq(weir_memory_available_in(root), 0, "limit and usage are unknown");
+    cr_assert_eq(weir_memory_available_in(proc_root), 0, "limit and usage are unknown");
     put_v1("/", "/");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
-    put("/proc/meminfo", "MemAvailable: 5 kB\n");
-    cr_assert_eq(weir_cgroup_memory_left(root), UINT64_MAX);
-    cr_assert_eq(weir_memory_available_in(root), 5 << 10);
+    proc_put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    proc_put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
+    proc_put("/proc/meminfo", "MemAvailable: 5 kB\n");
+    cr_assert_eq(weir_cgroup_memory_left(proc_root), UINT64_MAX);
+    cr_assert_eq(weir_memory_available_in(proc_root), 5 << 10);
 }
 
 /* ---- throttling ---- */
@@ -280,16 +245,17 @@ Test(cores, no_memory_limit_leaves_the_machines)
 static struct weir_throttling throttling(void)
 {
     struct weir_throttling read;
-    weir_throttling_read(&read, root);
+    weir_throttling_read(&read, proc_root);
     return read;
 }
 
 Test(cores, v2_throttling_of_the_parents_too)
 {
     put_v2("/a.slice/b.scope");
-    put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root group has no quota */
-    put("/sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500\n");
-    put("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "nr_periods 5\nnr_throttled 1\nthrottled_usec 10\nnr_bursts 7\n");
+    proc_put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root group has no quota */
+    proc_put("/sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500\n");
+    proc_put("/sys/fs/cgroup/a.slice/b.scope/cpu.stat",
+             "nr_periods 5\nnr_throttled 1\nthrottled_usec 10\nnr_bursts 7\n");
     struct weir_throttling read = throttling();
     cr_assert(read.known);
     cr_assert_eq(read.periods, 15);
@@ -300,7 +266,7 @@ Test(cores, v2_throttling_of_the_parents_too)
 Test(cores, v1_throttling)
 {
     put_v1("/docker/abc", "/docker/abc");
-    put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 8\nnr_throttled 3\nthrottled_time 1234567\n");
+    proc_put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 8\nnr_throttled 3\nthrottled_time 1234567\n");
     struct weir_throttling read = throttling();
     cr_assert(read.known);
     cr_assert_eq(read.throttled, 3);
@@ -311,7 +277,7 @@ Test(cores, without_cpu_stat_throttling_is_not_known)
 {
     cr_assert_not(throttling().known);
     put_v2("/g");
-    put("/sys/fs/cgroup/g/cpu.stat", "usage_usec 5\n");
+    proc_put("/sys/fs/cgroup/g/cpu.stat", "usage_usec 5\n");
     cr_assert_not(throttling().known);
 }
 
@@ -322,18 +288,19 @@ Test(cores, others_use_what_this_process_does_not)
     struct weir_machine_now then, now;
     struct weir_report_machine machine;
     put_v2("/g");
-    put("/proc/loadavg", "3.25 2.00 1.00 1/100 12345\n");
-    put("/sys/fs/cgroup/g/cpu.max", "150000 100000\n");
-    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_usec 1000\n");
-    put("/proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 50 50 0 0 5 0 0\nintr 1\n");
-    weir_machine_begin(&machine, 1, root);
+    proc_put("/proc/loadavg", "3.25 2.00 1.00 1/100 12345\n");
+    proc_put("/sys/fs/cgroup/g/cpu.max", "150000 100000\n");
+    proc_put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_usec 1000\n");
+    proc_put("/proc/stat",
+             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 50 50 0 0 5 0 0\nintr 1\n");
+    weir_machine_begin(&machine, 1, proc_root);
     cr_assert_float_eq(machine.load_average, 3.25, 1e-9);
     cr_assert_float_eq(machine.quota_cores, 1.5, 1e-9);
-    weir_machine_read(&then, root);
+    weir_machine_read(&then, proc_root);
     cr_assert(then.cpus);
-    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 30\nnr_throttled 9\nthrottled_usec 2501000\n");
-    put("/proc/stat", "cpu0 400 10 20 0 0 30 40 0 0 0\ncpu1 100 0 0 50 50 0 0 55 0 0\n");
-    weir_machine_read(&now, root);
+    proc_put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 30\nnr_throttled 9\nthrottled_usec 2501000\n");
+    proc_put("/proc/stat", "cpu0 400 10 20 0 0 30 40 0 0 0\ncpu1 100 0 0 50 50 0 0 55 0 0\n");
+    weir_machine_read(&now, proc_root);
     now.at_ns = then.at_ns + UINT64_C(4000000000);
     now.own_ns = then.own_ns + UINT64_C(1000000000);
     weir_machine_between(&machine, &then, &now);
@@ -354,9 +321,9 @@ Test(cores, a_machine_that_says_nothing)
 {
     struct weir_machine_now then, now;
     struct weir_report_machine machine;
-    weir_machine_begin(&machine, 1, root);
-    weir_machine_read(&then, root);
-    weir_machine_read(&now, root);
+    weir_machine_begin(&machine, 1, proc_root);
+    weir_machine_read(&then, proc_root);
+    weir_machine_read(&now, proc_root);
     weir_machine_between(&machine, &then, &now);
     cr_assert(machine.used && !machine.throttling && machine.cores >= 1);
     cr_assert(machine.others_cores < 0 && machine.steal_cores < 0 && machine.load_average < 0);

@@ -1,0 +1,65 @@
+/* process_files.h: reads /proc/PID of processes of other programs and of their threads.
+ *
+ * root is prepended to every path: "" for the machine itself, or a directory tree created by a test. For processes of
+ * other users, the kernel shows stat and schedstat only. Unreadable figures are unknown, which is no error. All
+ * functions can be called on any thread. */
+#ifndef WEIR_PROF_PROCESSES_PROCESS_FILES_H
+#define WEIR_PROF_PROCESSES_PROCESS_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { WEIR_TASK_NAME = 16, WEIR_TASK_WAIT = 64 };
+
+/* A process or one of its threads, from /proc/PID[/task/TID]/stat. */
+struct weir_task_stat {
+    char name[WEIR_TASK_NAME]; /* comm, made printable */
+    char state;                /* R running or ready, S asleep, D asleep in the kernel, T stopped, Z ended, ... */
+    pid_t parent;
+    int n_threads;
+    uint64_t start_ticks; /* since boot; with the PID, identifies the process */
+    uint64_t page_faults; /* major: the page was read from storage */
+};
+/* tid: 0 for the process as a whole. Returns false if it has ended. */
+bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pid, pid_t tid);
+
+/* Times on a core, and waiting for a core, since the thread was created (/proc/PID/task/TID/schedstat). */
+struct weir_task_times {
+    uint64_t run_ns, delay_ns;
+};
+bool weir_task_times_read(struct weir_task_times *times, const char *root, pid_t pid, pid_t tid);
+
+/* Copies the name of the kernel function in which the thread sleeps, without suffixes such as ".constprop.0". Returns
+ * false, with an empty name, if the thread is awake or the kernel hides the name. */
+bool weir_task_wait_read(char function[WEIR_TASK_WAIT], const char *root, pid_t pid, pid_t tid);
+
+/* Returns the bytes that the process has read from storage, without page cache hits, or UINT64_MAX. Sets *asked to the
+ * bytes that its system calls have read (rchar), from the page cache, pipes and sockets too. */
+uint64_t weir_process_storage_bytes(const char *root, pid_t pid, uint64_t *asked);
+
+/* Returns the proportional set size in bytes (each shared page divided by the number of its processes), or 0 if it is
+ * unknown. Takes 1 to 50 ms for a process with much memory. */
+uint64_t weir_process_pss_bytes(const char *root, pid_t pid);
+
+/* Returns whether the process has mapped a file whose name begins with `library`, such as "libtorch". */
+bool weir_process_has_library(const char *root, pid_t pid, const char *library);
+
+/* Copies the value of a variable of the environment that the process was started with. Returns false if the variable is
+ * missing or its value does not fit. */
+bool weir_process_variable(const char *root, pid_t pid, const char *name, char *value, size_t size);
+
+/* Copies the command line, made printable and cut to `size`, with spaces between arguments. Returns false if it is
+ * empty. */
+bool weir_process_command(const char *root, pid_t pid, char *text, size_t size);
+
+/* Returns the user of the process, or (uid_t)-1. */
+uid_t weir_process_user(const char *root, pid_t pid);
+
+/* Call `each` for every process, and for every thread of a process, in no particular order, until it returns false. */
+typedef bool weir_each_id(void *user, pid_t id);
+void weir_processes_each(const char *root, weir_each_id *each, void *user);
+void weir_threads_each(const char *root, pid_t pid, weir_each_id *each, void *user);
+
+#endif
