@@ -13,7 +13,7 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 4096 };
 
 /* ---- control groups ---- */
 
-/* A controller as described in /proc: its mount point, the cgroup at the root of the mount, and this process's cgroup.
+/* A controller as described in /proc: its mount point, the cgroup at the root of the mount, and the process's cgroup.
  */
 struct controller {
     char mount[PATH_BYTES];
@@ -37,12 +37,16 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* Parses /proc/self/cgroup. Lines are "4:memory:/group" in version 1, and "0::/group" in version 2 (controller NULL).
- */
-static bool find_group(const char *root, const char *controller, char group[PATH_BYTES])
+/* Parses /proc/PID/cgroup; pid 0 is this process. Lines are "4:memory:/group" in version 1, and "0::/group" in version
+ * 2 (controller NULL). */
+static bool find_group(const char *root, int pid, const char *controller, char group[PATH_BYTES])
 {
-    char path[PATH_BYTES], line[LINE_BYTES];
-    FILE *f = join(path, root, "/proc/self/cgroup", "") ? fopen(path, "re") : NULL;
+    char path[PATH_BYTES], line[LINE_BYTES], name[32];
+    if (pid > 0)
+        snprintf(name, sizeof name, "/proc/%d/cgroup", pid);
+    else
+        strcpy(name, "/proc/self/cgroup");
+    FILE *f = join(path, root, name, "") ? fopen(path, "re") : NULL;
     if (!f)
         return false;
     bool found = false;
@@ -82,9 +86,9 @@ static bool find_mount(const char *root, const char *controller, struct controll
     return found;
 }
 
-static bool find_controller(const char *root, const char *controller, struct controller *out)
+static bool find_controller(const char *root, int pid, const char *controller, struct controller *out)
 {
-    if (!find_group(root, controller, out->group) || !find_mount(root, controller, out))
+    if (!find_group(root, pid, controller, out->group) || !find_mount(root, controller, out))
         return false;
     /* In a container, the root of the mount is often the container's own cgroup, whose path does not exist inside. */
     size_t n = strcmp(out->mount_root, "/") == 0 ? 0 : strlen(out->mount_root);
@@ -112,15 +116,15 @@ static void walk_up(const char *root, struct controller *c, int version, cgroup_
     }
 }
 
-/* Calls visit for this process's cgroup in the controller's hierarchy, and for each parent up to the root of the mount,
+/* Calls visit for the process's cgroup in the controller's hierarchy, and for each parent up to the root of the mount,
  * which is all that is visible inside a container. If both versions are mounted, both are visited, because a
  * controller's files exist in only one of them. */
-static void cgroup_walk(const char *root, const char *controller, cgroup_visit visit, void *user)
+static void cgroup_walk(const char *root, int pid, const char *controller, cgroup_visit visit, void *user)
 {
     struct controller c;
-    if (find_controller(root, controller, &c))
+    if (find_controller(root, pid, controller, &c))
         walk_up(root, &c, 1, visit, user);
-    if (find_controller(root, NULL, &c))
+    if (find_controller(root, pid, NULL, &c))
         walk_up(root, &c, 2, visit, user);
 }
 
@@ -172,8 +176,13 @@ static void add_throttling(void *user, const char *folder, int version)
 
 void weir_throttling_read(struct weir_throttling *throttling, const char *root)
 {
+    weir_throttling_read_of(throttling, root, 0);
+}
+
+void weir_throttling_read_of(struct weir_throttling *throttling, const char *root, int pid)
+{
     *throttling = (struct weir_throttling){0};
-    cgroup_walk(root, "cpu", add_throttling, throttling);
+    cgroup_walk(root, pid, "cpu", add_throttling, throttling);
 }
 
 /* ---- memory ---- */
@@ -220,7 +229,7 @@ static void least_memory(void *user, const char *folder, int version)
 uint64_t weir_cgroup_memory_left(const char *root)
 {
     uint64_t least = UINT64_MAX;
-    cgroup_walk(root, "memory", least_memory, &least);
+    cgroup_walk(root, 0, "memory", least_memory, &least);
     return least;
 }
 
@@ -270,10 +279,10 @@ static void memory_limit(void *user, const char *folder, int version)
     }
 }
 
-static double read_limit(const char *root, const char *controller, cgroup_visit visit, char *file, size_t size)
+static double read_limit(const char *root, int pid, const char *controller, cgroup_visit visit, char *file, size_t size)
 {
     struct limit limit = {0, file, size, strlen(root)};
-    cgroup_walk(root, controller, visit, &limit);
+    cgroup_walk(root, pid, controller, visit, &limit);
     return limit.least;
 }
 
@@ -325,15 +334,20 @@ int weir_cores_affinity(int pid)
 
 void weir_cores_read(struct weir_cores *cores, const char *root)
 {
+    weir_cores_read_of(cores, root, 0);
+}
+
+void weir_cores_read_of(struct weir_cores *cores, const char *root, int pid)
+{
     *cores = (struct weir_cores){0};
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cores->online = online > 0 ? (int)online : 1;
-    int affinity = weir_cores_affinity(0);
+    int affinity = weir_cores_affinity(pid);
     cores->affinity = affinity > 0 ? affinity : cores->online;
-    cgroup_walk(root, "cpuset", count_cpuset, &cores->cpuset);
-    cores->quota = read_limit(root, "cpu", cpu_limit, cores->quota_file, sizeof cores->quota_file);
+    cgroup_walk(root, pid, "cpuset", count_cpuset, &cores->cpuset);
+    cores->quota = read_limit(root, pid, "cpu", cpu_limit, cores->quota_file, sizeof cores->quota_file);
     cores->memory_limit_bytes =
-        (uint64_t)read_limit(root, "memory", memory_limit, cores->memory_file, sizeof cores->memory_file);
+        (uint64_t)read_limit(root, pid, "memory", memory_limit, cores->memory_file, sizeof cores->memory_file);
     cores->usable = cores->affinity;
     if (cores->quota > 0 && ceil(cores->quota) < cores->usable)
         cores->usable = (int)ceil(cores->quota);

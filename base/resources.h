@@ -22,6 +22,8 @@ struct weir_cores {
     char memory_file[256];       /* file that contains the memory limit; empty if none exists */
 };
 void weir_cores_read(struct weir_cores *cores, const char *root);
+/* Reads the limits of another process. Its cgroup must be below those that this process can see. pid 0: this one. */
+void weir_cores_read_of(struct weir_cores *cores, const char *root, int pid);
 
 /* Returns the usable cores of this machine, as weir_cores_read does. */
 int weir_cores_usable(void);
@@ -44,6 +46,7 @@ struct weir_throttling {
     uint64_t throttled_ns; /* time for which run queues were stopped, summed over CPUs */
 };
 void weir_throttling_read(struct weir_throttling *throttling, const char *root);
+void weir_throttling_read_of(struct weir_throttling *throttling, const char *root, int pid);
 
 /* Returns the number of bytes that the memory cgroups leave to this process, or UINT64_MAX if there is no limit. For
  * each cgroup this is the limit minus the usage, where file cache that the kernel would reclaim does not count as used.

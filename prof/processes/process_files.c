@@ -41,6 +41,12 @@ static ssize_t read_text(char *text, size_t size, const char *root, pid_t pid, p
 
 /* ---- threads ---- */
 
+uint64_t weir_ticks_to_ns(uint64_t ticks)
+{
+    long per_s = sysconf(_SC_CLK_TCK);
+    return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
+}
+
 /* The name is between the first '(' and the last ')', because it can contain both. Fields are numbered as in proc(5).
  */
 bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pid, pid_t tid)
@@ -56,9 +62,16 @@ bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pi
     memcpy(stat->name, name + 1, length < sizeof stat->name ? length : sizeof stat->name - 1);
     weir_text_printable(stat->name);
     int parent;
-    return sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %" SCNu64 " %*u %*u %*u %*d %*d %*d %*d %d %*d %" SCNu64,
-                  &stat->state, &parent, &stat->page_faults, &stat->n_threads, &stat->start_ticks) == 5 &&
-           (stat->parent = parent, true);
+    uint64_t user, system, children_user, children_system;
+    if (sscanf(end + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %*d %*d %d %*d %" SCNu64,
+               &stat->state, &parent, &stat->page_faults, &user, &system, &children_user, &children_system,
+               &stat->n_threads, &stat->start_ticks) != 9)
+        return false;
+    stat->parent = parent;
+    stat->cpu_ns = weir_ticks_to_ns(user + system + children_user + children_system);
+    return true;
 }
 
 bool weir_task_times_read(struct weir_task_times *times, const char *root, pid_t pid, pid_t tid)
@@ -159,6 +172,24 @@ uid_t weir_process_user(const char *root, pid_t pid)
 }
 
 /* ---- lists ---- */
+
+bool weir_process_files(const char *root, pid_t pid, weir_each_file *each, void *user)
+{
+    char path[PATH_BYTES], target[LINE_BYTES];
+    DIR *dir = path_of(path, root, pid, 0, "fd") ? opendir(path) : NULL;
+    if (!dir)
+        return false;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        if (n <= 0)
+            continue;
+        target[n] = '\0';
+        if (target[0] == '/' && !each(user, target))
+            break;
+    }
+    closedir(dir);
+    return true;
+}
 
 static void each_number(const char *path, weir_each_id *each, void *user)
 {

@@ -21,7 +21,10 @@ struct weir_task_stat {
     int n_threads;
     uint64_t start_ticks; /* since boot; with the PID, identifies the process */
     uint64_t page_faults; /* major: the page was read from storage */
+    uint64_t cpu_ns;      /* CPU time, with that of reaped children; in ticks of about 10 ms */
 };
+/* Converts the kernel's clock ticks. */
+uint64_t weir_ticks_to_ns(uint64_t ticks);
 /* tid: 0 for the process as a whole. Returns false if it has ended. */
 bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pid, pid_t tid);
 
@@ -56,6 +59,11 @@ bool weir_process_command(const char *root, pid_t pid, char *text, size_t size);
 
 /* Returns the user of the process, or (uid_t)-1. */
 uid_t weir_process_user(const char *root, pid_t pid);
+
+/* Calls `each` with the path of every file that the process has open, until it returns false. Returns false if the
+ * files cannot be read. */
+typedef bool weir_each_file(void *user, const char *path);
+bool weir_process_files(const char *root, pid_t pid, weir_each_file *each, void *user);
 
 /* Call `each` for every process, and for every thread of a process, in no particular order, until it returns false. */
 typedef bool weir_each_id(void *user, pid_t id);

@@ -1,6 +1,7 @@
 #include "prof/report/machine.h"
 #include "base/resources.h"
 #include "base/threads.h"
+#include "prof/processes/process_files.h"
 #include "weir/base.h"
 
 #include <pthread.h>
@@ -28,27 +29,10 @@ __attribute__((constructor)) static void watch_forks(void)
     weir_fork_lock(&helpers.lock);
 }
 
-static uint64_t ticks_to_ns(uint64_t ticks)
-{
-    long per_s = sysconf(_SC_CLK_TCK);
-    return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
-}
-
-/* /proc/PID/stat is "12 (name) S PARENT ..."; fields 14 to 17 are the user and system time, and those of its reaped
- * children. */
 uint64_t weir_process_cpu_ns(int pid)
 {
-    char path[PATH_BYTES], line[1024];
-    unsigned long long user, system, children_user, children_system;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (f)
-        fclose(f);
-    if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &user, &system,
-                       &children_user, &children_system) != 4)
-        return 0;
-    return ticks_to_ns(user + system + children_user + children_system);
+    struct weir_task_stat stat;
+    return weir_task_stat_read(&stat, "", pid, 0) ? stat.cpu_ns : 0;
 }
 
 void weir_helper_begins(int pid)
@@ -113,11 +97,11 @@ static void add_cpu(struct weir_machine_now *now, const char *line, const cpu_se
     if (cpu >= CPUS_MAX || (allowed && !CPU_ISSET_S(cpu, size, allowed)))
         return;
     now->cpus = true;
-    now->busy_ns += ticks_to_ns(user + nice + system + irq + softirq);
-    now->steal_ns += ticks_to_ns(steal);
+    now->busy_ns += weir_ticks_to_ns(user + nice + system + irq + softirq);
+    now->steal_ns += weir_ticks_to_ns(steal);
 }
 
-static void read_cpus(struct weir_machine_now *now, const char *root)
+static void read_cpus(struct weir_machine_now *now, const char *root, int pid)
 {
     char line[512];
     FILE *f = open_below(root, "/proc/stat");
@@ -127,7 +111,7 @@ static void read_cpus(struct weir_machine_now *now, const char *root)
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
     if (allowed)
         CPU_ZERO_S(size, allowed);
-    bool known = allowed && *root == '\0' && sched_getaffinity(0, size, allowed) == 0;
+    bool known = allowed && *root == '\0' && sched_getaffinity(pid, size, allowed) == 0;
     while (fgets(line, sizeof line, f))
         add_cpu(now, line, known ? allowed : NULL, size);
     if (allowed)
@@ -137,16 +121,20 @@ static void read_cpus(struct weir_machine_now *now, const char *root)
 
 void weir_machine_read(struct weir_machine_now *now, const char *root)
 {
-    *now = (struct weir_machine_now){.at_ns = weir_clock_monotonic_ns()};
-    now->own_ns = usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN) + helpers_ns();
-    read_cpus(now, root);
-    weir_throttling_read(&now->throttling, root);
+    weir_machine_read_of(now, root, 0, usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN) + helpers_ns());
 }
 
-void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root)
+void weir_machine_read_of(struct weir_machine_now *now, const char *root, int pid, uint64_t own_ns)
+{
+    *now = (struct weir_machine_now){.at_ns = weir_clock_monotonic_ns(), .own_ns = own_ns};
+    read_cpus(now, root, pid);
+    weir_throttling_read_of(&now->throttling, root, pid);
+}
+
+static void begin(struct weir_report_machine *machine, int part, const char *root, int pid)
 {
     struct weir_cores cores;
-    weir_cores_read(&cores, root);
+    weir_cores_read_of(&cores, root, pid);
     *machine = (struct weir_report_machine){.used = true,
                                             .cores = cores.usable,
                                             .online = cores.online,
@@ -162,6 +150,16 @@ void weir_machine_begin(struct weir_report_machine *machine, int part, const cha
         machine->load_average = load;
     if (f)
         fclose(f);
+}
+
+void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root)
+{
+    begin(machine, part, root, 0);
+}
+
+void weir_machine_begin_of(struct weir_report_machine *machine, const char *root, int pid)
+{
+    begin(machine, 0, root, pid);
 }
 
 static uint64_t since(uint64_t now, uint64_t then)

@@ -22,9 +22,14 @@ struct weir_machine_now {
  * files stay unknown. */
 void weir_machine_read(struct weir_machine_now *now, const char *root);
 
+/* Reads the same for another process: its CPUs and its quota. own_ns: CPU time of the processes that count as its own.
+ */
+void weir_machine_read_of(struct weir_machine_now *now, const char *root, int pid, uint64_t own_ns);
+
 /* Fills the constant part of the machine line: cores, limits, and the current load. part: this process's share of the
  * usable cores. */
 void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root);
+void weir_machine_begin_of(struct weir_report_machine *machine, const char *root, int pid);
 /* Adds the CPU time used, stolen and throttled between two readings. */
 void weir_machine_between(struct weir_report_machine *machine, const struct weir_machine_now *then,
                           const struct weir_machine_now *now);

@@ -47,6 +47,24 @@ Test(cores, v2_smallest_of_the_parents)
     cr_assert_str_eq(cores.memory_file, "/sys/fs/cgroup/a.slice/b.scope/memory.max");
 }
 
+Test(cores, limits_of_another_process)
+{
+    put_v2("/own");
+    struct weir_cores cores;
+    struct weir_throttling throttling;
+    proc_put("/proc/77/cgroup", "0::/job\n");
+    proc_put("/sys/fs/cgroup/own/cpu.max", "100000 100000\n");
+    proc_put("/sys/fs/cgroup/job/cpu.max", "50000 100000\n");
+    proc_put("/sys/fs/cgroup/job/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_usec 7\n");
+    weir_cores_read_of(&cores, proc_root, 77);
+    cr_assert_float_eq(cores.quota, 0.5, 1e-9);
+    cr_assert_float_eq(read_cores().quota, 1, 1e-9);
+    weir_throttling_read_of(&throttling, proc_root, 77);
+    cr_assert_eq(throttling.throttled, 4);
+    weir_throttling_read(&throttling, proc_root);
+    cr_assert_not(throttling.known);
+}
+
 Test(cores, v2_no_limit)
 {
     put_v2("/a.slice");
