@@ -1,0 +1,336 @@
+#include "prof/processes/job_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Memory and files are read once in SLOW_EVERY intervals, ready threads are counted in one of READY_EVERY samples. */
+enum { SLOW_EVERY = 10, READY_EVERY = 5, MAIN_THREADS = 64 };
+
+struct process_watch {
+    struct weir_task_watch task;
+    uint64_t begun_ns; /* 0: it existed before the watch */
+    uint64_t storage_bytes, asked_bytes;
+    unsigned n_counts, n_ready; /* in this interval; n_ready: sum over the counts */
+    unsigned n_taken;
+    double pss_bytes;
+    int n_files;
+    char files[WEIR_PROCESS_FILES][WEIR_PROCESS_FILE];
+};
+
+struct thread_times {
+    pid_t tid;
+    uint64_t run_ns;
+};
+
+struct weir_job_watch {
+    const char *root;
+    pid_t pid;
+    unsigned n_samples;
+    uint64_t cpu_ns, at_ns; /* CPU time of the job at the end of the last interval */
+    struct process_watch main;
+    pid_t pin_thread;
+    struct weir_task_watch pin;
+    int n_threads; /* threads of the main process whose times are compared */
+    struct thread_times threads[MAIN_THREADS];
+    int n_begun, n_ended;
+    int n_workers;
+    struct process_watch workers[WEIR_JOB_WORKERS];
+};
+
+/* ---- files ---- */
+
+bool weir_is_dataset_file(const char *path)
+{
+    static const char *const ends[] = {
+        ".hdf5",  ".h5",   ".he5", ".nc",  ".tfrecord", ".tar",  ".mdb", ".lmdb",  ".parquet", ".arrow", ".mp4", ".mkv",
+        ".avi",   ".webm", ".npy", ".npz", ".zarr",     ".zip",  ".jpg", ".jpeg",  ".png",     ".webp",  ".bin", ".mds",
+        ".beton", ".rec",  ".pt",  ".pkl", ".bag",      ".mcap", ".csv", ".jsonl", ".wav",     ".flac"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(ends[i]);
+        if (length > n && strcasecmp(path + length - n, ends[i]) == 0)
+            return true;
+    }
+    return strstr(path, ".tfrecord-") != NULL;
+}
+
+static bool add_file(void *user, const char *path)
+{
+    struct process_watch *process = user;
+    if (!weir_is_dataset_file(path))
+        return true;
+    if (process->n_files < WEIR_PROCESS_FILES) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        size_t n = strlen(name), most = WEIR_PROCESS_FILE - 1;
+        memcpy(process->files[process->n_files], n > most ? name + n - most : name, (n > most ? most : n) + 1);
+    }
+    process->n_files++;
+    return true;
+}
+
+/* ---- threads of the main process ---- */
+
+static bool add_thread(void *user, pid_t tid)
+{
+    struct weir_job_watch *watch = user;
+    struct weir_task_times times;
+    if (watch->n_threads < MAIN_THREADS && weir_task_times_read(&times, watch->root, watch->pid, tid))
+        watch->threads[watch->n_threads++] = (struct thread_times){tid, times.run_ns};
+    return watch->n_threads < MAIN_THREADS;
+}
+
+static void list_threads(struct weir_job_watch *watch)
+{
+    watch->n_threads = 0;
+    weir_threads_each(watch->root, watch->pid, add_thread, watch);
+}
+
+/* Threads of torch and CUDA run no Python code. */
+static bool may_run_python(const struct weir_job_watch *watch, pid_t tid)
+{
+    static const char *const prefixes[] = {"pt_", "cuda", "nccl", NULL};
+    struct weir_task_stat stat;
+    if (!weir_task_stat_read(&stat, watch->root, watch->pid, tid))
+        return false;
+    for (const char *const *prefix = prefixes; *prefix; prefix++)
+        if (strncmp(stat.name, *prefix, strlen(*prefix)) == 0)
+            return false;
+    return true;
+}
+
+/* Returns the thread that was on a core for the longest time, apart from the main thread; 0: none ran. *run_ns: for how
+ * long. */
+static pid_t busiest_other(const struct weir_job_watch *watch, uint64_t *run_ns)
+{
+    pid_t busiest = 0;
+    *run_ns = 0;
+    for (int i = 0; i < watch->n_threads; i++) {
+        struct weir_task_times now;
+        const struct thread_times *then = &watch->threads[i];
+        if (then->tid != watch->main.task.tid && weir_task_times_read(&now, watch->root, watch->pid, then->tid) &&
+            now.run_ns > then->run_ns && now.run_ns - then->run_ns > *run_ns && may_run_python(watch, then->tid)) {
+            busiest = then->tid;
+            *run_ns = now.run_ns - then->run_ns;
+        }
+    }
+    return busiest;
+}
+
+/* Returns whether the training loop runs on the other thread: the watched one waits for it, in Thread.join. */
+static bool has_moved(const struct weir_task_shares *shares, double other)
+{
+    static const double joined = 0.005, at_work = 0.05;
+    return shares->seconds > 0 && shares->of[WEIR_TASK_ON_CORE] < joined &&
+           shares->of[WEIR_TASK_LOCK] > 1 - 2 * joined && other > at_work;
+}
+
+/* ---- processes ---- */
+
+static void begin(struct process_watch *process, const char *root, pid_t pid, uint64_t begun_ns)
+{
+    memset(process, 0, sizeof *process);
+    weir_task_watch_begin(&process->task, root, pid, pid);
+    process->begun_ns = begun_ns;
+    process->storage_bytes = weir_process_storage_bytes(root, pid, &process->asked_bytes);
+    process->pss_bytes = process->n_files = -1;
+}
+
+struct ready_threads {
+    const char *root;
+    pid_t pid;
+    unsigned n;
+};
+
+static bool count_ready(void *user, pid_t tid)
+{
+    struct ready_threads *ready = user;
+    struct weir_task_stat stat;
+    if (weir_task_stat_read(&stat, ready->root, ready->pid, tid) && stat.state == 'R')
+        ready->n++;
+    return true;
+}
+
+static bool sample(struct process_watch *process, bool count)
+{
+    if (process->task.ended || !weir_task_watch_sample(&process->task))
+        return false;
+    if (count) {
+        struct ready_threads ready = {.root = process->task.root, .pid = process->task.pid};
+        weir_threads_each(ready.root, ready.pid, count_ready, &ready);
+        process->n_counts++;
+        process->n_ready += ready.n;
+    }
+    return true;
+}
+
+static double rate(uint64_t now, uint64_t then, double seconds)
+{
+    return now == UINT64_MAX || then == UINT64_MAX || now < then || seconds <= 0 ? -1 : (double)(now - then) / seconds;
+}
+
+static void take_reads(struct process_watch *process, struct weir_process_figures *figures)
+{
+    uint64_t asked, storage = weir_process_storage_bytes(process->task.root, process->task.pid, &asked);
+    double seconds = figures->shares.seconds, asked_per_s = rate(asked, process->asked_bytes, seconds);
+    figures->storage_bytes_per_s = rate(storage, process->storage_bytes, seconds);
+    figures->cached_bytes_per_s = -1;
+    if (asked_per_s >= 0 && figures->storage_bytes_per_s >= 0)
+        figures->cached_bytes_per_s =
+            asked_per_s > figures->storage_bytes_per_s ? asked_per_s - figures->storage_bytes_per_s : 0;
+    process->storage_bytes = storage;
+    process->asked_bytes = asked;
+}
+
+static void read_slow_figures(struct process_watch *process)
+{
+    uint64_t bytes = weir_process_pss_bytes(process->task.root, process->task.pid);
+    process->pss_bytes = bytes ? (double)bytes : -1;
+    process->n_files = 0;
+    if (!weir_process_files(process->task.root, process->task.pid, add_file, process))
+        process->n_files = -1;
+}
+
+static void take(struct process_watch *process, struct weir_process_figures *figures, uint64_t now_ns)
+{
+    struct weir_task_stat stat;
+    *figures = (struct weir_process_figures){.pid = process->task.pid, .ended = process->task.ended, .n_threads = -1};
+    figures->age_s = process->begun_ns ? (double)(now_ns - process->begun_ns) / 1e9 : -1;
+    weir_task_watch_take(&process->task, &figures->shares);
+    take_reads(process, figures);
+    if (weir_task_stat_read(&stat, process->task.root, process->task.pid, 0))
+        figures->n_threads = stat.n_threads;
+    figures->ready_threads = process->n_counts > 0 ? (double)process->n_ready / process->n_counts : -1;
+    process->n_counts = process->n_ready = 0;
+    if (process->n_taken++ % SLOW_EVERY == 0 && !process->task.ended)
+        read_slow_figures(process);
+    figures->pss_bytes = process->pss_bytes;
+    figures->n_files = process->n_files;
+    memcpy(figures->files, process->files, sizeof figures->files);
+}
+
+/* ---- the job ---- */
+
+/* Reaped workers count as children of the main process. */
+static uint64_t cpu_ns(const struct weir_job_watch *watch)
+{
+    struct weir_task_stat stat;
+    uint64_t sum = weir_task_stat_read(&stat, watch->root, watch->pid, 0) ? stat.cpu_ns : 0;
+    for (int i = 0; i < watch->n_workers; i++)
+        if (weir_task_stat_read(&stat, watch->root, watch->workers[i].task.pid, 0))
+            sum += stat.cpu_ns;
+    return sum;
+}
+
+static void set_pin(struct weir_job_watch *watch, pid_t tid)
+{
+    if (tid == watch->pin_thread)
+        return;
+    watch->pin_thread = tid;
+    if (tid)
+        weir_task_watch_begin(&watch->pin, watch->root, watch->pid, tid);
+}
+
+int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job, const char *root, struct weir_err *err)
+{
+    struct weir_job_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return weir_err_set(err, -ENOMEM, "out of memory for watching process %d", (int)job->pid);
+    watch->root = root;
+    watch->pid = job->pid;
+    begin(&watch->main, root, job->pid, 0);
+    set_pin(watch, job->pin_thread);
+    for (; watch->n_workers < job->n_workers; watch->n_workers++)
+        begin(&watch->workers[watch->n_workers], root, job->workers[watch->n_workers], 0);
+    list_threads(watch);
+    watch->cpu_ns = cpu_ns(watch);
+    watch->at_ns = weir_clock_monotonic_ns();
+    *out = watch;
+    return 0;
+}
+
+void weir_job_watch_close(struct weir_job_watch *watch)
+{
+    free(watch);
+}
+
+bool weir_job_watch_sample(struct weir_job_watch *watch)
+{
+    bool count = watch->n_samples++ % READY_EVERY == 0;
+    for (int i = 0; i < watch->n_workers; i++)
+        sample(&watch->workers[i], count);
+    if (watch->pin_thread)
+        weir_task_watch_sample(&watch->pin);
+    return sample(&watch->main, count);
+}
+
+static void take_other_thread(struct weir_job_watch *watch, struct weir_job_figures *figures)
+{
+    uint64_t run_ns;
+    pid_t other = busiest_other(watch, &run_ns);
+    figures->other_thread = figures->seconds > 0 ? (double)run_ns / 1e9 / figures->seconds : 0;
+    if (figures->other_thread > 1)
+        figures->other_thread = 1;
+    if (other && has_moved(&figures->main.shares, figures->other_thread))
+        weir_task_watch_begin(&watch->main.task, watch->root, watch->pid, other);
+    list_threads(watch);
+}
+
+void weir_job_watch_take(struct weir_job_watch *watch, struct weir_job_figures *figures)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns(), cpu = cpu_ns(watch);
+    memset(figures, 0, sizeof *figures);
+    figures->cores = rate(cpu, watch->cpu_ns, (double)(now_ns - watch->at_ns) / 1e9);
+    take(&watch->main, &figures->main, now_ns);
+    figures->seconds = figures->main.shares.seconds;
+    figures->has_pin = watch->pin_thread != 0;
+    if (figures->has_pin)
+        weir_task_watch_take(&watch->pin, &figures->pin);
+    figures->n_workers = watch->n_workers;
+    for (int i = 0; i < figures->n_workers; i++)
+        take(&watch->workers[i], &figures->workers[i], now_ns);
+    figures->workers_begun = watch->n_begun;
+    figures->workers_ended = watch->n_ended;
+    take_other_thread(watch, figures);
+    watch->n_begun = watch->n_ended = 0;
+    watch->cpu_ns = cpu;
+    watch->at_ns = now_ns;
+}
+
+static int find_worker(const struct weir_job_watch *watch, pid_t pid)
+{
+    for (int i = 0; i < watch->n_workers; i++)
+        if (watch->workers[i].task.pid == pid && !watch->workers[i].task.ended)
+            return i;
+    return -1;
+}
+
+static bool has_worker(const struct weir_job *job, pid_t pid)
+{
+    for (int i = 0; i < job->n_workers; i++)
+        if (job->workers[i] == pid)
+            return true;
+    return false;
+}
+
+void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *job)
+{
+    int n = 0;
+    set_pin(watch, job->pin_thread);
+    for (int i = 0; i < watch->n_workers; i++) {
+        if (watch->workers[i].task.ended || !has_worker(job, watch->workers[i].task.pid))
+            watch->n_ended++;
+        else if (n++ != i)
+            watch->workers[n - 1] = watch->workers[i];
+    }
+    watch->n_workers = n;
+    for (int i = 0; i < job->n_workers && watch->n_workers < WEIR_JOB_WORKERS; i++) {
+        if (find_worker(watch, job->workers[i]) >= 0)
+            continue;
+        begin(&watch->workers[watch->n_workers++], watch->root, job->workers[i], weir_clock_monotonic_ns());
+        watch->n_begun++;
+    }
+    watch->cpu_ns = cpu_ns(watch);
+    watch->at_ns = weir_clock_monotonic_ns();
+}

@@ -1,0 +1,256 @@
+/* Training jobs are found and watched in directory trees that imitate /proc. */
+#include "prof/processes/job_watch.h"
+#include "tests/fixtures/proc_tree.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct weir_job_search *search;
+static struct weir_job jobs[WEIR_JOBS];
+
+static void set_up(void)
+{
+    proc_tree_make();
+    search = weir_job_search_open(proc_root);
+    cr_assert(search);
+}
+
+static void tear_down(void)
+{
+    weir_job_search_close(search);
+    proc_tree_remove();
+}
+
+TestSuite(training_jobs, .init = set_up, .fini = tear_down);
+
+static const char torch_maps[] = "7f0-7f1 r-xp 0 08:01 9 /opt/lib/libtorch_cpu.so\n";
+
+static void put_process(int pid, int parent, const char *name, const char *command, bool torch)
+{
+    char path[64], text[128];
+    proc_put_task(&(struct proc_task){.pid = pid, .name = name, .state = 'S', .parent = parent});
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    snprintf(text, sizeof text, "%s", command);
+    proc_put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    proc_put(path, torch ? torch_maps : "");
+}
+
+static int find(pid_t wanted)
+{
+    struct weir_err err = {0};
+    int n = weir_jobs_find(search, jobs, wanted, &err);
+    cr_assert_geq(n, 0, "%s", err.text);
+    return n;
+}
+
+static void put_named_job(void)
+{
+    put_process(10, 1, "bash", "bash", false);
+    put_process(20, 10, "python", "python train.py", true);
+    put_process(31, 20, "pt_data_worker", "python train.py", true);
+    put_process(30, 20, "pt_data_worker", "python train.py", true);
+    proc_put_task(&(struct proc_task){.pid = 20, .tid = 25, .name = "pt_data_pin", .state = 'S', .parent = 10});
+}
+
+static void assert_named_job(pid_t wanted)
+{
+    cr_assert_eq(find(wanted), 1, "%d", (int)wanted);
+    cr_assert_eq(jobs[0].pid, 20);
+    cr_assert_str_eq(jobs[0].command, "python train.py");
+    cr_assert_eq(jobs[0].n_workers, 2);
+    cr_assert_eq(jobs[0].workers[0], 30);
+    cr_assert_eq(jobs[0].workers[1], 31);
+    cr_assert_eq(jobs[0].pin_thread, 25);
+    cr_assert_eq(jobs[0].rank, -1);
+    cr_assert_not(jobs[0].foreign);
+}
+
+Test(training_jobs, named_workers_from_every_process_around_them)
+{
+    put_named_job();
+    put_process(40, 1, "python", "python -m http.server", false);
+    assert_named_job(0);
+    assert_named_job(20);
+    assert_named_job(10);
+    assert_named_job(31);
+    cr_assert_eq(find(40), 0);
+    cr_assert_eq(find(99), 0, "missing");
+}
+
+Test(training_jobs, workers_come_and_go_and_pids_are_reused)
+{
+    put_named_job();
+    assert_named_job(20);
+    proc_delete("/proc/30");
+    proc_put_task(&(struct proc_task){.pid = 31, .name = "pt_data_worker", .state = 'Z', .parent = 20});
+    put_process(33, 20, "pt_data_worker", "python train.py", false);
+    cr_assert_eq(find(20), 1);
+    cr_assert_eq(jobs[0].n_workers, 1);
+    cr_assert_eq(jobs[0].workers[0], 33);
+}
+
+Test(training_jobs, libtorch_that_is_mapped_later)
+{
+    put_process(20, 1, "python", "python train.py", false);
+    cr_assert_eq(find(0), 0);
+    proc_put("/proc/20/maps", torch_maps);
+    cr_assert_eq(find(0), 1);
+    cr_assert_eq(jobs[0].n_workers, 0);
+    proc_put("/proc/20/maps", "");
+    cr_assert_eq(find(0), 1, "remembered");
+}
+
+Test(training_jobs, unnamed_workers_of_old_torch)
+{
+    put_process(20, 1, "python", "python train.py", true);
+    put_process(30, 20, "python", "python train.py", true);
+    put_process(31, 20, "python", "python train.py", true);
+    cr_assert_eq(find(0), 1);
+    cr_assert_eq(jobs[0].pid, 20);
+    cr_assert_eq(jobs[0].n_workers, 2);
+}
+
+Test(training_jobs, a_fork_server_is_no_worker_and_its_children_are)
+{
+    put_process(20, 1, "python", "python train.py", true);
+    put_process(29, 20, "python", "python -c from multiprocessing.forkserver import main", true);
+    put_process(28, 20, "python", "python -c from multiprocessing.resource_tracker import main", false);
+    put_process(30, 29, "pt_data_worker", "python -c from multiprocessing.forkserver import main", true);
+    cr_assert_eq(find(0), 1);
+    cr_assert_eq(jobs[0].pid, 20);
+    cr_assert_eq(jobs[0].n_workers, 1);
+    cr_assert_eq(jobs[0].workers[0], 30);
+}
+
+Test(training_jobs, ranks_below_a_launcher_that_imports_torch)
+{
+    put_process(10, 1, "torchrun", "python torchrun train.py", true);
+    put_process(22, 10, "python", "python train.py", true);
+    put_process(21, 10, "python", "python train.py", true);
+    put_process(30, 21, "pt_data_worker", "python train.py", true);
+    put_process(31, 22, "pt_data_worker", "python train.py", true);
+    put_process(50, 22, "python", "python torch/_inductor/compile_worker/__main__.py", true);
+    proc_put("/proc/21/environ", "RANK=1");
+    proc_put("/proc/22/environ", "RANK=0");
+    cr_assert_eq(find(10), 2);
+    cr_assert_eq(jobs[0].pid, 22);
+    cr_assert_eq(jobs[0].rank, 0);
+    cr_assert_eq(jobs[1].pid, 21);
+    cr_assert_eq(jobs[1].rank, 1);
+    cr_assert_eq(jobs[1].n_workers, 1);
+    cr_assert_eq(find(21), 1);
+}
+
+/* ---- watching ---- */
+
+static struct weir_job_figures figures;
+
+static void put_task(int pid, int tid, const char *name, char state, const char *wait, uint64_t run_ns)
+{
+    proc_put_task(&(struct proc_task){
+        .pid = pid, .tid = tid, .name = name, .state = state, .parent = 20, .wait = wait, .run_ns = run_ns});
+}
+
+static struct weir_job_watch *open_watch(void)
+{
+    struct weir_job_watch *watch;
+    struct weir_err err = {0};
+    assert_named_job(20);
+    cr_assert_eq(weir_job_watch_open(&watch, &jobs[0], proc_root, &err), 0, "%s", err.text);
+    return watch;
+}
+
+Test(training_jobs, figures_of_an_interval)
+{
+    put_named_job();
+    put_task(20, 0, "python", 'S', "poll_schedule_timeout", 0);
+    put_task(20, 25, "pt_data_pin", 'S', "futex_do_wait", 0);
+    put_task(30, 0, "pt_data_worker", 'R', NULL, 0);
+    put_task(30, 300, "pt_data_worker", 'R', NULL, 0);
+    put_task(31, 0, "pt_data_worker", 'S', "hrtimer_nanosleep", 0);
+    proc_put("/proc/30/io", "rchar: 1000\nread_bytes: 400\n");
+    proc_put("/proc/30/smaps_rollup", "x\nPss: 2048 kB\n");
+    proc_link("/proc/30/fd/3", "/data/episode_1.hdf5");
+    proc_link("/proc/30/fd/4", "pipe:[99]");
+    proc_link("/proc/30/fd/5", "/tmp/log.txt");
+    struct weir_job_watch *watch = open_watch();
+    for (int i = 0; i < 10; i++)
+        cr_assert(weir_job_watch_sample(watch));
+    proc_put("/proc/30/io", "rchar: 900001000\nread_bytes: 300000400\n");
+    weir_job_watch_take(watch, &figures);
+    cr_assert_float_eq(figures.main.shares.of[WEIR_TASK_IDLE], 1, 1e-9);
+    cr_assert(figures.has_pin);
+    cr_assert_float_eq(figures.pin.of[WEIR_TASK_LOCK], 1, 1e-9);
+    cr_assert_eq(figures.n_workers, 2);
+    const struct weir_process_figures *worker = &figures.workers[0];
+    cr_assert_eq(worker->pid, 30);
+    cr_assert_float_eq(worker->ready_threads, 2, 1e-9);
+    cr_assert(worker->storage_bytes_per_s > 0);
+    cr_assert_float_eq(worker->cached_bytes_per_s / worker->storage_bytes_per_s, 2, 1e-6);
+    cr_assert_float_eq(worker->pss_bytes, 2 << 20, 1);
+    cr_assert_eq(worker->n_files, 1);
+    cr_assert_str_eq(worker->files[0], "episode_1.hdf5");
+    cr_assert_float_eq(figures.workers[1].shares.of[WEIR_TASK_SLEEP], 1, 1e-9);
+    cr_assert(figures.workers[1].pss_bytes < 0 && figures.workers[1].n_files < 0, "unknown");
+    cr_assert(figures.workers[1].storage_bytes_per_s < 0);
+    weir_job_watch_close(watch);
+}
+
+Test(training_jobs, new_workers_are_followed)
+{
+    put_named_job();
+    struct weir_job_watch *watch = open_watch();
+    proc_delete("/proc/30");
+    put_process(35, 20, "pt_data_worker", "python train.py", true);
+    proc_delete("/proc/20/task/25");
+    cr_assert(weir_job_watch_sample(watch));
+    weir_job_watch_take(watch, &figures);
+    cr_assert(figures.workers[0].ended);
+    cr_assert_eq(find(20), 1);
+    weir_job_watch_update(watch, &jobs[0]);
+    cr_assert(weir_job_watch_sample(watch));
+    weir_job_watch_take(watch, &figures);
+    cr_assert_not(figures.has_pin);
+    cr_assert_eq(figures.workers_begun, 1);
+    cr_assert_eq(figures.workers_ended, 1);
+    cr_assert_eq(figures.n_workers, 2);
+    cr_assert_eq(figures.workers[0].pid, 31);
+    cr_assert(figures.workers[0].age_s < 0);
+    cr_assert_eq(figures.workers[1].pid, 35);
+    cr_assert(figures.workers[1].age_s >= 0);
+    proc_delete("/proc/20");
+    cr_assert_not(weir_job_watch_sample(watch));
+    weir_job_watch_close(watch);
+}
+
+Test(training_jobs, a_training_loop_on_another_thread)
+{
+    put_named_job();
+    put_task(20, 0, "python", 'S', "futex_do_wait", 0);
+    put_task(20, 26, "python", 'R', NULL, 0);
+    put_task(20, 27, "pt_autograd_0", 'R', NULL, 0);
+    struct weir_job_watch *watch = open_watch();
+    cr_assert(weir_job_watch_sample(watch));
+    put_task(20, 26, "python", 'S', "hrtimer_nanosleep", 3600000000000);
+    put_task(20, 27, "pt_autograd_0", 'R', NULL, 7200000000000);
+    weir_job_watch_take(watch, &figures);
+    cr_assert_float_eq(figures.main.shares.of[WEIR_TASK_LOCK], 1, 1e-9);
+    cr_assert_float_eq(figures.other_thread, 1, 1e-9);
+    cr_assert(weir_job_watch_sample(watch));
+    weir_job_watch_take(watch, &figures);
+    cr_assert_float_eq(figures.main.shares.of[WEIR_TASK_SLEEP], 1, 1e-9);
+    weir_job_watch_close(watch);
+}
+
+Test(training_jobs, names_of_datasets)
+{
+    cr_assert(weir_is_dataset_file("/a/b.HDF5"));
+    cr_assert(weir_is_dataset_file("/a/x.tfrecord-00001-of-00010"));
+    cr_assert_not(weir_is_dataset_file("/a/hdf5"));
+    cr_assert_not(weir_is_dataset_file(".h5"));
+    cr_assert_not(weir_is_dataset_file("/usr/lib/libz.so.1"));
+}
