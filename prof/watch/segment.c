@@ -1,0 +1,266 @@
+#include "base/text.h"
+#include "prof/watch/segment_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VERSION = 1 };
+static const uint64_t MAGIC = 0x6863746157726957; /* "WirWatch" */
+
+const struct weir_stage_info weir_watch_stages[WEIR_WATCH_STAGES] = {
+    [WEIR_WATCH_TOTAL_BATCH] = {.name = "00_TOTAL_batch", .kind = WEIR_KIND_INCLUSIVE},
+    [WEIR_WATCH_START_WORKER] = {.name = "00b_start_worker", .kind = WEIR_KIND_WAIT},
+    [WEIR_WATCH_GETITEM] = {.name = "01_getitem", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_READ] = {.name = "03_read", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_IMAGE_DECODE] = {.name = "03b_image_decode", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_VIDEO_DECODE] = {.name = "03j_video_decode", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_TRANSFORM] = {.name = "05_transform", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_COLLATE] = {.name = "06_collate", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_PICKLE] = {.name = "06b_pickle", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_H2D_COPY] = {.name = "07_h2d_copy", .kind = WEIR_KIND_WORK, .consumer = true},
+    [WEIR_WATCH_PIN_MEMORY] = {.name = "07c_pin_memory", .kind = WEIR_KIND_WORK, .consumer = true},
+    [WEIR_WATCH_WAIT_DATA] = {.name = "08_wait_for_data", .kind = WEIR_KIND_WAIT, .consumer = true, .data_wait = true},
+    [WEIR_WATCH_WAIT_WORK] = {.name = "09b_wait_for_work", .kind = WEIR_KIND_WAIT},
+    [WEIR_WATCH_STEP] = {.name = "20_step", .kind = WEIR_KIND_WORK, .consumer = true},
+};
+
+/* ---- strings ---- */
+
+void weir_shared_text_put(_Atomic uint64_t *words, int n, const char *text)
+{
+    size_t left = strnlen(text, (size_t)n * 8 - 1);
+    for (int i = 0; i < n; i++) {
+        uint64_t word = 0;
+        size_t take = left < 8 ? left : 8;
+        memcpy(&word, text, take);
+        weir_shared_put(&words[i], word);
+        text += take;
+        left -= take;
+    }
+}
+
+void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words, int n)
+{
+    char whole[WEIR_PATH_WORDS * 8 + 1] = "";
+    for (int i = 0; i < n; i++) {
+        uint64_t word = weir_shared_get(&words[i]);
+        memcpy(whole + i * 8, &word, 8);
+    }
+    whole[n * 8] = '\0';
+    snprintf(text, size, "%s", whole);
+    weir_text_printable(text);
+}
+
+/* ---- settings ---- */
+
+static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
+    "num_workers", "prefetch_factor", "batch_size",        "pin_memory", "persistent_workers", "in_order",
+    "cuda",        "dataset_length",  "batches_per_epoch", "iterable",   "torch_threads",      "cv2_threads",
+    "headroom",    "any_iterable",
+};
+static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {"start_method",  "dataset", "collate",
+                                                          "torch_version", "hint",    "sampler"};
+
+static int key_find(const char *const *keys, int n, const char *key)
+{
+    for (int i = 0; key && i < n && keys[i]; i++)
+        if (strcmp(keys[i], key) == 0)
+            return i;
+    return -1;
+}
+
+int weir_watch_number_key(const char *key)
+{
+    return key_find(number_keys, WEIR_SEGMENT_NUMBERS, key);
+}
+
+int weir_watch_text_key(const char *key)
+{
+    return key_find(text_keys, WEIR_SEGMENT_TEXTS, key);
+}
+
+static struct weir_shared_loader *loader_of(struct weir_watch *watch, int loader)
+{
+    return watch && loader >= 0 && loader < WEIR_WATCH_LOADERS ? &watch->segment->loader[loader] : NULL;
+}
+
+int weir_watch_set(struct weir_watch *watch, int loader, const char *key, double value)
+{
+    int number = weir_watch_number_key(key);
+    struct weir_shared_loader *to = loader_of(watch, loader);
+    if (!to || number < 0)
+        return -1;
+    weir_shared_put_double(&to->numbers[number], value);
+    atomic_fetch_or(&to->numbers_set, 1u << number);
+    return 0;
+}
+
+int weir_watch_set_text(struct weir_watch *watch, int loader, const char *key, const char *value)
+{
+    int number = weir_watch_text_key(key);
+    struct weir_shared_loader *to = loader_of(watch, loader);
+    if (!to || number < 0 || !value)
+        return -1;
+    weir_shared_text_put(to->texts[number].words, WEIR_TEXT_WORDS, value);
+    return 0;
+}
+
+/* ---- rare changes ---- */
+
+void weir_segment_lock(struct weir_segment *segment)
+{
+    for (int i = 0; i < 100; i++) {
+        uint32_t free = 0;
+        if (atomic_compare_exchange_strong(&segment->lock, &free, 1))
+            return;
+        nanosleep(&(struct timespec){0, 100 * 1000}, NULL);
+    }
+}
+
+void weir_segment_unlock(struct weir_segment *segment)
+{
+    atomic_store(&segment->lock, 0);
+}
+
+int weir_watch_loader(struct weir_watch *watch, const char *name)
+{
+    if (!watch)
+        return -1;
+    struct weir_segment *segment = watch->segment;
+    weir_segment_lock(segment);
+    uint32_t number = atomic_load(&segment->loaders);
+    if (number < WEIR_WATCH_LOADERS) {
+        weir_shared_text_put(segment->loader[number].name.words, WEIR_TEXT_WORDS, name ? name : "");
+        atomic_store(&segment->loaders, number + 1);
+    }
+    weir_segment_unlock(segment);
+    return number < WEIR_WATCH_LOADERS ? (int)number : -1;
+}
+
+void weir_watch_unseen(struct weir_watch *watch, const char *what)
+{
+    char known[WEIR_TEXT_WORDS * 8], cut[WEIR_TEXT_WORDS * 8];
+    if (!watch || !what)
+        return;
+    struct weir_segment *segment = watch->segment;
+    snprintf(cut, sizeof cut, "%s", what);
+    weir_segment_lock(segment);
+    uint32_t n = atomic_load(&segment->unseen), i = 0;
+    n = n < WEIR_SEGMENT_UNSEEN ? n : WEIR_SEGMENT_UNSEEN;
+    for (; i < n; i++) {
+        weir_shared_text_get(known, sizeof known, segment->unseen_text[i].words, WEIR_TEXT_WORDS);
+        if (strcmp(known, cut) == 0)
+            break;
+    }
+    if (i == n && n < WEIR_SEGMENT_UNSEEN) {
+        weir_shared_text_put(segment->unseen_text[n].words, WEIR_TEXT_WORDS, cut);
+        atomic_store(&segment->unseen, n + 1);
+    }
+    weir_segment_unlock(segment);
+}
+
+/* ---- mapping ---- */
+
+static struct weir_watch *failed(char *why, size_t why_size, int fd, const char *what)
+{
+    if (why && why_size > 0)
+        snprintf(why, why_size, "weir.watch: %s: %s; the loader runs unwatched", what, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+static struct weir_watch *map(int fd, char *why, size_t why_size)
+{
+    struct weir_watch *watch = calloc(1, sizeof *watch);
+    void *at = watch
+                   ? mmap(NULL, sizeof(struct weir_segment), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0)
+                   : MAP_FAILED;
+    if (at == MAP_FAILED) {
+        free(watch);
+        return failed(why, why_size, fd, "the shared memory cannot be mapped");
+    }
+    madvise(at, sizeof(struct weir_segment), MADV_DONTDUMP);
+    watch->fd = fd;
+    watch->segment = at;
+    atomic_store(&watch->users, 1);
+    return watch;
+}
+
+struct weir_watch *weir_watch_create(char *why, size_t why_size)
+{
+    struct rlimit limit;
+    int fd = memfd_create("weir-watch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return failed(why, why_size, fd, "shared memory cannot be created");
+    /* Growing a file past the limit would send SIGXFSZ. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(struct weir_segment)) {
+        errno = EFBIG;
+        return failed(why, why_size, fd, "the limit of file sizes (ulimit -f) is under 256 MiB");
+    }
+    if (ftruncate(fd, sizeof(struct weir_segment)) < 0)
+        return failed(why, why_size, fd, "shared memory cannot be created");
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); /* so that no process can cut it off */
+    struct weir_watch *watch = map(fd, why, why_size);
+    if (!watch)
+        return NULL;
+    weir_clock_init();
+    struct weir_segment *segment = watch->segment;
+    atomic_store(&segment->version, VERSION);
+    atomic_store(&segment->bytes, (uint32_t)sizeof *segment);
+    atomic_store(&segment->pid, getpid());
+    atomic_store(&segment->clock_tsc, weir_clock.tsc);
+    weir_shared_put(&segment->clock_ratio, weir_clock.ns_per_tick_32);
+    atomic_store(&segment->magic, MAGIC);
+    return watch;
+}
+
+struct weir_watch *weir_watch_open(int pid, int fd, char *why, size_t why_size)
+{
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+    if (own < 0)
+        return failed(why, why_size, own, path);
+    errno = ESTALE;
+    if (fstat(own, &status) < 0 || status.st_size != (off_t)sizeof(struct weir_segment))
+        return failed(why, why_size, own, "the training process uses another version of Weir");
+    struct weir_watch *watch = map(own, why, why_size);
+    if (!watch)
+        return NULL;
+    const struct weir_segment *segment = watch->segment;
+    if (atomic_load(&segment->magic) != MAGIC || atomic_load(&segment->version) != VERSION) {
+        weir_watch_close(watch);
+        errno = ESTALE;
+        return failed(why, why_size, -1, "the training process uses another version of Weir");
+    }
+    if (!weir_clock.tsc && atomic_load(&segment->clock_tsc)) { /* spares the 20 ms of a calibration */
+        weir_clock.ns_per_tick_32 = weir_shared_get(&segment->clock_ratio);
+        weir_clock.tsc = true;
+    }
+    return watch;
+}
+
+int weir_watch_fd(const struct weir_watch *watch)
+{
+    return watch ? watch->fd : -1;
+}
+
+void weir_watch_release(struct weir_watch *watch)
+{
+    if (atomic_fetch_sub(&watch->users, 1) > 1)
+        return;
+    if (watch->reports_free)
+        watch->reports_free(watch->reports);
+    munmap(watch->segment, sizeof *watch->segment);
+    close(watch->fd);
+    free(watch);
+}

@@ -1,0 +1,208 @@
+/* segment_priv.h: the layout of the shared segment, and a process's view of it.
+ *
+ * Every member that can change is atomic, and is read with relaxed loads. A reader trusts none of them: the other
+ * process may be killed at any time, or write nonsense. Times are ticks of the clock (weir_clock_ticks), which all
+ * processes of a machine share. */
+#ifndef WEIR_PROF_WATCH_SEGMENT_PRIV_H
+#define WEIR_PROF_WATCH_SEGMENT_PRIV_H
+
+#include "prof/watch/watch.h"
+#include "weir/recorder.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/types.h>
+
+enum {
+    WEIR_SEGMENT_SLOTS = 1024,
+    WEIR_SEGMENT_NAMED = WEIR_STAGE_MAX - WEIR_STAGE_TABLE_MAX, /* stages of users */
+    WEIR_SEGMENT_UNSEEN = 32,
+    WEIR_SEGMENT_WORKERS = 128, /* whose stalls are counted one by one */
+    WEIR_SEGMENT_EPOCHS = 64,
+    WEIR_SEGMENT_NUMBERS = 16,
+    WEIR_SEGMENT_TEXTS = 8,
+    WEIR_SLOT_ITEMS = 8,
+    WEIR_SLOT_PATHS = 64,
+    WEIR_TEXT_WORDS = 8,
+    WEIR_PATH_WORDS = 20,
+};
+
+/* A string in words, so that it can be read while it is written. Always ends with a 0. */
+struct weir_shared_text {
+    _Atomic uint64_t words[WEIR_TEXT_WORDS];
+};
+
+struct weir_shared_cell {
+    _Atomic uint64_t count, total, nested, min, max;
+    _Atomic uint64_t sampled, sampled_cpu_ns; /* calls whose CPU time was read, and their own CPU time */
+    _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
+};
+
+struct weir_shared_item {
+    _Atomic int64_t index;
+    _Atomic uint64_t ticks;
+    _Atomic uint64_t path; /* hash; 0 = none */
+};
+
+struct weir_shared_path {
+    _Atomic uint64_t hash; /* 0 = free */
+    _Atomic uint64_t count, total, max;
+    _Atomic uint64_t name[WEIR_PATH_WORDS]; /* the end of a long path */
+};
+
+/* A thread's figures. */
+struct weir_shared_slot {
+    alignas(64) _Atomic uint64_t owner; /* process and thread; 0 = never used */
+    _Atomic uint32_t ended;
+    _Atomic int32_t loader, role, worker; /* fixed when the slot is taken for the first time */
+    _Atomic uint64_t started;             /* less the time between two threads that used the slot */
+    _Atomic uint64_t seen;                /* the figures cover the time until then */
+    _Atomic uint64_t cpu_ns, delay_ns;
+    _Atomic uint32_t delay_known;
+    _Atomic uint64_t zones, too_deep;
+    _Atomic uint64_t batches, items;
+    _Atomic uint64_t batch_squares; /* sum of squared durations, a double in ns */
+    _Atomic uint64_t item_total, item_count, path_total, path_count;
+    struct weir_shared_item slowest[WEIR_SLOT_ITEMS];
+    struct weir_shared_path paths[WEIR_SLOT_PATHS];
+    struct weir_shared_cell cells[WEIR_STAGE_MAX];
+};
+
+/* Why the loop waited for a batch. */
+enum weir_shared_wait {
+    WEIR_WAIT_UNKNOWN,
+    WEIR_WAIT_NONE_READY,   /* no batch was ready */
+    WEIR_WAIT_OUT_OF_ORDER, /* others were ready, but not the one that was due */
+    WEIR_WAIT_DUE_READY,    /* the batch was ready, so the main process itself was slow */
+    WEIR_SHARED_WAITS
+};
+
+struct weir_shared_epoch {
+    _Atomic uint64_t number, complete, total, wait, first_wait, startup, batches, items;
+};
+
+/* Durations of steps: from one request to the next. */
+struct weir_shared_rate {
+    _Atomic uint64_t batches, ticks, squares; /* squares: a double in ns */
+};
+
+/* A watched loader: settings, and the figures of its loop, which the loop's thread writes. */
+struct weir_shared_loader {
+    struct weir_shared_text name;
+    _Atomic uint64_t numbers[WEIR_SEGMENT_NUMBERS]; /* doubles */
+    _Atomic uint32_t numbers_set;
+    struct weir_shared_text texts[WEIR_SEGMENT_TEXTS];
+    _Atomic uint64_t begun; /* first request */
+    _Atomic uint64_t requests, batches, items;
+    _Atomic uint64_t loop_ticks, wait_ticks; /* of the batches above */
+    _Atomic uint64_t ready_known, ready_sum, ready_min, ready_max, ready_none;
+    _Atomic uint64_t waits[WEIR_SHARED_WAITS], wait_of[WEIR_SHARED_WAITS];
+    _Atomic uint64_t worker_wait[WEIR_SEGMENT_WORKERS]; /* out of order, by the worker that was due */
+    _Atomic uint64_t first_waits, first_wait_ticks;     /* for the first batch of an epoch */
+    _Atomic uint64_t startups, startup_ticks;
+    _Atomic uint64_t epochs, epochs_complete;
+    struct weir_shared_epoch epoch[WEIR_SEGMENT_EPOCHS];
+    _Atomic uint64_t windows, given_up, held_ticks;
+    struct weir_shared_rate window, rest;
+};
+
+struct weir_segment {
+    _Atomic uint64_t magic;
+    _Atomic uint32_t version, bytes;
+    _Atomic int32_t pid;        /* of the training process */
+    _Atomic uint32_t clock_tsc; /* its clock, for processes that map the segment */
+    _Atomic uint64_t clock_ratio;
+    _Atomic uint32_t loaders, slots, unseen, lock;
+    struct weir_shared_text unseen_text[WEIR_SEGMENT_UNSEEN];
+    _Atomic uint32_t stage_kind[WEIR_SEGMENT_NAMED]; /* 0 = free; else kind + 1, plus 256 for the consumer's */
+    struct weir_shared_text stage_name[WEIR_SEGMENT_NAMED];
+    alignas(64) struct weir_shared_loader loader[WEIR_WATCH_LOADERS];
+    alignas(4096) struct weir_shared_slot slot[WEIR_SEGMENT_SLOTS];
+};
+
+/* A process's view. */
+struct weir_watch {
+    int fd;
+    struct weir_segment *segment;
+    _Atomic int users; /* threads of this process that have a slot, and the creator */
+    void *reports;     /* belongs to the reader of reports */
+    void (*reports_free)(void *reports);
+};
+
+/* Numbers of the known stages, which are those of the table. */
+enum weir_watch_stage {
+    WEIR_WATCH_TOTAL_BATCH,
+    WEIR_WATCH_START_WORKER,
+    WEIR_WATCH_GETITEM,
+    WEIR_WATCH_READ,
+    WEIR_WATCH_IMAGE_DECODE,
+    WEIR_WATCH_VIDEO_DECODE,
+    WEIR_WATCH_TRANSFORM,
+    WEIR_WATCH_COLLATE,
+    WEIR_WATCH_PICKLE,
+    WEIR_WATCH_H2D_COPY,
+    WEIR_WATCH_PIN_MEMORY,
+    WEIR_WATCH_WAIT_DATA,
+    WEIR_WATCH_WAIT_WORK,
+    WEIR_WATCH_STEP,
+    WEIR_WATCH_STAGES
+};
+extern const struct weir_stage_info weir_watch_stages[WEIR_WATCH_STAGES];
+
+static inline uint64_t weir_shared_get(const _Atomic uint64_t *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static inline void weir_shared_put(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+/* Only one thread writes, so no atomic addition is needed. */
+static inline void weir_shared_add(_Atomic uint64_t *to, uint64_t more)
+{
+    weir_shared_put(to, weir_shared_get(to) + more);
+}
+
+static inline double weir_shared_double(const _Atomic uint64_t *value)
+{
+    uint64_t bits = weir_shared_get(value);
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static inline void weir_shared_put_double(_Atomic uint64_t *to, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    weir_shared_put(to, bits);
+}
+
+/* Adds the square of a duration. */
+static inline void weir_shared_add_square(_Atomic uint64_t *to, uint64_t ticks)
+{
+    double ns = (double)weir_clock_to_ns(ticks);
+    weir_shared_put_double(to, weir_shared_double(to) + ns * ns);
+}
+
+/* Copy a string to and from words. Long strings are cut; what is read ends with a 0 and is printable. */
+void weir_shared_text_put(_Atomic uint64_t *words, int n, const char *text);
+void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words, int n);
+
+/* A lock for rare changes that several processes make. Gives up after about 10 ms, because its owner may have been
+ * killed, and takes it over. */
+void weir_segment_lock(struct weir_segment *segment);
+void weir_segment_unlock(struct weir_segment *segment);
+
+/* Return the number of a setting, or -1. */
+int weir_watch_number_key(const char *key);
+int weir_watch_text_key(const char *key);
+
+/* Frees the view when nothing uses it. */
+void weir_watch_release(struct weir_watch *watch);
+
+#endif

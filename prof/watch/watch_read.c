@@ -1,0 +1,365 @@
+#include "prof/watch/watch_read.h"
+#include "base/threads.h"
+#include "prof/watch/read_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+_Static_assert((int)WEIR_WATCH_WORKERS == (int)WEIR_SEGMENT_WORKERS, "stalls are counted per worker");
+_Static_assert((int)WEIR_WATCH_WAITS == (int)WEIR_SHARED_WAITS, "one reason each");
+_Static_assert(sizeof(struct weir_watch_counts) % sizeof(double) == 0, "all members are doubles");
+
+/* ---- stages ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&lock);
+}
+
+/* Returns the number in this process of a stage that a program named, or -1. */
+static int named_stage(const struct weir_segment *segment, int i)
+{
+    uint32_t kind = atomic_load(&segment->stage_kind[i]);
+    char name[WEIR_WATCH_TEXT];
+    if ((kind & 255) < 1 || (kind & 255) > WEIR_KIND_LOOP)
+        return -1;
+    weir_shared_text_get(name, sizeof name, segment->stage_name[i].words, WEIR_TEXT_WORDS);
+    char *kept = name[0] ? strdup(name) : NULL;
+    if (!kept)
+        return -1;
+    int stage = weir_stage_register(kept, (enum weir_stage_kind)((kind & 255) - 1), kind & 256);
+    if (stage < 0 || weir_stage_info(stage)->name != kept)
+        free(kept);
+    return stage;
+}
+
+static int map_stages(const struct weir_segment *segment, int map[WEIR_STAGE_MAX])
+{
+    pthread_mutex_lock(&lock);
+    int rc = weir_stages_register(weir_watch_stages, WEIR_WATCH_STAGES);
+    for (int i = 0; i < WEIR_STAGE_MAX; i++)
+        map[i] = i < WEIR_WATCH_STAGES      ? i
+                 : i < WEIR_STAGE_TABLE_MAX ? -1
+                                            : named_stage(segment, i - WEIR_STAGE_TABLE_MAX);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* ---- the snapshot ---- */
+
+static void read_cell(struct weir_stage_stats *to, const struct weir_shared_cell *cell)
+{
+    uint64_t total_ns = weir_watch_ns(&cell->total), nested_ns = weir_watch_ns(&cell->nested);
+    uint64_t min_ns = weir_watch_ns(&cell->min), max_ns = weir_watch_ns(&cell->max);
+    min_ns = min_ns < max_ns ? min_ns : max_ns;
+    to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
+    to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
+    to->count += weir_watch_count(&cell->count);
+    to->total_ns += total_ns;
+    to->self_ns += total_ns > nested_ns ? total_ns - nested_ns : 0;
+    to->sampled += weir_watch_count(&cell->sampled);
+    uint64_t cpu_ns = weir_shared_get(&cell->sampled_cpu_ns);
+    to->sampled_cpu_ns += cpu_ns < total_ns ? cpu_ns : total_ns;
+    to->hist_ns = weir_clock_ns_per_tick();
+    for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
+        to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
+}
+
+static uint64_t wall_ns_of(const struct weir_shared_slot *slot)
+{
+    uint64_t started = weir_shared_get(&slot->started), seen = weir_shared_get(&slot->seen);
+    double ns = seen > started ? (double)(seen - started) * weir_clock_ns_per_tick() : 0;
+    return ns < WEIR_WATCH_NS_MOST ? (uint64_t)ns : (uint64_t)WEIR_WATCH_NS_MOST;
+}
+
+static void read_thread(struct weir_thread_stats *to, const struct weir_shared_slot *slot)
+{
+    static const char *const names[WEIR_WATCH_ROLES] = {"loop", "worker", "feeder", "pin", "other"};
+    static const enum weir_thread_role roles[WEIR_WATCH_ROLES] = {WEIR_ROLE_CONSUMER, WEIR_ROLE_WORKER, WEIR_ROLE_OTHER,
+                                                                  WEIR_ROLE_OTHER, WEIR_ROLE_OTHER};
+    int role = weir_watch_role_of(slot);
+    if (role == WEIR_WATCH_WORKER || role == WEIR_WATCH_FEEDER)
+        snprintf(to->name, sizeof to->name, "%s %d", names[role], weir_watch_worker_of(slot));
+    else
+        snprintf(to->name, sizeof to->name, "%s", names[role]);
+    to->role = roles[role];
+    to->wall_ns = wall_ns_of(slot);
+    uint64_t cpu_ns = weir_shared_get(&slot->cpu_ns), delay_ns = weir_shared_get(&slot->delay_ns);
+    to->cpu_ns = cpu_ns < to->wall_ns ? cpu_ns : to->wall_ns;
+    to->delay_ns = delay_ns < to->wall_ns - to->cpu_ns ? delay_ns : to->wall_ns - to->cpu_ns;
+    to->delay_known = atomic_load_explicit(&slot->delay_known, memory_order_relaxed) != 0;
+    to->zones = weir_watch_count(&slot->zones);
+    to->too_deep = weir_watch_count(&slot->too_deep);
+    to->open_stage = -1;
+    to->is_caller = (pid_t)(uint32_t)weir_shared_get(&slot->owner) == weir_thread_id();
+}
+
+/* Adds a stage of a slot. Calls by threads beside the workers count separately, but not those of the loop's stages. A
+ * loop without workers does their work. */
+static void add_stage(struct weir_snapshot *snapshot, struct weir_thread_stats *thread, int stage,
+                      const struct weir_shared_cell *cell, bool own_work)
+{
+    struct weir_stage_stats one = {0};
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    if (!info || weir_shared_get(&cell->count) == 0)
+        return;
+    read_cell(&one, cell);
+    thread->self_ns[stage] += one.self_ns;
+    if (info->kind == WEIR_KIND_WORK)
+        thread->work_ns += one.self_ns;
+    if (info->kind == WEIR_KIND_WAIT)
+        thread->wait_ns += one.self_ns;
+    bool apart = !info->consumer && thread->role != WEIR_ROLE_WORKER && !own_work;
+    read_cell(apart ? &snapshot->others[stage] : &snapshot->stages[stage], cell);
+}
+
+static void read_slot(struct weir_snapshot *snapshot, struct weir_thread_stats *thread,
+                      const struct weir_shared_slot *slot, const int map[WEIR_STAGE_MAX], bool workers)
+{
+    read_thread(thread, slot);
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        if (map[s] >= 0)
+            add_stage(snapshot, thread, map[s], &slot->cells[s],
+                      weir_watch_role_of(slot) == WEIR_WATCH_LOOP && !workers);
+    uint64_t known_ns = thread->work_ns + thread->wait_ns;
+    thread->unattributed_ns = thread->wall_ns > known_ns ? thread->wall_ns - known_ns : 0;
+}
+
+static struct weir_snapshot *snapshot_of(const struct weir_segment *segment, int loader, const int map[WEIR_STAGE_MAX])
+{
+    uint32_t n = weir_watch_slots(segment);
+    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct weir_thread_stats *threads = calloc(n + 1, sizeof *threads);
+    if (!snapshot || !threads) {
+        free(snapshot);
+        free(threads);
+        return NULL;
+    }
+    bool workers = false;
+    for (uint32_t i = 0; i < n; i++)
+        workers |=
+            weir_watch_is_of(&segment->slot[i], loader) && weir_watch_role_of(&segment->slot[i]) == WEIR_WATCH_WORKER;
+    snapshot->threads = threads;
+    snapshot->at_ns = weir_clock_monotonic_ns();
+    snapshot->n_stages = weir_stage_count();
+    for (uint32_t i = 0; i < n; i++)
+        if (weir_watch_is_of(&segment->slot[i], loader))
+            read_slot(snapshot, &threads[snapshot->n_threads++], &segment->slot[i], map, workers);
+    return snapshot;
+}
+
+/* ---- counts ---- */
+
+static void read_loop_counts(struct weir_watch_counts *to, const struct weir_shared_loader *from)
+{
+    to->requests = (double)weir_watch_count(&from->requests);
+    to->batches = (double)weir_watch_count(&from->batches);
+    to->items = (double)weir_watch_count(&from->items);
+    to->loop_s = weir_watch_s(&from->loop_ticks);
+    to->wait_s = fmin(weir_watch_s(&from->wait_ticks), to->loop_s);
+    to->ready_known = (double)weir_watch_count(&from->ready_known);
+    to->ready_sum = (double)weir_watch_count(&from->ready_sum);
+    to->ready_none = (double)weir_watch_count(&from->ready_none);
+    for (int i = 0; i < WEIR_WATCH_WAITS; i++) {
+        to->waits[i] = (double)weir_watch_count(&from->waits[i]);
+        to->wait_of_s[i] = weir_watch_s(&from->wait_of[i]);
+    }
+    to->first_waits = (double)weir_watch_count(&from->first_waits);
+    to->first_wait_s = weir_watch_s(&from->first_wait_ticks);
+    to->startups = (double)weir_watch_count(&from->startups);
+    to->startup_s = weir_watch_s(&from->startup_ticks);
+    to->epochs = (double)weir_watch_count(&from->epochs);
+    to->epochs_complete = (double)weir_watch_count(&from->epochs_complete);
+    to->windows = (double)weir_watch_count(&from->windows);
+    to->given_up = (double)weir_watch_count(&from->given_up);
+    to->held_s = weir_watch_s(&from->held_ticks);
+    to->window_batches = (double)weir_watch_count(&from->window.batches);
+    to->window_s = weir_watch_s(&from->window.ticks);
+    to->window_squares = weir_watch_squares(&from->window.squares);
+    to->rest_batches = (double)weir_watch_count(&from->rest.batches);
+    to->rest_s = weir_watch_s(&from->rest.ticks);
+    to->rest_squares = weir_watch_squares(&from->rest.squares);
+    for (int i = 0; i < WEIR_WATCH_WORKERS; i++)
+        to->workers[i].asked_of_s = weir_watch_s(&from->worker_wait[i]);
+}
+
+static void add_worker_counts(struct weir_watch_worker_counts *to, const struct weir_shared_slot *slot)
+{
+    double wall_s = (double)wall_ns_of(slot) / 1e9;
+    to->wall_s += wall_s;
+    to->busy_s += weir_watch_s(&slot->cells[WEIR_WATCH_TOTAL_BATCH].total);
+    to->busy_squares += weir_watch_squares(&slot->batch_squares);
+    to->wait_s += weir_watch_s(&slot->cells[WEIR_WATCH_WAIT_WORK].total);
+    to->start_s += weir_watch_s(&slot->cells[WEIR_WATCH_START_WORKER].total);
+    to->cpu_s += fmin((double)weir_shared_get(&slot->cpu_ns) / 1e9, wall_s);
+    to->delay_s += fmin((double)weir_shared_get(&slot->delay_ns) / 1e9, wall_s);
+    to->batches += (double)weir_watch_count(&slot->batches);
+    to->items += (double)weir_watch_count(&slot->items);
+    to->item_count += (double)weir_watch_count(&slot->item_count);
+    to->item_s += weir_watch_s(&slot->item_total);
+    to->path_count += (double)weir_watch_count(&slot->path_count);
+    to->path_s += weir_watch_s(&slot->path_total);
+}
+
+void weir_watch_counts_subtract(struct weir_watch_counts *to, const struct weir_watch_counts *then)
+{
+    double numbers[sizeof *to / sizeof(double)], old[sizeof *to / sizeof(double)];
+    memcpy(numbers, to, sizeof numbers);
+    memcpy(old, then, sizeof old);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        numbers[i] = numbers[i] > old[i] ? numbers[i] - old[i] : 0;
+    memcpy(to, numbers, sizeof numbers);
+}
+
+/* ---- settings ---- */
+
+static double number(const struct weir_shared_loader *loader, const char *key)
+{
+    int i = weir_watch_number_key(key);
+    bool is_set = i >= 0 && (atomic_load_explicit(&loader->numbers_set, memory_order_relaxed) >> i & 1);
+    double value = is_set ? weir_shared_double(&loader->numbers[i]) : -1;
+    return isfinite(value) ? value : -1;
+}
+
+static void text(const struct weir_shared_loader *loader, const char *key, char to[WEIR_WATCH_TEXT])
+{
+    weir_shared_text_get(to, WEIR_WATCH_TEXT, loader->texts[weir_watch_text_key(key)].words, WEIR_TEXT_WORDS);
+}
+
+static void read_settings(struct weir_watch_settings *to, const struct weir_shared_loader *from)
+{
+    to->num_workers = weir_watch_int(number(from, "num_workers"));
+    to->prefetch_factor = weir_watch_int(number(from, "prefetch_factor"));
+    to->batch_size = weir_watch_int(number(from, "batch_size"));
+    to->pin_memory = weir_watch_int(number(from, "pin_memory"));
+    to->persistent_workers = weir_watch_int(number(from, "persistent_workers"));
+    to->in_order = weir_watch_int(number(from, "in_order"));
+    to->cuda = weir_watch_int(number(from, "cuda"));
+    to->iterable = weir_watch_int(number(from, "iterable"));
+    to->any_iterable = weir_watch_int(number(from, "any_iterable"));
+    to->torch_threads = weir_watch_int(number(from, "torch_threads"));
+    to->cv2_threads = weir_watch_int(number(from, "cv2_threads"));
+    to->headroom = weir_watch_int(number(from, "headroom"));
+    to->dataset_length = number(from, "dataset_length");
+    to->batches_per_epoch = number(from, "batches_per_epoch");
+    text(from, "start_method", to->start_method);
+    text(from, "dataset", to->dataset);
+    text(from, "collate", to->collate);
+    text(from, "torch_version", to->torch_version);
+    text(from, "hint", to->hint);
+    text(from, "sampler", to->sampler);
+}
+
+/* ---- epochs ---- */
+
+static void read_epochs(struct weir_watch_reading *to, const struct weir_shared_loader *from)
+{
+    uint64_t last = weir_watch_count(&from->epochs);
+    uint64_t first = last > WEIR_WATCH_EPOCHS ? last - WEIR_WATCH_EPOCHS + 1 : 1;
+    for (uint64_t number = first; number <= last && number < INT32_MAX; number++) {
+        const struct weir_shared_epoch *epoch = &from->epoch[number % WEIR_SEGMENT_EPOCHS];
+        if (weir_shared_get(&epoch->number) != number)
+            continue;
+        to->epochs[to->n_epochs++] = (struct weir_watch_epoch){.number = (int)number,
+                                                               .complete = weir_shared_get(&epoch->complete) != 0,
+                                                               .total_s = weir_watch_s(&epoch->total),
+                                                               .wait_s = weir_watch_s(&epoch->wait),
+                                                               .first_wait_s = weir_watch_s(&epoch->first_wait),
+                                                               .startup_s = weir_watch_s(&epoch->startup),
+                                                               .batches = weir_watch_count(&epoch->batches),
+                                                               .items = weir_watch_count(&epoch->items)};
+    }
+}
+
+/* ---- reading ---- */
+
+int weir_watch_loaders(const struct weir_watch *watch)
+{
+    uint32_t n = atomic_load(&watch->segment->loaders);
+    return n < WEIR_WATCH_LOADERS ? (int)n : WEIR_WATCH_LOADERS;
+}
+
+int weir_watch_slowest_loader(const struct weir_watch *watch)
+{
+    int most = 0;
+    for (int i = 1; i < weir_watch_loaders(watch); i++)
+        if (weir_shared_get(&watch->segment->loader[i].wait_ticks) >
+            weir_shared_get(&watch->segment->loader[most].wait_ticks))
+            most = i;
+    return most;
+}
+
+static void read_unseen(struct weir_watch_reading *to, const struct weir_segment *segment)
+{
+    uint32_t n = atomic_load(&segment->unseen);
+    to->n_unseen = n < WEIR_WATCH_UNSEEN ? (int)n : WEIR_WATCH_UNSEEN;
+    for (int i = 0; i < to->n_unseen; i++)
+        weir_shared_text_get(to->unseen[i], WEIR_WATCH_TEXT, segment->unseen_text[i].words, WEIR_TEXT_WORDS);
+}
+
+int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_reading *reading,
+                    struct weir_snapshot **snapshot)
+{
+    int map[WEIR_STAGE_MAX];
+    *snapshot = NULL;
+    if (loader < 0 || loader >= weir_watch_loaders(watch))
+        return -EINVAL;
+    const struct weir_segment *segment = watch->segment;
+    const struct weir_shared_loader *from = &segment->loader[loader];
+    int rc = map_stages(segment, map);
+    if (rc < 0)
+        return rc;
+    memset(reading, 0, sizeof *reading);
+    weir_shared_text_get(reading->name, sizeof reading->name, from->name.words, WEIR_TEXT_WORDS);
+    read_settings(&reading->settings, from);
+    read_loop_counts(&reading->counts, from);
+    reading->ready_min = (int)fmin((double)weir_watch_count(&from->ready_min), 1e6);
+    reading->ready_max = (int)fmin((double)weir_watch_count(&from->ready_max), 1e6);
+    read_epochs(reading, from);
+    read_unseen(reading, segment);
+    for (uint32_t i = 0; i < weir_watch_slots(segment); i++) {
+        const struct weir_shared_slot *slot = &segment->slot[i];
+        bool works = weir_watch_role_of(slot) == WEIR_WATCH_WORKER, loops = weir_watch_role_of(slot) == WEIR_WATCH_LOOP;
+        if (!weir_watch_is_of(slot, loader) || !(works || loops))
+            continue;
+        weir_watch_read_items(reading, slot);
+        if (!works)
+            continue;
+        add_worker_counts(&reading->counts.workers[weir_watch_worker_of(slot)], slot);
+        reading->n_workers =
+            weir_watch_worker_of(slot) + 1 > reading->n_workers ? weir_watch_worker_of(slot) + 1 : reading->n_workers;
+    }
+    rc = weir_watch_read_files(reading, segment, loader);
+    *snapshot = rc == 0 ? snapshot_of(segment, loader, map) : NULL;
+    return rc < 0 ? rc : *snapshot ? 0 : -ENOMEM;
+}
+
+int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_watch_thread_id *threads, int max)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < weir_watch_slots(watch->segment) && n < max; i++) {
+        const struct weir_shared_slot *slot = &watch->segment->slot[i];
+        uint64_t owner = weir_shared_get(&slot->owner);
+        if ((loader >= 0 && !weir_watch_is_of(slot, loader)) ||
+            atomic_load_explicit(&slot->ended, memory_order_relaxed))
+            continue;
+        threads[n++] = (struct weir_watch_thread_id){.role = weir_watch_role_of(slot),
+                                                     .worker = weir_watch_worker_of(slot),
+                                                     .pid = (int)(owner >> 32 & INT32_MAX),
+                                                     .tid = (int)(owner & INT32_MAX)};
+    }
+    return n;
+}
+
+void weir_watch_keep(struct weir_watch *watch, void *object, void (*free_object)(void *object))
+{
+    watch->reports = object;
+    watch->reports_free = free_object;
+}
+
+void *weir_watch_kept(const struct weir_watch *watch)
+{
+    return watch->reports;
+}

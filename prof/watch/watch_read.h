@@ -1,0 +1,129 @@
+/* watch_read.h: the figures of a watched loader, read from the shared segment.
+ *
+ * The segment is written by other processes, which may be killed or broken, so every number is clamped and every string
+ * is cut and made printable. The result is the same plain data that a recorder gives (weir/recorder.h), and the counts
+ * of loop and workers. Can be called on any thread. */
+#ifndef WEIR_PROF_WATCH_WATCH_READ_H
+#define WEIR_PROF_WATCH_WATCH_READ_H
+
+#include "prof/watch/watch.h"
+#include "weir/recorder.h"
+
+#include <stdbool.h>
+
+enum {
+    WEIR_WATCH_WORKERS = 128, /* further workers are counted with the last of these */
+    WEIR_WATCH_ITEMS = 10,
+    WEIR_WATCH_FILES = 10,
+    WEIR_WATCH_UNSEEN = 32,
+    WEIR_WATCH_TEXT = 64,
+    WEIR_WATCH_PATH = 160,
+    WEIR_WATCH_EPOCHS = 64, /* kept, the last ones */
+};
+
+enum weir_watch_wait {
+    WEIR_WATCH_WAIT_UNKNOWN,
+    WEIR_WATCH_WAIT_NONE_READY,   /* no batch was ready */
+    WEIR_WATCH_WAIT_OUT_OF_ORDER, /* others were ready, but not the one that was due */
+    WEIR_WATCH_WAIT_DUE_READY,    /* the batch was ready, so the main process itself was slow */
+    WEIR_WATCH_WAITS
+};
+
+/* What changes. All members are sums since the watch began, in seconds or numbers, so that they can be subtracted. */
+struct weir_watch_worker_counts {
+    double wall_s, busy_s, busy_squares; /* busy: with batches; squares in s^2 */
+    double wait_s, start_s;              /* waiting for indexes; from the start to the first batch */
+    double cpu_s, delay_s;               /* delay: runnable without a core */
+    double batches, items;
+    double item_count, item_s, path_count, path_s;
+    double asked_of_s; /* out-of-order waits for a batch of this worker */
+};
+struct weir_watch_counts {
+    double requests, batches, items;
+    double loop_s, wait_s; /* steps with their waits; without those of headroom measurements */
+    double ready_known, ready_sum, ready_none;
+    double waits[WEIR_WATCH_WAITS], wait_of_s[WEIR_WATCH_WAITS];
+    double first_waits, first_wait_s; /* for the first batch of an epoch */
+    double startups, startup_s;       /* creating workers */
+    double epochs, epochs_complete;
+    double windows, given_up, held_s;
+    double window_batches, window_s, window_squares;
+    double rest_batches, rest_s, rest_squares;
+    struct weir_watch_worker_counts workers[WEIR_WATCH_WORKERS];
+};
+
+/* Sets *to to the counts between then and *to. */
+void weir_watch_counts_subtract(struct weir_watch_counts *to, const struct weir_watch_counts *then);
+
+struct weir_watch_item {
+    int64_t index; /* -1 = not a number */
+    int worker;    /* -1 = the training loop's thread */
+    double s;
+    char file[WEIR_WATCH_PATH]; /* empty = no file was seen */
+};
+
+struct weir_watch_file {
+    char name[WEIR_WATCH_PATH];
+    uint64_t count;
+    double total_s, max_s;
+};
+
+/* Settings; numbers are -1 if they are not known. */
+struct weir_watch_settings {
+    int num_workers, prefetch_factor, batch_size, pin_memory, persistent_workers, in_order;
+    int cuda, iterable, any_iterable, torch_threads, cv2_threads, headroom;
+    double dataset_length, batches_per_epoch;
+    char start_method[WEIR_WATCH_TEXT], dataset[WEIR_WATCH_TEXT], collate[WEIR_WATCH_TEXT];
+    char torch_version[WEIR_WATCH_TEXT], hint[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
+};
+
+/* A finished epoch. */
+struct weir_watch_epoch {
+    int number;
+    bool complete;
+    double total_s, wait_s, first_wait_s, startup_s;
+    uint64_t batches, items;
+};
+
+/* A thread that has a slot. */
+struct weir_watch_thread_id {
+    int role, worker;
+    int pid, tid;
+    bool ended;
+};
+
+struct weir_watch_reading {
+    char name[WEIR_WATCH_TEXT];
+    struct weir_watch_settings settings;
+    struct weir_watch_counts counts;
+    int ready_min, ready_max; /* since the watch began */
+    int n_workers;            /* largest number of a worker plus 1 */
+    int n_items, n_files;     /* the slowest since the watch began */
+    struct weir_watch_item items[WEIR_WATCH_ITEMS];
+    struct weir_watch_file files[WEIR_WATCH_FILES]; /* by falling mean, of those read at least twice if there are any */
+    uint64_t files_seen;
+    double files_mean_s; /* mean over all of them */
+    int n_epochs;        /* the last ones */
+    struct weir_watch_epoch epochs[WEIR_WATCH_EPOCHS];
+    int n_unseen;
+    char unseen[WEIR_WATCH_UNSEEN][WEIR_WATCH_TEXT];
+};
+
+/* Returns the number of watched loaders. */
+int weir_watch_loaders(const struct weir_watch *watch);
+/* Returns the loader that was waited for most, or 0. */
+int weir_watch_slowest_loader(const struct weir_watch *watch);
+
+/* Reads a loader's figures. Frees neither; *snapshot is the caller's (weir_snapshot_free). Returns 0, -EINVAL for an
+ * unknown loader, -ENOMEM, or -EEXIST if the program has registered another table of stages. */
+int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_reading *reading,
+                    struct weir_snapshot **snapshot);
+
+/* Writes the live threads of a loader (-1: of all) to threads, and returns how many there are, at most max. */
+int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_watch_thread_id *threads, int max);
+
+/* Ties an object to the watch, which is freed with it. */
+void weir_watch_keep(struct weir_watch *watch, void *object, void (*free_object)(void *object));
+void *weir_watch_kept(const struct weir_watch *watch);
+
+#endif
