@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Runs training jobs with a known slow part under `weir top` and `python -m weir watch`, and compares what these report.
+
+    tests/jobs/judge.py --weir build/release/weir --pythonpath build/release/python
+    tests/jobs/judge.py ... --only decode,lock --repeats 5 --method fork,spawn,forkserver
+    tests/jobs/judge.py ... --gains            runs each job again after the advice: predicted and measured gain
+    tests/jobs/judge.py ... --overhead         interleaved runs with and without
+    tests/jobs/judge.py ... --cuda             only the jobs with a GPU, their steps on it
+
+The jobs are in job_list.py; train.py runs them. A verdict is right if its first cause is one of the job's, "unsure" if it
+says so, "crowded" if it names other processes first and those really used half a core or more. The exit status is 1 if a
+verdict is wrong, 77 if no Python with torch is found."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from job_list import JOBS, LIST
+from job_run import Machine, Run, Skipped
+
+QUICK = ["own-file", "no-workers", "slow-step"]  # certain within seconds, and without OpenCV and h5py
+CROWD = {"neighbours", "too-many-threads"}
+
+
+def plain(machine, job, o, method, seed, changes=(), advice=None):
+    with Run(machine, job, o, method, seed, changes, advice) as run:
+        return run.finish(), run
+
+
+def under_top(machine, job, o, method, seed):
+    """(verdict, run) of weir top over the job's middle."""
+    with Run(machine, job, o, method, seed, seconds=o.seconds + 2) as run:
+        time.sleep(o.warm_up)
+        top = subprocess.run([machine.weir, "top", "--json", "--seconds", str(o.seconds), str(run.pid)], capture_output=True,
+                             text=True)
+        run.finish()
+    if top.returncode:
+        raise RuntimeError(f"weir top {run.pid}: exit status {top.returncode}\n{top.stderr}")
+    return last_json(top.stdout), run
+
+
+def under_watch(machine, job, o, method, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "watch.json"
+        with Run(machine, job, o, method, seed, watch=path) as run:
+            run.finish()
+        if not path.exists():
+            raise RuntimeError(f"python -m weir watch wrote no {path.name}\n{run.stderr[-2000:]}")
+        return last_json(path.read_text()), run
+
+
+def last_json(text):
+    """The last document of lines of JSON, or the only document."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        lines = [line for line in text.splitlines() if line.startswith("{")]
+        if not lines:
+            raise RuntimeError(f"no JSON: {text[:200]}") from None
+        return json.loads(lines[-1])
+
+
+def find(document, key):
+    """The first value of a key, at any depth, outside first."""
+    level = [document]
+    while level:
+        following = []
+        for value in level:
+            if isinstance(value, dict):
+                if key in value:
+                    return value[key]
+                following += value.values()
+            elif isinstance(value, list):
+                following += value
+        level = following
+    return None
+
+
+def causes_of(document):
+    """[(cause, gain or None, advice)], the first one first."""
+    verdict = find(document, "verdict") or {}
+    return [(c["cause"], c.get("gain"), c) for c in verdict.get("causes", [])] or [("unsure", None, {})]
+
+
+def judge(expected, causes, others):
+    first = causes[0][0]
+    if first in expected:
+        return "right"
+    if first == "unsure":
+        return "unsure"
+    names = [cause[0] for cause in causes if cause[0] not in CROWD]
+    if first in CROWD and others >= 0.5 and (not names or names[0] in expected):
+        return "crowded"
+    return "wrong"
+
+
+def advised(job, document):
+    """(changes for --set, advice of the table) that follow the tool's first advice; None if it is none of a setting."""
+    verdict = find(document, "verdict") or {}
+    for advice in verdict.get("advice", []):
+        setting = advice.get("setting") or {}
+        if setting:
+            return [f"{key}={int(value)}" for key, value in setting.items()]
+    return None
+
+
+def gain_of(machine, job, o, method, seeds, changes, advice):
+    """Measured ratio of rates, after over before: medians of interleaved runs."""
+    before, after = [], []
+    for seed in seeds:
+        before.append(plain(machine, job, o, method, seed)[0]["rate"])
+        after.append(plain(machine, job, o, method, seed, changes, advice)[0]["rate"])
+    return statistics.median(after) / statistics.median(before)
+
+
+def judged(machine, job, o, method, tool, seed, say):
+    """One run under a tool, as a row."""
+    document, run = {"top": under_top, "watch": under_watch}[tool](machine, job, o, method, seed)
+    causes = causes_of(document)
+    expected = job.top if tool == "top" else job.expected
+    verdict = find(document, "verdict") or {}
+    row = {"job": job.name, "method": method, "tool": tool, "seed": seed, "result": judge(expected, causes, run.others),
+           "causes": [cause[0] for cause in causes], "gain": causes[0][1], "certainty": verdict.get("certainty"),
+           "others_cores": round(run.others, 2), "rate": run.result["rate"], "losses": run.result["losses"]}
+    row["settings"] = advised(job, document)
+    say(f"{row['result']:8} {tool:6} {job.name:16} {method:11} {row['certainty'] or '-':10} "
+        f"{' '.join(row['causes'][:3]):44} others {row['others_cores']}")
+    if row["result"] == "wrong" and o.verbose:
+        say(json.dumps(verdict))
+    if o.keep:
+        Path(o.keep).mkdir(exist_ok=True)
+        (Path(o.keep) / f"{job.name}.{method}.{tool}.{seed}.json").write_text(json.dumps(document))
+    return row
+
+
+def gains(machine, rows, o, say):
+    """Measured gains of jobs whose verdict was right, against what the tools predicted."""
+    results = []
+    for name in dict.fromkeys(row["job"] for row in rows):
+        job = JOBS[name]
+        for tool in ("top", "watch"):
+            mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["gain"] and row["result"] == "right"]
+            if not mine:
+                continue
+            predicted = statistics.median(row["gain"] for row in mine)
+            settings = mine[0]["settings"]
+            advice = None if settings else next(iter(job.advices), None)
+            if not settings and not advice:
+                continue
+            real = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings or (), advice)
+            results.append({"job": name, "tool": tool, "predicted": predicted, "measured": round(real, 3),
+                            "change": settings or advice})
+            say(f"gain     {tool:6} {name:16} predicted {predicted:.2f}, measured {real:.2f}, after {settings or advice}")
+    for tool in ("top", "watch"):
+        errors = sorted(abs(r["predicted"] / r["measured"] - 1) for r in results if r["tool"] == tool)
+        if errors:
+            say(f"gains of {tool}: {len(errors)}; median error {statistics.median(errors):.0%}, 90th percentile "
+                f"{errors[min(len(errors) - 1, int(0.9 * len(errors)))]:.0%}")
+    return results
+
+
+def truths(machine, jobs, o, say):
+    """Whether the slow part of each job is its slow part: measured gain of each change of its table."""
+    results = []
+    for job in jobs:
+        for method in o.methods:
+            for advice in job.advices:
+                try:
+                    machine.check(job)
+                    real = gain_of(machine, job, o, method, range(o.repeats), (), advice)
+                except Skipped as reason:
+                    say(f"skipped  {job.name}: {reason}")
+                    break
+                results.append({"job": job.name, "method": method, "advice": advice, "measured": round(real, 3)})
+                say(f"change   {job.name:16} {method:11} {advice:18} {real:.2f}")
+    return results
+
+
+def overhead(machine, jobs, o, say):
+    """Rates with each tool over rates without: interleaved runs, medians."""
+    results = []
+    for job in jobs:
+        for method in o.methods:
+            rates = {"plain": [], **{tool: [] for tool in o.tools}}
+            try:
+                machine.check(job)
+                for seed in range(o.repeats):
+                    order = list(rates)
+                    for what in order[seed % len(order):] + order[:seed % len(order)]:
+                        run = {"plain": plain, "top": under_top, "watch": under_watch}[what](machine, job, o, method, seed)
+                        rates[what].append((run[0] if what == "plain" else run[1].result)["rate"])
+            except Skipped as reason:
+                say(f"skipped  {job.name}: {reason}")
+                continue
+            for tool in o.tools:
+                pairs = [with_ / without for with_, without in zip(rates[tool], rates["plain"])]
+                results.append({"job": job.name, "method": method, "tool": tool, "ratios": [round(p, 4) for p in pairs]})
+                say(f"overhead {tool:6} {job.name:16} {method:11} {100 * (1 - statistics.median(pairs)):+.1f} % "
+                    f"(min {100 * (1 - max(pairs)):+.1f}, max {100 * (1 - min(pairs)):+.1f}, {len(pairs)} pairs)")
+    return results
+
+
+def run_all(machine, jobs, o, say):
+    rows, skipped = [], set()
+    for seed in range(o.repeats):
+        for method in o.methods:
+            for job in jobs:
+                for tool in o.tools:
+                    if (job.name, method) in skipped or job.name in skipped:
+                        continue
+                    try:
+                        machine.check(job)
+                        rows.append(judged(machine, job, o, method, tool, seed, say))
+                    except Skipped as reason:
+                        skipped.add(job.name)
+                        say(f"skipped  {job.name}: {reason}")
+                    except RuntimeError as error:
+                        rows.append({"job": job.name, "method": method, "tool": tool, "seed": seed, "result": "failed",
+                                     "causes": [], "gain": None, "error": str(error)})
+                        say(f"failed   {tool:6} {job.name:16} {method:11} {error}")
+    return rows
+
+
+def same_losses(rows, say):
+    """Losses with a tool are those of other runs of the same job and seed. Returns the number of differences."""
+    seen, different = {}, 0
+    for row in rows:
+        if "losses" not in row or row["job"] in ("slow-worker",):
+            continue
+        key = row["job"], row["seed"]
+        known = seen.setdefault(key, row["losses"])
+        n = min(len(known), len(row["losses"]))
+        if known[:n] != row["losses"][:n]:
+            different += 1
+            say(f"losses of {row['job']}, seed {row['seed']}, differ under {row['tool']} ({row['method']})")
+    return different
+
+
+def summary(rows, o, say):
+    say("")
+    say(f"{'job':17} {'expected':34} " + " ".join(f"{tool:24}" for tool in o.tools))
+    for name in dict.fromkeys(row["job"] for row in rows):
+        cells = []
+        for tool in o.tools:
+            mine = [row["result"] for row in rows if row["job"] == name and row["tool"] == tool]
+            cells.append(", ".join(f"{mine.count(r)} {r}" for r in ("right", "unsure", "crowded", "wrong", "failed") if r in mine))
+        say(f"{name:17} {' or '.join(sorted(JOBS[name].expected)):34} " + " ".join(f"{cell:24}" for cell in cells))
+    for tool in o.tools:
+        mine = [row["result"] for row in rows if row["tool"] == tool]
+        say(f"{tool}: " + ", ".join(f"{mine.count(r)} {r}" for r in ("right", "unsure", "crowded", "wrong", "failed")))
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", default=os.environ.get("WEIR_PROGRAM", "weir"), help="the program")
+    parser.add_argument("--python", default=os.environ.get("WEIR_TORCH_PYTHON", sys.executable), help="a Python with torch")
+    parser.add_argument("--pythonpath", default=os.environ.get("PYTHONPATH"), help="the folder of the package weir")
+    parser.add_argument("--data", help="folder for the jobs' data, kept for later calls")
+    parser.add_argument("--only", default="", help="jobs, separated by commas")
+    parser.add_argument("--named", action="store_true", help="the jobs of the first group alone")
+    parser.add_argument("--quick", action="store_true", help="a few jobs that are certain within seconds")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--method", default="fork", help="fork, spawn, forkserver; several separated by commas")
+    parser.add_argument("--tools", default="top,watch")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--warm-up", type=float, default=1.5)
+    parser.add_argument("--cuda", action="store_true")
+    parser.add_argument("--truth", action="store_true", help="measure the changes of the table, without tools")
+    parser.add_argument("--gains", action="store_true")
+    parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--json", help="file for all results")
+    parser.add_argument("--keep", help="folder for the tools' documents")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    o = parser.parse_args()
+    o.methods, o.tools = o.method.split(","), o.tools.split(",")
+    return o
+
+
+def choose(o):
+    names = QUICK if o.quick else [name for name in o.only.split(",") if name]
+    unknown = [name for name in names if name not in JOBS]
+    if unknown:
+        sys.exit(f"--only {unknown[0]}: no such job; --list prints them")
+    jobs = [JOBS[name] for name in names] or [job for job in LIST if job.named or not o.named]
+    return [job for job in jobs if not o.cuda or "cuda" in job.needs or names]
+
+
+def main():
+    o = options()
+    jobs = choose(o)
+    if o.list:
+        for job in jobs:
+            print(f"{job.name:17} {' or '.join(sorted(job.expected)):34} {', '.join(job.advices)}")
+        return 0
+    machine = Machine(o)
+    missing = {"torch", "numpy", "PIL"} - machine.has
+    if missing:
+        print(f"skipped: {o.python} has no {' and no '.join(sorted(missing))}")
+        return 77
+    say = lambda line: print(line, flush=True)
+    say(f"torch {machine.torch}, {len(machine.cores)} cores, {', '.join(o.methods)}")
+    result = {"torch": machine.torch, "cores": len(machine.cores)}
+    status = 0
+    if o.truth:
+        result["truth"] = truths(machine, jobs, o, say)
+    elif o.overhead:
+        result["overhead"] = overhead(machine, jobs, o, say)
+    else:
+        rows = result["rows"] = run_all(machine, jobs, o, say)
+        different = same_losses(rows, say)
+        summary(rows, o, say)
+        status = int(different or any(row["result"] in ("wrong", "failed") for row in rows))
+        if o.gains:
+            result["gains"] = gains(machine, rows, o, say)
+    if o.json:
+        Path(o.json).write_text(json.dumps(result, indent=1))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
