@@ -1,5 +1,7 @@
 #include "analyze/logs/log_read.h"
 #include "analyze/logs/log_read_priv.h"
+#include "analyze/verdict/verdict.h"
+#include "analyze/watch/watch_text.h"
 
 #include "base/fields.h"
 #include "base/terminal.h"
@@ -38,6 +40,19 @@ static void read_report(struct weir_log_at *at, const json_t *object, struct wei
     weir_log_fields(at, object, &weir_stages_fields, report);
     if (memcmp(&report->setup.kind, &unknown, sizeof unknown) == 0)
         report->setup.kind = report->setup.encoded ? WEIR_FRAME_IMAGE : WEIR_FRAME_RAW;
+}
+
+/* Reads the figures of a watched loader. Returns 0 or -ENOMEM. */
+static int read_watch(struct weir_log_at *at, const json_t *watch, struct weir_watch_figures **figures)
+{
+    if (!json_is_object(watch))
+        return 0;
+    *figures = calloc(1, sizeof **figures);
+    if (!*figures)
+        return -ENOMEM;
+    weir_log_fields(at, watch, &weir_watch_fields, *figures);
+    (*figures)->known = true;
+    return 0;
 }
 
 static const char *record_type(const json_t *object)
@@ -119,6 +134,7 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
     } else {
         record->type = WEIR_LOG_STAGES;
         read_report(&at, object, &record->report);
+        code = read_watch(&at, json_object_get(object, "watch"), &record->watch);
     }
     if (code < 0)
         return code;
@@ -130,6 +146,8 @@ void weir_log_record_clear(struct weir_log_record *record)
     weir_loader_report_clear(&record->report);
     free(record->whatif);
     record->whatif = NULL;
+    free(record->watch);
+    record->watch = NULL;
     json_decref(record->parsed_);
     record->parsed_ = NULL;
 }
@@ -168,6 +186,26 @@ int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, stru
     if (code < 0)
         return weir_err_set(err, code, "cannot be read: %s", strerror(-code));
     return WEIR_LOG_END;
+}
+
+void weir_log_report_print(FILE *out, const struct weir_log_record *record, enum weir_lang lang)
+{
+    if (record->watch) {
+        weir_watch_print(out, record->watch, &record->report, lang, false);
+        return;
+    }
+    weir_verdict_of_log(out, &record->report);
+    putc('\n', out);
+    weir_loader_report_print(out, &record->report, lang);
+}
+
+void weir_log_report_json(struct weir_json *json, const struct weir_log_record *record)
+{
+    weir_loader_report_json(json, &record->report);
+    if (record->watch)
+        weir_watch_json(json, record->watch, &record->report);
+    else
+        weir_verdict_of_log_json(json, &record->report);
 }
 
 static void print_value(FILE *out, const json_t *value)

@@ -4,6 +4,7 @@
 
 #include "analyze/logs/log_lines.h"
 #include "analyze/prediction/whatif.h"
+#include "analyze/watch/watch_figures.h"
 #include "weir/base.h"
 #include "weir/report.h"
 
@@ -33,6 +34,7 @@ struct weir_log_record {
     struct weir_start_line start;       /* for WEIR_LOG_START */
     struct weir_epoch_line epoch;       /* for WEIR_LOG_EPOCH */
     struct weir_loader_report report;   /* for WEIR_LOG_STAGES */
+    struct weir_watch_figures *watch;   /* the same, if the loader was watched, otherwise NULL; owned */
     struct weir_measured_line measured; /* for WEIR_LOG_MEASURED */
     struct weir_whatif *whatif;         /* for WEIR_LOG_WHATIF; owned */
     void *parsed_;
@@ -52,6 +54,10 @@ const char *weir_log_unread(struct weir_lines *lines);
  * WEIR_LOG_CUT if the last line is incomplete because the run was killed, or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
+
+/* Print a stages record as the run did, verdict first, and write the members of its line with the verdict. */
+void weir_log_report_print(FILE *out, const struct weir_log_record *record, enum weir_lang lang);
+void weir_log_report_json(struct weir_json *json, const struct weir_log_record *record);
 
 /* Print a run record, as lines of "key value" pairs (only the first of them in narrow output) and as a JSON member with
  * the same content. */

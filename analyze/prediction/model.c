@@ -143,6 +143,14 @@ static void calibrate(struct weir_model *model, double wait)
     model->simulated = simulated_rate(model, 1);
 }
 
+void weir_model_calibrate(struct weir_model *model, double wait)
+{
+    if (!(simulated_rate(model, 1) > 0))
+        return;
+    calibrate(model, wait);
+    model->known = model->simulated > 0;
+}
+
 static bool is_sound(const struct weir_demands *d, const struct weir_loader_report *report)
 {
     enum {
@@ -172,11 +180,8 @@ void weir_model_make(struct weir_model *model, const struct weir_demands *demand
     model->images_each = demands->images / batches_of(report);
     model->rate = demands->rate;
     fill(model, demands, report);
-    if (!(simulated_rate(model, 1) > 0))
-        return;
     const struct weir_report_steps *steps = &report->steps;
-    calibrate(model, (steps->train_wait_s + steps->val_wait_s) / (steps->train_s + steps->val_s));
-    model->known = model->simulated > 0;
+    weir_model_calibrate(model, (steps->train_wait_s + steps->val_wait_s) / (steps->train_s + steps->val_s));
 }
 
 /* ---- predictions ---- */

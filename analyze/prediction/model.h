@@ -45,6 +45,10 @@ struct weir_model_change {
 void weir_model_make(struct weir_model *model, const struct weir_demands *demands,
                      const struct weir_loader_report *report, const struct weir_model_facts *facts);
 
+/* Calibrates a model whose `now`, `rate` and `images_each` the caller has filled, and sets its other members. wait: the
+ * fraction of the time that the consumer waited. */
+void weir_model_calibrate(struct weir_model *model, double wait);
+
 /* Returns images/s after the change over those before it, or 0 if unknown. Sets *limit, unless NULL, to the resource
  * that is busiest after the change. */
 double weir_model_predict(const struct weir_model *model, const struct weir_model_change *change,

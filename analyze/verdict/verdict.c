@@ -92,14 +92,6 @@ _Static_assert(WEIR_VERDICT_BATCHES_LONG >= WEIR_REPORT_BATCHES_LEAST &&
                    WEIR_VERDICT_BATCHES_LEAST >= WEIR_REPORT_BATCHES_LEAST,
                "a verdict without figures");
 
-/* Few batches are enough if training takes longer, and at most half of them were prefetched before it began. */
-bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots)
-{
-    bool is_long = train_batches >= WEIR_VERDICT_BATCHES_LONG && train_s >= WEIR_VERDICT_SECONDS_LONG &&
-                   train_batches >= 2 * (uint64_t)slots;
-    return train_s >= WEIR_VERDICT_SECONDS_LEAST && (train_batches >= WEIR_VERDICT_BATCHES_LEAST || is_long);
-}
-
 /* Returns whether the report does not contain enough for a verdict, and sets the reason. */
 static bool is_unusable(struct weir_verdict_cause *cause, const struct weir_demands *demands,
                         const struct weir_loader_report *report)
@@ -198,13 +190,6 @@ static void find_causes(struct weir_verdict *verdict, const struct weir_loader_r
     sort_causes(found, n);
     verdict->n_causes = n < WEIR_VERDICT_CAUSES ? n : WEIR_VERDICT_CAUSES;
     memcpy(verdict->causes, found, (size_t)verdict->n_causes * sizeof *found);
-}
-
-enum weir_data_bound weir_data_bound(double wait)
-{
-    return wait < WEIR_VERDICT_WAIT_LEAST    ? WEIR_BOUND_NO
-           : wait < WEIR_VERDICT_WAIT_STRONG ? WEIR_BOUND_PARTLY
-                                             : WEIR_BOUND_STRONGLY;
 }
 
 void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_report *report,

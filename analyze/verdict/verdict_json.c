@@ -109,12 +109,6 @@ static void write_demands(struct weir_json *json, const struct weir_demands *d)
     weir_json_end(json, '}');
 }
 
-const char *weir_data_bound_name(enum weir_data_bound bound)
-{
-    static const char *const names[] = {NULL, "no", "partly", "strongly", "no-step"};
-    return names[bound];
-}
-
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report)
 {

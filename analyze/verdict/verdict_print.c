@@ -137,20 +137,6 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
     fprintf(out, "%s%s.\n", i > 0 ? "  also: " : "", text);
 }
 
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
-                             const char *part)
-{
-    fputs("verdict: ", out);
-    if (bound == WEIR_BOUND_NO_STEP)
-        fputs("No training step was simulated: this is the loader's top speed. ", out);
-    else if (bound != WEIR_BOUND_UNKNOWN)
-        fprintf(out, "%s waited for data %s%.0f %% of the %s%s. ", validation ? "Validation" : "Training",
-                at_most ? "at most " : "", percent(wait), part,
-                bound == WEIR_BOUND_NO       ? ", so data loading is not the limit"
-                : bound == WEIR_BOUND_PARTLY ? ", so faster loading helps only a little"
-                                             : "");
-}
-
 /* A rule of thumb that users of imitate_episodes know, in its usual wording. */
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound)
 {

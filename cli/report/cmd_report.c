@@ -3,7 +3,6 @@
 #include "analyze/logs/log_read.h"
 #include "analyze/logs/log_totals.h"
 #include "analyze/prediction/whatif.h"
-#include "analyze/verdict/verdict.h"
 #include "base/grow.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -243,13 +242,10 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         return show_line(job, part, record);
     if (job->json) {
         weir_json_object(job->json, NULL);
-        weir_loader_report_json(job->json, &record->report);
-        weir_verdict_of_log_json(job->json, &record->report);
+        weir_log_report_json(job->json, record);
         weir_json_end(job->json, '}');
     } else {
-        weir_verdict_of_log(job->out, &record->report);
-        putc('\n', job->out);
-        weir_loader_report_print(job->out, &record->report, job->lang);
+        weir_log_report_print(job->out, record, job->lang);
     }
     return keep_totals(part, &record->report, record->line);
 }

@@ -35,11 +35,6 @@ static inline double weir_watch_squares(const _Atomic uint64_t *value)
     return isfinite(ns2) && ns2 > 0 ? fmin(ns2 / 1e18, 1e18) : 0;
 }
 
-static inline int weir_watch_int(double value)
-{
-    return isfinite(value) && value >= -1 && value < 1e9 ? (int)value : -1;
-}
-
 static inline int weir_watch_role_of(const struct weir_shared_slot *slot)
 {
     int role = atomic_load_explicit(&slot->role, memory_order_relaxed);

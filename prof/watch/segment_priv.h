@@ -99,8 +99,8 @@ struct weir_shared_loader {
     _Atomic uint64_t loop_ticks, wait_ticks; /* of the batches above */
     _Atomic uint64_t ready_known, ready_sum, ready_min, ready_max, ready_none;
     _Atomic uint64_t waits[WEIR_SHARED_WAITS], wait_of[WEIR_SHARED_WAITS];
-    _Atomic uint64_t worker_wait[WEIR_SEGMENT_WORKERS]; /* out of order, by the worker that was due */
-    _Atomic uint64_t first_waits, first_wait_ticks;     /* for the first batch of an epoch */
+    _Atomic uint64_t worker_wait[WEIR_SEGMENT_WORKERS];        /* out of order, by the worker that was due */
+    _Atomic uint64_t first_waits, first_wait_ticks, run_first; /* for the first batch of an epoch, and of the run */
     _Atomic uint64_t startups, startup_ticks;
     _Atomic uint64_t epochs, epochs_complete;
     struct weir_shared_epoch epoch[WEIR_SEGMENT_EPOCHS];
@@ -129,6 +129,8 @@ struct weir_watch {
     _Atomic int users; /* threads of this process that have a slot, and the creator */
     void *reports;     /* belongs to the reader of reports */
     void (*reports_free)(void *reports);
+    _Atomic int wake; /* the next request calls this function */
+    void (*on_wake)(struct weir_watch *watch);
 };
 
 /* Numbers of the known stages, which are those of the table. */

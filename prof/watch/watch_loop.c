@@ -34,6 +34,8 @@ static void count_wait(struct weir_shared_loader *shared, const struct weir_watc
         weir_shared_add(&shared->worker_wait[loop->due_worker], loop->wait);
     if (!loop->is_first)
         return;
+    if (weir_shared_get(&shared->first_waits) == 0)
+        weir_shared_put(&shared->run_first, loop->wait);
     weir_shared_add(&shared->first_waits, 1);
     weir_shared_add(&shared->first_wait_ticks, loop->wait);
 }
@@ -96,6 +98,8 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
         return;
     struct weir_watch_loop *loop = &t->loops[loader];
     struct weir_shared_loader *shared = shared_of(t, loader);
+    if (atomic_load_explicit(&t->watch->wake, memory_order_relaxed))
+        t->watch->on_wake(t->watch);
     uint64_t now = weir_clock_ticks();
     close_step(t, loader, now);
     weir_watch_account(t, now);

@@ -3,6 +3,7 @@
 #include "prof/watch/read_priv.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,9 +14,15 @@ _Static_assert(sizeof(struct weir_watch_counts) % sizeof(double) == 0, "all memb
 /* ---- stages ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* In a child, the thread that held the lock does not exist. A lock around other locks must not be held during fork().
+ */
+static void in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
 __attribute__((constructor)) static void watch_forks(void)
 {
-    weir_fork_lock(&lock);
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 /* Returns the number in this process of a stage that a program named, or -1. */
@@ -45,6 +52,15 @@ static int map_stages(const struct weir_segment *segment, int map[WEIR_STAGE_MAX
                                             : named_stage(segment, i - WEIR_STAGE_TABLE_MAX);
     pthread_mutex_unlock(&lock);
     return rc;
+}
+
+bool weir_watch_is_stage(const char *name)
+{
+    const char *transform = weir_watch_stages[WEIR_WATCH_TRANSFORM].name;
+    for (int i = 0; i < WEIR_WATCH_STAGES; i++)
+        if (strcmp(weir_watch_stages[i].name, name) == 0)
+            return true;
+    return strncmp(name, transform, strlen(transform)) == 0 && name[strlen(transform)] == ' ';
 }
 
 /* ---- the snapshot ---- */
@@ -220,7 +236,7 @@ static double number(const struct weir_shared_loader *loader, const char *key)
     int i = weir_watch_number_key(key);
     bool is_set = i >= 0 && (atomic_load_explicit(&loader->numbers_set, memory_order_relaxed) >> i & 1);
     double value = is_set ? weir_shared_double(&loader->numbers[i]) : -1;
-    return isfinite(value) ? value : -1;
+    return isfinite(value) && fabs(value) < 1e15 ? value : -1;
 }
 
 static void text(const struct weir_shared_loader *loader, const char *key, char to[WEIR_WATCH_TEXT])
@@ -230,18 +246,19 @@ static void text(const struct weir_shared_loader *loader, const char *key, char 
 
 static void read_settings(struct weir_watch_settings *to, const struct weir_shared_loader *from)
 {
-    to->num_workers = weir_watch_int(number(from, "num_workers"));
-    to->prefetch_factor = weir_watch_int(number(from, "prefetch_factor"));
-    to->batch_size = weir_watch_int(number(from, "batch_size"));
-    to->pin_memory = weir_watch_int(number(from, "pin_memory"));
-    to->persistent_workers = weir_watch_int(number(from, "persistent_workers"));
-    to->in_order = weir_watch_int(number(from, "in_order"));
-    to->cuda = weir_watch_int(number(from, "cuda"));
-    to->iterable = weir_watch_int(number(from, "iterable"));
-    to->any_iterable = weir_watch_int(number(from, "any_iterable"));
-    to->torch_threads = weir_watch_int(number(from, "torch_threads"));
-    to->cv2_threads = weir_watch_int(number(from, "cv2_threads"));
-    to->headroom = weir_watch_int(number(from, "headroom"));
+    to->num_workers = number(from, "num_workers");
+    to->prefetch_factor = number(from, "prefetch_factor");
+    to->batch_size = number(from, "batch_size");
+    to->pin_memory = number(from, "pin_memory");
+    to->persistent_workers = number(from, "persistent_workers");
+    to->in_order = number(from, "in_order");
+    to->cuda = number(from, "cuda");
+    to->iterable = number(from, "iterable");
+    to->any_iterable = number(from, "any_iterable");
+    to->torch_threads = number(from, "torch_threads");
+    to->cv2_threads = number(from, "cv2_threads");
+    to->headroom = number(from, "headroom");
+    to->zone_ns = number(from, "zone_ns");
     to->dataset_length = number(from, "dataset_length");
     to->batches_per_epoch = number(from, "batches_per_epoch");
     text(from, "start_method", to->start_method);
@@ -315,6 +332,7 @@ int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_read
     weir_shared_text_get(reading->name, sizeof reading->name, from->name.words, WEIR_TEXT_WORDS);
     read_settings(&reading->settings, from);
     read_loop_counts(&reading->counts, from);
+    reading->run_first_s = weir_watch_s(&from->run_first);
     reading->ready_min = (int)fmin((double)weir_watch_count(&from->ready_min), 1e6);
     reading->ready_max = (int)fmin((double)weir_watch_count(&from->ready_max), 1e6);
     read_epochs(reading, from);
@@ -336,6 +354,12 @@ int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_read
     return rc < 0 ? rc : *snapshot ? 0 : -ENOMEM;
 }
 
+static int slot_loader(const struct weir_shared_slot *slot)
+{
+    int loader = atomic_load_explicit(&slot->loader, memory_order_relaxed);
+    return loader >= 0 && loader < WEIR_WATCH_LOADERS ? loader : 0;
+}
+
 int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_watch_thread_id *threads, int max)
 {
     int n = 0;
@@ -345,7 +369,8 @@ int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_w
         if ((loader >= 0 && !weir_watch_is_of(slot, loader)) ||
             atomic_load_explicit(&slot->ended, memory_order_relaxed))
             continue;
-        threads[n++] = (struct weir_watch_thread_id){.role = weir_watch_role_of(slot),
+        threads[n++] = (struct weir_watch_thread_id){.loader = slot_loader(slot),
+                                                     .role = weir_watch_role_of(slot),
                                                      .worker = weir_watch_worker_of(slot),
                                                      .pid = (int)(owner >> 32 & INT32_MAX),
                                                      .tid = (int)(owner & INT32_MAX)};
@@ -362,4 +387,10 @@ void weir_watch_keep(struct weir_watch *watch, void *object, void (*free_object)
 void *weir_watch_kept(const struct weir_watch *watch)
 {
     return watch->reports;
+}
+
+void weir_watch_wake(struct weir_watch *watch, void (*on_wake)(struct weir_watch *watch))
+{
+    watch->on_wake = on_wake;
+    atomic_store(&watch->wake, on_wake != NULL);
 }

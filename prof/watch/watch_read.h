@@ -70,8 +70,9 @@ struct weir_watch_file {
 
 /* Settings; numbers are -1 if they are not known. */
 struct weir_watch_settings {
-    int num_workers, prefetch_factor, batch_size, pin_memory, persistent_workers, in_order;
-    int cuda, iterable, any_iterable, torch_threads, cv2_threads, headroom;
+    double num_workers, prefetch_factor, batch_size, pin_memory, persistent_workers, in_order;
+    double cuda, iterable, any_iterable, torch_threads, cv2_threads, headroom;
+    double zone_ns; /* cost of a timed call with its part in Python, as measured there */
     double dataset_length, batches_per_epoch;
     char start_method[WEIR_WATCH_TEXT], dataset[WEIR_WATCH_TEXT], collate[WEIR_WATCH_TEXT];
     char torch_version[WEIR_WATCH_TEXT], hint[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
@@ -87,15 +88,15 @@ struct weir_watch_epoch {
 
 /* A thread that has a slot. */
 struct weir_watch_thread_id {
-    int role, worker;
+    int loader, role, worker;
     int pid, tid;
-    bool ended;
 };
 
 struct weir_watch_reading {
     char name[WEIR_WATCH_TEXT];
     struct weir_watch_settings settings;
     struct weir_watch_counts counts;
+    double run_first_s;       /* wait for the run's first batch */
     int ready_min, ready_max; /* since the watch began */
     int n_workers;            /* largest number of a worker plus 1 */
     int n_items, n_files;     /* the slowest since the watch began */
@@ -108,6 +109,9 @@ struct weir_watch_reading {
     int n_unseen;
     char unseen[WEIR_WATCH_UNSEEN][WEIR_WATCH_TEXT];
 };
+
+/* Returns whether it is the name of a stage that the watch itself times; a class can follow a transform's. */
+bool weir_watch_is_stage(const char *name);
 
 /* Returns the number of watched loaders. */
 int weir_watch_loaders(const struct weir_watch *watch);
@@ -125,5 +129,10 @@ int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_w
 /* Ties an object to the watch, which is freed with it. */
 void weir_watch_keep(struct weir_watch *watch, void *object, void (*free_object)(void *object));
 void *weir_watch_kept(const struct weir_watch *watch);
+/* Makes the next request of a loop call the function, once. It can be called in a handler of fork(). */
+void weir_watch_wake(struct weir_watch *watch, void (*on_wake)(struct weir_watch *watch));
+
+/* Returns the cost of a zone in ns, in C. Measured once per process, which takes about 1 ms. */
+double weir_watch_zone_cost_ns(void);
 
 #endif

@@ -1,0 +1,130 @@
+/* The simulated loader: a task is a batch, and workers x prefetch_factor batches are in preparation or ready. */
+#include "analyze/watch/watch_verdict_priv.h"
+
+#include <math.h>
+
+enum { WORKERS_MOST = 128 };
+
+static double lock_share(const struct weir_watch_case *c)
+{
+    return c->verdict->sums.shares.lock;
+}
+
+/* The time that a lock is held: each worker waits for those of all others. */
+static double held_s(const struct weir_watch_case *c)
+{
+    double waited_s = lock_share(c) * c->verdict->sums.batch_s;
+    return c->workers > 1 ? waited_s / (c->workers - 1) : 0;
+}
+
+static void fill_task(const struct weir_watch_case *c, struct weir_simulation *to)
+{
+    const struct weir_watch_sums *sums = &c->verdict->sums;
+    static const double LOCKED = 0.2;
+    if (c->workers <= 0) { /* the loop's thread does the workers' work, in its waits */
+        to->cpu_s = c->wait_s / fmax(c->figures->batches, 1);
+        return;
+    }
+    double asleep = fmax(1 - sums->on_core - sums->core_wait, 0);
+    to->cpu_s = sums->on_core * sums->batch_s;
+    to->asleep_s = asleep * sums->batch_s;
+    to->spread = fmin(sums->spread, 1);
+    if (lock_share(c) < LOCKED)
+        return;
+    to->library_s = held_s(c);
+    to->asleep_s = fmax(to->asleep_s - lock_share(c) * sums->batch_s, 0);
+    to->cpu_s = fmax(to->cpu_s - to->library_s, 0.05 * to->cpu_s);
+}
+
+void weir_watch_model_make(const struct weir_watch_case *c)
+{
+    struct weir_model *model = &c->verdict->model;
+    const struct weir_watch_figures *f = c->figures;
+    const struct weir_report_worker *loop =
+        c->report->prof.consumer.name[0] ? &c->report->prof.consumer : c->report->prof.workers;
+    double steady_s = f->loop_s - f->first_wait_s, waits_s = f->wait_s - f->first_wait_s;
+    *model = (struct weir_model){0};
+    if (f->batches < 2 || steady_s <= 0 || (c->workers > 0 && c->verdict->sums.batch_s <= 0) ||
+        c->workers > WORKERS_MOST)
+        return;
+    struct weir_simulation *to = &model->now;
+    to->workers = (int)c->workers;
+    to->slots = (int)fmax(fmin(c->workers * c->prefetch, 4096), 1) + 1;
+    to->tasks = 1;
+    to->cores = c->cores;
+    fill_task(c, to);
+    double step_s = fmax(steady_s - waits_s, 0) / f->batches;
+    double on_core = loop && loop->wall_s > 0 && c->workers > 0 ? fmin(loop->cpu_s / loop->wall_s, 1) : 0;
+    to->step_cpu_s = fmin(on_core * steady_s / f->batches, step_s);
+    to->step_s = step_s - to->step_cpu_s;
+    model->images_each = 1;
+    model->rate = f->batches / steady_s;
+    if (to->cpu_s + to->asleep_s + to->library_s > 0)
+        weir_model_calibrate(model, waits_s / steady_s);
+}
+
+/* No change can save more than all waits. */
+static double capped(const struct weir_watch_case *c, double ratio)
+{
+    double most = c->verdict->headroom > 1 ? fmin(c->verdict->most, c->verdict->headroom) : c->verdict->most;
+    return most > 1 ? fmin(ratio, most) : ratio;
+}
+
+double weir_watch_gain_workers(const struct weir_watch_case *c, double workers, double prefetch)
+{
+    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
+    if (!c->verdict->model.known || workers > WORKERS_MOST)
+        return 0;
+    change.workers = workers;
+    change.slots = workers * prefetch + 1;
+    return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
+}
+
+double weir_watch_gain_times(const struct weir_watch_case *c, double cpu_times, double asleep_times)
+{
+    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
+    if (!c->verdict->model.known)
+        return 0;
+    change.cpu_times = fmax(cpu_times, 0.001);
+    change.asleep_times = fmax(asleep_times, 0);
+    change.library_times = change.cpu_times;
+    return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
+}
+
+/* The work under the lock goes on, but at the same time in all workers. */
+double weir_watch_gain_lock(const struct weir_watch_case *c)
+{
+    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
+    const struct weir_simulation *now = &c->verdict->model.now;
+    if (!c->verdict->model.known || now->library_s <= 0 || now->cpu_s <= 0)
+        return 0;
+    change.library_times = 0;
+    change.cpu_times = (now->cpu_s + now->library_s) / now->cpu_s;
+    return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
+}
+
+double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s)
+{
+    double rest_s = c->train_s - fmin(fmax(saved_s, 0), 0.98 * c->train_s);
+    return c->train_s > 0 ? c->train_s / rest_s : 0;
+}
+
+double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain)
+{
+    static const double CLOSE = 0.97;
+    double gains[WORKERS_MOST + 1], best = 1;
+    double prefetch = c->workers > 0 ? c->prefetch : 2;
+    int first = (int)fmax(c->workers, 0) + 1, last = (int)fmin(most, WORKERS_MOST);
+    *gain = 1;
+    for (int n = first; n <= last; n++) {
+        gains[n] = weir_watch_gain_workers(c, n, prefetch);
+        best = fmax(best, gains[n]);
+    }
+    for (int n = first; n <= last; n++) {
+        if (gains[n] < CLOSE * best)
+            continue;
+        *gain = gains[n];
+        return n;
+    }
+    return c->workers;
+}

@@ -1,0 +1,271 @@
+#include "analyze/watch/watch_sampling.h"
+#include "base/threads.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum { TASKS = 192, INTERVAL_NS = 50 * 1000 * 1000, EACH_NS = 4 * 1000 * 1000, TAKE_EVERY = 20 };
+
+/* A thread that is watched. */
+struct task {
+    struct weir_watch_thread_id id;
+    struct weir_task_watch watch;
+    uint64_t process_ns, task_ns; /* CPU times at the last reading */
+    bool seen;
+};
+
+static struct {
+    pthread_mutex_t lock; /* held by the functions below, but not while a sample is taken */
+    pthread_cond_t stop;
+    bool once, running, stopping;
+    pthread_t thread;
+    struct weir_watch *watch; /* NULL = off */
+    int n_tasks;
+    struct task tasks[TASKS]; /* of the thread alone */
+    struct weir_watch_samples samples[WEIR_WATCH_LOADERS];
+} sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the thread ---- */
+
+static bool same(const struct weir_watch_thread_id *a, const struct weir_watch_thread_id *b)
+{
+    return a->pid == b->pid && a->tid == b->tid && a->loader == b->loader && a->role == b->role;
+}
+
+static void add_task(const struct weir_watch_thread_id *id)
+{
+    for (int i = 0; i < sampler.n_tasks; i++)
+        if (same(&sampler.tasks[i].id, id)) {
+            sampler.tasks[i].seen = true;
+            return;
+        }
+    if (sampler.n_tasks == TASKS)
+        return;
+    struct task *task = &sampler.tasks[sampler.n_tasks++];
+    *task = (struct task){.id = *id, .seen = true};
+    weir_task_watch_begin(&task->watch, "", id->pid, id->tid);
+}
+
+/* Follows the threads that have a slot now. */
+static void update_tasks(const struct weir_watch *watch)
+{
+    struct weir_watch_thread_id ids[TASKS];
+    int n = weir_watch_threads(watch, -1, ids, TASKS), kept = 0;
+    for (int i = 0; i < sampler.n_tasks; i++)
+        sampler.tasks[i].seen = false;
+    for (int i = 0; i < n; i++)
+        if (ids[i].role == WEIR_WATCH_LOOP || ids[i].role == WEIR_WATCH_WORKER)
+            add_task(&ids[i]);
+    for (int i = 0; i < sampler.n_tasks; i++)
+        if (sampler.tasks[i].seen && !sampler.tasks[i].watch.ended)
+            sampler.tasks[kept++] = sampler.tasks[i];
+    sampler.n_tasks = kept;
+}
+
+static void add_uses(struct weir_watch_uses *to, const struct weir_task_shares *shares)
+{
+    to->seconds += shares->seconds;
+    for (int i = 0; i < WEIR_TASK_USES; i++)
+        to->of_s[i] += shares->of[i] * shares->seconds;
+}
+
+/* CPU times of the process count in ticks of 10 ms, so they are read once per second. */
+static void take_process(struct task *task, struct weir_watch_samples *to)
+{
+    struct weir_task_stat process;
+    struct weir_task_times times;
+    if (!weir_task_stat_read(&process, "", task->id.pid, 0) ||
+        !weir_task_times_read(&times, "", task->id.pid, task->id.tid))
+        return;
+    to->threads += process.n_threads;
+    to->thread_counts++;
+    if (task->process_ns > 0 && process.cpu_ns >= task->process_ns && times.run_ns >= task->task_ns) {
+        to->process_cpu_s += (double)(process.cpu_ns - task->process_ns) / 1e9;
+        to->task_cpu_s += (double)(times.run_ns - task->task_ns) / 1e9;
+    }
+    task->process_ns = process.cpu_ns;
+    task->task_ns = times.run_ns;
+}
+
+static void take_task(struct task *task)
+{
+    struct weir_task_shares shares;
+    struct weir_watch_samples *to = &sampler.samples[task->id.loader];
+    weir_task_watch_take(&task->watch, &shares);
+    pthread_mutex_lock(&sampler.lock);
+    if (task->id.role == WEIR_WATCH_WORKER) {
+        add_uses(&to->workers[task->id.worker], &shares);
+        take_process(task, to);
+    } else {
+        add_uses(&to->loop, &shares);
+    }
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+/* Takes fewer samples of many threads, so that sampling costs at most 0.5 % of a core. */
+static uint64_t interval_ns(void)
+{
+    uint64_t all_ns = (uint64_t)sampler.n_tasks * EACH_NS;
+    return all_ns > INTERVAL_NS ? all_ns : INTERVAL_NS;
+}
+
+static void *sample_main(void *user)
+{
+    const struct weir_watch *watch = user;
+    prctl(PR_SET_NAME, "weir-watch");
+    sampler.n_tasks = 0;
+    pthread_mutex_lock(&sampler.lock);
+    for (unsigned round = 0; !sampler.stopping; round++) {
+        pthread_mutex_unlock(&sampler.lock);
+        if (round % TAKE_EVERY == 0) {
+            for (int i = 0; i < sampler.n_tasks && round > 0; i++)
+                take_task(&sampler.tasks[i]);
+            update_tasks(watch);
+        }
+        for (int i = 0; i < sampler.n_tasks; i++)
+            weir_task_watch_sample(&sampler.tasks[i].watch);
+        pthread_mutex_lock(&sampler.lock);
+        if (!sampler.stopping)
+            weir_cond_wait_ns(&sampler.stop, &sampler.lock, interval_ns());
+    }
+    pthread_mutex_unlock(&sampler.lock);
+    for (int i = 0; i < sampler.n_tasks; i++)
+        take_task(&sampler.tasks[i]);
+    return NULL;
+}
+
+/* ---- start and stop ---- */
+
+/* These require the lock. */
+static void start(void)
+{
+    if (sampler.running || !sampler.watch)
+        return;
+    weir_cond_init(&sampler.stop);
+    sampler.stopping = false;
+    sampler.running = weir_thread_start(&sampler.thread, sample_main, sampler.watch) == 0;
+}
+
+static void stop(void)
+{
+    if (!sampler.running)
+        return;
+    sampler.stopping = true;
+    sampler.running = false;
+    pthread_cond_signal(&sampler.stop);
+    pthread_t thread = sampler.thread;
+    pthread_mutex_unlock(&sampler.lock);
+    pthread_join(thread, NULL);
+    pthread_mutex_lock(&sampler.lock);
+}
+
+static void restart(struct weir_watch *watch)
+{
+    weir_watch_wake(watch, NULL);
+    pthread_mutex_lock(&sampler.lock);
+    if (sampler.watch == watch)
+        start();
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+/* The thread does not exist in the child, and Python warns about forks of processes with threads. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&sampler.lock);
+    bool was_running = sampler.running;
+    while (sampler.running) /* stop() lets go of the lock */
+        stop();
+    if (was_running)
+        weir_watch_wake(sampler.watch, restart);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+static void in_child(void)
+{
+    if (sampler.watch)
+        weir_watch_wake(sampler.watch, NULL); /* the child's copy */
+    sampler.watch = NULL;
+    memset(sampler.samples, 0, sizeof sampler.samples);
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+void weir_watch_samples_run(struct weir_watch *watch, bool on)
+{
+    pthread_mutex_lock(&sampler.lock);
+    if (!sampler.once)
+        pthread_atfork(before_fork, in_parent, in_child);
+    sampler.once = true;
+    if (!on || (sampler.watch && sampler.watch != watch))
+        stop();
+    if (on && sampler.watch != watch)
+        memset(sampler.samples, 0, sizeof sampler.samples);
+    if (on) {
+        sampler.watch = watch;
+        start();
+    }
+    pthread_mutex_unlock(&sampler.lock);
+    weir_watch_wake(watch, NULL);
+}
+
+void weir_watch_samples_end(const struct weir_watch *watch)
+{
+    pthread_mutex_lock(&sampler.lock);
+    if (sampler.watch == watch) {
+        stop();
+        sampler.watch = NULL;
+    }
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+/* ---- the sums ---- */
+
+void weir_watch_samples_read(int loader, struct weir_watch_samples *samples)
+{
+    pthread_mutex_lock(&sampler.lock);
+    *samples = sampler.samples[loader >= 0 && loader < WEIR_WATCH_LOADERS ? loader : 0];
+    pthread_mutex_unlock(&sampler.lock);
+}
+
+_Static_assert(sizeof(struct weir_watch_samples) % sizeof(double) == 0, "all members are doubles");
+
+void weir_watch_samples_subtract(struct weir_watch_samples *to, const struct weir_watch_samples *then)
+{
+    double numbers[sizeof *to / sizeof(double)], old[sizeof *to / sizeof(double)];
+    memcpy(numbers, to, sizeof numbers);
+    memcpy(old, then, sizeof old);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        numbers[i] = fmax(numbers[i] - old[i], 0);
+    memcpy(to, numbers, sizeof numbers);
+}
+
+static void fill_shares(struct weir_watch_shares *to, const struct weir_watch_uses *from)
+{
+    if (from->seconds <= 0)
+        return;
+    to->seconds = from->seconds;
+    to->storage = from->of_s[WEIR_TASK_STORAGE] / from->seconds;
+    to->lock = from->of_s[WEIR_TASK_LOCK] / from->seconds;
+    to->sleep = from->of_s[WEIR_TASK_SLEEP] / from->seconds;
+    to->idle = from->of_s[WEIR_TASK_IDLE] / from->seconds;
+    to->other = from->of_s[WEIR_TASK_OTHER] / from->seconds;
+}
+
+void weir_watch_samples_fill(struct weir_watch_figures *figures, const struct weir_watch_samples *samples)
+{
+    fill_shares(&figures->loop_shares, &samples->loop);
+    for (int i = 0; i < figures->n_workers; i++) {
+        int worker = (int)figures->workers[i].worker;
+        fill_shares(&figures->workers[i].shares, &samples->workers[worker]);
+    }
+    if (samples->thread_counts > 0)
+        figures->n_threads = samples->threads / samples->thread_counts;
+    if (samples->task_cpu_s > 0.1)
+        figures->others_in_worker = fmax(samples->process_cpu_s - samples->task_cpu_s, 0) / samples->task_cpu_s;
+}

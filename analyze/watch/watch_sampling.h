@@ -1,0 +1,29 @@
+/* watch_sampling.h: a thread that samples what the loops of workers and of training wait for, by /proc. */
+#ifndef WEIR_ANALYZE_WATCH_WATCH_SAMPLING_H
+#define WEIR_ANALYZE_WATCH_WATCH_SAMPLING_H
+
+#include "analyze/watch/watch_figures.h"
+#include "prof/processes/task_watch.h"
+
+/* Sums since sampling began. All members are numbers that can be subtracted. */
+struct weir_watch_uses {
+    double seconds, of_s[WEIR_TASK_USES];
+};
+struct weir_watch_samples {
+    struct weir_watch_uses loop, workers[WEIR_WATCH_WORKERS];
+    double threads, thread_counts;    /* sum of numbers of threads of worker processes, and how many were added */
+    double process_cpu_s, task_cpu_s; /* of worker processes, and of their loops */
+};
+
+/* Starts or stops the thread. It also stops before any fork(), and starts again with the next request of a loop. */
+void weir_watch_samples_run(struct weir_watch *watch, bool on);
+/* Copies the sums of a loader. */
+void weir_watch_samples_read(int loader, struct weir_watch_samples *samples);
+void weir_watch_samples_subtract(struct weir_watch_samples *to, const struct weir_watch_samples *then);
+/* Sets the figures that come from samples. */
+void weir_watch_samples_fill(struct weir_watch_figures *figures, const struct weir_watch_samples *samples);
+
+/* Forgets a watch that is closed, and stops its thread. */
+void weir_watch_samples_end(const struct weir_watch *watch);
+
+#endif

@@ -1,0 +1,353 @@
+#include "analyze/watch/watch_text.h"
+#include "analyze/watch/watch_verdict.h"
+#include "base/table.h"
+#include "base/terminal.h"
+#include "prof/report/report_fields.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the verdict ---- */
+
+static void print_cause(FILE *out, const struct weir_watch_cause *cause, bool first)
+{
+    const char *sentence = weir_job_cause_info(cause->cause)->sentence;
+    fprintf(out, "%s%c%s: %s", first ? "" : "  also: ", first ? sentence[0] - 'a' + 'A' : sentence[0], sentence + 1,
+            cause->evidence);
+    fputs(".\n", out);
+}
+
+static void print_ratio(FILE *out, double ratio)
+{
+    fprintf(out, "%.*f x", ratio < 2 ? 2 : ratio < 10 ? 1 : 0, ratio);
+}
+
+/* A setting, or the name of the advice, then what to do. */
+static void print_advice(FILE *out, const struct weir_watch_advice *advice)
+{
+    const struct weir_job_advice_info *info = weir_job_advice_info(advice->advice);
+    char name[64];
+    bool is_setting = advice->setting[0] != '\0';
+    snprintf(name, sizeof name, "%s", is_setting ? advice->setting : info->name);
+    for (char *c = name; *c && !is_setting; c++)
+        *c = *c == '-' ? ' ' : *c;
+    fprintf(out, "  %-22s  %s", name, is_setting ? info->why : info->what);
+    if (!is_setting && info->why[0])
+        fprintf(out, ": %s", info->why);
+    if (advice->ratio > 0) {
+        fputs(is_setting && !info->why[0] ? "" : ": ", out);
+        print_ratio(out, advice->ratio);
+        fputs(" (predicted)", out);
+    }
+    fputc('\n', out);
+}
+
+static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, const struct weir_watch_figures *figures)
+{
+    if (verdict->most > 1.005 && verdict->bound != WEIR_BOUND_UNKNOWN) {
+        fputs("  without any wait for data: ", out);
+        print_ratio(out, verdict->most);
+        fputs(" (from the waits)\n", out);
+    }
+    if (verdict->headroom > 0)
+        fprintf(out,
+                "  headroom: %.2f x +- %.2f, measured: %.1f steps/s in %.0f windows of batches held back, %.1f "
+                "otherwise\n",
+                verdict->headroom, verdict->headroom_error, figures->window_batches / figures->window_s,
+                figures->windows, figures->rest_batches / figures->rest_s);
+    else if (figures->given_up > 0)
+        fprintf(out, "  headroom: not measured; %.0f windows were given up\n", figures->given_up);
+    if (figures->settings.hint[0])
+        fprintf(out, "  note: %s\n", figures->settings.hint);
+}
+
+void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
+                              const struct weir_watch_figures *figures)
+{
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    weir_verdict_lead_print(text, verdict->bound, verdict->wait, false, false, "time");
+    if (verdict->n_causes > 0)
+        print_cause(text, &verdict->causes[0], true);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    for (int i = 1; i < verdict->n_causes; i++)
+        print_cause(text, &verdict->causes[i], false);
+    for (int i = 0; i < verdict->n_advices; i++)
+        print_advice(text, &verdict->advices[i]);
+    print_limits(text, verdict, figures);
+    weir_wrap_close(&wrap);
+}
+
+/* ---- the loader ---- */
+
+static void print_setting(FILE *out, const char *name, double value)
+{
+    if (value >= 0)
+        fprintf(out, ", %s=%.0f", name, value);
+}
+
+static void print_flag(FILE *out, const char *name, double value)
+{
+    if (value > 0)
+        fprintf(out, ", %s=True", name);
+}
+
+static void print_loader(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report)
+{
+    const struct weir_watch_settings *s = &figures->settings;
+    fprintf(out, "loader %s: %s", figures->name, s->dataset[0] ? s->dataset : "any iterable");
+    print_setting(out, "num_workers", s->num_workers);
+    print_setting(out, "prefetch_factor", s->prefetch_factor);
+    print_setting(out, "batch_size", s->batch_size);
+    print_flag(out, "pin_memory", s->pin_memory);
+    print_flag(out, "persistent_workers", s->persistent_workers);
+    if (s->in_order == 0)
+        fputs(", in_order=False", out);
+    if (s->start_method[0])
+        fprintf(out, ", %s", s->start_method);
+    if (s->torch_version[0])
+        fprintf(out, ", torch %s", s->torch_version);
+    fprintf(out, "\ncovers %.0f epochs, %.0f batches, %.0f items in %.2f s%s\n", figures->epochs, figures->batches,
+            figures->items, report->wall_s, report->final ? "" : " since the last table");
+}
+
+static void print_ready(FILE *out, const struct weir_watch_figures *f)
+{
+    if (f->ready_known > 0)
+        fprintf(out, "ready batches at each request: mean %.2f, min %.0f, max %.0f (%.0f requests, %.0f found none)\n",
+                f->ready_mean, f->ready_min, f->ready_max, f->ready_known, f->ready_none);
+    fprintf(out, "waits for data: %.3f s", f->wait_s);
+    if (f->ready_known > 0)
+        fprintf(out, ", of it no batch ready %.3f s, out of order %.3f s, batch ready %.3f s", f->wait_none_s,
+                f->wait_order_s, f->wait_due_s);
+    if (f->first_waits > 0)
+        fprintf(out, "; first batches of epochs %.3f s", f->first_wait_s);
+    fputc('\n', out);
+    if (f->startups > 0)
+        fprintf(out, "start-up: creating workers %.3f s per epoch, first batch after %.3f s\n",
+                f->startup_s / f->startups, f->first_waits > 0 ? f->first_wait_s / f->first_waits : 0);
+    if (f->held_s > 0)
+        fprintf(out, "held back for headroom: %.3f s of waits, which no figure above contains\n", f->held_s);
+}
+
+/* ---- workers ---- */
+
+static const struct weir_column worker_columns[] = {
+    {"batches of", .left = true}, {.heading = "batches"},  {.heading = "mean"},      {"+-", .priority = 3},
+    {.heading = "busy"},          {.heading = "idle"},     {.heading = "on core"},   {"core-wait", .priority = 1},
+    {"storage", .priority = 2},   {"lock", .priority = 2}, {"sleep", .priority = 2}, {"waited for", .priority = 4},
+};
+
+static void add_percent(struct weir_table *table, double part, double whole)
+{
+    if (part >= 0 && whole > 0)
+        weir_table_cell(table, "%.0f%%", 100 * fmin(part / whole, 1));
+    else
+        weir_table_cell(table, "-");
+}
+
+static void print_workers(FILE *out, const struct weir_watch_figures *f)
+{
+    struct weir_table table;
+    char time[24];
+    if (f->n_workers == 0)
+        return;
+    weir_table_open(&table, worker_columns, sizeof worker_columns / sizeof *worker_columns);
+    for (int i = 0; i < f->n_workers; i++) {
+        const struct weir_watch_worker *w = &f->workers[i];
+        bool sampled = w->shares.seconds > 0;
+        weir_table_cell(&table, "worker %.0f", w->worker);
+        weir_table_cell(&table, "%.0f", w->batches);
+        weir_table_cell(&table, "%s", weir_report_time(time, w->batch_s));
+        weir_table_cell(&table, "%.0f%%", 100 * w->spread);
+        add_percent(&table, w->busy_s, w->wall_s);
+        add_percent(&table, w->wait_s, w->wall_s);
+        add_percent(&table, w->cpu_s, w->wall_s);
+        add_percent(&table, w->delay_s, w->wall_s);
+        add_percent(&table, sampled ? w->shares.storage : -1, 1);
+        add_percent(&table, sampled ? w->shares.lock : -1, 1);
+        add_percent(&table, sampled ? w->shares.sleep : -1, 1);
+        weir_table_cell(&table, "%.2fs", w->asked_of_s);
+    }
+    weir_table_print(out, &table);
+}
+
+/* ---- slow items and files ---- */
+
+static void print_items(FILE *out, const struct weir_watch_figures *f)
+{
+    static const struct weir_column columns[] = {{"slowest items", .left = true},
+                                                 {.heading = "time"},
+                                                 {"worker", .priority = 1},
+                                                 {"file", .left = true, .shrink_to = 20}};
+    struct weir_table table;
+    char time[24];
+    int n = 0;
+    weir_table_open(&table, columns, 4);
+    for (int i = 0; i < f->n_items && n < 5; i++) {
+        const struct weir_watch_slow_item *item = &f->slow_items[i];
+        if (item->index < 0 && !item->file[0])
+            continue;
+        n++;
+        if (item->index >= 0)
+            weir_table_cell(&table, "%.0f", item->index);
+        else
+            weir_table_cell(&table, "-");
+        weir_table_cell(&table, "%s", weir_report_time(time, item->s));
+        if (item->worker >= 0)
+            weir_table_cell(&table, "%.0f", item->worker);
+        else
+            weir_table_cell(&table, "-");
+        weir_table_cell(&table, "%s", item->file);
+    }
+    if (n > 0)
+        weir_table_print(out, &table);
+    else
+        weir_table_free(&table);
+}
+
+static void print_files(FILE *out, const struct weir_watch_figures *f)
+{
+    static const struct weir_column columns[] = {{"slowest files", .left = true, .shrink_to = 20},
+                                                 {.heading = "items"},
+                                                 {.heading = "mean"},
+                                                 {"max", .priority = 1}};
+    struct weir_table table;
+    char time[24];
+    if (f->n_files == 0)
+        return;
+    weir_table_open(&table, columns, 4);
+    for (int i = 0; i < f->n_files && i < 3; i++) {
+        weir_table_cell(&table, "%s", f->slow_files[i].name);
+        weir_table_cell(&table, "%.0f", f->slow_files[i].count);
+        weir_table_cell(&table, "%s", weir_report_time(time, f->slow_files[i].mean_s));
+        weir_table_cell(&table, "%s", weir_report_time(time, f->slow_files[i].max_s));
+    }
+    weir_table_print(out, &table);
+    fprintf(out, "files seen: %.0f, %s per item on average\n", f->files_seen, weir_report_time(time, f->files_mean_s));
+}
+
+static void print_unseen(FILE *out, const struct weir_watch_figures *f)
+{
+    for (int i = 0; i < f->n_unseen; i++)
+        fprintf(out, "%s%s", i == 0 ? "not timed: " : ", ", f->unseen[i].what);
+    if (f->n_unseen > 0)
+        fputs(" (their time is in the stage around them)\n", out);
+}
+
+static void print_cost(FILE *out, const struct weir_report *report)
+{
+    fprintf(out,
+            "watch: %" PRIu64 " zones x %.0f ns = %.3f s of %.2f s thread time (%.3f %%), clock calibrated to %.2f ppm",
+            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
+            100 * report->profiler_share, report->clock_error_ppm);
+    if (report->too_deep > 0)
+        fprintf(out, ", %" PRIu64 " zones nested too deep were dropped", report->too_deep);
+    fputc('\n', out);
+}
+
+void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report,
+                      enum weir_lang lang, bool verdict_only)
+{
+    struct weir_wrap wrap;
+    struct weir_watch_verdict *verdict = malloc(sizeof *verdict);
+    if (verdict) {
+        weir_watch_verdict_make(verdict, figures, report);
+        weir_watch_verdict_print(out, verdict, figures);
+    }
+    free(verdict);
+    if (verdict_only)
+        return;
+    fputc('\n', out);
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    print_loader(text, figures, report);
+    weir_wrap_close(&wrap);
+    weir_loader_report_loop_print(out, report, lang);
+    print_workers(out, figures);
+    text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    print_ready(text, figures);
+    weir_wrap_close(&wrap);
+    print_items(out, figures);
+    print_files(out, figures);
+    text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    print_unseen(text, figures);
+    print_cost(text, &report->prof);
+    weir_wrap_close(&wrap);
+}
+
+/* ---- JSON ---- */
+
+static void json_causes(struct weir_json *json, const struct weir_watch_verdict *verdict)
+{
+    weir_json_array(json, "causes");
+    for (int i = 0; i < verdict->n_causes; i++) {
+        const struct weir_watch_cause *cause = &verdict->causes[i];
+        weir_json_object(json, NULL);
+        weir_json_text(json, "cause", weir_job_cause_info(cause->cause)->name);
+        weir_json_text(json, "name", cause->who);
+        weir_json_double(json, "share", cause->share);
+        if (cause->gain > 0)
+            weir_json_double(json, "gain", cause->gain);
+        else
+            weir_json_null(json, "gain");
+        weir_json_text(json, "text", cause->evidence);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void json_advice(struct weir_json *json, const struct weir_watch_verdict *verdict)
+{
+    weir_json_array(json, "advice");
+    for (int i = 0; i < verdict->n_advices; i++) {
+        const struct weir_watch_advice *advice = &verdict->advices[i];
+        weir_json_object(json, NULL);
+        weir_json_text(json, "what", weir_job_advice_info(advice->advice)->name);
+        weir_json_text(json, "flag", advice->setting[0] ? advice->setting : NULL);
+        if (advice->ratio > 0)
+            weir_json_double(json, "ratio", advice->ratio);
+        else
+            weir_json_null(json, "ratio");
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void known(struct weir_json *json, const char *name, double value, bool is_known)
+{
+    if (is_known)
+        weir_json_double(json, name, value);
+    else
+        weir_json_null(json, name);
+}
+
+void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_verdict *verdict)
+{
+    weir_json_object(json, "verdict");
+    weir_json_text(json, "data_bound", weir_data_bound_name(verdict->bound));
+    known(json, "data_wait_fraction", verdict->wait, verdict->wait >= 0);
+    known(json, "without_waits", verdict->most, verdict->most > 0);
+    known(json, "headroom", verdict->headroom, verdict->headroom > 0);
+    known(json, "headroom_error", verdict->headroom_error, verdict->headroom > 0);
+    json_causes(json, verdict);
+    json_advice(json, verdict);
+    weir_json_end(json, '}');
+}
+
+void weir_watch_json(struct weir_json *json, const struct weir_watch_figures *figures,
+                     const struct weir_loader_report *report)
+{
+    struct weir_watch_verdict *verdict = malloc(sizeof *verdict);
+    weir_json_object(json, "watch");
+    weir_fields_json(json, &weir_watch_fields, figures);
+    weir_json_end(json, '}');
+    if (verdict) {
+        weir_watch_verdict_make(verdict, figures, report);
+        weir_watch_verdict_json(json, verdict);
+    }
+    free(verdict);
+}
