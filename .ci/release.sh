@@ -27,6 +27,9 @@ wheel=$(.ci/wheel.sh | tail -1)
 cp "$wheel" $to
 DESTDIR='' cmake --install $build --component Unspecified --prefix "$stage" >/dev/null
 cp README.md CHANGELOG.md LICENSE "$stage"
+# weir.watch for any Python: the package without its extension, which needs 3.11.
+mkdir -p "$stage/python/weir"
+cp python/weir/*.py python/weir/*.pyi python/weir/py.typed $build/python/weir/libweir_watch.so "$stage/python/weir"
 [ -f $build/libweir_cuda.so ] || echo "release.sh: no CUDA Toolkit: this release has no CUDA module" >&2
 strip --strip-debug "$stage"/bin/*
 find "$stage" -name '*.so' -exec strip --strip-unneeded {} +
@@ -43,6 +46,8 @@ list() { # list NAME FILE TARGET, if there is such a file
 list bin/weir "$stage/bin/weir" weir
 list bin/weir-hdf5 "$stage/bin/weir-hdf5" weir_hdf5_program
 list lib/libweir_cuda.so "$stage/lib/libweir_cuda.so" weir_cuda
+list python/weir/libweir_watch.so "$stage/python/weir/libweir_watch.so" weir_watch
+list wheel/weir/libweir_watch.so $build/stage/wheel/weir/libweir_watch.so weir_watch
 list wheel/weir/_weir.abi3.so $build/stage/wheel/weir/_weir.abi3.so weir_python
 list wheel/weir/weir-hdf5 $build/stage/wheel/weir/weir-hdf5 weir_hdf5_program
 list wheel/weir/libweir_cuda.so $build/stage/wheel/weir/libweir_cuda.so weir_cuda

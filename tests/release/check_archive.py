@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
 import check_wheel  # noqa: E402  pylint: disable=wrong-import-position
 
 WANTED = {"bin/weir", "bin/weir-hdf5", "share/man/man1/weir.1", "share/bash-completion/completions/weir",
-          "share/zsh/site-functions/_weir", "README.md", "CHANGELOG.md", "LICENSE"}
+          "share/zsh/site-functions/_weir", "python/weir/__init__.py", "python/weir/libweir_watch.so", "README.md", "CHANGELOG.md", "LICENSE"}
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")).encode()
 
 
