@@ -114,8 +114,10 @@ double weir_watch_best_workers(const struct weir_watch_case *c, double most, dou
     static const double CLOSE = 0.97;
     double gains[WORKERS_MOST + 1], best = 1;
     double prefetch = c->workers > 0 ? c->prefetch : 2;
-    int first = (int)fmax(c->workers, 0) + 1, last = (int)fmin(most, WORKERS_MOST);
+    int first = (int)fmin(fmax(c->workers, 0), WORKERS_MOST) + 1, last = (int)fmin(most, WORKERS_MOST);
     *gain = 1;
+    if (c->workers >= WORKERS_MOST)
+        return c->workers;
     for (int n = first; n <= last; n++) {
         gains[n] = weir_watch_gain_workers(c, n, prefetch);
         best = fmax(best, gains[n]);

@@ -373,8 +373,8 @@ static void make_case(struct weir_watch_case *c)
     const struct weir_watch_figures *f = c->figures;
     const struct weir_report_machine *machine = &c->report->prof.machine;
     struct weir_watch_verdict *verdict = c->verdict;
-    c->workers = fmax(f->settings.num_workers, 0);
-    c->prefetch = f->settings.prefetch_factor > 0 ? f->settings.prefetch_factor : 2;
+    c->workers = fmin(fmax(f->settings.num_workers, 0), 1e4); /* a log can contain anything */
+    c->prefetch = f->settings.prefetch_factor > 0 ? fmin(f->settings.prefetch_factor, 1e3) : 2;
     double limit = machine->quota_cores > 0 ? fmin(machine->quota_cores, machine->cores) : machine->cores;
     c->cores = fmax(limit - fmax(machine->others_cores, 0), fmin(limit, 1));
     c->cores = c->cores > 0 ? c->cores : 1;
