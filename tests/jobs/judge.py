@@ -13,6 +13,7 @@ verdict is wrong, 77 if no Python with torch is found."""
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -101,14 +102,29 @@ def judge(expected, causes, others):
     return "wrong"
 
 
-def advised(job, document):
-    """(changes for --set, advice of the table) that follow the tool's first advice; None if it is none of a setting."""
-    verdict = find(document, "verdict") or {}
-    for advice in verdict.get("advice", []):
+FUNCTIONS = {"cv2.setNumThreads": "cv2_threads", "torch.set_num_threads": "torch_threads"}
+
+
+def setting_of(text):
+    """["key=number"] for --set of train.py, from "num_workers=8", "in_order=False" or "cv2.setNumThreads(0)"."""
+    found = []
+    for function, value in re.findall(r"([\w.]+)\((\d+)\)", text):
+        if function in FUNCTIONS:
+            found.append(f"{FUNCTIONS[function]}={value}")
+    for key, value in re.findall(r"(\w+)=(True|False|\d+)", text):
+        found.append(f"{key}={ {'True': 1, 'False': 0}.get(value, value)}")
+    return found
+
+
+def advised(document):
+    """[(settings for --set, predicted ratio)] of the advice that is a setting of the loader."""
+    found = []
+    for advice in (find(document, "verdict") or {}).get("advice") or []:
         setting = advice.get("setting") or {}
-        if setting:
-            return [f"{key}={int(value)}" for key, value in setting.items()]
-    return None
+        texts = [f"{key}={value}" for key, value in setting.items()] or setting_of(advice.get("flag") or "")
+        if texts:
+            found.append((texts, advice.get("ratio")))
+    return found
 
 
 def gain_of(machine, job, o, method, seeds, changes, advice):
@@ -129,7 +145,7 @@ def judged(machine, job, o, method, tool, seed, say):
     row = {"job": job.name, "method": method, "tool": tool, "seed": seed, "result": judge(expected, causes, run.others),
            "causes": [cause[0] for cause in causes], "gain": causes[0][1], "certainty": verdict.get("certainty"),
            "others_cores": round(run.others, 2), "rate": run.result["rate"], "losses": run.result["losses"]}
-    row["settings"] = advised(job, document)
+    row["advice"] = advised(document)
     say(f"{row['result']:8} {tool:6} {job.name:16} {method:11} {row['certainty'] or '-':10} "
         f"{' '.join(row['causes'][:3]):44} others {row['others_cores']}")
     if row["result"] == "wrong" and o.verbose:
@@ -140,25 +156,33 @@ def judged(machine, job, o, method, tool, seed, say):
     return row
 
 
+def predictions(job, rows):
+    """[(change, settings, advice of the table, predicted gain)]: the first setting that a tool advises, and the cause
+    removed as in the job's table."""
+    found = []
+    first = rows[0]["advice"][:1]
+    if first:
+        ratios = [ratio or row["gain"] for row in rows for settings, ratio in row["advice"][:1] if settings == first[0][0]]
+        found.append((" ".join(first[0][0]), first[0][0], None, [r for r in ratios if r]))
+    if "fixed" in job.advices:
+        found.append(("fixed", (), "fixed", [row["gain"] for row in rows if row["gain"]]))
+    return [(change, settings, advice, statistics.median(ratios)) for change, settings, advice, ratios in found if ratios]
+
+
 def gains(machine, rows, o, say):
     """Measured gains of jobs whose verdict was right, against what the tools predicted."""
-    results = []
+    results, measured = [], {}
     for name in dict.fromkeys(row["job"] for row in rows):
         job = JOBS[name]
-        for tool in ("top", "watch"):
-            mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["gain"] and row["result"] == "right"]
-            if not mine:
-                continue
-            predicted = statistics.median(row["gain"] for row in mine)
-            settings = mine[0]["settings"]
-            advice = None if settings else next(iter(job.advices), None)
-            if not settings and not advice:
-                continue
-            real = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings or (), advice)
-            results.append({"job": name, "tool": tool, "predicted": predicted, "measured": round(real, 3),
-                            "change": settings or advice})
-            say(f"gain     {tool:6} {name:16} predicted {predicted:.2f}, measured {real:.2f}, after {settings or advice}")
-    for tool in ("top", "watch"):
+        for tool in o.tools:
+            mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["result"] == "right"]
+            for change, settings, advice, predicted in predictions(job, mine) if mine else ():
+                if (name, change) not in measured:
+                    measured[name, change] = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings, advice)
+                real = measured[name, change]
+                results.append({"job": name, "tool": tool, "change": change, "predicted": predicted, "measured": round(real, 3)})
+                say(f"gain     {tool:6} {name:16} {change:24} predicted {predicted:.2f}, measured {real:.2f}")
+    for tool in o.tools:
         errors = sorted(abs(r["predicted"] / r["measured"] - 1) for r in results if r["tool"] == tool)
         if errors:
             say(f"gains of {tool}: {len(errors)}; median error {statistics.median(errors):.0%}, 90th percentile "
