@@ -131,7 +131,10 @@ class Run:
         if watch:
             program = ["-m", "weir", "watch", "--json", str(watch)] + program
         self.effective = effective
-        self.command = ["taskset", "-c", ",".join(map(str, machine.cpus(effective))), machine.python] + program
+        self.place = ["taskset", "-c", ",".join(map(str, machine.cpus(effective)))]
+        if o.nice:  # niceness counts within a session, and that of the session's group between them
+            self.place = ["sh", "-c", f'echo {o.nice} 2>/dev/null >/proc/self/autogroup; exec nice -n {o.nice} "$@"', "sh"] + self.place
+        self.command = self.place + [machine.python] + program
 
     def __enter__(self):
         job, machine = self.effective, self.machine
@@ -142,7 +145,7 @@ class Run:
             if job.disk:
                 self.command = self.stack.enter_context(disk_of(job.disk, machine.data)) + self.command
             for _ in range(job.loops):
-                loop = subprocess.Popen(["taskset", "-c", ",".join(map(str, machine.cpus(job))), "sh", "-c", "while :; do :; done"])
+                loop = subprocess.Popen(self.place + ["sh", "-c", "while :; do :; done"], start_new_session=True)
                 self.stack.callback(loop.wait)
                 self.stack.callback(loop.kill)
             self.errors = self.stack.enter_context(tempfile.TemporaryFile("w+"))
