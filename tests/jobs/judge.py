@@ -11,8 +11,10 @@ The jobs are in job_list.py; train.py runs them. A verdict is right if its first
 says so, "crowded" if it is another but other processes used half a core or more: such runs are repeated twice. The exit
 status is 1 if a verdict is wrong, 77 if no Python with torch is found."""
 import argparse
+import concurrent.futures
 import json
 import os
+import queue
 import re
 import statistics
 import subprocess
@@ -228,29 +230,50 @@ def overhead(machine, jobs, o, say):
     return results
 
 
+def run_one(machine, job, o, method, tool, seed, say):
+    try:
+        for _ in range(3):
+            row = judged(machine, job, o, method, tool, seed, say)
+            if row["result"] != "crowded":
+                break
+        return row
+    except RuntimeError as error:
+        say(f"failed   {tool:6} {job.name:16} {method:11} {error}")
+        return {"job": job.name, "method": method, "tool": tool, "seed": seed, "result": "failed", "causes": [], "gain": None,
+                "error": str(error)}
+
+
 def run_all(machine, jobs, o, say):
-    rows, skipped = [], set()
+    """Rows of all runs. With --parallel N, N jobs run at once, on cores of their own; jobs that use all cores run alone."""
+    size = max([job.cores for job in jobs] + [1])
+    slots = queue.Queue()
+    for i in range(min(o.parallel, len(machine.cores) // size) or 1):
+        slots.put(machine.cores[i * size:(i + 1) * size])
+    runs = []
     for seed in range(o.repeats):
         for method in o.methods:
             for job in jobs:
-                for tool in o.tools:
-                    if (job.name, method) in skipped or job.name in skipped:
-                        continue
-                    try:
-                        machine.check(job)
-                        for _ in range(3):
-                            row = judged(machine, job, o, method, tool, seed, say)
-                            if row["result"] != "crowded":
-                                break
-                        rows.append(row)
-                    except Skipped as reason:
-                        skipped.add(job.name)
+                try:
+                    machine.check(job)
+                    runs += [(job, method, tool, seed) for tool in o.tools]
+                except Skipped as reason:
+                    if seed == 0 and method == o.methods[0]:
                         say(f"skipped  {job.name}: {reason}")
-                    except RuntimeError as error:
-                        rows.append({"job": job.name, "method": method, "tool": tool, "seed": seed, "result": "failed",
-                                     "causes": [], "gain": None, "error": str(error)})
-                        say(f"failed   {tool:6} {job.name:16} {method:11} {error}")
-    return rows
+
+    def on_a_slot(run):
+        job, method, tool, seed = run
+        machine.thread.cores = slots.get()
+        try:
+            return run_one(machine, job, o, method, tool, seed, say)
+        except Skipped as reason:
+            say(f"skipped  {job.name}: {reason}")
+        finally:
+            slots.put(machine.thread.cores)
+
+    with concurrent.futures.ThreadPoolExecutor(slots.qsize()) as pool:
+        rows = list(pool.map(on_a_slot, [run for run in runs if run[0].cores]))
+    rows += [on_a_slot(run) for run in runs if not run[0].cores]
+    return [row for row in rows if row]
 
 
 def same_losses(rows, say):
@@ -296,6 +319,7 @@ def options():
     parser.add_argument("--tools", default="top,watch")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--warm-up", type=float, default=1.5)
+    parser.add_argument("--parallel", type=int, default=1, help="jobs at once, each on cores of its own")
     parser.add_argument("--nice", type=int, default=0, help="niceness of the jobs: negative where others use the machine")
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--truth", action="store_true", help="measure the changes of the table, without tools")
