@@ -5,15 +5,21 @@
 #include <string.h>
 #include <strings.h>
 
-/* Memory and files are read once in SLOW_EVERY intervals, ready threads are counted in one of READY_EVERY samples. */
-enum { SLOW_EVERY = 10, READY_EVERY = 5, MAIN_THREADS = 64 };
+/* Ready threads are counted in one of READY_EVERY samples, if other threads than the watched one run. */
+enum { READY_EVERY = 5, MAIN_THREADS = 64 };
+static const double OTHERS_LEAST = 0.03; /* CPU time of these threads per second */
+
+/* Memory and files are read every SLOW_S seconds, or less often if that would take more than SLOW_SHARE of the time. */
+static const double SLOW_S = 10, SLOW_SHARE = 0.003;
 
 struct process_watch {
     struct weir_task_watch task;
     uint64_t begun_ns; /* 0: it existed before the watch */
     uint64_t storage_bytes, asked_bytes;
+    uint64_t cpu_ns; /* at the end of the last interval */
+    bool counts_ready;
     unsigned n_counts, n_ready; /* in this interval; n_ready: sum over the counts */
-    unsigned n_taken;
+    uint64_t slow_due_ns;
     double pss_bytes;
     int n_files;
     char files[WEIR_PROCESS_FILES][WEIR_PROCESS_FILE];
@@ -28,7 +34,6 @@ struct weir_job_watch {
     const char *root;
     pid_t pid;
     unsigned n_samples;
-    uint64_t cpu_ns, at_ns; /* CPU time of the job at the end of the last interval */
     struct process_watch main;
     pid_t pin_thread;
     struct weir_task_watch pin;
@@ -128,11 +133,20 @@ static bool has_moved(const struct weir_task_shares *shares, double other)
 
 /* ---- processes ---- */
 
+static uint64_t cpu_ns_of(const struct process_watch *process)
+{
+    struct weir_task_stat stat;
+    return weir_task_stat_read(&stat, process->task.root, process->task.pid, 0) ? stat.cpu_ns : 0;
+}
+
 static void begin(struct process_watch *process, const char *root, pid_t pid, uint64_t begun_ns)
 {
     memset(process, 0, sizeof *process);
     weir_task_watch_begin(&process->task, root, pid, pid);
+    weir_task_watch_keep_open(&process->task);
     process->begun_ns = begun_ns;
+    process->counts_ready = true;
+    process->cpu_ns = cpu_ns_of(process);
     process->storage_bytes = weir_process_storage_bytes(root, pid, &process->asked_bytes);
     process->pss_bytes = process->n_files = -1;
 }
@@ -156,7 +170,7 @@ static bool sample(struct process_watch *process, bool count)
 {
     if (process->task.ended || !weir_task_watch_sample(&process->task))
         return false;
-    if (count) {
+    if (count && process->counts_ready) {
         struct ready_threads ready = {.root = process->task.root, .pid = process->task.pid};
         weir_threads_each(ready.root, ready.pid, count_ready, &ready);
         process->n_counts++;
@@ -183,53 +197,73 @@ static void take_reads(struct process_watch *process, struct weir_process_figure
     process->asked_bytes = asked;
 }
 
-static void read_slow_figures(struct process_watch *process)
+static void read_slow_figures(struct process_watch *process, int n_processes)
 {
-    uint64_t bytes = weir_process_pss_bytes(process->task.root, process->task.pid);
+    uint64_t begun_ns = weir_clock_monotonic_ns(),
+             bytes = weir_process_pss_bytes(process->task.root, process->task.pid);
     process->pss_bytes = bytes ? (double)bytes : -1;
     process->n_files = 0;
     if (!weir_process_files(process->task.root, process->task.pid, add_file, process))
         process->n_files = -1;
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    double took_s = (double)(now_ns - begun_ns) / 1e9 * n_processes;
+    double wait_s = took_s / SLOW_SHARE > SLOW_S ? took_s / SLOW_SHARE : SLOW_S;
+    process->slow_due_ns = begun_ns + (uint64_t)(wait_s * 1e9);
 }
 
-static void take(struct process_watch *process, struct weir_process_figures *figures, uint64_t now_ns)
+/* Sets the ready threads: counted ones, or the watched thread alone if no other one runs. Returns the CPU time. */
+static uint64_t take_threads(struct process_watch *process, struct weir_process_figures *figures)
 {
     struct weir_task_stat stat;
-    *figures = (struct weir_process_figures){.pid = process->task.pid, .ended = process->task.ended, .n_threads = -1};
+    const struct weir_task_shares *shares = &figures->shares;
+    figures->n_threads = -1;
+    figures->other_cores = -1;
+    figures->ready_threads = process->n_counts > 0 ? (double)process->n_ready / process->n_counts
+                             : shares->seconds > 0 ? shares->of[WEIR_TASK_ON_CORE] + shares->of[WEIR_TASK_CORE_WAIT]
+                                                   : -1;
+    process->n_counts = process->n_ready = 0;
+    if (!weir_task_stat_read(&stat, process->task.root, process->task.pid, 0))
+        return 0;
+    uint64_t cpu_ns = stat.cpu_ns > process->cpu_ns ? stat.cpu_ns - process->cpu_ns : 0;
+    double own = shares->of[WEIR_TASK_ON_CORE] * shares->seconds, all = (double)cpu_ns / 1e9;
+    figures->n_threads = stat.n_threads;
+    if (shares->seconds > 0)
+        figures->other_cores = stat.n_threads > 1 && all > own ? (all - own) / shares->seconds : 0;
+    process->counts_ready = figures->other_cores > OTHERS_LEAST;
+    process->cpu_ns = stat.cpu_ns;
+    return cpu_ns;
+}
+
+/* Returns the CPU time of the process in the interval. */
+static uint64_t take(struct process_watch *process, struct weir_process_figures *figures, int n_processes)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    *figures = (struct weir_process_figures){.pid = process->task.pid, .ended = process->task.ended};
     figures->age_s = process->begun_ns ? (double)(now_ns - process->begun_ns) / 1e9 : -1;
     weir_task_watch_take(&process->task, &figures->shares);
     take_reads(process, figures);
-    if (weir_task_stat_read(&stat, process->task.root, process->task.pid, 0))
-        figures->n_threads = stat.n_threads;
-    figures->ready_threads = process->n_counts > 0 ? (double)process->n_ready / process->n_counts : -1;
-    process->n_counts = process->n_ready = 0;
-    if (process->n_taken++ % SLOW_EVERY == 0 && !process->task.ended)
-        read_slow_figures(process);
+    uint64_t cpu_ns = take_threads(process, figures);
+    if (now_ns >= process->slow_due_ns && !process->task.ended)
+        read_slow_figures(process, n_processes);
     figures->pss_bytes = process->pss_bytes;
     figures->n_files = process->n_files;
     memcpy(figures->files, process->files, sizeof figures->files);
+    return cpu_ns;
 }
 
 /* ---- the job ---- */
-
-/* Reaped workers count as children of the main process. */
-static uint64_t cpu_ns(const struct weir_job_watch *watch)
-{
-    struct weir_task_stat stat;
-    uint64_t sum = weir_task_stat_read(&stat, watch->root, watch->pid, 0) ? stat.cpu_ns : 0;
-    for (int i = 0; i < watch->n_workers; i++)
-        if (weir_task_stat_read(&stat, watch->root, watch->workers[i].task.pid, 0))
-            sum += stat.cpu_ns;
-    return sum;
-}
 
 static void set_pin(struct weir_job_watch *watch, pid_t tid)
 {
     if (tid == watch->pin_thread)
         return;
+    if (watch->pin_thread)
+        weir_task_watch_end(&watch->pin);
     watch->pin_thread = tid;
-    if (tid)
-        weir_task_watch_begin(&watch->pin, watch->root, watch->pid, tid);
+    if (!tid)
+        return;
+    weir_task_watch_begin(&watch->pin, watch->root, watch->pid, tid);
+    weir_task_watch_keep_open(&watch->pin);
 }
 
 int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job, const char *root, struct weir_err *err)
@@ -244,14 +278,18 @@ int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job,
     for (; watch->n_workers < job->n_workers; watch->n_workers++)
         begin(&watch->workers[watch->n_workers], root, job->workers[watch->n_workers], 0);
     list_threads(watch);
-    watch->cpu_ns = cpu_ns(watch);
-    watch->at_ns = weir_clock_monotonic_ns();
     *out = watch;
     return 0;
 }
 
 void weir_job_watch_close(struct weir_job_watch *watch)
 {
+    if (!watch)
+        return;
+    set_pin(watch, 0);
+    weir_task_watch_end(&watch->main.task);
+    for (int i = 0; i < watch->n_workers; i++)
+        weir_task_watch_end(&watch->workers[i].task);
     free(watch);
 }
 
@@ -272,31 +310,97 @@ static void take_other_thread(struct weir_job_watch *watch, struct weir_job_figu
     figures->other_thread = figures->seconds > 0 ? (double)run_ns / 1e9 / figures->seconds : 0;
     if (figures->other_thread > 1)
         figures->other_thread = 1;
-    if (other && has_moved(&figures->main.shares, figures->other_thread))
+    if (other && has_moved(&figures->main.shares, figures->other_thread)) {
+        weir_task_watch_end(&watch->main.task);
         weir_task_watch_begin(&watch->main.task, watch->root, watch->pid, other);
+        weir_task_watch_keep_open(&watch->main.task);
+    }
     list_threads(watch);
 }
 
 void weir_job_watch_take(struct weir_job_watch *watch, struct weir_job_figures *figures)
 {
-    uint64_t now_ns = weir_clock_monotonic_ns(), cpu = cpu_ns(watch);
+    int n_processes = watch->n_workers + 1;
     memset(figures, 0, sizeof *figures);
-    figures->cores = rate(cpu, watch->cpu_ns, (double)(now_ns - watch->at_ns) / 1e9);
-    take(&watch->main, &figures->main, now_ns);
+    uint64_t cpu_ns = take(&watch->main, &figures->main, n_processes);
     figures->seconds = figures->main.shares.seconds;
     figures->has_pin = watch->pin_thread != 0;
     if (figures->has_pin)
         weir_task_watch_take(&watch->pin, &figures->pin);
     figures->n_workers = watch->n_workers;
     for (int i = 0; i < figures->n_workers; i++)
-        take(&watch->workers[i], &figures->workers[i], now_ns);
+        cpu_ns += take(&watch->workers[i], &figures->workers[i], n_processes);
+    figures->cores = figures->seconds > 0 ? (double)cpu_ns / 1e9 / figures->seconds : -1;
     figures->workers_begun = watch->n_begun;
     figures->workers_ended = watch->n_ended;
     take_other_thread(watch, figures);
     watch->n_begun = watch->n_ended = 0;
-    watch->cpu_ns = cpu;
-    watch->at_ns = now_ns;
 }
+
+/* ---- longer times ---- */
+
+/* Mean of two figures over their times; the other one if one is unknown. */
+static double mean(double a, double a_s, double b, double b_s)
+{
+    if (a < 0 || a_s <= 0)
+        return b;
+    if (b < 0 || b_s <= 0)
+        return a;
+    return (a * a_s + b * b_s) / (a_s + b_s);
+}
+
+static void add_shares(struct weir_task_shares *total, const struct weir_task_shares *more)
+{
+    for (int use = 0; use < WEIR_TASK_USES; use++)
+        total->of[use] = mean(total->of[use], total->seconds, more->of[use], more->seconds);
+    total->seconds += more->seconds;
+}
+
+static void add_process(struct weir_process_figures *total, const struct weir_process_figures *more)
+{
+    struct weir_process_figures sum = *more;
+    double then_s = total->shares.seconds, more_s = more->shares.seconds;
+    sum.shares = total->shares;
+    add_shares(&sum.shares, &more->shares);
+    sum.ready_threads = mean(total->ready_threads, then_s, more->ready_threads, more_s);
+    sum.other_cores = mean(total->other_cores, then_s, more->other_cores, more_s);
+    sum.storage_bytes_per_s = mean(total->storage_bytes_per_s, then_s, more->storage_bytes_per_s, more_s);
+    sum.cached_bytes_per_s = mean(total->cached_bytes_per_s, then_s, more->cached_bytes_per_s, more_s);
+    *total = sum;
+}
+
+void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_figures *interval)
+{
+    double then_s = total->seconds, more_s = interval->seconds;
+    struct weir_process_figures before;
+    int n = 0;
+    if (more_s <= 0)
+        return;
+    total->cores = mean(total->cores, then_s, interval->cores, more_s);
+    total->other_thread = mean(total->other_thread, then_s, interval->other_thread, more_s);
+    add_process(&total->main, &interval->main);
+    total->has_pin = total->has_pin || interval->has_pin;
+    add_shares(&total->pin, &interval->pin);
+    total->workers_begun += interval->workers_begun;
+    total->workers_ended += interval->workers_ended;
+    for (int i = 0; i < interval->n_workers; i++) {
+        const struct weir_process_figures *worker = &interval->workers[i];
+        if (worker->ended)
+            continue;
+        memset(&before, 0, sizeof before);
+        for (int then = n; then < total->n_workers; then++)
+            if (total->workers[then].pid == worker->pid) {
+                before = total->workers[then];
+                total->workers[then] = total->workers[n];
+            }
+        add_process(&before, worker);
+        total->workers[n++] = before;
+    }
+    total->n_workers = n;
+    total->seconds += more_s;
+}
+
+/* ---- changes ---- */
 
 static int find_worker(const struct weir_job_watch *watch, pid_t pid)
 {
@@ -319,9 +423,10 @@ void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *
     int n = 0;
     set_pin(watch, job->pin_thread);
     for (int i = 0; i < watch->n_workers; i++) {
-        if (watch->workers[i].task.ended || !has_worker(job, watch->workers[i].task.pid))
+        if (watch->workers[i].task.ended || !has_worker(job, watch->workers[i].task.pid)) {
+            weir_task_watch_end(&watch->workers[i].task);
             watch->n_ended++;
-        else if (n++ != i)
+        } else if (n++ != i)
             watch->workers[n - 1] = watch->workers[i];
     }
     watch->n_workers = n;
@@ -331,6 +436,4 @@ void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *
         begin(&watch->workers[watch->n_workers++], watch->root, job->workers[i], weir_clock_monotonic_ns());
         watch->n_begun++;
     }
-    watch->cpu_ns = cpu_ns(watch);
-    watch->at_ns = weir_clock_monotonic_ns();
 }

@@ -25,6 +25,7 @@ struct weir_process_figures {
     double age_s;                   /* since the watch has seen it; the main process and the first workers: -1 */
     struct weir_task_shares shares; /* of the worker's loop, or the training loop's thread */
     int n_threads;
+    double other_cores;   /* CPU time per second of the process's threads other than the watched one */
     double ready_threads; /* mean number of threads that run or wait for a core */
     double storage_bytes_per_s;
     double cached_bytes_per_s; /* estimate: bytes read by system calls less those from storage; includes pipes */
@@ -56,6 +57,10 @@ bool weir_job_watch_sample(struct weir_job_watch *watch);
 
 /* Ends the interval and begins the next one. */
 void weir_job_watch_take(struct weir_job_watch *watch, struct weir_job_figures *figures);
+
+/* Adds an interval to the figures of a longer time, which become means; memory, threads and files are the latest.
+ * Workers that have ended are left out. *total is zeroed before the first call. */
+void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_figures *interval);
 
 /* Continues with the workers and the pin thread that the job has now. Call it between intervals. */
 void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *job);

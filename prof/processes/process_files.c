@@ -23,20 +23,18 @@ static bool path_of(char path[PATH_BYTES], const char *root, pid_t pid, pid_t ti
     return n > 0 && n < PATH_BYTES;
 }
 
-/* Reads at most size - 1 bytes and ends them with '\0'. Returns their number, or -1. */
+/* Reads at most size - 1 bytes and ends them with '\0'. Returns their number, or -1. The kernel returns short files of
+ * /proc by one call. */
 static ssize_t read_text(char *text, size_t size, const char *root, pid_t pid, pid_t tid, const char *name)
 {
     char path[PATH_BYTES];
     int fd = path_of(path, root, pid, tid, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return -1;
-    size_t n = 0;
-    ssize_t got;
-    while (n < size - 1 && (got = read(fd, text + n, size - 1 - n)) > 0)
-        n += (size_t)got;
+    ssize_t n = read(fd, text, size - 1);
     close(fd);
-    text[n] = '\0';
-    return (ssize_t)n;
+    text[n > 0 ? n : 0] = '\0';
+    return n;
 }
 
 /* ---- threads ---- */
@@ -45,6 +43,19 @@ uint64_t weir_ticks_to_ns(uint64_t ticks)
 {
     long per_s = sysconf(_SC_CLK_TCK);
     return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
+}
+
+double weir_uptime_s(const char *root)
+{
+    char path[PATH_BYTES];
+    double seconds = 0;
+    int n = snprintf(path, sizeof path, "%s/proc/uptime", root);
+    FILE *f = n > 0 && n < PATH_BYTES ? fopen(path, "re") : NULL;
+    if (f && fscanf(f, "%lf", &seconds) != 1)
+        seconds = 0;
+    if (f)
+        fclose(f);
+    return seconds;
 }
 
 /* The name is between the first '(' and the last ')', because it can contain both. Fields are numbered as in proc(5).
@@ -70,7 +81,8 @@ bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pi
                &stat->n_threads, &stat->start_ticks) != 9)
         return false;
     stat->parent = parent;
-    stat->cpu_ns = weir_ticks_to_ns(user + system + children_user + children_system);
+    stat->cpu_ns = weir_ticks_to_ns(user + system);
+    stat->children_ns = weir_ticks_to_ns(children_user + children_system);
     return true;
 }
 
@@ -81,14 +93,30 @@ bool weir_task_times_read(struct weir_task_times *times, const char *root, pid_t
            sscanf(text, "%" SCNu64 " %" SCNu64, &times->run_ns, &times->delay_ns) == 2;
 }
 
-bool weir_task_wait_read(char function[WEIR_TASK_WAIT], const char *root, pid_t pid, pid_t tid)
+int weir_task_wait_open(const char *root, pid_t pid, pid_t tid)
 {
-    ssize_t n = read_text(function, WEIR_TASK_WAIT, root, pid, tid, "wchan");
-    if (n <= 0 || strcmp(function, "0") == 0)
+    char path[PATH_BYTES];
+    return path_of(path, root, pid, tid, "wchan") ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+bool weir_task_wait_read_at(char function[WEIR_TASK_WAIT], int fd)
+{
+    ssize_t n = pread(fd, function, WEIR_TASK_WAIT - 1, 0);
+    function[n > 0 ? n : 0] = '\0';
+    if (strcmp(function, "0") == 0)
         function[0] = '\0';
     function[strcspn(function, ".\n")] = '\0';
     weir_text_printable(function);
     return function[0] != '\0';
+}
+
+bool weir_task_wait_read(char function[WEIR_TASK_WAIT], const char *root, pid_t pid, pid_t tid)
+{
+    int fd = weir_task_wait_open(root, pid, tid);
+    bool known = weir_task_wait_read_at(function, fd);
+    if (fd >= 0)
+        close(fd);
+    return known;
 }
 
 /* ---- processes ---- */

@@ -2,6 +2,7 @@
 #include "weir/base.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *const names[WEIR_TASK_USES] = {
     [WEIR_TASK_ON_CORE] = "on core", [WEIR_TASK_CORE_WAIT] = "core-wait", [WEIR_TASK_STORAGE] = "storage",
@@ -75,24 +76,41 @@ enum weir_task_use weir_task_use_of(char state, const char *function)
 
 void weir_task_watch_begin(struct weir_task_watch *watch, const char *root, pid_t pid, pid_t tid)
 {
-    *watch = (struct weir_task_watch){.root = root, .pid = pid, .tid = tid};
+    *watch = (struct weir_task_watch){.root = root, .pid = pid, .tid = tid, .wait_fd = -1};
     watch->known = weir_task_times_read(&watch->then, root, pid, tid);
     watch->at_ns = weir_clock_monotonic_ns();
 }
 
+void weir_task_watch_keep_open(struct weir_task_watch *watch)
+{
+    if (watch->wait_fd < 0)
+        watch->wait_fd = weir_task_wait_open(watch->root, watch->pid, watch->tid);
+}
+
+void weir_task_watch_end(struct weir_task_watch *watch)
+{
+    if (watch->wait_fd >= 0)
+        close(watch->wait_fd);
+    watch->wait_fd = -1;
+}
+
+/* A thread without a function runs, is ready, or has just woken up, unless the kernel hides the name. Only its state
+ * shows that, and whether it has ended. */
 bool weir_task_watch_sample(struct weir_task_watch *watch)
 {
-    struct weir_task_stat stat;
-    if (!weir_task_stat_read(&stat, watch->root, watch->pid, watch->tid) || stat.state == 'Z' || stat.state == 'X') {
+    char function[WEIR_TASK_WAIT];
+    struct weir_task_stat stat = {.state = 'S'};
+    bool known = watch->wait_fd >= 0 ? weir_task_wait_read_at(function, watch->wait_fd)
+                                     : weir_task_wait_read(function, watch->root, watch->pid, watch->tid);
+    if (!known &&
+        (!weir_task_stat_read(&stat, watch->root, watch->pid, watch->tid) || stat.state == 'Z' || stat.state == 'X')) {
         watch->ended = true;
         return false;
     }
-    if (stat.state == 'R')
-        return true;
-    char function[WEIR_TASK_WAIT];
-    weir_task_wait_read(function, watch->root, watch->pid, watch->tid);
-    watch->asleep[weir_task_use_of(stat.state, function)]++;
-    memcpy(watch->function, function, sizeof function);
+    if (known || stat.state == 'D')
+        watch->asleep[weir_task_use_of(stat.state, function)]++;
+    if (known)
+        memcpy(watch->function, function, sizeof function);
     return true;
 }
 

@@ -41,9 +41,14 @@ struct weir_task_watch {
     struct weir_task_times then;
     unsigned asleep[WEIR_TASK_USES]; /* samples since at_ns that found the thread asleep */
     char function[WEIR_TASK_WAIT];   /* of the last such sample */
+    int wait_fd;                     /* -1: the file is opened by each sample */
 };
 
 void weir_task_watch_begin(struct weir_task_watch *watch, const char *root, pid_t pid, pid_t tid);
+/* Keeps a file open, so that samples take 5 us. Requires weir_task_watch_end. */
+void weir_task_watch_keep_open(struct weir_task_watch *watch);
+void weir_task_watch_end(struct weir_task_watch *watch);
+
 /* Returns false if the thread has ended. */
 bool weir_task_watch_sample(struct weir_task_watch *watch);
 

@@ -8,14 +8,15 @@
 
 static const char worker_name[] = "pt_data_worker", pin_name[] = "pt_data_pin";
 
-/* A child can exec, or map libtorch some time after it was created. It is looked at again in this many searches. */
-enum { LOOKS = 15 };
+/* A process can exec, or map libtorch, some time after it was created. Young ones are looked at in each search, others
+ * in one of LOOK_EVERY. */
+enum { LOOK_EVERY = 12 };
+static const double YOUNG_S = 60;
 
 struct process {
     pid_t pid;
     struct weir_task_stat stat;
     char command[1024];
-    int looks;
     bool helper; /* started by multiprocessing or torch for itself: a fork server, a compiler */
     bool torch;  /* has libtorch mapped */
     bool worker;
@@ -30,6 +31,8 @@ struct processes {
 struct weir_job_search {
     const char *root;
     uid_t user;
+    unsigned n; /* number of searches */
+    double uptime_s;
     struct processes now, before; /* before: of the previous search */
     bool failed;                  /* out of memory */
 };
@@ -65,6 +68,11 @@ static bool is_helper(const char *command)
 
 static struct process *find(const struct processes *all, pid_t pid);
 
+static bool is_young(const struct weir_job_search *search, const struct process *process)
+{
+    return search->uptime_s - (double)weir_ticks_to_ns(process->stat.start_ticks) / 1e9 < YOUNG_S;
+}
+
 static bool add_process(void *user, pid_t pid)
 {
     struct weir_job_search *search = user;
@@ -77,14 +85,13 @@ static bool add_process(void *user, pid_t pid)
         return false;
     }
     const struct process *before = find(&search->before, pid);
-    if (before && before->stat.start_ticks == process.stat.start_ticks) {
+    bool known = before && before->stat.start_ticks == process.stat.start_ticks;
+    if (known) {
         memcpy(process.command, before->command, sizeof process.command);
         process.helper = before->helper;
         process.torch = before->torch;
-        process.looks = before->looks;
     }
-    if (!process.torch && process.looks < LOOKS) {
-        process.looks++;
+    if (!process.torch && (!known || is_young(search, &process) || search->n % LOOK_EVERY == 0)) {
         weir_process_command(search->root, pid, process.command, sizeof process.command);
         process.helper = is_helper(process.command);
         process.torch = weir_process_has_library(search->root, pid, "libtorch");
@@ -257,6 +264,8 @@ int weir_jobs_find(struct weir_job_search *search, struct weir_job jobs[WEIR_JOB
     search->now = (struct processes){0};
     search->user = wanted ? weir_process_user(search->root, wanted) : getuid();
     search->failed = false;
+    search->n++;
+    search->uptime_s = weir_uptime_s(search->root);
     weir_processes_each(search->root, add_process, search);
     if (search->failed)
         return weir_err_set(err, -ENOMEM, "out of memory for the list of processes");

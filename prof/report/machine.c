@@ -32,7 +32,7 @@ __attribute__((constructor)) static void watch_forks(void)
 uint64_t weir_process_cpu_ns(int pid)
 {
     struct weir_task_stat stat;
-    return weir_task_stat_read(&stat, "", pid, 0) ? stat.cpu_ns : 0;
+    return weir_task_stat_read(&stat, "", pid, 0) ? stat.cpu_ns + stat.children_ns : 0;
 }
 
 void weir_helper_begins(int pid)
