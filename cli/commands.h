@@ -5,6 +5,7 @@
 #include "cli/options.h"
 
 extern const struct weir_command weir_cmd_run;
+extern const struct weir_command weir_cmd_top;
 extern const struct weir_command weir_cmd_info;
 extern const struct weir_command weir_cmd_verify;
 extern const struct weir_command weir_cmd_convert;

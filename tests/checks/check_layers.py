@@ -36,7 +36,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/processes": 0, "prof/ranks": 
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/jobs": 0, "analyze/verdict": 1, "analyze/watch": 2, "analyze/logs": 3, "analyze/ranks": 3, "analyze/trials": 4,
          "analyze/tuning": 5,
          "convert": 0,
-         "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1,
+         "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/top": 1,
          "extras/common": 0, "extras/common/cuda": 1, "extras/motion/clips": 1, "extras/motion": 2,
          "extras/motion/cuda": 3, "extras/motion/cli": 3, "extras/motion/python": 3, "extras/train": 1,
          "extras/train/cli": 2, "extras/scenario": 1, "extras/scenario/cli": 2}

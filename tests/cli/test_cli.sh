@@ -12,7 +12,7 @@ out "Usage: weir COMMAND"
 empty_err
 # An extra that was not built is not listed.
 mapfile -t extras < <("$weir" --help | sed -n '/^Extras:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
-for command in run info verify convert bench tune whatif synth report doctor "${extras[@]}"; do
+for command in run info verify convert bench tune whatif synth report top doctor "${extras[@]}"; do
     run 0 --help
     out "  $command "
     run 0 help "$command"
@@ -118,10 +118,11 @@ for command in "${commands[@]}"; do
     train) one 0 train "$work/data" --hidden-dim 8 --dim-feedforward 8 --max-batches 2 --batch-size 2 --num-workers 1 ;;
     motion) one 0 motion --num_envs 8 --num_steps 16 --device cpu --trace_path "$work/motion" ;;
     scenario) one 0 scenario --device cpu --batch_size 2 --warmup_steps 0 --profile_steps 1 --trace_dir "$work/traces" --output_json "" ;;
+    top) run 0 top --json -- true && object top ;;
     *) check "weir $command --json is tested" false ;;
     esac
     case $command in
-    doctor | synth | motion | scenario) continue ;;
+    doctor | synth | top | motion | scenario) continue ;;
     esac
     more=()
     [ "$command" != convert ] || more=("$work/never" --to packed)

@@ -1,0 +1,140 @@
+/* outside.h: what limits a training job, from figures that are visible from outside: how its threads spend their time,
+ * the machine, and the GPU. docs/internals/verdict.md explains the rules and thresholds.
+ *
+ *     struct weir_outside_window *window = calloc(1, sizeof *window);
+ *     for (each second) {
+ *         weir_outside_add(window, &interval);
+ *         weir_outside_figures(window, &figures);
+ *         weir_outside_judge(&verdict, &figures);
+ *     }
+ *
+ * A verdict depends on its figures only. */
+#ifndef WEIR_ANALYZE_JOBS_OUTSIDE_H
+#define WEIR_ANALYZE_JOBS_OUTSIDE_H
+
+#include "analyze/jobs/job_causes.h"
+#include "prof/processes/job_watch.h"
+#include "weir/profiler.h"
+
+#include <stdio.h>
+
+/* Thresholds. Fractions of a thread's time unless stated otherwise. */
+#define WEIR_OUTSIDE_WAIT      0.10 /* the training loop's wait for batches, or for a core; less is sampling error */
+#define WEIR_OUTSIDE_SATURATED 0.25 /* workers that are idle for less are always at work */
+#define WEIR_OUTSIDE_IDLE      0.50 /* workers that are idle for longer have filled their queue */
+#define WEIR_OUTSIDE_BLOCKED   0.30 /* of the workers' time at work: storage, a lock, or sleep */
+#define WEIR_OUTSIDE_CORE_WAIT 0.10
+#define WEIR_OUTSIDE_THROTTLED 0.10  /* of the quota's periods */
+#define WEIR_OUTSIDE_OTHERS    0.20  /* of the usable cores, used by others */
+#define WEIR_OUTSIDE_THREADS   1.50  /* running and ready threads per worker */
+#define WEIR_OUTSIDE_HELPED    0.10  /* cores that the other threads of a worker use: it waits for them */
+#define WEIR_OUTSIDE_GPU_BUSY  0.80  /* a busy GPU */
+#define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle one */
+#define WEIR_OUTSIDE_THREAD    0.50  /* another Python thread of the main process, on a core */
+#define WEIR_OUTSIDE_YOUNG     0.25  /* of the time: workers are missing or younger than WEIR_OUTSIDE_YOUNG_S */
+#define WEIR_OUTSIDE_SLOW_BUSY 0.85  /* a slow worker is at work for longer */
+#define WEIR_OUTSIDE_SLOW_REST 0.60  /* ... and the median of the others for less */
+#define WEIR_OUTSIDE_PARKED    0.002 /* workers that are on a core for less belong to a loader that is not in use */
+#define WEIR_OUTSIDE_FREE      0.50  /* cores that nobody uses, for one more worker */
+#define WEIR_OUTSIDE_YOUNG_S   3.0
+#define WEIR_OUTSIDE_LEAST_S   2.5 /* seconds that a verdict needs */
+
+enum { WEIR_OUTSIDE_INTERVALS = 10 };
+
+/* ---- figures ---- */
+
+/* One interval of a job. GPU figures are -1 if they are unknown. */
+struct weir_outside_interval {
+    const struct weir_job_figures *job;
+    const struct weir_report_machine *machine; /* of this interval (weir_machine_between) */
+    double gpu_busy;
+    double other_jobs_cores; /* part of the machine's others_cores: this user's other training jobs */
+};
+
+struct weir_outside_worker {
+    pid_t pid;
+    double seconds, uses[WEIR_TASK_USES]; /* seconds */
+    double ready;                         /* ready threads x seconds; -1: unknown */
+    double other_cores;                   /* CPU time of its other threads, in seconds */
+};
+
+/* Sums of one interval. Times are in seconds, cores in core seconds. */
+struct weir_outside_sums {
+    double seconds, main[WEIR_TASK_USES], pin[WEIR_TASK_USES], other_thread, main_ready, young;
+    double storage_bytes, job_cores, others_cores, other_jobs_cores, steal_cores;
+    double gpu_busy, gpu_seconds;
+    bool has_pin;
+    uint64_t periods, throttled;
+    int workers_begun, n_workers;
+    struct weir_outside_worker workers[WEIR_JOB_WORKERS];
+};
+
+/* The last WEIR_OUTSIDE_INTERVALS intervals. Zeroed before the first call. */
+struct weir_outside_window {
+    int n, next;
+    int cores, online;
+    double quota_cores;
+    struct weir_outside_sums intervals[WEIR_OUTSIDE_INTERVALS];
+};
+
+void weir_outside_add(struct weir_outside_window *window, const struct weir_outside_interval *interval);
+
+/* Means over a window. Fractions of unknown figures are -1. */
+struct weir_outside_figures {
+    double seconds;
+    double main[WEIR_TASK_USES];
+    bool has_pin;
+    double pin[WEIR_TASK_USES];
+    double other_thread;            /* another Python thread of the main process: time on a core */
+    int n_workers;                  /* in use */
+    int n_parked;                   /* of a loader that is not in use */
+    double workers[WEIR_TASK_USES]; /* means over the workers in use */
+    double busiest, rest;           /* time at work (not idle) of the busiest worker, and the median of the others */
+    pid_t busiest_pid;
+    double ready_threads; /* per worker, running or ready; -1: unknown */
+    double other_cores;   /* per worker: CPU time per second of its other threads */
+    double main_ready_threads;
+    double young; /* time in which workers were missing or had just begun */
+    int workers_begun;
+    double storage_bytes_per_s; /* of all workers */
+    double job_cores;           /* CPU time of the job per second */
+    int cores, online;          /* usable by the job, and of the machine */
+    double quota_cores;         /* 0: no quota */
+    double throttled;           /* fraction of the quota's periods */
+    double others_cores, steal_cores;
+    double other_jobs_cores; /* part of others_cores */
+    double gpu_busy;
+};
+
+void weir_outside_figures(const struct weir_outside_window *window, struct weir_outside_figures *figures);
+
+/* ---- verdict ---- */
+
+enum weir_certainty { WEIR_CERTAINTY_UNSURE, WEIR_CERTAINTY_LIKELY, WEIR_CERTAINTY_SURE };
+const char *weir_certainty_name(enum weir_certainty certainty);
+
+enum { WEIR_OUTSIDE_CAUSES = 3, WEIR_OUTSIDE_EVIDENCE = 320 };
+
+struct weir_outside_cause {
+    enum weir_job_cause cause;
+    enum weir_certainty certainty;
+    enum weir_job_advice advice;
+    int num_workers; /* with WEIR_JOB_ADVICE_NUM_WORKERS and FEWER_WORKERS: the suggested number; 0: none */
+    double gain;     /* predicted step rate over the current one, at most; 0: no prediction */
+    char evidence[WEIR_OUTSIDE_EVIDENCE];
+};
+
+struct weir_outside_verdict {
+    bool ready; /* false: the window is too short, and no cause is named */
+    int n_causes;
+    struct weir_outside_cause causes[WEIR_OUTSIDE_CAUSES]; /* the main one first */
+};
+
+void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *figures);
+
+/* Prints the sentences of the verdict and its advice, wrapped at the width of `out`. */
+void weir_outside_print(FILE *out, const struct weir_outside_verdict *verdict);
+/* Writes the member "verdict" of the open object. */
+void weir_outside_json(struct weir_json *json, const struct weir_outside_verdict *verdict);
+
+#endif

@@ -1,0 +1,381 @@
+/* The rules of the verdict on a job that is seen from outside (docs/internals/verdict.md). */
+#include "analyze/jobs/outside.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const certainties[] = {"unsure", "likely", "sure"};
+
+const char *weir_certainty_name(enum weir_certainty certainty)
+{
+    return certainties[certainty];
+}
+
+#define UNSURE WEIR_CERTAINTY_UNSURE
+#define LIKELY WEIR_CERTAINTY_LIKELY
+#define SURE   WEIR_CERTAINTY_SURE
+
+typedef const struct weir_outside_figures figures_t;
+
+static struct weir_outside_cause *add(struct weir_outside_verdict *verdict, enum weir_job_cause cause,
+                                      enum weir_certainty certainty, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Appends a cause with its usual advice. If the verdict is full, the last cause is replaced. */
+static struct weir_outside_cause *add(struct weir_outside_verdict *verdict, enum weir_job_cause cause,
+                                      enum weir_certainty certainty, const char *format, ...)
+{
+    int at = verdict->n_causes < WEIR_OUTSIDE_CAUSES ? verdict->n_causes++ : WEIR_OUTSIDE_CAUSES - 1;
+    struct weir_outside_cause *row = &verdict->causes[at];
+    *row = (struct weir_outside_cause){
+        .cause = cause, .certainty = certainty, .advice = weir_job_cause_info(cause)->advice};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(row->evidence, sizeof row->evidence, format, args);
+    va_end(args);
+    return row;
+}
+
+static double percent(double fraction)
+{
+    return 100 * fmin(fmax(fraction, 0), 1);
+}
+
+/* ---- does the training loop wait for data? ---- */
+
+enum bound { BOUND_NO, BOUND_YES, BOUND_UNKNOWN };
+
+/* Without a pin thread, the loop waits for batches in poll(). With one it waits for a lock, as it does for the autograd
+ * thread and the GIL, so the workers and the GPU have to show which. */
+static enum bound data_bound(figures_t *f)
+{
+    double wait = f->main[WEIR_TASK_IDLE] + (f->has_pin ? f->main[WEIR_TASK_LOCK] : 0);
+    if (f->n_workers == 0)
+        return BOUND_UNKNOWN;
+    if (wait < WEIR_OUTSIDE_WAIT)
+        return BOUND_NO;
+    if (!f->has_pin)
+        return BOUND_YES;
+    if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
+        return BOUND_NO;
+    if (f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED)
+        return BOUND_YES;
+    bool one_is_slow = f->n_workers > 1 && f->busiest >= WEIR_OUTSIDE_SLOW_BUSY;
+    return f->workers[WEIR_TASK_IDLE] >= WEIR_OUTSIDE_IDLE && !one_is_slow && f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE
+               ? BOUND_NO
+               : BOUND_UNKNOWN;
+}
+
+/* Returns the most that a rule about waits can be: what is inferred through the pin thread is never sure. */
+static enum weir_certainty at_most(figures_t *f, enum weir_certainty certainty)
+{
+    return f->has_pin && certainty == SURE ? LIKELY : certainty;
+}
+
+/* Describes the loop's wait for data, for the evidence of a data-bound job. */
+struct wait_text {
+    char text[96];
+};
+static struct wait_text wait_text(figures_t *f)
+{
+    struct wait_text wait;
+    if (f->has_pin)
+        snprintf(wait.text, sizeof wait.text, "the pin thread hides the training loop's wait");
+    else
+        snprintf(wait.text, sizeof wait.text, "the training loop waits for batches %.0f %% of the time",
+                 percent(f->main[WEIR_TASK_IDLE]));
+    return wait;
+}
+
+/* The step rate without any wait for data, over the current one. */
+static double gain_without_wait(figures_t *f)
+{
+    double wait = f->main[WEIR_TASK_IDLE];
+    return f->has_pin || wait > 0.99 ? 0 : 1 / (1 - wait);
+}
+
+/* ---- who takes the cores ---- */
+
+/* Cores of the job's affinity and quota. */
+static double usable(figures_t *f)
+{
+    return f->quota_cores > 0 && f->quota_cores < f->cores ? f->quota_cores : f->cores;
+}
+
+static double core_wait(figures_t *f, enum bound bound)
+{
+    double of_workers = bound == BOUND_NO ? 0 : f->workers[WEIR_TASK_CORE_WAIT];
+    return fmax(f->main[WEIR_TASK_CORE_WAIT], of_workers);
+}
+
+/* Threads of the job that run or wait for a core; -1 if they are unknown. */
+static double ready(figures_t *f)
+{
+    return f->ready_threads < 0 ? -1 : f->main_ready_threads + f->ready_threads * f->n_workers;
+}
+
+static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double threads = ready(f);
+    if (f->n_workers == 0 || f->ready_threads < WEIR_OUTSIDE_THREADS || threads < usable(f) + 0.5)
+        return;
+    add(verdict, WEIR_JOB_TOO_MANY_THREADS, threads >= 1.5 * usable(f) ? SURE : LIKELY,
+        "%.1f threads per worker run or wait for a core, %.0f in all, on %.3g core%s; workers wait for a core %.0f %% "
+        "of "
+        "the time",
+        f->ready_threads, threads, usable(f), usable(f) == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]));
+}
+
+static void judge_quota(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
+{
+    if (f->throttled < WEIR_OUTSIDE_THROTTLED)
+        return;
+    add(verdict, WEIR_JOB_QUOTA, SURE,
+        "the quota of %.3g cores was used up in %.0f %% of its periods; the job waits for a core %.0f %% of the time",
+        f->quota_cores, percent(f->throttled), percent(core_wait(f, bound)));
+}
+
+static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double taken = f->others_cores + f->steal_cores, threads = ready(f);
+    bool crowded = threads > f->cores + 0.5;
+    if (taken < WEIR_OUTSIDE_OTHERS * f->cores || (crowded && taken < threads - f->cores))
+        return;
+    char which[96] = "";
+    if (f->other_jobs_cores >= 0.1)
+        snprintf(which, sizeof which, " (%.1f of them other training jobs of this user)", f->other_jobs_cores);
+    else if (f->steal_cores > f->others_cores)
+        snprintf(which, sizeof which, ", with those that the host takes");
+    add(verdict, WEIR_JOB_NEIGHBOURS, crowded ? LIKELY : SURE,
+        "other processes use %.1f of %d cores%s; the training loop waits for a core %.0f %% of the time, workers %.0f "
+        "%%",
+        taken, f->cores, which, percent(f->main[WEIR_TASK_CORE_WAIT]), percent(f->workers[WEIR_TASK_CORE_WAIT]));
+}
+
+/* More workers than cores, of one thread each. */
+static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
+{
+    if (bound != BOUND_YES || f->n_workers <= f->cores || f->workers[WEIR_TASK_IDLE] >= WEIR_OUTSIDE_SATURATED)
+        return;
+    struct weir_outside_cause *cause =
+        add(verdict, WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
+            "%d workers share %d core%s, and wait for one %.0f %% of the time; %s", f->n_workers, f->cores,
+            f->cores == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]), wait_text(f).text);
+    cause->advice = WEIR_JOB_ADVICE_FEWER_WORKERS;
+    cause->num_workers = f->cores;
+}
+
+static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
+{
+    if (core_wait(f, bound) < WEIR_OUTSIDE_CORE_WAIT)
+        return;
+    judge_quota(verdict, f, bound);
+    judge_threads(verdict, f);
+    judge_neighbours(verdict, f);
+    if (verdict->n_causes == 0)
+        judge_crowd(verdict, f, bound);
+}
+
+/* ---- a job that does not wait for data ---- */
+
+static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (f->other_thread < WEIR_OUTSIDE_THREAD || f->main[WEIR_TASK_LOCK] < WEIR_OUTSIDE_BLOCKED / 2 ||
+        (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED))
+        return false;
+    add(verdict, WEIR_JOB_GIL, LIKELY,
+        "another thread of the main process is on a core %.0f %% of the time, and the training loop waits for a lock "
+        "%.0f %%",
+        percent(f->other_thread), percent(f->main[WEIR_TASK_LOCK]));
+    return true;
+}
+
+static void add_gpu(struct weir_outside_cause *cause, figures_t *f)
+{
+    size_t n = strlen(cause->evidence);
+    if (f->gpu_busy >= 0)
+        snprintf(cause->evidence + n, sizeof cause->evidence - n, "; the GPU is busy %.0f %%", percent(f->gpu_busy));
+}
+
+static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double asleep =
+        f->main[WEIR_TASK_SLEEP] + f->main[WEIR_TASK_LOCK] + f->main[WEIR_TASK_IDLE] + f->main[WEIR_TASK_OTHER];
+    bool gpu_waits = f->gpu_busy >= 0 && f->gpu_busy < WEIR_OUTSIDE_GPU_IDLE;
+    bool gpu_works = f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE;
+    bool step_waits = !gpu_works && asleep >= 0.5;
+    enum weir_certainty certainty = f->has_pin && f->main[WEIR_TASK_LOCK] >= WEIR_OUTSIDE_WAIT ? LIKELY : SURE;
+    struct weir_outside_cause *cause;
+    if (step_waits || (gpu_waits && f->n_workers > 0))
+        cause =
+            add(verdict, WEIR_JOB_STEP, LIKELY,
+                "workers are idle %.0f %% of the time, so batches are ready; the training loop is on a core %.0f %%, "
+                "asleep %.0f %%",
+                percent(f->workers[WEIR_TASK_IDLE]), percent(f->main[WEIR_TASK_ON_CORE]), percent(asleep));
+    else
+        cause = add(
+            verdict, WEIR_JOB_NOT_DATA_BOUND, certainty,
+            "workers are idle %.0f %% of the time; the training loop is on a core %.0f %%, and waits for batches "
+            "at most %.0f %%",
+            percent(f->workers[WEIR_TASK_IDLE]), percent(f->main[WEIR_TASK_ON_CORE]), percent(f->main[WEIR_TASK_IDLE]));
+    add_gpu(cause, f);
+}
+
+/* ---- a job that waits for data ---- */
+
+static bool judge_start_up(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (f->young < WEIR_OUTSIDE_YOUNG || f->workers_begun < 2)
+        return false;
+    add(verdict, WEIR_JOB_START_UP, at_most(f, LIKELY),
+        "%d workers were started in %.0f s; %.0f %% of the time they were missing or younger than %.0f s; %s",
+        f->workers_begun, f->seconds, percent(f->young), WEIR_OUTSIDE_YOUNG_S, wait_text(f).text);
+    return true;
+}
+
+static bool judge_slow_worker(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (f->n_workers < 2 || f->busiest < WEIR_OUTSIDE_SLOW_BUSY || f->rest > WEIR_OUTSIDE_SLOW_REST)
+        return false;
+    add(verdict, WEIR_JOB_SLOW_WORKER, LIKELY, "process %d works %.0f %% of the time, the others %.0f %%; %s",
+        (int)f->busiest_pid, percent(f->busiest), percent(f->rest), wait_text(f).text);
+    return true;
+}
+
+static double at_work(figures_t *f)
+{
+    return 1 - f->workers[WEIR_TASK_IDLE];
+}
+
+static double free_cores(figures_t *f)
+{
+    return usable(f) - f->job_cores - f->others_cores - f->steal_cores;
+}
+
+/* Suggests as many workers as the loop's wait requires and the idle cores allow. each: cores that a worker uses. */
+static void suggest_workers(struct weir_outside_cause *cause, figures_t *f, double each)
+{
+    double idle = fmax(free_cores(f), 0) + 0.25, wanted = f->n_workers * fmax(gain_without_wait(f), 1);
+    double possible = f->n_workers + floor(idle / fmax(each, 0.05));
+    if (wanted <= f->n_workers)
+        wanted = possible;
+    cause->advice = WEIR_JOB_ADVICE_NUM_WORKERS;
+    cause->num_workers = (int)fmin(fmin(ceil(wanted), possible), 4.0 * f->n_workers);
+    if (cause->num_workers <= f->n_workers)
+        cause->num_workers = 0;
+    else if (!f->has_pin)
+        cause->gain = fmin((double)cause->num_workers / f->n_workers, fmax(gain_without_wait(f), 1));
+}
+
+static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double on_core = f->workers[WEIR_TASK_ON_CORE], asleep = at_work(f) - on_core - f->workers[WEIR_TASK_CORE_WAIT];
+    bool cores_idle = free_cores(f) >= WEIR_OUTSIDE_FREE;
+    char threads[64] = "";
+    if (f->other_cores >= WEIR_OUTSIDE_HELPED)
+        snprintf(threads, sizeof threads, " (their other threads use %.1f cores each)", f->other_cores);
+    bool more = cores_idle && (f->n_workers < f->cores || asleep > on_core);
+    struct weir_outside_cause *cause = add(
+        verdict, more ? WEIR_JOB_TOO_FEW_WORKERS : WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
+        "%d worker%s on a core %.0f %% of the time%s, asleep at work %.0f %%, idle %.0f %%; %s; %.1f of %.3g core%s "
+        "idle",
+        f->n_workers, f->n_workers == 1 ? " is" : "s are", percent(on_core), threads, percent(asleep),
+        percent(f->workers[WEIR_TASK_IDLE]), wait_text(f).text, fmax(free_cores(f), 0), usable(f),
+        usable(f) == 1 ? " is" : "s are");
+    if (more)
+        suggest_workers(cause, f, on_core + f->other_cores);
+    else
+        cause->advice = WEIR_JOB_ADVICE_WATCH;
+}
+
+static bool judge_blocked(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double work = at_work(f), storage = f->workers[WEIR_TASK_STORAGE], lock = f->workers[WEIR_TASK_LOCK];
+    if (work < WEIR_OUTSIDE_WAIT)
+        return false;
+    int before = verdict->n_causes;
+    if (storage >= WEIR_OUTSIDE_BLOCKED * work)
+        add(verdict, WEIR_JOB_STORAGE, at_most(f, SURE),
+            "workers sleep in storage %.0f %% of the time, and read %.1f MB/s from it; %s", percent(storage),
+            f->storage_bytes_per_s / 1e6, wait_text(f).text);
+    if (lock >= WEIR_OUTSIDE_BLOCKED * work && f->other_cores < WEIR_OUTSIDE_HELPED)
+        add(verdict, WEIR_JOB_LOCK, at_most(f, SURE), "workers wait for a lock %.0f %% of the time; %s", percent(lock),
+            wait_text(f).text);
+    return verdict->n_causes > before;
+}
+
+static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (judge_start_up(verdict, f) || judge_slow_worker(verdict, f) || judge_blocked(verdict, f) ||
+        verdict->n_causes > 0)
+        return;
+    if (f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED) {
+        judge_saturated(verdict, f);
+        return;
+    }
+    add(verdict, WEIR_JOB_UNSURE, UNSURE,
+        "%s, but workers are idle %.0f %%: uneven batches, a remote source or a step that waits for something else",
+        wait_text(f).text, percent(f->workers[WEIR_TASK_IDLE]));
+}
+
+/* ---- unknown ---- */
+
+static void judge_without_workers(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    struct weir_outside_cause *cause;
+    if (f->main[WEIR_TASK_STORAGE] >= WEIR_OUTSIDE_BLOCKED)
+        cause = add(verdict, WEIR_JOB_STORAGE, LIKELY,
+                    "the main process sleeps in storage %.0f %% of the time, and has no DataLoader workers",
+                    percent(f->main[WEIR_TASK_STORAGE]));
+    else if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
+        cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no DataLoader workers");
+    else
+        cause =
+            add(verdict, WEIR_JOB_UNSURE, UNSURE,
+                "the main process has no DataLoader workers, so loading and the step share one thread, which is on a "
+                "core %.0f %% of the time",
+                percent(f->main[WEIR_TASK_ON_CORE]));
+    add_gpu(cause, f);
+}
+
+static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (f->n_workers == 0) {
+        judge_without_workers(verdict, f);
+        return;
+    }
+    if (judge_start_up(verdict, f))
+        return;
+    if (f->pin[WEIR_TASK_ON_CORE] >= WEIR_OUTSIDE_SLOW_BUSY) {
+        add(verdict, WEIR_JOB_TRANSFER, LIKELY, "the pin thread is on a core %.0f %% of the time",
+            percent(f->pin[WEIR_TASK_ON_CORE]));
+        return;
+    }
+    struct weir_outside_cause *cause =
+        add(verdict, WEIR_JOB_UNSURE, UNSURE,
+            "the training loop sleeps on a lock %.0f %% of the time, which can be a batch, the autograd thread or the "
+            "GIL: the pin thread hides which; workers are idle %.0f %%",
+            percent(f->main[WEIR_TASK_LOCK]), percent(f->workers[WEIR_TASK_IDLE]));
+    add_gpu(cause, f);
+}
+
+/* ---- the verdict ---- */
+
+void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *f)
+{
+    *verdict = (struct weir_outside_verdict){.ready = f->seconds >= WEIR_OUTSIDE_LEAST_S};
+    if (!verdict->ready)
+        return;
+    enum bound bound = data_bound(f);
+    judge_cores(verdict, f, bound);
+    if (verdict->n_causes == 0 && judge_gil(verdict, f))
+        return;
+    if (bound == BOUND_YES)
+        judge_data(verdict, f);
+    else if (verdict->n_causes == 0 && bound == BOUND_NO)
+        judge_step(verdict, f);
+    else if (verdict->n_causes == 0)
+        judge_unknown(verdict, f);
+}

@@ -1,0 +1,232 @@
+/* Finds the jobs, samples them, and judges them at the end of each interval. */
+#include "base/shortage.h"
+#include "cli/top/top.h"
+#include "weir/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t SEARCH_NS = 5000000000u; /* earlier if workers have ended */
+enum { GPU_TRIES = 30 };                       /* a job can create its CUDA context long after it begins */
+
+int top_open(struct top *top, struct weir_err *err)
+{
+    *top = (struct top){.interval_s = 1, .begun_ns = weir_clock_monotonic_ns()};
+    top->search = weir_job_search_open("");
+    if (!top->search)
+        return weir_no_memory(err);
+    top->gpus = top_gpus_open();
+    return 0;
+}
+
+void top_close(struct top *top)
+{
+    for (int i = 0; i < top->n_jobs; i++) {
+        weir_job_watch_close(top->jobs[i]->watch);
+        free(top->jobs[i]);
+    }
+    weir_job_search_close(top->search);
+    top_gpus_close(top->gpus);
+}
+
+/* ---- finding ---- */
+
+static struct top_job *job_of(const struct top *top, const struct weir_job *found)
+{
+    for (int i = 0; i < top->n_jobs; i++)
+        if (top->jobs[i]->job.pid == found->pid && top->jobs[i]->job.start_ticks == found->start_ticks)
+            return top->jobs[i];
+    return NULL;
+}
+
+static void look_for_gpu(struct top *top, struct top_job *job)
+{
+    if (job->gpu < 0 && top->n_intervals < GPU_TRIES)
+        job->gpu = top_gpus_of(top->gpus, job->job.pid, job->job.local_rank);
+}
+
+static int add_job(struct top *top, const struct weir_job *found, struct weir_err *err)
+{
+    struct top_job *job = top->n_jobs < WEIR_JOBS ? calloc(1, sizeof *job) : NULL;
+    if (!job)
+        return top->n_jobs < WEIR_JOBS ? weir_no_memory(err) : 0;
+    job->job = *found;
+    job->gpu = -1;
+    int rc = weir_job_watch_open(&job->watch, found, "", err);
+    if (rc < 0) {
+        free(job);
+        return rc;
+    }
+    weir_machine_begin_of(&job->machine, "", (int)found->pid);
+    job->machine.load_average = -1; /* of no use beside the cores of others */
+    weir_machine_read_of(&job->machine_then, "", (int)found->pid, 0);
+    int at = top->n_jobs++;
+    for (; at > 0 && top->jobs[at - 1]->job.rank > found->rank; at--)
+        top->jobs[at] = top->jobs[at - 1];
+    top->jobs[at] = job;
+    look_for_gpu(top, job);
+    return 0;
+}
+
+/* Removes jobs that have ended if others run, so that a list of all jobs does not grow. */
+static void remove_ended(struct top *top)
+{
+    int n = 0;
+    if (top->wanted || !top_is_running(top))
+        return;
+    for (int i = 0; i < top->n_jobs; i++) {
+        struct top_job *job = top->jobs[i];
+        if (!job->ended) {
+            top->jobs[n++] = job;
+            continue;
+        }
+        weir_job_watch_close(job->watch);
+        free(job);
+    }
+    top->n_jobs = n;
+}
+
+int top_find(struct top *top, struct weir_err *err)
+{
+    int running = 0, n = weir_jobs_find(top->search, top->found, top->wanted, err);
+    if (n < 0)
+        return n;
+    top->search_ns = weir_clock_monotonic_ns();
+    for (int i = 0; i < n; i++) {
+        struct top_job *job = job_of(top, &top->found[i]);
+        int rc = job ? 0 : add_job(top, &top->found[i], err);
+        if (rc < 0)
+            return rc;
+        if (!job)
+            continue;
+        job->job = top->found[i];
+        weir_job_watch_update(job->watch, &job->job);
+        look_for_gpu(top, job);
+    }
+    for (int i = 0; i < top->n_jobs; i++)
+        running += !top->jobs[i]->ended;
+    return running;
+}
+
+bool top_is_running(const struct top *top)
+{
+    for (int i = 0; i < top->n_jobs; i++)
+        if (!top->jobs[i]->ended)
+            return true;
+    return false;
+}
+
+/* ---- intervals ---- */
+
+static void read_machine(struct top_job *job)
+{
+    struct weir_machine_now now;
+    if (job->last.cores > 0)
+        job->own_ns += (uint64_t)(job->last.cores * job->last.seconds * 1e9);
+    weir_machine_read_of(&now, "", (int)job->job.pid, job->own_ns);
+    job->machine.others_cores = job->machine.steal_cores = -1;
+    weir_machine_between(&job->machine, &job->machine_then, &now);
+    job->machine_then = now;
+}
+
+static void take_interval(struct top_job *job)
+{
+    weir_job_watch_take(job->watch, &job->last);
+    read_machine(job);
+    weir_job_figures_add(&job->total, &job->last);
+}
+
+static void judge(const struct top *top, struct top_job *job)
+{
+    double others = 0;
+    for (int i = 0; i < top->n_jobs; i++)
+        if (top->jobs[i] != job && !top->jobs[i]->ended && top->jobs[i]->last.cores > 0)
+            others += top->jobs[i]->last.cores;
+    job->has_gpu = top_gpus_read(top->gpus, job->gpu, &job->gpu_now);
+    const struct weir_outside_interval interval = {
+        .job = &job->last,
+        .machine = &job->machine,
+        .gpu_busy = job->has_gpu ? job->gpu_now.busy : -1,
+        .other_jobs_cores = others < job->machine.others_cores ? others : job->machine.others_cores};
+    weir_outside_add(&job->window, &interval);
+    weir_outside_figures(&job->window, &job->figures);
+    weir_outside_judge(&job->verdict, &job->figures);
+}
+
+static void end_interval(struct top *top)
+{
+    for (int i = 0; i < top->n_jobs; i++)
+        if (!top->jobs[i]->ended)
+            take_interval(top->jobs[i]);
+    for (int i = 0; i < top->n_jobs; i++)
+        if (!top->jobs[i]->ended)
+            judge(top, top->jobs[i]);
+    top->n_intervals++;
+}
+
+static bool lost_workers(const struct top *top)
+{
+    for (int i = 0; i < top->n_jobs; i++)
+        for (int w = 0; !top->jobs[i]->ended && w < top->jobs[i]->last.n_workers; w++)
+            if (top->jobs[i]->last.workers[w].ended)
+                return true;
+    return false;
+}
+
+int top_sample(struct top *top, struct weir_err *err)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (top->interval_ns == 0)
+        top->interval_ns = now_ns;
+    for (int i = 0; i < top->n_jobs; i++)
+        if (!top->jobs[i]->ended && !weir_job_watch_sample(top->jobs[i]->watch))
+            top->jobs[i]->ended = true;
+    bool ended = now_ns - top->interval_ns >= (uint64_t)(top->interval_s * 1e9);
+    if (ended) {
+        end_interval(top);
+        top->interval_ns = now_ns;
+    }
+    bool due = ended && (now_ns - top->search_ns >= SEARCH_NS || lost_workers(top));
+    if (!top_is_running(top))
+        due = now_ns - top->search_ns >= SEARCH_NS / 10;
+    int rc = due ? top_find(top, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (ended)
+        remove_ended(top);
+    return ended;
+}
+
+/* ---- ranks ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A rank that is slower than the others makes them wait in collective calls, and itself waits least. With a pin thread,
+ * the wait for batches looks the same, and is left in. */
+int top_slowest_rank(const struct top *top, double *least, double *median)
+{
+    static const double spread = 0.15;
+    double waits[WEIR_JOBS];
+    int n = 0, slowest = -1;
+    for (int i = 0; i < top->n_jobs; i++) {
+        const struct top_job *job = top->jobs[i];
+        if (job->job.rank < 0 || job->job.world_size < 2 || !job->verdict.ready)
+            continue;
+        waits[n] = job->figures.main[WEIR_TASK_LOCK] + job->figures.main[WEIR_TASK_OTHER];
+        if (n == 0 || waits[n] < *least) {
+            *least = waits[n];
+            slowest = i;
+        }
+        n++;
+    }
+    if (n < 2)
+        return -1;
+    qsort(waits, (size_t)n, sizeof *waits, ascending);
+    *median = waits[n / 2];
+    return *median - *least >= spread ? slowest : -1;
+}

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""weir top on jobs that look like PyTorch's from outside: processes with the names of DataLoader workers. Figures, JSON,
+errors, new workers, the end of a job, keys on a terminal, and commands with their exit status and signals. With a Python
+that has torch (WEIR_TORCH_PYTHON, or this one), also on a real job.
+
+    test_top.py WEIR"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+LIMIT_S = 240
+failures, checks = 0, 0
+
+# A main process that sleeps, and two workers that wait for a pipe. Prints "ready" when all have their names.
+# argv: seconds of an epoch, after which new workers replace the old ones (0: never).
+JOB = r"""
+import ctypes, os, select, signal, sys, time
+name = ctypes.CDLL(None).prctl
+def worker(done):
+    name(15, b"pt_data_worker")
+    os.write(done, b"x")
+    parent = os.getppid()
+    while os.getppid() == parent:
+        sum(range(20000))
+        select.select([idle], [], [], 0.05)
+def begin():
+    done, ends = os.pipe()
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            worker(ends)
+            os._exit(0)
+        children.append(child)
+    for _ in range(2):
+        os.read(done, 1)
+    return children
+idle, other = os.pipe()
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+epoch_s = float(sys.argv[1])
+children = begin()
+print("ready", flush=True)
+while True:
+    time.sleep(epoch_s or 1000)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    children = begin()
+"""
+
+
+def check(what, fine, shown=""):
+    global failures, checks
+    checks += 1
+    if not fine:
+        failures += 1
+        print(f"FAIL: {what}\n{str(shown)[-1500:]}")
+
+
+class Job:
+    def __init__(self, epoch_s=0, shell=False, python=sys.executable):
+        command = [python, "-c", JOB, str(epoch_s)]
+        if shell:
+            command = ["sh", "-c", '"$@"; exit 0', "sh", *command]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        assert self.process.stdout.readline() == "ready\n"
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def top(weir, *arguments, **options):
+    return subprocess.run([weir, "top", *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S,
+                          stdin=subprocess.DEVNULL, **options)
+
+
+# ---- figures ----
+
+def once(weir):
+    with Job(shell=True) as job:
+        done = top(weir, "--once", "--seconds", 3, job.pid)
+        check("a job below a shell", done.returncode == 0 and not done.stderr, done)
+        for part in ("python", "machine: ", "on core  core-wait  storage  lock  sleep  idle", "\nmain ", "\nworker 0 ",
+                     "\nworker 1 ", "\nverdict: "):
+            check(f"{part!r} is printed", part in done.stdout, done.stdout)
+        workers = [line.split() for line in done.stdout.splitlines() if line.startswith("worker ")]
+        idle = [float(cells[8].rstrip("%")) for cells in workers]
+        check("workers that wait for a pipe are idle, as far as they get cores", all(share > 5 for share in idle), workers)
+
+
+def schema(weir):
+    with Job() as job:
+        done = top(weir, "--json", "--seconds", 4, job.pid)
+        check("--json succeeds", done.returncode == 0, done)
+        document = json.loads(done.stdout)
+        check("one object of this version", document["schema"] == 1 and document["type"] == "top", document)
+        check("one job", [entry["pid"] for entry in document["jobs"]] == [job.pid], document)
+        entry = document["jobs"][0]
+        expected = {"pid": int, "command": str, "rank": None, "world_size": None, "local_rank": None, "ended": bool,
+                    "other_user": bool, "seconds": float, "machine": dict, "main": dict, "other_thread": (int, float),
+                    "workers_begun": int, "workers": list, "verdict": dict}
+        for key, kind in expected.items():
+            check(f"{key} is {kind}", entry[key] is None if kind is None else isinstance(entry[key], kind), entry[key])
+        check("no pin thread, perhaps a GPU", entry["pin_thread"] is None and "gpu" in entry, entry)
+        check("seconds", 2 < entry["seconds"] < 60, entry["seconds"])
+        for process in [entry["main"], *entry["workers"]]:
+            times = process["time"]
+            check("times", set(times) == {"on_core", "core_wait", "storage", "lock", "sleep", "idle", "other"} and
+                  abs(sum(times.values()) - 1) < 1e-6, times)
+            check("memory and threads", process["pss_bytes"] > 0 and process["threads"] == 1, process)
+            check("reads", process["storage_bytes_per_s"] >= 0 and process["cached_bytes_per_s_estimate"] >= 0, process)
+        verdict = entry["verdict"]
+        check("a verdict", verdict["ready"] and verdict["causes"] and
+              verdict["certainty"] in ("sure", "likely", "unsure") and isinstance(verdict["advice"], list), verdict)
+        check("a cause", {"cause", "certainty", "evidence"} <= set(verdict["causes"][0]), verdict)
+        check("machine", entry["machine"]["cores"] >= 1 and entry["machine"]["others_cores"] >= 0, entry["machine"])
+        check("no rank", document["slowest_rank"] is None, document)
+
+
+def new_workers(weir):
+    with Job(epoch_s=0.7) as job:
+        entry = json.loads(top(weir, "--json", "--seconds", 6, job.pid).stdout)["jobs"][0]
+        check("new workers are followed", entry["workers_begun"] >= 4 and len(entry["workers"]) <= 4, entry)
+
+
+def two_jobs(weir):
+    with Job() as first, Job() as second:
+        document = json.loads(top(weir, "--json", "--seconds", 3).stdout)
+        pids = [entry["pid"] for entry in document["jobs"]]
+        check("all jobs of the user", {first.pid, second.pid} <= set(pids), pids)
+
+
+def lines(weir):
+    with Job() as job:
+        with subprocess.Popen([weir, "top", str(job.pid)], stdout=subprocess.PIPE, text=True,
+                              stdin=subprocess.DEVNULL) as process:
+            line = process.stdout.readline()
+            check("a line per second", re.match(r" +\d+ s  process \d+  main: .*2 workers: ", line), line)
+            os.killpg(job.pid, signal.SIGKILL)
+            rest = process.stdout.read()
+        check("the end of the job ends the command", process.returncode == 0, rest)
+        check("with its last verdict", "(has ended)" in rest and "\nverdict: " in rest, rest)
+
+
+# ---- errors ----
+
+def errors(weir):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for status, text, arguments in (
+            (1, f"no process {gone.pid} exists, or /proc hides it", [gone.pid]),
+            (1, f"process {os.getpid()} is no PyTorch training job", [os.getpid()]),
+            (2, "12x is no PID; to start a command, write weir top -- 12x", ["12x"]),
+            (2, "-1", ["-1"]),
+            (2, "give a PID or a command, not both", ["1", "--", "true"]),
+            (2, "no command after --", ["--"]),
+            (1, "cannot start /nowhere/python: No such file or directory; check the name and $PATH",
+             ["--", "/nowhere/python"])):
+        done = top(weir, *arguments)
+        check(f"{arguments}: status {status}, one line", done.returncode == status and text in done.stderr and
+              done.stderr.startswith("weir top: ") and done.stderr.count("\n") <= status and not done.stdout, done)
+
+
+# ---- commands ----
+
+def commands(weir):
+    done = top(weir, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+    check("exit status and streams", done.returncode == 7 and done.stdout == "out\n" and
+          done.stderr.startswith("err\nweir top: the command ran no PyTorch training job"), done)
+    done = top(weir, "--", "sh", "-c", "kill -9 $$")
+    check("death by a signal", done.returncode == 137, done)
+    done = top(weir, "--seconds", "1", "--", "sh", "-c", "read x; exit 3", )
+    check("standard input", done.returncode == 3, done)
+
+
+def signals(weir):
+    trap = "trap 'echo got; exit 5' USR1; trap 'echo int; exit 6' INT; echo on; while :; do sleep 0.05; done"
+    for number, said, status in ((signal.SIGUSR1, "got\n", 5), (signal.SIGINT, "int\n", 6), (signal.SIGTERM, "", 143)):
+        with subprocess.Popen([weir, "top", "--", "sh", "-c", trap], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True, stdin=subprocess.DEVNULL) as process:
+            process.stdout.readline()
+            process.send_signal(number)
+            rest = process.stdout.read()
+        check(f"{number!r} is passed on", rest == said and process.returncode == status, (rest, process.returncode))
+
+
+def watched_command(weir):
+    done = subprocess.run([weir, "top", "--", sys.executable, "-c", JOB.replace("1000)", "5); os._exit(4)"), "0"],
+                          capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
+    check("a job's status and output", done.returncode == 4 and done.stdout == "ready\n", done)
+    check("its figures and verdict", "\nworker 1 " in done.stderr and "\nverdict: " in done.stderr, done.stderr)
+
+
+# ---- the terminal ----
+
+class Terminal:
+    def __init__(self, arguments, rows=24, columns=100):
+        self.text = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.environ.pop("COLUMNS", None)
+            os.execv(arguments[0], arguments)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def until(self, pattern):
+        """Reads until the pattern appears in what was written since the last call."""
+        end = time.monotonic() + LIMIT_S
+        start = len(self.text)
+        while not re.search(pattern, self.text[start:], re.S):
+            if time.monotonic() > end or not self.read():
+                return False
+        return True
+
+    def read(self):
+        if not select.select([self.fd], [], [], 5)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def press(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def end(self):
+        while self.read():
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def keys(weir):
+    with Job() as job:
+        screen = Terminal([weir, "top", str(job.pid)])
+        check("the alternate screen", screen.until(r"\033\[\?1049h"), screen.text)
+        check("figures of each worker", screen.until(r"worker 0 .*worker 1 .*q: quit"), screen.text)
+        screen.press("1")
+        check("1: all workers in one row", screen.until(r"2 workers +.*q: quit"), screen.text)
+        screen.press("M")
+        check("M: one row per worker again", screen.until(r"worker \d .*q: quit"), screen.text)
+        screen.press("h")
+        check("h: help", screen.until(r"Keys.*by memory.*h: back"), screen.text)
+        screen.press("h")
+        check("h: back", screen.until(r"main .*q: quit"), screen.text)
+        before = len(screen.text)
+        screen.press("q")
+        status = screen.end()
+        check("q: quits", status == 0, status)
+        last = screen.text[before:]
+        check("the terminal is restored, and the figures stay", re.search(r"\033\[\?1049l.*worker 1 .*verdict: ", last, re.S),
+              last)
+
+
+def suspended(weir):
+    with Job() as job:
+        screen = Terminal(["/bin/sh", "-c", f"set -m; {weir} top {job.pid}; echo stopped; fg; echo over $?"])
+        check("figures", screen.until("q: quit"), screen.text)
+        screen.press("\x1a")
+        check("Ctrl-Z restores the terminal, and fg continues",
+              screen.until(r"\033\[\?1049l.*stopped.*\033\[\?1049h.*q: quit"), screen.text)
+        screen.press("q")
+        screen.end()
+        check("it quits as before", "over 0" in screen.text, screen.text)
+
+
+def ctrl_c_with_a_command(weir):
+    trap = "n=0; trap 'n=$((n+1))' INT; echo on; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo ints $n; exit 9"
+    screen = Terminal([weir, "top", "--", "bash", "-c", trap])
+    check("the command runs", screen.until("on\r\n"), screen.text)
+    screen.press("\x03")
+    status = screen.end()
+    check("the terminal's Ctrl-C reaches the command once", "ints 1\r\n" in screen.text and status == 9,
+          (status, screen.text))
+
+
+# ---- torch ----
+
+TRAIN = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+class D(Dataset):
+    def __len__(self): return 10 ** 9
+    def __getitem__(self, i):
+        return torch.zeros(4)
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for k, batch in enumerate(DataLoader(D(), batch_size=2, num_workers=2, multiprocessing_context=sys.argv[1])):
+        time.sleep(0.05)
+        if k == 3: print("ready", flush=True)
+"""
+
+
+def torch_jobs(weir):
+    python = os.environ.get("WEIR_TORCH_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+        print("skipped: a job with torch (WEIR_TORCH_PYTHON names a Python that has it)")
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(TRAIN)
+        script.flush()
+        for method in ("fork", "spawn", "forkserver"):
+            with subprocess.Popen([python, script.name, method], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True, start_new_session=True) as process:
+                try:
+                    check(f"{method}: the job trains", process.stdout.readline() == "ready\n")
+                    entry = json.loads(top(weir, "--json", "--seconds", 3, process.pid).stdout)["jobs"][0]
+                finally:
+                    os.killpg(process.pid, signal.SIGKILL)
+            check(f"{method}: main process and workers", entry["pid"] == process.pid and len(entry["workers"]) == 2, entry)
+            check(f"{method}: the step sleeps", entry["main"]["time"]["sleep"] > 0.3, entry["main"])
+
+
+def main():
+    weir = os.path.abspath(sys.argv[1])
+    for test in (once, schema, new_workers, two_jobs, lines, errors, commands, signals, watched_command, keys, suspended,
+                 ctrl_c_with_a_command, torch_jobs):
+        test(weir)
+    print(f"{checks} checks, {failures} failures")
+    sys.exit(failures > 0)
+
+
+main()
