@@ -194,7 +194,7 @@ static struct weir_watch_thread *thread_new(struct weir_watch *watch, struct wei
     t->cpu_ns = thread_cpu_ns();
     if (!read_delay(t->schedstat, &t->delay_ns))
         atomic_store(&slot->delay_known, 0);
-    t->attached = weir_clock_ticks();
+    t->attached = weir_shared_get(&slot->seen); /* when it took the slot */
     t->until_sample = 1;
     t->item = INT64_MIN;
     atomic_fetch_add(&watch->users, 1);

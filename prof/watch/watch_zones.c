@@ -208,6 +208,8 @@ void weir_watch_batch_begin(int64_t batch)
     uint64_t now = weir_clock_ticks(), since = t->last_end ? t->last_end : t->attached;
     if (atomic_load_explicit(&t->slot->role, memory_order_relaxed) != WEIR_WATCH_LOOP && now > since)
         weir_watch_cell_add(t->slot, t->last_end ? WEIR_WATCH_WAIT_WORK : WEIR_WATCH_START_WORKER, now - since, 0);
+    if (now > weir_shared_get(&t->slot->seen))
+        weir_shared_put(&t->slot->seen, now);
     weir_watch_sample_next(t);
     weir_watch_zone_open(t, WEIR_WATCH_TOTAL_BATCH, now);
 }
