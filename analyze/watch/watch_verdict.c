@@ -187,16 +187,29 @@ static void find_slow_worker(struct weir_watch_case *c)
     snprintf(cause->who, sizeof cause->who, "worker %.0f", f->workers[slowest].worker);
 }
 
+/* Returns how much longer an item of the file takes than one of the others, or 0 if that may be by chance: the longest
+ * item of the file does not count. */
+static double slower(const struct weir_watch_figures *f, const struct weir_watch_slow_file *file, double *others_s)
+{
+    enum { ITEMS_LEAST = 4 };
+    double total_s = file->mean_s * file->count, rest = f->paths - file->count;
+    *others_s = rest > 0 ? (f->paths_s - total_s) / rest : 0;
+    if (file->count < ITEMS_LEAST || *others_s <= 0 || total_s < FILE_SHARE * f->paths_s)
+        return 0;
+    return (total_s - file->max_s) / (file->count - 1) / *others_s;
+}
+
 static void find_slow_file(struct weir_watch_case *c)
 {
     const struct weir_watch_figures *f = c->figures;
-    const struct weir_watch_slow_file *file = &f->slow_files[0];
-    if (f->n_files == 0 || f->files_seen < 2 || f->paths <= file->count)
+    const struct weir_watch_slow_file *file = NULL;
+    double others_s = 0;
+    for (int i = 0; i < f->n_files && i < WEIR_WATCH_FILES && !file; i++)
+        if (slower(f, &f->slow_files[i], &others_s) >= FILE_TIMES)
+            file = &f->slow_files[i];
+    if (!file)
         return;
-    double total_s = file->mean_s * file->count, others_s = (f->paths_s - total_s) / (f->paths - file->count);
-    double share = f->paths_s > 0 ? total_s / f->paths_s : 0;
-    if (others_s <= 0 || file->mean_s < FILE_TIMES * others_s || share < FILE_SHARE)
-        return;
+    double share = file->mean_s * file->count / f->paths_s;
     double times = 1 - share * (1 - others_s / file->mean_s) * fmin(f->paths_s / c->verdict->sums.busy_s, 1);
     double gain = fmax(weir_watch_gain_times(c, times, times), weir_watch_gain_saved(c, f->wait_order_s));
     struct weir_watch_cause *cause =

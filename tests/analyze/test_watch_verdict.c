@@ -228,7 +228,15 @@ Test(watch_verdict, one_slow_file)
     figures->paths_s = 75;
     expect_first(WEIR_JOB_SLOW_FILE);
     cr_expect_str_eq(verdict.causes[0].who, "/data/slow.hdf5");
-    figures->slow_files[0].count = 20; /* 2 of 75 s */
+    figures->slow_files[1] = figures->slow_files[0];
+    figures->slow_files[0] = (struct weir_watch_slow_file){"/data/once.hdf5", 2, 0.5, 0.99};
+    expect_first(WEIR_JOB_SLOW_FILE);
+    cr_expect_str_eq(verdict.causes[0].who, "/data/slow.hdf5", "not the file of which one item was slow");
+    figures->slow_files[1].max_s = 39; /* of 40 s */
+    make();
+    cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_SLOW_FILE);
+    figures->slow_files[1].max_s = 0.2;
+    figures->slow_files[1].count = 20; /* 2 of 75 s */
     make();
     cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_SLOW_FILE);
 }
