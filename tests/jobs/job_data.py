@@ -210,7 +210,7 @@ class OwnTransform(Small):
 
     def __getitem__(self, i):
         image = picture_cache(i % 32, self.side, self.side)
-        out = np.empty(image.shape, np.float32)
+        out = image.astype(np.float32)
         for k in range(self.rounds):
             for y in range(self.side):
                 out[y] = np.clip(image[y].astype(np.float32) * (1 + 0.01 * k) + k, 0, 255)

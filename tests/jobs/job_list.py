@@ -52,7 +52,7 @@ LIST = [
     J("lock", "lock", {"kind": "Hdf5", "locked": True}, {"num_workers": 4}, named=True,
       advices={"fixed": {"dataset": {"locked": False}}}),
     J("transform", "own-code", {"kind": "OwnTransform"}, top=BUSY, named=True,
-      advices={"fixed": {"dataset": {"rounds": 1}}}),
+      advices={"fixed": {"dataset": {"rounds": 0}}}),
     J("transform-class", "transform", {"kind": "Torchvision"}, top=BUSY, needs=["torchvision"], named=True,
       advices={"fixed": {"dataset": {"cheap": True}}}),
     J("slow-worker", "slow-worker", {"kind": "SlowWorker"}, {"num_workers": 3}, named=True,

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class Skipped(Exception):
 def group_of(settings, why):
     """A control group with the first setting (folder, file, value) that works; removed at the end."""
     for base, name, value in settings:
-        group = Path(base) / f"weir-jobs.{os.getpid()}"
+        group = Path(base) / f"weir-jobs.{os.getpid()}.{threading.get_ident()}"
         try:
             group.mkdir()
         except OSError:
@@ -65,16 +66,15 @@ def memory_of(size):
                     "a limit of the memory")
 
 
-def cpu_seconds():
-    """Seconds of all cores' work so far, without idle time and waiting for storage."""
+def cpu_seconds(cores):
+    """Seconds of these cores' work so far, without idle time and waiting for storage."""
+    ticks = 0
     with open("/proc/stat", encoding="ascii") as file:
-        fields = [int(n) for n in file.readline().split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
-
-
-def children_seconds():
-    times = os.times()
-    return times.children_user + times.children_system
+        for line in file:
+            name, *fields = line.split()[:9]
+            if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cores:
+                ticks += sum(map(int, fields)) - int(fields[3]) - int(fields[4])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Machine:
@@ -89,6 +89,7 @@ class Machine:
             self.env["WEIR_JOBS_DATA"] = o.data
         self.data = self.env.setdefault("WEIR_JOBS_DATA", os.path.join(tempfile.gettempdir(), "weir-jobs-data"))
         self.cores = sorted(os.sched_getaffinity(0))
+        self.thread = threading.local()  # .cores: those of the calling thread's jobs
         code = """
 import importlib.util, json
 has = {name for name in ("torch", "cv2", "torchvision", "av", "h5py", "PIL", "numpy") if importlib.util.find_spec(name)}
@@ -110,7 +111,7 @@ print(json.dumps({"has": sorted(has), "cuda": cuda, "torch": version}))
             raise Skipped("needs " + " and ".join(sorted(missing)))
 
     def cpus(self, job):
-        return self.cores[:job.cores] if job.cores else self.cores
+        return getattr(self.thread, "cores", self.cores)[:job.cores] if job.cores else self.cores
 
 
 class Run:
@@ -131,7 +132,11 @@ class Run:
         if watch:
             program = ["-m", "weir", "watch", "--json", str(watch)] + program
         self.effective = effective
-        self.command = ["taskset", "-c", ",".join(map(str, machine.cpus(effective))), machine.python] + program
+        self.cores = machine.cpus(effective)
+        self.place = ["taskset", "-c", ",".join(map(str, self.cores))]
+        if o.nice:  # niceness counts within a session, and that of the session's group between them
+            self.place = ["sh", "-c", f'echo {o.nice} 2>/dev/null >/proc/self/autogroup; exec nice -n {o.nice} "$@"', "sh"] + self.place
+        self.command = self.place + [machine.python] + program
 
     def __enter__(self):
         job, machine = self.effective, self.machine
@@ -142,11 +147,11 @@ class Run:
             if job.disk:
                 self.command = self.stack.enter_context(disk_of(job.disk, machine.data)) + self.command
             for _ in range(job.loops):
-                loop = subprocess.Popen(["taskset", "-c", ",".join(map(str, machine.cpus(job))), "sh", "-c", "while :; do :; done"])
+                loop = subprocess.Popen(self.place + ["sh", "-c", "while :; do :; done"], start_new_session=True)
                 self.stack.callback(loop.wait)
                 self.stack.callback(loop.kill)
             self.errors = self.stack.enter_context(tempfile.TemporaryFile("w+"))
-            self.begin = time.perf_counter(), cpu_seconds(), children_seconds()
+            self.begin = time.perf_counter(), cpu_seconds(self.cores)
             self.process = subprocess.Popen(self.command, env=machine.env, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                             start_new_session=True)
             self.stack.callback(self.stop)
@@ -168,9 +173,10 @@ class Run:
 
     def finish(self):
         self.lines += list(self.process.stdout)
-        self.status = self.process.wait()
-        wall, busy, own = time.perf_counter() - self.begin[0], cpu_seconds() - self.begin[1], children_seconds() - self.begin[2]
-        self.others = max(0.0, (busy - own) / wall - self.effective.loops)
+        _, status, used = os.wait4(self.pid, 0)  # with the workers
+        self.status = self.process.returncode = os.waitstatus_to_exitcode(status)
+        wall, busy = time.perf_counter() - self.begin[0], cpu_seconds(self.cores) - self.begin[1]
+        self.others = 0 if self.effective.loops else max(0.0, (busy - used.ru_utime - used.ru_stime) / wall)
         self.errors.seek(0)
         self.stderr = self.errors.read()
         self.result = next((json.loads(line) for line in reversed(self.lines) if line.startswith('{"job"')), None)

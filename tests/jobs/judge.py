@@ -8,11 +8,14 @@
     tests/jobs/judge.py ... --cuda             only the jobs with a GPU, their steps on it
 
 The jobs are in job_list.py; train.py runs them. A verdict is right if its first cause is one of the job's, "unsure" if it
-says so, "crowded" if it names other processes first and those really used half a core or more. The exit status is 1 if a
-verdict is wrong, 77 if no Python with torch is found."""
+says so, "crowded" if it is another but other processes used half a core or more: such runs are repeated twice. The exit
+status is 1 if a verdict is wrong, 77 if no Python with torch is found."""
 import argparse
+import concurrent.futures
 import json
 import os
+import queue
+import re
 import statistics
 import subprocess
 import sys
@@ -26,7 +29,6 @@ from job_list import JOBS, LIST
 from job_run import Machine, Run, Skipped
 
 QUICK = ["own-file", "no-workers", "slow-step"]  # certain within seconds, and without OpenCV and h5py
-CROWD = {"neighbours", "too-many-threads"}
 
 
 def plain(machine, job, o, method, seed, changes=(), advice=None):
@@ -90,25 +92,38 @@ def causes_of(document):
 
 
 def judge(expected, causes, others):
+    """With half a core or more in other hands, a job can have another limit than on its own."""
     first = causes[0][0]
     if first in expected:
         return "right"
     if first == "unsure":
         return "unsure"
-    names = [cause[0] for cause in causes if cause[0] not in CROWD]
-    if first in CROWD and others >= 0.5 and (not names or names[0] in expected):
-        return "crowded"
-    return "wrong"
+    return "crowded" if others >= 0.5 else "wrong"
 
 
-def advised(job, document):
-    """(changes for --set, advice of the table) that follow the tool's first advice; None if it is none of a setting."""
-    verdict = find(document, "verdict") or {}
-    for advice in verdict.get("advice", []):
+FUNCTIONS = {"cv2.setNumThreads": "cv2_threads", "torch.set_num_threads": "torch_threads"}
+
+
+def setting_of(text):
+    """["key=number"] for --set of train.py, from "num_workers=8", "in_order=False" or "cv2.setNumThreads(0)"."""
+    found = []
+    for function, value in re.findall(r"([\w.]+)\((\d+)\)", text):
+        if function in FUNCTIONS:
+            found.append(f"{FUNCTIONS[function]}={value}")
+    for key, value in re.findall(r"(\w+)=(True|False|\d+)", text):
+        found.append(f"{key}={ {'True': 1, 'False': 0}.get(value, value)}")
+    return found
+
+
+def advised(document):
+    """[(settings for --set, predicted ratio)] of the advice that is a setting of the loader."""
+    found = []
+    for advice in (find(document, "verdict") or {}).get("advice") or []:
         setting = advice.get("setting") or {}
-        if setting:
-            return [f"{key}={int(value)}" for key, value in setting.items()]
-    return None
+        texts = [f"{key}={value}" for key, value in setting.items()] or setting_of(advice.get("flag") or "")
+        if texts:
+            found.append((texts, advice.get("ratio")))
+    return found
 
 
 def gain_of(machine, job, o, method, seeds, changes, advice):
@@ -129,7 +144,7 @@ def judged(machine, job, o, method, tool, seed, say):
     row = {"job": job.name, "method": method, "tool": tool, "seed": seed, "result": judge(expected, causes, run.others),
            "causes": [cause[0] for cause in causes], "gain": causes[0][1], "certainty": verdict.get("certainty"),
            "others_cores": round(run.others, 2), "rate": run.result["rate"], "losses": run.result["losses"]}
-    row["settings"] = advised(job, document)
+    row["advice"] = advised(document)
     say(f"{row['result']:8} {tool:6} {job.name:16} {method:11} {row['certainty'] or '-':10} "
         f"{' '.join(row['causes'][:3]):44} others {row['others_cores']}")
     if row["result"] == "wrong" and o.verbose:
@@ -140,25 +155,33 @@ def judged(machine, job, o, method, tool, seed, say):
     return row
 
 
+def predictions(job, rows):
+    """[(change, settings, advice of the table, predicted gain)]: the first setting that a tool advises, and the cause
+    removed as in the job's table."""
+    found = []
+    first = rows[0]["advice"][:1]
+    if first:
+        ratios = [ratio or row["gain"] for row in rows for settings, ratio in row["advice"][:1] if settings == first[0][0]]
+        found.append((" ".join(first[0][0]), first[0][0], None, [r for r in ratios if r]))
+    if "fixed" in job.advices:
+        found.append(("fixed", (), "fixed", [row["gain"] for row in rows if row["gain"]]))
+    return [(change, settings, advice, statistics.median(ratios)) for change, settings, advice, ratios in found if ratios]
+
+
 def gains(machine, rows, o, say):
     """Measured gains of jobs whose verdict was right, against what the tools predicted."""
-    results = []
+    results, measured = [], {}
     for name in dict.fromkeys(row["job"] for row in rows):
         job = JOBS[name]
-        for tool in ("top", "watch"):
-            mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["gain"] and row["result"] == "right"]
-            if not mine:
-                continue
-            predicted = statistics.median(row["gain"] for row in mine)
-            settings = mine[0]["settings"]
-            advice = None if settings else next(iter(job.advices), None)
-            if not settings and not advice:
-                continue
-            real = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings or (), advice)
-            results.append({"job": name, "tool": tool, "predicted": predicted, "measured": round(real, 3),
-                            "change": settings or advice})
-            say(f"gain     {tool:6} {name:16} predicted {predicted:.2f}, measured {real:.2f}, after {settings or advice}")
-    for tool in ("top", "watch"):
+        for tool in o.tools:
+            mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["result"] == "right"]
+            for change, settings, advice, predicted in predictions(job, mine) if mine else ():
+                if (name, change) not in measured:
+                    measured[name, change] = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings, advice)
+                real = measured[name, change]
+                results.append({"job": name, "tool": tool, "change": change, "predicted": predicted, "measured": round(real, 3)})
+                say(f"gain     {tool:6} {name:16} {change:24} predicted {predicted:.2f}, measured {real:.2f}")
+    for tool in o.tools:
         errors = sorted(abs(r["predicted"] / r["measured"] - 1) for r in results if r["tool"] == tool)
         if errors:
             say(f"gains of {tool}: {len(errors)}; median error {statistics.median(errors):.0%}, 90th percentile "
@@ -207,25 +230,50 @@ def overhead(machine, jobs, o, say):
     return results
 
 
+def run_one(machine, job, o, method, tool, seed, say):
+    try:
+        for _ in range(3):
+            row = judged(machine, job, o, method, tool, seed, say)
+            if row["result"] != "crowded":
+                break
+        return row
+    except RuntimeError as error:
+        say(f"failed   {tool:6} {job.name:16} {method:11} {error}")
+        return {"job": job.name, "method": method, "tool": tool, "seed": seed, "result": "failed", "causes": [], "gain": None,
+                "error": str(error)}
+
+
 def run_all(machine, jobs, o, say):
-    rows, skipped = [], set()
+    """Rows of all runs. With --parallel N, N jobs run at once, on cores of their own; jobs that use all cores run alone."""
+    size = max([job.cores for job in jobs] + [1])
+    slots = queue.Queue()
+    for i in range(min(o.parallel, len(machine.cores) // size) or 1):
+        slots.put(machine.cores[i * size:(i + 1) * size])
+    runs = []
     for seed in range(o.repeats):
         for method in o.methods:
             for job in jobs:
-                for tool in o.tools:
-                    if (job.name, method) in skipped or job.name in skipped:
-                        continue
-                    try:
-                        machine.check(job)
-                        rows.append(judged(machine, job, o, method, tool, seed, say))
-                    except Skipped as reason:
-                        skipped.add(job.name)
+                try:
+                    machine.check(job)
+                    runs += [(job, method, tool, seed) for tool in o.tools]
+                except Skipped as reason:
+                    if seed == 0 and method == o.methods[0]:
                         say(f"skipped  {job.name}: {reason}")
-                    except RuntimeError as error:
-                        rows.append({"job": job.name, "method": method, "tool": tool, "seed": seed, "result": "failed",
-                                     "causes": [], "gain": None, "error": str(error)})
-                        say(f"failed   {tool:6} {job.name:16} {method:11} {error}")
-    return rows
+
+    def on_a_slot(run):
+        job, method, tool, seed = run
+        machine.thread.cores = slots.get()
+        try:
+            return run_one(machine, job, o, method, tool, seed, say)
+        except Skipped as reason:
+            say(f"skipped  {job.name}: {reason}")
+        finally:
+            slots.put(machine.thread.cores)
+
+    with concurrent.futures.ThreadPoolExecutor(slots.qsize()) as pool:
+        rows = list(pool.map(on_a_slot, [run for run in runs if run[0].cores]))
+    rows += [on_a_slot(run) for run in runs if not run[0].cores]
+    return [row for row in rows if row]
 
 
 def same_losses(rows, say):
@@ -271,6 +319,8 @@ def options():
     parser.add_argument("--tools", default="top,watch")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--warm-up", type=float, default=1.5)
+    parser.add_argument("--parallel", type=int, default=1, help="jobs at once, each on cores of its own")
+    parser.add_argument("--nice", type=int, default=0, help="niceness of the jobs: negative where others use the machine")
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--truth", action="store_true", help="measure the changes of the table, without tools")
     parser.add_argument("--gains", action="store_true")
