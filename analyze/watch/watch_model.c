@@ -20,7 +20,7 @@ static double held_s(const struct weir_watch_case *c)
 static void fill_task(const struct weir_watch_case *c, struct weir_simulation *to)
 {
     const struct weir_watch_sums *sums = &c->verdict->sums;
-    static const double LOCKED = 0.2;
+    static const double LOCKED = 0.1;
     if (c->workers <= 0) { /* the loop's thread does the workers' work, in its waits */
         to->cpu_s = c->wait_s / fmax(c->figures->batches, 1);
         return;

@@ -138,10 +138,12 @@ static void find_core_wait(struct weir_watch_case *c)
 static void find_sleep(struct weir_watch_case *c)
 {
     const struct weir_watch_shares *shares = &c->verdict->sums.shares;
-    if (shares->lock >= LOCK && c->workers > 1)
+    /* Of the time that a worker would take with cores of its own. */
+    double calm = fmax(1 - c->verdict->sums.core_wait, 0.1);
+    if (shares->lock >= LOCK * calm && c->workers > 1)
         weir_watch_cause_add(c, WEIR_JOB_LOCK, shares->lock, weir_watch_gain_lock(c),
                              "%.0f %% of their busy time; only one of them works at a time", percent(shares->lock));
-    if (shares->storage >= STORAGE)
+    if (shares->storage >= STORAGE * calm)
         weir_watch_cause_add(
             c, WEIR_JOB_STORAGE, shares->storage,
             weir_watch_gain_times(

@@ -89,6 +89,9 @@ void weir_watch_startup(int loader, double seconds);
 /* A request for a batch. ready: batches that are complete and not delivered, -1 unknown. due_ready: whether the batch
  * that is due is one of them, -1 unknown. due_worker: the worker that prepares it, -1 unknown. */
 void weir_watch_request_begin(int loader, int ready, int due_ready, int due_worker);
+/* Says, during the open request, whether the batch that is due was ready when the request began, if that shows only
+ * while the loop takes batches. */
+void weir_watch_request_due(int loader, int due_ready);
 /* items: in the batch; below 0, or at the end of an epoch, no batch was delivered. */
 void weir_watch_request_end(int loader, int items);
 /* Measuring without waits. phase 2: batches are held back from now on, for which the loop waits; 1: they are handed

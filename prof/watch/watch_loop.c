@@ -108,6 +108,7 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
     loop->request_start = now;
     loop->request_mode = loop->mode;
     loop->why = why_of(ready, due_ready);
+    loop->ready = ready;
     loop->due_worker = due_worker;
     loop->is_open = true;
     if (loop->mode == WEIR_WATCH_NORMAL && !loop->is_first && ready >= 0)
@@ -115,6 +116,13 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
     weir_watch_sample_next(t);
     if (loop->mode != WEIR_WATCH_HELD)
         weir_watch_zone_open(t, WEIR_WATCH_WAIT_DATA, now);
+}
+
+void weir_watch_request_due(int loader, int due_ready)
+{
+    struct weir_watch_thread *t = loop_thread(loader);
+    if (t && t->loops[loader].is_open)
+        t->loops[loader].why = why_of(t->loops[loader].ready, due_ready);
 }
 
 /* The wait of a request that found the end of the epoch is a wait without a batch. */

@@ -28,7 +28,7 @@ struct weir_watch_loop {
     bool is_open, has_batch;                 /* a request is open; a step is open */
     bool is_first;                           /* of the epoch */
     enum weir_shared_wait why;
-    int due_worker, items;
+    int ready, due_worker, items;
     uint64_t request_start, wait;
     bool in_epoch;
     uint64_t epoch_start, startup;

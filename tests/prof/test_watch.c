@@ -275,6 +275,7 @@ Test(watch, the_loop_counts_waits_by_reason)
     request(0, 0, 0, 1, 8);
     request(0, 2, 0, 1, 8);
     request(0, 3, 1, 0, 8);
+    weir_watch_request_due(0, 0); /* no request is open */
     request(0, -1, -1, -1, 8);
     request(0, 0, 0, 0, 0);
     weir_watch_epoch_end(0, 1);
@@ -304,6 +305,23 @@ Test(watch, the_loop_counts_waits_by_reason)
     cr_expect_eq(reading->settings.num_workers, 2);
     cr_expect_eq(reading->settings.prefetch_factor, -1, "unknown");
     cr_expect_str_eq(reading->settings.start_method, "fork");
+}
+
+Test(watch, the_reason_of_a_wait_can_follow_during_the_request)
+{
+    cr_assert_eq(weir_watch_thread(watch, 0, WEIR_WATCH_LOOP, -1), 0);
+    weir_watch_epoch_begin(0);
+    for (int i = 0; i < 3; i++) {
+        weir_watch_request_begin(0, 2, -1, 1);
+        weir_watch_request_due(0, i - 1);
+        weir_watch_request_end(0, 1);
+    }
+    weir_watch_request_begin(0, -1, -1, -1);
+    weir_watch_request_end(0, 0);
+    read_loader(0);
+    cr_expect_eq(reading->counts.waits[WEIR_WATCH_WAIT_UNKNOWN], 1);
+    cr_expect_eq(reading->counts.waits[WEIR_WATCH_WAIT_OUT_OF_ORDER], 1);
+    cr_expect_eq(reading->counts.waits[WEIR_WATCH_WAIT_DUE_READY], 1);
 }
 
 Test(watch, a_loop_in_the_step_of_another_has_figures_of_its_own)
