@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,10 @@ static void read_used(struct weir_log_at *at, const json_t *used, struct weir_lo
     read_optional_text(at, used, "decoder", to->decoder, sizeof to->decoder);
     to->workers = (int)weir_log_integer(at, used, "num_workers", 0, WEIR_FIELD_SMALL_MAX);
     to->prefetch = (int)weir_log_integer(at, used, "prefetch", 0, WEIR_FIELD_SMALL_MAX);
+    to->rank = (int)weir_log_integer(at, used, "rank", 0, WEIR_FIELD_SMALL_MAX);
+    to->world_size = (int)weir_log_integer(at, used, "world_size", 0, WEIR_FIELD_SMALL_MAX);
+    to->pid = (int)weir_log_integer(at, used, "pid", 0, INT_MAX);
+    read_optional_text(at, used, "host", to->host, sizeof to->host);
 }
 
 /* Reads a table of stages. Frame kinds of newer versions count as unknown. */

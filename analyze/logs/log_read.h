@@ -25,6 +25,8 @@ struct weir_log_used {
     bool known;
     char io[16], decoder[32];
     int workers, prefetch;
+    int rank, world_size, pid; /* world_size 0, pid 0 = unknown */
+    char host[64];             /* empty = unknown */
 };
 
 struct weir_log_record {

@@ -25,6 +25,7 @@ static void fill_threads(struct weir_rank_record *record, const struct weir_repo
         work_s += i < prof->n_workers ? thread->work_s : 0;
     }
     record->work_s = work_s / (double)record->steps;
+    record->stalled_s = (core_wait_s + throttled_s) / (double)record->steps;
     record->core_wait = busy_s > 0 ? fmin(core_wait_s / busy_s, 1) : -1;
     record->throttled = busy_s > 0 ? fmin(throttled_s / busy_s, 1) : -1;
 }
@@ -66,7 +67,9 @@ static void fill_stages(struct weir_rank_record *record, const struct weir_repor
 {
     for (int i = 0; i < prof->n_rows; i++) {
         const struct weir_report_row *row = &prof->rows[i];
-        bool is_slack = row->kind == WEIR_KIND_WAIT && row->side != WEIR_SIDE_CONSUMER; /* of workers and helpers */
+        /* Idle workers and helpers; the loop's wait for data is data_s. */
+        bool is_slack = row->kind == WEIR_KIND_WAIT &&
+                        (row->side != WEIR_SIDE_CONSUMER || strcmp(row->name, "08_wait_for_data") == 0);
         if (row->self_s <= 0 || row->kind == WEIR_KIND_SPAN || is_slack)
             continue;
         add_stage(record, row);
@@ -84,6 +87,7 @@ bool weir_rank_record_fill(struct weir_rank_record *record, const struct weir_lo
                                         .steps = steps->train_batches + steps->val_batches,
                                         .cores = machine->part > 0 ? machine->part : machine->cores,
                                         .quota_cores = machine->quota_cores,
+                                        .machine_cores = machine->cores,
                                         .others_cores = machine->used ? machine->others_cores : -1,
                                         .device_bytes_per_s = -1,
                                         .gpu = report->gpu.used};
@@ -131,10 +135,12 @@ static const struct weir_field record_fields[] = {
     F(throttled_s, WEIR_FIELD_KNOWN),
     F(work_s, 0),
     F(read_s, 0),
+    F(stalled_s, 0),
     F(core_wait, WEIR_FIELD_KNOWN),
     F(throttled, WEIR_FIELD_KNOWN),
     F(cores, 0),
     F(quota_cores, 0),
+    F(machine_cores, 0),
     F(others_cores, WEIR_FIELD_KNOWN),
     F(device_bytes_per_s, WEIR_FIELD_KNOWN),
     F(gpu, 0),
@@ -354,7 +360,8 @@ static void read_member(struct weir_rank_status *status, struct weir_rank_record
 static bool is_sound(const struct weir_rank_record *record)
 {
     return record->steps > 0 && record->step_s > 0 && record->data_s >= 0 && record->data_s <= record->step_s &&
-           record->own_s <= record->step_s * 1.01 && record->work_s >= 0 && record->read_s >= 0 && record->cores >= 0;
+           record->own_s <= record->step_s * 1.01 && record->work_s >= 0 && record->read_s >= 0 && record->cores >= 0 &&
+           record->stalled_s >= 0;
 }
 
 int weir_rank_status_read(struct weir_rank_status *status, const char *text)

@@ -29,9 +29,11 @@ struct weir_rank_record {
     double core_wait_s;          /* part of own_s without a free core */
     double throttled_s;          /* part of own_s with the CPU quota used up */
     double work_s, read_s;       /* work of all loading threads; part of it spent reading files */
+    double stalled_s;            /* time of loop and loading threads without a free core, or throttled */
     double core_wait, throttled; /* as fractions of the time of the loop and the loading threads */
     double cores, quota_cores;   /* usable cores of this rank; CPU quota, 0 = none */
-    double others_cores;         /* cores that other processes kept busy */
+    double machine_cores;        /* usable cores, which local ranks share */
+    double others_cores;         /* of these, kept busy by other processes, also by other ranks */
     double device_bytes_per_s;   /* read from storage */
     bool gpu;                    /* batches are in GPU memory */
     char slow_file[128];         /* file or worker that caused most of the waits; empty = none */

@@ -21,10 +21,11 @@ struct weir_rank_session {
     int tables; /* records published */
 
     /* Rank 0. */
-    bool pending; /* a table of mine's last record has not been printed */
+    int printed; /* number of the last table printed */
     bool ready;
-    uint64_t published_ns;
-    uint64_t looked_ns, seen; /* the last look, and the number of texts that had arrived */
+    uint64_t published_ns[WEIR_RANK_RECORDS]; /* when this rank published a table, by its number */
+    int looked_at;                            /* number of the table of the last look */
+    uint64_t looked_ns, seen;                 /* the last look, and the number of texts that had arrived */
     struct weir_rank *ranks;
     struct weir_rank_status *statuses; /* records of ranks point into it */
 
@@ -191,19 +192,30 @@ void weir_rank_session_publish(struct weir_rank_session *session, const struct w
     struct weir_rank_record numbered = *record;
     numbered.table = ++session->tables;
     weir_rank_status_add(&session->mine, &numbered);
-    session->published_ns = weir_clock_monotonic_ns();
-    session->pending = session->config.rank == 0;
+    session->published_ns[numbered.table % WEIR_RANK_RECORDS] = weir_clock_monotonic_ns();
     session->ready = false;
     session->looked_ns = session->seen = 0;
     send_status(session);
 }
 
-/* Reads the texts of all ranks. Returns whether none of them is still expected to report. Ranks that are alive but far
- * behind are expected for a limited time. */
-static bool look(struct weir_rank_session *session)
+/* Returns the number of the next table to print. Ranks keep only their last records, so older tables are skipped. */
+static int next_table(const struct weir_rank_session *session)
+{
+    int oldest = session->tables - WEIR_RANK_RECORDS + 1;
+    return session->printed + 1 > oldest ? session->printed + 1 : oldest;
+}
+
+static bool is_pending(const struct weir_rank_session *session)
+{
+    return session->config.rank == 0 && session->printed < session->tables;
+}
+
+/* Reads the texts of all ranks for a table. Returns whether none of them is still expected to report. Ranks that are
+ * alive but far behind are expected for a limited time. */
+static bool look(struct weir_rank_session *session, int table)
 {
     const struct weir_rank_status *mine = &session->mine;
-    const struct weir_rank_record *last = &mine->records[mine->n_records - 1];
+    const struct weir_rank_record *last = &mine->records[mine->n_records - 1 - (session->tables - table)];
     bool complete = true;
     session->ranks[0] = (struct weir_rank){.pid = mine->pid, .epoch = last->epoch_last, .record = last};
     memcpy(session->ranks[0].host, mine->host, sizeof mine->host);
@@ -214,15 +226,16 @@ static bool look(struct weir_rank_session *session)
             weir_exchange_read(session->exchange, r, session->look_text, sizeof session->look_text, &quiet_ns) &&
             weir_rank_status_read(status, session->look_text) == 0;
         session->ranks[r] = (struct weir_rank){.rank = r};
-        judge_presence(&session->ranks[r], status, known, session->tables, quiet_ns, session->config.limit_s);
+        judge_presence(&session->ranks[r], status, known, table, quiet_ns, session->config.limit_s);
         complete = complete && session->ranks[r].presence != WEIR_RANK_BEHIND;
     }
-    return complete || (double)(weir_clock_monotonic_ns() - session->published_ns) / 1e9 >= session->config.limit_s;
+    return complete || (double)(weir_clock_monotonic_ns() - session->published_ns[table % WEIR_RANK_RECORDS]) / 1e9 >=
+                           session->config.limit_s;
 }
 
 bool weir_rank_session_ready(struct weir_rank_session *session)
 {
-    if (!session || !session->pending || session->ready)
+    if (!session || !is_pending(session) || session->ready)
         return session && session->ready;
     uint64_t now_ns = weir_clock_monotonic_ns(), changes = weir_exchange_changes(session->exchange);
     bool is_new = changes != session->seen && now_ns - session->looked_ns >= LOOK_NS;
@@ -230,7 +243,8 @@ bool weir_rank_session_ready(struct weir_rank_session *session)
         return false;
     session->looked_ns = now_ns;
     session->seen = changes;
-    session->ready = look(session);
+    session->looked_at = next_table(session);
+    session->ready = look(session, session->looked_at);
     return session->ready;
 }
 
@@ -238,10 +252,13 @@ bool weir_rank_session_ready(struct weir_rank_session *session)
 static void judge(struct weir_rank_session *session, struct weir_rank_verdict *verdict)
 {
     weir_rank_verdict_make(verdict, session->ranks, session->config.world_size, &session->history);
-    if (session->pending)
+    if (session->printed < session->looked_at)
         weir_rank_history_add(&session->history, verdict->slow ? verdict->slow->rank : -1, verdict->data_wait);
-    session->pending = session->ready = false;
-    weir_exchange_settle(session->exchange);
+    session->printed = session->looked_at;
+    session->ready = false;
+    session->looked_ns = 0;
+    if (!is_pending(session))
+        weir_exchange_settle(session->exchange);
 }
 
 /* Explains a table without any other rank. */
@@ -277,12 +294,20 @@ void weir_rank_session_json(struct weir_rank_session *session, struct weir_json 
     weir_rank_table_json(json, &verdict, session->ranks, session->config.world_size);
 }
 
+bool weir_rank_session_printed(const struct weir_rank_session *session)
+{
+    return !session || !is_pending(session);
+}
+
 void weir_rank_session_finish(struct weir_rank_session *session, double wait_s)
 {
-    if (!session || !session->pending)
+    if (!session || !is_pending(session))
         return;
     uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(wait_s > 0 ? wait_s * 1e9 : 0);
     const struct timespec nap = {.tv_nsec = (long)LOOK_NS / 2};
+    session->printed = session->tables - 1; /* only the last table matters now */
+    session->ready = false;
+    session->looked_ns = 0;
     while (!weir_rank_session_ready(session) && weir_clock_monotonic_ns() < until_ns)
         nanosleep(&nap, NULL);
     session->ready = true; /* what there is, with the missing ranks named */

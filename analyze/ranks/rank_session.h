@@ -40,11 +40,13 @@ void weir_rank_session_publish(struct weir_rank_session *session, const struct w
 
 /* Rank 0: returns whether a table can be printed. Costs a few ns until a rank's record arrives. */
 bool weir_rank_session_ready(struct weir_rank_session *session);
-/* Rank 0: prints the table of the last published epoch, or writes its members into the open object. */
+/* Rank 0: prints the oldest table that has not been printed, or writes its members into the open object. */
 void weir_rank_session_print(struct weir_rank_session *session, FILE *out);
 void weir_rank_session_json(struct weir_rank_session *session, struct weir_json *json);
-/* Rank 0: waits until the table is ready, but at most wait_s; then weir_rank_session_ready returns true if there is a
- * table that has not been printed. Other ranks do not wait. */
+/* Returns whether all tables have been printed, or are not for this rank to print. */
+bool weir_rank_session_printed(const struct weir_rank_session *session);
+/* Rank 0: waits until the last table is ready, but at most wait_s; then weir_rank_session_ready returns true unless it
+ * has been printed. Earlier tables are dropped. Other ranks do not wait. */
 void weir_rank_session_finish(struct weir_rank_session *session, double wait_s);
 
 /* Ends the session's thread until weir_rank_session_resume: fork() without threads. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { ROWS_MAX = 96, TABLE_ROWS = 16 };
+static const double SHOWN_PART = 0.01; /* of the median step: shorter figures are only in the JSON */
 
 /* ---- rows: a figure of all ranks ---- */
 
@@ -200,8 +201,8 @@ static void say_cause(FILE *out, const struct weir_rank_verdict *verdict)
     case WEIR_RANK_CAUSE_NEIGHBOUR:
         fprintf(out, "its host: it waits for a core %.0f %% of its working time", 100 * record->core_wait);
         if (record->others_cores >= 0)
-            fprintf(out, "; other processes use %.1f of its %.0f core%s", record->others_cores, record->cores,
-                    record->cores > 1 ? "s" : "");
+            fprintf(out, "; other processes use %.1f of %.0f core%s", record->others_cores, record->machine_cores,
+                    record->machine_cores > 1 ? "s" : "");
         break;
     case WEIR_RANK_CAUSE_CORES:
         fprintf(out, "its host: %.0f core%s, the other ranks have %.0f", record->cores, record->cores > 1 ? "s" : "",
@@ -324,9 +325,12 @@ static void print_rows(FILE *out, const struct rows *rows)
                                                  {"host", 1, 12, .left = true}};
     struct weir_table table;
     weir_table_open(&table, columns, sizeof columns / sizeof columns[0]);
-    for (int i = 0; i < rows->n && i < FIGURES + TABLE_ROWS; i++) {
+    for (int i = 0, printed = 0; i < rows->n && printed < FIGURES + TABLE_ROWS; i++) {
         const struct row *row = &rows->rows[i];
         char text[24];
+        if (row->worst_s < SHOWN_PART * rows->rows[0].median_s)
+            continue;
+        printed++;
         weir_table_cell(&table, "%s", row->name);
         weir_table_cell(&table, "%s", ms(text, row->median_s));
         weir_table_cell(&table, "%s", ms(text, row->worst_s));
@@ -351,7 +355,7 @@ void weir_rank_table_print(FILE *out, const struct weir_rank_verdict *verdict, c
     say_verdict(text, verdict);
     say_missing(text, ranks, n);
     weir_wrap_close(&wrap);
-    if (rows && verdict->reported > 0 && fill_rows(rows, ranks, n))
+    if (rows && verdict->reported > 1 && fill_rows(rows, ranks, n))
         print_rows(out, rows);
     free(rows);
 }

@@ -81,6 +81,17 @@ static double throttled_of(const struct weir_rank_record *record)
     return fmax(record->throttled, 0);
 }
 
+static double stalled_of(const struct weir_rank_record *record)
+{
+    return record->stalled_s;
+}
+
+/* The time that the loop and the loading threads compute. */
+static double compute_of(const struct weir_rank_record *record)
+{
+    return fmax(record->work_s + fmax(record->own_s, 0) - record->stalled_s, 0);
+}
+
 static double work_of(const struct weir_rank_record *record)
 {
     return record->work_s;
@@ -144,16 +155,17 @@ static double excess(const struct ranks *all, figure_fn *figure, const struct we
 
 /* ---- the slow rank ---- */
 
-/* In a loop whose ranks do not wait for each other, the slow rank has the longest step. */
-static void find_independent(struct weir_rank_verdict *verdict, const struct ranks *all)
+/* Where ranks do not wait for each other, the slow rank has the longest step. */
+static bool find_independent(struct weir_rank_verdict *verdict, const struct ranks *all)
 {
     const struct weir_rank *longest = largest(all, step_of);
-    double others_s = median(all, step_of, longest);
-    if (longest->record->step_s < others_s * (1 + WEIR_RANK_SKEW))
-        return;
+    double excess_s = excess(all, step_of, longest);
+    if (excess_s < WEIR_RANK_SKEW * (longest->record->step_s - excess_s))
+        return false;
     verdict->finding = WEIR_RANKS_SLOW;
     verdict->slow = longest;
-    verdict->excess_s = longest->record->step_s - others_s;
+    verdict->excess_s = excess_s;
+    return true;
 }
 
 /* In a synchronous loop all steps take equally long: the others wait inside their step, asleep in a collective. The
@@ -175,20 +187,30 @@ static void find_synchronous(struct weir_rank_verdict *verdict, const struct ran
 
 /* ---- its cause ---- */
 
+/* Returns whether stalls explain the slow rank's extra time rather than computing. A rank with more to compute also
+ * waits more for cores, in proportion, where cores are short for all ranks: only stalls beyond the others' proportion
+ * count. */
+static bool stalls_more(const struct ranks *all, const struct weir_rank *slow)
+{
+    double compute_s = compute_of(slow->record), others_s = median(all, compute_of, slow);
+    double others_ratio = others_s > 0 ? median(all, stalled_of, slow) / others_s : 0;
+    double by_computing_s = fmax(compute_s - others_s, 0) * (1 + others_ratio);
+    return stalled_of(slow->record) - compute_s * others_ratio > by_computing_s;
+}
+
 /* Returns what its host lacks, or NONE. */
 static enum weir_rank_cause cause_of_host(const struct ranks *all, const struct weir_rank *slow)
 {
     const struct weir_rank_record *record = slow->record;
-    double others_throttled = median(all, throttled_of, slow), others_core_wait = median(all, core_wait_of, slow);
-    double others_cores = median(all, cores_of, slow);
-    if (record->throttled >= WEIR_VERDICT_THROTTLED && record->throttled >= 2 * others_throttled)
+    bool stalls = stalls_more(all, slow);
+    if (stalls && record->throttled >= WEIR_VERDICT_THROTTLED &&
+        record->throttled >= 2 * median(all, throttled_of, slow))
         return WEIR_RANK_CAUSE_THROTTLED;
-    if (record->core_wait >= others_core_wait + 0.10 && record->others_cores >= WEIR_VERDICT_OTHERS * record->cores)
+    if (stalls && record->core_wait >= median(all, core_wait_of, slow) + WEIR_VERDICT_OTHERS &&
+        record->others_cores >= WEIR_VERDICT_OTHERS * record->machine_cores)
         return WEIR_RANK_CAUSE_NEIGHBOUR;
-    if (record->cores > 0 && record->cores <= WEIR_RANK_FEWER_CORES * others_cores)
+    if (record->cores > 0 && record->cores <= WEIR_RANK_FEWER_CORES * median(all, cores_of, slow))
         return WEIR_RANK_CAUSE_CORES;
-    if (record->core_wait >= others_core_wait + 0.10)
-        return WEIR_RANK_CAUSE_NEIGHBOUR;
     return WEIR_RANK_CAUSE_NONE;
 }
 
@@ -230,7 +252,7 @@ static void find_stage(struct weir_rank_verdict *verdict, const struct ranks *al
         const struct weir_rank_stage *stage = &record->stages[i];
         bool in_loop = strcmp(stage->side, weir_report_side_name(WEIR_SIDE_CONSUMER)) == 0;
         double others_s = median_stage(all, stage, verdict->slow);
-        if (in_loop != of_loop || strncmp(stage->name, "08", 2) == 0 || stage->s - others_s < most_s)
+        if (in_loop != of_loop || stage->s - others_s < most_s)
             continue;
         most_s = stage->s - others_s;
         verdict->stage = stage;
@@ -287,12 +309,9 @@ void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir
     }
     if (all.values && verdict->reported >= 2) {
         verdict->finding = WEIR_RANKS_EVEN;
-        verdict->synchronous =
-            largest(&all, step_of)->record->step_s <= least(&all, step_of) * (1 + WEIR_RANK_SYNCHRONOUS);
+        verdict->synchronous = !find_independent(verdict, &all);
         if (verdict->synchronous)
             find_synchronous(verdict, &all);
-        else
-            find_independent(verdict, &all);
         if (verdict->finding == WEIR_RANKS_SLOW) {
             explain(verdict, &all);
             judge_changes(verdict, history);

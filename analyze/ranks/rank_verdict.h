@@ -8,8 +8,7 @@
 #include <stdio.h>
 
 /* Thresholds of the verdict. */
-#define WEIR_RANK_SYNCHRONOUS 0.05 /* steps that differ by less are those of a synchronous loop */
-#define WEIR_RANK_SKEW        0.10 /* of the median step: a rank of an independent loop that is slower is slow */
+#define WEIR_RANK_SKEW        0.10 /* longest step over the others' median: from here on, ranks do not wait for each other */
 #define WEIR_RANK_EXCESS      0.05 /* of the step: time that a rank of a synchronous loop needs more than the others */
 #define WEIR_RANK_SPINNING    0.85 /* of the step outside data waits, on a core: the loop waits for others by spinning */
 #define WEIR_RANK_DATA_BOUND  0.05 /* of the step, waiting for data */
@@ -68,7 +67,7 @@ struct weir_rank_verdict {
     enum weir_rank_finding finding;
     enum weir_rank_cause cause;
     const struct weir_rank *slow; /* for SLOW and CHANGING */
-    bool synchronous;             /* all ranks' steps take equally long, so one rank holds the others up */
+    bool synchronous;             /* all ranks' steps take about equally long: one rank can hold the others up */
     bool blind;                   /* EVEN: a rank's slow step would not be visible */
     int reported, changing;       /* ranks with a record; different slow ranks in the latest tables */
     double step_s, step_skew;     /* median step, and the longest one divided by it */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/report/report_folder.h"
+#include "cli/report/report_ranks.h"
 #include "cli/report/report_trace.h"
 #include "prof/trace/trace_read.h"
 #include "weir/report.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { EPOCHS_MAX = 1 << 17, FILES_MAX = 64 };
 
@@ -73,27 +73,6 @@ struct run_part {
     struct weir_epoch_line *epochs;
     uint64_t epochs_dropped;
 };
-
-static int open_log(const char *path, FILE **in, struct weir_err *err)
-{
-    *in = NULL;
-    if (strcmp(path, "-") == 0) {
-        int copy = dup(STDIN_FILENO);
-        *in = copy < 0 ? NULL : fdopen(copy, "rb");
-        if (!*in && copy >= 0)
-            close(copy);
-    } else {
-        *in = fopen(path, "rb");
-    }
-    struct stat about;
-    if (!*in || fstat(fileno(*in), &about) < 0)
-        return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode))
-        return weir_err_set(err, -EISDIR, "%s is a directory; specify a log file", path);
-    if (S_ISCHR(about.st_mode) && strcmp(path, "-") != 0)
-        return weir_err_set(err, -EINVAL, "%s is a device; specify a log file", path);
-    return 0;
-}
 
 static void part_clear(struct run_part *part)
 {
@@ -416,7 +395,7 @@ static int report_one_log(const char *path, const struct report_options *options
     struct weir_lines lines;
     const struct job job = {path, (enum weir_lang)options->lang, &lines, aside, json};
     FILE *in;
-    int code = open_log(path, &in, err);
+    int code = weir_report_open_log(path, &in, err);
     if (code == 0) {
         weir_lines_open(&lines, in);
         if (json)
@@ -431,30 +410,48 @@ static int report_one_log(const char *path, const struct report_options *options
     return code;
 }
 
+/* Reports the logs one after the other, then compares those of several ranks. */
+static int report_each_log(const char *const *paths, int n, const struct report_options *o, FILE *aside,
+                           struct weir_json *json, const struct weir_report_ranks *ranks, struct weir_err *err)
+{
+    int code = 0;
+    for (int i = 0, printed = 0; i < n && code == 0; i++) {
+        if (weir_report_ranks_skips(ranks, i))
+            continue;
+        if (json && n > 1)
+            weir_json_object(json, NULL);
+        else if (n > 1)
+            fprintf(aside, "%s%s\n", printed++ > 0 ? "\n" : "", paths[i]);
+        code = report_one_log(paths[i], o, aside, json, err);
+        if (json && code == 0 && n > 1)
+            weir_json_end(json, '}');
+    }
+    return code;
+}
+
 static int report_logs(const char *const *paths, int n, const struct report_options *o, FILE *aside,
                        struct weir_err *err)
 {
     struct weir_json json;
-    int code = 0;
+    struct weir_report_ranks ranks;
+    int code = weir_report_ranks_read(&ranks, paths, n, err);
     if (o->json)
         weir_cli_json_open(&json, aside);
     if (o->json && n > 1) {
         weir_json_text(&json, "kind", "logs");
         weir_json_array(&json, "logs");
     }
-    for (int i = 0; i < n && code == 0; i++) {
-        if (o->json && n > 1)
-            weir_json_object(&json, NULL);
-        else if (n > 1)
-            fprintf(aside, "%s%s\n", i > 0 ? "\n" : "", paths[i]);
-        code = report_one_log(paths[i], o, aside, o->json ? &json : NULL, err);
-        if (o->json && code == 0 && n > 1)
-            weir_json_end(&json, '}');
-    }
-    if (o->json && code == 0 && n > 1)
+    if (code == 0)
+        code = report_each_log(paths, n, o, aside, o->json ? &json : NULL, &ranks, err);
+    if (o->json && code == 0 && n > 1) {
         weir_json_end(&json, ']');
+        weir_report_ranks_json(&json, &ranks);
+    } else if (code == 0) {
+        weir_report_ranks_print(aside, &ranks);
+    }
     if (o->json && code == 0)
         weir_cli_json_close(&json);
+    weir_report_ranks_free(&ranks);
     return code;
 }
 
@@ -581,15 +578,17 @@ const struct weir_command weir_cmd_report = {
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
-    .notes = "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
-             "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is a file recorded by weir "
-             "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
-             "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
-             "allocations or other host code) and what helps, how the time of each step was spent, a table of "
-             "averages, and the stages inside kernels that have clocks. To record 16 steps of a training loop: "
-             "from torch.profiler import profile, schedule, tensorboard_trace_handler; with profile(schedule=schedule("
-             "wait=5, warmup=2, active=16, repeat=1), on_trace_ready=tensorboard_trace_handler(\"trace\")) as prof: "
-             "around the loop, and prof.step() "
-             "after each batch.",
+    .notes =
+        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
+        "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. The logs of several ranks are also compared: "
+        "which rank is slow, and why. TRACE is a file recorded by weir "
+        "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
+        "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "
+        "allocations or other host code) and what helps, how the time of each step was spent, a table of "
+        "averages, and the stages inside kernels that have clocks. To record 16 steps of a training loop: "
+        "from torch.profiler import profile, schedule, tensorboard_trace_handler; with profile(schedule=schedule("
+        "wait=5, warmup=2, active=16, repeat=1), on_trace_ready=tensorboard_trace_handler(\"trace\")) as prof: "
+        "around the loop, and prof.step() "
+        "after each batch.",
     .run = report,
 };

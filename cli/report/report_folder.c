@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LOG_HEAD_BYTES = 1 << 20 };
 
@@ -137,5 +138,26 @@ int weir_report_folders(const char **paths, int n, char **found, struct weir_err
         weir_err_set(&line, -EISDIR, "%s is the newest trace in its folder", found[i]);
         fprintf(stderr, "weir report: %s\n", line.text);
     }
+    return 0;
+}
+
+int weir_report_open_log(const char *path, FILE **in, struct weir_err *err)
+{
+    *in = NULL;
+    if (strcmp(path, "-") == 0) {
+        int copy = dup(STDIN_FILENO);
+        *in = copy < 0 ? NULL : fdopen(copy, "rb");
+        if (!*in && copy >= 0)
+            close(copy);
+    } else {
+        *in = fopen(path, "rb");
+    }
+    struct stat about;
+    if (!*in || fstat(fileno(*in), &about) < 0)
+        return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return weir_err_set(err, -EISDIR, "%s is a directory; specify a log file", path);
+    if (S_ISCHR(about.st_mode) && strcmp(path, "-") != 0)
+        return weir_err_set(err, -EINVAL, "%s is a device; specify a log file", path);
     return 0;
 }

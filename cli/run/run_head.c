@@ -1,4 +1,5 @@
 #include "cli/run/run_head.h"
+#include "analyze/ranks/rank_record.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
@@ -73,6 +74,10 @@ void weir_run_head_machine(struct weir_report_machine *machine, const struct wei
 
 static void place_json(struct weir_json *json, const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
 {
+    struct weir_rank_status here;
+    weir_rank_status_here(&here, ranks->rank, ranks->world_size);
+    weir_json_text(json, "host", here.host);
+    weir_json_int(json, "pid", here.pid);
     weir_json_int(json, "rank", ranks->rank);
     weir_json_int(json, "world_size", ranks->world_size);
     weir_json_int(json, "local_rank", ranks->local_rank);

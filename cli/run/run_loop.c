@@ -141,7 +141,7 @@ static int report(struct loop *l, bool final)
         .lang = l->run->lang,
         .json = l->run->lines,
         .log = skip ? NULL : l->run->log,
-        .addition = &added.addition,
+        .addition = weir_run_ranks_addition(l->run->ranks, &added.addition),
         .idle = final ? &idle : NULL,
         .after_fill = l->filled && weir_verdict_suffices(l->filled_batches, (double)l->filled_ns / 1e9, l->facts.slots),
     };
@@ -423,6 +423,7 @@ static int consume(struct loop *l, struct weir_err *err)
         rc = note_window(l, batch, last, err);
         release(l, batch);
         weir_run_profile_step(l->run->profile, wait_ns);
+        weir_run_ranks_poll(l->run->ranks);
         if (rc == 0 && last)
             rc = close_epoch(l, split, err);
         if (rc < 0)
@@ -497,6 +498,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_zone_end();
     weir_progress_clear();
     int report_rc = finish(&l);
+    weir_run_ranks_finish(run->ranks, interrupted);
     weir_run_gpu_close(&l.gpu);
     weir_loader_reports_end(&l.reports);
     if (run->log)

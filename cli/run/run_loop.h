@@ -3,6 +3,7 @@
 #define WEIR_CLI_RUN_RUN_LOOP_H
 
 #include "cli/run/run_profile.h"
+#include "cli/run/run_ranks.h"
 #include "weir/loader.h"
 #include "weir/report.h"
 
@@ -47,6 +48,7 @@ struct weir_run_config {
     FILE *log;       /* output file for JSON lines; may be NULL */
     FILE *checksums; /* output file for hashes; may be NULL */
     struct weir_run_profile *profile;         /* may be NULL */
+    struct weir_run_ranks *ranks;             /* the other ranks */
     uint64_t opened_ns;                       /* when the workers started, as weir_clock_monotonic_ns */
     double seconds;                           /* measured time after a warm-up; 0: whole epochs */
     const struct weir_run_consumer *consumer; /* NULL for the simulated step of step_ms */

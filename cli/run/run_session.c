@@ -196,7 +196,8 @@ static const struct member {
     const char *name, *type;
     bool is_array;
 } members[] = {{"run", "run", false},           {"start", "start", false},   {"epochs", "epoch", true},
-               {"measured", "measured", false}, {"report", "stages", false}, {"profile", "profile", false}};
+               {"measured", "measured", false}, {"report", "stages", false}, {"ranks", "ranks", true},
+               {"profile", "profile", false}};
 
 struct record {
     FILE *file;
@@ -349,6 +350,9 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
         weir_run_head_log(run->log, head, loader, run->machine.load_average);
     if (run->lines)
         weir_run_head_log(run->out, head, loader, run->machine.load_average);
+    *run->ranks = (struct weir_run_ranks){.out = run->out, .log = run->log, .lines = run->lines};
+    if (!head->options->loader.no_timing)
+        weir_run_ranks_open(run->ranks, head->ranks, head->command->name, log_file(head->options));
     return weir_run_profile_open(&run->profile, profile, loader, err);
 }
 
@@ -402,13 +406,16 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
                                   .step_spin = o->step_spin,
                                   .sync_steps = o->sync_steps};
     struct record record = {0};
+    struct weir_run_ranks ranks = {0};
     double data_wait = -1;
+    run.ranks = &ranks;
     run.data_wait = &data_wait;
     weir_machine_begin(&run.machine, 0, "");
     catch_signals();
     int rc = o->json ? open_record(&record, &run, &err) : 0;
     if (rc == 0)
         rc = run_loader(head, profile, &run, &err);
+    weir_rank_session_close(&ranks.session);
     int log_rc = weir_output_close(o->log, run.log, &err);
     int sums_rc = weir_output_close(o->checksums, run.checksums, &err);
     rc = rc < 0 ? rc : log_rc < 0 ? log_rc : sums_rc;

@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WEIR_EXCHANGE_TEXT = 16384, WEIR_EXCHANGE_RANKS = 16384 }; /* max bytes of a text; max number of ranks */
+enum {
+    WEIR_EXCHANGE_TEXT = WEIR_STORE_VALUE,
+    WEIR_EXCHANGE_RANKS = 16384
+}; /* max bytes of a text; max number of ranks */
 
 struct weir_exchange;
 

@@ -274,9 +274,10 @@ int weir_store_set(struct weir_store *store, const char *key, const void *value,
     add_query(&request, store, SET);
     add_key(&request, key);
     add_number(&request, bytes);
+    if (bytes > (size_t)(request.end - request.at))
+        return failed(err, -EMSGSIZE, "set");
+    add_bytes(&request, value, bytes); /* in one piece: the first store with libuv (torch 2.2) loses track of pieces */
     int rc = send_request(store, &request);
-    if (rc == 0)
-        rc = send_bytes(store, value, bytes);
     return rc < 0 ? failed(err, rc, "set") : 0;
 }
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WEIR_STORE_KEY = 256, WEIR_STORE_HOST = 256, WEIR_STORE_KEYS = 64 };
+enum { WEIR_STORE_KEY = 256, WEIR_STORE_HOST = 256, WEIR_STORE_KEYS = 64, WEIR_STORE_VALUE = 16384 };
 
 /* The protocol: stores up to torch 2.1 number their queries from 0, later ones expect a greeting first. */
 enum weir_store_dialect { WEIR_STORE_UNKNOWN, WEIR_STORE_UP_TO_2_1, WEIR_STORE_SINCE_2_2 };
@@ -41,7 +41,8 @@ int weir_store_open(struct weir_store *store, struct weir_store_address *address
                     const atomic_bool *stop, struct weir_err *err);
 void weir_store_close(struct weir_store *store);
 
-/* Sets a key, shorter than WEIR_STORE_KEY, to `bytes` bytes. The store does not confirm it. */
+/* Sets a key, shorter than WEIR_STORE_KEY, to `bytes` bytes, at most WEIR_STORE_VALUE. The store does not confirm it.
+ */
 int weir_store_set(struct weir_store *store, const char *key, const void *value, size_t bytes, struct weir_err *err);
 /* Sets present[i] to whether keys[i] exists. n is at most WEIR_STORE_KEYS. */
 int weir_store_check(struct weir_store *store, const char (*keys)[WEIR_STORE_KEY], int n, bool *present,

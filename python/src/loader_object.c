@@ -1,3 +1,4 @@
+#include "analyze/ranks/rank_session.h"
 #include "base/text.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/gpu_timing.h"
@@ -217,6 +218,7 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     if (self->busy && weir_loader_check(self) < 0)
         return NULL;
+    weir_loader_end_ranks(self);
     close_loader(self);
     Py_RETURN_NONE;
 }
@@ -225,6 +227,7 @@ static void loader_free(PyObject *object)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     PyTypeObject *type = Py_TYPE(object);
+    weir_rank_session_close(&self->ranks);
     close_loader(self);
     weir_batches_clear_entries(self);
     Py_XDECREF(self->from_dlpack);
@@ -299,6 +302,8 @@ static PyObject *iteration_next(PyObject *object)
     PyObject *batch = weir_batches_next(loader, self->end);
     weir_history_closed(&wait);
     weir_stack_self = stack;
+    if (batch)
+        weir_loader_poll_ranks(loader);
     return batch || PyErr_Occurred() ? batch : end_of_epoch(self);
 }
 
@@ -425,6 +430,9 @@ int weir_loader_object_begin(PyObject *module)
         {"set_epoch", loader_set_epoch, METH_O,
          "set_epoch($self, epoch, /)\n--\n\n"
          "Selects the epoch, counted from 0, of the next iteration. By default, epochs follow each other."},
+        {"_open_ranks", weir_loader_py_open_ranks, METH_VARARGS, NULL},
+        {"_ranks_table", weir_loader_py_ranks_table, METH_O, NULL},
+        {"_published", weir_loader_py_published, METH_NOARGS, NULL},
         {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
         {"_steps", weir_loader_py_steps, METH_O, NULL},
         {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,

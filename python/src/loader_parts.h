@@ -23,6 +23,7 @@ struct weir_entry {
 };
 
 struct weir_gpu_mark;
+struct weir_rank_session;
 
 /* Totals at the beginning of the time that a table covers. */
 struct weir_loader_period {
@@ -58,6 +59,7 @@ struct weir_loader_object {
     struct weir_entry entries[WEIR_ENTRIES_MAX];
     bool has_number;                                    /* config.number is reserved for this loader */
     struct weir_loader_period since_start, since_table; /* for figures that `reports` does not contain */
+    struct weir_rank_session *ranks;                    /* the table over ranks; NULL = none */
 };
 
 /* Returns 0, or -1 with an exception if the loader is closed, or is in use by another thread, or belongs to another
@@ -89,6 +91,21 @@ PyObject *weir_loader_py_reset(PyObject *object, PyObject *unused);
 /* Returns a tuple (batches, seconds of their steps, seconds of waiting within these) for the time since the last table,
  * or for the whole run. */
 PyObject *weir_loader_py_steps(PyObject *object, PyObject *whole);
+
+/* ---- the table over ranks ---- */
+
+/* Takes rank, world size, name, and host and port of the store (None: MASTER_ADDR). Returns None, or a str with the
+ * reason why there is no table. */
+PyObject *weir_loader_py_open_ranks(PyObject *object, PyObject *args);
+/* Takes the seconds to wait for ranks. Returns the table that is ready, or None. */
+PyObject *weir_loader_py_ranks_table(PyObject *object, PyObject *wait);
+/* Makes a table as weir_loader_py_table, and publishes its figures to the other ranks. */
+PyObject *weir_loader_py_published(PyObject *object, PyObject *unused);
+void weir_loader_publish(struct weir_loader_object *self, const struct weir_loader_report *report);
+/* Calls the loader's method _ranks_reported if a table is ready. */
+void weir_loader_poll_ranks(struct weir_loader_object *self);
+/* Calls _ranks_end if a table has not been printed, then leaves the other ranks. */
+void weir_loader_end_ranks(struct weir_loader_object *self);
 
 /* Returns a dict that describes the loader's dataset, or NULL with an exception. */
 PyObject *weir_loader_describe(const struct weir_loader_object *self);

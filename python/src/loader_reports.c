@@ -105,7 +105,7 @@ void weir_loader_number_give(struct weir_loader_object *self)
 struct wanted {
     struct weir_loader_object *self;
     enum weir_lang lang;
-    bool whole;
+    bool whole, publish;
     FILE *verdict; /* separate output for the verdict; NULL prints it before the tables */
     struct weir_verdict made;
 };
@@ -150,6 +150,8 @@ static void judge(void *user, struct weir_loader_report *report)
     judge_validation(&report->steps);
     weir_gpu_timing_add(&report->gpu, wanted->whole ? wanted->self->since_start.gpu : wanted->self->since_table.gpu);
     weir_verdict_make(&wanted->made, report, NULL);
+    if (wanted->publish)
+        weir_loader_publish(wanted->self, report);
     if (wanted->verdict)
         write_verdict(wanted, wanted->verdict, report);
 }
@@ -207,6 +209,13 @@ PyObject *weir_loader_py_table(PyObject *object, PyObject *args, PyObject *names
     if (!PyArg_ParseTupleAndKeywords(args, names, "|O$p:table", keywords, &lang, &whole))
         return NULL;
     return printed(object, lang, whole, print_report);
+}
+
+PyObject *weir_loader_py_published(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct wanted wanted = {.self = (struct weir_loader_object *)object, .lang = WEIR_LANG_EN, .publish = true};
+    return weir_loader_check(wanted.self) < 0 ? NULL : weir_py_printed(print_report, &wanted);
 }
 
 PyObject *weir_loader_py_verdict(PyObject *object, PyObject *args)

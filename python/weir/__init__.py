@@ -160,7 +160,8 @@ class Loader(_weir._Loader):
     io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
     deterministic with decoder="hybrid": the choice of decoder depends on the frame alone
     allow_ragged, allow_external  see `weir run --help-all`
-    every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints
+    every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints,
+                  also which rank is slow and why, as soon as all ranks have reported (docs/distributed.md)
 
     A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond 100 MB one
     RuntimeWarning reports it. In a child of fork() the loader raises weir.Error; open one there instead.
@@ -211,11 +212,23 @@ class Loader(_weir._Loader):
         global _opened_any
         _opened_any = True
         _open_loaders.append(weakref.ref(self, _open_loaders.remove))
+        self._patience = 10.0  # seconds to wait for the last table over ranks
+        if every and given["world_size"] > 1:
+            self._join_ranks(given["rank"], given["world_size"])
+
+    def _join_ranks(self, rank, world_size):
+        global _joined
+        _joined += 1
+        why = self._open_ranks(rank, world_size, f"loader{_joined}", *_ranks.store())
+        if why and rank == 0:
+            warnings.warn(why, RuntimeWarning, stacklevel=5)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
+        if exception[0] is not None:
+            self._patience = 0.1
         self.close()
 
     def __repr__(self):
@@ -223,8 +236,18 @@ class Loader(_weir._Loader):
 
     def _epoch_ended(self):
         self._epochs += 1
-        if self._every and self._epochs % self._every == 0 and self._prints:
-            print(self.table(), end="", flush=True)
+        if self._every and self._epochs % self._every == 0:
+            table = self._published()
+            if self._prints:
+                print(table, end="", flush=True)
+
+    def _ranks_reported(self, wait=0.0):
+        table = self._ranks_table(wait)
+        if table:
+            print(table, end="", flush=True)
+
+    def _ranks_end(self):
+        self._ranks_reported(self._patience)
 
     def __getitem__(self, index):
         """Raises TypeError: a loader is not a Dataset."""
@@ -275,6 +298,7 @@ def _setting(name, value):
     return f"{argument}={_arguments.shown(value)}"
 
 
+_joined = 0  # loaders with a table over ranks, in this process
 _open_loaders = []
 
 

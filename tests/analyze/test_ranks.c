@@ -57,6 +57,7 @@ static void make_even(struct table *table)
                                             .work_s = 0.040,
                                             .read_s = 0.004,
                                             .core_wait = 0.02,
+                                            .machine_cores = 4,
                                             .cores = 4,
                                             .others_cores = 0.1,
                                             .device_bytes_per_s = -1};
@@ -138,6 +139,7 @@ Test(ranks, host)
     make_even(&table);
     table.records[1].data_s = 0.020;
     table.records[1].core_wait = 0.45;
+    table.records[1].stalled_s = 0.030;
     table.records[1].others_cores = 1.9;
     expect_slow(&table, 1, WEIR_RANK_CAUSE_NEIGHBOUR, "waits for a core 45 % of its working time");
 
@@ -149,15 +151,25 @@ Test(ranks, host)
     make_even(&table);
     table.records[0].own_s = 0.040;
     table.records[0].throttled = 0.5;
+    table.records[0].stalled_s = 0.040;
     table.records[0].quota_cores = 0.5;
     expect_slow(&table, 0, WEIR_RANK_CAUSE_THROTTLED, "the CPU quota (0.5 cores) stops it 50 %");
 
     make_even(&table); /* the loop's own work takes longer because it waits for a core */
     table.records[0].own_s = 0.040;
     table.records[0].core_wait_s = 0.021;
+    table.records[0].stalled_s = 0.021;
     table.records[0].core_wait = 0.5;
     table.records[0].others_cores = 2;
-    expect_slow(&table, 0, WEIR_RANK_CAUSE_NEIGHBOUR, "other processes use 2.0 of its 4 cores");
+    expect_slow(&table, 0, WEIR_RANK_CAUSE_NEIGHBOUR, "other processes use 2.0 of 4 cores");
+
+    make_even(&table); /* more to compute, so it also waits for cores more often */
+    table.records[2].data_s = 0.020;
+    table.records[2].work_s = 0.090;
+    table.records[2].stalled_s = 0.020;
+    table.records[2].core_wait = 0.25;
+    table.records[2].others_cores = 3;
+    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "cause: data");
 }
 
 /* Ranks that do not wait for each other: the slow one has the longest step. */
@@ -179,7 +191,7 @@ Test(ranks, independent)
     make_even(&table); /* 8 % is not slow */
     table.records[1].step_s = 0.054;
     judge(&table, NULL);
-    cr_expect(table.verdict.finding == WEIR_RANKS_EVEN && !table.verdict.synchronous);
+    cr_expect(table.verdict.finding == WEIR_RANKS_EVEN);
 }
 
 /* With loops that spin in collectives, only data waits tell ranks apart, and the verdict says what it cannot see. */

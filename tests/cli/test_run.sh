@@ -82,11 +82,11 @@ found = json.load(open(sys.argv[1]))
 lines = [json.loads(l) for l in open(sys.argv[2])]
 types = [l["type"] for l in lines]
 assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types
-assert list(found) == ["schema", "run", "start", "epochs", "measured", "report", "profile"], list(found)
+assert list(found) == ["schema", "run", "start", "epochs", "measured", "report", "ranks", "profile"], list(found)
 for run in found["run"], lines[0]: # read twice
     run["machine"].pop("memory_available_bytes")
 assert found["run"] == lines[0] and found["start"] == lines[1] and found["report"] == lines[-1]
-assert found["epochs"] == [lines[2], lines[4]] and found["measured"] is None and found["profile"] is None
+assert found["epochs"] == [lines[2], lines[4]] and found["measured"] is None and found["profile"] is None and found["ranks"] == []
 assert found["report"]["final"] and "data_bound" in found["report"]["verdict"]' "$work/out" "$work/log"
 log "the log has the requested and the actual settings" '
 want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
