@@ -290,8 +290,10 @@ int weir_store_check(struct weir_store *store, const char (*keys)[WEIR_STORE_KEY
     begin_request(&request);
     begin_call(store);
     for (int i = 0; i < n && rc == 0; i++) {
-        if (!key_fits(keys[i]))
+        if (!key_fits(keys[i])) {
             rc = -ENAMETOOLONG;
+            break;
+        }
         add_query(&request, store, CHECK);
         add_number(&request, 1);
         add_key(&request, keys[i]);
