@@ -21,7 +21,7 @@ struct mark {
 };
 
 struct watched {
-    struct mark since_table;
+    struct mark since_table, since_record;
     int epochs_logged;
     bool run_logged;
 };
@@ -76,8 +76,10 @@ static void free_reports(void *object)
 {
     struct reports *reports = object;
     weir_watch_samples_end(reports->watch);
-    for (int i = 0; i < WEIR_WATCH_LOADERS; i++)
+    for (int i = 0; i < WEIR_WATCH_LOADERS; i++) {
         weir_snapshot_free(&reports->loaders[i].since_table.snapshot);
+        weir_snapshot_free(&reports->loaders[i].since_record.snapshot);
+    }
     free(reports);
 }
 
@@ -90,7 +92,7 @@ static struct reports *reports_of(struct weir_watch *watch)
     weir_machine_begin(&reports->machine, 0, "");
     read_machine(watch, &reports->begun);
     for (int i = 0; i < WEIR_WATCH_LOADERS; i++)
-        reports->loaders[i].since_table.machine = reports->begun;
+        reports->loaders[i].since_table.machine = reports->loaders[i].since_record.machine = reports->begun;
     weir_watch_keep(watch, reports, free_reports);
     return reports;
 }
@@ -171,22 +173,23 @@ static void move_mark(struct mark *to, struct made *made, const struct weir_watc
     to->machine = made->machine;
 }
 
-static int make(struct made *made, struct weir_watch *watch, struct reports *reports, int loader, bool whole, bool ends)
+/* then: the beginning of the period, which ends with this report if `ends`; NULL = the whole run. */
+static int make(struct made *made, struct weir_watch *watch, struct reports *reports, int loader, struct mark *then,
+                bool ends)
 {
     int rc = weir_watch_read(watch, loader, &made->reading, &made->snapshot);
     if (rc < 0)
         return rc;
     weir_watch_samples_read(loader, &made->samples);
     read_machine(watch, &made->machine);
-    struct mark *then = &reports->loaders[loader].since_table;
     const struct weir_watch_counts counts = made->reading.counts;
     const struct weir_watch_samples samples = made->samples;
-    rc = make_period(made, reports, then, whole);
+    rc = make_period(made, reports, then, !then);
     if (rc < 0)
         return rc;
     made->reading.counts.epochs = counts.epochs;
-    fill_report(made, whole);
-    if (!whole && ends)
+    fill_report(made, !then);
+    if (then && ends)
         move_mark(then, made, &counts, &samples);
     return 0;
 }
@@ -269,7 +272,8 @@ static int report_to(FILE *out, struct weir_watch *watch, int loader, int what, 
     struct made *made = calloc(1, sizeof *made);
     /* A verdict or an epoch's line alone does not end the period of the next table. */
     bool ends = what == WEIR_WATCH_TABLE || what == WEIR_WATCH_LOG || what == WEIR_WATCH_JSON;
-    int rc = reports && made ? make(made, watch, reports, loader, whole, ends) : -ENOMEM;
+    struct mark *then = reports && !whole ? &reports->loaders[loader].since_table : NULL;
+    int rc = reports && made ? make(made, watch, reports, loader, then, ends) : -ENOMEM;
     if (rc == 0)
         rc = write_report(out, &reports->loaders[loader], made, what, lang);
     if (made) {
@@ -299,6 +303,29 @@ int weir_watch_report(struct weir_watch *watch, int loader, int what, int whole,
     if (rc < 0)
         weir_watch_free(*text);
     *text = rc < 0 ? NULL : *text;
+    return rc;
+}
+
+int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loader_report *report)
+{
+    memset(report, 0, sizeof *report);
+    if (!watch || loader < 0 || loader >= weir_watch_loaders(watch))
+        return -EINVAL;
+    pthread_mutex_lock(&lock);
+    struct reports *reports = reports_of(watch);
+    struct made *made = calloc(1, sizeof *made);
+    int rc =
+        reports && made ? make(made, watch, reports, loader, &reports->loaders[loader].since_record, true) : -ENOMEM;
+    if (rc == 0) {
+        *report = made->report;
+        made->report.prof.workers = NULL; /* the caller's now */
+    }
+    if (made) {
+        weir_snapshot_free(&made->snapshot);
+        weir_loader_report_clear(&made->report);
+    }
+    free(made);
+    pthread_mutex_unlock(&lock);
     return rc;
 }
 

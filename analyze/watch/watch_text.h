@@ -5,6 +5,10 @@
 
 #include "analyze/watch/watch_figures.h"
 
+/* Makes the report of a loader since the previous call, or since the watch began: for records of several ranks. The
+ * caller clears it (weir_loader_report_clear). Returns 0 or -errno. */
+int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loader_report *report);
+
 /* verdict_only: the verdict without tables. */
 void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report,
                       enum weir_lang lang, bool verdict_only);

@@ -5,6 +5,8 @@
 #include "analyze/watch/watch_text.h"
 #include "prof/watch/watch.h"
 #include "prof/watch/watch_read.h"
+#include "python/watch/watch_ranks.h"
+#include "tests/fakes/fake_store.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -298,4 +300,73 @@ Test(watch_report, sampling_stops_at_a_fork_and_resumes_at_the_next_request)
     weir_watch_request_end(0, 1);
     cr_expect_eq(threads_now(), before, "off stays off");
     weir_watch_sampling(watch, 1); /* closing the watch ends it */
+}
+
+/* ---- several ranks ---- */
+
+/* Joins as a rank, and runs an epoch whose batches take this long. */
+static int run_rank(struct weir_watch *own, int rank, int port, double wait_ms)
+{
+    char why[256] = "";
+    int rc = weir_watch_ranks(own, 0, rank, 2, "127.0.0.1", port, why, sizeof why);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", why);
+    weir_watch_ranks_pause(1);
+    weir_watch_ranks_pause(0);
+    weir_watch_epoch_begin(0);
+    for (int i = 0; i < 40; i++) {
+        weir_watch_request_begin(0, -1, -1, -1);
+        work(wait_ms);
+        weir_watch_request_end(0, 8);
+        work(1);
+    }
+    weir_watch_request_begin(0, -1, -1, -1);
+    weir_watch_request_end(0, 0);
+    weir_watch_epoch_end(0, 1);
+    weir_watch_ranks_publish();
+    return rc;
+}
+
+static void second_rank(int port)
+{
+    char why[256], *text;
+    struct weir_watch *own = weir_watch_create(why, sizeof why);
+    if (!own || weir_watch_loader(own, "train") != 0 || weir_watch_thread(own, 0, WEIR_WATCH_LOOP, -1) != 0)
+        _exit(1);
+    int rc = run_rank(own, 1, port, 6);
+    rc |= weir_watch_ranks_end(20, &text);
+    _exit(rc == 0 && !text ? 0 : 2);
+}
+
+Test(watch_report, ranks_are_compared_through_the_store)
+{
+    struct fake_store *store = fake_store_open(FAKE_SINCE_2_2, false);
+    cr_assert_not_null(store);
+    int port = fake_store_port(store), status;
+    pid_t pid = fork();
+    if (pid == 0)
+        second_rank(port);
+    cr_assert_eq(run_rank(watch, 0, port, 0.1), 0);
+    char *text, why[256];
+    cr_expect_eq(weir_watch_ranks(watch, 0, 0, 2, "127.0.0.1", port, why, sizeof why), -EBUSY);
+    cr_assert_eq(weir_watch_ranks_end(60, &text), 1);
+    expect(text, "rank 1");
+    expect(text, "08_wait_for_data");
+    weir_watch_free(text);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect_eq(status, 0);
+    weir_watch_ranks_publish(); /* no session, no effect */
+    cr_expect_eq(weir_watch_ranks_table(1, &text), 0);
+    cr_expect_eq(fake_store_blind_gets(store), 0);
+    fake_store_close(&store);
+}
+
+Test(watch_report, without_a_store_a_rank_says_so)
+{
+    char why[256] = "", *text;
+    unsetenv("MASTER_ADDR");
+    cr_expect_eq(weir_watch_ranks(watch, 0, 0, 1, NULL, 0, why, sizeof why), 0, "a single rank needs none");
+    cr_expect_lt(weir_watch_ranks(watch, 0, 0, 2, NULL, 0, why, sizeof why), 0);
+    cr_expect_gt(strlen(why), 10);
+    cr_expect_eq(weir_watch_ranks_end(0, &text), 0);
 }

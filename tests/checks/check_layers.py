@@ -243,7 +243,7 @@ class Tree:
         lists = [os.path.relpath(full, self.root) for full in
                  sorted(glob.glob(os.path.join(self.root, "extras/**/CMakeLists.txt"), recursive=True))]
         for path in [*lists, "CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "python/CMakeLists.txt",
-                     "cmake/Cuda.cmake"]:
+                     "python/watch/CMakeLists.txt", "cmake/Cuda.cmake"]:
             full = os.path.join(self.root, path)
             if os.path.isfile(full):
                 with open(full, encoding="utf-8") as f:
