@@ -351,7 +351,7 @@ Test(watch_report, ranks_are_compared_through_the_store)
     cr_expect_eq(weir_watch_ranks(watch, 0, 0, 2, "127.0.0.1", port, why, sizeof why), -EBUSY);
     cr_assert_eq(weir_watch_ranks_end(60, &text), 1);
     expect(text, "rank 1");
-    expect(text, "08_wait_for_data");
+    expect(text, "20_step");
     weir_watch_free(text);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_expect_eq(status, 0);
