@@ -2,6 +2,8 @@
 #include "analyze/jobs/outside.h"
 #include "base/terminal.h"
 
+#include <string.h>
+
 enum { HANG = 9 };
 
 static void print_advice(FILE *out, const struct weir_outside_cause *cause)
@@ -15,7 +17,7 @@ static void print_advice(FILE *out, const struct weir_outside_cause *cause)
     if (cause->num_workers > 0)
         fprintf(text, "%d", cause->num_workers);
     if (advice->why[0])
-        fprintf(text, ": %s", advice->why);
+        fprintf(text, "%s%s", strncmp(advice->why, "or ", 3) == 0 ? ", " : ": ", advice->why);
     if (cause->gain > 1)
         fprintf(text, " (up to %.2f times the steps/s)", cause->gain);
     fputc('\n', text);

@@ -47,12 +47,20 @@ static double percent(double fraction)
 
 enum bound { BOUND_NO, BOUND_YES, BOUND_UNKNOWN };
 
+/* Whether the kernel hides what sleeping threads wait for, as it does for other users' processes. */
+static bool is_hidden(figures_t *f)
+{
+    const double *uses = f->n_workers > 0 ? f->workers : f->main;
+    double asleep = 1 - uses[WEIR_TASK_ON_CORE] - uses[WEIR_TASK_CORE_WAIT];
+    return f->main[WEIR_TASK_OTHER] + uses[WEIR_TASK_OTHER] > WEIR_OUTSIDE_WAIT && uses[WEIR_TASK_OTHER] > 0.9 * asleep;
+}
+
 /* Without a pin thread, the loop waits for batches in poll(). With one it waits for a lock, as it does for the autograd
  * thread and the GIL, so the workers and the GPU have to show which. */
 static enum bound data_bound(figures_t *f)
 {
     double wait = f->main[WEIR_TASK_IDLE] + (f->has_pin ? f->main[WEIR_TASK_LOCK] : 0);
-    if (f->n_workers == 0)
+    if (f->n_workers == 0 || is_hidden(f))
         return BOUND_UNKNOWN;
     if (wait < WEIR_OUTSIDE_WAIT)
         return BOUND_NO;
@@ -139,9 +147,9 @@ static void judge_quota(struct weir_outside_verdict *verdict, figures_t *f, enum
 
 static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    double taken = f->others_cores + f->steal_cores, threads = ready(f);
-    bool crowded = threads > f->cores + 0.5;
-    if (taken < WEIR_OUTSIDE_OTHERS * f->cores || (crowded && taken < threads - f->cores))
+    double taken = f->others_cores + f->steal_cores;
+    bool crowded = f->n_workers > f->cores || f->ready_threads >= WEIR_OUTSIDE_THREADS; /* by this job alone */
+    if (taken < WEIR_OUTSIDE_OTHERS * f->cores)
         return;
     char which[96] = "";
     if (f->other_jobs_cores >= 0.1)
@@ -290,9 +298,11 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
         cause->advice = WEIR_JOB_ADVICE_WATCH;
 }
 
+/* Waits for a core are nobody's work, and would hide what the rest of the time is spent on. */
 static bool judge_blocked(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    double work = at_work(f), storage = f->workers[WEIR_TASK_STORAGE], lock = f->workers[WEIR_TASK_LOCK];
+    double work = at_work(f) - f->workers[WEIR_TASK_CORE_WAIT], storage = f->workers[WEIR_TASK_STORAGE],
+           lock = f->workers[WEIR_TASK_LOCK];
     if (work < WEIR_OUTSIDE_WAIT)
         return false;
     int before = verdict->n_causes;
@@ -340,6 +350,23 @@ static void judge_without_workers(struct weir_outside_verdict *verdict, figures_
     add_gpu(cause, f);
 }
 
+static void judge_hidden(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    double on_core = f->main[WEIR_TASK_ON_CORE], busy = f->workers[WEIR_TASK_ON_CORE];
+    if (on_core >= 1 - WEIR_OUTSIDE_WAIT && f->n_workers > 0)
+        add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY,
+            "the training loop is on a core %.0f %% of the time, workers %.0f %%", percent(on_core), percent(busy));
+    else if (busy >= 1 - WEIR_OUTSIDE_SATURATED)
+        add(verdict, WEIR_JOB_WORKERS_SATURATED, LIKELY,
+            "workers are on a core %.0f %% of the time, the training loop %.0f %%", percent(busy), percent(on_core));
+    else
+        add(verdict, WEIR_JOB_UNSURE, UNSURE,
+            "the kernel hides what sleeping threads of this process wait for; run weir top as its user. The training "
+            "loop "
+            "is on a core %.0f %% of the time, workers %.0f %%",
+            percent(on_core), percent(busy));
+}
+
 static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
 {
     if (f->n_workers == 0) {
@@ -370,6 +397,11 @@ void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_
         return;
     enum bound bound = data_bound(f);
     judge_cores(verdict, f, bound);
+    if (is_hidden(f)) {
+        if (verdict->n_causes == 0)
+            judge_hidden(verdict, f);
+        return;
+    }
     if (verdict->n_causes == 0 && judge_gil(verdict, f))
         return;
     if (bound == BOUND_YES)

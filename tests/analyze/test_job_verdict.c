@@ -290,6 +290,19 @@ Test(outside, neighbours)
     cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_NEIGHBOURS);
 }
 
+Test(outside, a_lock_beside_neighbours)
+{
+    data_bound();
+    f.cores = 2;
+    f.n_workers = 4;
+    f.others_cores = 1.4;
+    f.job_cores = 0.6;
+    set(f.workers, 0.15, 0.5, 0, 0.3, 0);
+    assert_cause("neighbours", WEIR_CERTAINTY_LIKELY); /* more workers than cores would wait in any case */
+    cr_assert_eq(verdict.n_causes, 2);
+    cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_LOCK);
+}
+
 Test(outside, a_step_that_waits_for_a_core)
 {
     step_bound();
@@ -309,6 +322,36 @@ Test(outside, too_many_threads)
     f.cores = 64;
     judge();
     cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_TOO_MANY_THREADS, "all of them have cores");
+}
+
+/* ---- another user's process ---- */
+
+static void hide(double uses[WEIR_TASK_USES])
+{
+    uses[WEIR_TASK_OTHER] = 1 - uses[WEIR_TASK_ON_CORE] - uses[WEIR_TASK_CORE_WAIT];
+    uses[WEIR_TASK_IDLE] = uses[WEIR_TASK_LOCK] = uses[WEIR_TASK_SLEEP] = uses[WEIR_TASK_STORAGE] = 0;
+}
+
+Test(outside, hidden_reasons)
+{
+    step_bound();
+    set(f.main, 0.05, 0, 0, 0, 0.93);
+    hide(f.main);
+    hide(f.workers);
+    assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
+    cr_assert(strstr(verdict.causes[0].evidence, "run weir top as its user"));
+    set(f.main, 0.95, 0, 0, 0, 0);
+    hide(f.main);
+    assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
+    data_bound();
+    hide(f.main);
+    hide(f.workers);
+    assert_cause("workers-saturated", WEIR_CERTAINTY_LIKELY);
+    f.cores = 2;
+    f.others_cores = 1.5;
+    set(f.workers, 0.3, 0.6, 0, 0, 0);
+    hide(f.workers);
+    assert_cause("neighbours", WEIR_CERTAINTY_SURE);
 }
 
 /* ---- without workers ---- */

@@ -77,7 +77,7 @@ LIST = [
     J("slow-step", {"step", "not-data-bound"}, {"kind": "Jpegs"}, step_ms=120, named=True,
       advices={"fixed": {"step_ms": 60}}),
     # others that users meet
-    J("shards", "imbalance", {"kind": "Shards"}, {"num_workers": 2}, advices={"fixed": {"dataset": {"even": True}}}),
+    J("shards", "imbalance", {"kind": "Shards"}, {"num_workers": 2}, top=["slow-worker"], advices={"fixed": {"dataset": {"even": True}}}),
     J("h5py-open", "read-cpu", {"kind": "ManyKeys"}, top=BUSY, advices={"fixed": {"dataset": {"keep": True}}}),
     J("start-up", "start-up", {"kind": "Small", "items": 320}, {"persistent_workers": 0, "dear_start": 1},
       advices={"persistent_workers": {"loader": {"persistent_workers": 1}}}),
