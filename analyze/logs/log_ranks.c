@@ -166,6 +166,7 @@ static int find_world(const struct weir_rank_log *logs, int n, char *why, size_t
                 snprintf(why, size, "%s and %s are both of rank %d", logs[j].path, logs[i].path, logs[i].rank);
                 return 0;
             }
+    world = world == 0 ? largest + 1 : world; /* logs without the number of ranks */
     if (world > RANKS_MAX)
         snprintf(why, size, "%d ranks: the table is limited to %d", world, RANKS_MAX);
     return of_ranks >= 2 && world > largest && world <= RANKS_MAX ? world : 0;

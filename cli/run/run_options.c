@@ -32,7 +32,8 @@ const struct weir_opt weir_run_opts[] = {
      .users = ALL},
 
     {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: only at the end", 0, 1e9,
-     .unit = "epochs", .topic = "Reports", .users = TRAIN},
+     .unit = "epochs", .topic = "Reports", .users = TRAIN,
+     .details = "With several ranks under torchrun, rank 0 also prints which rank is slow, and why."},
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
      .users = TRAIN},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
