@@ -80,7 +80,10 @@ static void find_copies(struct weir_watch_case *c)
 static void find_gil(struct weir_watch_case *c)
 {
     const struct weir_watch_figures *f = c->figures;
-    double due = c->train_s > 0 ? f->wait_due_s / c->train_s : 0;
+    const struct weir_report_worker *loop = &c->report->prof.consumer;
+    /* Other programs can take the core of a loop, too. */
+    double core_wait = loop->wall_s > 0 ? fmax(loop->core_wait_s, 0) / loop->wall_s : 0;
+    double due = c->train_s > 0 ? fmax(f->wait_due_s / c->train_s - core_wait, 0) : 0;
     /* With a pin thread, the wait for a batch is a wait for its lock. */
     double waits = f->settings.pin_memory > 0 ? c->verdict->wait : 0;
     double lock = f->loop_shares.seconds > 0 ? f->loop_shares.lock - waits : 0;
@@ -297,6 +300,8 @@ static void find_too_few(struct weir_watch_case *c)
 static int class_of(const struct weir_watch_case *c, const struct weir_watch_cause *cause)
 {
     switch (cause->cause) {
+    case WEIR_JOB_NOT_DATA_BOUND:
+        return -1;
     case WEIR_JOB_QUOTA:
     case WEIR_JOB_NEIGHBOURS:
     case WEIR_JOB_TOO_MANY_THREADS:
@@ -345,6 +350,15 @@ static void find_not_bound(struct weir_watch_case *c)
     weir_watch_cause_add(c, WEIR_JOB_NOT_DATA_BOUND, 1 - c->verdict->wait, 0,
                          "the step takes %.0f %% of the time, %.1f ms per batch", percent(step),
                          c->figures->batches > 0 ? c->verdict->parts.step_s / c->figures->batches * 1e3 : 0);
+}
+
+/* Training hardly waits, and no cause is worth much: the step itself is the limit. */
+static bool is_hardly_bound(const struct weir_watch_case *c)
+{
+    double most = 0;
+    for (int i = 0; i < c->verdict->n_causes; i++)
+        most = fmax(most, c->verdict->causes[i].gain);
+    return c->verdict->bound == WEIR_BOUND_PARTLY && most < WORTH;
 }
 
 static void find_worker_causes(struct weir_watch_case *c)
@@ -423,6 +437,8 @@ void weir_watch_verdict_make(struct weir_watch_verdict *verdict, const struct we
         find_start_up(&c);
         if (figures->settings.any_iterable <= 0)
             find_worker_causes(&c);
+        if (is_hardly_bound(&c))
+            find_not_bound(&c);
         if (verdict->n_causes == 0)
             find_unsure(&c);
     }

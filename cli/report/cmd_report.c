@@ -579,7 +579,8 @@ const struct weir_command weir_cmd_report = {
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes =
-        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or "
+        "LOG is a file written by weir run --log or weir.watch, or a plain training log with stage tables "
+        "(性能分析统计) or "
         "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. The logs of several ranks are also compared: "
         "which rank is slow, and why. TRACE is a file recorded by weir "
         "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "

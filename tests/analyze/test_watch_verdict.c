@@ -302,6 +302,18 @@ Test(watch_verdict, the_main_process)
     cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_GIL);
 }
 
+/* A slow step on a machine that others use: the loop waits for its core, not for data. */
+Test(watch_verdict, a_slow_step_beside_other_programs)
+{
+    idle_workers();
+    spend(0.4, 0.6, 0, 0, 0);
+    report->prof.machine.others_cores = 3;
+    report->prof.consumer.core_wait_s = 1.4;
+    figures->wait_s = figures->wait_due_s = 1.4;
+    expect_first(WEIR_JOB_NOT_DATA_BOUND);
+    cr_expect_eq(verdict.bound, WEIR_BOUND_PARTLY);
+}
+
 Test(watch_verdict, copies_to_the_gpu)
 {
     idle_workers();
