@@ -163,6 +163,21 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Returns the time per batch without waits for a core, which others cause. */
+static double calm_s(const struct weir_watch_worker *worker)
+{
+    return worker->batches > 0 ? fmax(worker->batch_s - fmax(worker->delay_s, 0) / worker->batches, 0) : 0;
+}
+
+/* Returns whether the slowest worker is slow by itself, and not because others take its core. */
+static bool is_slow_itself(const struct weir_watch_figures *f, int slowest)
+{
+    double others_s = 0;
+    for (int i = 0; i < f->n_workers; i++)
+        others_s += i == slowest ? 0 : calm_s(&f->workers[i]) / (f->n_workers - 1);
+    return calm_s(&f->workers[slowest]) >= SLOW_TIMES * others_s;
+}
+
 static void find_slow_worker(struct weir_watch_case *c)
 {
     const struct weir_watch_figures *f = c->figures;
@@ -174,7 +189,7 @@ static void find_slow_worker(struct weir_watch_case *c)
     for (int i = 0; i < f->n_workers; i++)
         if (i != slowest && f->workers[i].batches > 0)
             others[n++] = f->workers[i].batch_s;
-    if (n == 0 || f->workers[slowest].batches < 3)
+    if (n == 0 || f->workers[slowest].batches < 3 || !is_slow_itself(f, slowest))
         return;
     qsort(others, (size_t)n, sizeof others[0], by_value);
     double usual_s = others[n / 2], slow_s = f->workers[slowest].batch_s;

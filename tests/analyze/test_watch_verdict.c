@@ -212,6 +212,10 @@ Test(watch_verdict, one_slow_worker)
     expect_first(WEIR_JOB_SLOW_WORKER);
     cr_expect_str_eq(verdict.causes[0].who, "worker 2");
     cr_expect_gt(verdict.causes[0].gain, 1.7, "%g", verdict.causes[0].gain);
+    figures->workers[2].delay_s = 15; /* of 20 s: others take its core */
+    make();
+    cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_SLOW_WORKER);
+    figures->workers[2].delay_s = 0;
     figures->workers[2].spread = 40; /* one batch of 20 s is no slow worker */
     make();
     cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_SLOW_WORKER);
