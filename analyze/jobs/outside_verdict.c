@@ -257,6 +257,13 @@ static double at_work(figures_t *f)
     return 1 - f->workers[WEIR_TASK_IDLE];
 }
 
+/* Whether workers sleep at work most of the time, for other reasons than their own threads. */
+static bool asleep_at_work(figures_t *f)
+{
+    double asleep = at_work(f) - f->workers[WEIR_TASK_ON_CORE] - f->workers[WEIR_TASK_CORE_WAIT];
+    return asleep > 0.5 * at_work(f) && f->other_cores < WEIR_OUTSIDE_HELPED;
+}
+
 static double free_cores(figures_t *f)
 {
     return usable(f) - f->job_cores - f->others_cores - f->steal_cores;
@@ -284,7 +291,7 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
     char threads[64] = "";
     if (f->other_cores >= WEIR_OUTSIDE_HELPED)
         snprintf(threads, sizeof threads, " (their other threads use %.1f cores each)", f->other_cores);
-    bool more = cores_idle && (f->n_workers < f->cores || asleep > on_core);
+    bool more = (cores_idle && f->n_workers < f->cores) || asleep_at_work(f); /* sleepers need no core */
     struct weir_outside_cause *cause = add(
         verdict, more ? WEIR_JOB_TOO_FEW_WORKERS : WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
         "%d worker%s on a core %.0f %% of the time%s, asleep at work %.0f %%, idle %.0f %%; %s; %.1f of %.3g core%s "
@@ -396,7 +403,13 @@ void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_
     if (!verdict->ready)
         return;
     enum bound bound = data_bound(f);
+    /* More cores do not help workers that sleep. */
+    bool sleepers = bound == BOUND_YES && asleep_at_work(f) && f->main[WEIR_TASK_CORE_WAIT] < f->main[WEIR_TASK_IDLE];
+    if (sleepers)
+        judge_data(verdict, f);
     judge_cores(verdict, f, bound);
+    if (sleepers)
+        return;
     if (is_hidden(f)) {
         if (verdict->n_causes == 0)
             judge_hidden(verdict, f);

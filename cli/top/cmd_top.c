@@ -89,6 +89,7 @@ static void print_json(struct session *session)
 
 static void print_last(struct session *session)
 {
+    top_finish(&session->top);
     session->top.totals = true;
     if (session->options.json)
         print_json(session);

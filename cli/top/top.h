@@ -56,6 +56,9 @@ int top_find(struct top *top, struct weir_err *err);
  * -ENOMEM. */
 int top_sample(struct top *top, struct weir_err *err);
 
+/* Ends the current interval, unless it is too short for figures. */
+void top_finish(struct top *top);
+
 /* Returns whether a job is running. */
 bool top_is_running(const struct top *top);
 

@@ -165,6 +165,14 @@ static void end_interval(struct top *top)
     top->n_intervals++;
 }
 
+void top_finish(struct top *top)
+{
+    static const double least = 0.5;
+    double seconds = (double)(weir_clock_monotonic_ns() - top->interval_ns) / 1e9;
+    if (top->interval_ns > 0 && seconds >= least * top->interval_s)
+        end_interval(top);
+}
+
 static bool lost_workers(const struct top *top)
 {
     for (int i = 0; i < top->n_jobs; i++)

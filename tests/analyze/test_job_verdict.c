@@ -303,6 +303,24 @@ Test(outside, a_lock_beside_neighbours)
     cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_LOCK);
 }
 
+Test(outside, workers_that_sleep_beside_neighbours)
+{
+    data_bound();
+    f.cores = 2;
+    f.others_cores = 1.9;
+    f.job_cores = 0.2;
+    set(f.main, 0.1, 0.29, 0, 0, 0);
+    set(f.workers, 0.02, 0.05, 0, 0, 0.9);
+    assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
+    cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_NEIGHBOURS);
+    set(f.workers, 0.02, 0.05, 0.9, 0, 0);
+    assert_cause("storage", WEIR_CERTAINTY_SURE);
+    f.quota_cores = 1;
+    f.throttled = 0.5;
+    set(f.workers, 0.4, 0.5, 0.05, 0, 0);
+    assert_cause("quota", WEIR_CERTAINTY_SURE);
+}
+
 Test(outside, a_step_that_waits_for_a_core)
 {
     step_bound();

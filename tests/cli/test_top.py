@@ -3,7 +3,9 @@
 errors, new workers, the end of a job, keys on a terminal, and commands with their exit status and signals. With a Python
 that has torch (WEIR_TORCH_PYTHON, or this one), also on a real job.
 
-    test_top.py WEIR"""
+    test_top.py WEIR [FOLDER]
+
+FOLDER has a stand-in for libnvidia-ml.so.1 (tests/fakes/fake_nvml.c)."""
 
 import contextlib
 import fcntl
@@ -70,11 +72,12 @@ def check(what, fine, shown=""):
 
 
 class Job:
-    def __init__(self, epoch_s=0, shell=False, python=sys.executable):
-        command = [python, "-c", JOB, str(epoch_s)]
+    def __init__(self, epoch_s=0, shell=False, code=JOB, env=None):
+        command = [sys.executable, "-c", code, str(epoch_s)]
         if shell:
             command = ["sh", "-c", '"$@"; exit 0', "sh", *command]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                                        env={**os.environ, **(env or {})})
         self.pid = self.process.pid
 
     def __enter__(self):
@@ -159,6 +162,35 @@ def lines(weir):
             rest = process.stdout.read()
         check("the end of the job ends the command", process.returncode == 0, rest)
         check("with its last verdict", "(has ended)" in rest and "\nverdict: " in rest, rest)
+
+
+def gpu(weir):
+    if len(sys.argv) < 3:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "libcuda.so.1")  # the job looks as if it used CUDA
+        with open(library, "wb") as file:
+            file.write(bytes(4096))
+        mapped = "import mmap\nheld = mmap.mmap(os.open(%r, os.O_RDWR), 4096)\n" % library
+        with Job(code=JOB.replace("def worker", mapped + "def worker")) as job:
+            env = {**os.environ, "LD_LIBRARY_PATH": sys.argv[2]}
+            entry = json.loads(top(weir, "--json", "--seconds", 4, job.pid, env=env).stdout)["jobs"][0]
+            check("a GPU by NVML", entry["gpu"] and entry["gpu"]["name"] == "Fake GPU" and entry["gpu"]["index"] == 0 and
+                  abs(entry["gpu"]["busy"] - 0.37) < 1e-6 and entry["gpu"]["to_gpu_bytes_per_s"] == 2e9, entry["gpu"])
+            done = top(weir, "--once", "--seconds", 3, job.pid, env=env)
+            check("its line", "\nGPU 0:   Fake GPU; busy 37 %; memory 10 GiB of 80 GiB; PCIe " in done.stdout, done.stdout)
+        with Job() as job:
+            entry = json.loads(top(weir, "--json", "--seconds", 3, job.pid, env=env).stdout)["jobs"][0]
+            check("a job without CUDA has no GPU", entry["gpu"] is None, entry["gpu"])
+
+
+def ranks(weir):
+    with Job(env={"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}) as one, \
+            Job(env={"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}) as zero:
+        jobs = [entry for entry in json.loads(top(weir, "--json", "--seconds", 3).stdout)["jobs"]
+                if entry["pid"] in (one.pid, zero.pid)]
+        check("jobs in the order of their ranks", [(j["rank"], j["world_size"], j["local_rank"], j["pid"]) for j in jobs] ==
+              [(0, 2, 0, zero.pid), (1, 2, 1, one.pid)], jobs)
 
 
 # ---- errors ----
@@ -334,7 +366,7 @@ def torch_jobs(weir):
 
 def main():
     weir = os.path.abspath(sys.argv[1])
-    for test in (once, schema, new_workers, two_jobs, lines, errors, commands, signals, watched_command, keys, suspended,
+    for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, errors, commands, signals, watched_command, keys, suspended,
                  ctrl_c_with_a_command, torch_jobs):
         test(weir)
     print(f"{checks} checks, {failures} failures")
