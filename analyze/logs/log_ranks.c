@@ -3,6 +3,7 @@
 #include "analyze/logs/log_read.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,13 @@ int weir_rank_log_read(struct weir_rank_log *log, const char *path)
     if (in)
         fclose(in);
     return code == -ENOMEM ? code : 0;
+}
+
+bool weir_rank_log_runs(const struct weir_rank_log *log)
+{
+    struct weir_rank_status here;
+    weir_rank_status_here(&here, 0, 1);
+    return log->pid <= 0 || strcmp(log->host, here.host) != 0 || kill(log->pid, 0) == 0 || errno != ESRCH;
 }
 
 /* ---- all logs ---- */

@@ -30,6 +30,9 @@ struct weir_rank_log {
 /* Reads a log. Damaged logs count as far as they can be read. Returns 0, or -ENOMEM. */
 int weir_rank_log_read(struct weir_rank_log *log, const char *path);
 
+/* Returns whether the process that wrote the log runs on this machine, or may run on another one. */
+bool weir_rank_log_runs(const struct weir_rank_log *log);
+
 /* The ranks of the logs, with those whose logs are missing or damaged. */
 struct weir_rank_logs {
     int n; /* number of ranks; 0 = there is no table over ranks */

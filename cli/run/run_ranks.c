@@ -1,6 +1,10 @@
 #include "cli/run/run_ranks.h"
+#include "analyze/logs/log_ranks.h"
 #include "cli/progress.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,9 +40,14 @@ void weir_run_ranks_open(struct weir_run_ranks *ranks, const struct weir_ranks *
     const struct weir_rank_session_config config = {.rank = of->rank, .world_size = of->world_size, .name = command};
     struct weir_err err = WEIR_ERR_NONE;
     ranks->addition = (struct weir_report_addition){publish, print_next, json_next, ranks};
-    if (weir_rank_session_open(&ranks->session, &config, &err) < 0 && of->rank == 0)
-        fprintf(stderr, "weir %s: %s; after the run, weir report prints it from the logs of all ranks (--log %s)\n",
-                command, err.text, log ? log : "FILE.jsonl");
+    int rc = weir_rank_session_open(&ranks->session, &config, &err);
+    if (rc == 0 || of->rank > 0 || !of->source) /* --rank without a launcher: there may be no other ranks */
+        return;
+    ranks->logs = log;
+    ranks->world_size = of->world_size;
+    fprintf(stderr, "weir %s: %s; %s\n", command, err.text,
+            log ? "rank 0 prints it at the end, from the logs of all ranks in its folder"
+                : "with --log FILE, rank 0 prints it at the end, from the logs of all ranks");
 }
 
 const struct weir_report_addition *weir_run_ranks_addition(struct weir_run_ranks *ranks,
@@ -73,9 +82,85 @@ void weir_run_ranks_poll(struct weir_run_ranks *ranks)
         write_line(ranks, ranks->log);
 }
 
+/* ---- without a store: from the logs ---- */
+
+/* Returns the log of a rank, whose path differs from that of rank 0 in the number; NULL without memory. */
+static char *log_of_rank(const char *path, int rank)
+{
+    static const char zero[] = ".rank0";
+    const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, zero);
+    char *name = NULL;
+    if (!at || asprintf(&name, "%.*s.rank%d%s", (int)(at - path), path, rank, at + sizeof zero - 1) < 0)
+        return NULL;
+    return name;
+}
+
+/* Reads the logs. Returns whether one of them belongs to a rank that still runs. */
+static bool read_logs(struct weir_rank_log *logs, char **paths, int n)
+{
+    bool running = false;
+    for (int i = 0; i < n; i++) {
+        weir_rank_log_read(&logs[i], paths[i]);
+        running = running || (logs[i].readable && !logs[i].final && weir_rank_log_runs(&logs[i]));
+    }
+    return running;
+}
+
+static void write_logs_line(FILE *out, const struct weir_rank_logs *found)
+{
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "ranks");
+    weir_rank_table_json(&json, &found->verdict, found->ranks, found->n);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(out);
+}
+
+static void print_logs(const struct weir_run_ranks *ranks, const struct weir_rank_log *logs, int n)
+{
+    struct weir_rank_logs found;
+    char why[400];
+    if (weir_rank_logs_compare(&found, logs, n, why, sizeof why) < 0 || found.n == 0)
+        return;
+    weir_progress_clear();
+    if (ranks->lines)
+        write_logs_line(ranks->out, &found);
+    else
+        weir_rank_table_print(ranks->out, &found.verdict, found.ranks, found.n);
+    if (ranks->log)
+        write_logs_line(ranks->log, &found);
+    weir_rank_logs_free(&found);
+}
+
+static void finish_logs(const struct weir_run_ranks *ranks, const volatile sig_atomic_t *interrupted)
+{
+    const struct timespec nap = {.tv_nsec = 200000000};
+    int n = ranks->world_size < WEIR_RANK_LOGS ? ranks->world_size : WEIR_RANK_LOGS;
+    struct weir_rank_log *logs = calloc((size_t)n, sizeof *logs);
+    char *paths[WEIR_RANK_LOGS] = {0};
+    bool all = logs != NULL;
+    for (int i = 0; i < n && all; i++)
+        all = (paths[i] = log_of_rank(ranks->logs, i)) != NULL;
+    uint64_t begun_ns = weir_clock_monotonic_ns();
+    while (all && read_logs(logs, paths, n)) {
+        if ((double)(weir_clock_monotonic_ns() - begun_ns) / 1e9 >= (*interrupted ? INTERRUPTED_S : WAIT_S))
+            break;
+        nanosleep(&nap, NULL);
+    }
+    if (all)
+        print_logs(ranks, logs, n);
+    for (int i = 0; i < n; i++)
+        free(paths[i]);
+    free(logs);
+}
+
 void weir_run_ranks_finish(struct weir_run_ranks *ranks, const volatile sig_atomic_t *interrupted)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
+    if (ranks->logs)
+        finish_logs(ranks, interrupted);
     uint64_t begun_ns = weir_clock_monotonic_ns();
     for (bool waits = ranks->session != NULL; waits && !weir_rank_session_printed(ranks->session);) {
         double waited_s = (double)(weir_clock_monotonic_ns() - begun_ns) / 1e9;

@@ -14,6 +14,8 @@ struct weir_run_ranks {
     struct weir_rank_session *session; /* NULL: a single process, no store, or no timings */
     FILE *out, *log;                   /* borrowed; log may be NULL */
     bool lines;                        /* out receives log lines */
+    const char *logs;                  /* rank 0 without a store: the path of its log (borrowed), else NULL */
+    int world_size;
     /* A report's addition that publishes the report, then calls the next one. */
     struct weir_report_addition addition;
     const struct weir_report_addition *next;

@@ -59,12 +59,14 @@ class Ranks(unittest.TestCase):
         """Runs ranks without a store, each with a log. Returns their stderr."""
         ranks = [subprocess.Popen([WEIR, "run", (data or {}).get(rank, self.fast), "--batch-size", "2", "--num-workers",
                                    "1", "--num-epochs", "2", "--step-ms", "2", "--log", self.path(name + ".jsonl"),
-                                   *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   env=environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE=str(world)))
                  for rank in range(world)]
-        errors = [rank.communicate()[1] for rank in ranks]
-        self.assertEqual([rank.returncode for rank in ranks], [0] * world, errors)
-        return errors
+        done = [rank.communicate() for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0] * world, done)
+        self.assertNotIn("ranks, epoch", "".join(out for out, _ in done[1:]))
+        self.out = done[0][0]
+        return [error for _, error in done]
 
     def report(self, *arguments):
         done = subprocess.run([WEIR, "report", *arguments], capture_output=True, text=True, env=environment())
@@ -74,14 +76,16 @@ class Ranks(unittest.TestCase):
 
 class Logs(Ranks):
     def test_table(self):
-        """Without a store the run says so, and the logs give the table, whose slow rank is the one with large images."""
+        """Without a store the logs give the table, at the end of the run and afterwards."""
         errors = self.run_ranks("run", data={2: self.slow})
         self.assertIn("no table over ranks during the run: MASTER_ADDR is not set", errors[0])
         self.assertNotIn("no table", "".join(errors[1:]))
+        table = self.out[self.out.index("4 ranks, epochs 1-2"):]
         logs = sorted(glob.glob(self.path("run.rank*.jsonl")))
         self.assertEqual(len(logs), 4)
         text = self.report(*logs).stdout
         self.assertRegex(text, r"\n4 ranks, epochs 1-2: rank 2 on \S+ is slow: its step takes")
+        self.assertEqual(text[text.index("4 ranks, epochs 1-2"):], table)
         self.assertRegex(text, r"cause: data; 03b_image_decode takes .* per step, the others' median is ")
         self.assertRegex(text, r"\n03b_image_decode +\S+ +\S+ +\S+ +2  \S+\n")
         ranks = json.loads(self.report("--json", *logs).stdout)["ranks"]
