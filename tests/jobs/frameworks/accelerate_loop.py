@@ -13,7 +13,7 @@ def main():
     loader = common.make_loader(o)
     if o.watch_line:
         import weir
-        loader = weir.watch(loader)
+        loader = weir.watch(loader, log=o.log)
     network, optimizer, loader = accelerator.prepare(network, optimizer, loader)
     losses = []
     for image, target in common.forever(loader):

@@ -68,7 +68,7 @@ def main():
         persistent_workers=bool(o.persistent), prefetch_factor=o.prefetch_factor)
     if o.watch_line:
         import weir
-        loader = weir.watch(loader)
+        loader = weir.watch(loader, log=o.log)
     qpos, action = dataset[0][1], dataset[0][2]
     sizes = types.SimpleNamespace(hidden_dim=o.hidden_dim, dim_feedforward=o.dim_feedforward, chunk_size=o.chunk, backbone="small")
     policy = act.ACT(qpos.shape[-1], action.shape[-1], sizes).to(o.device)

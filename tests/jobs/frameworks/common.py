@@ -36,6 +36,7 @@ def options(**more):
     parser.add_argument("--num-workers", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--watch-line", action="store_true", help="add the line weir.watch(loader)")
+    parser.add_argument("--log", help="file for the log of --watch-line")
     for name, default in more.items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
     o = parser.parse_args()

@@ -45,7 +45,7 @@ def dataset_folder(videos):
     return path
 
 
-def with_line(folder):
+def with_line(folder, log):
     """A copy of lerobot-train with one more line."""
     import lerobot.scripts.lerobot_train as program
     with open(program.__file__, encoding="utf-8") as file:
@@ -55,7 +55,7 @@ def with_line(folder):
         sys.exit("this version of lerobot has another lerobot_train.py: the line cannot be added")
     path = os.path.join(folder, "lerobot_train.py")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(source.replace(place, "    import weir; dataloader = weir.watch(dataloader)\n" + place))
+        file.write(source.replace(place, f"    import weir; dataloader = weir.watch(dataloader, log={log!r})\n" + place))
     return path
 
 
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--num-workers", type=int, default=2)
     parser.add_argument("--videos", action="store_true")
     parser.add_argument("--watch-line", action="store_true")
+    parser.add_argument("--log", help="file for the log of --watch-line")
     parser.add_argument("--device", default="cpu")
     o = parser.parse_args()
     out = tempfile.mkdtemp()
@@ -94,7 +95,7 @@ def main():
     collected = Losses()
     try:
         if o.watch_line:
-            runpy.run_path(with_line(out), run_name="__main__")
+            runpy.run_path(with_line(out, o.log), run_name="__main__")
         else:
             from lerobot.scripts.lerobot_train import main as train
             train()

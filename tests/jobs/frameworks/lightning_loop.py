@@ -28,7 +28,7 @@ def main():
     loader = common.make_loader(o)
     if o.watch_line:
         import weir
-        loader = weir.watch(loader)
+        loader = weir.watch(loader, log=o.log)
     trainer = pl.Trainer(max_steps=o.steps, max_epochs=-1, accelerator="auto", devices=1, logger=False, enable_checkpointing=False,
                          enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(module, loader)

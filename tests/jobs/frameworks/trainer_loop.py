@@ -36,7 +36,7 @@ def main():
         if o.watch_line:
             import weir
             make = trainer.get_train_dataloader
-            trainer.get_train_dataloader = lambda: weir.watch(make())
+            trainer.get_train_dataloader = lambda: weir.watch(make(), log=o.log)
         trainer.train()
     common.report(losses)
 
