@@ -34,8 +34,9 @@ static void print_advice(FILE *out, const struct weir_watch_advice *advice)
     for (char *c = name; *c && !is_setting; c++)
         *c = *c == '-' ? ' ' : *c;
     fprintf(out, "  %-22s  %s", name, is_setting ? info->why : info->what);
+    bool goes_on = strncmp(info->why, "or ", 3) == 0 || strncmp(info->why, "and ", 4) == 0;
     if (!is_setting && info->why[0])
-        fprintf(out, ": %s", info->why);
+        fprintf(out, "%s %s", goes_on ? "," : ":", info->why);
     if (advice->ratio > 0) {
         fputs(is_setting && !info->why[0] ? "" : ": ", out);
         print_ratio(out, advice->ratio);
