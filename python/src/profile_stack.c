@@ -16,7 +16,7 @@ struct frame {
 static PyObject *numbers; /* dict from an array of struct frame, as bytes, to the number of the stack */
 static PyObject *codes;   /* list that keeps code objects alive, so that their addresses remain unique */
 static PyObject *f_back, *co_filename, *co_qualname;
-static PyObject *own_file; /* weir/__init__.py, whose frames between a decorated function and its caller are omitted */
+static PyObject *own_file; /* weir/_package.py, whose frames between a decorated function and its caller are omitted */
 
 static bool begin(void)
 {
@@ -26,7 +26,7 @@ static bool begin(void)
     co_filename = PyUnicode_InternFromString("co_filename");
     co_qualname = PyUnicode_InternFromString("co_qualname");
     codes = PyList_New(0);
-    PyObject *package = PyImport_ImportModule("weir");
+    PyObject *package = PyImport_ImportModule("weir._package");
     own_file = package ? PyObject_GetAttrString(package, "__file__") : NULL;
     Py_XDECREF(package);
     PyErr_Clear();

@@ -27,6 +27,8 @@ static pthread_key_t thread_end;
 struct stage {
     PyObject_HEAD int number;
     bool gpu;
+    int watched;         /* its number in the segment of weir.watch, -1 if not known */
+    unsigned generation; /* that segment's */
 };
 
 static PyObject *stage_type;
@@ -38,7 +40,16 @@ enum { STAGES_DEEP = 64 };
 static __thread struct {
     int n;
     int16_t numbers[STAGES_DEEP];
+    bool watched[STAGES_DEEP];
 } opened;
+
+/* The functions that time stages for weir.watch, by their addresses; NULL without a watch. */
+static struct {
+    int (*stage)(const char *name, int kind);
+    void (*begin)(int stage);
+    void (*end)(void);
+    unsigned generation; /* counts segments: each has numbers of its own */
+} watch;
 
 /* A stage that was open when its thread ended; -1 if none exists, -2 after a warning about one. */
 static _Atomic int left_open = -1;
@@ -136,16 +147,45 @@ PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user)
 
 /* ---- stages ---- */
 
+/* Returns whether the stage has begun in weir.watch. */
+static bool watch_begin(struct stage *stage)
+{
+    if (!watch.begin)
+        return false;
+    if (stage->watched < 0 || stage->generation != watch.generation) {
+        stage->watched = watch.stage(weir_stage_info(stage->number)->name, 0);
+        stage->generation = watch.generation;
+    }
+    if (stage->watched >= 0)
+        watch.begin(stage->watched);
+    return stage->watched >= 0;
+}
+
+static PyObject *py_watch_stages(PyObject *module, PyObject *args)
+{
+    Py_ssize_t stage, begin, end;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "nnn", &stage, &begin, &end))
+        return NULL;
+    *(void **)&watch.stage = (void *)stage;
+    *(void **)&watch.begin = (void *)begin;
+    *(void **)&watch.end = (void *)end;
+    watch.generation++;
+    Py_RETURN_NONE;
+}
+
 static PyObject *stage_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
     if ((!weir_thread_self || session_depth != weir_fork_depth()) && !weir_session())
         return NULL;
-    const struct stage *stage = (struct stage *)self;
+    struct stage *stage = (struct stage *)self;
     if (stage->gpu && weir_gpu_timing_begin(stage->number) < 0)
         return NULL;
-    if (opened.n < STAGES_DEEP)
+    if (opened.n < STAGES_DEEP) {
         opened.numbers[opened.n] = (int16_t)stage->number;
+        opened.watched[opened.n] = watch_begin(stage);
+    }
     opened.n++;
     weir_zone_begin(stage->number);
     Py_INCREF(self);
@@ -167,6 +207,8 @@ static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
             struct weir_zone_now zone = weir_zone_now();
             weir_zone_end();
             weir_history_closed(&zone);
+            if (opened.n <= STAGES_DEEP && opened.watched[opened.n - 1])
+                watch.end();
         }
         weir_stack_self = stack;
     }
@@ -222,6 +264,8 @@ static PyObject *stage_of(PyObject *name, bool gpu)
         return NULL;
     stage->number = number;
     stage->gpu = gpu;
+    stage->watched = -1;
+    stage->generation = 0;
     if (PyDict_SetItem(stages[gpu], name, (PyObject *)stage) < 0)
         Py_CLEAR(stage);
     return (PyObject *)stage;
@@ -353,6 +397,8 @@ int weir_session_begin(PyObject *module)
         {"_never_entered", py_never_entered, METH_NOARGS,
          "Name of a stage that was created and never entered, or None."},
         {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
+        {"_watch_stages", py_watch_stages, METH_VARARGS,
+         "Addresses of weir_watch_stage, _begin and _end, which time stages from now on."},
         {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},
         {0}};
     weir_lent_begin();

@@ -88,12 +88,14 @@ def check_names(source, texts, weir):
     commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
     known = "".join(subprocess.run([weir, command, "--help-all"], capture_output=True, text=True, check=True).stdout
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
+    with open(os.path.join(source, "python/weir/_watch_main.py"), encoding="utf-8") as file:
+        known += re.search(r'^HELP = """(.*?)^"""', file.read(), re.M | re.S)[1]  # python -m weir watch
     deleted = [extra for extra in EXTRAS if is_deleted(source, f"extras/{extra}")]
     for page, text in texts.items():
         text = re.sub("|".join(rf".*weir {extra}\b.*" for extra in deleted), "", text) if deleted else text
         for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"`?\b(?:cc|docker|h5repack|pkg-config) [^`\n]*", "", text)))):
             check(f"{page}: no command has {option}", option in FOREIGN or re.search(rf"{option.replace('_', '-')}(?![\w-])", known))
-        for command in sorted(set(re.findall(r"(?:^|`|\s|release/)weir ([a-z]+)", "".join(re.findall(r"`[^`]+`|^```.*?^```", text, re.M | re.S))))):
+        for command in sorted(set(re.findall(r"(?:^|`|(?<!-m)\s|release/)weir ([a-z]+)", "".join(re.findall(r"`[^`]+`|^```.*?^```", text, re.M | re.S))))):
             check(f"{page}: weir {command} does not exist", re.search(rf"^\s+{command}\b", commands, re.M))
 
 

@@ -346,7 +346,7 @@ class Stubs(unittest.TestCase):
     def same_keywords(self, options, parameters):
         """The stub has the table's choices, and the class's docstring explains all its keywords."""
         document = inspect.getdoc(weir.Loader)
-        for keyword in weir._KEYWORDS:
+        for keyword in weir._package._KEYWORDS:
             self.assertRegex(document, rf"(?m)^([a-z_]+, )*{keyword.name}\b", "help(weir.Loader) lacks it")
             default = parameters[keyword.name].default
             self.assertEqual(default, ast.literal_eval(keyword.preset), keyword.name)

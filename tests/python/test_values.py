@@ -403,6 +403,7 @@ if hasattr(weir._weir, "_Motion"):  # simulates an extension without the extra
     del weir._weir._Motion
     for name in names:
         delattr(weir, name)
+    importlib.reload(weir._package)
     importlib.reload(weir)
 assert not set(names) & set(weir.__all__), weir.__all__
 assert weir.Loader and not hasattr(weir, "no_such_name")

@@ -1,0 +1,541 @@
+"""weir.watch: sees into the training job that people already have, without changing it."""
+import atexit
+import os
+import sys
+import threading
+import warnings
+import weakref
+
+from . import _watch_headroom, _watch_library, _watch_loop, _watch_worker
+from ._watch_library import Unavailable
+
+_MAX_LOADERS = 16  # of one segment (watch.h)
+
+
+def _warn(text):
+    warnings.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, RuntimeWarning, stacklevel=4)
+
+
+def _printed(text):
+    if text:
+        try:
+            print(text, end="" if text.endswith("\n") else "\n", flush=True)
+        except (OSError, ValueError):  # a closed stdout
+            pass
+
+
+def _type_name(value):
+    kind = value if isinstance(value, type) or hasattr(value, "__qualname__") else type(value)
+    return "{}.{}".format(getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "?"))
+
+
+def _reference(value):
+    try:
+        return weakref.ref(value)
+    except TypeError:  # a list, for example
+        return lambda: None
+
+
+class Options:
+    """How to watch a loader."""
+
+    def __init__(self, every=1, log=None, headroom=False, lang="en"):
+        if not isinstance(every, int) or isinstance(every, bool) or every < 0:
+            raise ValueError("every must be a number of epochs, 0 or more, not {!r}".format(every))
+        if lang not in ("en", "zh"):
+            raise ValueError("lang must be 'en' or 'zh', not {!r}".format(lang))
+        if log is not None:
+            log = os.fspath(log)
+        if headroom not in (False, True, "only"):
+            raise ValueError("headroom must be True or False, not {!r}".format(headroom))
+        self.every, self.log, self.headroom, self.lang = every, log, headroom, lang
+
+
+class Session:
+    """The segment of this process, and its watched loaders."""
+
+    def __init__(self):
+        self.library = _watch_library.library()
+        self.loaders = []
+        self.all = None  # Options for every DataLoader, or None
+        self.json = None
+        self._lock = threading.RLock()
+        self._begin()
+        atexit.register(self.finish)
+
+    def _begin(self):
+        self.segment, self.pid = self.library.created(), os.getpid()
+        self.fd = self.library.fd(self.segment)
+        self.hooks = None
+        self.finished = False
+        _watch_worker.forked = (self.pid, self.segment)
+        self.library.time_stages()
+
+    def here(self):
+        """Whether this process watches. A child of fork() that trains begins with a segment of its own; workers do not
+        watch their own loaders."""
+        if _watch_worker.current is not None:
+            return False
+        if self.pid == os.getpid():
+            return True
+        self._lock = threading.RLock()
+        _watch_loop.after_fork()
+        self._begin()
+        for watched in self.loaders:
+            watched.begin()
+        import multiprocessing.util
+        multiprocessing.util.Finalize(None, self.finish, exitpriority=10)  # these children do not run atexit
+        return True
+
+    def watched(self, loader):
+        """The Watched of a DataLoader, or None."""
+        if not self.here():
+            return None
+        with self._lock:
+            for watched in self.loaders:
+                if watched.is_of(loader):
+                    return watched
+            for watched in self.loaders:
+                if watched.takes_over(loader):
+                    return watched
+            return self.add(loader, self.all) if self.all is not None else None
+
+    def add(self, loader, options, name=None, iterable=False):
+        """A new Watched, or None if there is no room for another one."""
+        with self._lock:
+            for watched in self.loaders:
+                if watched.automatic and watched.is_like(loader):  # such as a loader of each epoch's validation
+                    watched.attach(loader)
+                    return watched
+            if len(self.loaders) >= _MAX_LOADERS:
+                if len(self.loaders) == _MAX_LOADERS:
+                    _warn("{} loaders are watched, the maximum; others run unwatched".format(_MAX_LOADERS))
+                    self.loaders.append(_Nobody())
+                return None
+            watched = Watched(self, loader, options, name or self._name(loader, iterable), iterable)
+            watched.automatic = options is self.all
+            self.loaders.append(watched)
+            return watched
+
+    def _name(self, loader, iterable):
+        dataset = loader if iterable else loader.dataset
+        name = type(dataset).__name__
+        same = sum(each.name.split(" #")[0] == name for each in self.loaders)
+        return "{} #{}".format(name, same + 1) if same else name
+
+    def used(self):
+        return [watched for watched in self.loaders if watched.batches > 0]
+
+    def text(self, what, whole, lang, number=-1):
+        return self.library.text(self.segment, number, what, whole, lang)
+
+    def table(self, lang, whole):
+        """The table of the loader that is waited for most, and the verdicts of the others."""
+        used = self.used()
+        if len(used) == 1:
+            return self.text(_watch_library.TABLE, whole, lang, used[0].number)
+        return self.text(_watch_library.TABLE, whole, lang) if used else ""
+
+    def verdict(self, lang):
+        used = self.used()
+        return self.text(_watch_library.VERDICT, True, lang, used[0].number if len(used) == 1 else -1)
+
+    def finish(self):
+        """At exit: the table of the whole run, the log and the JSON file."""
+        if self.pid != os.getpid() or self.finished or _watch_worker.current is not None:
+            return
+        self.finished = True
+        self.library.sampling(self.segment, 0)
+        for watched in self.used():
+            watched.write_log()
+        used = self.used()
+        if used and first_rank() and not (len(used) == 1 and used[0].is_shown()):
+            _printed(self.table(used[0].options.lang, True))
+        if used and self.json is not None:
+            self._write_json()
+
+    def _write_json(self):
+        path, used = of_rank(self.json), self.used()
+        try:
+            with open(path, "w") as file:
+                file.write(self.text(_watch_library.JSON, True, "en", used[0].number if len(used) == 1 else -1))
+        except OSError as error:
+            _warn("--json {}: {}".format(path, error.strerror))
+
+
+class _Nobody:
+    """Stands for the loaders for which there is no room."""
+    batches, automatic, name = 0, False, ""
+
+    def begin(self):
+        pass
+
+    def is_of(self, loader):
+        return False
+
+    takes_over = is_like = is_of
+
+
+class Watched:
+    """A watched loader, under its number in the segment."""
+
+    def __init__(self, session, loader, options, name, iterable):
+        self.session, self.library, self.name, self.options, self.iterable = session, session.library, name, options, iterable
+        self.automatic, self.headroom = False, None
+        self.batches = self.epochs = 0
+        self._told_late = False
+        self.attach(loader)
+        self.begin()
+        if options.headroom and not iterable:
+            self.headroom = (_watch_headroom.ReplayOnly if options.headroom == "only" else _watch_headroom.Headroom)(self)
+            self._set("headroom", 1)
+
+    def begin(self):
+        """Registers the loader in the session's segment."""
+        self.number = self.library.loader(self.session.segment, self.name.encode("utf-8", "replace"))
+        self.batches = self.epochs = 0
+        self._shown = None
+        self._thread = None
+        self._copies = False
+        self._open = False
+
+    # ---- which loader ----
+
+    def attach(self, loader):
+        self._loader = _reference(loader)
+        self._dataset = _reference(getattr(loader, "dataset", loader))
+        self._kind = self._signature(loader)
+        self._iterated = False
+
+    @staticmethod
+    def _signature(loader):
+        return tuple(_type_name(getattr(loader, name, None)) for name in ("dataset", "collate_fn")) + tuple(
+            repr(getattr(loader, name, None)) for name in ("batch_size", "num_workers"))
+
+    def is_of(self, loader):
+        return self._loader() is loader
+
+    def takes_over(self, loader):
+        """Whether this loader has been made around the dataset of the watched one, as Accelerate and Lightning do."""
+        if self.iterable or (self._iterated and self._loader() is not None):
+            return False
+        first = self._loader()
+        dataset = self._dataset() or getattr(first, "dataset", None)
+        if dataset is None or getattr(loader, "dataset", None) is not dataset:
+            return False
+        self._loader = _reference(loader)
+        return True
+
+    def is_like(self, loader):
+        """Whether this loader can continue the figures of one that is gone."""
+        return self._loader() is None and self._kind == self._signature(loader)
+
+    def token(self):
+        return self.session.pid, self.session.fd, self.number
+
+    # ---- settings ----
+
+    def _set(self, key, value):
+        if value is not None:
+            self.library.set(self.session.segment, self.number, key.encode(), float(value))
+
+    def _set_text(self, key, value):
+        if value:
+            self.library.set_text(self.session.segment, self.number, key.encode(), str(value).encode("utf-8", "replace"))
+
+    def _settings(self, loader):
+        for key in ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "batch_size", "in_order"):
+            value = getattr(loader, key, None)
+            if isinstance(value, (int, float)):
+                self._set(key, value)
+        is_iterable = getattr(loader, "_dataset_kind", 0) == 1
+        self._set("iterable", is_iterable)
+        if not is_iterable:  # len() of an iterable dataset's loader has side effects
+            self._set("dataset_length", _length(loader.dataset))
+            self._set("batches_per_epoch", _length(getattr(loader, "_index_sampler", None)))
+        self._set_text("dataset", _type_name(loader.dataset))
+        self._set_text("collate", _type_name(loader.collate_fn))
+        self._set_text("sampler", _type_name(loader.sampler))
+        self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
+        if loader.num_workers > 0:
+            self._set_text("start_method", _start_method(loader))
+
+    # ---- the loop ----
+
+    def _on_thread(self):
+        ident = threading.get_ident()
+        if self._thread != ident:
+            self.library.thread(self.session.segment, self.number, _watch_library.LOOP, -1)
+            self._thread = ident
+
+    def _see_copies(self):
+        """Times copies to the GPU from the time on when the program uses one."""
+        cuda = sys.modules.get("torch.cuda")
+        if not self._copies and cuda is not None and cuda.is_initialized():
+            self._copies = True
+            self._set("cuda", 1)
+            _watch_loop.time_copies(self.library, self.hooks())
+
+    def hooks(self):
+        if self.session.hooks is None:
+            self.session.hooks = _watch_loop.new_hooks(self.library, self.session.segment)
+        return self.session.hooks
+
+    def began_late(self):
+        if not self._told_late:
+            self._told_late = True
+            _warn("{}: its persistent workers were started before; what they do is seen from the next workers on"
+                  .format(self.name))
+
+    def epoch_began(self, loader):
+        self._iterated = True
+        self._on_thread()
+        if not self.iterable:
+            self._settings(loader)
+        self._see_copies()
+        self.epoch_open()
+
+    def epoch_open(self):
+        if self._open:  # two loops at once: the figures are those of both
+            return
+        self._open = True
+        self.library.epoch_begin(self.number)
+
+    def started(self, seconds):
+        self.library.startup(self.number, seconds)
+        self.library.sampling(self.session.segment, 1)
+
+    def request_begin(self, ready, due_ready, worker):
+        self._on_thread()
+        self.library.request_begin(self.number, ready, due_ready, worker)
+
+    def request_due(self, due_ready):
+        if self.library.request_due is not None:
+            self.library.request_due(self.number, due_ready)
+
+    def request_end(self, items):
+        self.library.request_end(self.number, items)
+        if items > 0:
+            self.batches += 1
+            if self.batches in (1, 2, 10):
+                self._see_copies()
+
+    def pinned(self, original, data, args, keywords):
+        """Copies a batch to pinned memory, in the pin thread."""
+        self.library.thread(self.session.segment, self.number, _watch_library.PIN, -1)
+        zone = self.library.number("07c_pin_memory")
+        if zone < 0:
+            return original(data, *args, **keywords)
+        self.library.begin(zone)
+        try:
+            return original(data, *args, **keywords)
+        finally:
+            self.library.end()
+
+    def epoch_ended(self, complete):
+        """Also called when an iterator is collected: in a worker that has inherited it, this does nothing."""
+        if self.session.pid != os.getpid() or _watch_worker.current is not None or not self._open:
+            return
+        self._open = False
+        self.library.epoch_end(self.number, int(complete))
+        self.epochs += 1
+        if self.batches == 0 or self.session.finished:
+            return
+        if self.options.log is not None:
+            self.write_log()
+        if self.options.every and self.epochs % self.options.every == 0 and first_rank() and self._is_main():
+            self._shown = (self.epochs, self.batches)
+            _printed(self.session.text(_watch_library.TABLE, False, self.options.lang, self.number))
+
+    def _is_main(self):
+        """With every DataLoader watched, only the one with most batches prints after its epochs."""
+        return not self.automatic or all(each.batches <= self.batches for each in self.session.loaders)
+
+    def is_shown(self):
+        """Whether the last table has shown the whole run."""
+        return self._shown == (1, self.batches)
+
+    def write_log(self):
+        if self.options.log is None:
+            return
+        path = of_rank(self.options.log)
+        try:
+            with open(path, "a") as file:
+                file.write(self.session.text(_watch_library.LOG, False, "en", self.number))
+        except OSError as error:
+            _warn("log {}: {}; nothing more is logged".format(path, error.strerror))
+            self.options.log = None
+
+
+def _length(value):
+    try:
+        return len(value)
+    except Exception:  # a dataset without a length, or one that cannot tell it now
+        return None
+
+
+def _start_method(loader):
+    import multiprocessing
+    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
+    try:
+        return context.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    except (AttributeError, TypeError):
+        return ""
+
+
+# ---- ranks ----
+
+_RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+          ("SLURM_PROCID", "SLURM_NTASKS"))
+
+
+def ranks():
+    """(rank, world_size) from torch.distributed if initialised, else from the launcher's environment."""
+    module = sys.modules.get("torch.distributed")
+    if module is not None and module.is_available() and module.is_initialized():
+        return module.get_rank(), module.get_world_size()
+    for rank, size in _RANKS:
+        try:
+            found = int(os.environ[rank]), int(os.environ[size])
+        except (KeyError, ValueError):
+            continue
+        if 0 <= found[0] < found[1]:
+            return found
+    return 0, 1
+
+
+def first_rank():
+    return ranks()[0] == 0
+
+
+def of_rank(path):
+    """The path of this rank's file: run.jsonl is run.rank3.jsonl on rank 3, and run.jsonl without ranks."""
+    rank, world_size = ranks()
+    if world_size == 1:
+        return path
+    path = os.fsdecode(path)
+    base, end = os.path.splitext(path)
+    return "{}.rank{}{}".format(base, rank, end)
+
+
+# ---- the interface ----
+
+_session = None
+_failed = False
+
+
+def session():
+    """The session, opened when first asked for; None, after one warning, if this machine cannot watch."""
+    global _session, _failed
+    if _session is None and not _failed:
+        try:
+            _session = Session()
+            _watch_loop.install(_find)
+        except Unavailable as error:
+            _failed = True
+            _warn(str(error))
+    return _session
+
+
+def _find(loader):
+    """The Watched of a loader whose iterator is created. A failure of the watch leaves the loader unwatched."""
+    try:
+        return _session.watched(loader)
+    except Exception as error:
+        _warn("a loader is not watched: {}: {}".format(type(error).__name__, error))
+        return None
+
+
+def watch(loader, *, every=1, log=None, headroom=False, name=None):
+    """Watches a DataLoader of torch, inside its workers too, and returns the same object.
+
+        loader = weir.watch(DataLoader(dataset, batch_size=8, num_workers=4))
+
+    After each epoch, and at exit, a table is printed: what each worker's time went into, how long the loop waited, and a
+    verdict with what to change. Batches, their order, random numbers and exceptions remain the same.
+
+    loader    a torch.utils.data.DataLoader of any kind, or torchdata's StatefulDataLoader. It may be wrapped afterwards
+              (Accelerate, Lightning): a loader that is made around the same dataset is watched in its place. For any other
+              iterable (a generator, tf.data, DALI) a wrapper is returned, which sees waits and steps alone
+    every     epochs between tables; 0 = only at exit. In a distributed run only rank 0 prints
+    log       a file to which lines in JSON are appended, for `weir report`; with ranks, run.jsonl is run.rank3.jsonl
+    headroom  now and then hold back some batches and hand them out without waits, to see how fast training would be with
+              loading for free. No batch is replayed, dropped or reordered
+    name      of the loader in tables
+
+    If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""
+    options = Options(every, log, headroom)
+    if type(loader).__module__.split(".")[0] == "weir" and hasattr(loader, "verdict"):
+        raise TypeError("weir.watch: a weir.Loader measures itself: print(loader.table())")
+    inner = _data_loader(loader)
+    if inner is None and not hasattr(loader, "__iter__") and not hasattr(loader, "__next__"):
+        raise TypeError("weir.watch needs a DataLoader or another iterable, not {!r}".format(loader))
+    here = session()
+    if here is None or not here.here():
+        return loader
+    if inner is None:
+        from ._watch_other import Iterable
+        watched = here.add(loader, options, name, iterable=True)
+        return loader if watched is None else Iterable(loader, watched)
+    known = here.watched(inner) if here.all is None else None
+    if known is not None:
+        known.options = options
+    else:
+        known = here.add(inner, options, name)
+    if known is not None and getattr(inner, "_iterator", None) is not None and inner.num_workers > 0:
+        known.began_late()
+    return loader
+
+
+def _data_loader(loader):
+    """The DataLoader that is watched: itself, or the one in a wrapper of Lightning Fabric; None for other iterables."""
+    module = sys.modules.get("torch.utils.data")
+    for each in (loader, getattr(loader, "_dataloader", None)) if module is not None else ():
+        if isinstance(each, module.DataLoader):
+            return each
+    return None
+
+
+def watch_all(options, json=None):
+    """Watches every DataLoader of this process."""
+    here = session()
+    if here is not None:
+        here.all, here.json = options, json
+    return here
+
+
+def stage_begin(name):
+    """Begins a stage of weir.stage on this thread; without a watch this does nothing."""
+    worker = _watch_worker.current
+    here = worker if worker is not None else _session
+    if here is None or (worker is None and here.pid != os.getpid()):
+        _stages.open.append(False)
+        return
+    zone = here.library.number(name)
+    _stages.open.append(zone >= 0)
+    if zone >= 0:
+        here.library.begin(zone)
+
+
+def stage_end():
+    """Ends the innermost stage of this thread."""
+    if _stages.open.pop():
+        _watch_library.library().end()
+
+
+class _Stages(threading.local):
+    def __init__(self):
+        self.open = []
+
+
+_stages = _Stages()
+
+
+def is_worker():
+    """Whether this process is a watched worker."""
+    return _watch_worker.current is not None
+
+
+def active():
+    """The session if it has figures, or None."""
+    return _session if _session is not None and _session.pid == os.getpid() and _session.used() else None

@@ -1,0 +1,171 @@
+"""Times a batch, its items and its collate function, by putting private stand-ins into torch's fetcher.
+
+The dataset itself, get_worker_info().dataset and loader.dataset remain the program's own objects."""
+import operator
+import threading
+
+COLLATE = "06_collate"
+
+
+def _index_of(index):
+    """A sample's index as a number; -1 if it is not one."""
+    if type(index) is int:
+        return index if 0 <= index < 2**63 else -1
+    try:
+        number = operator.index(index)
+    except Exception:  # a path, a tuple, anything
+        return -1
+    return number if 0 <= number < 2**63 else -1
+
+
+class _Dataset:
+    """A map-style dataset, as the fetcher sees it."""
+
+    def __init__(self, dataset, library):
+        self._weir = dataset
+        self._weir_begin, self._weir_end = library.item_begin, library.item_end
+
+    def __getitem__(self, index):
+        self._weir_begin(index if type(index) is int and 0 <= index < 2**63 else _index_of(index))
+        try:
+            return self._weir[index]
+        finally:
+            self._weir_end()
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_weir"], name)
+
+    def __len__(self):
+        return len(self._weir)
+
+
+class _Iterator:
+    """The iterator of an iterable dataset, as the fetcher sees it."""
+
+    def __init__(self, iterator, library):
+        self._weir = iterator
+        self._weir_begin, self._weir_end = library.item_begin, library.item_end
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self._weir_begin(-1)
+        try:
+            return next(self._weir)
+        finally:
+            self._weir_end()
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_weir"], name)
+
+
+def _getitems(self, indices):
+    self._weir_begin(_index_of(indices[0]) if len(indices) else -1)
+    try:
+        return self._weir.__getitems__(indices)
+    finally:
+        self._weir_end()
+
+
+def _state_dict(self, *args, **keywords):
+    return self._weir.state_dict(*args, **keywords)
+
+
+def _load_state_dict(self, *args, **keywords):
+    return self._weir.load_state_dict(*args, **keywords)
+
+
+# torchdata looks for these two in the class of the object (typing.Protocol).
+_OPTIONAL = {"__getitems__": _getitems, "state_dict": _state_dict, "load_state_dict": _load_state_dict}
+_classes = {}
+
+
+def _stand_in(base, value, library):
+    """A stand-in that has an optional method if the object has it."""
+    names = tuple(name for name in _OPTIONAL if callable(getattr(value, name, None)))
+    made = _classes.get((base, names))
+    if made is None:
+        made = _classes[base, names] = type(base.__name__, (base,), {name: _OPTIONAL[name] for name in names})
+    return made(value, library)
+
+
+class _Collate:
+    """The collate function, as the fetcher sees it."""
+
+    def __init__(self, function, library, number):
+        self._weir, self._library, self._number = function, library, number
+
+    def __call__(self, data):
+        zone = self._number(COLLATE)
+        if zone < 0:
+            return self._weir(data)
+        self._library.begin(zone)
+        try:
+            return self._weir(data)
+        finally:
+            self._library.end()
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_weir"], name)
+
+
+class Fetcher:
+    """torch's fetcher with a timed fetch.
+
+    around: whether hooks are on for the time of a fetch alone. first: called once, after the first batch."""
+    __slots__ = ("_fetcher", "_library", "_hooks", "_around", "_first", "_batch", "_step")
+
+    def __init__(self, fetcher, library, hooks, around=False, first=None, batch=0, step=1):
+        mine = object.__setattr__
+        mine(self, "_fetcher", fetcher)
+        mine(self, "_library", library)
+        mine(self, "_hooks", hooks)
+        mine(self, "_around", around)
+        mine(self, "_first", first)
+        mine(self, "_batch", batch)
+        mine(self, "_step", step)
+        _put_stand_ins(fetcher, library, hooks)
+
+    def fetch(self, possibly_batched_index):
+        library, hooks = self._library, self._hooks
+        if self._around:
+            hooks.on()
+        hooks.fetching, hooks.inside = threading.get_ident(), -1
+        library.batch_begin(self._batch)
+        items = 0
+        try:
+            data = self._fetcher.fetch(possibly_batched_index)
+            items = len(possibly_batched_index) if isinstance(possibly_batched_index, (list, tuple)) else 1
+            return data
+        finally:
+            library.batch_end(items)
+            hooks.fetching = 0
+            self._fetched()
+
+    def _fetched(self):
+        mine = object.__setattr__
+        mine(self, "_batch", self._batch + self._step)
+        if self._around:
+            self._hooks.off()
+        if self._first is not None:
+            first = self._first
+            mine(self, "_first", None)
+            first()
+
+    def __getattr__(self, name):
+        return getattr(self._fetcher, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._fetcher, name, value)
+
+
+def _put_stand_ins(fetcher, library, hooks):
+    if "dataset_iter" in vars(fetcher):
+        itself = fetcher.dataset_iter is fetcher.dataset  # torchdata saves the state of such an object once
+        fetcher.dataset_iter = _stand_in(_Iterator, fetcher.dataset_iter, library)
+        if itself:
+            fetcher.dataset = fetcher.dataset_iter
+    else:
+        fetcher.dataset = _stand_in(_Dataset, fetcher.dataset, library)
+    fetcher.collate_fn = _Collate(fetcher.collate_fn, library, hooks.number)

@@ -1,0 +1,253 @@
+"""How fast training is without waits for data: some batches are held back, and handed out at once.
+
+No batch is replayed, dropped or reordered. The sampler advances earlier than it would, by as many batches as are held, so a
+sampler that draws from the global random generators during an epoch is refused: the loop's own draws would change."""
+import collections
+import os
+import random
+import resource
+import sys
+
+from . import _watch_loop
+
+_MOST, _LEAST = 32, 4       # batches in a window
+_WARM = 12                  # batches of an epoch before a window
+_BETWEEN = 30               # windows' lengths between windows
+_MOST_BYTES = 1 << 30
+
+# Samplers of torch that draw from the global generators before the first batch at most.
+_KNOWN = ("SequentialSampler", "RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler", "DistributedSampler",
+          "_InfiniteConstantSampler", "BatchSampler")
+
+
+def _is_known(sampler):
+    kind = type(sampler)
+    if kind.__name__ not in _KNOWN or not kind.__module__.startswith("torch.utils.data"):
+        return False
+    return kind.__name__ != "BatchSampler" or _is_known(sampler.sampler)
+
+
+def _draws_from_own_generator(sampler):
+    """Whether a RandomSampler draws from the program's generator again and again."""
+    sampler = getattr(sampler, "sampler", sampler)
+    return type(sampler).__name__ == "RandomSampler" and getattr(sampler, "generator", None) is not None and \
+        (sampler.replacement or sampler.num_samples > len(sampler.data_source))
+
+
+def _random_states():
+    """The states of all global random generators."""
+    numpy = sys.modules.get("numpy")
+    state = numpy.random.get_state() if numpy is not None and hasattr(numpy, "random") else None
+    return (sys.modules["torch"].get_rng_state().numpy().tobytes(), random.getstate(),
+            state and (state[1].tobytes(), state[2:]))
+
+
+def _parts(batch, found):
+    """The tensors and arrays of a batch."""
+    if hasattr(batch, "nbytes") and hasattr(batch, "shape"):
+        found.append(int(batch.nbytes))
+    elif hasattr(batch, "element_size"):  # a tensor of an old torch
+        found.append(batch.element_size() * batch.nelement())
+    elif isinstance(batch, dict):
+        for each in batch.values():
+            _parts(each, found)
+    elif isinstance(batch, (list, tuple)):
+        for each in batch:
+            _parts(each, found)
+    return found
+
+
+def _free_bytes():
+    """Memory that held batches may take."""
+    limit = _MOST_BYTES
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    limit = min(limit, int(line.split()[1]) * 1024 // 20)
+        shared = os.statvfs("/dev/shm")
+        limit = min(limit, shared.f_bavail * shared.f_frsize // 4)
+    except (OSError, ValueError):
+        pass
+    return limit
+
+
+def most_held(batch):
+    """How many batches like this may be held back."""
+    parts = _parts(batch, [])
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = _MOST if files == resource.RLIM_INFINITY or not parts else min(_MOST, files // 4 // len(parts))
+    return most if not sum(parts) else min(most, _free_bytes() // sum(parts))
+
+
+class Headroom:
+    """The windows of one watched loader."""
+
+    def __init__(self, watched):
+        self.watched = watched
+        self.since = _BETWEEN * _MOST  # batches since the last window
+        self.refused = False
+        self.observed = False  # an unknown sampler has been seen to draw nothing during an epoch
+
+    def refuse(self, why):
+        if not self.refused:
+            self.refused = True
+            from ._watch import _warn
+            _warn("{}: headroom cannot be measured: {}".format(self.watched.name, why))
+
+    def start(self, iterator, workers):
+        """What one epoch needs, or None."""
+        if self.refused:
+            return None
+        if workers == 0:
+            self.refuse("with num_workers=0 the loop loads each batch itself")
+        elif hasattr(iterator, "state_dict"):
+            self.refuse("the loader's state_dict would be ahead of training; use a DataLoader")
+        elif not hasattr(iterator, "_tasks_outstanding"):
+            self.refuse("this torch is not known")
+        elif _draws_from_own_generator(iterator._index_sampler):
+            self.refuse("the sampler draws from the generator it was given during the epoch")
+        else:
+            return Epoch(self, iterator)
+        return None
+
+
+class Epoch:
+    """One epoch: batches go through until a window collects some."""
+
+    def __init__(self, headroom, iterator):
+        self.headroom, self.watched = headroom, headroom.watched
+        self.delivered, self.held, self.in_window = 0, collections.deque(), False
+        try:
+            self.batches = len(iterator._index_sampler) if iterator._dataset_kind == 0 else None
+        except Exception:  # a sampler without a length: where the epoch ends is not known
+            self.batches = None
+        self.observes = iterator._dataset_kind == 0 and not _is_known(iterator._index_sampler)
+        self.most = 0
+
+    def next(self, requests, iterator, step):
+        if self.held:
+            return self._hand_out(requests, iterator)
+        if self.in_window:
+            self.in_window = False
+            self._phase(0)
+        how_many = self._window(iterator)
+        if how_many >= _LEAST:
+            return self._collect(requests, iterator, step, how_many)
+        batch = self._watched_step(requests, iterator, step) if self.observes else requests.ordinary(iterator, step)
+        self.delivered += 1
+        self.headroom.since += 1
+        if self.delivered == 1:
+            self.most = most_held(batch)
+            if self.most < _LEAST:
+                self.headroom.refuse("{} batches take too much memory".format(_LEAST))
+        return batch
+
+    def _phase(self, number):
+        self.watched.library.headroom(self.watched.number, number)
+
+    def _window(self, iterator):
+        """How many batches to hold back now; 0 if this is no time for a window."""
+        headroom = self.headroom
+        if headroom.refused or self.delivered < _WARM or headroom.since < _BETWEEN * self.most or \
+                (self.observes and not headroom.observed):
+            return 0
+        if self.batches is None:
+            return self.most if iterator._dataset_kind == 1 else 0
+        return min(self.most, self.batches - self.delivered - iterator._tasks_outstanding - 2)
+
+    def _watched_step(self, requests, iterator, step):
+        """A step with an unknown sampler, which must not draw random numbers."""
+        if self.headroom.observed:
+            return requests.ordinary(iterator, step)
+        before = _random_states()
+        try:
+            return requests.ordinary(iterator, step)
+        except StopIteration:
+            self.headroom.observed = self.delivered > 0
+            raise
+        finally:
+            if _random_states() != before:
+                self.headroom.refuse("the sampler draws from a global random generator during the epoch")
+
+    def _collect(self, requests, iterator, step, how_many):
+        """Waits for the batches of a window, and returns the one that is due."""
+        self.headroom.since = 0
+        self._phase(2)
+        requests.begin(iterator)
+        items = 0
+        try:
+            batch = step(iterator)
+            self.delivered += 1
+            items = requests.size or _watch_loop.first_size(batch)
+            for _ in range(how_many):
+                try:
+                    self.held.append((step(iterator), None))
+                except BaseException as error:  # the loop gets it when it is due
+                    self.held.append((None, error))
+                    break
+        except BaseException:
+            self._phase(-1)
+            raise
+        finally:
+            self.watched.request_end(items)
+        return batch
+
+    def _hand_out(self, requests, iterator):
+        if not self.in_window:
+            self.in_window = True
+            self._phase(1)
+        batch, error = self.held.popleft()
+        if error is not None:
+            self.in_window = False
+            self._phase(0)
+        self.watched.request_begin(len(self.held) + 1, 1, -1)
+        if error is not None:
+            self.watched.request_end(0)
+            raise error
+        self.delivered += 1
+        self.watched.request_end(requests.size or _watch_loop.first_size(batch))
+        return batch
+
+    def end(self):
+        """The loop is over."""
+        if self.in_window or self.held:
+            self.held.clear()
+            self._phase(0 if self.in_window else -1)
+
+
+class Replay:
+    """An epoch of a throw-away run: its first batch again and again."""
+
+    def __init__(self, watched, iterator):
+        self.watched, self.batch, self.left = watched, None, None
+        self.is_map = iterator._dataset_kind == 0
+
+    def next(self, requests, iterator, step):
+        if self.batch is None:
+            self.batch = requests.ordinary(iterator, step)
+            self.left = len(iterator._index_sampler) - 1 if self.is_map else 200
+            self.watched.library.headroom(self.watched.number, 1)
+            return self.batch
+        if self.left <= 0:
+            self.watched.library.headroom(self.watched.number, 0)
+            self.watched.request_begin(-1, -1, -1)
+            self.watched.request_end(0)
+            raise StopIteration
+        self.left -= 1
+        self.watched.request_begin(-1, 1, -1)
+        self.watched.request_end(requests.size or _watch_loop.first_size(self.batch))
+        return self.batch
+
+    def end(self):
+        pass
+
+
+class ReplayOnly:
+    """In the place of a Headroom: every epoch replays its first batch."""
+
+    def __init__(self, watched):
+        self.watched = watched
+
+    def start(self, iterator, workers):
+        return Replay(self.watched, iterator)

@@ -1,0 +1,248 @@
+"""Replaces the functions of _watch_table by timed ones: where they are defined, and wherever a module has imported them.
+
+A timed function passes arguments, results and exceptions through. Without a slot of its thread, timing does nothing."""
+import functools
+import os
+import sys
+import threading
+import types
+
+from . import _watch_import, _watch_table
+from ._watch_library import INCLUSIVE, WORK
+
+_UNTIMED_FILES = ("/proc/", "/sys/", "/dev/")
+_CONTAINERS = ("Compose", "Sequential", "RandomApply", "RandomChoice", "RandomOrder", "OneOf", "SomeOf")
+
+
+class _Builtin:
+    """A timed function in the place of a built-in one: like that, it is not bound to an instance as an attribute of a
+    class."""
+
+    def __init__(self, original, timed):
+        self.__dict__.update(__wrapped__=original, __name__=original.__name__, __doc__=original.__doc__,
+                             __qualname__=original.__qualname__, __module__=original.__module__, _timed=timed)
+
+    def __call__(self, *args, **keywords):
+        return self._timed(*args, **keywords)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["__wrapped__"], name)
+
+    def __reduce__(self):
+        return self.__name__
+
+    def __repr__(self):
+        return repr(self.__wrapped__)
+
+
+def _path_of(value):
+    """A file's path as bytes; None for anything else."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fsencode(value)
+    return None
+
+
+class Hooks:
+    """All replaced functions of this process, which can be put back and replaced again at little cost."""
+
+    def __init__(self, library, segment):
+        self._library, self._segment = library, segment
+        self._places = []    # (object or dict, name, original, timed)
+        self._timed = {}     # id of the original -> (original, timed)
+        self._numbers = {}   # stage -> number, once a thread with a slot has asked
+        self._active = False
+        self._known = set()
+        self.fetching = 0    # identity of the thread that prepares a batch
+        self.inside = -1     # the stage that is open on it
+
+    # ---- stages ----
+
+    def number(self, name, kind=WORK):
+        """A stage's number; -1 is not kept, because the calling thread may have no slot yet."""
+        number = self._numbers.get(name, -1)
+        if number < 0:
+            number = self._library.number(name, kind)
+            if number >= 0:
+                self._numbers[name] = number
+        return number
+
+    # ---- ways of timing ----
+
+    def _call(self, original, stage, position):
+        begin, end, path, numbers, ident = (self._library.begin, self._library.end, self._library.path, self._numbers,
+                                            threading.get_ident)
+
+        def timed(*args, **keywords):
+            zone = numbers.get(stage, -1)
+            if zone < 0:
+                zone = self.number(stage)
+            outer = self.inside if self.fetching == ident() else None
+            if zone < 0 or outer == zone:  # no slot, or a part of a call that is timed
+                return original(*args, **keywords)
+            if position is not None and len(args) > position:
+                name = _path_of(args[position])
+                if name is not None:
+                    path(name)
+            if outer is not None:
+                self.inside = zone
+            begin(zone)
+            try:
+                return original(*args, **keywords)
+            finally:
+                end()
+                if outer is not None:
+                    self.inside = outer
+        return timed
+
+    def _open(self, original, stage, position):
+        timed = self._call(original, stage, position)
+
+        def timed_open(file, mode="r", *args, **keywords):
+            if self.fetching != threading.get_ident() or isinstance(file, int) or not isinstance(mode, str) \
+                    or mode.strip("rbtU") or (isinstance(file, str) and file.startswith(_UNTIMED_FILES)):
+                return original(file, mode, *args, **keywords)
+            return timed(file, mode, *args, **keywords)
+        return timed_open
+
+    def _by_class(self, original, stage, position):
+        begin, end, number = self._library.begin, self._library.end, self.number
+
+        def timed(self, *args, **keywords):
+            name = type(self).__name__
+            zone = number(stage + " " + name, INCLUSIVE if name in _CONTAINERS else WORK)
+            if zone < 0:
+                return original(self, *args, **keywords)
+            begin(zone)
+            try:
+                return original(self, *args, **keywords)
+            finally:
+                end()
+        return timed
+
+    def _tiles(self, original, stage, position):
+        timed = self._call(original, stage, position)
+
+        def load(self, *args, **keywords):
+            return (timed if getattr(self, "tile", None) else original)(self, *args, **keywords)
+        return load
+
+    def _hdf5(self, original, stage, position):
+        timed, path = self._call(original, stage, position), self._library.path
+        name_of = sys.modules["h5py"].h5f.get_name
+
+        def read(self, *args, **keywords):
+            try:
+                path(name_of(self.id))
+            except Exception:  # a virtual or closed object: the call itself reports what is wrong
+                pass
+            return timed(self, *args, **keywords)
+        return read
+
+    # ---- finding and replacing ----
+
+    def _replace(self, owner, name, stage, way, position):
+        original = vars(owner).get(name) if isinstance(owner, type) else getattr(owner, name, None)
+        if original is None or not callable(original) or isinstance(original, (_Builtin, type)) \
+                or getattr(original, "_weir_timed", False):
+            return
+        known = self._timed.get(id(original))
+        if known is None:
+            make = {_watch_table.CALL: self._call, _watch_table.OPEN: self._open, _watch_table.TILES: self._tiles,
+                    _watch_table.BY_CLASS: self._by_class, _watch_table.HDF5: self._hdf5}[way]
+            timed = make(original, stage, position)
+            if isinstance(original, types.BuiltinFunctionType):
+                timed = _Builtin(original, timed)
+            else:
+                functools.update_wrapper(timed, original)
+                timed._weir_timed = True
+            known = self._timed[id(original)] = (original, timed)
+        self._place(owner, name, *known)
+
+    def _place(self, owner, name, original, timed):
+        try:
+            if self._active:
+                setattr(owner, name, timed)
+            self._places.append((owner, name, original, timed))
+        except (AttributeError, TypeError):  # a type that cannot be changed
+            self._library.unseen(self._segment, "{}.{}".format(owner.__name__, name).encode())
+
+    def module_loaded(self, name):
+        """Times the functions of one module, which has been imported."""
+        module = sys.modules.get(name)
+        if module is None or (name, id(module)) in self._known:
+            return
+        self._known.add((name, id(module)))
+        for home, names, stage, way, position in _watch_table.FUNCTIONS:
+            for each in names.split() if home == name else ():
+                self._named(module, each, stage if stage != _watch_table.TRANSFORM or way != _watch_table.CALL
+                            else "{} {}.{}".format(stage, home, each), way, position)
+        if name in _watch_table.TRANSFORMS:
+            self._transforms(module)
+        for home, what in _watch_table.UNSEEN:
+            if home == name:
+                self._library.unseen(self._segment, what.encode())
+
+    def _named(self, module, path, stage, way, position):
+        owner, _, method = path.rpartition(".")
+        if owner:
+            module = getattr(module, owner, None)
+            if not isinstance(module, type):
+                return
+            path = method
+            for base in module.__mro__:  # the class that defines it
+                if method in vars(base):
+                    module = base
+                    break
+        self._replace(module, path, stage, way, position)
+
+    def _transforms(self, module):
+        classes = {}
+        for value in list(vars(module).values()):
+            for base in value.__mro__ if isinstance(value, type) else ():
+                if base.__module__.startswith("torchvision.transforms"):
+                    classes[id(base)] = base
+        for each in classes.values():
+            method = "forward" if "forward" in vars(each) else "__call__" if "__call__" in vars(each) else None
+            if method is not None:
+                self._replace(each, method, _watch_table.TRANSFORM, _watch_table.BY_CLASS, None)
+
+    def _imported_elsewhere(self):
+        """Replaces references to the originals in the namespaces of all modules (from cv2 import imdecode)."""
+        done = {(id(owner), name) for owner, name, _, _ in self._places}
+        for module in list(sys.modules.values()):
+            try:
+                names = object.__getattribute__(module, "__dict__")
+            except AttributeError:
+                continue
+            if not isinstance(module, types.ModuleType) or module.__name__.startswith("weir."):
+                continue
+            for name, value in list(names.items()):
+                known = self._timed.get(id(value))
+                if known is not None and known[0] is value and (id(module), name) not in done:
+                    self._place(module, name, *known)
+
+    def install(self, lasting=True):
+        """Times all functions whose modules are imported, and those of modules imported later. lasting: from now on;
+        else only between on() and off()."""
+        self._active = False
+        for name in _watch_table.modules():
+            self.module_loaded(name)
+        self._imported_elsewhere()
+        if lasting:
+            self.on()
+        for name in _watch_table.modules():
+            _watch_import.after_import(name, self.module_loaded)
+
+    def on(self):
+        self._active = True
+        for owner, name, _, timed in self._places:
+            setattr(owner, name, timed)
+
+    def off(self):
+        self._active = False
+        for owner, name, original, _ in self._places:
+            setattr(owner, name, original)

@@ -1,0 +1,116 @@
+"""Bindings to libweir_watch.so, the C side of weir.watch.
+
+All functions are called with the GIL held (ctypes.PyDLL): most take less time than it takes to release it."""
+import ctypes
+import os
+import sys
+
+_INT, _TEXT, _WATCH, _DOUBLE = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_double
+
+# Roles of threads, and kinds of stages and reports, as in prof/watch/watch.h and analyze/watch/watch_report.h.
+LOOP, WORKER, FEEDER, PIN = range(4)
+WORK, INCLUSIVE, WAIT = range(3)
+TABLE, VERDICT, JSON, LOG, EPOCH = range(5)
+
+_FUNCTIONS = {
+    "create": (_WATCH, ctypes.c_char_p, ctypes.c_size_t),
+    "open": (_WATCH, _INT, _INT, ctypes.c_char_p, ctypes.c_size_t),
+    "fd": (_INT, _WATCH),
+    "loader": (_INT, _WATCH, _TEXT),
+    "set": (_INT, _WATCH, _INT, _TEXT, _DOUBLE),
+    "set_text": (_INT, _WATCH, _INT, _TEXT, _TEXT),
+    "unseen": (None, _WATCH, _TEXT),
+    "thread": (_INT, _WATCH, _INT, _INT, _INT),
+    "thread_end": (None,),
+    "stage": (_INT, _TEXT, _INT),
+    "begin": (None, _INT),
+    "end": (None,),
+    "batch_begin": (None, ctypes.c_int64),
+    "batch_end": (None, _INT),
+    "item_begin": (None, ctypes.c_int64),
+    "item_end": (None,),
+    "path": (None, _TEXT),
+    "epoch_begin": (None, _INT),
+    "epoch_end": (None, _INT, _INT),
+    "startup": (None, _INT, _DOUBLE),
+    "request_begin": (None, _INT, _INT, _INT, _INT),
+    "request_end": (None, _INT, _INT),
+    "headroom": (None, _INT, _INT),
+    "report": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
+    "free": (None, ctypes.c_void_p),
+    "sampling": (None, _WATCH, _INT),
+}
+
+
+class Unavailable(Exception):
+    """The library cannot be used; the text says why, in one line."""
+
+
+class Library:
+    """The functions of the library, without their prefix weir_watch_."""
+
+    def __init__(self, path):
+        try:
+            functions = ctypes.PyDLL(path)
+            for name, (result, *arguments) in _FUNCTIONS.items():
+                function = getattr(functions, "weir_watch_" + name)
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+        except (OSError, AttributeError) as error:
+            raise Unavailable("weir.watch: its library cannot be loaded: {}; install weir-loader, or set "
+                              "WEIR_WATCH_LIBRARY to the path of libweir_watch.so".format(error)) from None
+        # Optional: amends the cause of the open request.
+        self.request_due = getattr(functions, "weir_watch_request_due", None)
+        if self.request_due is not None:
+            self.request_due.restype, self.request_due.argtypes = None, [_INT, _INT]
+
+    def created(self):
+        """A new segment."""
+        return self._segment(self.create)
+
+    def opened(self, pid, fd):
+        """The segment that process pid created as its file fd."""
+        return self._segment(self.open, pid, fd)
+
+    @staticmethod
+    def _segment(function, *arguments):
+        why = ctypes.create_string_buffer(256)
+        segment = function(*arguments, why, len(why))
+        if not segment:
+            raise Unavailable(why.value.decode("utf-8", "replace") or "weir.watch: no shared memory")
+        return segment
+
+    def text(self, segment, number, what, whole, lang):
+        """A report as text; empty if there is nothing to report."""
+        found = ctypes.c_void_p()
+        if self.report(segment, number, what, whole, lang.encode(), ctypes.byref(found)) != 0 or not found.value:
+            return ""
+        try:
+            return ctypes.string_at(found.value).decode("utf-8", "replace")
+        finally:
+            self.free(found)
+
+    def time_stages(self):
+        """Has weir.stage of the extension time its stages in this process's segment too."""
+        extension = sys.modules.get("weir._weir")
+        if extension is not None:
+            extension._watch_stages(*(ctypes.cast(function, ctypes.c_void_p).value
+                                      for function in (self.stage, self.begin, self.end)))
+
+    def number(self, name, kind=WORK):
+        """The number of a stage, for begin. The calling thread must have a slot."""
+        return self.stage(name.encode("utf-8", "replace"), kind)
+
+
+_library = None
+
+
+def library():
+    """The library, loaded once. Raises Unavailable."""
+    global _library
+    if _library is None:
+        if not sys.platform.startswith("linux"):
+            raise Unavailable("weir.watch needs Linux")
+        _library = Library(os.environ.get("WEIR_WATCH_LIBRARY")
+                           or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libweir_watch.so"))
+    return _library

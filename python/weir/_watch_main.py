@@ -1,0 +1,158 @@
+"""The command `python -m weir watch`: runs a training script with every DataLoader watched."""
+import os
+import runpy
+import signal
+import sys
+import types
+
+USAGE = "python -m weir watch [OPTIONS] SCRIPT [ARGUMENTS...]"
+HELP = """Usage: {usage}
+       python -m weir watch [OPTIONS] -m MODULE [ARGUMENTS...]
+       torchrun [...] -m weir watch [OPTIONS] SCRIPT [ARGUMENTS...]
+
+Runs a training script as `python SCRIPT` does, and watches every DataLoader in it, workers included. At the end it prints
+what the time went into, and what to change. Batches, random numbers and exceptions remain the same.
+
+Options:
+  -e, --every N         epochs between tables (default 0 = only at the end)
+      --log FILE        append JSON lines for `weir report`
+      --json FILE       write the final figures as JSON
+      --headroom        measure steps without waiting, now and then
+      --headroom-only   throw-away run: replay one batch, no loading
+      --lang en|zh      language of the tables (default en)
+  -h, --help            print this help
+
+In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl.
+""".format(usage=USAGE)
+
+_VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang"}
+_FLAGS = {"--headroom": "headroom", "--headroom-only": "headroom_only"}
+
+
+class _Usage(Exception):
+    pass
+
+
+def _parsed(arguments):
+    """(options as a dict, arguments from SCRIPT or -m on)"""
+    found, i = {}, 0
+    while i < len(arguments) and arguments[i].startswith("-") and arguments[i] != "-m":
+        name, equals, value = arguments[i].partition("=")
+        name = name.replace("_", "-")
+        i += 1
+        if name in ("-h", "--help"):
+            return {"help": True}, []
+        if name == "--":
+            break
+        if name in _FLAGS and not equals:
+            found[_FLAGS[name]] = True
+        elif name in _VALUES:
+            if not equals and i == len(arguments):
+                raise _Usage("{} needs a value".format(name))
+            found[_VALUES[name]] = value if equals else arguments[i]
+            i += 0 if equals else 1
+        else:
+            raise _Usage("unknown option {}; options of the script follow its name".format(arguments[i - 1]))
+    rest = arguments[i:]
+    if not rest or rest == ["-m"]:
+        raise _Usage("no script given")
+    return found, rest
+
+
+def _options(found):
+    from . import _watch
+    every = found.get("every", "0")
+    if not every.isdigit():
+        raise _Usage("--every {}: must be a number of epochs, 0 or more".format(every))
+    if found.get("lang", "en") not in ("en", "zh"):
+        raise _Usage("--lang {}: must be en or zh".format(found["lang"]))
+    headroom = "only" if "headroom_only" in found else found.get("headroom", False)
+    return _watch.Options(int(every), found.get("log"), headroom, found.get("lang", "en"))
+
+
+def _report_on_sigterm(session):
+    """Has SIGTERM print the final table and then end this process as it does by default. Children keep the default."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+    pid = os.getpid()
+
+    def end(number, frame):
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() == pid:
+            session.finish()
+        os.kill(os.getpid(), number)
+
+    def in_child():
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, end)
+    os.register_at_fork(after_in_child=in_child)
+
+
+def _set_first_path(path):
+    """`python -m weir` has put the current directory there; without safe paths the script's own folder belongs there."""
+    if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
+        return
+    sys.path[0] = path
+
+
+def _run_script(path):
+    """Runs a script as the module __main__, which remains that until the process ends."""
+    if os.path.isdir(path) or not _is_source(path):
+        runpy.run_path(path, run_name="__main__")
+        return
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    import importlib.machinery
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None,
+                         __loader__=importlib.machinery.SourceFileLoader("__main__", path))
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+def _is_source(path):
+    """Whether a file is Python's source, and no archive or compiled code."""
+    import zipfile
+    return not path.endswith(".pyc") and not zipfile.is_zipfile(path)
+
+
+def _run(arguments):
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        _set_first_path(os.getcwd())
+        main = sys.modules["__main__"]
+        for name in [name for name in vars(main) if not name.startswith("__")]:
+            delattr(main, name)
+        runpy._run_module_as_main(arguments[1])
+        return
+    path = arguments[0]
+    if not os.path.exists(path):
+        print("python -m weir watch: {}: no such file".format(path), file=sys.stderr)
+        sys.exit(2)
+    sys.argv = arguments
+    _set_first_path(path if os.path.isdir(path) else os.path.dirname(os.path.realpath(path)))
+    _run_script(path)
+
+
+def main(arguments):
+    if arguments[:1] != ["watch"]:
+        is_help = arguments[:1] in (["-h"], ["--help"])
+        print("Usage: {}\nOther commands are those of the program weir: weir --help".format(USAGE),
+              file=sys.stdout if is_help else sys.stderr)
+        sys.exit(0 if is_help else 2)
+    try:
+        found, rest = _parsed(arguments[1:])
+        if "help" in found:
+            print(HELP, end="")
+            return
+        options = _options(found)
+    except _Usage as error:
+        print("python -m weir watch: {}\nUsage: {}".format(error, USAGE), file=sys.stderr)
+        sys.exit(2)
+    from . import _watch
+    session = _watch.watch_all(options, found.get("json"))
+    if session is not None:
+        _report_on_sigterm(session)
+    _run(rest)

@@ -1,0 +1,346 @@
+"""weir.watch: the same batches, random numbers and exceptions with and without it, its figures, and its ends."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import weir
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LOADERS = os.path.join(HERE, "watch_loaders.py")
+
+try:
+    import torch  # noqa: F401
+    HAVE_TORCH = True
+except ImportError:
+    HAVE_TORCH = False
+needs_torch = unittest.skipUnless(HAVE_TORCH, "torch is not installed")
+
+DATASET = """
+import os, sys, time, random
+import numpy as np, torch, weir
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __init__(self, n=32): self.n = n
+    def __len__(self): return self.n
+    def __getitem__(self, i): return torch.full((4,), float(i))
+"""
+
+
+def environment(**variables):
+    return dict(os.environ, **variables, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", COLUMNS="200")
+
+
+def run(code, *arguments, check=0, module=(), timeout=300, **variables):
+    """Runs a program in a process of its own. Returns (stdout, stderr)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "train.py")
+        with open(path, "w") as file:
+            file.write(DATASET + textwrap.dedent(code))
+        done = subprocess.run([sys.executable, *module, path, *arguments], env=environment(**variables), cwd=folder,
+                              timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    if done.returncode != check:
+        raise AssertionError("exit status %d, not %d:\n%s%s" % (done.returncode, check, done.stdout, done.stderr))
+    return done.stdout, done.stderr
+
+
+def calls(table):
+    """Stage -> calls, in the last table of a text."""
+    return {stage: int(count) for stage, count in
+            re.findall(r"^(\S+)(?: \(helper\))? +(?:[a-z]+-?[a-z]+ +)?(\d+) +[0-9.]+s ", table, re.MULTILINE)}
+
+
+def seen_by(mode, *cases):
+    done = subprocess.run([sys.executable, LOADERS, mode, *cases], env=environment(), timeout=1200, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True)
+    lines = [line for line in done.stdout.split("\n") if line.startswith("{")]
+    if done.returncode or not lines:
+        raise AssertionError(done.stdout + done.stderr)
+    return json.loads(lines[-1])
+
+
+@needs_torch
+class Same(unittest.TestCase):
+    """What a training loop sees does not depend on the watch."""
+
+    def test_all_loaders(self):
+        plain = seen_by("plain")
+        self.assertGreaterEqual(len(plain), 40)
+        for mode in ("watch", "headroom"):
+            watched = seen_by(mode)
+            different = [name for name in plain if watched[name] != plain[name]]
+            self.assertEqual(different, [], mode)
+
+    def test_every_loader_of_a_process(self):
+        names = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
+        self.assertEqual(seen_by("all", *names), seen_by("plain", *names))
+
+
+@needs_torch
+class Figures(unittest.TestCase):
+    def test_stages_of_workers(self):
+        out, _ = run("""
+            class Mine(Data):
+                def __getitem__(self, i):
+                    open(__file__).read()
+                    with weir.stage("my_part"): time.sleep(0.001)
+                    return super().__getitem__(i)
+            if __name__ == "__main__":
+                loader = DataLoader(Mine(), batch_size=4, num_workers=2, multiprocessing_context=sys.argv[1])
+                assert weir.watch(loader, name="mine") is loader
+                for batch in loader:
+                    with weir.stage("21_forward"): time.sleep(0.001)
+        """, "spawn")
+        for stage, count in (("00_TOTAL_batch", 8), ("01_getitem", 32), ("03_read", 32), ("my_part", 32), ("06_collate", 8),
+                             ("06b_pickle", 8), ("20_step", 8), ("21_forward", 8)):
+            self.assertEqual(calls(out).get(stage), count, stage + "\n" + out)
+        self.assertIn("loader mine:", out)
+        self.assertIn("train.py", out[out.index("slowest items"):])
+
+    def test_without_workers_and_table(self):
+        out, _ = run("""
+            weir.watch(loader := DataLoader(Data(), batch_size=4), every=0)
+            for batch in loader: pass
+            print("TABLE", weir.table(), "VERDICT", weir.verdict())
+        """)
+        self.assertRegex(out, r"(?s)TABLE verdict: .*VERDICT verdict: ")
+        self.assertEqual(calls(out[out.index("TABLE"):out.index("VERDICT")])["01_getitem"], 32)
+
+    def test_functions_that_modules_have_imported(self):
+        out, _ = run("""
+            from numpy import load as my_load
+            class Mine(Data):
+                def __getitem__(self, i): return torch.from_numpy(my_load("a.npy"))
+            np.save("a.npy", np.zeros(4))
+            for batch in weir.watch(DataLoader(Mine(), batch_size=4, num_workers=1)): pass
+            assert type(open).__name__ == "builtin_function_or_method" and my_load is np.load
+        """)
+        self.assertEqual(calls(out)["03_read"], 32)
+
+    def test_rebuilt_loader(self):
+        out, _ = run("""
+            first = weir.watch(DataLoader(Data(), batch_size=4, num_workers=1), every=0, name="train")
+            second = DataLoader(first.dataset, batch_size=8, num_workers=1)
+            for batch in second: pass
+        """)
+        self.assertRegex(out, r"loader train: .*batch_size=8")
+
+    def test_other_iterables(self):
+        out, _ = run("""
+            def batches():
+                for i in range(5): yield torch.zeros(3)
+            watched = weir.watch(batches(), name="mine")
+            assert len(list(watched)) == 5
+            try:
+                for x in weir.watch((1 // 0 for _ in range(2)), every=0): pass
+            except ZeroDivisionError: print("RAISED")
+        """)
+        self.assertRegex(out, r"(?s)loader mine: any iterable.*RAISED")
+        self.assertEqual(calls(out[:out.index("RAISED")])["20_step"], 5)
+
+    def test_late(self):
+        _, err = run("""
+            loader = DataLoader(Data(), batch_size=4, num_workers=1, persistent_workers=True)
+            for batch in loader: pass
+            weir.watch(loader, every=0)
+            for epoch in range(2):
+                for batch in loader: pass
+        """)
+        self.assertEqual(err.count("its persistent workers were started before"), 1, err)
+
+    def test_bad_arguments(self):
+        for bad, error in (({"every": -1}, ValueError), ({"headroom": "x"}, ValueError)):
+            with self.assertRaises(error):
+                weir.watch([1], **bad)
+        with self.assertRaisesRegex(TypeError, "needs a DataLoader or another iterable"):
+            weir.watch(5)
+
+    def test_without_the_library(self):
+        out, err = run("""
+            loader = DataLoader(Data(), batch_size=4, num_workers=1)
+            assert weir.watch(loader) is loader and weir.watch(loader) is loader
+            print(sum(1 for batch in loader))
+        """, WEIR_WATCH_LIBRARY="/nonexistent.so")
+        self.assertEqual(out, "8\n")
+        self.assertEqual(err.count("its library cannot be loaded"), 1, err)
+
+
+@needs_torch
+class Headroom(unittest.TestCase):
+    def test_window(self):
+        out, err = run("""
+            loader = weir.watch(DataLoader(Data(400), batch_size=2, num_workers=2), every=0, headroom=True)
+            for batch in loader: pass
+        """)
+        self.assertIn("held back for headroom", out)
+        self.assertEqual(calls(out)["20_step"], 200)
+        self.assertEqual(err, "")
+
+    def test_refused(self):
+        _, err = run("""
+            class Lazy(torch.utils.data.Sampler):
+                def __init__(self): pass
+                def __len__(self): return 32
+                def __iter__(self):
+                    for i in range(32): yield int(torch.randint(32, ()))
+            for loader in (DataLoader(Data(), batch_size=4), DataLoader(Data(), batch_size=4, num_workers=1, sampler=Lazy())):
+                for epoch in range(2):
+                    for batch in weir.watch(loader, every=0, headroom=True): pass
+        """)
+        self.assertEqual(err.count("headroom cannot be measured: with num_workers=0"), 1, err)
+        self.assertEqual(err.count("headroom cannot be measured: the sampler draws from a global"), 1, err)
+
+
+@needs_torch
+class Command(unittest.TestCase):
+    WATCH = ("-m", "weir", "watch")
+
+    def test_like_python(self):
+        """The script sees what `python train.py` shows it, under spawn too."""
+        code = """
+            import json
+            if __name__ == "__main__":
+                loader = DataLoader(Data(), batch_size=4, num_workers=1, multiprocessing_context="spawn")
+                print(json.dumps([sys.argv[1:], sys.path[0] == os.path.dirname(os.path.realpath(__file__)), __name__,
+                                  __spec__ is None, sys.modules["__main__"].Data is Data, [b.tolist() for b in loader]]))
+        """
+        plain, _ = run(code, "--every", "x")
+        watched, _ = run(code, "--every", "x", module=self.WATCH)
+        self.assertEqual(json.loads(plain.split("\n")[0]), json.loads(watched.split("\n")[0]))
+        self.assertEqual(calls(watched)["01_getitem"], 32)
+
+    def test_module_and_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "job"))
+            with open(os.path.join(folder, "job", "__init__.py"), "w"):
+                pass
+            with open(os.path.join(folder, "job", "train.py"), "w") as file:
+                file.write(DATASET + "print(__name__, __spec__.name, sys.argv[1:])\n"
+                           "for batch in DataLoader(Data(), batch_size=4, num_workers=1): pass\n")
+            done = subprocess.run([sys.executable, *self.WATCH, "--log", "a.jsonl", "--json=a.json", "-m", "job.train", "-x"],
+                                  env=environment(), cwd=folder, stdout=subprocess.PIPE, universal_newlines=True, check=True)
+            self.assertTrue(done.stdout.startswith("__main__ job.train ['-x']\n"), done.stdout)
+            with open(os.path.join(folder, "a.json")) as file:
+                self.assertIsInstance(json.load(file), dict)
+            with open(os.path.join(folder, "a.jsonl")) as file:
+                self.assertTrue(all(isinstance(json.loads(line), dict) for line in file))
+
+    def test_exceptions_and_signals(self):
+        code = """
+            try:
+                for batch in DataLoader(Data(), batch_size=4, num_workers=1):
+                    if sys.argv[1] == "raise": raise LookupError("mine")
+                    if sys.argv[1] == "exit": sys.exit(3)
+                    os.kill(os.getpid(), int(sys.argv[1]))
+                    time.sleep(60)
+            except KeyboardInterrupt:
+                print("INTERRUPTED"); raise
+        """
+        out, err = run(code, "raise", module=self.WATCH, check=1)
+        self.assertIn("00_TOTAL_batch", out)
+        self.assertIn("LookupError: mine", err)
+        self.assertIn("00_TOTAL_batch", run(code, "exit", module=self.WATCH, check=3)[0])
+        out, _ = run(code, str(int(signal.SIGINT)), module=self.WATCH, check=-signal.SIGINT)
+        self.assertRegex(out, "(?s)INTERRUPTED.*00_TOTAL_batch")
+        out, _ = run(code, str(int(signal.SIGTERM)), module=self.WATCH, check=-signal.SIGTERM)
+        self.assertIn("00_TOTAL_batch", out)
+
+    def test_usage(self):
+        for arguments, status, text in ((["watch"], 2, "no script given"), (["watch", "--evry", "1", "x"], 2, "--evry"),
+                                        (["watch", "--every", "x", "y"], 2, "--every x"), (["watch", "no.py"], 2, "no.py"),
+                                        (["watch", "--help"], 0, "--headroom-only"), ([], 2, "Usage")):
+            done = subprocess.run([sys.executable, "-m", "weir", *arguments], env=environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, status, done.stdout)
+            self.assertIn(text, done.stdout)
+
+    def test_headroom_only(self):
+        out, _ = run("""
+            loader = DataLoader(Data(), batch_size=4, num_workers=1)
+            print([b[0, 0].item() for b in loader])
+        """, module=(*self.WATCH, "--headroom-only"))
+        self.assertIn("[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]", out)
+
+
+@needs_torch
+class Ends(unittest.TestCase):
+    """Nothing remains of a watch: processes, files, memory."""
+
+    COUNT = """
+            def files(): return len(os.listdir("/proc/self/fd"))
+            def children():
+                return [pid for pid in os.listdir("/proc") if pid.isdigit() and alive(pid)]
+            def alive(pid):
+                try: text = open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()
+                except OSError: return False
+                return int(text[1]) == os.getpid() and text[0] != "Z"
+    """
+
+    def test_many_epochs(self):
+        out, _ = run(self.COUNT + """
+            import resource
+            loader = weir.watch(DataLoader(Data(4), batch_size=4, num_workers=1), every=0)
+            at = {}
+            for epoch in range(int(sys.argv[1])):
+                for batch in loader: pass
+                if epoch in (20, int(sys.argv[1]) - 1):
+                    at[epoch] = files(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, children()
+            first, last = at.values()
+            assert last[0] <= first[0] and not last[2], at
+            assert last[1] - first[1] < 4096, at
+        """, os.environ.get("WEIR_WATCH_EPOCHS", "100"), timeout=900)
+        self.assertEqual(calls(out)["00_TOTAL_batch"], int(os.environ.get("WEIR_WATCH_EPOCHS", "100")))
+
+    def test_killed(self):
+        """A killed worker: torch's own exception. A killed parent: no worker remains."""
+        before = set(os.listdir("/dev/shm"))
+        out, _ = run("""
+            import multiprocessing
+            loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
+            try:
+                for n, batch in enumerate(loader):
+                    if n == 3: os.kill(multiprocessing.active_children()[0].pid, 9)
+            except RuntimeError as error: print("RAISED", "exited unexpectedly" in str(error) or "killed by signal" in str(error))
+        """)
+        self.assertRegex(out, r"(?s)RAISED True.*00_TOTAL_batch")
+        out, _ = run("""
+            import multiprocessing
+            loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
+            for n, batch in enumerate(loader):
+                if n == 3:
+                    print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+                    os.kill(os.getpid(), 9)
+        """, check=-9)
+        pids = out.split()
+        self.assertEqual(len(pids), 2)
+        for pid in pids:  # torch's workers look every 5 s whether their parent is alive
+            subprocess.run(["timeout", "60", "tail", "--pid=" + pid, "-f", "/dev/null"], check=True)
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+
+
+class WithoutExtension(unittest.TestCase):
+    def test_what_there_is(self):
+        """Of the package without its extension, from a folder that has its Python files alone."""
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.dirname(weir.__file__)
+            os.mkdir(os.path.join(folder, "weir"))
+            for name in os.listdir(package):
+                if name.endswith(".py") or name == "libweir_watch.so":
+                    shutil.copy(os.path.join(package, name), os.path.join(folder, "weir", name))
+            code = ("import weir\nassert [1, 2] == list(weir.watch([1, 2], every=0, name='two'))\n"
+                    "with weir.stage('a'): pass\nprint(weir.table())\n"
+                    "try: weir.Loader\nexcept AttributeError as error: print(error)\n")
+            done = subprocess.run([sys.executable, "-c", code], env=dict(environment(), PYTHONPATH=folder),
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertRegex(done.stdout, r"(?s)loader two: .*weir\.Loader needs .*weir\.watch works without it")
+
+
+if __name__ == "__main__":
+    unittest.main()
