@@ -7,6 +7,7 @@ import warnings
 import weakref
 
 from . import _watch_headroom, _watch_library, _watch_loop, _watch_worker
+from ._watch_hooks import call_cost_ns
 from ._watch_library import Unavailable
 
 _MAX_LOADERS = 16  # of one segment (watch.h)
@@ -22,6 +23,15 @@ def _printed(text):
             print(text, end="" if text.endswith("\n") else "\n", flush=True)
         except (OSError, ValueError):  # a closed stdout
             pass
+
+
+def _in_thread(function, *arguments):
+    """A function's result, on a thread of its own, which has no slot."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function(*arguments)))
+    thread.start()
+    thread.join()
+    return found[0] if found else 0.0
 
 
 def _type_name(value):
@@ -70,6 +80,7 @@ class Session:
         self.finished = False
         _watch_worker.forked = (self.pid, self.segment)
         self.library.time_stages()
+        self.zone_ns = _in_thread(call_cost_ns, self.library, self.segment)
 
     def here(self):
         """Whether this process watches. A child of fork() that trains begins with a segment of its own; workers do not
@@ -193,6 +204,7 @@ class Watched:
     def begin(self):
         """Registers the loader in the session's segment."""
         self.number = self.library.loader(self.session.segment, self.name.encode("utf-8", "replace"))
+        self._set("zone_ns", self.session.zone_ns)
         self.batches = self.epochs = 0
         self._shown = None
         self._thread = None
