@@ -9,6 +9,7 @@ import weakref
 from . import _watch_headroom, _watch_library, _watch_loop, _watch_worker
 from ._watch_hooks import call_cost_ns
 from ._watch_library import Unavailable
+from ._watch_ranks import Ranks, ranks
 
 _MAX_LOADERS = 16  # of one segment (watch.h)
 
@@ -77,6 +78,7 @@ class Session:
         self.segment, self.pid = self.library.created(), os.getpid()
         self.fd = self.library.fd(self.segment)
         self.hooks = None
+        self.ranks = self.ranks_of = None
         self.finished = False
         _watch_worker.forked = (self.pid, self.segment)
         self.library.time_stages()
@@ -164,6 +166,10 @@ class Session:
             _printed(self.table(used[0].options.lang, True))
         if used and self.json is not None:
             self._write_json()
+        if self.ranks is not None:
+            if not self.ranks_of.options.every:
+                self.ranks.publish()
+            _printed(self.ranks.end())
 
     def _write_json(self):
         path, used = of_rank(self.json), self.used()
@@ -322,8 +328,7 @@ class Watched:
         self.library.request_begin(self.number, ready, due_ready, worker)
 
     def request_due(self, due_ready):
-        if self.library.request_due is not None:
-            self.library.request_due(self.number, due_ready)
+        self.library.request_due(self.number, due_ready)
 
     def request_end(self, items):
         self.library.request_end(self.number, items)
@@ -331,6 +336,8 @@ class Watched:
             self.batches += 1
             if self.batches in (1, 2, 10):
                 self._see_copies()
+            if self.session.ranks is not None and self.session.ranks_of is self:
+                _printed(self.session.ranks.table())
 
     def pinned(self, original, data, args, keywords):
         """Copies a batch to pinned memory, in the pin thread."""
@@ -355,9 +362,24 @@ class Watched:
             return
         if self.options.log is not None:
             self.write_log()
+        self._publish()
         if self.options.every and self.epochs % self.options.every == 0 and first_rank() and self._is_main():
             self._shown = (self.epochs, self.batches)
             _printed(self.session.text(_watch_library.TABLE, False, self.options.lang, self.number))
+
+    def _publish(self):
+        """Sends this rank's figures after every N epochs; without such tables, only at the end."""
+        session, every = self.session, self.options.every
+        if ranks()[1] == 1 or not self._is_main():
+            return
+        if session.ranks_of is None:
+            session.ranks_of, opened = self, Ranks(self.library, session.segment, self.number)
+            session.ranks = None if opened.failed else opened
+            if opened.failed and first_rank():
+                _warn(opened.why)
+        if session.ranks is not None and session.ranks_of is self and every and self.epochs % every == 0:
+            session.ranks.publish()
+            _printed(session.ranks.table())
 
     def _is_main(self):
         """With every DataLoader watched, only the one with most batches prints after its epochs."""
@@ -396,25 +418,6 @@ def _start_method(loader):
 
 
 # ---- ranks ----
-
-_RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
-          ("SLURM_PROCID", "SLURM_NTASKS"))
-
-
-def ranks():
-    """(rank, world_size) from torch.distributed if initialised, else from the launcher's environment."""
-    module = sys.modules.get("torch.distributed")
-    if module is not None and module.is_available() and module.is_initialized():
-        return module.get_rank(), module.get_world_size()
-    for rank, size in _RANKS:
-        try:
-            found = int(os.environ[rank]), int(os.environ[size])
-        except (KeyError, ValueError):
-            continue
-        if 0 <= found[0] < found[1]:
-            return found
-    return 0, 1
-
 
 def first_rank():
     return ranks()[0] == 0

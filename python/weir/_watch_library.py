@@ -34,11 +34,17 @@ _FUNCTIONS = {
     "epoch_end": (None, _INT, _INT),
     "startup": (None, _INT, _DOUBLE),
     "request_begin": (None, _INT, _INT, _INT, _INT),
+    "request_due": (None, _INT, _INT),
     "request_end": (None, _INT, _INT),
     "headroom": (None, _INT, _INT),
     "report": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
     "free": (None, ctypes.c_void_p),
     "sampling": (None, _WATCH, _INT),
+    "ranks": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, _INT, ctypes.c_char_p, ctypes.c_size_t),
+    "ranks_publish": (None,),
+    "ranks_table": (_INT, _INT, ctypes.POINTER(ctypes.c_void_p)),
+    "ranks_pause": (None, _INT),
+    "ranks_end": (_INT, _DOUBLE, ctypes.POINTER(ctypes.c_void_p)),
 }
 
 
@@ -59,10 +65,6 @@ class Library:
         except (OSError, AttributeError) as error:
             raise Unavailable("weir.watch: its library cannot be loaded: {}; install weir-loader, or set "
                               "WEIR_WATCH_LIBRARY to the path of libweir_watch.so".format(error)) from None
-        # Optional: amends the cause of the open request.
-        self.request_due = getattr(functions, "weir_watch_request_due", None)
-        if self.request_due is not None:
-            self.request_due.restype, self.request_due.argtypes = None, [_INT, _INT]
 
     def created(self):
         """A new segment."""

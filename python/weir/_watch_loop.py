@@ -151,6 +151,7 @@ class _Loops:
     def __enter__(self):
         _creating.acquire()
         self.before = []
+        self._ranks(True)
         for which, (name, attribute) in _watch_worker.LOOPS.items():
             module = sys.modules.get(name)
             loop = getattr(module, attribute, None)
@@ -170,7 +171,13 @@ class _Loops:
     def __exit__(self, *exception):
         for module, attribute, loop in self.before:
             setattr(module, attribute, loop)
+        self._ranks(False)
         _creating.release()
+
+    def _ranks(self, pause):
+        """No thread that talks to other ranks exists during a fork."""
+        if self.watched is not None and self.watched.session.ranks is not None:
+            self.watched.session.ranks.pause(pause)
 
 
 def _batch_size(loader):

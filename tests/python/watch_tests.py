@@ -269,6 +269,26 @@ class Command(unittest.TestCase):
 
 
 @needs_torch
+class OfRanks(unittest.TestCase):
+    def test_slow_dataset_of_one_rank(self):
+        out, _ = run("""
+            import torch.distributed as dist
+            class Mine(Data):
+                def __getitem__(self, i):
+                    time.sleep(0.02 if os.environ["RANK"] == "1" else 0.001)
+                    return super().__getitem__(i)
+            dist.init_process_group("gloo")
+            loader = DataLoader(Mine(40), batch_size=4, num_workers=1)
+            for epoch in range(2):
+                for batch in loader: dist.all_reduce(batch.sum())
+            dist.destroy_process_group()
+        """, module=("-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone", "-m",
+                     "weir", "watch"))
+        self.assertRegex(out, r"2 ranks, .*: rank 1 on .* holds the others up")
+        self.assertEqual(out.count("2 ranks, "), 1)
+
+
+@needs_torch
 class Ends(unittest.TestCase):
     """Nothing remains of a watch: processes, files, memory."""
 
