@@ -188,9 +188,11 @@ static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum
 
 /* ---- a job that does not wait for data ---- */
 
+/* With a GPU, backward() waits on a lock for autograd's thread, which has no name before torch 2.15. */
 static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    if (f->other_thread < WEIR_OUTSIDE_THREAD || f->main[WEIR_TASK_LOCK] < WEIR_OUTSIDE_BLOCKED / 2 ||
+    if (f->gpu_busy >= 0 || f->other_thread < WEIR_OUTSIDE_THREAD ||
+        f->main[WEIR_TASK_LOCK] < WEIR_OUTSIDE_BLOCKED / 2 ||
         (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED))
         return false;
     add(verdict, WEIR_JOB_GIL, LIKELY,

@@ -160,7 +160,8 @@ static void classify(struct processes *all)
         all->list[i].worker = is_named_worker(&all->list[i]) || is_unnamed_worker(all, &all->list[i]);
     for (size_t i = 0; i < all->n; i++) {
         struct process *owner = all->list[i].worker ? owner_of(all, &all->list[i]) : NULL;
-        if (owner)
+        /* Workers whose main process was killed are init's children for a while. */
+        if (owner && (owner->pid != 1 || owner->torch))
             owner->main = true;
     }
     for (size_t i = 0; i < all->n; i++) {

@@ -114,7 +114,9 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
     if (loop->mode == WEIR_WATCH_NORMAL && !loop->is_first && ready >= 0)
         count_ready(shared, ready);
     weir_watch_sample_next(t);
-    if (loop->mode != WEIR_WATCH_HELD)
+    /* The program can time its request in a stage of the same name, which is then the only row. */
+    loop->has_zone = loop->mode != WEIR_WATCH_HELD && t->zones[t->depth].stage != WEIR_WATCH_WAIT_DATA;
+    if (loop->has_zone)
         weir_watch_zone_open(t, WEIR_WATCH_WAIT_DATA, now);
 }
 
@@ -146,7 +148,7 @@ void weir_watch_request_end(int loader, int items)
     uint64_t now = weir_clock_ticks();
     loop->is_open = false;
     loop->wait = now > loop->request_start ? now - loop->request_start : 0;
-    if (loop->request_mode != WEIR_WATCH_HELD)
+    if (loop->has_zone)
         weir_watch_zone_close_stage(t, WEIR_WATCH_WAIT_DATA, loader, now);
     if (items <= 0) {
         end_of_epoch(t, loader, loop->wait);
@@ -187,7 +189,7 @@ void weir_watch_epoch_end(int loader, int complete)
     struct weir_shared_loader *shared = shared_of(t, loader);
     uint64_t now = weir_clock_ticks(), number = weir_shared_get(&shared->epochs) + 1;
     struct weir_shared_epoch *epoch = &shared->epoch[number % WEIR_SEGMENT_EPOCHS];
-    if (loop->is_open)
+    if (loop->is_open && loop->has_zone)
         weir_watch_zone_drop(t, WEIR_WATCH_WAIT_DATA, loader);
     weir_watch_zone_drop(t, WEIR_WATCH_STEP, loader); /* the end of the last step of a broken loop is not known */
     loop->is_open = loop->has_batch = loop->in_epoch = false;

@@ -115,23 +115,28 @@ void weir_watch_zone_drop(struct weir_watch_thread *t, int stage, int loader)
         remove_zone(t, i);
 }
 
+/* Closes a zone below the innermost one. A zone that the program opened in it lasts longer: its part until now is not
+ * this stage's own time. */
+static uint64_t close_below(struct weir_watch_thread *t, int i, uint64_t now)
+{
+    struct weir_watch_zone *zone = &t->zones[i];
+    uint64_t ticks = now > zone->start ? now - zone->start : 0, inner = now > zone[1].start ? now - zone[1].start : 0;
+    zone[-1].child += ticks > inner ? ticks - inner : 0;
+    weir_watch_cell_add(zone->slot, zone->stage, ticks, zone->child + inner);
+    remove_zone(t, i);
+    return ticks;
+}
+
 uint64_t weir_watch_zone_close_stage(struct weir_watch_thread *t, int stage, int loader, uint64_t now)
 {
     int i = find_open(t, stage, loader);
     if (i == 0)
         return 0;
-    struct weir_watch_zone *zone = &t->zones[i];
-    uint64_t ticks = now > zone->start ? now - zone->start : 0;
-    if (i == t->depth) {
-        weir_watch_zone_close(t, now);
-        return ticks;
-    }
-    /* A zone that the program opened in it lasts longer. Its part until now is not this stage's own time. */
-    uint64_t inner = now > zone[1].start ? now - zone[1].start : 0;
-    zone[-1].child += ticks > inner ? ticks - inner : 0;
-    weir_watch_cell_add(zone->slot, zone->stage, ticks, zone->child + inner);
-    remove_zone(t, i);
-    return ticks;
+    if (i < t->depth)
+        return close_below(t, i, now);
+    uint64_t start = t->zones[i].start;
+    weir_watch_zone_close(t, now);
+    return now > start ? now - start : 0;
 }
 
 void weir_watch_sample_next(struct weir_watch_thread *t)
@@ -183,10 +188,19 @@ void weir_watch_begin(int stage)
         weir_watch_zone_open(t, stage, weir_clock_ticks());
 }
 
+/* A program that times its own request for a batch ends that stage inside the step, which began meanwhile and lasts
+ * until the next request. */
 void weir_watch_end(void)
 {
     struct weir_watch_thread *t = weir_watch_self();
-    if (t)
+    if (!t)
+        return;
+    int i = t->depth;
+    while (t->too_deep == 0 && i > 0 && t->zones[i].stage == WEIR_WATCH_STEP)
+        i--;
+    if (i > 0 && i < t->depth)
+        close_below(t, i, weir_clock_ticks());
+    else if (i > 0 || t->too_deep > 0)
         weir_watch_zone_close(t, weir_clock_ticks());
 }
 

@@ -110,6 +110,9 @@ Test(outside, another_thread_holds_the_gil)
     set(f.main, 0.38, 0, 0, 0.6, 0);
     f.other_thread = 0.9;
     assert_cause("gil", WEIR_CERTAINTY_LIKELY);
+    f.gpu_busy = 0.3; /* the other thread can be autograd's */
+    assert_cause("step", WEIR_CERTAINTY_LIKELY);
+    f.gpu_busy = -1;
     f.other_thread = 0.3;
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
 }

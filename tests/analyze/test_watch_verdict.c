@@ -300,6 +300,9 @@ Test(watch_verdict, the_main_process)
     figures->wait_s = 0.2;
     figures->loop_shares = (struct weir_watch_shares){.seconds = 10, .lock = 0.4};
     expect_first(WEIR_JOB_GIL);
+    figures->settings.cuda = 1; /* backward() waits on a lock */
+    expect_first(WEIR_JOB_NOT_DATA_BOUND);
+    figures->settings.cuda = 0;
     figures->settings.pin_memory = 1; /* waiting for the pin thread is a lock too */
     figures->wait_s = 8;
     make();

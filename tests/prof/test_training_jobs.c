@@ -81,6 +81,16 @@ Test(training_jobs, named_workers_from_every_process_around_them)
     cr_assert_eq(find(99), 0, "missing");
 }
 
+Test(training_jobs, workers_without_their_main_process)
+{
+    put_process(1, 0, "init", "/sbin/init", false);
+    put_process(30, 1, "pt_data_worker", "python train.py", true);
+    cr_assert_eq(find(0), 0);
+    put_process(1, 0, "python", "python train.py", true);
+    cr_assert_eq(find(0), 1, "the main process of a container");
+    cr_assert_eq(jobs[0].n_workers, 1);
+}
+
 Test(training_jobs, workers_come_and_go_and_pids_are_reused)
 {
     put_named_job();

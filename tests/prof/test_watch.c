@@ -323,6 +323,35 @@ Test(watch, the_loop_counts_waits_by_reason)
     cr_expect_str_eq(reading->settings.start_method, "fork");
 }
 
+/* The program's own stages around its requests and its step. */
+Test(watch, the_program_times_its_requests_too)
+{
+    enum { BATCHES = 200 };
+    cr_assert_eq(weir_watch_thread(watch, 0, WEIR_WATCH_LOOP, -1), 0);
+    int wait = weir_watch_stage("08_wait_for_data", 2), next = weir_watch_stage("next", 0);
+    int forward = weir_watch_stage("20_train_forward_pass", 0);
+    cr_assert_eq(wait, WEIR_WATCH_WAIT_DATA);
+    weir_watch_epoch_begin(0);
+    for (int i = 0; i < BATCHES; i++) {
+        weir_watch_begin(i % 2 ? wait : next);
+        weir_watch_request_begin(0, 1, 1, 0);
+        weir_watch_request_end(0, 1);
+        weir_watch_end();
+        weir_watch_begin(forward);
+        weir_watch_end();
+    }
+    weir_watch_request_begin(0, 0, 0, 0);
+    weir_watch_request_end(0, 0);
+    weir_watch_epoch_end(0, 1);
+    read_loader(0);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_STEP].count, BATCHES);
+    cr_expect_eq(snapshot->stages[next].count, BATCHES / 2);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_WAIT_DATA].count, BATCHES + 1, "one row, once per request");
+    cr_expect_eq(snapshot->stages[forward].count, BATCHES);
+    for (int i = 0; i < snapshot->n_threads; i++)
+        cr_expect_eq(snapshot->threads[i].too_deep, 0);
+}
+
 Test(watch, the_reason_of_a_wait_can_follow_during_the_request)
 {
     cr_assert_eq(weir_watch_thread(watch, 0, WEIR_WATCH_LOOP, -1), 0);
