@@ -269,6 +269,7 @@ class Command(unittest.TestCase):
 
 
 @needs_torch
+@unittest.skipIf(HAVE_TORCH and sys.version_info >= (3, 11) and torch.__version__ < "2", "its torchrun fails on Python 3.11")
 class OfRanks(unittest.TestCase):
     def test_slow_dataset_of_one_rank(self):
         out, _ = run("""
