@@ -36,17 +36,12 @@ static const struct {
 static const struct {
     const char *name, *helps;
 } loaders[] = {
-    [WEIR_IDLE_LOADER_UNKNOWN] = {NULL, "to see the slow part of the loader, run it in the loop's own process (a "
-                                        "DataLoader with num_workers=0), put weir.stage(\"NAME\") around its parts, "
-                                        "and call weir.print_timing_stats() at the end"},
+    [WEIR_IDLE_LOADER_UNKNOWN] = {NULL, "python -m weir watch train.py shows the slow part of a PyTorch DataLoader"},
     [WEIR_IDLE_LOADER_INLINE] = {"num_workers=0",
                                  "worker processes (num_workers=1 or more, at most one per core): without them nothing "
-                                 "is loaded during the step. To see the slow part first, put weir.stage(\"NAME\") "
-                                 "around the parts of __getitem__, and call weir.print_timing_stats() at the end"},
-    [WEIR_IDLE_LOADER_WORKERS] = {"worker processes",
-                                  "The trace does not contain the workers. To see their slow part, set num_workers=0, "
-                                  "put weir.stage(\"NAME\") around the parts of __getitem__, and call "
-                                  "weir.print_timing_stats() at the end"},
+                                 "is loaded during the step. python -m weir watch train.py shows the slow part"},
+    [WEIR_IDLE_LOADER_WORKERS] = {"worker processes", "The trace does not contain the workers: python -m weir watch "
+                                                      "train.py shows their slow part"},
     [WEIR_IDLE_LOADER_WEIR] = {"Weir", "the verdict of the recorded run shows what limits Weir's loader"},
 };
 
