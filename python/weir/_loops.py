@@ -40,10 +40,9 @@ _REMEDIES = {
                "more DataLoader workers, so that more reads are in flight"],
     "wait computes": [_WORKERS, "fewer bytes to collate: uint8 until the GPU, smaller images"],
     "wait sleeps": ["put weir.stage around the rest of __getitem__ too, to see what sleeps"],
-    "workers": ["more workers, while cores are idle; to see their slow part, set num_workers=0 and put weir.stage "
-                "around the parts of __getitem__"],
-    "unknown wait": ["load in this thread (num_workers=0), and put weir.stage around the parts of __getitem__, to see "
-                     "the slow part"],
+    "workers": ["python -m weir watch shows the slow part inside the workers, or more workers, while cores are idle"],
+    "unknown wait": ["python -m weir watch shows the slow part of a DataLoader; put weir.stage around the parts of "
+                     "another loader"],
     "step": ["the largest part is the training step, not loading: weir report TRACE, of a trace of torch.profiler, "
              "shows what it waits for"],
 }
