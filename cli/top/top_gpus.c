@@ -2,8 +2,10 @@
 #include "base/threads.h"
 #include "prof/processes/process_files.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t PERIOD_NS = 1000000000u;
 
@@ -91,6 +93,17 @@ static int visible_device(pid_t pid, int index)
     }
 }
 
+/* Finds a file such as /dev/nvidia0, which a process opens when it begins to use CUDA. */
+static bool is_not_gpu_file(void *user, const char *path)
+{
+    static const char device[] = "nvidia";
+    bool *uses = user;
+    const char *name = strrchr(path, '/') + 1;
+    *uses = strncmp(path, "/dev/", 5) == 0 && strncmp(name, device, sizeof device - 1) == 0 &&
+            isdigit((unsigned char)name[sizeof device - 1]);
+    return !*uses;
+}
+
 int top_gpus_of(struct top_gpus *gpus, pid_t pid, int local_rank)
 {
     int found = -1;
@@ -99,7 +112,8 @@ int top_gpus_of(struct top_gpus *gpus, pid_t pid, int local_rank)
     for (int gpu = 0; gpu < gpus->n && found < 0; gpu++)
         if (weir_nvml_has_process(gpu, pid))
             found = gpu;
-    if (found < 0 && weir_process_has_library("", pid, "libcuda.so"))
+    bool uses = false;
+    if (found < 0 && weir_process_files("", pid, is_not_gpu_file, &uses) && uses)
         found = visible_device(pid, local_rank > 0 ? local_rank : 0);
     if (found >= gpus->n)
         return -1;

@@ -495,7 +495,7 @@ Test(gpu_idle, help_for_a_loader_without_workers)
 Test(gpu_idle, help_for_a_loader_with_an_unknown_name)
 {
     char *text = print_waits("my data wait", 1000);
-    cr_assert(strstr(text, "\n  what helps      to see the slow part of the loader, "), "%s", text);
+    cr_assert(strstr(text, "\n  what helps      python -m weir watch train.py shows "), "%s", text);
     cr_assert(strstr(text, " --step-ms 5.0 "), "%s", text);
     free(text);
 }
