@@ -18,8 +18,8 @@ README_BYTES = 10 * 1024
 USER_PAGES_BYTES = 120 * 1024
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
     EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
-# The reader's file; options of srun, torchrun, TensorBoard and imitate_episodes.py
-FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--ntasks-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume"}
+# The reader's file; options of srun, torchrun, TensorBoard, imitate_episodes.py and training scripts
+FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--ntasks-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume", "--lr"}
 failed = 0
 
 

@@ -123,7 +123,7 @@ class Run:
         effective = job.after(advice) if advice else job
         program = [str(HERE / "train.py"), job.name, "--method", method, "--seed", str(seed), "--seconds",
                    str(seconds or o.seconds), "--warm-up", str(o.warm_up)]
-        if o.cuda:
+        if o.cuda or "cuda" in job.needs:
             program += ["--device", "cuda"]
         if advice:
             program += ["--advice", advice]
