@@ -1,14 +1,6 @@
 """This process's rank in a distributed run, and the table of all ranks."""
-import os
-import sys
-
 from . import _weir
-
-
-def distributed():
-    """torch.distributed if initialised, else None. Does not import torch."""
-    module = sys.modules.get("torch.distributed")
-    return module if module is not None and module.is_available() and module.is_initialized() else None
+from ._distributed import distributed, store
 
 
 def ranks():
@@ -20,18 +12,6 @@ def ranks():
 def local_ranks():
     """(local_rank, local_size, local_cores) on this machine, from the launcher's environment."""
     return _weir._launched(False)[2:]
-
-
-def store():
-    """(host, port) of torch.distributed's default store; (None, 0) if MASTER_ADDR names one, or there is none."""
-    module = None if os.environ.get("MASTER_ADDR") else distributed()
-    try:
-        found = module.distributed_c10d._get_default_store()
-        while hasattr(found, "underlying_store"):
-            found = found.underlying_store
-        return found.host, found.port
-    except (AttributeError, RuntimeError, ValueError):
-        return None, 0
 
 
 def gathered(totals):

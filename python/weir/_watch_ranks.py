@@ -1,15 +1,16 @@
 """The table over the ranks of a watched job: which rank is slow, and why."""
 import ctypes
 import os
-import sys
+
+from ._distributed import distributed, store
 
 _LAST_S = 10.0  # time that rank 0 waits for the last figures of others
 
 
 def ranks():
     """(rank, world_size) from torch.distributed if initialised, else from the launcher's environment."""
-    module = sys.modules.get("torch.distributed")
-    if module is not None and module.is_available() and module.is_initialized():
+    module = distributed()
+    if module is not None:
         return module.get_rank(), module.get_world_size()
     for rank, size in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
                        ("SLURM_PROCID", "SLURM_NTASKS")):
@@ -22,26 +23,15 @@ def ranks():
     return 0, 1
 
 
-def _store():
-    """(host, port) of torch.distributed's default store; (None, 0) if MASTER_ADDR names one, or there is none."""
-    module = None if os.environ.get("MASTER_ADDR") else sys.modules.get("torch.distributed")
-    try:
-        found = module.distributed_c10d._get_default_store()
-        while hasattr(found, "underlying_store"):
-            found = found.underlying_store
-        return found.host.encode(), found.port
-    except (AttributeError, RuntimeError, ValueError):
-        return None, 0
-
-
 class Ranks:
     """Compares one watched loader of this rank with those of the others."""
 
     def __init__(self, library, segment, number):
         self._library, self._number = library, number
         self._rank, world_size = ranks()
+        host, port = store()
         why = ctypes.create_string_buffer(256)
-        self.failed = library.ranks(segment, number, self._rank, world_size, *_store(), why, len(why)) != 0
+        self.failed = library.ranks(segment, number, self._rank, world_size, host and host.encode(), port, why, len(why)) != 0
         self.why = why.value.decode("utf-8", "replace")
 
     def _text(self, function, argument):
