@@ -153,13 +153,13 @@ void weir_watch_unseen(struct weir_watch *watch, const char *what)
     snprintf(cut, sizeof cut, "%s", what);
     weir_segment_lock(segment);
     uint32_t n = atomic_load(&segment->unseen), i = 0;
-    n = n < WEIR_SEGMENT_UNSEEN ? n : WEIR_SEGMENT_UNSEEN;
+    n = n < WEIR_WATCH_UNSEEN ? n : WEIR_WATCH_UNSEEN;
     for (; i < n; i++) {
         weir_shared_text_get(known, sizeof known, segment->unseen_text[i].words, WEIR_TEXT_WORDS);
         if (strcmp(known, cut) == 0)
             break;
     }
-    if (i == n && n < WEIR_SEGMENT_UNSEEN) {
+    if (i == n && n < WEIR_WATCH_UNSEEN) {
         weir_shared_text_put(segment->unseen_text[n].words, WEIR_TEXT_WORDS, cut);
         atomic_store(&segment->unseen, n + 1);
     }

@@ -7,6 +7,7 @@
 #define WEIR_PROF_WATCH_SEGMENT_PRIV_H
 
 #include "prof/watch/watch.h"
+#include "prof/watch/watch_read.h"
 #include "weir/recorder.h"
 
 #include <stdalign.h>
@@ -18,15 +19,12 @@
 enum {
     WEIR_SEGMENT_SLOTS = 1024,
     WEIR_SEGMENT_NAMED = WEIR_STAGE_MAX - WEIR_STAGE_TABLE_MAX, /* stages of users */
-    WEIR_SEGMENT_UNSEEN = 32,
-    WEIR_SEGMENT_WORKERS = 128, /* whose stalls are counted one by one */
-    WEIR_SEGMENT_EPOCHS = 64,
     WEIR_SEGMENT_NUMBERS = 16,
     WEIR_SEGMENT_TEXTS = 8,
     WEIR_SLOT_ITEMS = 8,
     WEIR_SLOT_PATHS = 64,
-    WEIR_TEXT_WORDS = 8,
-    WEIR_PATH_WORDS = 20,
+    WEIR_TEXT_WORDS = WEIR_WATCH_TEXT / 8,
+    WEIR_PATH_WORDS = WEIR_WATCH_PATH / 8,
 };
 
 /* A string in words, so that it can be read while it is written. Always ends with a 0. */
@@ -70,15 +68,6 @@ struct weir_shared_slot {
     struct weir_shared_cell cells[WEIR_STAGE_MAX];
 };
 
-/* Why the loop waited for a batch. */
-enum weir_shared_wait {
-    WEIR_WAIT_UNKNOWN,
-    WEIR_WAIT_NONE_READY,   /* no batch was ready */
-    WEIR_WAIT_OUT_OF_ORDER, /* others were ready, but not the one that was due */
-    WEIR_WAIT_DUE_READY,    /* the batch was ready, so the main process itself was slow */
-    WEIR_SHARED_WAITS
-};
-
 struct weir_shared_epoch {
     _Atomic uint64_t number, complete, total, wait, first_wait, startup, batches, items;
 };
@@ -98,12 +87,12 @@ struct weir_shared_loader {
     _Atomic uint64_t requests, batches, items;
     _Atomic uint64_t loop_ticks, wait_ticks; /* of the batches above */
     _Atomic uint64_t ready_known, ready_sum, ready_min, ready_max, ready_none;
-    _Atomic uint64_t waits[WEIR_SHARED_WAITS], wait_of[WEIR_SHARED_WAITS];
-    _Atomic uint64_t worker_wait[WEIR_SEGMENT_WORKERS];        /* out of order, by the worker that was due */
+    _Atomic uint64_t waits[WEIR_WATCH_WAITS], wait_of[WEIR_WATCH_WAITS];
+    _Atomic uint64_t worker_wait[WEIR_WATCH_WORKERS];          /* out of order, by the worker that was due */
     _Atomic uint64_t first_waits, first_wait_ticks, run_first; /* for the first batch of an epoch, and of the run */
     _Atomic uint64_t startups, startup_ticks;
     _Atomic uint64_t epochs, epochs_complete;
-    struct weir_shared_epoch epoch[WEIR_SEGMENT_EPOCHS];
+    struct weir_shared_epoch epoch[WEIR_WATCH_EPOCHS];
     _Atomic uint64_t windows, given_up, held_ticks;
     struct weir_shared_rate window, rest;
 };
@@ -115,7 +104,7 @@ struct weir_segment {
     _Atomic uint32_t clock_tsc; /* its clock, for processes that map the segment */
     _Atomic uint64_t clock_ratio;
     _Atomic uint32_t loaders, slots, unseen, lock;
-    struct weir_shared_text unseen_text[WEIR_SEGMENT_UNSEEN];
+    struct weir_shared_text unseen_text[WEIR_WATCH_UNSEEN];
     _Atomic uint32_t stage_kind[WEIR_SEGMENT_NAMED]; /* 0 = free; else kind + 1, plus 256 for the consumer's */
     struct weir_shared_text stage_name[WEIR_SEGMENT_NAMED];
     alignas(64) struct weir_shared_loader loader[WEIR_WATCH_LOADERS];

@@ -30,7 +30,7 @@ static void count_wait(struct weir_shared_loader *shared, const struct weir_watc
 {
     weir_shared_add(&shared->waits[loop->why], 1);
     weir_shared_add(&shared->wait_of[loop->why], loop->wait);
-    if (loop->why == WEIR_WAIT_OUT_OF_ORDER && loop->due_worker >= 0 && loop->due_worker < WEIR_SEGMENT_WORKERS)
+    if (loop->why == WEIR_WATCH_WAIT_OUT_OF_ORDER && loop->due_worker >= 0 && loop->due_worker < WEIR_WATCH_WORKERS)
         weir_shared_add(&shared->worker_wait[loop->due_worker], loop->wait);
     if (!loop->is_first)
         return;
@@ -82,13 +82,13 @@ static void count_ready(struct weir_shared_loader *shared, int ready)
     weir_shared_add(&shared->ready_known, 1);
 }
 
-static enum weir_shared_wait why_of(int ready, int due_ready)
+static enum weir_watch_wait why_of(int ready, int due_ready)
 {
     if (ready < 0 || due_ready < 0)
-        return ready == 0 ? WEIR_WAIT_NONE_READY : WEIR_WAIT_UNKNOWN;
+        return ready == 0 ? WEIR_WATCH_WAIT_NONE_READY : WEIR_WATCH_WAIT_UNKNOWN;
     if (due_ready > 0)
-        return WEIR_WAIT_DUE_READY;
-    return ready > 0 ? WEIR_WAIT_OUT_OF_ORDER : WEIR_WAIT_NONE_READY;
+        return WEIR_WATCH_WAIT_DUE_READY;
+    return ready > 0 ? WEIR_WATCH_WAIT_OUT_OF_ORDER : WEIR_WATCH_WAIT_NONE_READY;
 }
 
 void weir_watch_request_begin(int loader, int ready, int due_ready, int due_worker)
@@ -188,7 +188,7 @@ void weir_watch_epoch_end(int loader, int complete)
         return;
     struct weir_shared_loader *shared = shared_of(t, loader);
     uint64_t now = weir_clock_ticks(), number = weir_shared_get(&shared->epochs) + 1;
-    struct weir_shared_epoch *epoch = &shared->epoch[number % WEIR_SEGMENT_EPOCHS];
+    struct weir_shared_epoch *epoch = &shared->epoch[number % WEIR_WATCH_EPOCHS];
     if (loop->is_open && loop->has_zone)
         weir_watch_zone_drop(t, WEIR_WATCH_WAIT_DATA, loader);
     weir_watch_zone_drop(t, WEIR_WATCH_STEP, loader); /* the end of the last step of a broken loop is not known */

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-_Static_assert((int)WEIR_WATCH_WORKERS == (int)WEIR_SEGMENT_WORKERS, "stalls are counted per worker");
-_Static_assert((int)WEIR_WATCH_WAITS == (int)WEIR_SHARED_WAITS, "one reason each");
 _Static_assert(sizeof(struct weir_watch_counts) % sizeof(double) == 0, "all members are doubles");
 
 /* ---- stages ---- */
@@ -276,7 +274,7 @@ static void read_epochs(struct weir_watch_reading *to, const struct weir_shared_
     uint64_t last = weir_watch_count(&from->epochs);
     uint64_t first = last > WEIR_WATCH_EPOCHS ? last - WEIR_WATCH_EPOCHS + 1 : 1;
     for (uint64_t number = first; number <= last && number < INT32_MAX; number++) {
-        const struct weir_shared_epoch *epoch = &from->epoch[number % WEIR_SEGMENT_EPOCHS];
+        const struct weir_shared_epoch *epoch = &from->epoch[number % WEIR_WATCH_EPOCHS];
         if (weir_shared_get(&epoch->number) != number)
             continue;
         to->epochs[to->n_epochs++] = (struct weir_watch_epoch){.number = (int)number,

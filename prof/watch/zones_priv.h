@@ -28,7 +28,7 @@ struct weir_watch_loop {
     bool is_open, has_batch;                 /* a request is open; a step is open */
     bool has_zone;                           /* the open request has a zone */
     bool is_first;                           /* of the epoch */
-    enum weir_shared_wait why;
+    enum weir_watch_wait why;
     int ready, due_worker, items;
     uint64_t request_start, wait;
     bool in_epoch;
