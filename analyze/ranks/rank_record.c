@@ -1,6 +1,7 @@
 #include "analyze/ranks/rank_record.h"
 #include "base/fields.h"
 #include "base/text.h"
+#include "prof/processes/process_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -171,20 +172,6 @@ void weir_rank_record_json(struct weir_json *json, const struct weir_rank_record
 
 /* ---- the process ---- */
 
-/* Reads a process's state and start time. Returns false if it does not exist. */
-static bool read_process(int pid, char *state, uint64_t *start)
-{
-    char path[64], line[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (f)
-        fclose(f);
-    return end &&
-           sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-                  state, start) == 2;
-}
-
 static void read_place(char *place, size_t size)
 {
     char boot[40] = "";
@@ -200,13 +187,14 @@ static void read_place(char *place, size_t size)
 
 void weir_rank_status_here(struct weir_rank_status *status, int rank, int world_size)
 {
-    char state;
+    struct weir_task_stat stat;
     *status = (struct weir_rank_status){.rank = rank, .world_size = world_size, .pid = getpid()};
     if (gethostname(status->host, sizeof status->host - 1) < 0)
         snprintf(status->host, sizeof status->host, "unknown");
     weir_text_printable(status->host);
     read_place(status->place, sizeof status->place);
-    read_process(status->pid, &state, &status->start);
+    if (weir_task_stat_read(&stat, "", status->pid, 0))
+        status->start = stat.start_ticks;
 }
 
 void weir_rank_status_add(struct weir_rank_status *status, const struct weir_rank_record *record)
@@ -218,14 +206,14 @@ void weir_rank_status_add(struct weir_rank_status *status, const struct weir_ran
 
 bool weir_rank_status_dead(const struct weir_rank_status *status)
 {
-    char place[sizeof status->place], state = 0;
-    uint64_t start = 0;
+    struct weir_task_stat stat;
+    char place[sizeof status->place];
     read_place(place, sizeof place);
     if (!place[0] || strcmp(place, status->place) != 0 || status->pid <= 0 || status->start == 0)
         return false;
-    if (!read_process(status->pid, &state, &start))
+    if (!weir_task_stat_read(&stat, "", status->pid, 0))
         return kill(status->pid, 0) < 0 && errno == ESRCH;
-    return state == 'Z' || state == 'X' || start != status->start;
+    return stat.state == 'Z' || stat.state == 'X' || stat.start_ticks != status->start;
 }
 
 /* ---- as text: lines of a key and a value. Fractional numbers are integers in units of 1e-8, for any locale ---- */

@@ -57,13 +57,17 @@ const struct weir_report_addition *weir_run_ranks_addition(struct weir_run_ranks
     return ranks->session ? &ranks->addition : addition;
 }
 
-static void write_line(struct weir_run_ranks *ranks, FILE *out)
+/* Writes a log line of the session's table, or of one made from logs. */
+static void write_line(FILE *out, struct weir_rank_session *session, const struct weir_rank_logs *found)
 {
     struct weir_json json;
     weir_json_open(&json, out, false);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "type", "ranks");
-    weir_rank_session_json(ranks->session, &json);
+    if (session)
+        weir_rank_session_json(session, &json);
+    else
+        weir_rank_table_json(&json, &found->verdict, found->ranks, found->n);
     weir_json_end(&json, '}');
     weir_json_close(&json);
     fflush(out);
@@ -75,11 +79,11 @@ void weir_run_ranks_poll(struct weir_run_ranks *ranks)
         return;
     weir_progress_clear();
     if (ranks->lines)
-        write_line(ranks, ranks->out);
+        write_line(ranks->out, ranks->session, NULL);
     else
         weir_rank_session_print(ranks->session, ranks->out);
     if (ranks->log)
-        write_line(ranks, ranks->log);
+        write_line(ranks->log, ranks->session, NULL);
 }
 
 /* ---- without a store: from the logs ---- */
@@ -106,18 +110,6 @@ static bool read_logs(struct weir_rank_log *logs, char **paths, int n)
     return running;
 }
 
-static void write_logs_line(FILE *out, const struct weir_rank_logs *found)
-{
-    struct weir_json json;
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "ranks");
-    weir_rank_table_json(&json, &found->verdict, found->ranks, found->n);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(out);
-}
-
 static void print_logs(const struct weir_run_ranks *ranks, const struct weir_rank_log *logs, int n)
 {
     struct weir_rank_logs found;
@@ -126,11 +118,11 @@ static void print_logs(const struct weir_run_ranks *ranks, const struct weir_ran
         return;
     weir_progress_clear();
     if (ranks->lines)
-        write_logs_line(ranks->out, &found);
+        write_line(ranks->out, NULL, &found);
     else
         weir_rank_table_print(ranks->out, &found.verdict, found.ranks, found.n);
     if (ranks->log)
-        write_logs_line(ranks->log, &found);
+        write_line(ranks->log, NULL, &found);
     weir_rank_logs_free(&found);
 }
 
