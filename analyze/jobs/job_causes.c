@@ -1,6 +1,6 @@
 #include "analyze/jobs/job_causes.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const struct weir_job_cause_info causes[WEIR_JOB_CAUSES] = {
@@ -85,6 +85,13 @@ const struct weir_job_cause_info *weir_job_cause_info(enum weir_job_cause cause)
 const struct weir_job_advice_info *weir_job_advice_info(enum weir_job_advice advice)
 {
     return &advices[(unsigned)advice < WEIR_JOB_ADVICES ? advice : WEIR_JOB_ADVICE_NONE];
+}
+
+void weir_job_advice_print_why(FILE *out, const struct weir_job_advice_info *info)
+{
+    bool goes_on = strncmp(info->why, "or ", 3) == 0 || strncmp(info->why, "and ", 4) == 0;
+    if (info->why[0])
+        fprintf(out, "%s %s", goes_on ? "," : ":", info->why);
 }
 
 int weir_job_cause_find(const char *name)

@@ -3,6 +3,8 @@
 #ifndef WEIR_ANALYZE_JOBS_JOB_CAUSES_H
 #define WEIR_ANALYZE_JOBS_JOB_CAUSES_H
 
+#include <stdio.h>
+
 enum weir_job_cause {
     WEIR_JOB_UNSURE,
     WEIR_JOB_NOT_DATA_BOUND,
@@ -73,6 +75,8 @@ struct weir_job_advice_info {
 
 /* Returns the table's row, valid for the life of the process. An unknown number is WEIR_JOB_ADVICE_NONE. */
 const struct weir_job_advice_info *weir_job_advice_info(enum weir_job_advice advice);
+/* Prints how to do it after what to do, as a part of the same sentence; nothing without a `why`. */
+void weir_job_advice_print_why(FILE *out, const struct weir_job_advice_info *info);
 
 /* Return the number of a name; -1: there is no such name. */
 int weir_job_cause_find(const char *name);

@@ -16,8 +16,7 @@ static void print_advice(FILE *out, const struct weir_outside_cause *cause)
     fprintf(text, "next:    %s", advice->what);
     if (cause->num_workers > 0)
         fprintf(text, "%d", cause->num_workers);
-    if (advice->why[0])
-        fprintf(text, "%s%s", strncmp(advice->why, "or ", 3) == 0 ? ", " : ": ", advice->why);
+    weir_job_advice_print_why(text, advice);
     if (cause->gain > 1)
         fprintf(text, " (up to %.2f times the steps/s)", cause->gain);
     fputc('\n', text);
