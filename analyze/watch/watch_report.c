@@ -23,7 +23,6 @@ struct mark {
 struct watched {
     struct mark since_table, since_record;
     int epochs_logged;
-    bool run_logged;
 };
 
 /* What is kept for the reports of a watch. */
@@ -98,6 +97,15 @@ static struct reports *reports_of(struct weir_watch *watch)
 }
 
 /* ---- making a report ---- */
+
+static void free_made(struct made *made)
+{
+    if (made) {
+        weir_snapshot_free(&made->snapshot);
+        weir_loader_report_clear(&made->report);
+    }
+    free(made);
+}
 
 static int by_name(const void *a, const void *b)
 {
@@ -212,9 +220,22 @@ static void fill_epoch(struct weir_epoch_line *line, const struct weir_watch_epo
                                  .cached_fraction = -1};
 }
 
-static void write_log(FILE *out, struct watched *watched, const struct made *made)
+/* type: of a log line, or NULL. */
+static void write_stages(FILE *out, const struct made *made, const char *type)
 {
     struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    if (type)
+        weir_json_text(&json, "type", type);
+    weir_fields_json(&json, &weir_stages_fields, &made->report);
+    weir_watch_json(&json, &made->figures, &made->report);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+static void write_log(FILE *out, struct watched *watched, const struct made *made)
+{
     struct weir_epoch_line line;
     for (int i = 0; i < made->reading.n_epochs; i++) {
         if (made->reading.epochs[i].number <= watched->epochs_logged)
@@ -223,24 +244,7 @@ static void write_log(FILE *out, struct watched *watched, const struct made *mad
         fill_epoch(&line, &made->reading.epochs[i]);
         weir_epoch_log(out, &line);
     }
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "stages");
-    weir_fields_json(&json, &weir_stages_fields, &made->report);
-    weir_watch_json(&json, &made->figures, &made->report);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-}
-
-static void write_json(FILE *out, const struct made *made)
-{
-    struct weir_json json;
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_fields_json(&json, &weir_stages_fields, &made->report);
-    weir_watch_json(&json, &made->figures, &made->report);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    write_stages(out, made, "stages");
 }
 
 static int write_report(FILE *out, struct watched *watched, const struct made *made, int what, enum weir_lang lang)
@@ -252,7 +256,7 @@ static int write_report(FILE *out, struct watched *watched, const struct made *m
         weir_watch_print(out, &made->figures, &made->report, lang, what == WEIR_WATCH_VERDICT);
         return 0;
     case WEIR_WATCH_JSON:
-        write_json(out, made);
+        write_stages(out, made, NULL);
         return 0;
     case WEIR_WATCH_LOG:
         write_log(out, watched, made);
@@ -276,11 +280,7 @@ static int report_to(FILE *out, struct weir_watch *watch, int loader, int what, 
     int rc = reports && made ? make(made, watch, reports, loader, then, ends) : -ENOMEM;
     if (rc == 0)
         rc = write_report(out, &reports->loaders[loader], made, what, lang);
-    if (made) {
-        weir_snapshot_free(&made->snapshot);
-        weir_loader_report_clear(&made->report);
-    }
-    free(made);
+    free_made(made);
     return rc;
 }
 
@@ -320,11 +320,7 @@ int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loa
         *report = made->report;
         made->report.prof.workers = NULL; /* the caller's now */
     }
-    if (made) {
-        weir_snapshot_free(&made->snapshot);
-        weir_loader_report_clear(&made->report);
-    }
-    free(made);
+    free_made(made);
     pthread_mutex_unlock(&lock);
     return rc;
 }

@@ -34,9 +34,8 @@ static void print_advice(FILE *out, const struct weir_watch_advice *advice)
     for (char *c = name; *c && !is_setting; c++)
         *c = *c == '-' ? ' ' : *c;
     fprintf(out, "  %-22s  %s", name, is_setting ? info->why : info->what);
-    bool goes_on = strncmp(info->why, "or ", 3) == 0 || strncmp(info->why, "and ", 4) == 0;
-    if (!is_setting && info->why[0])
-        fprintf(out, "%s %s", goes_on ? "," : ":", info->why);
+    if (!is_setting)
+        weir_job_advice_print_why(out, info);
     if (advice->ratio > 0) {
         fputs(is_setting && !info->why[0] ? "" : ": ", out);
         print_ratio(out, advice->ratio);
@@ -282,6 +281,12 @@ void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const
 
 /* ---- JSON ---- */
 
+/* In the verdict 0 means unknown, for weir_json_known it is -1. */
+static double known(double figure)
+{
+    return figure > 0 ? figure : -1;
+}
+
 static void json_causes(struct weir_json *json, const struct weir_watch_verdict *verdict)
 {
     weir_json_array(json, "causes");
@@ -291,10 +296,7 @@ static void json_causes(struct weir_json *json, const struct weir_watch_verdict 
         weir_json_text(json, "cause", weir_job_cause_info(cause->cause)->name);
         weir_json_text(json, "name", cause->who);
         weir_json_double(json, "share", cause->share);
-        if (cause->gain > 0)
-            weir_json_double(json, "gain", cause->gain);
-        else
-            weir_json_null(json, "gain");
+        weir_json_known(json, "gain", known(cause->gain));
         weir_json_text(json, "text", cause->evidence);
         weir_json_end(json, '}');
     }
@@ -309,31 +311,20 @@ static void json_advice(struct weir_json *json, const struct weir_watch_verdict 
         weir_json_object(json, NULL);
         weir_json_text(json, "what", weir_job_advice_info(advice->advice)->name);
         weir_json_text(json, "flag", advice->setting[0] ? advice->setting : NULL);
-        if (advice->ratio > 0)
-            weir_json_double(json, "ratio", advice->ratio);
-        else
-            weir_json_null(json, "ratio");
+        weir_json_known(json, "ratio", known(advice->ratio));
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
-}
-
-static void known(struct weir_json *json, const char *name, double value, bool is_known)
-{
-    if (is_known)
-        weir_json_double(json, name, value);
-    else
-        weir_json_null(json, name);
 }
 
 void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_verdict *verdict)
 {
     weir_json_object(json, "verdict");
     weir_json_text(json, "data_bound", weir_data_bound_name(verdict->bound));
-    known(json, "data_wait_fraction", verdict->wait, verdict->wait >= 0);
-    known(json, "without_waits", verdict->most, verdict->most > 0);
-    known(json, "headroom", verdict->headroom, verdict->headroom > 0);
-    known(json, "headroom_error", verdict->headroom_error, verdict->headroom > 0);
+    weir_json_known(json, "data_wait_fraction", verdict->wait);
+    weir_json_known(json, "without_waits", known(verdict->most));
+    weir_json_known(json, "headroom", known(verdict->headroom));
+    weir_json_known(json, "headroom_error", verdict->headroom > 0 ? verdict->headroom_error : -1);
     json_causes(json, verdict);
     json_advice(json, verdict);
     weir_json_end(json, '}');
