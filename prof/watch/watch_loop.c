@@ -53,6 +53,7 @@ static void close_step(struct weir_watch_thread *t, int loader, uint64_t now)
     if (loop->request_mode == WEIR_WATCH_HELD) {
         weir_shared_add(&shared->held_ticks, period);
     } else if (loop->request_mode == WEIR_WATCH_WINDOW) {
+        loop->window++;
         add_rate(&shared->window, period);
     } else if (loop->request_mode == WEIR_WATCH_RECOVER) {
         if (--loop->recover <= 0 && loop->mode == WEIR_WATCH_RECOVER)
@@ -232,11 +233,14 @@ void weir_watch_headroom(int loader, int phase)
         (int)fmin(fmax(weir_shared_double(&shared->numbers[weir_watch_number_key("prefetch_factor")]), 0), 64);
     if (phase == 2) {
         loop->mode = WEIR_WATCH_HELD;
+        loop->window = 0;
     } else if (phase == 1) {
         loop->mode = WEIR_WATCH_WINDOW;
     } else {
         weir_shared_add(phase == 0 ? &shared->windows : &shared->given_up, 1);
-        loop->recover = workers * prefetch;
+        /* How many batches any other iterable has prepared meanwhile is not known. */
+        bool any = weir_shared_double(&shared->numbers[weir_watch_number_key("any_iterable")]) > 0;
+        loop->recover = any ? loop->window : workers * prefetch;
         loop->mode = loop->recover > 0 ? WEIR_WATCH_RECOVER : WEIR_WATCH_NORMAL;
     }
 }

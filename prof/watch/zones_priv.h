@@ -25,6 +25,7 @@ enum weir_watch_mode {
 struct weir_watch_loop {
     enum weir_watch_mode mode, request_mode; /* from now on, and of the open request or step */
     int recover;                             /* steps until the workers are no longer ahead */
+    int window;                              /* batches of the last window without waits */
     bool is_open, has_batch;                 /* a request is open; a step is open */
     bool has_zone;                           /* the open request has a zone */
     bool is_first;                           /* of the epoch */

@@ -203,9 +203,17 @@ class Watched:
         self._told_late = False
         self.attach(loader)
         self.begin()
-        if options.headroom and not iterable:
-            self.headroom = (_watch_headroom.ReplayOnly if options.headroom == "only" else _watch_headroom.Headroom)(self)
+        if options.headroom:
+            self.headroom = self._measures_headroom(options.headroom == "only")
             self._set("headroom", 1)
+
+    def _measures_headroom(self, only):
+        if only:
+            return _watch_headroom.ReplayOnly(self)
+        if self.iterable:
+            from ._watch_other import OtherHeadroom
+            return OtherHeadroom(self)
+        return _watch_headroom.Headroom(self)
 
     def begin(self):
         """Registers the loader in the session's segment."""
@@ -471,11 +479,12 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
 
     loader    a torch.utils.data.DataLoader of any kind, or torchdata's StatefulDataLoader. It may be wrapped afterwards
               (Accelerate, Lightning): a loader that is made around the same dataset is watched in its place. For any other
-              iterable (a generator, tf.data, DALI) a wrapper is returned, which sees waits and steps alone
+              iterable (a generator, tf.data, DALI) a wrapper is returned, which sees waits, steps and headroom alone
     every     epochs between tables; 0 = only at exit. In a distributed run only rank 0 prints
     log       a file to which lines in JSON are appended, for `weir report`; with ranks, run.jsonl is run.rank3.jsonl
     headroom  now and then hold back some batches and hand them out without waits, to see how fast training would be with
-              loading for free. No batch is replayed, dropped or reordered
+              loading for free. No batch is replayed, dropped or reordered; where running ahead could change training, a
+              warning says why it is refused
     name      of the loader in tables
 
     If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""

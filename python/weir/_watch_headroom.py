@@ -1,7 +1,8 @@
 """How fast training is without waits for data: some batches are held back, and handed out at once.
 
 No batch is replayed, dropped or reordered. The sampler advances earlier than it would, by as many batches as are held, so a
-sampler that draws from the global random generators during an epoch is refused: the loop's own draws would change."""
+sampler that draws from the global random generators during an epoch is refused: the loop's own draws would change.
+Iterables that are no DataLoader: _watch_other."""
 import collections
 import os
 import random
@@ -10,7 +11,7 @@ import sys
 
 from . import _watch_loop
 
-_MOST, _LEAST = 32, 4       # batches in a window
+MOST, _LEAST = 32, 4       # batches in a window
 _WARM = 12                  # batches of an epoch before a window
 _BETWEEN = 30               # windows' lengths between windows
 _MOST_BYTES = 1 << 30
@@ -34,11 +35,11 @@ def _draws_from_own_generator(sampler):
         (sampler.replacement or sampler.num_samples > len(sampler.data_source))
 
 
-def _random_states():
-    """The states of all global random generators."""
-    numpy = sys.modules.get("numpy")
-    state = numpy.random.get_state() if numpy is not None and hasattr(numpy, "random") else None
-    return (sys.modules["torch"].get_rng_state().numpy().tobytes(), random.getstate(),
+def random_states():
+    """The states of all global random generators of the CPU."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    state = numpy.random.get_state() if hasattr(numpy, "random") else None
+    return (torch.get_rng_state().numpy().tobytes() if hasattr(torch, "get_rng_state") else None, random.getstate(),
             state and (state[1].tobytes(), state[2:]))
 
 
@@ -57,16 +58,17 @@ def _parts(batch, found):
     return found
 
 
-def _free_bytes():
-    """Memory that held batches may take."""
+def free_bytes(shared):
+    """Memory that held batches may take. shared: they are in shared memory."""
     limit = _MOST_BYTES
     try:
         with open("/proc/meminfo") as file:
             for line in file:
                 if line.startswith("MemAvailable:"):
                     limit = min(limit, int(line.split()[1]) * 1024 // 20)
-        shared = os.statvfs("/dev/shm")
-        limit = min(limit, shared.f_bavail * shared.f_frsize // 4)
+        if shared:
+            system = os.statvfs("/dev/shm")
+            limit = min(limit, system.f_bavail * system.f_frsize // 4)
     except (OSError, ValueError):
         pass
     return limit
@@ -76,8 +78,8 @@ def most_held(batch):
     """How many batches like this may be held back."""
     parts = _parts(batch, [])
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    most = _MOST if files == resource.RLIM_INFINITY or not parts else min(_MOST, files // 4 // len(parts))
-    return most if not sum(parts) else min(most, _free_bytes() // sum(parts))
+    most = MOST if files == resource.RLIM_INFINITY or not parts else min(MOST, files // 4 // len(parts))
+    return most if not sum(parts) else min(most, free_bytes(True) // sum(parts))
 
 
 class Headroom:
@@ -85,15 +87,18 @@ class Headroom:
 
     def __init__(self, watched):
         self.watched = watched
-        self.since = _BETWEEN * _MOST  # batches since the last window
+        self.since = _BETWEEN * MOST  # batches since the last window
         self.refused = False
         self.observed = False  # an unknown sampler has been seen to draw nothing during an epoch
 
     def refuse(self, why):
         if not self.refused:
             self.refused = True
-            from ._watch import _warn
-            _warn("{}: headroom cannot be measured: {}".format(self.watched.name, why))
+            self.warn("headroom cannot be measured: " + why)
+
+    def warn(self, text):
+        from ._watch import _warn
+        _warn("{}: {}".format(self.watched.name, text))
 
     def start(self, iterator, workers):
         """What one epoch needs, or None."""
@@ -108,22 +113,29 @@ class Headroom:
         elif _draws_from_own_generator(iterator._index_sampler):
             self.refuse("the sampler draws from the generator it was given during the epoch")
         else:
-            return Epoch(self, iterator)
+            return LoaderEpoch(self, iterator)
         return None
 
 
 class Epoch:
     """One epoch: batches go through until a window collects some."""
 
-    def __init__(self, headroom, iterator):
+    def __init__(self, headroom):
         self.headroom, self.watched = headroom, headroom.watched
         self.delivered, self.held, self.in_window = 0, collections.deque(), False
-        try:
-            self.batches = len(iterator._index_sampler) if iterator._dataset_kind == 0 else None
-        except Exception:  # a sampler without a length: where the epoch ends is not known
-            self.batches = None
-        self.observes = iterator._dataset_kind == 0 and not _is_known(iterator._index_sampler)
         self.most = 0
+
+    def step(self, requests, iterator, step):
+        """A request outside of windows."""
+        return requests.ordinary(iterator, step)
+
+    def room(self, iterator):
+        """How many batches may be held back now."""
+        return self.most
+
+    def limit(self, batch):
+        """How many batches like this may be held back at all."""
+        return most_held(batch)
 
     def next(self, requests, iterator, step):
         if self.held:
@@ -134,11 +146,11 @@ class Epoch:
         how_many = self._window(iterator)
         if how_many >= _LEAST:
             return self._collect(requests, iterator, step, how_many)
-        batch = self._watched_step(requests, iterator, step) if self.observes else requests.ordinary(iterator, step)
+        batch = self.step(requests, iterator, step)
         self.delivered += 1
         self.headroom.since += 1
         if self.delivered == 1:
-            self.most = most_held(batch)
+            self.most = self.limit(batch)
             if self.most < _LEAST:
                 self.headroom.refuse("{} batches take too much memory".format(_LEAST))
         return batch
@@ -149,26 +161,9 @@ class Epoch:
     def _window(self, iterator):
         """How many batches to hold back now; 0 if this is no time for a window."""
         headroom = self.headroom
-        if headroom.refused or self.delivered < _WARM or headroom.since < _BETWEEN * self.most or \
-                (self.observes and not headroom.observed):
+        if headroom.refused or self.delivered < _WARM or headroom.since < _BETWEEN * self.most:
             return 0
-        if self.batches is None:
-            return self.most if iterator._dataset_kind == 1 else 0
-        return min(self.most, self.batches - self.delivered - iterator._tasks_outstanding - 2)
-
-    def _watched_step(self, requests, iterator, step):
-        """A step with an unknown sampler, which must not draw random numbers."""
-        if self.headroom.observed:
-            return requests.ordinary(iterator, step)
-        before = _random_states()
-        try:
-            return requests.ordinary(iterator, step)
-        except StopIteration:
-            self.headroom.observed = self.delivered > 0
-            raise
-        finally:
-            if _random_states() != before:
-                self.headroom.refuse("the sampler draws from a global random generator during the epoch")
+        return min(self.most, self.room(iterator))
 
     def _collect(self, requests, iterator, step, how_many):
         """Waits for the batches of a window, and returns the one that is due."""
@@ -183,9 +178,13 @@ class Epoch:
             for _ in range(how_many):
                 try:
                     self.held.append((step(iterator), None))
-                except BaseException as error:  # the loop gets it when it is due
+                except Exception as error:  # the loop gets it when it is due
                     self.held.append((None, error))
                     break
+                except BaseException:  # Ctrl-C, at once; a loop that goes on gets the batch that is due
+                    self.held.appendleft((batch, None))
+                    self.delivered, items = self.delivered - 1, 0
+                    raise
         except BaseException:
             self._phase(-1)
             raise
@@ -209,11 +208,45 @@ class Epoch:
         self.watched.request_end(requests.size or _watch_loop.first_size(batch))
         return batch
 
-    def end(self):
+    def end(self, complete):
         """The loop is over."""
         if self.in_window or self.held:
-            self.held.clear()
+            self.held = collections.deque()
             self._phase(0 if self.in_window else -1)
+            self.in_window = False
+
+
+class LoaderEpoch(Epoch):
+    """An epoch of a DataLoader's worker processes."""
+
+    def __init__(self, headroom, iterator):
+        super().__init__(headroom)
+        try:
+            self.batches = len(iterator._index_sampler) if iterator._dataset_kind == 0 else None
+        except Exception:  # a sampler without a length: where the epoch ends is not known
+            self.batches = None
+        self.observes = iterator._dataset_kind == 0 and not _is_known(iterator._index_sampler)
+
+    def room(self, iterator):
+        if self.observes and not self.headroom.observed:
+            return 0
+        if self.batches is None:
+            return self.most if iterator._dataset_kind == 1 else 0
+        return self.batches - self.delivered - iterator._tasks_outstanding - 2
+
+    def step(self, requests, iterator, step):
+        """An unknown sampler must not draw random numbers."""
+        if not self.observes or self.headroom.observed:
+            return requests.ordinary(iterator, step)
+        before = random_states()
+        try:
+            return requests.ordinary(iterator, step)
+        except StopIteration:
+            self.headroom.observed = self.delivered > 0
+            raise
+        finally:
+            if random_states() != before:
+                self.headroom.refuse("the sampler draws from a global random generator during the epoch")
 
 
 class Replay:
@@ -221,7 +254,7 @@ class Replay:
 
     def __init__(self, watched, iterator):
         self.watched, self.batch, self.left = watched, None, None
-        self.is_map = iterator._dataset_kind == 0
+        self.is_map = getattr(iterator, "_dataset_kind", 1) == 0
 
     def next(self, requests, iterator, step):
         if self.batch is None:
@@ -239,7 +272,7 @@ class Replay:
         self.watched.request_end(requests.size or _watch_loop.first_size(self.batch))
         return self.batch
 
-    def end(self):
+    def end(self, complete):
         pass
 
 

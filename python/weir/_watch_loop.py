@@ -47,10 +47,9 @@ class Requests:
     """The requests of one epoch of one iterator. It holds no reference to the iterator, which ends when the loop lets go
     of it."""
 
-    def __init__(self, watched, iterator, size):
-        self.watched, self.size = watched, size
+    def __init__(self, watched, iterator, size=0, workers=0):
+        self.watched, self.size, self.workers = watched, size, workers
         self.in_order = getattr(iterator, "_in_order", True)
-        self.workers = iterator._num_workers
         self._taken = self._queued = 0
         self.is_open = True
         self.held = None
@@ -64,7 +63,7 @@ class Requests:
         if self.is_open:
             self.is_open = False
             if self.held is not None:
-                self.held.end()
+                self.held.end(complete)
             self.watched.epoch_ended(complete)
 
     def begin(self, iterator):
@@ -193,7 +192,7 @@ def _created(watched, iterator, loader):
     pin = getattr(iterator, "_pin_memory_thread", None)
     if pin is not None:
         _pins[pin.ident] = watched
-    iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _batch_size(loader))
+    iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _batch_size(loader), iterator._num_workers)
 
 
 def _init_of(original, has_workers):
@@ -235,7 +234,7 @@ def _reset_of(original):
             watched.epoch_ended(False)
             raise
         watched.started(time.perf_counter() - began)
-        self.__dict__[_ATTRIBUTE] = Requests(watched, self, _batch_size(loader))
+        self.__dict__[_ATTRIBUTE] = Requests(watched, self, _batch_size(loader), self._num_workers)
     return _reset
 
 

@@ -25,7 +25,7 @@ def watch(loader, **options):
         return loader
     import weir
     watched = weir.watch(loader, every=0, headroom=MODE == "headroom", **options)
-    assert watched is loader
+    assert (watched is loader) == isinstance(loader, DataLoader)
     return watched
 
 
@@ -137,6 +137,39 @@ def fails_in_worker_1(worker):
         raise RuntimeError("init failed")
 
 
+# ---- iterables that are no DataLoader ----
+
+class Batches:
+    """Batches of an epoch, from memory of their own or a buffer that is used again. draws: "first" or "each" batch."""
+
+    def __init__(self, n=150, depth=0, draws=None, fails=None):
+        self.n, self.draws, self.fails = n, draws, fails
+        self.buffers = np.zeros((depth, 4)) if depth else None
+
+    def __iter__(self):
+        for i in range(self.n):
+            if i == self.fails:
+                raise KeyError("batch", i)
+            drawn = random.random() if self.draws == "each" or (self.draws == "first" and i == 0) else 0
+            if self.buffers is None:
+                yield {"x": torch.full((4,), i + drawn), "n": i}
+                continue
+            buffer = self.buffers[i % len(self.buffers)]
+            buffer[:] = i + drawn
+            yield buffer
+
+
+def again_and_again(iterable):
+    """An iterator that several loops share, which draw nothing."""
+    seen = [plain(batch) for batch, _ in zip(iterable, range(75))]
+    for _ in range(4):
+        for n, batch in enumerate(iterable):
+            seen.append(plain(batch))
+            if n == 17:
+                break
+    return [seen, [[plain(a), plain(b)] for a, b in zip(iterable, iterable)]]
+
+
 # ---- the loop ----
 
 def plain(value):
@@ -224,6 +257,19 @@ simple("fails", lambda: DataLoader(Numbers(fails=21), batch_size=4, num_workers=
 simple("fails_without_workers", lambda: DataLoader(Numbers(fails=21), batch_size=4))
 simple("early_break", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, shuffle=True), epochs=3, stop=4)
 simple("long", lambda: DataLoader(Numbers(400), batch_size=2, num_workers=2, shuffle=True), epochs=3)
+
+
+simple("batches", lambda: Batches(), epochs=3)
+simple("batches_fail", lambda: Batches(fails=147), epochs=3)
+simple("batches_early_break", lambda: Batches(), epochs=3, stop=60)
+simple("batches_drawn_first", lambda: Batches(draws="first"), epochs=3)
+simple("batches_drawn_each", lambda: Batches(draws="each"), epochs=3)
+simple("batches_of_one_buffer", lambda: Batches(depth=1), epochs=3)
+simple("batches_of_20_buffers", lambda: Batches(depth=20), epochs=3)
+simple("batches_of_100_buffers", lambda: Batches(depth=100), epochs=3)
+simple("a_generator", lambda: iter(Batches()))
+CASES["shared_generator"] = lambda: again_and_again(watch(iter(Batches(400))))
+CASES["shared_generator_fails"] = lambda: train(watch(iter(Batches(150, fails=120))), 3)
 
 
 @case

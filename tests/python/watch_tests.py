@@ -72,8 +72,11 @@ class Same(unittest.TestCase):
     def test_all_loaders(self):
         plain = seen_by("plain")
         self.assertGreaterEqual(len(plain), 40)
+        names = list(plain)
         for mode in ("watch", "headroom"):
-            watched = seen_by(mode)
+            watched = {}
+            for i in range(0, len(names), 8):  # a process watches 16 loaders at most
+                watched.update(seen_by(mode, *names[i:i + 8]))
             different = [name for name in plain if watched[name] != plain[name]]
             self.assertEqual(different, [], mode)
 
@@ -195,6 +198,108 @@ class Headroom(unittest.TestCase):
         """)
         self.assertEqual(err.count("headroom cannot be measured: with num_workers=0"), 1, err)
         self.assertEqual(err.count("headroom cannot be measured: the sampler draws from a global"), 1, err)
+
+
+    @staticmethod
+    def run_other(code):
+        """A program with watched iterables that are no DataLoader."""
+        return run("""
+            from watch_loaders import Batches
+            def watched(iterable, **options): return weir.watch(iterable, every=0, headroom=True, **options)
+        """ + code, PYTHONPATH=os.pathsep.join([os.environ.get("PYTHONPATH", ""), HERE]))
+
+    def test_other_iterables(self):
+        """From the second epoch on; at once in an iterator of which there is one epoch. Later loops get held batches."""
+        out, err = self.run_other("""
+            import itertools
+            batches = watched(Batches(), name="again")
+            for batch in itertools.chain(batches, batches): time.sleep(0.004)
+            shared = watched(iter(Batches()), name="once")
+            seen = [batch["n"] for _ in range(3) for batch in itertools.islice(shared, 40)]
+            print("SEEN", seen == list(range(120)))
+            import json
+            from weir import _watch, _watch_library
+            for each in _watch.active().used():
+                of = json.loads(_watch.active().text(_watch_library.JSON, True, "en", each.number))
+                print("WINDOWS", each.name, of["watch"]["headroom"]["windows"], of["verdict"]["headroom"])
+        """)
+        self.assertEqual(err, "")
+        self.assertIn("SEEN True", out)
+        self.assertRegex(out, r"WINDOWS again 1(\.0)? [0-9.]+\n")
+        self.assertRegex(out, r"WINDOWS once [12](\.0)? ")
+        self.assertRegex(out, r"headroom: [0-9.]+ x .* measured")
+
+    def test_other_iterables_refused(self):
+        _, err = self.run_other("""
+            class Saved(Batches):
+                state_dict = None
+                def __next__(self): raise StopIteration
+                def __iter__(self): return self
+            for name, iterable in (("one_buffer", Batches(depth=1)), ("buffers", Batches(depth=20)),
+                                   ("drawing", Batches(draws="each")), ("files", [[open(__file__)]]), ("saved", Saved()),
+                                   ("objects", [np.zeros(2, object)]), ("same_list", [[1, 2]] * 3)):
+                iterable = watched(iterable, name=name)
+                for epoch in range(2):
+                    for batch in iterable: pass
+        """)
+        for name, why in (("one_buffer", "the iterable reuses the memory of earlier batches"),
+                          ("buffers", "the iterable reuses the memory of earlier batches"),
+                          ("drawing", "the iterable draws from a global random generator"),
+                          ("files", "the memory of batches cannot be seen: _io.TextIOWrapper"),
+                          ("saved", "the state_dict of Saved would be ahead of training"),
+                          ("objects", "the memory of batches cannot be seen: an array of objects"),
+                          ("same_list", "the iterable reuses the memory of earlier batches")):
+            self.assertEqual(err.count("weir.watch: {}: headroom cannot be measured: {}".format(name, why)), 1, err)
+        self.assertEqual(err.count("Warning"), 7, err)
+
+    def test_loop_that_draws(self):
+        _, err = self.run_other("""
+            for batch in watched(iter(Batches())): random.random()
+        """)
+        self.assertEqual(err.count("headroom cannot be measured before an epoch has ended: the loop draws"), 1, err)
+
+    def test_pool_of_batches(self):
+        """An iterable that waits until the loop lets go of earlier batches is not waited for for ever."""
+        out, err = self.run_other("""
+            import threading
+            pool = threading.Semaphore(3)
+            class Lent(np.ndarray):
+                def __del__(self): pool.release()
+            def lent():
+                for i in range(60):
+                    pool.acquire()
+                    yield np.full(4, float(i)).view(Lent)
+            print("SUM", sum(batch[0].item() for batch in watched(lent())))
+        """)
+        self.assertIn("SUM {}".format(float(sum(range(60)))), out)
+        self.assertIn("the iterable may wait until the loop lets go of earlier batches", err)
+
+    def test_interrupt_while_batches_are_held(self):
+        """Ctrl-C comes at once, and a loop that goes on gets all batches."""
+        out, _ = self.run_other("""
+            class Interrupting:
+                asked = 0
+                def __iter__(self): return self
+                def __next__(self):
+                    i, self.asked = self.asked, self.asked + 1
+                    if i == 100: raise StopIteration
+                    if i == 60:
+                        self.asked -= 1
+                        if not hasattr(self, "told"):
+                            self.told = True
+                            raise KeyboardInterrupt
+                        self.asked += 1
+                    return torch.full((4,), float(i))
+            seen, shared = [], watched(Interrupting())
+            try:
+                for batch in shared: seen.append(batch[0].item())
+            except KeyboardInterrupt: print("AFTER", len(seen))
+            for batch in shared: seen.append(batch[0].item())
+            print("ALL", seen == [float(i) for i in range(100)])
+        """)
+        after = int(re.search(r"AFTER (\d+)", out).group(1))
+        self.assertLess(after, 60)  # the window had begun
+        self.assertIn("ALL True", out)
 
 
 @needs_torch
