@@ -156,31 +156,38 @@ def judged(machine, job, o, method, tool, seed, say):
 
 
 def predictions(job, rows):
-    """[(change, settings, advice of the table, predicted gain)]: the first setting that a tool advises, and the cause
-    removed as in the job's table."""
+    """[(change, settings, advice of the table, predicted gain)]: the first setting that a tool advises, and the cause removed
+    as in the job's table. The predicted gain of a part of the workers' time is that of half of it."""
     found = []
     first = rows[0]["advice"][:1]
     if first:
         ratios = [ratio or row["gain"] for row in rows for settings, ratio in row["advice"][:1] if settings == first[0][0]]
         found.append((" ".join(first[0][0]), first[0][0], None, [r for r in ratios if r]))
-    if "fixed" in job.advices:
-        found.append(("fixed", (), "fixed", [row["gain"] for row in rows if row["gain"]]))
+    advice = "half" if "half" in job.advices else "fixed"
+    if advice in job.advices:
+        found.append((advice, (), advice, [row["gain"] for row in rows if row["gain"]]))
     return [(change, settings, advice, statistics.median(ratios)) for change, settings, advice, ratios in found if ratios]
 
 
 def gains(machine, rows, o, say):
     """Measured gains of jobs whose verdict was right, against what the tools predicted."""
-    results, measured = [], {}
+    changes, predicted = {}, []
     for name in dict.fromkeys(row["job"] for row in rows):
-        job = JOBS[name]
         for tool in o.tools:
             mine = [row for row in rows if row["job"] == name and row["tool"] == tool and row["result"] == "right"]
-            for change, settings, advice, predicted in predictions(job, mine) if mine else ():
-                if (name, change) not in measured:
-                    measured[name, change] = gain_of(machine, job, o, mine[0]["method"], range(o.repeats), settings, advice)
-                real = measured[name, change]
-                results.append({"job": name, "tool": tool, "change": change, "predicted": predicted, "measured": round(real, 3)})
-                say(f"gain     {tool:6} {name:16} {change:24} predicted {predicted:.2f}, measured {real:.2f}")
+            for change, settings, advice, ratio in predictions(JOBS[name], mine) if mine else ():
+                changes[name, change] = JOBS[name], mine[0]["method"], settings, advice
+                predicted.append((name, tool, change, ratio))
+
+    def measure(job, method, settings, advice):
+        return gain_of(machine, job, o, method, range(o.repeats), settings, advice)
+
+    measured = dict(zip(changes, on_slots(machine, o, measure, list(changes.values()))))
+    results = []
+    for name, tool, change, ratio in predicted:
+        real = measured[name, change]
+        results.append({"job": name, "tool": tool, "change": change, "predicted": ratio, "measured": round(real, 3)})
+        say(f"gain     {tool:6} {name:16} {change:24} predicted {ratio:.2f}, measured {real:.2f}")
     for tool in o.tools:
         errors = sorted(abs(r["predicted"] / r["measured"] - 1) for r in results if r["tool"] == tool)
         if errors:
@@ -243,12 +250,28 @@ def run_one(machine, job, o, method, tool, seed, say):
                 "error": str(error)}
 
 
-def run_all(machine, jobs, o, say):
-    """Rows of all runs. With --parallel N, N jobs run at once, on cores of their own; jobs that use all cores run alone."""
-    size = max([job.cores for job in jobs] + [1])
+def on_slots(machine, o, work, tasks):
+    """Results of work(*task), each task beginning with its job. With --parallel N, N jobs run at once, on cores of their own;
+    jobs that use all cores run alone."""
+    size = max([task[0].cores for task in tasks] + [1])
     slots = queue.Queue()
     for i in range(min(o.parallel, len(machine.cores) // size) or 1):
         slots.put(machine.cores[i * size:(i + 1) * size])
+
+    def on_a_slot(task):
+        machine.thread.cores = slots.get()
+        try:
+            return work(*task)
+        finally:
+            slots.put(machine.thread.cores)
+
+    with concurrent.futures.ThreadPoolExecutor(slots.qsize()) as pool:
+        done = dict(zip(map(id, tasks), pool.map(lambda task: on_a_slot(task) if task[0].cores else None, tasks)))
+    return [done[id(task)] if task[0].cores else on_a_slot(task) for task in tasks]
+
+
+def run_all(machine, jobs, o, say):
+    """Rows of all runs."""
     runs = []
     for seed in range(o.repeats):
         for method in o.methods:
@@ -260,20 +283,13 @@ def run_all(machine, jobs, o, say):
                     if seed == 0 and method == o.methods[0]:
                         say(f"skipped  {job.name}: {reason}")
 
-    def on_a_slot(run):
-        job, method, tool, seed = run
-        machine.thread.cores = slots.get()
+    def run(job, method, tool, seed):
         try:
             return run_one(machine, job, o, method, tool, seed, say)
         except Skipped as reason:
             say(f"skipped  {job.name}: {reason}")
-        finally:
-            slots.put(machine.thread.cores)
 
-    with concurrent.futures.ThreadPoolExecutor(slots.qsize()) as pool:
-        rows = list(pool.map(on_a_slot, [run for run in runs if run[0].cores]))
-    rows += [on_a_slot(run) for run in runs if not run[0].cores]
-    return [row for row in rows if row]
+    return [row for row in on_slots(machine, o, run, runs) if row]
 
 
 def same_losses(rows, say):
