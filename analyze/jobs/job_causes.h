@@ -3,6 +3,7 @@
 #ifndef WEIR_ANALYZE_JOBS_JOB_CAUSES_H
 #define WEIR_ANALYZE_JOBS_JOB_CAUSES_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum weir_job_cause {
@@ -71,6 +72,7 @@ struct weir_job_advice_info {
     const char *name; /* in JSON and logs, such as "num-workers" */
     const char *what; /* "raise num_workers="; a number can follow it */
     const char *why;  /* how to do it, or what to try first; can be empty */
+    bool halves;      /* a predicted gain is that of halving what it makes cheaper */
 };
 
 /* Returns the table's row, valid for the life of the process. An unknown number is WEIR_JOB_ADVICE_NONE. */

@@ -39,7 +39,7 @@ static void print_advice(FILE *out, const struct weir_watch_advice *advice)
     if (advice->ratio > 0) {
         fputs(is_setting && !info->why[0] ? "" : ": ", out);
         print_ratio(out, advice->ratio);
-        fputs(" (predicted)", out);
+        fputs(info->halves ? " (predicted, for half its time)" : " (predicted)", out);
     }
     fputc('\n', out);
 }
