@@ -144,6 +144,17 @@ void weir_watch_sum(struct weir_watch_sums *sums, const struct weir_watch_figure
         *parts[i] = fmin(*parts[i] / sums->busy_s, 1);
 }
 
+void weir_watch_sum_threads(struct weir_watch_sums *sums, const struct weir_watch_figures *figures,
+                            const struct weir_watch_parts *parts)
+{
+    double pickling = parts->busy_s > 0 ? parts->pickle_s / parts->busy_s : 0;
+    sums->threads = fmax(fmax(figures->others_in_worker, 0) * sums->on_core - pickling, 0);
+    double waited = fmin(fmin(sums->threads, sums->shares.lock), fmax(1 - sums->on_core - sums->core_wait, 0));
+    sums->threads -= waited;
+    sums->shares.lock -= waited;
+    sums->on_core += waited;
+}
+
 /* ---- stages ---- */
 
 static bool begins(const char *name, const char *with)

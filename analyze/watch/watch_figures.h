@@ -74,6 +74,7 @@ struct weir_watch_sums {
     double batch_s, spread;          /* of all batches */
     struct weir_watch_shares shares; /* fractions of busy_s */
     double on_core, core_wait;       /* the same */
+    double threads;                  /* CPU time of their other threads over busy_s */
 };
 void weir_watch_sum(struct weir_watch_sums *sums, const struct weir_watch_figures *figures);
 
@@ -86,5 +87,10 @@ struct weir_watch_parts {
     double pickle_s, h2d_s, pin_s, step_s;
 };
 void weir_watch_parts_make(struct weir_watch_parts *parts, const struct weir_loader_report *report);
+
+/* Counts a worker's waits for its own threads, such as those of a video decoder, as time on a core instead of in locks;
+ * sums->threads is what remains of those threads' time. Pickling, which has a thread of its own, is left out. */
+void weir_watch_sum_threads(struct weir_watch_sums *sums, const struct weir_watch_figures *figures,
+                            const struct weir_watch_parts *parts);
 
 #endif

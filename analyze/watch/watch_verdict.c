@@ -104,11 +104,17 @@ static double throttled_share(const struct weir_loader_report *report)
     return machine->throttling && machine->periods > 0 ? (double)machine->throttled / (double)machine->periods : 0;
 }
 
+/* Returns the CPU time of a worker's other threads over that of its loop. */
+static double other_threads(const struct weir_watch_case *c)
+{
+    return c->verdict->sums.threads / fmax(c->verdict->sums.on_core, 0.01);
+}
+
 /* Returns whether the workers' other threads use the cores. */
 static bool too_many_threads(const struct weir_watch_case *c)
 {
     const struct weir_watch_settings *settings = &c->figures->settings;
-    double active = fmax(c->figures->others_in_worker, 0), all = c->report->prof.machine.cores;
+    double active = other_threads(c), all = c->report->prof.machine.cores;
     double set = fmax(settings->cv2_threads, settings->torch_threads);
     return active >= 0.25 || (set > 1 && set * c->workers > all) ||
            (c->figures->n_threads > 8 && c->figures->n_threads * c->workers > 4 * all && active >= 0.1);
@@ -127,7 +133,7 @@ static void find_core_wait(struct weir_watch_case *c)
         weir_watch_cause_add(c, WEIR_JOB_QUOTA, throttled_share(c->report), gain,
                              "the quota of %.3g cores was used up in %.0f %% of its periods", machine->quota_cores,
                              percent(throttled_share(c->report)));
-    else if (too_many_threads(c) && (waits || c->figures->others_in_worker >= 0.5))
+    else if (too_many_threads(c) && (waits || other_threads(c) >= 0.5))
         weir_watch_cause_add(c, WEIR_JOB_TOO_MANY_THREADS, sums->core_wait, gain,
                              "%.0f workers with %.0f threads each on %d cores; %.0f %% of their busy time was spent "
                              "waiting for a core",
@@ -438,6 +444,7 @@ void weir_watch_verdict_make(struct weir_watch_verdict *verdict, const struct we
     *verdict = (struct weir_watch_verdict){.wait = -1};
     weir_watch_sum(&verdict->sums, figures);
     weir_watch_parts_make(&verdict->parts, report);
+    weir_watch_sum_threads(&verdict->sums, figures, &verdict->parts);
     make_case(&c);
     if (is_too_short(&c))
         return;

@@ -196,6 +196,31 @@ Test(watch_verdict, who_takes_the_cores)
     expect_first(WEIR_JOB_DECODE);
 }
 
+Test(watch_verdict, a_worker_waits_for_its_own_threads)
+{
+    stage("03j_video_decode", 78, 5);
+    spend(0.06, 0.14, 0, 0.8, 0);
+    figures->others_in_worker = 18;
+    figures->n_threads = 6;
+    expect_first(WEIR_JOB_DECODE);
+    for (int i = 0; i < verdict.n_causes; i++)
+        cr_expect(verdict.causes[i].cause != WEIR_JOB_LOCK && verdict.causes[i].cause != WEIR_JOB_TOO_MANY_THREADS);
+    figures->others_in_worker = 0; /* now it is another worker that it waits for */
+    expect_first(WEIR_JOB_LOCK);
+}
+
+Test(watch_verdict, the_thread_that_pickles_is_not_one_too_many)
+{
+    stage("06_collate", 4, 4);
+    row("06b_pickle", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 40, 40, 40);
+    spend(0.8, 0.2, 0, 0, 0);
+    figures->others_in_worker = 0.6;
+    figures->n_threads = 3;
+    expect_first(WEIR_JOB_COLLATE);
+    for (int i = 0; i < verdict.n_causes; i++)
+        cr_expect_neq(verdict.causes[i].cause, WEIR_JOB_TOO_MANY_THREADS);
+}
+
 Test(watch_verdict, one_slow_worker)
 {
     stage("05_transform", 60, 60);
