@@ -30,6 +30,9 @@
 #define WEIR_OUTSIDE_HELPED    0.10  /* cores that the other threads of a worker use: it waits for them */
 #define WEIR_OUTSIDE_GPU_BUSY  0.80  /* a busy GPU */
 #define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle one */
+#define WEIR_OUTSIDE_GPU_USED  0.01  /* one that the job uses at all */
+#define WEIR_OUTSIDE_COPIES    1e9   /* bytes/s to the GPU; a core copies some 4e9 bytes/s of pageable memory */
+#define WEIR_OUTSIDE_BOTH      0.80  /* another thread is on a core, and the loop waits for a lock: no step does that */
 #define WEIR_OUTSIDE_THREAD    0.50  /* another Python thread of the main process, on a core */
 #define WEIR_OUTSIDE_YOUNG     0.25  /* of the time: workers are missing or younger than WEIR_OUTSIDE_YOUNG_S */
 #define WEIR_OUTSIDE_SLOW_BUSY 0.85  /* a slow worker is at work for longer */
@@ -47,7 +50,7 @@ enum { WEIR_OUTSIDE_INTERVALS = 10 };
 struct weir_outside_interval {
     const struct weir_job_figures *job;
     const struct weir_report_machine *machine; /* of this interval (weir_machine_between) */
-    double gpu_busy;
+    double gpu_busy, to_gpu_bytes_per_s;
     double other_jobs_cores; /* part of the machine's others_cores: this user's other training jobs */
 };
 
@@ -62,7 +65,7 @@ struct weir_outside_worker {
 struct weir_outside_sums {
     double seconds, main[WEIR_TASK_USES], pin[WEIR_TASK_USES], other_thread, main_ready, young;
     double storage_bytes, job_cores, others_cores, other_jobs_cores, steal_cores;
-    double gpu_busy, gpu_seconds;
+    double gpu_busy, gpu_seconds, to_gpu_bytes, to_gpu_seconds;
     bool has_pin;
     uint64_t periods, throttled;
     int workers_begun, n_workers;
@@ -102,8 +105,8 @@ struct weir_outside_figures {
     double quota_cores;         /* 0: no quota */
     double throttled;           /* fraction of the quota's periods */
     double others_cores, steal_cores;
-    double other_jobs_cores; /* part of others_cores */
-    double gpu_busy;
+    double other_jobs_cores;             /* part of others_cores */
+    double gpu_busy, to_gpu_bytes_per_s; /* of all processes on the GPU; -1: unknown */
 };
 
 void weir_outside_figures(const struct weir_outside_window *window, struct weir_outside_figures *figures);

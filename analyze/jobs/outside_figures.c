@@ -65,6 +65,8 @@ void weir_outside_add(struct weir_outside_window *window, const struct weir_outs
     sums->throttled = machine->throttling ? machine->throttled : 0;
     sums->gpu_seconds = interval->gpu_busy < 0 ? 0 : job->seconds;
     sums->gpu_busy = known(interval->gpu_busy) * job->seconds;
+    sums->to_gpu_seconds = interval->to_gpu_bytes_per_s < 0 ? 0 : job->seconds;
+    sums->to_gpu_bytes = known(interval->to_gpu_bytes_per_s) * job->seconds;
     sums->workers_begun = job->workers_begun;
     add_workers(sums, job);
     window->cores = machine->cores;
@@ -191,6 +193,7 @@ static void mean_of_workers(struct weir_outside_figures *figures, const struct w
 void weir_outside_figures(const struct weir_outside_window *window, struct weir_outside_figures *figures)
 {
     double pin_seconds = 0, gpu_seconds = 0, gpu_busy = 0, storage_bytes = 0;
+    double to_gpu_seconds = 0, to_gpu_bytes = 0;
     uint64_t periods = 0, throttled = 0;
     struct weir_outside_figures sum = {
         .cores = window->cores, .online = window->online, .quota_cores = window->quota_cores, .ready_threads = -1};
@@ -213,6 +216,8 @@ void weir_outside_figures(const struct weir_outside_window *window, struct weir_
         storage_bytes += sums->storage_bytes;
         gpu_seconds += sums->gpu_seconds;
         gpu_busy += sums->gpu_busy;
+        to_gpu_seconds += sums->to_gpu_seconds;
+        to_gpu_bytes += sums->to_gpu_bytes;
         periods += sums->periods;
         throttled += sums->throttled;
     }
@@ -228,6 +233,7 @@ void weir_outside_figures(const struct weir_outside_window *window, struct weir_
     sum.has_pin = pin_seconds > 0;
     sum.storage_bytes_per_s = storage_bytes / seconds;
     sum.gpu_busy = gpu_seconds > 0 ? gpu_busy / gpu_seconds : -1;
+    sum.to_gpu_bytes_per_s = to_gpu_seconds > 0 ? to_gpu_bytes / to_gpu_seconds : -1;
     sum.throttled = periods > 0 ? (double)throttled / (double)periods : 0;
     mean_of_workers(&sum, window);
     *figures = sum;

@@ -127,7 +127,9 @@ static double ready(figures_t *f)
 static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
 {
     double threads = ready(f);
-    if (f->n_workers == 0 || f->ready_threads < WEIR_OUTSIDE_THREADS || threads < usable(f) + 0.5)
+    /* A worker that waits for its own threads, such as those of a video decoder, lets them work in its place. */
+    bool waits_for_them = f->workers[WEIR_TASK_LOCK] > f->workers[WEIR_TASK_CORE_WAIT];
+    if (f->n_workers == 0 || waits_for_them || f->ready_threads < WEIR_OUTSIDE_THREADS || threads < usable(f) + 0.5)
         return;
     add(verdict, WEIR_JOB_TOO_MANY_THREADS, threads >= 1.5 * usable(f) ? SURE : LIKELY,
         "%.1f threads per worker run or wait for a core, %.0f in all, on %.3g core%s; workers wait for a core %.0f %% "
@@ -188,11 +190,13 @@ static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum
 
 /* ---- a job that does not wait for data ---- */
 
-/* With a GPU, backward() waits on a lock for autograd's thread, which has no name before torch 2.15. */
+/* With a GPU, backward() waits on a lock for autograd's thread, which has no name before torch 2.15: but not all the
+ * time. */
 static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    if (f->gpu_busy >= 0 || f->other_thread < WEIR_OUTSIDE_THREAD ||
-        f->main[WEIR_TASK_LOCK] < WEIR_OUTSIDE_BLOCKED / 2 ||
+    bool uses_gpu = f->gpu_busy >= WEIR_OUTSIDE_GPU_USED;
+    if (f->other_thread < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_OUTSIDE_THREAD) ||
+        f->main[WEIR_TASK_LOCK] < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_OUTSIDE_BLOCKED / 2) ||
         (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED))
         return false;
     add(verdict, WEIR_JOB_GIL, LIKELY,
@@ -209,8 +213,24 @@ static void add_gpu(struct weir_outside_cause *cause, figures_t *f)
         snprintf(cause->evidence + n, sizeof cause->evidence - n, "; the GPU is busy %.0f %%", percent(f->gpu_busy));
 }
 
+/* A copy from memory that is not pinned takes the loop's time. */
+static bool judge_copies(struct weir_outside_verdict *verdict, figures_t *f)
+{
+    if (f->has_pin || f->n_workers == 0 || f->to_gpu_bytes_per_s < WEIR_OUTSIDE_COPIES ||
+        f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE || f->main[WEIR_TASK_ON_CORE] < 0.5)
+        return false;
+    add(verdict, WEIR_JOB_PIN_OFF, LIKELY,
+        "%.1f GB/s go to the GPU, which is busy %.0f %%, and there is no pin thread; the training loop is on a core "
+        "%.0f %% of the time, workers are idle %.0f %%",
+        f->to_gpu_bytes_per_s / 1e9, percent(f->gpu_busy), percent(f->main[WEIR_TASK_ON_CORE]),
+        percent(f->workers[WEIR_TASK_IDLE]));
+    return true;
+}
+
 static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
 {
+    if (judge_copies(verdict, f))
+        return;
     double asleep =
         f->main[WEIR_TASK_SLEEP] + f->main[WEIR_TASK_LOCK] + f->main[WEIR_TASK_IDLE] + f->main[WEIR_TASK_OTHER];
     bool gpu_waits = f->gpu_busy >= 0 && f->gpu_busy < WEIR_OUTSIDE_GPU_IDLE;
@@ -295,7 +315,8 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
         snprintf(threads, sizeof threads, " (their other threads use %.1f cores each)", f->other_cores);
     bool more = (cores_idle && f->n_workers < f->cores) || asleep_at_work(f); /* sleepers need no core */
     struct weir_outside_cause *cause = add(
-        verdict, more ? WEIR_JOB_TOO_FEW_WORKERS : WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
+        verdict, more ? WEIR_JOB_TOO_FEW_WORKERS : WEIR_JOB_WORKERS_SATURATED,
+        at_most(f, asleep_at_work(f) ? LIKELY : SURE), /* what they wait for may not allow more */
         "%d worker%s on a core %.0f %% of the time%s, asleep at work %.0f %%, idle %.0f %%; %s; %.1f of %.3g core%s "
         "idle",
         f->n_workers, f->n_workers == 1 ? " is" : "s are", percent(on_core), threads, percent(asleep),

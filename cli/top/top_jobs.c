@@ -148,6 +148,7 @@ static void judge(const struct top *top, struct top_job *job)
         .job = &job->last,
         .machine = &job->machine,
         .gpu_busy = job->has_gpu ? job->gpu_now.busy : -1,
+        .to_gpu_bytes_per_s = job->has_gpu ? job->gpu_now.to_gpu_bytes_per_s : -1,
         .other_jobs_cores = others < job->machine.others_cores ? others : job->machine.others_cores};
     weir_outside_add(&job->window, &interval);
     weir_outside_figures(&job->window, &job->figures);

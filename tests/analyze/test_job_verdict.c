@@ -35,7 +35,8 @@ static void data_bound(void)
                                       .job_cores = 2.3,
                                       .cores = 8,
                                       .online = 8,
-                                      .gpu_busy = -1};
+                                      .gpu_busy = -1,
+                                      .to_gpu_bytes_per_s = -1};
     set(f.main, 0.38, 0.02, 0, 0, 0);
     set(f.workers, 0.95, 0.01, 0, 0, 0);
 }
@@ -110,10 +111,33 @@ Test(outside, another_thread_holds_the_gil)
     set(f.main, 0.38, 0, 0, 0.6, 0);
     f.other_thread = 0.9;
     assert_cause("gil", WEIR_CERTAINTY_LIKELY);
+    f.gpu_busy = 0; /* opened, but not used */
+    assert_cause("gil", WEIR_CERTAINTY_LIKELY);
     f.gpu_busy = 0.3; /* the other thread can be autograd's */
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
+    set(f.main, 0.02, 0, 0, 0.97, 0); /* but no step consists of backward() alone */
+    assert_cause("gil", WEIR_CERTAINTY_LIKELY);
+    set(f.main, 0.38, 0, 0, 0.6, 0);
     f.gpu_busy = -1;
     f.other_thread = 0.3;
+    assert_cause("step", WEIR_CERTAINTY_LIKELY);
+}
+
+Test(outside, copies_from_memory_that_is_not_pinned)
+{
+    step_bound();
+    set(f.main, 0.9, 0, 0, 0.01, 0);
+    f.gpu_busy = 0.1;
+    f.to_gpu_bytes_per_s = 2e9;
+    assert_cause("pin-off", WEIR_CERTAINTY_LIKELY);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_PIN_MEMORY);
+    f.to_gpu_bytes_per_s = 1e8;
+    assert_cause("step", WEIR_CERTAINTY_LIKELY);
+    f.to_gpu_bytes_per_s = 2e9;
+    f.gpu_busy = 0.9;
+    assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
+    f.gpu_busy = 0.1;
+    f.has_pin = true;
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
 }
 
@@ -219,7 +243,7 @@ Test(outside, workers_that_sleep_need_no_core)
     f.cores = 2;
     f.job_cores = 0.4;
     set(f.workers, 0.05, 0, 0, 0, 0.92);
-    assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
+    assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
     cr_assert_gt(verdict.causes[0].num_workers, 2);
 }
 
@@ -314,7 +338,7 @@ Test(outside, workers_that_sleep_beside_neighbours)
     f.job_cores = 0.2;
     set(f.main, 0.1, 0.29, 0, 0, 0);
     set(f.workers, 0.02, 0.05, 0, 0, 0.9);
-    assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
+    assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
     cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_NEIGHBOURS);
     set(f.workers, 0.02, 0.05, 0.9, 0, 0);
     assert_cause("storage", WEIR_CERTAINTY_SURE);
@@ -429,7 +453,7 @@ static void begin_intervals(void)
 
 static void add(double gpu_busy)
 {
-    weir_outside_add(&window, &(struct weir_outside_interval){&job, &machine, gpu_busy, 0});
+    weir_outside_add(&window, &(struct weir_outside_interval){&job, &machine, gpu_busy, gpu_busy * 1e9, 0});
 }
 
 Test(outside, means_over_intervals)
@@ -444,6 +468,7 @@ Test(outside, means_over_intervals)
     cr_assert_float_eq(f.seconds, 2, 1e-9);
     cr_assert_float_eq(f.main[WEIR_TASK_IDLE], 0.5, 1e-9);
     cr_assert_float_eq(f.gpu_busy, 0.3, 1e-9);
+    cr_assert_float_eq(f.to_gpu_bytes_per_s, 0.3e9, 1);
     cr_assert_float_eq(f.throttled, 0.25, 1e-9);
     cr_assert_float_eq(f.others_cores, 0.5, 1e-9);
     cr_assert_float_eq(f.job_cores, 1.5, 1e-9);
@@ -468,7 +493,7 @@ Test(outside, only_the_last_intervals_count)
     weir_outside_figures(&window, &f);
     cr_assert_float_eq(f.seconds, WEIR_OUTSIDE_INTERVALS, 1e-9);
     cr_assert_float_eq(f.main[WEIR_TASK_IDLE], 0, 1e-9);
-    cr_assert(f.gpu_busy < 0, "unknown");
+    cr_assert(f.gpu_busy < 0 && f.to_gpu_bytes_per_s < 0, "unknown");
 }
 
 Test(outside, workers_of_many_epochs_are_few_at_one_time)
