@@ -22,7 +22,8 @@ Options:
       --lang en|zh      language of the tables (default en)
   -h, --help            print this help
 
-In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl.
+In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl. torchrun would take --log for an option of
+its own: torchrun [...] -m -- weir watch --log run.jsonl train.py.
 """.format(usage=USAGE)
 
 _VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang"}
