@@ -95,7 +95,7 @@ def check_names(source, texts, weir):
         text = re.sub("|".join(rf".*weir {extra}\b.*" for extra in deleted), "", text) if deleted else text
         for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", re.sub(r"`?\b(?:cc|docker|h5repack|pkg-config) [^`\n]*", "", text)))):
             check(f"{page}: no command has {option}", option in FOREIGN or re.search(rf"{option.replace('_', '-')}(?![\w-])", known))
-        for command in sorted(set(re.findall(r"(?:^|`|(?<!-m)\s|release/)weir ([a-z]+)", "".join(re.findall(r"`[^`]+`|^```.*?^```", text, re.M | re.S))))):
+        for command in sorted(set(re.findall(r"(?:^|`|(?<!-m)(?<!-m --)\s|release/)weir ([a-z]+)", "".join(re.findall(r"`[^`]+`|^```.*?^```", text, re.M | re.S))))):
             check(f"{page}: weir {command} does not exist", re.search(rf"^\s+{command}\b", commands, re.M))
 
 
