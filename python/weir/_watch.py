@@ -6,10 +6,10 @@ import threading
 import warnings
 import weakref
 
-from . import _watch_headroom, _watch_library, _watch_loop, _watch_worker
+from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_worker
 from ._watch_hooks import call_cost_ns
 from ._watch_library import Unavailable
-from ._watch_ranks import Ranks, ranks
+from ._watch_ranks import Ranks, before_store_ends, is_rank, ranks
 
 _MAX_LOADERS = 16  # of one segment (watch.h)
 
@@ -56,7 +56,7 @@ class Options:
         if lang not in ("en", "zh"):
             raise ValueError("lang must be 'en' or 'zh', not {!r}".format(lang))
         if log is not None:
-            log = os.fspath(log)
+            log = os.path.abspath(log)
         if headroom not in (False, True, "only"):
             raise ValueError("headroom must be True or False, not {!r}".format(headroom))
         self.every, self.log, self.headroom, self.lang = every, log, headroom, lang
@@ -73,6 +73,9 @@ class Session:
         self._lock = threading.RLock()
         self._begin()
         atexit.register(self.finish)
+        self.child = _watch_children.is_child()
+        if self.child:
+            _watch_children.at_end(self.finish)
 
     def _begin(self):
         self.segment, self.pid = self.library.created(), os.getpid()
@@ -96,8 +99,8 @@ class Session:
         self._begin()
         for watched in self.loaders:
             watched.begin()
-        import multiprocessing.util
-        multiprocessing.util.Finalize(None, self.finish, exitpriority=10)  # these children do not run atexit
+        self.child = True
+        _watch_children.at_end(self.finish)
         return True
 
     def watched(self, loader):
@@ -163,16 +166,33 @@ class Session:
             watched.write_log()
         used = self.used()
         if used and first_rank() and not (len(used) == 1 and used[0].is_shown()):
-            _printed(self.table(used[0].options.lang, True))
+            self.print(self.table(used[0].options.lang, True))
         if used and self.json is not None:
             self._write_json()
-        if self.ranks is not None:
-            if not self.ranks_of.options.every:
-                self.ranks.publish()
-            _printed(self.ranks.end())
+        self.end_ranks()
+
+    def end_ranks(self):
+        """The last table over ranks: at exit, or before their store ends."""
+        if self.ranks is None or self.pid != os.getpid() or _watch_worker.current is not None:
+            return
+        last, self.ranks = self.ranks, None
+        if not self.ranks_of.options.every:
+            last.publish()
+        _printed(last.end())
+
+    def print(self, text):
+        _printed(_watch_children.heading() + text if text and self.child and not is_rank() else text)
+
+    def path_of(self, path):
+        """The path of this process's file. run.jsonl is run.rank3.jsonl on rank 3, and run.pid123.jsonl in a process that
+        the program has started and that is no rank."""
+        (rank, world_size), path = ranks(), os.fsdecode(path)
+        base, end = os.path.splitext(path)
+        return "".join((base, ".rank{}".format(rank) if world_size > 1 else "",
+                        ".pid{}".format(self.pid) if self.child and not is_rank() else "", end))
 
     def _write_json(self):
-        path, used = of_rank(self.json), self.used()
+        path, used = self.path_of(self.json), self.used()
         try:
             with open(path, "w") as file:
                 file.write(self.text(_watch_library.JSON, True, "en", used[0].number if len(used) == 1 else -1))
@@ -344,6 +364,7 @@ class Watched:
             self.batches += 1
             if self.batches in (1, 2, 10):
                 self._see_copies()
+                ranks()
             if self.session.ranks is not None and self.session.ranks_of is self:
                 _printed(self.session.ranks.table())
 
@@ -373,7 +394,7 @@ class Watched:
         self._publish()
         if self.options.every and self.epochs % self.options.every == 0 and first_rank() and self._is_main():
             self._shown = (self.epochs, self.batches)
-            _printed(self.session.text(_watch_library.TABLE, False, self.options.lang, self.number))
+            self.session.print(self.session.text(_watch_library.TABLE, False, self.options.lang, self.number))
 
     def _publish(self):
         """Sends this rank's figures after every N epochs; without such tables, only at the end."""
@@ -400,7 +421,7 @@ class Watched:
     def write_log(self):
         if self.options.log is None:
             return
-        path = of_rank(self.options.log)
+        path = self.session.path_of(self.options.log)
         try:
             with open(path, "a") as file:
                 file.write(self.session.text(_watch_library.LOG, False, "en", self.number))
@@ -431,20 +452,11 @@ def first_rank():
     return ranks()[0] == 0
 
 
-def of_rank(path):
-    """The path of this rank's file: run.jsonl is run.rank3.jsonl on rank 3, and run.jsonl without ranks."""
-    rank, world_size = ranks()
-    if world_size == 1:
-        return path
-    path = os.fsdecode(path)
-    base, end = os.path.splitext(path)
-    return "{}.rank{}{}".format(base, rank, end)
-
-
 # ---- the interface ----
 
 _session = None
 _failed = False
+_all = None  # (Options, path of --json) for every DataLoader, or None
 
 
 def session():
@@ -453,17 +465,30 @@ def session():
     if _session is None and not _failed:
         try:
             _session = Session()
-            _watch_loop.install(_find)
+            if _all is not None:
+                _session.all, _session.json = _all
+            _install()
         except Unavailable as error:
             _failed = True
             _warn(str(error))
     return _session
 
 
+def _install():
+    _watch_loop.install(_find)
+    before_store_ends(_end_ranks)
+
+
+def _end_ranks():
+    if _session is not None:
+        _session.end_ranks()
+
+
 def _find(loader):
     """The Watched of a loader whose iterator is created. A failure of the watch leaves the loader unwatched."""
     try:
-        return _session.watched(loader)
+        here = None if _watch_worker.current is not None else session()
+        return here and here.watched(loader)
     except Exception as error:
         _warn("a loader is not watched: {}: {}".format(type(error).__name__, error))
         return None
@@ -481,7 +506,8 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
               (Accelerate, Lightning): a loader that is made around the same dataset is watched in its place. For any other
               iterable (a generator, tf.data, DALI) a wrapper is returned, which sees waits, steps and headroom alone
     every     epochs between tables; 0 = only at exit. In a distributed run only rank 0 prints
-    log       a file to which lines in JSON are appended, for `weir report`; with ranks, run.jsonl is run.rank3.jsonl
+    log       a file to which lines in JSON are appended, for `weir report`; with ranks, run.jsonl is run.rank3.jsonl, and
+              in a process that the program has started, run.pid123.jsonl
     headroom  now and then hold back some batches and hand them out without waits, to see how fast training would be with
               loading for free. No batch is replayed, dropped or reordered; where running ahead could change training, a
               warning says why it is refused
@@ -520,12 +546,14 @@ def _data_loader(loader):
     return None
 
 
-def watch_all(options, json=None):
-    """Watches every DataLoader of this process."""
-    here = session()
-    if here is not None:
-        here.all, here.json = options, json
-    return here
+def watch_all(options, json=None, now=True):
+    """Watches every DataLoader of this process, and of those that it starts. now: returns the session; otherwise the first
+    DataLoader opens it."""
+    global _all
+    _all = options, json
+    _watch_children.hand_down(options, json)
+    _install()
+    return session() if now else None
 
 
 def stage_begin(name):

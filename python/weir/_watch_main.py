@@ -11,7 +11,8 @@ HELP = """Usage: {usage}
        torchrun [...] -m weir watch [OPTIONS] SCRIPT [ARGUMENTS...]
 
 Runs a training script as `python SCRIPT` does, and watches every DataLoader in it, workers included. At the end it prints
-what the time went into, and what to change. Batches, random numbers and exceptions remain the same.
+what the time went into, and what to change. Batches, random numbers and exceptions remain the same. Training processes
+that the script starts by multiprocessing are watched too.
 
 Options:
   -e, --every N         epochs between tables (default 0 = only at the end)
@@ -22,8 +23,9 @@ Options:
       --lang en|zh      language of the tables (default en)
   -h, --help            print this help
 
-In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl. torchrun would take --log for an option of
-its own: torchrun [...] -m -- weir watch --log run.jsonl train.py.
+In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl. A process that the script starts and that
+is no rank prints, and writes run.pid123.jsonl. torchrun would take --log for an option of its own:
+torchrun [...] -m -- weir watch --log run.jsonl train.py.
 """.format(usage=USAGE)
 
 _VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang"}
@@ -153,7 +155,7 @@ def main(arguments):
         print("python -m weir watch: {}\nUsage: {}".format(error, USAGE), file=sys.stderr)
         sys.exit(2)
     from . import _watch
-    session = _watch.watch_all(options, found.get("json"))
+    session = _watch.watch_all(options, os.path.abspath(found["json"]) if "json" in found else None)
     if session is not None:
         _report_on_sigterm(session)
     _run(rest)

@@ -1,17 +1,26 @@
 """The table over the ranks of a watched job: which rank is slow, and why."""
 import ctypes
+import functools
 import os
+import sys
 
 from ._distributed import distributed, store
+from ._watch_import import after_import
 
 _LAST_S = 10.0  # time that rank 0 waits for the last figures of others
+_DISTRIBUTED = "torch.distributed.distributed_c10d"
+
+_seen = None  # (PID, rank, world_size) of torch.distributed, which may have ended since
 
 
 def ranks():
-    """(rank, world_size) from torch.distributed if initialised, else from the launcher's environment."""
+    """(rank, world_size) from torch.distributed if it is or was initialised, else from the launcher's environment."""
+    global _seen
     module = distributed()
     if module is not None:
-        return module.get_rank(), module.get_world_size()
+        _seen = os.getpid(), module.get_rank(), module.get_world_size()
+    if is_rank():
+        return _seen[1:]
     for rank, size in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
                        ("SLURM_PROCID", "SLURM_NTASKS")):
         try:
@@ -21,6 +30,36 @@ def ranks():
         if 0 <= found[0] < found[1]:
             return found
     return 0, 1
+
+
+def is_rank():
+    """Whether this process is, or was, a rank of torch.distributed. ranks() must have been called before that ends."""
+    return _seen is not None and _seen[0] == os.getpid()
+
+
+def before_store_ends(function):
+    """Calls a function before the program ends torch.distributed, and with it the store that rank 0 serves. That of
+    torchrun's agent remains."""
+    def patch(name):
+        world, original = sys.modules[name].GroupMember, sys.modules[name].destroy_process_group
+        if hasattr(original, "_weir_original"):
+            return
+
+        @functools.wraps(original)
+        def destroy_process_group(group=None, *args, **keywords):
+            if group is None or group is world.WORLD:
+                function()
+            return original(group, *args, **keywords)
+        destroy_process_group._weir_original = True
+        for module in list(sys.modules.values()):
+            if getattr(module, "__dict__", {}).get("destroy_process_group") is original:
+                module.destroy_process_group = destroy_process_group
+
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return
+    if hasattr(sys.modules.get(_DISTRIBUTED), "destroy_process_group"):
+        patch(_DISTRIBUTED)
+    after_import(_DISTRIBUTED, patch)
 
 
 class Ranks:

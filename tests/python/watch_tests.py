@@ -395,6 +395,86 @@ class OfRanks(unittest.TestCase):
 
 
 @needs_torch
+class Children(unittest.TestCase):
+    """Training processes that the program starts itself."""
+    WATCH = ("-m", "weir", "watch", "--json", "a.json", "--log", "a.jsonl")
+    END = """
+                for process in processes: process.start()
+                for process in processes: process.join()
+                print([process.exitcode for process in processes], sorted(os.listdir(".")))
+    """
+
+    def test_spawned_ranks(self):
+        code = """
+            import torch.distributed as dist, torch.multiprocessing as mp
+            def train(rank, port):
+                dist.init_process_group("gloo", init_method="tcp://127.0.0.1:%d" % port, rank=rank, world_size=2)
+                torch.manual_seed(rank)
+                loader = DataLoader(Data(40), 4, shuffle=True, num_workers=1, multiprocessing_context=sys.argv[1])
+                for epoch in range(2):
+                    for batch in loader:
+                        dist.all_reduce(batch)
+                        if rank == 0: print("VALUES", batch.tolist(), float(torch.rand(())))
+                dist.destroy_process_group()
+            if __name__ == "__main__":
+                import socket
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    port = free.getsockname()[1]
+                mp.spawn(train, (port,), nprocs=2)
+                print(sorted(os.listdir(".")))
+        """
+        def values(out):
+            return [line for line in out.split("\n") if line.startswith("VALUES")]
+        plain, _ = run(code, "fork")
+        self.assertEqual(len(values(plain)), 20)
+        for method in ("fork", "spawn"):
+            out, err = run(code, method, module=self.WATCH)
+            self.assertEqual(values(out), values(plain))
+            self.assertEqual(out.count("loader Data:"), 1, out)
+            self.assertEqual(calls(out)["00_TOTAL_batch"], 20)
+            self.assertEqual(out.count("\n2 ranks, epochs 1-2: "), 1, out + err)
+            self.assertNotRegex(out, "(?m)^rank 1")  # it is not missing
+            self.assertIn("['a.rank0.json', 'a.rank0.jsonl', 'a.rank1.json', 'a.rank1.jsonl', 'train.py']", out)
+
+    def test_independent(self):
+        """Processes that are no ranks have files of their own, and each prints."""
+        code = """
+            import multiprocessing
+            def train(n):
+                for batch in DataLoader(Data(8 * n), batch_size=4, num_workers=1): pass
+            if __name__ == "__main__":
+                context = multiprocessing.get_context(sys.argv[1])
+                processes = [context.Process(target=train, args=(n,), name="mine-%d" % n) for n in (1, 2)]
+        """ + self.END
+        for method in ("spawn", "forkserver", "fork"):
+            out, err = run(code, method, module=self.WATCH)
+            files = r"\['a.pid(\d+).json', 'a.pid\1.jsonl', 'a.pid(\d+).json', 'a.pid\2.jsonl', 'train.py'\]"
+            self.assertRegex(out, r"(?m)^\[0, 0\] " + files, err)
+            tables = re.split(r"(?m)^process (mine-\d) \(PID \d+\):$", out)
+            self.assertEqual({name: calls(table)["00_TOTAL_batch"] for name, table in zip(tables[1::2], tables[2::2])},
+                             {"mine-1": 2, "mine-2": 4}, out)
+
+    def test_package_of_the_current_folder(self):
+        """Processes find the package that the program no longer has on its path."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(os.path.dirname(weir.__file__), os.path.join(folder, "weir"))
+            path = os.path.join(folder, "job", "train.py")
+            os.mkdir(os.path.dirname(path))
+            with open(path, "w") as file:
+                file.write(DATASET.replace(", weir", "") + "if __name__ == '__main__':\n    os.chdir('/')\n"
+                           "    loader = DataLoader(Data(), 4, num_workers=1, multiprocessing_context='spawn')\n"
+                           "    print(sum(1 for batch in loader))\n")
+            env = environment()
+            env.pop("PYTHONPATH", None)
+            done = subprocess.run([sys.executable, "-m", "weir", "watch", path], env=env, cwd=folder, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, universal_newlines=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertTrue(done.stdout.startswith("8\n"), done.stdout)
+            self.assertEqual(calls(done.stdout)["01_getitem"], 32)
+
+
+@needs_torch
 class Ends(unittest.TestCase):
     """Nothing remains of a watch: processes, files, memory."""
 
