@@ -180,7 +180,9 @@ def gains(machine, rows, o, say):
                 predicted.append((name, tool, change, ratio))
 
     def measure(job, method, settings, advice):
-        return gain_of(machine, job, o, method, range(o.repeats), settings, advice)
+        ratio = gain_of(machine, job, o, method, range(o.repeats), settings, advice)
+        say(f"measured {job.name:23} {' '.join(settings) or advice:24} {ratio:.2f}")
+        return ratio
 
     measured = dict(zip(changes, on_slots(machine, o, measure, list(changes.values()))))
     results = []
@@ -215,26 +217,28 @@ def truths(machine, jobs, o, say):
 
 def overhead(machine, jobs, o, say):
     """Rates with each tool over rates without: interleaved runs, medians."""
-    results = []
-    for job in jobs:
-        for method in o.methods:
-            rates = {"plain": [], **{tool: [] for tool in o.tools}}
-            try:
-                machine.check(job)
-                for seed in range(o.repeats):
-                    order = list(rates)
-                    for what in order[seed % len(order):] + order[:seed % len(order)]:
-                        run = {"plain": plain, "top": under_top, "watch": under_watch}[what](machine, job, o, method, seed)
-                        rates[what].append((run[0] if what == "plain" else run[1].result)["rate"])
-            except Skipped as reason:
-                say(f"skipped  {job.name}: {reason}")
-                continue
-            for tool in o.tools:
-                pairs = [with_ / without for with_, without in zip(rates[tool], rates["plain"])]
-                results.append({"job": job.name, "method": method, "tool": tool, "ratios": [round(p, 4) for p in pairs]})
-                say(f"overhead {tool:6} {job.name:16} {method:11} {100 * (1 - statistics.median(pairs)):+.1f} % "
-                    f"(min {100 * (1 - max(pairs)):+.1f}, max {100 * (1 - min(pairs)):+.1f}, {len(pairs)} pairs)")
-    return results
+    def measure(job, method):
+        rates = {"plain": [], **{tool: [] for tool in o.tools}}
+        try:
+            machine.check(job)
+            for seed in range(o.repeats):
+                order = list(rates)
+                for what in order[seed % len(order):] + order[:seed % len(order)]:
+                    run = {"plain": plain, "top": under_top, "watch": under_watch}[what](machine, job, o, method, seed)
+                    rates[what].append((run[0] if what == "plain" else run[1].result)["rate"])
+        except Skipped as reason:
+            say(f"skipped  {job.name}: {reason}")
+            return []
+        results = []
+        for tool in o.tools:
+            pairs = [with_ / without for with_, without in zip(rates[tool], rates["plain"])]
+            results.append({"job": job.name, "method": method, "tool": tool, "ratios": [round(p, 4) for p in pairs]})
+            say(f"overhead {tool:6} {job.name:16} {method:11} {100 * (1 - statistics.median(pairs)):+.1f} % "
+                f"(min {100 * (1 - max(pairs)):+.1f}, max {100 * (1 - min(pairs)):+.1f}, {len(pairs)} pairs)")
+        return results
+
+    tasks = [(job, method) for job in jobs for method in o.methods]
+    return [result for results in on_slots(machine, o, measure, tasks) for result in results]
 
 
 def run_one(machine, job, o, method, tool, seed, say):
