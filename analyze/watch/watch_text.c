@@ -111,8 +111,9 @@ static void print_loader(FILE *out, const struct weir_watch_figures *figures, co
         fprintf(out, ", %s", s->start_method);
     if (s->torch_version[0])
         fprintf(out, ", torch %s", s->torch_version);
-    fprintf(out, "\ncovers %.0f epochs, %.0f batches, %.0f items in %.2f s%s\n", figures->epochs, figures->batches,
-            figures->items, report->wall_s, report->final ? "" : " since the last table");
+    fprintf(out, "\ncovers %.0f epoch%s, %.0f batches, %.0f items in %.2f s%s\n", figures->epochs,
+            figures->epochs == 1 ? "" : "s", figures->batches, figures->items, report->wall_s,
+            report->final ? "" : " since the last table");
 }
 
 static void print_ready(FILE *out, const struct weir_watch_figures *f)
