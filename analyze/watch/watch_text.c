@@ -237,7 +237,7 @@ static void print_unseen(FILE *out, const struct weir_watch_figures *f)
     for (int i = 0; i < f->n_unseen; i++)
         fprintf(out, "%s%s", i == 0 ? "not timed: " : ", ", f->unseen[i].what);
     if (f->n_unseen > 0)
-        fputs(" (their time is in the stage around them)\n", out);
+        fputs(" (part of the stage around the call)\n", out);
 }
 
 static void print_cost(FILE *out, const struct weir_report *report)

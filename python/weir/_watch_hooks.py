@@ -11,7 +11,8 @@ import types
 from . import _watch_import, _watch_table
 from ._watch_library import INCLUSIVE, WORK
 
-_UNTIMED_FILES = ("/proc/", "/sys/", "/dev/")
+_UNTIMED_FOLDERS = (b"/proc/", b"/sys/", b"/dev/")
+_CODE = (b".py", b".pyc", b".pyi")  # read for tracebacks and warnings, and by imports
 _CONTAINERS = ("Compose", "Sequential", "RandomApply", "RandomChoice", "RandomOrder", "OneOf", "SomeOf")
 
 
@@ -47,6 +48,20 @@ def _path_of(value):
     return None
 
 
+def _hdf5_path(dataset):
+    return sys.modules["h5py"].h5f.get_name(dataset.id)
+
+
+def _zarr_path(array):
+    store = array.store
+    return _path_of(getattr(store, "path", None) or getattr(store, "root", None))
+
+
+def _is_data(path):
+    return path is not None and not path.startswith(_UNTIMED_FOLDERS) and not path.endswith(_CODE) \
+        and b".dist-info/" not in path
+
+
 class Hooks:
     """All replaced functions of this process, which can be put back and replaced again at little cost."""
 
@@ -57,6 +72,9 @@ class Hooks:
         self._numbers = {}   # stage -> number, once a thread with a slot has asked
         self._active = False
         self._known = set()
+        self._ways = {_watch_table.CALL: self._call, _watch_table.OPEN: self._open, _watch_table.BY_PATH: self._by_path,
+                      _watch_table.BY_CLASS: self._by_class, _watch_table.TILES: self._tiles,
+                      _watch_table.HDF5: self._reads_from(_hdf5_path), _watch_table.ZARR: self._reads_from(_zarr_path)}
         self.fetching = 0    # identity of the thread that prepares a batch
         self.inside = -1     # the stage that is open on it
 
@@ -103,11 +121,19 @@ class Hooks:
         timed = self._call(original, stage, position)
 
         def timed_open(file, mode="r", *args, **keywords):
-            if self.fetching != threading.get_ident() or isinstance(file, int) or not isinstance(mode, str) \
-                    or mode.strip("rbtU") or (isinstance(file, str) and file.startswith(_UNTIMED_FILES)):
+            if self.fetching != threading.get_ident() or not isinstance(mode, str) or mode.strip("rbtU") \
+                    or not _is_data(_path_of(file)):
                 return original(file, mode, *args, **keywords)
             return timed(file, mode, *args, **keywords)
         return timed_open
+
+    def _by_path(self, original, stage, position):
+        timed = self._call(original, stage, position)
+
+        def call(*args, **keywords):
+            names = len(args) <= position or _path_of(args[position]) is not None
+            return (timed if names else original)(*args, **keywords)
+        return call
 
     def _by_class(self, original, stage, position):
         begin, end, number = self._library.begin, self._library.end, self.number
@@ -131,17 +157,19 @@ class Hooks:
             return (timed if getattr(self, "tile", None) else original)(self, *args, **keywords)
         return load
 
-    def _hdf5(self, original, stage, position):
-        timed, path = self._call(original, stage, position), self._library.path
-        name_of = sys.modules["h5py"].h5f.get_name
+    def _reads_from(self, path_of):
+        """A way of timing a method of an object that is in a file."""
+        def make(original, stage, position):
+            timed, path = self._call(original, stage, position), self._library.path
 
-        def read(self, *args, **keywords):
-            try:
-                path(name_of(self.id))
-            except Exception:  # a virtual or closed object: the call itself reports what is wrong
-                pass
-            return timed(self, *args, **keywords)
-        return read
+            def read(self, *args, **keywords):
+                try:
+                    path(path_of(self))
+                except Exception:  # a virtual or closed object: the call itself reports what is wrong
+                    pass
+                return timed(self, *args, **keywords)
+            return read
+        return make
 
     # ---- finding and replacing ----
 
@@ -152,9 +180,7 @@ class Hooks:
             return
         known = self._timed.get(id(original))
         if known is None:
-            make = {_watch_table.CALL: self._call, _watch_table.OPEN: self._open, _watch_table.TILES: self._tiles,
-                    _watch_table.BY_CLASS: self._by_class, _watch_table.HDF5: self._hdf5}[way]
-            timed = make(original, stage, position)
+            timed = self._ways[way](original, stage, position)
             if isinstance(original, types.BuiltinFunctionType):
                 timed = _Builtin(original, timed)
             else:
@@ -168,8 +194,9 @@ class Hooks:
             if self._active:
                 setattr(owner, name, timed)
             self._places.append((owner, name, original, timed))
-        except (AttributeError, TypeError):  # a type that cannot be changed
-            self._library.unseen(self._segment, "{}.{}".format(owner.__name__, name).encode())
+        except Exception:  # a type or module that cannot be changed
+            home, what = (owner.__module__, owner.__name__) if isinstance(owner, type) else (owner.__name__, name)
+            self._library.unseen(self._segment, "{}.{}".format(home, what).encode())
 
     def module_loaded(self, name):
         """Times the functions of one module, which has been imported."""
@@ -215,11 +242,11 @@ class Hooks:
         """Replaces references to the originals in the namespaces of all modules (from cv2 import imdecode)."""
         done = {(id(owner), name) for owner, name, _, _ in self._places}
         for module in list(sys.modules.values()):
-            try:
+            try:  # without the __getattribute__ of modules that are loaded when an attribute is read
                 names = object.__getattribute__(module, "__dict__")
             except AttributeError:
                 continue
-            if not isinstance(module, types.ModuleType) or module.__name__.startswith("weir."):
+            if not isinstance(module, types.ModuleType) or str(names.get("__name__")).startswith("weir."):
                 continue
             for name, value in list(names.items()):
                 known = self._timed.get(id(value))

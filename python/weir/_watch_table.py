@@ -5,18 +5,20 @@ READ, IMAGE, VIDEO, TRANSFORM = "03_read", "03b_image_decode", "03j_video_decode
 # Ways to time a function.
 CALL = "call"      # every call
 OPEN = "open"      # opening a file for reading; its first argument is the path
+BY_PATH = "path"   # calls that name a file; h5py also makes a File of one that is open
 BY_CLASS = "class"  # a method; the name of the object's class follows that of the stage
 TILES = "tiles"    # PIL's load, which does nothing in a loaded image
 HDF5 = "hdf5"      # reading from an object of h5py, whose file is known
+ZARR = "zarr"      # reading from an array of zarr, whose folder or archive is known
 
 # (module, names in it, stage, way, position of the path among the arguments or None)
 FUNCTIONS = (
     ("builtins", "open", READ, OPEN, 0),
     ("io", "open", READ, OPEN, 0),
     ("numpy", "load fromfile loadtxt genfromtxt", READ, CALL, 0),
-    ("h5py", "File.__init__", READ, CALL, 1),
+    ("h5py", "File.__init__", READ, BY_PATH, 1),
     ("h5py", "Dataset.__getitem__ Dataset.read_direct", READ, HDF5, None),
-    ("zarr", "Array.__getitem__", READ, CALL, None),
+    ("zarr", "Array.__getitem__", READ, ZARR, None),
     ("torch", "load", READ, CALL, 0),
     ("safetensors.torch", "load_file", READ, CALL, 0),
     ("pandas", "read_csv read_parquet read_pickle", READ, CALL, 0),
@@ -43,6 +45,9 @@ FUNCTIONS = (
     ("torchcodec.decoders", "VideoDecoder.__getitem__ VideoDecoder.get_frame_at VideoDecoder.get_frames_at "
      "VideoDecoder.get_frames_in_range VideoDecoder.get_frame_played_at VideoDecoder.get_frames_played_at "
      "VideoDecoder.get_frames_played_in_range", VIDEO, CALL, None),
+    ("cv2", "VideoCapture.__init__ VideoCapture.open", VIDEO, CALL, 1),
+    ("cv2", "VideoCapture.read VideoCapture.grab VideoCapture.retrieve VideoCapture.set", VIDEO, CALL, None),
+    ("av", "open", VIDEO, CALL, 0),
     ("decord", "VideoReader.__getitem__ VideoReader.get_batch", VIDEO, CALL, None),
 
     ("cv2", "resize cvtColor warpAffine warpPerspective remap GaussianBlur", TRANSFORM, CALL, None),
@@ -56,12 +61,12 @@ TRANSFORMS = ("torchvision.transforms.transforms", "torchvision.transforms.v2")
 
 # Modules whose functions are compiled into types that cannot be changed, and what is not timed.
 UNSEEN = (
-    ("av", "av (PyAV): its decoding counts as the dataset's own code"),
-    ("lmdb", "lmdb: its reads count as the dataset's own code"),
+    ("av", "PyAV's decoding"),
+    ("lmdb", "lmdb's reads"),
 )
 
 
 def modules():
     """Names of all modules above."""
-    rows = [row[0] for row in FUNCTIONS] + list(TRANSFORMS) + [row[0] for row in UNSEEN]
+    rows = [row[0] for row in FUNCTIONS + UNSEEN] + list(TRANSFORMS)
     return list(dict.fromkeys(rows))
