@@ -203,7 +203,7 @@ struct weir_watch *weir_watch_create(char *why, size_t why_size)
     /* Growing a file past the limit would send SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(struct weir_segment)) {
         errno = EFBIG;
-        return failed(why, why_size, fd, "the limit of file sizes (ulimit -f) is under 256 MiB");
+        return failed(why, why_size, fd, "the limit of file sizes (ulimit -f) is too low");
     }
     if (ftruncate(fd, sizeof(struct weir_segment)) < 0)
         return failed(why, why_size, fd, "shared memory cannot be created");

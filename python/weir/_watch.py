@@ -1,5 +1,6 @@
 """weir.watch: sees into the training job that people already have, without changing it."""
 import atexit
+import functools
 import os
 import sys
 import threading
@@ -9,13 +10,41 @@ import weakref
 from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_worker
 from ._watch_hooks import call_cost_ns
 from ._watch_library import Unavailable
+from ._watch_other import Iterable
 from ._watch_ranks import Ranks, before_store_ends, is_rank, ranks
 
 _MAX_LOADERS = 16  # of one segment (watch.h)
 
 
 def _warn(text):
-    warnings.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, RuntimeWarning, stacklevel=4)
+    """Warns at the line of the program that has called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weir."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, RuntimeWarning, stacklevel=level)
+
+
+_told = set()
+
+
+def _failed(error):
+    """Warns of a failure of the watch itself, once per text."""
+    text = str(error) if isinstance(error, Unavailable) else "{}: {}; what runs now is not watched".format(
+        type(error).__name__, error)
+    if text not in _told:
+        _told.add(text)
+        _warn(text)
+
+
+def _never_fails(method):
+    """A part of the watch whose failure is a warning: the loop goes on."""
+    @functools.wraps(method)
+    def guarded(*arguments):
+        try:
+            return method(*arguments)
+        except Exception as error:
+            return _failed(error)
+    return guarded
 
 
 def _printed(text):
@@ -84,7 +113,7 @@ class Session:
         self.ranks = self.ranks_of = None
         self.finished = False
         _watch_worker.forked = (self.pid, self.segment)
-        self.library.time_stages()
+        self.times_stages = self.library.time_stages()
         self.zone_ns = _in_thread(call_cost_ns, self.library, self.segment)
 
     def here(self):
@@ -240,7 +269,7 @@ class Watched:
         self.number = self.library.loader(self.session.segment, self.name.encode("utf-8", "replace"))
         self._set("zone_ns", self.session.zone_ns)
         self.batches = self.epochs = 0
-        self._shown = None
+        self._shown, self._logged = None, 0
         self._thread = None
         self._copies = False
         self._open = False
@@ -333,6 +362,7 @@ class Watched:
             _warn("{}: its persistent workers were started before; what they do is seen from the next workers on"
                   .format(self.name))
 
+    @_never_fails
     def epoch_began(self, loader):
         self._iterated = True
         self._on_thread()
@@ -347,9 +377,15 @@ class Watched:
         self._open = True
         self.library.epoch_begin(self.number)
 
+    @_never_fails
     def started(self, seconds):
         self.library.startup(self.number, seconds)
         self.library.sampling(self.session.segment, 1)
+
+    def gave_up(self, error):
+        """This epoch is not watched."""
+        _failed(error)
+        self.epoch_ended(False)
 
     def request_begin(self, ready, due_ready, worker):
         self._on_thread()
@@ -358,6 +394,7 @@ class Watched:
     def request_due(self, due_ready):
         self.library.request_due(self.number, due_ready)
 
+    @_never_fails
     def request_end(self, items):
         self.library.request_end(self.number, items)
         if items > 0:
@@ -380,6 +417,7 @@ class Watched:
         finally:
             self.library.end()
 
+    @_never_fails
     def epoch_ended(self, complete):
         """Also called when an iterator is collected: in a worker that has inherited it, this does nothing."""
         if self.session.pid != os.getpid() or _watch_worker.current is not None or not self._open:
@@ -419,8 +457,9 @@ class Watched:
         return self._shown == (1, self.batches)
 
     def write_log(self):
-        if self.options.log is None:
+        if self.options.log is None or self._logged == self.batches:
             return
+        self._logged = self.batches
         path = self.session.path_of(self.options.log)
         try:
             with open(path, "a") as file:
@@ -455,22 +494,26 @@ def first_rank():
 # ---- the interface ----
 
 _session = None
-_failed = False
+_is_refused = False
 _all = None  # (Options, path of --json) for every DataLoader, or None
 
 
 def session():
     """The session, opened when first asked for; None, after one warning, if this machine cannot watch."""
-    global _session, _failed
-    if _session is None and not _failed:
+    global _session, _is_refused
+    if _session is None and not _is_refused:
         try:
-            _session = Session()
+            here = Session()
             if _all is not None:
-                _session.all, _session.json = _all
+                here.all, here.json = _all
             _install()
-        except Unavailable as error:
-            _failed = True
-            _warn(str(error))
+            _session = here
+        except Exception as error:
+            _is_refused = True
+            _failed(error)
+        else:
+            if not here.times_stages:
+                _warn("the extension weir._weir is of another version: weir.stage is not seen; install weir-loader again")
     return _session
 
 
@@ -484,14 +527,11 @@ def _end_ranks():
         _session.end_ranks()
 
 
+@_never_fails
 def _find(loader):
     """The Watched of a loader whose iterator is created. A failure of the watch leaves the loader unwatched."""
-    try:
-        here = None if _watch_worker.current is not None else session()
-        return here and here.watched(loader)
-    except Exception as error:
-        _warn("a loader is not watched: {}: {}".format(type(error).__name__, error))
-        return None
+    here = None if _watch_worker.current is not None else session()
+    return here and here.watched(loader)
 
 
 def watch(loader, *, every=1, log=None, headroom=False, name=None):
@@ -520,13 +560,26 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
     inner = _data_loader(loader)
     if inner is None and not hasattr(loader, "__iter__") and not hasattr(loader, "__next__"):
         raise TypeError("weir.watch needs a DataLoader or another iterable, not {!r}".format(loader))
+    if inner is not None:
+        _watch_inner(inner, options, name)
+        return loader
+    watched = _watch_other(loader, options, name)
+    return loader if watched is None else watched
+
+
+@_never_fails
+def _watch_other(iterable, options, name):
+    """A wrapper of an iterable that is no DataLoader, or None."""
+    here = session()
+    watched = here.add(iterable, options, name, iterable=True) if here is not None and here.here() else None
+    return None if watched is None else Iterable(iterable, watched)
+
+
+@_never_fails
+def _watch_inner(inner, options, name):
     here = session()
     if here is None or not here.here():
-        return loader
-    if inner is None:
-        from ._watch_other import Iterable
-        watched = here.add(loader, options, name, iterable=True)
-        return loader if watched is None else Iterable(loader, watched)
+        return
     known = here.watched(inner) if here.all is None else None
     if known is not None:
         known.options = options
@@ -534,7 +587,6 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
         known = here.add(inner, options, name)
     if known is not None and getattr(inner, "_iterator", None) is not None and inner.num_workers > 0:
         known.began_late()
-    return loader
 
 
 def _data_loader(loader):

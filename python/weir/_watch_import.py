@@ -2,6 +2,7 @@
 import importlib.machinery
 import importlib.util
 import sys
+import warnings
 
 _ORDINARY = (importlib.machinery.SourceFileLoader, importlib.machinery.SourcelessFileLoader,
              importlib.machinery.ExtensionFileLoader)
@@ -41,7 +42,11 @@ class _Finder:
             loader.__dict__.pop("exec_module", None)
             loader.exec_module(module)
             for function in self.wanted.get(name, ()):
-                function(name)
+                try:
+                    function(name)
+                except Exception as error:  # the program's import has worked
+                    warnings.warn("weir.watch: {} is not timed: {}: {}".format(name, type(error).__name__, error),
+                                  RuntimeWarning)
         loader.exec_module = exec_module
 
 

@@ -93,11 +93,15 @@ class Library:
             self.free(found)
 
     def time_stages(self):
-        """Has weir.stage of the extension time its stages in this process's segment too."""
+        """Has weir.stage of the extension time its stages in this process's segment too. Returns whether it can."""
         extension = sys.modules.get("weir._weir")
-        if extension is not None:
-            extension._watch_stages(*(ctypes.cast(function, ctypes.c_void_p).value
-                                      for function in (self.stage, self.begin, self.end)))
+        try:
+            if extension is not None:
+                extension._watch_stages(*(ctypes.cast(function, ctypes.c_void_p).value
+                                          for function in (self.stage, self.begin, self.end)))
+        except Exception:  # an extension of another version
+            return False
+        return True
 
     def number(self, name, kind=WORK):
         """The number of a stage, for begin. The calling thread must have a slot."""

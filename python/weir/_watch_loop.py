@@ -16,7 +16,7 @@ _ITERATORS = {_TORCH: ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoad
               _TORCHDATA: ("_StatefulSingleProcessDataLoaderIter", "_StatefulMultiProcessingDataLoaderIter")}
 
 _creating = threading.RLock()  # held while an iterator of workers is created
-_find = None                   # loader -> Watched or None
+_find = None                   # loader -> Watched or None, which never fails
 
 
 def after_fork():
@@ -30,6 +30,13 @@ def after_fork():
 
 def first_size(batch):
     """Length of a batch: that of its first tensor or array; 1 if there is none."""
+    try:
+        return _first_size(batch)
+    except Exception:  # an object of the program's own, which is no array
+        return 1
+
+
+def _first_size(batch):
     for _ in range(4):
         shape = getattr(batch, "shape", None)
         if shape is not None:
@@ -185,7 +192,14 @@ def _batch_size(loader):
 
 
 def _created(watched, iterator, loader):
-    """An iterator of a watched loader exists."""
+    """An iterator of a watched loader exists. If its parts are not those that are known, it runs unwatched."""
+    try:
+        _see(watched, iterator, loader)
+    except Exception as error:
+        watched.gave_up(error)
+
+
+def _see(watched, iterator, loader):
     if iterator._num_workers == 0:
         iterator._dataset_fetcher = _watch_fetch.Fetcher(iterator._dataset_fetcher, watched.library, watched.hooks(),
                                                          around=True)

@@ -45,9 +45,13 @@ class Worker:
             fetcher = create(*args, **keywords)
             if sys._getframe(1).f_code is not code:  # another loader, which the dataset uses
                 return fetcher
-            self._note_threads()
-            return _watch_fetch.Fetcher(fetcher, self.library, self.hooks, first=self._note_threads, batch=self.worker,
-                                        step=self.workers)
+            try:
+                self._note_threads()
+                return _watch_fetch.Fetcher(fetcher, self.library, self.hooks, first=self._note_threads,
+                                            batch=self.worker, step=self.workers)
+            except Exception as error:  # a torch that has other attributes
+                _warn(error)
+                return fetcher
         _DatasetKind.create_fetcher = staticmethod(create_fetcher)
 
     def _note_threads(self):
@@ -83,6 +87,12 @@ class Worker:
         multiprocessing.queues._ForkingPickler = Timed
 
 
+def _warn(error):
+    why = str(error).replace("weir.watch: ", "", 1) if isinstance(error, _watch_library.Unavailable) \
+        else "{}: {}".format(type(error).__name__, error)
+    warnings.warn("weir.watch: a worker is not watched: " + why, RuntimeWarning)
+
+
 def loop_of(which):
     """A loop by its name, or itself."""
     if not isinstance(which, str):
@@ -112,5 +122,5 @@ def worker_loop(token, which, *arguments, **keywords):
     try:
         _begin(token, loop, arguments)
     except Exception as error:  # the worker works, unwatched
-        warnings.warn("weir.watch: a worker is not watched: {}".format(error), RuntimeWarning)
+        _warn(error)
     return loop(*arguments, **keywords)

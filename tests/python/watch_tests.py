@@ -1,4 +1,7 @@
 """weir.watch: the same batches, random numbers and exceptions with and without it, its figures, and its ends."""
+import _ctypes
+import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -56,6 +59,26 @@ def calls(table):
             re.findall(r"^(\S+)(?: \(helper\))? +(?:[a-z]+-?[a-z]+ +)?(\d+) +[0-9.]+s ", table, re.MULTILINE)}
 
 
+def side_by_side(functions, at_once):
+    """Calls functions on threads: most of their time they wait for processes. Returns their results."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return [future.result() for future in [pool.submit(function) for function in functions]]
+
+
+class SideBySide(unittest.TestSuite):
+    def run(self, result, debug=False):
+        side_by_side([functools.partial(test.run, result) for test in self], 2)
+        return result
+
+
+def cases_of(suite):
+    return [suite] if isinstance(suite, unittest.TestCase) else [case for each in suite for case in cases_of(each)]
+
+
+def load_tests(loader, tests, pattern):
+    return SideBySide(cases_of(tests))
+
+
 def seen_by(mode, *cases):
     done = subprocess.run([sys.executable, LOADERS, mode, *cases], env=environment(), timeout=1200, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, universal_newlines=True)
@@ -70,31 +93,31 @@ class Same(unittest.TestCase):
     """What a training loop sees does not depend on the watch."""
 
     def test_all_loaders(self):
-        plain = seen_by("plain")
+        some = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
+        import watch_loaders
+        names, most = list(watch_loaders.CASES), 9  # a process watches 16 loaders at most
+        parts = [names[i:i + most] for i in range(0, len(names), most)]
+        runs = [("plain", *names), ("all", *some)] + [(mode, *part) for mode in ("watch", "headroom") for part in parts]
+        plain, *others = side_by_side([functools.partial(seen_by, *run) for run in runs], 4)
         self.assertGreaterEqual(len(plain), 40)
-        names = list(plain)
-        for mode in ("watch", "headroom"):
-            watched = {}
-            for i in range(0, len(names), 8):  # a process watches 16 loaders at most
-                watched.update(seen_by(mode, *names[i:i + 8]))
-            different = [name for name in plain if watched[name] != plain[name]]
-            self.assertEqual(different, [], mode)
-
-    def test_every_loader_of_a_process(self):
-        names = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
-        self.assertEqual(seen_by("all", *names), seen_by("plain", *names))
+        for run, watched in zip(runs[1:], others):
+            self.assertEqual(watched, {name: plain[name] for name in run[1:]}, run[0])
 
 
 @needs_torch
 class Figures(unittest.TestCase):
     def test_stages_of_workers(self):
         out, _ = run("""
+            import linecache
             class Mine(Data):
                 def __getitem__(self, i):
-                    open(__file__).read()
+                    open("data.bin").read()
+                    linecache.clearcache()
+                    assert linecache.getline(__file__, 2)  # as a warning does
                     with weir.stage("my_part"): time.sleep(0.001)
                     return super().__getitem__(i)
             if __name__ == "__main__":
+                open("data.bin", "w").close()
                 loader = DataLoader(Mine(), batch_size=4, num_workers=2, multiprocessing_context=sys.argv[1])
                 assert weir.watch(loader, name="mine") is loader
                 for batch in loader:
@@ -104,7 +127,8 @@ class Figures(unittest.TestCase):
                              ("06b_pickle", 8), ("20_step", 8), ("21_forward", 8)):
             self.assertEqual(calls(out).get(stage), count, stage + "\n" + out)
         self.assertIn("loader mine:", out)
-        self.assertIn("train.py", out[out.index("slowest items"):])
+        self.assertEqual(out.count("data.bin"), 6, "five slow items, and one file")
+        self.assertNotIn("train.py", out[out.index("slowest items"):])
 
     def test_without_workers_and_table(self):
         out, _ = run("""
@@ -125,6 +149,20 @@ class Figures(unittest.TestCase):
             assert type(open).__name__ == "builtin_function_or_method" and my_load is np.load
         """)
         self.assertEqual(calls(out)["03_read"], 32)
+
+    def test_log(self):
+        """One line per epoch, and none at the end if no batch has followed. A batch counts once its step has ended."""
+        out, _ = run("""
+            import json
+            for log, stop in ("whole.jsonl", 100), ("stopped.jsonl", 2):
+                for n, batch in enumerate(weir.watch(DataLoader(Data(), batch_size=4), log=log)):
+                    if n == stop: break
+            batch = None
+            weir._watch.session().finish()
+            for log in "whole.jsonl", "stopped.jsonl":
+                print([json.loads(line)["watch"]["batches"] for line in open(log) if '"watch"' in line])
+        """)
+        self.assertEqual(out.split("\n")[-3:], ["[8]", "[2]", ""])
 
     def test_rebuilt_loader(self):
         out, _ = run("""
@@ -164,14 +202,80 @@ class Figures(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "needs a DataLoader or another iterable"):
             weir.watch(5)
 
-    def test_without_the_library(self):
-        out, err = run("""
+
+@needs_torch
+class Failures(unittest.TestCase):
+    """A watch that fails is one warning, and training goes on."""
+    LOOP = """
             loader = DataLoader(Data(), batch_size=4, num_workers=1)
-            assert weir.watch(loader) is loader and weir.watch(loader) is loader
-            print(sum(1 for batch in loader))
-        """, WEIR_WATCH_LIBRARY="/nonexistent.so")
-        self.assertEqual(out, "8\n")
-        self.assertEqual(err.count("its library cannot be loaded"), 1, err)
+            assert weir.watch(loader, every=0) is loader and weir.watch(loader, every=0) is loader
+            for epoch in range(2): print(sum(1 for batch in loader))
+    """
+
+    def fails(self, code, warning, table=False, **variables):
+        out, err = run(code, **variables)
+        self.assertTrue(out.startswith("8\n8\n"), out + err)
+        self.assertEqual("00_TOTAL_batch" in out, table, out)
+        self.assertEqual(err.count(warning), 1, err)
+        self.assertEqual(err.count("RuntimeWarning"), 1, err)
+
+    def test_library(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            for path in ("/nonexistent.so", file.name, _ctypes.__file__):  # missing, empty, without the functions
+                self.fails(self.LOOP, "its library cannot be loaded", WEIR_WATCH_LIBRARY=path)
+
+    def test_extension_of_another_version(self):
+        self.fails("""
+            import types
+            vars(sys.modules.setdefault("weir._weir", types.ModuleType("weir._weir"))).pop("_watch_stages", None)
+        """ + self.LOOP, "weir._weir is of another version", table=True)
+
+    def test_limits(self):
+        """Files, memory and a thread that the system refuses."""
+        for limit, value in (("FSIZE", "1 << 20"), ("NOFILE", "3"),
+                             ("AS", "(int(open('/proc/self/statm').read().split()[0]) << 12) + (64 << 20)")):
+            self.fails("""
+            import resource
+            old = resource.getrlimit(resource.RLIMIT_{0})
+            resource.setrlimit(resource.RLIMIT_{0}, ({1}, old[1]))
+            weir.watch([])
+            resource.setrlimit(resource.RLIMIT_{0}, old)
+            """.format(limit, value) + self.LOOP, "weir.watch: ")
+
+    def test_unknown_torch(self):
+        """An iterator that lacks what the watch looks for."""
+        self.fails("""
+            class Iterator(torch.utils.data.dataloader._SingleProcessDataLoaderIter):
+                _dataset_fetcher = property(lambda self: 1 // 0, lambda self, value: setattr(self, "mine", value))
+                def _next_data(self):
+                    return self.mine.fetch(self._next_index())
+            class Loader(DataLoader):
+                def _get_iterator(self): return Iterator(self)
+            loader = weir.watch(Loader(Data(), batch_size=4), every=0)
+            for epoch in range(2): print(sum(1 for batch in loader))
+        """, "ZeroDivisionError")
+
+    def test_batches_that_look_like_arrays(self):
+        out, err = run("""
+            class Mine:
+                def shape(self): pass
+            assert len(list(weir.watch([Mine(), Mine()], every=0))) == 2
+        """)
+        self.assertIn("20_step", out)
+        self.assertEqual(err, "")
+
+    def test_import(self):
+        """A module of the program's own with a name that the watch knows."""
+        out, err = run("""
+            class Mine(Data):
+                def __getitem__(self, i):
+                    import cv2
+                    return torch.tensor(cv2.imread(i))
+            open("cv2.py", "w").write("imread = lambda i: float(i)\\nclass VideoCapture: __slots__ = ()\\nresize = 3\\n")
+            print(sum(batch.sum().item() for batch in weir.watch(DataLoader(Mine(), batch_size=4, num_workers=1), every=0)))
+        """)
+        self.assertTrue(out.startswith("496.0\n"), out)
+        self.assertEqual(err, "")
 
 
 @needs_torch
@@ -505,7 +609,6 @@ class Ends(unittest.TestCase):
 
     def test_killed(self):
         """A killed worker: torch's own exception. A killed parent: no worker remains."""
-        before = set(os.listdir("/dev/shm"))
         out, _ = run("""
             import multiprocessing
             loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
@@ -520,14 +623,15 @@ class Ends(unittest.TestCase):
             loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
             for n, batch in enumerate(loader):
                 if n == 3:
-                    print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+                    print(os.getpid(), *[child.pid for child in multiprocessing.active_children()], flush=True)
                     os.kill(os.getpid(), 9)
         """, check=-9)
         pids = out.split()
-        self.assertEqual(len(pids), 2)
-        for pid in pids:  # torch's workers look every 5 s whether their parent is alive
+        self.assertEqual(len(pids), 3)
+        for pid in pids[1:]:  # torch's workers look every 5 s whether their parent is alive
             subprocess.run(["timeout", "60", "tail", "--pid=" + pid, "-f", "/dev/null"], check=True)
-        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+        left = [name for name in os.listdir("/dev/shm") if set(pids) & set(re.findall("[0-9]+", name))]
+        self.assertEqual(left, [])
 
 
 class WithoutExtension(unittest.TestCase):
