@@ -1,4 +1,5 @@
 #include "base/ranks.h"
+#include "base/proc.h"
 #include "base/resources.h"
 
 #include <errno.h>
@@ -7,8 +8,33 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORLD_MAX = 1 << 20, PARENTS_MAX = 16 };
+enum { WORLD_MAX = 1 << 20, PARENTS_MAX = 16, VALUE_BYTES = 64 };
 
+/* The environment of a process. */
+struct environment {
+    weir_ranks_variable *variable;
+    void *user;
+};
+
+static bool read_own(void *user, const char *name, char *value, size_t size)
+{
+    (void)user;
+    const char *text = getenv(name);
+    if (text)
+        snprintf(value, size, "%s", text);
+    return text;
+}
+
+static const struct environment own = {read_own, NULL};
+
+static bool get(const struct environment *env, const char *name, char value[VALUE_BYTES])
+{
+    return env->variable(env->user, name, value, VALUE_BYTES);
+}
+
+/* ---- ranks ---- */
+
+/* In order of precedence: torchrun can be started by mpirun or srun, and mpirun in a job of Slurm. */
 static const struct launcher {
     const char *rank, *size, *source;
 } launchers[] = {
@@ -27,10 +53,11 @@ static bool read_number(const char *text, int *number)
     return end != text && !*end && !errno && value >= 0 && value <= WORLD_MAX;
 }
 
-static int read_launcher(const struct launcher *launcher, struct weir_ranks *ranks, struct weir_err *err)
+static int read_launcher(const struct launcher *launcher, const struct environment *env, struct weir_ranks *ranks,
+                         struct weir_err *err)
 {
-    const char *rank = getenv(launcher->rank), *size = getenv(launcher->size);
-    if (!rank || !size)
+    char rank[VALUE_BYTES], size[VALUE_BYTES];
+    if (!get(env, launcher->rank, rank) || !get(env, launcher->size, size))
         return 0;
     if (!read_number(rank, &ranks->rank) || !read_number(size, &ranks->world_size) || ranks->world_size < 1 ||
         ranks->rank >= ranks->world_size)
@@ -40,6 +67,15 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
                             launcher->rank, rank, launcher->size, size);
     ranks->source = launcher->source;
     return 1;
+}
+
+/* Returns 1 if the environment contains a rank, 0 if not, or -EINVAL. */
+static int read_launchers(const struct environment *env, struct weir_ranks *ranks, struct weir_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && rc == 0; i++)
+        rc = read_launcher(&launchers[i], env, ranks, err);
+    return rc;
 }
 
 /* ---- local ranks ---- */
@@ -78,9 +114,9 @@ static int tasks_on_node(const char *list, int node)
 
 static int number_of(const char *name, int otherwise)
 {
-    const char *text = getenv(name);
+    char text[VALUE_BYTES];
     int number;
-    return text && read_number(text, &number) ? number : otherwise;
+    return get(&own, name, text) && read_number(text, &number) ? number : otherwise;
 }
 
 /* Returns 0 if the environment does not contain the size. */
@@ -95,43 +131,21 @@ static int slurm_local_size(void)
 }
 
 /* SLURM_LOCALID is ignored outside a step, because a batch script runs as task 0 without belonging to any step. */
-static const struct local_launcher *find_local(void)
+static const struct local_launcher *find_local(const struct environment *env, char rank[VALUE_BYTES])
 {
+    char step[VALUE_BYTES];
     for (size_t i = 0; i < sizeof local_launchers / sizeof *local_launchers; i++)
-        if (getenv(local_launchers[i].rank) && (local_launchers[i].size || getenv("SLURM_STEP_NUM_TASKS")))
+        if (get(env, local_launchers[i].rank, rank) &&
+            (local_launchers[i].size || get(env, "SLURM_STEP_NUM_TASKS", step)))
             return &local_launchers[i];
     return NULL;
 }
 
-/* Returns the parent of a process from /proc/PID/stat, "12 (name) S PARENT ...", where the name may contain any
- * character. 0 = unknown. */
-static int parent_of(int pid)
-{
-    char path[64], line[1024];
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (f)
-        fclose(f);
-    return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
-/* Returns true if the environment with which the process was started contains NAME=VALUE. */
+/* Returns true if the process was started with NAME=VALUE in its environment. */
 static bool started_with(int pid, const char *name, const char *value)
 {
-    char path[64], wanted[128], *word = NULL;
-    size_t size = 0;
-    bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    snprintf(wanted, sizeof wanted, "%s=%s", name, value);
-    FILE *f = fopen(path, "re");
-    while (f && !found && getdelim(&word, &size, '\0', f) > 0)
-        found = strcmp(word, wanted) == 0;
-    free(word);
-    if (f)
-        fclose(f);
-    return found;
+    char text[VALUE_BYTES];
+    return weir_process_variable("", pid, name, text, sizeof text) && strcmp(text, value) == 0;
 }
 
 /* Returns the number of CPUs that the launcher may use. The launcher is the first ancestor without this rank in its
@@ -139,17 +153,19 @@ static bool started_with(int pid, const char *name, const char *value)
 static int launcher_cores(const char *name, const char *value)
 {
     int pid = getppid();
+    struct weir_task_stat stat;
     for (int i = 0; i < PARENTS_MAX && pid > 0 && started_with(pid, name, value); i++)
-        pid = parent_of(pid);
+        pid = weir_task_stat_read(&stat, "", pid, 0) ? stat.parent : 0;
     return pid > 0 ? weir_cores_affinity(pid) : 0;
 }
 
 static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
 {
-    const struct local_launcher *launcher = find_local();
+    char rank[VALUE_BYTES];
+    const struct local_launcher *launcher = find_local(&own, rank);
     if (!launcher)
         return 0;
-    const char *rank = getenv(launcher->rank), *size = launcher->size ? getenv(launcher->size) : NULL;
+    const char *size = launcher->size ? getenv(launcher->size) : NULL;
     int n = launcher->size ? 0 : slurm_local_size();
     bool fine = read_number(rank, &ranks->local_rank) && (!size || (read_number(size, &n) && n >= 1));
     if (!fine || (n > 0 && ranks->local_rank >= n))
@@ -162,7 +178,7 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
     return 0;
 }
 
-/* ---- ranks ---- */
+/* ---- this process and others ---- */
 
 static int find_ranks(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err)
 {
@@ -175,12 +191,8 @@ static int find_ranks(struct weir_ranks *ranks, int rank, int world_size, struct
                    ? 0
                    : weir_err_set(err, -EINVAL, "--rank %d: must be less than --world-size %d", rank, world_size);
     }
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        int rc = read_launcher(&launchers[i], ranks, err);
-        if (rc != 0)
-            return rc < 0 ? rc : 0;
-    }
-    return 0;
+    int rc = read_launchers(&own, ranks, err);
+    return rc < 0 ? rc : 0;
 }
 
 int weir_ranks_find(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err)
@@ -188,4 +200,18 @@ int weir_ranks_find(struct weir_ranks *ranks, int rank, int world_size, struct w
     *ranks = (struct weir_ranks){.world_size = 1, .local_size = 1};
     int rc = find_ranks(ranks, rank, world_size, err);
     return rc == 0 ? find_local_ranks(ranks, err) : rc;
+}
+
+void weir_ranks_launched(struct weir_launched *launched, weir_ranks_variable *variable, void *user)
+{
+    const struct environment other = {variable, user}, *env = variable ? &other : &own;
+    char local_rank[VALUE_BYTES];
+    struct weir_ranks ranks;
+    *launched = (struct weir_launched){.rank = -1, .world_size = -1, .local_rank = -1};
+    if (read_launchers(env, &ranks, NULL) > 0) {
+        launched->rank = ranks.rank;
+        launched->world_size = ranks.world_size;
+    }
+    if (find_local(env, local_rank) && !read_number(local_rank, &launched->local_rank))
+        launched->local_rank = -1;
 }

@@ -4,6 +4,9 @@
 
 #include "weir/base.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 enum { WEIR_RANKS_AUTO = -1 }; /* the option was not used */
 
 struct weir_ranks {
@@ -14,15 +17,25 @@ struct weir_ranks {
 };
 
 /* rank and world_size are the values of options, or WEIR_RANKS_AUTO. The two options must be used together and take
- * precedence over the environment. Supported launchers: torchrun (RANK, WORLD_SIZE), srun (SLURM_PROCID,
- * SLURM_STEP_NUM_TASKS), Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) and MPICH (PMI_RANK, PMI_SIZE). For srun, the size is
- * that of the step, so a program started directly by a batch script is a single process. Returns 0, or -EINVAL if the
- * numbers are invalid.
+ * precedence over the environment. Supported launchers, in order of precedence: torchrun (RANK, WORLD_SIZE), Open MPI
+ * (OMPI_COMM_WORLD_RANK, _SIZE), MPICH (PMI_RANK, PMI_SIZE) and srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS). For srun,
+ * the size is that of the step, so a program started directly by a batch script is a single process. Returns 0, or
+ * -EINVAL if the numbers are invalid.
  *
  * Local ranks always come from the environment: torchrun's LOCAL_RANK and LOCAL_WORLD_SIZE, Open MPI's
  * OMPI_COMM_WORLD_LOCAL_RANK and _LOCAL_SIZE, MPI_LOCALRANKID and MPI_LOCALNRANKS from Hydra (MPICH, Intel MPI),
  * PMI_LOCAL_RANK and PMI_LOCAL_SIZE, and srun's SLURM_LOCALID with SLURM_STEP_TASKS_PER_NODE, SLURM_NTASKS_PER_NODE or,
  * on a single node, SLURM_STEP_NUM_TASKS. If the size is missing, it is local_rank + 1. */
 int weir_ranks_find(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err);
+
+/* Copies the value of a variable of a process's environment. Returns false if it is missing or does not fit. */
+typedef bool weir_ranks_variable(void *user, const char *name, char *value, size_t size);
+
+/* What a launcher has told any process, by the same variables in the same order. -1 = not told, or invalid. */
+struct weir_launched {
+    int rank, world_size, local_rank;
+};
+/* variable NULL: this process. */
+void weir_ranks_launched(struct weir_launched *launched, weir_ranks_variable *variable, void *user);
 
 #endif

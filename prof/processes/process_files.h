@@ -6,29 +6,17 @@
 #ifndef WEIR_PROF_PROCESSES_PROCESS_FILES_H
 #define WEIR_PROF_PROCESSES_PROCESS_FILES_H
 
+#include "base/proc.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { WEIR_TASK_NAME = 16, WEIR_TASK_WAIT = 64 };
+enum { WEIR_TASK_WAIT = 64 };
 
-/* A process or one of its threads, from /proc/PID[/task/TID]/stat. */
-struct weir_task_stat {
-    char name[WEIR_TASK_NAME]; /* comm, made printable */
-    char state;                /* R running or ready, S asleep, D asleep in the kernel, T stopped, Z ended, ... */
-    pid_t parent;
-    int n_threads;
-    uint64_t start_ticks;         /* since boot; with the PID, identifies the process */
-    uint64_t page_faults;         /* major: the page was read from storage */
-    uint64_t cpu_ns, children_ns; /* CPU time, and that of reaped children; in ticks of about 10 ms */
-};
-/* Converts the kernel's clock ticks. */
-uint64_t weir_ticks_to_ns(uint64_t ticks);
 /* Returns the seconds since boot, or 0 if they are unknown. */
 double weir_uptime_s(const char *root);
-/* tid: 0 for the process as a whole. Returns false if it has ended. */
-bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pid, pid_t tid);
 
 /* Times on a core, and waiting for a core, since the thread was created (/proc/PID/task/TID/schedstat). */
 struct weir_task_times {
@@ -54,10 +42,6 @@ uint64_t weir_process_pss_bytes(const char *root, pid_t pid);
 
 /* Returns whether the process has mapped a file whose name begins with `library`, such as "libtorch". */
 bool weir_process_has_library(const char *root, pid_t pid, const char *library);
-
-/* Copies the value of a variable of the environment that the process was started with. Returns false if the variable is
- * missing or its value does not fit. */
-bool weir_process_variable(const char *root, pid_t pid, const char *name, char *value, size_t size);
 
 /* Copies the command line, made printable and cut to `size`, with spaces between arguments. Returns false if it is
  * empty. */

@@ -1,5 +1,6 @@
 #include "prof/processes/training_jobs.h"
 #include "base/grow.h"
+#include "base/ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -199,17 +200,15 @@ static bool is_wanted(const struct weir_job_search *search, const struct process
     return worker && worker->worker && owner_of(&search->now, worker) == process;
 }
 
-static int number_in(const char *root, pid_t pid, const char *const *names)
+struct variables {
+    const char *root;
+    pid_t pid;
+};
+
+static bool read_variable(void *user, const char *name, char *value, size_t size)
 {
-    char value[16], *end;
-    for (; *names; names++) {
-        if (!weir_process_variable(root, pid, *names, value, sizeof value))
-            continue;
-        long number = strtol(value, &end, 10);
-        if (end != value && *end == '\0' && number >= 0 && number < 1 << 24)
-            return (int)number;
-    }
-    return -1;
+    const struct variables *of = user;
+    return weir_process_variable(of->root, of->pid, name, value, size);
 }
 
 struct pin_search {
@@ -228,18 +227,15 @@ static bool look_for_pin(void *user, pid_t tid)
 
 static void fill_job(struct weir_job *job, const struct weir_job_search *search, const struct process *process)
 {
-    static const char *const ranks[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", NULL},
-                             *const sizes[] = {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                               NULL},
-                             *const locals[] = {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                                "MPI_LOCALRANKID", NULL};
     const struct processes *all = &search->now;
     *job = (struct weir_job){.pid = process->pid,
                              .start_ticks = process->stat.start_ticks,
                              .foreign = search->user != getuid() && geteuid() != 0};
-    job->rank = number_in(search->root, job->pid, ranks);
-    job->world_size = number_in(search->root, job->pid, sizes);
-    job->local_rank = number_in(search->root, job->pid, locals);
+    struct weir_launched launched;
+    weir_ranks_launched(&launched, read_variable, &(struct variables){search->root, job->pid});
+    job->rank = launched.rank;
+    job->world_size = launched.world_size;
+    job->local_rank = launched.local_rank;
     weir_process_command(search->root, job->pid, job->command, sizeof job->command);
     for (size_t i = 0; i < all->n && !job->more_workers; i++) {
         if (!all->list[i].worker || owner_of(all, &all->list[i]) != process)

@@ -1,6 +1,7 @@
 #include "python/watch/watch_ranks.h"
 #include "analyze/ranks/rank_session.h"
 #include "analyze/watch/watch_text.h"
+#include "base/ranks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,6 +22,15 @@ static void in_child(void)
 static void begin(void)
 {
     pthread_atfork(NULL, NULL, in_child);
+}
+
+void weir_watch_launched(int *rank, int *world_size)
+{
+    struct weir_launched launched;
+    weir_ranks_launched(&launched, NULL, NULL);
+    bool is_rank = launched.rank >= 0;
+    *rank = is_rank ? launched.rank : 0;
+    *world_size = is_rank ? launched.world_size : 1;
 }
 
 int weir_watch_ranks(struct weir_watch *watch, int loader, int rank, int world_size, const char *host, int port,

@@ -7,6 +7,9 @@
 
 struct weir_watch;
 
+/* What the launcher's environment says of this process; 0 of 1 if nothing, or nothing valid. */
+void weir_watch_launched(int *rank, int *world_size);
+
 /* Begins to compare this rank's loader with that of the other ranks, through the store of torch.distributed (host NULL:
  * MASTER_ADDR and MASTER_PORT). Returns 0, also with a single rank; or -errno with one line in why, after which the
  * other calls do nothing. Only one loader of a process is compared. */

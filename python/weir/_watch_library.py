@@ -40,6 +40,7 @@ _FUNCTIONS = {
     "report": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
     "free": (None, ctypes.c_void_p),
     "sampling": (None, _WATCH, _INT),
+    "launched": (None, ctypes.POINTER(_INT), ctypes.POINTER(_INT)),
     "ranks": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, _INT, ctypes.c_char_p, ctypes.c_size_t),
     "ranks_publish": (None,),
     "ranks_table": (_INT, _INT, ctypes.POINTER(ctypes.c_void_p)),
@@ -91,6 +92,12 @@ class Library:
             return ctypes.string_at(found.value).decode("utf-8", "replace")
         finally:
             self.free(found)
+
+    def rank(self):
+        """(rank, world_size) from the launcher's environment."""
+        rank, world_size = _INT(), _INT()
+        self.launched(ctypes.byref(rank), ctypes.byref(world_size))
+        return rank.value, world_size.value
 
     def time_stages(self):
         """Has weir.stage of the extension time its stages in this process's segment too. Returns whether it can."""

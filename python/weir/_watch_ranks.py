@@ -6,6 +6,7 @@ import sys
 
 from ._distributed import distributed, store
 from ._watch_import import after_import
+from ._watch_library import library
 
 _LAST_S = 10.0  # time that rank 0 waits for the last figures of others
 _DISTRIBUTED = "torch.distributed.distributed_c10d"
@@ -21,15 +22,7 @@ def ranks():
         _seen = os.getpid(), module.get_rank(), module.get_world_size()
     if is_rank():
         return _seen[1:]
-    for rank, size in (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
-                       ("SLURM_PROCID", "SLURM_NTASKS")):
-        try:
-            found = int(os.environ[rank]), int(os.environ[size])
-        except (KeyError, ValueError):
-            continue
-        if 0 <= found[0] < found[1]:
-            return found
-    return 0, 1
+    return library().rank()
 
 
 def is_rank():

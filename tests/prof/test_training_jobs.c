@@ -39,6 +39,19 @@ static void put_process(int pid, int parent, const char *name, const char *comma
     proc_put(path, torch ? torch_maps : "");
 }
 
+/* lines: the variables, one per line */
+static void put_environment(int pid, const char *lines)
+{
+    char path[sizeof proc_root + 32];
+    snprintf(path, sizeof path, "%s/proc/%d/environ", proc_root, pid);
+    FILE *f = fopen(path, "w");
+    cr_assert(f);
+    for (; *lines; lines++)
+        putc(*lines == '\n' ? '\0' : *lines, f);
+    putc('\0', f);
+    cr_assert_eq(fclose(f), 0);
+}
+
 static int find(pid_t wanted)
 {
     struct weir_err err = {0};
@@ -144,8 +157,8 @@ Test(training_jobs, ranks_below_a_launcher_that_imports_torch)
     put_process(30, 21, "pt_data_worker", "python train.py", true);
     put_process(31, 22, "pt_data_worker", "python train.py", true);
     put_process(50, 22, "python", "python torch/_inductor/compile_worker/__main__.py", true);
-    proc_put("/proc/21/environ", "RANK=1");
-    proc_put("/proc/22/environ", "RANK=0");
+    put_environment(21, "RANK=1\nWORLD_SIZE=2");
+    put_environment(22, "RANK=0\nWORLD_SIZE=2");
     cr_assert_eq(find(10), 2);
     cr_assert_eq(jobs[0].pid, 22);
     cr_assert_eq(jobs[0].rank, 0);
@@ -153,6 +166,32 @@ Test(training_jobs, ranks_below_a_launcher_that_imports_torch)
     cr_assert_eq(jobs[1].rank, 1);
     cr_assert_eq(jobs[1].n_workers, 1);
     cr_assert_eq(find(21), 1);
+}
+
+/* Each line: a process's environment, and its rank, world size and local rank. mpirun in a job of Slurm leaves Slurm's
+ * variables of the task that mpirun or its daemon is. */
+Test(training_jobs, launchers_in_the_order_of_ranks_h)
+{
+    static const struct {
+        const char *environment;
+        int rank, world_size, local_rank;
+    } cases[] = {
+        {"SLURM_PROCID=0\nSLURM_STEP_NUM_TASKS=1\nSLURM_LOCALID=0\nOMPI_COMM_WORLD_RANK=3\nOMPI_COMM_WORLD_SIZE=4\n"
+         "OMPI_COMM_WORLD_LOCAL_RANK=1",
+         3, 4, 1},
+        {"OMPI_COMM_WORLD_RANK=0\nOMPI_COMM_WORLD_SIZE=1\nRANK=2\nWORLD_SIZE=8\nLOCAL_RANK=2", 2, 8, 2},
+        {"SLURM_PROCID=1\nSLURM_STEP_NUM_TASKS=2\nSLURM_LOCALID=1", 1, 2, 1},
+        {"SLURM_PROCID=0\nSLURM_NTASKS=2\nSLURM_LOCALID=0", -1, -1, -1}, /* a batch script */
+        {"RANK=5\nWORLD_SIZE=2", -1, -1, -1},
+    };
+    put_process(20, 10, "python", "python train.py", true);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_environment(20, cases[i].environment);
+        cr_assert_eq(find(0), 1);
+        cr_expect_eq(jobs[0].rank, cases[i].rank, "%s", cases[i].environment);
+        cr_expect_eq(jobs[0].world_size, cases[i].world_size, "%s", cases[i].environment);
+        cr_expect_eq(jobs[0].local_rank, cases[i].local_rank, "%s", cases[i].environment);
+    }
 }
 
 /* ---- watching ---- */

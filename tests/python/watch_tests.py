@@ -498,6 +498,20 @@ class OfRanks(unittest.TestCase):
         self.assertEqual(out.count("2 ranks, "), 1)
 
 
+class Launchers(unittest.TestCase):
+    def test_order(self):
+        """That of base/ranks.h: mpirun in a job of Slurm leaves Slurm's variables of its own task."""
+        slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}
+        step = dict(slurm, SLURM_STEP_NUM_TASKS="2")
+        mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}
+        code = "from weir import _watch_ranks; print(*_watch_ranks.ranks())"
+        for given, expected in ((slurm, "0 1"), (step, "0 2"), (dict(step, **mpi), "3 4"),
+                                (dict(mpi, RANK="1", WORLD_SIZE="2"), "1 2"), ({"RANK": "2", "WORLD_SIZE": "2"}, "0 1")):
+            done = subprocess.run([sys.executable, "-c", code], env=dict(environment(), **given), stdout=subprocess.PIPE,
+                                  universal_newlines=True, check=True)
+            self.assertEqual(done.stdout.strip(), expected, given)
+
+
 @needs_torch
 class Children(unittest.TestCase):
     """Training processes that the program starts itself."""
