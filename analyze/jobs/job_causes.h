@@ -43,6 +43,7 @@ enum weir_job_advice {
     WEIR_JOB_ADVICE_PIN_MEMORY,
     WEIR_JOB_ADVICE_THREADS,
     WEIR_JOB_ADVICE_OPEN_PER_WORKER,
+    WEIR_JOB_ADVICE_KEEP_OPEN,
     WEIR_JOB_ADVICE_CHEAPER_DECODE,
     WEIR_JOB_ADVICE_CHEAPER_TRANSFORM,
     WEIR_JOB_ADVICE_CHEAPER_ITEM,
@@ -52,6 +53,7 @@ enum weir_job_advice {
     WEIR_JOB_ADVICE_SLOW_FILE,
     WEIR_JOB_ADVICE_SLOW_WORKER,
     WEIR_JOB_ADVICE_OUT_OF_ORDER,
+    WEIR_JOB_ADVICE_EVEN_SHARES,
     WEIR_JOB_ADVICE_SMALLER_TRANSFER,
     WEIR_JOB_ADVICE_MAIN_PROCESS,
     WEIR_JOB_ADVICE_QUOTA,
@@ -70,7 +72,7 @@ const struct weir_job_cause_info *weir_job_cause_info(enum weir_job_cause cause)
 
 struct weir_job_advice_info {
     const char *name; /* in JSON and logs, such as "num-workers" */
-    const char *what; /* "raise num_workers="; a number can follow it */
+    const char *what; /* "raise num_workers" */
     const char *why;  /* how to do it, or what to try first; can be empty */
     bool halves;      /* a predicted gain is that of halving what it makes cheaper */
 };

@@ -123,7 +123,8 @@ struct weir_outside_cause {
     enum weir_certainty certainty;
     enum weir_job_advice advice;
     int num_workers; /* with WEIR_JOB_ADVICE_NUM_WORKERS and FEWER_WORKERS: the suggested number; 0: none */
-    double gain;     /* predicted step rate over the current one, at most; 0: no prediction */
+    int num_workers_now;
+    double gain; /* predicted step rate over the current one, at most; 0: no prediction */
     char evidence[WEIR_OUTSIDE_EVIDENCE];
 };
 

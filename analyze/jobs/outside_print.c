@@ -13,12 +13,13 @@ static void print_advice(FILE *out, const struct weir_outside_cause *cause)
     if (!advice->what[0])
         return;
     FILE *text = weir_wrap_open(&wrap, out, HANG, NULL);
-    fprintf(text, "next:    %s", advice->what);
     if (cause->num_workers > 0)
-        fprintf(text, "%d", cause->num_workers);
+        fprintf(text, "next:    set num_workers=%d (now %d)", cause->num_workers, cause->num_workers_now);
+    else
+        fprintf(text, "next:    %s", advice->what);
     weir_job_advice_print_why(text, advice);
     if (cause->gain > 1)
-        fprintf(text, " (up to %.2f times the steps/s)", cause->gain);
+        fprintf(text, ", for up to %.2f times the steps/s", cause->gain);
     fputc('\n', text);
     weir_wrap_close(&wrap);
 }

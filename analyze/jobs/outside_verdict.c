@@ -175,6 +175,7 @@ static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum
             f->cores == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]), wait_text(f).text);
     cause->advice = WEIR_JOB_ADVICE_FEWER_WORKERS;
     cause->num_workers = f->cores;
+    cause->num_workers_now = f->n_workers;
 }
 
 static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
@@ -300,6 +301,7 @@ static void suggest_workers(struct weir_outside_cause *cause, figures_t *f, doub
         wanted = possible;
     cause->advice = WEIR_JOB_ADVICE_NUM_WORKERS;
     cause->num_workers = (int)fmin(fmin(ceil(wanted), possible), 4.0 * f->n_workers);
+    cause->num_workers_now = f->n_workers;
     if (cause->num_workers <= f->n_workers)
         cause->num_workers = 0;
     else if (!f->has_pin)

@@ -525,7 +525,7 @@ Test(outside, text_and_json)
     weir_outside_print(out, &verdict);
     fclose(out);
     cr_assert_eq(strncmp(text, "verdict: there are too few workers (sure): ", 43), 0, "%s", text);
-    cr_assert(strstr(text, "next:    raise num_workers=5"), "%s", text);
+    cr_assert(strstr(text, "next:    set num_workers=5 (now 2)"), "%s", text);
     free(text);
     struct weir_json json;
     out = open_memstream(&text, &n);
