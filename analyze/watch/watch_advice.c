@@ -60,6 +60,17 @@ static void advise_prefetch(const struct weir_watch_case *c)
         set_number(add(c, WEIR_JOB_ADVICE_PREFETCH, best), "prefetch_factor", value);
 }
 
+/* Opening the file again for each item costs more than reading from it. */
+static void advise_open(const struct weir_watch_case *c)
+{
+    static const double OFTEN = 0.5, MUCH = 0.1;
+    const struct weir_watch_parts *parts = &c->verdict->parts;
+    double share = parts->busy_s > 0 ? fmin(parts->open_s / parts->busy_s, 1) : 0;
+    double times = 1 - share * weir_watch_own(c);
+    if (parts->opens >= OFTEN * c->figures->items && share >= MUCH)
+        add(c, WEIR_JOB_ADVICE_KEEP_OPEN, weir_watch_gain_times(c, times, times));
+}
+
 static void advise_cause(const struct weir_watch_case *c, const struct weir_watch_cause *cause)
 {
     enum weir_job_advice advice = weir_job_cause_info(cause->cause)->advice;
@@ -82,7 +93,15 @@ static void advise_cause(const struct weir_watch_case *c, const struct weir_watc
     case WEIR_JOB_PIN_OFF:
         set_text(add(c, advice, cause->gain), "pin_memory=True");
         return;
+    case WEIR_JOB_READ_CPU:
+        advise_open(c);
+        add(c, advice, cause->gain);
+        return;
     case WEIR_JOB_IMBALANCE:
+        if (cause->who[0]) {
+            add(c, WEIR_JOB_ADVICE_EVEN_SHARES, cause->gain);
+            return;
+        }
         set_text(add(c, advice, cause->gain), "in_order=False");
         return;
     case WEIR_JOB_TOO_MANY_THREADS:
@@ -107,12 +126,15 @@ void weir_watch_advise(const struct weir_watch_case *c)
 {
     const struct weir_watch_verdict *verdict = c->verdict;
     bool sleeps = verdict->sums.batch_s > 0 && verdict->sums.on_core + verdict->sums.core_wait < 0.5;
+    if (c->figures->settings.hdf5_opened > 0) /* first, because the workers share the file's position */
+        add(c, WEIR_JOB_ADVICE_OPEN_PER_WORKER, 0);
     for (int i = 0; i < verdict->n_causes; i++)
         advise_cause(c, &verdict->causes[i]);
     if (verdict->bound != WEIR_BOUND_PARTLY && verdict->bound != WEIR_BOUND_STRONGLY)
         return;
     if (c->figures->settings.any_iterable > 0 || verdict->causes[0].cause == WEIR_JOB_LOCK)
         return;
+    advise_open(c);
     double cores = fmax(c->report->prof.machine.cores, 1);
     advise_workers(c, fmin(sleeps ? 2 * cores : cores, 64));
     advise_prefetch(c);

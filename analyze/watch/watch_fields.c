@@ -37,6 +37,7 @@ static const struct weir_field settings[] = {
     KNOWN(torch_threads),
     KNOWN(cv2_threads),
     KNOWN(headroom),
+    KNOWN(hdf5_opened),
     KNOWN(zone_ns),
     KNOWN(dataset_length),
     KNOWN(batches_per_epoch),

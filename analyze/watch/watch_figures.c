@@ -164,9 +164,12 @@ static bool begins(const char *name, const char *with)
 
 static void add_row(struct weir_watch_parts *parts, const struct weir_report_row *row, double longest[2])
 {
+    bool opens = strcmp(row->name, "02_open") == 0;
     if (strcmp(row->name, "01_getitem") == 0) {
         parts->own_s += row->self_s;
-    } else if (strcmp(row->name, "03_read") == 0) {
+    } else if (opens || strcmp(row->name, "03_read") == 0) {
+        parts->open_s += opens ? row->self_s : 0;
+        parts->opens += opens ? (double)row->count : 0;
         parts->read_s += row->self_s;
         parts->read_cpu_s += row->cpu_s >= 0 ? row->cpu_s : row->self_s;
     } else if (strcmp(row->name, "03b_image_decode") == 0 || strcmp(row->name, "03j_video_decode") == 0) {

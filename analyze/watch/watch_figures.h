@@ -81,6 +81,7 @@ void weir_watch_sum(struct weir_watch_sums *sums, const struct weir_watch_figure
 /* What the workers' busy time consists of: self times of stages, from the report's rows. */
 struct weir_watch_parts {
     double busy_s;
+    double open_s, opens; /* a part of read_s */
     double read_s, read_cpu_s, decode_s, transform_s, collate_s, own_s, named_s;
     char transform[64]; /* the transform that takes most, or empty */
     char named[64];     /* the user's stage that takes most, or empty */

@@ -25,15 +25,20 @@ static void print_ratio(FILE *out, double ratio)
 }
 
 /* A setting, or the name of the advice, then what to do. */
-static void print_advice(FILE *out, const struct weir_watch_advice *advice)
+static void print_advice(FILE *out, const struct weir_watch_advice *advice, const struct weir_watch_figures *figures)
 {
     const struct weir_job_advice_info *info = weir_job_advice_info(advice->advice);
     char name[64];
     bool is_setting = advice->setting[0] != '\0';
-    snprintf(name, sizeof name, "%s", is_setting ? advice->setting : info->name);
+    if (advice->value > 0)
+        snprintf(name, sizeof name, "%.40s (now %.0f)", advice->setting,
+                 advice->advice == WEIR_JOB_ADVICE_PREFETCH ? figures->settings.prefetch_factor
+                                                            : figures->settings.num_workers);
+    else
+        snprintf(name, sizeof name, "%s", is_setting ? advice->setting : info->name);
     for (char *c = name; *c && !is_setting; c++)
         *c = *c == '-' ? ' ' : *c;
-    fprintf(out, "  %-22s  %s", name, is_setting ? info->why : info->what);
+    fprintf(out, "  %-23s  %s", name, is_setting ? info->why : info->what);
     if (!is_setting)
         weir_job_advice_print_why(out, info);
     if (advice->ratio > 0) {
@@ -77,7 +82,7 @@ void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdic
     for (int i = 1; i < verdict->n_causes; i++)
         print_cause(text, &verdict->causes[i], false);
     for (int i = 0; i < verdict->n_advices; i++)
-        print_advice(text, &verdict->advices[i]);
+        print_advice(text, &verdict->advices[i], figures);
     print_limits(text, verdict, figures);
     weir_wrap_close(&wrap);
 }

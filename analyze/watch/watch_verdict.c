@@ -4,16 +4,14 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Fractions of training time, of the workers' busy time, or of the loop's time; and factors. */
 static const double SMALL = 0.05, START_UP = 0.05, DUE = 0.05, LOOP_LOCK = 0.15;
-static const double CORE_WAIT = 0.15, LOCK = 0.25, STORAGE = 0.25, PART = 0.25, SATURATED = 0.7;
-static const double SLOW_TIMES = 1.5, FILE_TIMES = 3, FILE_SHARE = 0.1, ORDER = 0.3, UNEVEN = 0.6;
+static const double CORE_WAIT = 0.15, LOCK = 0.25, STORAGE = 0.25, PART = 0.25;
 static const double COPIES = 0.1, PIN_BUSY = 0.5, WORTH = 1.05;
 
-static double percent(double fraction)
+double weir_watch_percent(double fraction)
 {
     return 100 * fmin(fmax(fraction, 0), 1);
 }
@@ -36,7 +34,7 @@ struct weir_watch_cause *weir_watch_cause_add(struct weir_watch_case *c, enum we
     return to;
 }
 
-static bool has(const struct weir_watch_case *c, enum weir_job_cause cause)
+bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause)
 {
     for (int i = 0; i < c->verdict->n_causes; i++)
         if (c->verdict->causes[i].cause == cause)
@@ -57,7 +55,7 @@ static void find_start_up(struct weir_watch_case *c)
     double saved_s = all_s * (f->first_waits - 1) / f->first_waits;
     weir_watch_cause_add(c, WEIR_JOB_START_UP, share, weir_watch_gain_saved(c, saved_s),
                          "%.2f s per epoch for creating %.0f workers and their first batch, %.0f %% of the time",
-                         all_s / f->first_waits, c->workers, percent(share));
+                         all_s / f->first_waits, c->workers, weir_watch_percent(share));
 }
 
 /* Copies to the GPU take the loop's time, and pinning that of its process. */
@@ -68,13 +66,13 @@ static void find_copies(struct weir_watch_case *c)
     double share = c->train_s > 0 ? parts->h2d_s / c->train_s : 0, pin = f->loop_s > 0 ? parts->pin_s / f->loop_s : 0;
     if (share >= COPIES && f->settings.pin_memory <= 0)
         weir_watch_cause_add(c, WEIR_JOB_PIN_OFF, share, weir_watch_gain_saved(c, 0.6 * parts->h2d_s),
-                             "copies take %.0f %% of the loop, and pin_memory=False", percent(share));
+                             "copies take %.0f %% of the loop, and pin_memory=False", weir_watch_percent(share));
     else if (share >= COPIES)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, share, weir_watch_gain_saved(c, 0.75 * parts->h2d_s),
-                             "copies take %.0f %% of the loop, from pinned memory", percent(share));
+                             "copies take %.0f %% of the loop, from pinned memory", weir_watch_percent(share));
     else if (pin >= PIN_BUSY && c->verdict->wait >= SMALL)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, pin, weir_watch_gain_saved(c, 0.75 * c->wait_s),
-                             "the pin thread is busy %.0f %% of the time", percent(pin));
+                             "the pin thread is busy %.0f %% of the time", weir_watch_percent(pin));
 }
 
 static void find_gil(struct weir_watch_case *c)
@@ -88,12 +86,12 @@ static void find_gil(struct weir_watch_case *c)
     double waits = f->settings.pin_memory > 0 ? c->verdict->wait : 0;
     /* With a GPU, backward() waits on a lock for autograd's thread. */
     double lock = f->loop_shares.seconds > 0 && f->settings.cuda <= 0 ? f->loop_shares.lock - waits : 0;
-    if (c->workers <= 0 || (due < DUE && lock < LOOP_LOCK) || has(c, WEIR_JOB_TRANSFER))
+    if (c->workers <= 0 || (due < DUE && lock < LOOP_LOCK) || weir_watch_has(c, WEIR_JOB_TRANSFER))
         return;
     double share = fmin(due + fmax(lock, 0), 1);
     weir_watch_cause_add(c, WEIR_JOB_GIL, share, weir_watch_gain_saved(c, share * c->train_s),
                          "%.0f %% of the loop's time went by although the batch was ready, and %.0f %% in locks",
-                         percent(due), percent(lock));
+                         weir_watch_percent(due), weir_watch_percent(lock));
 }
 
 /* ---- machine ---- */
@@ -132,17 +130,18 @@ static void find_core_wait(struct weir_watch_case *c)
     if (throttled && (waits || machine->throttled_s > SMALL * c->report->wall_s))
         weir_watch_cause_add(c, WEIR_JOB_QUOTA, throttled_share(c->report), gain,
                              "the quota of %.3g cores was used up in %.0f %% of its periods", machine->quota_cores,
-                             percent(throttled_share(c->report)));
+                             weir_watch_percent(throttled_share(c->report)));
     else if (too_many_threads(c) && (waits || other_threads(c) >= 0.5))
         weir_watch_cause_add(c, WEIR_JOB_TOO_MANY_THREADS, sums->core_wait, gain,
                              "%.0f workers with %.0f threads each on %d cores; %.0f %% of their busy time was spent "
                              "waiting for a core",
-                             c->workers, fmax(c->figures->n_threads, 1), machine->cores, percent(sums->core_wait));
+                             c->workers, fmax(c->figures->n_threads, 1), machine->cores,
+                             weir_watch_percent(sums->core_wait));
     else if (waits && (others >= WEIR_VERDICT_OTHERS || machine->steal_cores >= WEIR_VERDICT_STEAL * machine->cores))
         weir_watch_cause_add(c, WEIR_JOB_NEIGHBOURS, sums->core_wait, gain,
                              "they use %.1f of %d cores; the workers wait %.0f %% of their busy time for a core",
                              machine->others_cores + fmax(machine->steal_cores, 0), machine->cores,
-                             percent(sums->core_wait));
+                             weir_watch_percent(sums->core_wait));
 }
 
 static void find_sleep(struct weir_watch_case *c)
@@ -152,127 +151,35 @@ static void find_sleep(struct weir_watch_case *c)
     double calm = fmax(1 - c->verdict->sums.core_wait, 0.1);
     if (shares->lock >= LOCK * calm && c->workers > 1)
         weir_watch_cause_add(c, WEIR_JOB_LOCK, shares->lock, weir_watch_gain_lock(c),
-                             "%.0f %% of their busy time; only one of them works at a time", percent(shares->lock));
+                             "%.0f %% of their busy time; only one of them works at a time",
+                             weir_watch_percent(shares->lock));
     if (shares->storage >= STORAGE * calm)
         weir_watch_cause_add(
             c, WEIR_JOB_STORAGE, shares->storage,
             weir_watch_gain_times(
                 c, 1,
                 1 - fmin(shares->storage / fmax(1 - c->verdict->sums.on_core - c->verdict->sums.core_wait, 0.01), 1)),
-            "%.0f %% of their busy time", percent(shares->storage));
-}
-
-/* ---- one of many ---- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Returns the time per batch without waits for a core, which others cause. */
-static double calm_s(const struct weir_watch_worker *worker)
-{
-    return worker->batches > 0 ? fmax(worker->batch_s - fmax(worker->delay_s, 0) / worker->batches, 0) : 0;
-}
-
-/* Returns whether the slowest worker is slow by itself, and not because others take its core. */
-static bool is_slow_itself(const struct weir_watch_figures *f, int slowest)
-{
-    double others_s = 0;
-    for (int i = 0; i < f->n_workers; i++)
-        others_s += i == slowest ? 0 : calm_s(&f->workers[i]) / (f->n_workers - 1);
-    return calm_s(&f->workers[slowest]) >= SLOW_TIMES * others_s;
-}
-
-static void find_slow_worker(struct weir_watch_case *c)
-{
-    const struct weir_watch_figures *f = c->figures;
-    double others[WEIR_WATCH_WORKERS];
-    int slowest = 0, n = 0;
-    for (int i = 1; i < f->n_workers; i++)
-        if (f->workers[i].batch_s > f->workers[slowest].batch_s)
-            slowest = i;
-    for (int i = 0; i < f->n_workers; i++)
-        if (i != slowest && f->workers[i].batches > 0)
-            others[n++] = f->workers[i].batch_s;
-    if (n == 0 || f->workers[slowest].batches < 3 || !is_slow_itself(f, slowest))
-        return;
-    qsort(others, (size_t)n, sizeof others[0], by_value);
-    double usual_s = others[n / 2], slow_s = f->workers[slowest].batch_s;
-    /* With uneven batches, one worker's mean can be large by chance. */
-    double error_s = f->workers[slowest].spread * slow_s / sqrt(f->workers[slowest].batches);
-    if (usual_s <= 0 || slow_s < SLOW_TIMES * usual_s || slow_s - 3 * error_s < usual_s)
-        return;
-    double times = usual_s / slow_s;
-    struct weir_watch_cause *cause = weir_watch_cause_add(
-        c, WEIR_JOB_SLOW_WORKER, f->wait_s > 0 ? f->workers[slowest].asked_of_s / f->wait_s : 0,
-        weir_watch_gain_times(c, times, times),
-        "worker %.0f takes %.1f ms per batch, the others %.1f ms; the loop waited %.2f s for it while other batches "
-        "were ready",
-        f->workers[slowest].worker, slow_s * 1e3, usual_s * 1e3, f->workers[slowest].asked_of_s);
-    snprintf(cause->who, sizeof cause->who, "worker %.0f", f->workers[slowest].worker);
-}
-
-/* Returns how much longer an item of the file takes than one of the others, or 0 if that may be by chance: the longest
- * item of the file does not count. */
-static double slower(const struct weir_watch_figures *f, const struct weir_watch_slow_file *file, double *others_s)
-{
-    enum { ITEMS_LEAST = 4 };
-    double total_s = file->mean_s * file->count, rest = f->paths - file->count;
-    *others_s = rest > 0 ? (f->paths_s - total_s) / rest : 0;
-    if (file->count < ITEMS_LEAST || *others_s <= 0 || total_s < FILE_SHARE * f->paths_s)
-        return 0;
-    return (total_s - file->max_s) / (file->count - 1) / *others_s;
-}
-
-static void find_slow_file(struct weir_watch_case *c)
-{
-    const struct weir_watch_figures *f = c->figures;
-    const struct weir_watch_slow_file *file = NULL;
-    double others_s = 0;
-    for (int i = 0; i < f->n_files && i < WEIR_WATCH_FILES && !file; i++)
-        if (slower(f, &f->slow_files[i], &others_s) >= FILE_TIMES)
-            file = &f->slow_files[i];
-    if (!file)
-        return;
-    double share = file->mean_s * file->count / f->paths_s;
-    double times = 1 - share * (1 - others_s / file->mean_s) * fmin(f->paths_s / c->verdict->sums.busy_s, 1);
-    double gain = fmax(weir_watch_gain_times(c, times, times), weir_watch_gain_saved(c, f->wait_order_s));
-    struct weir_watch_cause *cause =
-        weir_watch_cause_add(c, WEIR_JOB_SLOW_FILE, share, gain, "%s takes %.1f ms per item, the others %.1f ms",
-                             file->name, file->mean_s * 1e3, others_s * 1e3);
-    snprintf(cause->who, sizeof cause->who, "%s", file->name);
-}
-
-static void find_imbalance(struct weir_watch_case *c)
-{
-    const struct weir_watch_figures *f = c->figures;
-    double order = f->wait_s > 0 ? f->wait_order_s / f->wait_s : 0;
-    bool one = has(c, WEIR_JOB_SLOW_WORKER) || has(c, WEIR_JOB_SLOW_FILE);
-    if (c->workers < 2 || one || order < ORDER || c->verdict->sums.spread < UNEVEN || f->settings.in_order == 0)
-        return;
-    weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, order, weir_watch_gain_saved(c, 0.9 * f->wait_order_s),
-                         "in %.0f %% of the waits other batches were ready; batches take %.1f ms +- %.1f ms",
-                         percent(order), c->verdict->sums.batch_s * 1e3,
-                         c->verdict->sums.batch_s * c->verdict->sums.spread * 1e3);
+            "%.0f %% of their busy time", weir_watch_percent(shares->storage));
 }
 
 /* ---- the stages of busy workers ---- */
 
+double weir_watch_own(const struct weir_watch_case *c)
+{
+    const struct weir_watch_sums *sums = &c->verdict->sums;
+    return fmax(1 - sums->core_wait - sums->shares.lock - sums->shares.storage, 0);
+}
+
 /* Adds a stage that takes much of the busy time. Its gain is that of half its time. */
 static void add_part(struct weir_watch_case *c, enum weir_job_cause cause, double s, const char *who, const char *what)
 {
-    const struct weir_watch_sums *sums = &c->verdict->sums;
     double busy_s = c->verdict->parts.busy_s, share = busy_s > 0 ? fmin(s / busy_s, 1) : 0;
     if (share < PART)
         return;
-    /* The part of its time that is its own, and not a lock's, the storage's or other programs'. */
-    double own = fmax(1 - sums->core_wait - sums->shares.lock - sums->shares.storage, 0);
-    double times = 1 - 0.5 * share * own;
-    struct weir_watch_cause *to =
-        weir_watch_cause_add(c, cause, share, weir_watch_gain_times(c, times, times),
-                             "%s%s%s takes %.0f %% of their busy time", what, who[0] ? " " : "", who, percent(share));
+    double times = 1 - 0.5 * share * weir_watch_own(c);
+    struct weir_watch_cause *to = weir_watch_cause_add(c, cause, share, weir_watch_gain_times(c, times, times),
+                                                       "%s%s%s takes %.0f %% of their busy time", what,
+                                                       who[0] ? " " : "", who, weir_watch_percent(share));
     snprintf(to->who, sizeof to->who, "%s", who);
 }
 
@@ -287,32 +194,36 @@ static bool reads_on_core(const struct weir_watch_case *c)
 static void find_parts(struct weir_watch_case *c)
 {
     const struct weir_watch_parts *parts = &c->verdict->parts;
+    const struct weir_watch_figures *f = c->figures;
+    char own[160];
+    snprintf(own, sizeof own, "the code of __getitem__ outside the known calls%s%s%s", f->n_unseen > 0 ? ", or " : "",
+             f->n_unseen > 0 ? f->unseen[0].what : "", f->n_unseen > 0 ? "," : "");
     add_part(c, WEIR_JOB_DECODE, parts->decode_s, "", "decoding");
     add_part(c, WEIR_JOB_TRANSFORM, parts->transform_s, parts->transform, "");
     add_part(c, WEIR_JOB_COLLATE, parts->collate_s + parts->pickle_s, "", "collating and sending batches");
-    if (!has(c, WEIR_JOB_STORAGE) && !has(c, WEIR_JOB_LOCK))
+    if (!weir_watch_has(c, WEIR_JOB_STORAGE) && !weir_watch_has(c, WEIR_JOB_LOCK))
         add_part(c, reads_on_core(c) ? WEIR_JOB_READ_CPU : WEIR_JOB_STORAGE, parts->read_s, "", "reading files");
     add_part(c, WEIR_JOB_OWN_CODE, parts->own_s + parts->named_s, parts->named,
-             parts->named[0] ? "the dataset's code, mostly" : "the code of __getitem__ outside the known calls");
+             parts->named[0] ? "the dataset's code, mostly" : own);
 }
 
 static void find_too_few(struct weir_watch_case *c)
 {
     double gain, most = fmax(c->report->prof.machine.cores, 1);
     bool sleeps = c->verdict->sums.on_core + c->verdict->sums.core_wait < 0.5;
-    if (has(c, WEIR_JOB_LOCK))
+    if (weir_watch_has(c, WEIR_JOB_LOCK))
         return; /* they would wait for it too */
     most = fmax(sleeps ? 2 * most : most, 1);
     double best = weir_watch_best_workers(c, fmin(most, 64), &gain);
     if (best <= c->workers || gain < 1.1)
         return;
     struct weir_watch_cause *cause =
-        c->workers <= 0
-            ? weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->verdict->wait, gain,
-                                   "num_workers=0: loading and training take turns")
-            : weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->busy, gain,
-                                   "%.0f worker%s, busy %.0f %% of the time, on %d cores", c->workers,
-                                   c->workers == 1 ? "" : "s", percent(c->busy), c->report->prof.machine.cores);
+        c->workers <= 0 ? weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->verdict->wait, gain,
+                                               "num_workers=0: loading and training take turns")
+                        : weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->busy, gain,
+                                               "%.0f worker%s, busy %.0f %% of the time, on %d cores", c->workers,
+                                               c->workers == 1 ? "" : "s", weir_watch_percent(c->busy),
+                                               c->report->prof.machine.cores);
     snprintf(cause->who, sizeof cause->who, "%.0f", best);
 }
 
@@ -363,14 +274,14 @@ static void find_unsure(struct weir_watch_case *c)
     else
         weir_watch_cause_add(c, WEIR_JOB_UNSURE, c->busy, 0,
                              "the workers were busy %.0f %% of the time, %.1f batches were ready at a request",
-                             percent(c->busy), f->ready_mean);
+                             weir_watch_percent(c->busy), f->ready_mean);
 }
 
 static void find_not_bound(struct weir_watch_case *c)
 {
     double step = c->train_s > 0 ? c->verdict->parts.step_s / c->train_s : 0;
     weir_watch_cause_add(c, WEIR_JOB_NOT_DATA_BOUND, 1 - c->verdict->wait, 0,
-                         "the step takes %.0f %% of the time, %.1f ms per batch", percent(step),
+                         "the step takes %.0f %% of the time, %.1f ms per batch", weir_watch_percent(step),
                          c->figures->batches > 0 ? c->verdict->parts.step_s / c->figures->batches * 1e3 : 0);
 }
 
@@ -387,10 +298,8 @@ static void find_worker_causes(struct weir_watch_case *c)
 {
     find_core_wait(c);
     find_sleep(c);
-    find_slow_worker(c);
-    find_slow_file(c);
-    find_imbalance(c);
-    if (c->busy >= SATURATED || has(c, WEIR_JOB_LOCK) || c->workers <= 0) {
+    weir_watch_find_uneven(c);
+    if (c->busy >= WEIR_WATCH_SATURATED || weir_watch_has(c, WEIR_JOB_LOCK) || c->workers <= 0) {
         find_too_few(c);
         find_parts(c);
     }
@@ -446,8 +355,10 @@ void weir_watch_verdict_make(struct weir_watch_verdict *verdict, const struct we
     weir_watch_parts_make(&verdict->parts, report);
     weir_watch_sum_threads(&verdict->sums, figures, &verdict->parts);
     make_case(&c);
-    if (is_too_short(&c))
+    if (is_too_short(&c)) {
+        weir_watch_advise(&c);
         return;
+    }
     verdict->bound = weir_data_bound(verdict->wait);
     measure_headroom(verdict, figures);
     weir_watch_model_make(&c);

@@ -28,10 +28,23 @@ double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s);
 /* Returns the smallest number of workers whose gain is within 3 % of the best one, at most `most`. */
 double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain);
 
+/* Fraction of their time from which on workers are busy all the time. */
+#define WEIR_WATCH_SATURATED 0.7
+
+bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause);
+/* Returns a fraction in percent, from 0 to 100. */
+double weir_watch_percent(double fraction);
+/* Adds the causes that are one worker, one file or one batch of many. */
+void weir_watch_find_uneven(struct weir_watch_case *c);
+
 /* Appends a cause. The evidence is formatted. */
 struct weir_watch_cause *weir_watch_cause_add(struct weir_watch_case *c, enum weir_job_cause cause, double share,
                                               double gain, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* Returns the fraction of the busy time that is the workers' own, and not a lock's, the storage's or other programs'.
+ */
+double weir_watch_own(const struct weir_watch_case *c);
 
 /* Adds the advice for the causes that were found. */
 void weir_watch_advise(const struct weir_watch_case *c);

@@ -18,6 +18,7 @@ const struct weir_stage_info weir_watch_stages[WEIR_WATCH_STAGES] = {
     [WEIR_WATCH_TOTAL_BATCH] = {.name = "00_TOTAL_batch", .kind = WEIR_KIND_INCLUSIVE},
     [WEIR_WATCH_START_WORKER] = {.name = "00b_start_worker", .kind = WEIR_KIND_WAIT},
     [WEIR_WATCH_GETITEM] = {.name = "01_getitem", .kind = WEIR_KIND_WORK},
+    [WEIR_WATCH_OPEN] = {.name = "02_open", .kind = WEIR_KIND_WORK},
     [WEIR_WATCH_READ] = {.name = "03_read", .kind = WEIR_KIND_WORK},
     [WEIR_WATCH_IMAGE_DECODE] = {.name = "03b_image_decode", .kind = WEIR_KIND_WORK},
     [WEIR_WATCH_VIDEO_DECODE] = {.name = "03j_video_decode", .kind = WEIR_KIND_WORK},
@@ -61,9 +62,9 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 /* ---- settings ---- */
 
 static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
-    "num_workers", "prefetch_factor", "batch_size",        "pin_memory", "persistent_workers", "in_order",
-    "cuda",        "dataset_length",  "batches_per_epoch", "iterable",   "torch_threads",      "cv2_threads",
-    "headroom",    "any_iterable",    "zone_ns",
+    "num_workers", "prefetch_factor", "batch_size",        "pin_memory",  "persistent_workers", "in_order",
+    "cuda",        "dataset_length",  "batches_per_epoch", "iterable",    "torch_threads",      "cv2_threads",
+    "headroom",    "any_iterable",    "zone_ns",           "hdf5_opened",
 };
 static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {"start_method",  "dataset", "collate",
                                                           "torch_version", "hint",    "sampler"};

@@ -256,6 +256,7 @@ static void read_settings(struct weir_watch_settings *to, const struct weir_shar
     to->torch_threads = number(from, "torch_threads");
     to->cv2_threads = number(from, "cv2_threads");
     to->headroom = number(from, "headroom");
+    to->hdf5_opened = number(from, "hdf5_opened");
     to->zone_ns = number(from, "zone_ns");
     to->dataset_length = number(from, "dataset_length");
     to->batches_per_epoch = number(from, "batches_per_epoch");

@@ -9,6 +9,7 @@ import weakref
 
 from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_worker
 from ._watch_hooks import call_cost_ns
+from ._watch_hdf5 import opened_before
 from ._watch_library import Unavailable
 from ._watch_other import Iterable
 from ._watch_ranks import Ranks, before_store_ends, is_rank, ranks
@@ -334,6 +335,8 @@ class Watched:
         self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
         if loader.num_workers > 0:
             self._set_text("start_method", _start_method(loader))
+            if getattr(loader, "_iterator", None) is None and opened_before(loader.dataset):  # workers are created now
+                self._set("hdf5_opened", 1)
 
     # ---- the loop ----
 

@@ -1,6 +1,6 @@
 """The functions that weir.watch times in workers, and in the training process while it loads a batch itself."""
 
-READ, IMAGE, VIDEO, TRANSFORM = "03_read", "03b_image_decode", "03j_video_decode", "05_transform"
+OPENING, READ, IMAGE, VIDEO, TRANSFORM = "02_open", "03_read", "03b_image_decode", "03j_video_decode", "05_transform"
 
 # Ways to time a function.
 CALL = "call"      # every call
@@ -16,8 +16,9 @@ FUNCTIONS = (
     ("builtins", "open", READ, OPEN, 0),
     ("io", "open", READ, OPEN, 0),
     ("numpy", "load fromfile loadtxt genfromtxt", READ, CALL, 0),
-    ("h5py", "File.__init__", READ, BY_PATH, 1),
-    ("h5py", "Dataset.__getitem__ Dataset.read_direct", READ, HDF5, None),
+    ("h5py", "File.__init__", OPENING, BY_PATH, 1),
+    ("h5py", "File.close", READ, CALL, None),
+    ("h5py", "Group.__getitem__ Dataset.__getitem__ Dataset.read_direct", READ, HDF5, None),
     ("zarr", "Array.__getitem__", READ, ZARR, None),
     ("torch", "load", READ, CALL, 0),
     ("safetensors.torch", "load_file", READ, CALL, 0),

@@ -288,6 +288,75 @@ Test(watch_verdict, uneven_batches)
     cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_IMBALANCE);
 }
 
+Test(watch_verdict, uneven_shares_of_an_iterable_dataset)
+{
+    figures->settings.iterable = 1;
+    for (int i = 0; i < WORKERS; i++) {
+        struct weir_watch_worker *w = &figures->workers[i];
+        w->batches = i == 1 ? 700 : 100;
+        w->busy_s = w->cpu_s = i == 1 ? 19 : 3;
+        w->wait_s = 20 - w->busy_s;
+        w->batch_s = w->busy_s / w->batches;
+    }
+    expect_first(WEIR_JOB_IMBALANCE);
+    cr_expect_str_eq(verdict.causes[0].who, "worker 1");
+    cr_expect_gt(verdict.causes[0].gain, 1.3, "%g", verdict.causes[0].gain);
+    cr_expect_eq(verdict.advices[0].advice, WEIR_JOB_ADVICE_EVEN_SHARES);
+    figures->settings.iterable = 0; /* the sampler divides the batches */
+    make();
+    cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_IMBALANCE);
+    figures->settings.iterable = 1;
+    for (int i = 0; i < WORKERS; i++)
+        figures->workers[i].batches = 250;
+    make();
+    cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_IMBALANCE, "a slow worker");
+    for (int i = 0; i < WORKERS; i++)
+        figures->workers[i].wait_s = 20;
+    make();
+    cr_expect_neq(verdict.causes[0].cause, WEIR_JOB_IMBALANCE, "none is busy");
+}
+
+/* Adds a stage that is called n times. */
+static void stage_of(const char *name, double self_s, int n)
+{
+    stage(name, self_s, self_s);
+    report->prof.rows[report->prof.n_rows - 1].count = (uint64_t)n;
+}
+
+Test(watch_verdict, a_file_opened_for_each_item)
+{
+    stage_of("02_open", 40, 8 * BATCHES);
+    stage_of("03_read", 20, 16 * BATCHES);
+    expect_first(WEIR_JOB_READ_CPU);
+    cr_expect_eq(verdict.advices[0].advice, WEIR_JOB_ADVICE_KEEP_OPEN);
+    cr_expect_gt(verdict.advices[0].ratio, 1.7, "%g", verdict.advices[0].ratio);
+    cr_assert_not_null(advice(WEIR_JOB_ADVICE_CHEAPER_READ));
+    report->prof.rows[2].count = WORKERS; /* once per worker */
+    make();
+    cr_expect_null(advice(WEIR_JOB_ADVICE_KEEP_OPEN));
+}
+
+Test(watch_verdict, a_file_opened_before_the_workers)
+{
+    figures->settings.hdf5_opened = 1;
+    stage("03b_image_decode", 60, 60);
+    make();
+    cr_expect_eq(verdict.advices[0].advice, WEIR_JOB_ADVICE_OPEN_PER_WORKER);
+    cr_assert_not_null(advice(WEIR_JOB_ADVICE_CHEAPER_DECODE));
+    figures->batches = 3; /* data can be wrong from the first batch on */
+    make();
+    cr_expect_eq(verdict.n_advices, 1);
+}
+
+Test(watch_verdict, own_code_names_what_is_not_timed)
+{
+    stage("01_getitem", 60, 60);
+    figures->n_unseen = 1;
+    snprintf(figures->unseen[0].what, sizeof figures->unseen[0].what, "PyAV's decoding");
+    expect_first(WEIR_JOB_OWN_CODE);
+    cr_expect(strstr(verdict.causes[0].evidence, ", or PyAV's decoding, takes 75 %"), "%s", verdict.causes[0].evidence);
+}
+
 static void idle_workers(void)
 {
     for (int i = 0; i < WORKERS; i++) {

@@ -86,7 +86,7 @@ LIST = [
     J("pil-lazy", "decode", {"kind": "LazyPil"}, top=BUSY, advices={"fixed": {"dataset": {"decoded": True}}, "half": {"dataset": {"decoded": "half"}}}),
     J("video", "decode", {"kind": "Video"}, top=BUSY, needs=["cv2"],
       advices={"fixed": {"dataset": {"seek": False}}}),
-    J("video-av", "decode", {"kind": "AvVideo"}, top=BUSY, needs=["cv2", "av"],
+    J("video-av", {"decode", "own-code"}, {"kind": "AvVideo"}, top=BUSY, needs=["cv2", "av"],
       advices={"fixed": {"dataset": {"seek": False}}}),
     J("no-workers", "too-few-workers", {"kind": "Jpegs"}, {"num_workers": 0},
       advices={"num_workers": {"loader": {"num_workers": 2}}}),

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 import weir
 
 ITEMS, BATCH = 16, 4
-READ, IMAGE, VIDEO = "03_read", "03b_image_decode", "03j_video_decode"
+OPEN, READ, IMAGE, VIDEO = "02_open", "03_read", "03b_image_decode", "03j_video_decode"
 PICTURE = np.arange(48 * 64 * 3, dtype=np.uint8).reshape(48, 64, 3)
 ROWS = {}
 
@@ -64,7 +64,7 @@ def hdf5(path):
     return path
 
 
-@row("h5py", {READ: 2}, "x.hdf5")
+@row("h5py", {OPEN: 1, READ: 3}, "x.hdf5")
 def h5py_file(folder):
     import h5py
     path = hdf5(folder + "/x.hdf5")
@@ -75,7 +75,7 @@ def h5py_file(folder):
     return item
 
 
-@row("h5py", {READ: 2}, "x.hdf5")
+@row("h5py", {OPEN: 1, READ: 3}, "x.hdf5")
 def h5py_read_direct(folder):
     from h5py import File
     path = hdf5(folder + "/x.hdf5")

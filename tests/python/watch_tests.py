@@ -164,6 +164,26 @@ class Figures(unittest.TestCase):
         """)
         self.assertEqual(out.split("\n")[-3:], ["[8]", "[2]", ""])
 
+    def test_hdf5_file_opened_before_the_workers(self):
+        out, _ = run("""
+            import h5py, numpy
+            h5py.File("x.hdf5", "w").close()
+            class Opened(Data):
+                def __init__(self, *files): self.n, self.files, self.numbers = 32, files, numpy.zeros(3)
+            class Lazy(Data):
+                def __getitem__(self, i):
+                    with h5py.File("x.hdf5", "r"): return super().__getitem__(i)
+            file = h5py.File("x.hdf5", "r")
+            for data in (Opened({"all": file}), torch.utils.data.Subset(Opened(file), range(8)), Opened(file["/"])):
+                for batch in weir.watch(DataLoader(data, batch_size=4, num_workers=1)): pass
+            file.close()
+            print("CLOSED")
+            for data in Opened(file), Lazy():
+                for batch in weir.watch(DataLoader(data, batch_size=4, num_workers=1)): pass
+        """)
+        self.assertEqual(out[:out.index("CLOSED")].count("open the HDF5 file in each worker"), 3, out)
+        self.assertNotIn("open the HDF5 file in each worker", out[out.index("CLOSED"):out.index("loader Lazy")])
+
     def test_rebuilt_loader(self):
         out, _ = run("""
             first = weir.watch(DataLoader(Data(), batch_size=4, num_workers=1), every=0, name="train")
