@@ -1,6 +1,8 @@
 """Loaders of many constructions, whose batches, exceptions and random numbers watch_tests.py compares with and without a watch.
 
-    watch_loaders.py plain|watch|headroom|all [CASE...]    prints a JSON object: case -> what the training loop saw"""
+    watch_loaders.py plain|watch|headroom|windows|all [CASE...]    prints a JSON object: case -> what the training loop saw
+
+headroom: as users get it; windows: with windows of headroom in these short loops, counted under the key "windows"."""
 import copy
 import io
 import json
@@ -24,7 +26,7 @@ def watch(loader, **options):
     if MODE in ("plain", "all"):
         return loader
     import weir
-    watched = weir.watch(loader, every=0, headroom=MODE == "headroom", **options)
+    watched = weir.watch(loader, every=0, headroom=MODE in ("headroom", "windows"), **options)
     assert (watched is loader) == isinstance(loader, DataLoader)
     return watched
 
@@ -224,10 +226,10 @@ simple("iterable_workers", lambda: DataLoader(Stream(), batch_size=4, num_worker
 simple("iterable_unbatched", lambda: DataLoader(Stream(), batch_size=None, num_workers=2))
 simple("iterable_fails", lambda: DataLoader(Stream(fails=True), batch_size=4, num_workers=2))
 simple("batch_sampler", lambda: DataLoader(
-    Numbers(), batch_sampler=BatchSampler(SequentialSampler(range(40)), 7, False), num_workers=2))
+    Numbers(), batch_sampler=BatchSampler(SequentialSampler(range(40)), 3, False), num_workers=2))
 simple("unbatched", lambda: DataLoader(Numbers(9), batch_size=None, num_workers=2))
 simple("indices_as_sampler", lambda: DataLoader(TensorDataset(torch.arange(40)), batch_size=None, num_workers=1,
-                                                sampler=BatchSampler(RandomSampler(range(40)), 8, False)))
+                                                sampler=BatchSampler(RandomSampler(range(40)), 4, False)))
 simple("collate", lambda: DataLoader(Numbers(), batch_size=4, collate_fn=pairs, num_workers=2))
 simple("fork", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context="fork"))
 simple("spawn", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context="spawn"), epochs=1)
@@ -249,7 +251,7 @@ simple("timeout", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, tim
 simple("prefetch_1", lambda: DataLoader(Numbers(), batch_size=2, num_workers=2, prefetch_factor=1))
 simple("prefetch_4", lambda: DataLoader(Numbers(), batch_size=2, num_workers=2, prefetch_factor=4))
 simple("subclass", lambda: MyLoader(Numbers(), batch_size=4, num_workers=1))
-simple("subset_concat", lambda: DataLoader(Subset(ConcatDataset([Numbers(10), Numbers(10)]), range(3, 17)), batch_size=4,
+simple("subset_concat", lambda: DataLoader(Subset(ConcatDataset([Numbers(20), Numbers(20)]), range(3, 37)), batch_size=4,
                                            num_workers=2))
 simple("getitems", lambda: DataLoader(Batched(), batch_size=4, num_workers=2))
 simple("list", lambda: DataLoader([3, 1, 4, 1, 5, 9, 2, 6], batch_size=3, num_workers=1))
@@ -354,13 +356,33 @@ def run(name):
     return [seen, random.random(), float(np.random.rand()), float(torch.rand(()))]
 
 
+def count_windows():
+    """Makes windows of headroom as small and as frequent as can be. Returns a list that grows by one per window."""
+    from weir import _watch_headroom
+    _watch_headroom._WARM, _watch_headroom._LEAST, _watch_headroom._BETWEEN = 1, 1, 0
+    collect, windows = _watch_headroom.Epoch._collect, []
+
+    def counted(*arguments):
+        windows.append(1)
+        return collect(*arguments)
+    _watch_headroom.Epoch._collect = counted
+    return windows
+
+
 def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.2  # how long an epoch that has failed waits for its workers
+    windows = count_windows() if MODE == "windows" else []
+    seen, windows_of = {}, {}
     if MODE == "all":
         from weir import _watch
         _watch.watch_all(_watch.Options(every=0))
-    print(json.dumps({name: run(name) for name in sys.argv[2:] or CASES}))
+    for name in sys.argv[2:] or CASES:
+        before = len(windows)
+        seen[name] = run(name)
+        windows_of[name] = len(windows) - before
+    print(json.dumps(dict(seen, windows=windows_of) if MODE == "windows" else seen))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ DATASET = """
 import os, sys, time, random
 import numpy as np, torch, weir
 from torch.utils.data import DataLoader, Dataset
+if __name__ == "__main__" and sys.version_info >= (3, 14):  # where forkserver, the default, needs a guarded main program
+    torch.multiprocessing.set_start_method("fork")
 class Data(Dataset):
     def __init__(self, n=32): self.n = n
     def __len__(self): return self.n
@@ -92,16 +94,25 @@ def seen_by(mode, *cases):
 class Same(unittest.TestCase):
     """What a training loop sees does not depend on the watch."""
 
+    # In these loops no batch is held back: without workers, too few batches, or refused.
+    NO_WINDOW = {"map", "map_shuffled", "iterable", "fails_without_workers", "list", "lazy_sampler", "unwatched"}
+
     def test_all_loaders(self):
         some = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
         import watch_loaders
         names, most = list(watch_loaders.CASES), 9  # a process watches 16 loaders at most
-        parts = [names[i:i + most] for i in range(0, len(names), most)]
-        runs = [("plain", *names), ("all", *some)] + [(mode, *part) for mode in ("watch", "headroom") for part in parts]
+        special = [name for name in names if re.match("stateful|batches|a_generator|shared", name)]
+        modes = {"watch": names, "windows": names, "headroom": ["long", *self.NO_WINDOW, *special]}
+        runs = [("plain", *names), ("all", *some)] + [(mode, *cases[i:i + most]) for mode, cases in modes.items()
+                                                      for i in range(0, len(cases), most)]
         plain, *others = side_by_side([functools.partial(seen_by, *run) for run in runs], 4)
         self.assertGreaterEqual(len(plain), 40)
+        windows = {}
         for run, watched in zip(runs[1:], others):
+            windows.update(watched.pop("windows", {}))
             self.assertEqual(watched, {name: plain[name] for name in run[1:]}, run[0])
+        absent = {name for name in names if plain[name][0] == "absent"}
+        self.assertLessEqual({name for name in names if not windows[name]}, self.NO_WINDOW | set(special) | absent)
 
 
 @needs_torch
