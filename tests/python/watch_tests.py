@@ -623,62 +623,6 @@ class Children(unittest.TestCase):
             self.assertEqual(calls(done.stdout)["01_getitem"], 32)
 
 
-@needs_torch
-class Ends(unittest.TestCase):
-    """Nothing remains of a watch: processes, files, memory."""
-
-    COUNT = """
-            def files(): return len(os.listdir("/proc/self/fd"))
-            def children():
-                return [pid for pid in os.listdir("/proc") if pid.isdigit() and alive(pid)]
-            def alive(pid):
-                try: text = open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()
-                except OSError: return False
-                return int(text[1]) == os.getpid() and text[0] != "Z"
-    """
-
-    def test_many_epochs(self):
-        out, _ = run(self.COUNT + """
-            import resource
-            loader = weir.watch(DataLoader(Data(4), batch_size=4, num_workers=1), every=0)
-            at = {}
-            for epoch in range(int(sys.argv[1])):
-                for batch in loader: pass
-                if epoch in (20, int(sys.argv[1]) - 1):
-                    at[epoch] = files(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, children()
-            first, last = at.values()
-            assert last[0] <= first[0] and not last[2], at
-            assert last[1] - first[1] < 4096, at
-        """, os.environ.get("WEIR_WATCH_EPOCHS", "100"), timeout=900)
-        self.assertEqual(calls(out)["00_TOTAL_batch"], int(os.environ.get("WEIR_WATCH_EPOCHS", "100")))
-
-    def test_killed(self):
-        """A killed worker: torch's own exception. A killed parent: no worker remains."""
-        out, _ = run("""
-            import multiprocessing
-            loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
-            try:
-                for n, batch in enumerate(loader):
-                    if n == 3: os.kill(multiprocessing.active_children()[0].pid, 9)
-            except RuntimeError as error: print("RAISED", "exited unexpectedly" in str(error) or "killed by signal" in str(error))
-        """)
-        self.assertRegex(out, r"(?s)RAISED True.*00_TOTAL_batch")
-        out, _ = run("""
-            import multiprocessing
-            loader = weir.watch(DataLoader(Data(4000), batch_size=4, num_workers=2), every=0)
-            for n, batch in enumerate(loader):
-                if n == 3:
-                    print(os.getpid(), *[child.pid for child in multiprocessing.active_children()], flush=True)
-                    os.kill(os.getpid(), 9)
-        """, check=-9)
-        pids = out.split()
-        self.assertEqual(len(pids), 3)
-        for pid in pids[1:]:  # torch's workers look every 5 s whether their parent is alive
-            subprocess.run(["timeout", "60", "tail", "--pid=" + pid, "-f", "/dev/null"], check=True)
-        left = [name for name in os.listdir("/dev/shm") if set(pids) & set(re.findall("[0-9]+", name))]
-        self.assertEqual(left, [])
-
-
 class WithoutExtension(unittest.TestCase):
     def test_what_there_is(self):
         """Of the package without its extension, from a folder that has its Python files alone."""
