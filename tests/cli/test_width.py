@@ -63,7 +63,7 @@ class Width(unittest.TestCase):
         cls.work = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.work.cleanup)
         cls.data, cls.log = os.path.join(cls.work.name, "data"), os.path.join(cls.work.name, "log")
-        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 4 --steps 12 --size 320x240".split(),
+        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 4 --steps 12 --size 96x64".split(),
                         "--cameras", CAMERAS], check=True, stdout=subprocess.DEVNULL)
         cls.run_arguments = ["run", cls.data, *"--num-workers 2 --num-epochs 3 --every 2 --step-ms 8".split()]
         piped(*cls.run_arguments, "--log", cls.log)
