@@ -254,8 +254,11 @@ void weir_log_run_print(FILE *out, const struct weir_log_record *record)
     static const char *const parts[] = {"machine", "versions", "config"};
     fputs("run: weir ", out);
     print_value(out, json_object_get(record->parsed_, "weir"));
-    fputs(", git ", out);
-    print_value(out, json_object_get(record->parsed_, "git"));
+    const json_t *git = json_object_get(record->parsed_, "git");
+    if (git) { /* python -m weir watch has none */
+        fputs(", git ", out);
+        print_value(out, git);
+    }
     fputs(weir_terminal_folds() ? " (machine, versions and config: --wide)\n" : "\n", out);
     if (weir_terminal_folds())
         return;

@@ -39,6 +39,7 @@ static const struct weir_field settings[] = {
     KNOWN(headroom),
     KNOWN(hdf5_opened),
     KNOWN(zone_ns),
+    KNOWN(world_size),
     KNOWN(dataset_length),
     KNOWN(batches_per_epoch),
     TEXT(start_method),

@@ -84,8 +84,9 @@ static void find_gil(struct weir_watch_case *c)
     double due = c->train_s > 0 ? fmax(f->wait_due_s / c->train_s - core_wait, 0) : 0;
     /* With a pin thread, the wait for a batch is a wait for its lock. */
     double waits = f->settings.pin_memory > 0 ? c->verdict->wait : 0;
-    /* With a GPU, backward() waits on a lock for autograd's thread. */
-    double lock = f->loop_shares.seconds > 0 && f->settings.cuda <= 0 ? f->loop_shares.lock - waits : 0;
+    /* With a GPU, backward() waits on a lock for autograd's thread; a collective on the CPU waits on one for ranks. */
+    bool others = f->settings.cuda > 0 || f->settings.world_size > 1;
+    double lock = f->loop_shares.seconds > 0 && !others ? f->loop_shares.lock - waits : 0;
     if (c->workers <= 0 || (due < DUE && lock < LOOP_LOCK) || weir_watch_has(c, WEIR_JOB_TRANSFER))
         return;
     double share = fmin(due + fmax(lock, 0), 1);

@@ -64,7 +64,7 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
     "num_workers", "prefetch_factor", "batch_size",        "pin_memory",  "persistent_workers", "in_order",
     "cuda",        "dataset_length",  "batches_per_epoch", "iterable",    "torch_threads",      "cv2_threads",
-    "headroom",    "any_iterable",    "zone_ns",           "hdf5_opened",
+    "headroom",    "any_iterable",    "zone_ns",           "hdf5_opened", "world_size",
 };
 static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {"start_method",  "dataset", "collate",
                                                           "torch_version", "hint",    "sampler"};

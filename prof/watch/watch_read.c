@@ -258,6 +258,7 @@ static void read_settings(struct weir_watch_settings *to, const struct weir_shar
     to->headroom = number(from, "headroom");
     to->hdf5_opened = number(from, "hdf5_opened");
     to->zone_ns = number(from, "zone_ns");
+    to->world_size = number(from, "world_size");
     to->dataset_length = number(from, "dataset_length");
     to->batches_per_epoch = number(from, "batches_per_epoch");
     text(from, "start_method", to->start_method);

@@ -74,7 +74,7 @@ struct weir_watch_settings {
     double cuda, iterable, any_iterable, torch_threads, cv2_threads, headroom;
     double hdf5_opened; /* 1: the dataset held an open HDF5 file when its workers were created */
     double zone_ns;     /* cost of a timed call with its part in Python, as measured there */
-    double dataset_length, batches_per_epoch;
+    double dataset_length, batches_per_epoch, world_size;
     char start_method[WEIR_WATCH_TEXT], dataset[WEIR_WATCH_TEXT], collate[WEIR_WATCH_TEXT];
     char torch_version[WEIR_WATCH_TEXT], hint[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
 };

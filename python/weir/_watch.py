@@ -1,6 +1,7 @@
 """weir.watch: sees into the training job that people already have, without changing it."""
 import atexit
 import functools
+import json
 import os
 import sys
 import threading
@@ -112,6 +113,7 @@ class Session:
         self.fd = self.library.fd(self.segment)
         self.hooks = None
         self.ranks = self.ranks_of = None
+        self._logs = set()  # begun
         self.finished = False
         _watch_worker.forked = (self.pid, self.segment)
         self.times_stages = self.library.time_stages()
@@ -192,9 +194,9 @@ class Session:
             return
         self.finished = True
         self.library.sampling(self.segment, 0)
-        for watched in self.used():
-            watched.write_log()
         used = self.used()
+        for watched in sorted(used, key=lambda each: each.batches):  # the last line is that of the rank
+            watched.write_log(True)
         if used and first_rank() and not (len(used) == 1 and used[0].is_shown()):
             self.print(self.table(used[0].options.lang, True))
         if used and self.json is not None:
@@ -220,6 +222,16 @@ class Session:
         base, end = os.path.splitext(path)
         return "".join((base, ".rank{}".format(rank) if world_size > 1 else "",
                         ".pid{}".format(self.pid) if self.child and not is_rank() else "", end))
+
+    def log_head(self, path):
+        """The line with which this process begins its part of a log."""
+        if path in self._logs:
+            return ""
+        self._logs.add(path)
+        rank, world_size = ranks()
+        used = {"host": os.uname().nodename, "pid": self.pid, "rank": rank, "world_size": world_size}
+        version = getattr(sys.modules.get("weir"), "__version__", "")
+        return json.dumps({"type": "run", "weir": version, "used": used}, separators=(",", ":")) + "\n"
 
     def _write_json(self):
         path, used = self.path_of(self.json), self.used()
@@ -404,7 +416,7 @@ class Watched:
             self.batches += 1
             if self.batches in (1, 2, 10):
                 self._see_copies()
-                ranks()
+                self._set("world_size", ranks()[1])
             if self.session.ranks is not None and self.session.ranks_of is self:
                 _printed(self.session.ranks.table())
 
@@ -459,14 +471,15 @@ class Watched:
         """Whether the last table has shown the whole run."""
         return self._shown == (1, self.batches)
 
-    def write_log(self):
-        if self.options.log is None or self._logged == self.batches:
+    def write_log(self, whole=False):
+        """Logs what has happened since the last call, or the whole run."""
+        if self.options.log is None or (self._logged == self.batches and not whole):
             return
         self._logged = self.batches
         path = self.session.path_of(self.options.log)
         try:
             with open(path, "a") as file:
-                file.write(self.session.text(_watch_library.LOG, False, "en", self.number))
+                file.write(self.session.log_head(path) + self.session.text(_watch_library.LOG, whole, "en", self.number))
         except OSError as error:
             _warn("log {}: {}; nothing more is logged".format(path, error.strerror))
             self.options.log = None

@@ -397,6 +397,9 @@ Test(watch_verdict, the_main_process)
     figures->settings.cuda = 1; /* backward() waits on a lock */
     expect_first(WEIR_JOB_NOT_DATA_BOUND);
     figures->settings.cuda = 0;
+    figures->settings.world_size = 2; /* a collective waits on a lock */
+    expect_first(WEIR_JOB_NOT_DATA_BOUND);
+    figures->settings.world_size = 1;
     figures->settings.pin_memory = 1; /* waiting for the pin thread is a lock too */
     figures->wait_s = 8;
     make();
