@@ -17,7 +17,7 @@ FUNCTIONS = (
     ("io", "open", READ, OPEN, 0),
     ("numpy", "load fromfile loadtxt genfromtxt", READ, CALL, 0),
     ("h5py", "File.__init__", OPENING, BY_PATH, 1),
-    ("h5py", "File.close", READ, CALL, None),
+    ("h5py", "File.close", OPENING, CALL, None),
     ("h5py", "Group.__getitem__ Dataset.__getitem__ Dataset.read_direct", READ, HDF5, None),
     ("zarr", "Array.__getitem__", READ, ZARR, None),
     ("torch", "load", READ, CALL, 0),

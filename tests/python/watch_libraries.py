@@ -64,7 +64,7 @@ def hdf5(path):
     return path
 
 
-@row("h5py", {OPEN: 1, READ: 3}, "x.hdf5")
+@row("h5py", {OPEN: 2, READ: 2}, "x.hdf5")
 def h5py_file(folder):
     import h5py
     path = hdf5(folder + "/x.hdf5")
@@ -75,7 +75,7 @@ def h5py_file(folder):
     return item
 
 
-@row("h5py", {OPEN: 1, READ: 3}, "x.hdf5")
+@row("h5py", {OPEN: 2, READ: 2}, "x.hdf5")
 def h5py_read_direct(folder):
     from h5py import File
     path = hdf5(folder + "/x.hdf5")
