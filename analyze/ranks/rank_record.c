@@ -17,15 +17,17 @@
 /* Adds up the time of the loading threads, and of those and the loop outside their waits. */
 static void fill_threads(struct weir_rank_record *record, const struct weir_report *prof)
 {
-    double busy_s = 0, core_wait_s = 0, throttled_s = 0, work_s = 0;
+    double busy_s = 0, core_wait_s = 0, throttled_s = 0, work_s = 0, compute_s = 0;
     for (int i = 0; i <= prof->n_workers; i++) {
         const struct weir_report_worker *thread = i < prof->n_workers ? &prof->workers[i] : &prof->consumer;
         busy_s += fmax(thread->wall_s - thread->wait_s, 0);
         core_wait_s += fmax(thread->core_wait_s, 0);
         throttled_s += fmax(thread->throttled_s, 0);
         work_s += i < prof->n_workers ? thread->work_s : 0;
+        compute_s += fmax(thread->cpu_s - fmax(thread->wait_cpu_s, 0), 0);
     }
     record->work_s = work_s / (double)record->steps;
+    record->compute_s = compute_s > 0 ? compute_s / (double)record->steps : -1;
     record->stalled_s = (core_wait_s + throttled_s) / (double)record->steps;
     record->core_wait = busy_s > 0 ? fmin(core_wait_s / busy_s, 1) : -1;
     record->throttled = busy_s > 0 ? fmin(throttled_s / busy_s, 1) : -1;
@@ -137,6 +139,7 @@ static const struct weir_field record_fields[] = {
     F(work_s, 0),
     F(read_s, 0),
     F(stalled_s, 0),
+    F(compute_s, WEIR_FIELD_KNOWN),
     F(core_wait, WEIR_FIELD_KNOWN),
     F(throttled, WEIR_FIELD_KNOWN),
     F(cores, 0),

@@ -89,6 +89,8 @@ static double stalled_of(const struct weir_rank_record *record)
 /* The time that the loop and the loading threads compute. */
 static double compute_of(const struct weir_rank_record *record)
 {
+    if (record->compute_s >= 0)
+        return record->compute_s;
     return fmax(record->work_s + fmax(record->own_s, 0) - record->stalled_s, 0);
 }
 

@@ -55,6 +55,7 @@ static void make_even(struct table *table)
                                             .own_s = 0.020,
                                             .core_wait_s = 0.001,
                                             .work_s = 0.040,
+                                            .compute_s = 0.060,
                                             .read_s = 0.004,
                                             .core_wait = 0.02,
                                             .machine_cores = 4,
@@ -166,9 +167,23 @@ Test(ranks, host)
     make_even(&table); /* more to compute, so it also waits for cores more often */
     table.records[2].data_s = 0.020;
     table.records[2].work_s = 0.090;
+    table.records[2].compute_s = 0.110;
     table.records[2].stalled_s = 0.020;
     table.records[2].core_wait = 0.25;
     table.records[2].others_cores = 3;
+    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "cause: data");
+
+    make_even(&table); /* cores are short for all, and waits end late: the others' stalls exceed their work */
+    for (int r = 0; r < N; r++) {
+        table.records[r].compute_s = 0.012;
+        table.records[r].stalled_s = 0.070;
+        table.records[r].others_cores = 3.5;
+    }
+    table.records[2].data_s = 0.020;
+    table.records[2].work_s = 0.330;
+    table.records[2].compute_s = 0.120;
+    table.records[2].stalled_s = 0.240;
+    table.records[2].core_wait = 0.7;
     expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "cause: data");
 }
 

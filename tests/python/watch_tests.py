@@ -619,8 +619,10 @@ class Children(unittest.TestCase):
                 file.write(DATASET.replace(", weir", "") + "if __name__ == '__main__':\n    os.chdir('/')\n"
                            "    loader = DataLoader(Data(), 4, num_workers=1, multiprocessing_context='spawn')\n"
                            "    print(sum(1 for batch in loader))\n")
+            home = os.path.dirname(os.path.dirname(os.path.abspath(weir.__file__)))
             env = environment()
-            env.pop("PYTHONPATH", None)
+            env["PYTHONPATH"] = os.pathsep.join(path for path in env.get("PYTHONPATH", "").split(os.pathsep)
+                                                if path and os.path.abspath(path) != home)
             done = subprocess.run([sys.executable, "-m", "weir", "watch", path], env=env, cwd=folder, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, universal_newlines=True)
             self.assertEqual(done.returncode, 0, done.stdout)
