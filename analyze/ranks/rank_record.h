@@ -29,7 +29,7 @@ struct weir_rank_record {
     double core_wait_s;          /* part of own_s without a free core */
     double throttled_s;          /* part of own_s with the CPU quota used up */
     double work_s, read_s;       /* work of all loading threads; part of it spent reading files */
-    double stalled_s;            /* time of loop and loading threads without a free core, or throttled, waits included */
+    double stalled_s;            /* loop and loading threads without a free core, or throttled; waits included */
     double compute_s;            /* their CPU time, without waits */
     double core_wait, throttled; /* as fractions of the time of the loop and the loading threads */
     double cores, quota_cores;   /* usable cores of this rank; CPU quota, 0 = none */
