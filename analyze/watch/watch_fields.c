@@ -42,12 +42,16 @@ static const struct weir_field settings[] = {
     KNOWN(world_size),
     KNOWN(dataset_length),
     KNOWN(batches_per_epoch),
+    KNOWN(weir_items_s),
+    KNOWN(watched_items_s),
     TEXT(start_method),
     TEXT(dataset),
     TEXT(collate),
     TEXT(torch_version),
     TEXT(hint),
     TEXT(sampler),
+    TEXT(weir_path),
+    TEXT(weir_sample),
 };
 static WEIR_FIELDS(settings_fields, settings);
 #undef S

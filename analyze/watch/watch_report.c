@@ -255,6 +255,9 @@ static int write_report(FILE *out, struct watched *watched, const struct made *m
     case WEIR_WATCH_VERDICT:
         weir_watch_print(out, &made->figures, &made->report, lang, what == WEIR_WATCH_VERDICT);
         return 0;
+    case WEIR_WATCH_TRIAL:
+        weir_watch_trial_print(out, &made->figures);
+        return 0;
     case WEIR_WATCH_JSON:
         write_stages(out, made, NULL);
         return 0;
@@ -289,7 +292,7 @@ int weir_watch_report(struct weir_watch *watch, int loader, int what, int whole,
     size_t size;
     *text = NULL;
     bool zh = lang && strcmp(lang, "zh") == 0;
-    if (!watch || what < WEIR_WATCH_TABLE || what > WEIR_WATCH_EPOCH || (lang && !zh && strcmp(lang, "en") != 0))
+    if (!watch || what < WEIR_WATCH_TABLE || what > WEIR_WATCH_TRIAL || (lang && !zh && strcmp(lang, "en") != 0))
         return -EINVAL;
     loader = loader < 0 ? weir_watch_slowest_loader(watch) : loader;
     FILE *out = open_memstream(text, &size);

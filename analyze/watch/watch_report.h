@@ -11,6 +11,7 @@ enum weir_watch_what {
     WEIR_WATCH_JSON,    /* one JSON object */
     WEIR_WATCH_LOG,     /* log lines (JSON lines): epochs since the last call for lines, and a "stages" line */
     WEIR_WATCH_EPOCH,   /* the line of the last epoch */
+    WEIR_WATCH_TRIAL,   /* what weir.Loader gives, if the setting weir_items_s is known */
 };
 
 /* Writes a report to *text, which the caller frees with weir_watch_free. loader: -1 = the one that is waited for most.

@@ -68,6 +68,38 @@ static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, co
         fprintf(out, "  note: %s\n", figures->settings.hint);
 }
 
+/* items/s of weir.Loader over those of the watched loader; 0 = not measured. */
+static double trial_ratio(const struct weir_watch_settings *s)
+{
+    return s->weir_items_s > 0 && s->watched_items_s > 0 ? s->weir_items_s / s->watched_items_s : 0;
+}
+
+static void print_trial(FILE *out, const struct weir_watch_settings *s)
+{
+    double ratio = trial_ratio(s);
+    if (ratio <= 0)
+        return;
+    bool is_slow = fmin(s->weir_items_s, s->watched_items_s) < 10;
+    fprintf(out, "  weir.Loader on %s: %.*f samples/s, the watched loader %.*f%s: ", s->weir_path, is_slow,
+            s->weir_items_s, is_slow, s->watched_items_s, s->num_workers > 0 ? " with all workers busy" : "");
+    print_ratio(out, ratio);
+    fprintf(
+        out,
+        " (measured after training, on files that it has read). A sample is one step, %s: without the dataset's own "
+        "transforms, collate function and pinning\n",
+        s->weir_sample);
+    if (ratio >= WEIR_VERDICT_WORTH)
+        fputs("  use weir.Loader         instead of the dataset and its DataLoader: docs/python.md\n", out);
+}
+
+void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures)
+{
+    struct weir_wrap wrap;
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    print_trial(text, &figures->settings);
+    weir_wrap_close(&wrap);
+}
+
 void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
                               const struct weir_watch_figures *figures)
 {
@@ -84,6 +116,7 @@ void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdic
     for (int i = 0; i < verdict->n_advices; i++)
         print_advice(text, &verdict->advices[i], figures);
     print_limits(text, verdict, figures);
+    print_trial(text, &figures->settings);
     weir_wrap_close(&wrap);
 }
 
@@ -336,6 +369,20 @@ void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_ver
     weir_json_end(json, '}');
 }
 
+static void json_trial(struct weir_json *json, const struct weir_watch_settings *s)
+{
+    double ratio = trial_ratio(s);
+    if (ratio <= 0)
+        return;
+    weir_json_object(json, "weir_loader");
+    weir_json_text(json, "path", s->weir_path);
+    weir_json_text(json, "sample", s->weir_sample);
+    weir_json_double(json, "samples_per_s", s->weir_items_s);
+    weir_json_double(json, "watched_samples_per_s", s->watched_items_s);
+    weir_json_double(json, "ratio", ratio);
+    weir_json_end(json, '}');
+}
+
 void weir_watch_json(struct weir_json *json, const struct weir_watch_figures *figures,
                      const struct weir_loader_report *report)
 {
@@ -348,4 +395,5 @@ void weir_watch_json(struct weir_json *json, const struct weir_watch_figures *fi
         weir_watch_verdict_json(json, verdict);
     }
     free(verdict);
+    json_trial(json, &figures->settings);
 }

@@ -13,7 +13,10 @@ int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loa
 void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report,
                       enum weir_lang lang, bool verdict_only);
 
-/* Adds the members "watch" and "verdict" to the open object of a log line. */
+/* Prints what weir.Loader gives, if that was measured; the verdict contains it. */
+void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures);
+
+/* Adds the members "watch" and "verdict", and "weir_loader" if that was measured, to the open object of a log line. */
 void weir_watch_json(struct weir_json *json, const struct weir_watch_figures *figures,
                      const struct weir_loader_report *report);
 

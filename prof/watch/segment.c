@@ -62,12 +62,29 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 /* ---- settings ---- */
 
 static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
-    "num_workers", "prefetch_factor", "batch_size",        "pin_memory",  "persistent_workers", "in_order",
-    "cuda",        "dataset_length",  "batches_per_epoch", "iterable",    "torch_threads",      "cv2_threads",
-    "headroom",    "any_iterable",    "zone_ns",           "hdf5_opened", "world_size",
+    "num_workers",
+    "prefetch_factor",
+    "batch_size",
+    "pin_memory",
+    "persistent_workers",
+    "in_order",
+    "cuda",
+    "dataset_length",
+    "batches_per_epoch",
+    "iterable",
+    "torch_threads",
+    "cv2_threads",
+    "headroom",
+    "any_iterable",
+    "zone_ns",
+    "hdf5_opened",
+    "world_size",
+    "weir_items_s",
+    "watched_items_s",
 };
-static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {"start_method",  "dataset", "collate",
-                                                          "torch_version", "hint",    "sampler"};
+static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {
+    "start_method", "dataset", "collate", "torch_version", "hint", "sampler", "weir_path", "weir_sample",
+};
 
 static int key_find(const char *const *keys, int n, const char *key)
 {

@@ -261,12 +261,16 @@ static void read_settings(struct weir_watch_settings *to, const struct weir_shar
     to->world_size = number(from, "world_size");
     to->dataset_length = number(from, "dataset_length");
     to->batches_per_epoch = number(from, "batches_per_epoch");
+    to->weir_items_s = number(from, "weir_items_s");
+    to->watched_items_s = number(from, "watched_items_s");
     text(from, "start_method", to->start_method);
     text(from, "dataset", to->dataset);
     text(from, "collate", to->collate);
     text(from, "torch_version", to->torch_version);
     text(from, "hint", to->hint);
     text(from, "sampler", to->sampler);
+    text(from, "weir_path", to->weir_path);
+    text(from, "weir_sample", to->weir_sample);
 }
 
 /* ---- epochs ---- */

@@ -75,8 +75,12 @@ struct weir_watch_settings {
     double hdf5_opened; /* 1: the dataset held an open HDF5 file when its workers were created */
     double zone_ns;     /* cost of a timed call with its part in Python, as measured there */
     double dataset_length, batches_per_epoch, world_size;
+    /* Samples/s of weir.Loader on weir_path, in a trial, and of this loader with all workers busy; weir_sample
+     * describes a sample of weir.Loader. */
+    double weir_items_s, watched_items_s;
     char start_method[WEIR_WATCH_TEXT], dataset[WEIR_WATCH_TEXT], collate[WEIR_WATCH_TEXT];
     char torch_version[WEIR_WATCH_TEXT], hint[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
+    char weir_path[WEIR_WATCH_TEXT], weir_sample[WEIR_WATCH_TEXT];
 };
 
 /* A finished epoch. */

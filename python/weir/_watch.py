@@ -8,7 +8,7 @@ import threading
 import warnings
 import weakref
 
-from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_worker
+from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_trial, _watch_worker
 from ._watch_hooks import call_cost_ns
 from ._watch_hdf5 import opened_before
 from ._watch_library import Unavailable
@@ -101,6 +101,7 @@ class Session:
         self.loaders = []
         self.all = None  # Options for every DataLoader, or None
         self.json = None
+        self.interrupted = False
         self._lock = threading.RLock()
         self._begin()
         atexit.register(self.finish)
@@ -114,7 +115,7 @@ class Session:
         self.hooks = None
         self.ranks = self.ranks_of = None
         self._logs = set()  # begun
-        self.finished = False
+        self.finished = self._written = False
         _watch_worker.forked = (self.pid, self.segment)
         self.times_stages = self.library.time_stages()
         self.zone_ns = _in_thread(call_cost_ns, self.library, self.segment)
@@ -189,16 +190,21 @@ class Session:
         return self.text(_watch_library.VERDICT, True, lang, used[0].number if len(used) == 1 else -1)
 
     def finish(self):
-        """At exit: the table of the whole run, the log and the JSON file."""
-        if self.pid != os.getpid() or self.finished or _watch_worker.current is not None:
+        """At exit: the table of the whole run, what weir.Loader gives, the log and the JSON file. A signal meanwhile calls
+        this again, for what is left."""
+        if self.pid != os.getpid() or _watch_worker.current is not None or self._written:
             return
-        self.finished = True
-        self.library.sampling(self.segment, 0)
         used = self.used()
+        if not self.finished:
+            self.finished = True
+            self.library.sampling(self.segment, 0)
+            if used and first_rank():
+                self._print_end(used)
+        if self._written:
+            return
+        self._written = True
         for watched in sorted(used, key=lambda each: each.batches):  # the last line is that of the rank
             watched.write_log(True)
-        if used and first_rank() and not (len(used) == 1 and used[0].is_shown()):
-            self.print(self.table(used[0].options.lang, True))
         if used and self.json is not None:
             self._write_json()
         self.end_ranks()
@@ -233,6 +239,18 @@ class Session:
         version = getattr(sys.modules.get("weir"), "__version__", "")
         return json.dumps({"type": "run", "weir": version, "used": used}, separators=(",", ":")) + "\n"
 
+    def _print_end(self, used):
+        if not (len(used) == 1 and used[0].is_shown()):
+            self.print(self.table(used[0].options.lang, True))
+        if self.interrupted or self.child or getattr(sys, "last_type", None) is not None:
+            return
+        try:
+            tried = _watch_trial.measure(self, used)
+        except (Exception, KeyboardInterrupt):  # the report is complete without it
+            return
+        if tried is not None:
+            _printed(self.text(_watch_library.TRIAL, True, "en", tried.number))
+
     def _write_json(self):
         path, used = self.path_of(self.json), self.used()
         try:
@@ -263,6 +281,7 @@ class Watched:
         self.automatic, self.headroom = False, None
         self.batches = self.epochs = 0
         self._told_late = False
+        self.names, self.dtype = [], "uint8"  # possible paths of the data, and the type of its images
         self.attach(loader)
         self.begin()
         if options.headroom:
@@ -377,8 +396,13 @@ class Watched:
             _warn("{}: its persistent workers were started before; what they do is seen from the next workers on"
                   .format(self.name))
 
+    def first_batch(self, batch):
+        self.dtype = _watch_trial.dtype_of(batch)
+
     @_never_fails
     def epoch_began(self, loader):
+        if not self._iterated and not self.iterable:
+            self.names = _watch_trial.names_of(loader.dataset)
         self._iterated = True
         self._on_thread()
         if not self.iterable:

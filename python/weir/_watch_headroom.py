@@ -43,18 +43,18 @@ def random_states():
             state and (state[1].tobytes(), state[2:]))
 
 
-def _parts(batch, found):
-    """The tensors and arrays of a batch."""
+def parts_of(batch, found):
+    """The sizes of a batch's tensors and arrays, in bytes."""
     if hasattr(batch, "nbytes") and hasattr(batch, "shape"):
         found.append(int(batch.nbytes))
     elif hasattr(batch, "element_size"):  # a tensor of an old torch
         found.append(batch.element_size() * batch.nelement())
     elif isinstance(batch, dict):
         for each in batch.values():
-            _parts(each, found)
+            parts_of(each, found)
     elif isinstance(batch, (list, tuple)):
         for each in batch:
-            _parts(each, found)
+            parts_of(each, found)
     return found
 
 
@@ -76,7 +76,7 @@ def free_bytes(shared):
 
 def most_held(batch):
     """How many batches like this may be held back."""
-    parts = _parts(batch, [])
+    parts = parts_of(batch, [])
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = MOST if files == resource.RLIM_INFINITY or not parts else min(MOST, files // 4 // len(parts))
     return most if not sum(parts) else min(most, free_bytes(True) // sum(parts))

@@ -116,6 +116,8 @@ class Requests:
         try:
             batch = step(iterator)
             items = self.size or first_size(batch)
+            if self.watched.batches == 0:
+                self.watched.first_batch(batch)
         finally:
             self.watched.request_end(items)
         return batch

@@ -82,6 +82,7 @@ def _report_on_sigterm(session):
     def end(number, frame):
         signal.signal(number, signal.SIG_DFL)
         if os.getpid() == pid:
+            session.interrupted = True
             session.finish()
         os.kill(os.getpid(), number)
 
@@ -158,4 +159,9 @@ def main(arguments):
     session = _watch.watch_all(options, os.path.abspath(found["json"]) if "json" in found else None)
     if session is not None:
         _report_on_sigterm(session)
-    _run(rest)
+    try:
+        _run(rest)
+    except BaseException as error:
+        if session is not None:
+            session.interrupted = not isinstance(error, SystemExit) or error.code not in (None, 0)
+        raise
