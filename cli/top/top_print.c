@@ -12,20 +12,20 @@
 
 static const struct weir_column columns[] = {
     {.heading = "process", .left = true},
-    {.heading = "pid"},
+    {.heading = "pid", .priority = 1},
     {.heading = "on core"},
     {.heading = "core-wait"},
-    {.heading = "storage"},
-    {.heading = "lock"},
-    {.heading = "sleep"},
+    {.heading = "storage", .priority = 2},
+    {.heading = "lock", .priority = 2},
+    {.heading = "sleep", .priority = 2},
     {.heading = "idle"},
-    {.heading = "other", .priority = 3},
-    {.heading = "disk/s"},
-    {.heading = "cached/s~", .priority = 2},
-    {.heading = "PSS"},
-    {.heading = "threads", .priority = 1},
-    {.heading = "ready", .priority = 1},
-    {.heading = "files", .left = true, .priority = 2, .shrink_to = 16},
+    {.heading = "other", .priority = 6},
+    {.heading = "disk/s", .priority = 3},
+    {.heading = "cached/s~", .priority = 5},
+    {.heading = "PSS", .priority = 3},
+    {.heading = "threads", .priority = 4},
+    {.heading = "ready", .priority = 4},
+    {.heading = "files", .left = true, .priority = 5, .shrink_to = 16},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

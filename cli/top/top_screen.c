@@ -127,6 +127,13 @@ static int count_lines(const char *text)
     return n;
 }
 
+/* Prints the part of a line that fits. Lines in bold have been wrapped at that width. */
+static void show_line(FILE *out, const char *line, size_t n)
+{
+    size_t fitting = *line == '\033' ? n : weir_text_fitting(line, weir_terminal_columns(stdout));
+    fprintf(out, "%.*s" ERASE_LINE, (int)(n < fitting ? n : fitting), line);
+}
+
 /* Copies the lines that fit, from screen->scroll on. The last row has the keys. */
 static void show(FILE *out, struct screen *screen, const char *text)
 {
@@ -137,11 +144,13 @@ static void show(FILE *out, struct screen *screen, const char *text)
     fputs(HOME, out);
     for (int row = 0; row < rows && *text; row++) {
         size_t n = strcspn(text, "\n");
-        fprintf(out, "%.*s" ERASE_LINE "\r\n", (int)n, text);
+        show_line(out, text, n);
+        fputs("\r\n", out);
         text += n + (text[n] == '\n');
     }
-    fprintf(out, "%s" ERASE_LINE ERASE_REST,
-            screen->help ? "h: back  q: quit" : "q: quit  h: help  1: all workers  N P M R: order");
+    const char *keys = screen->help ? "h: back  q: quit" : "q: quit  h: help  1: all workers  N P M R: order";
+    show_line(out, keys, strlen(keys));
+    fputs(ERASE_REST, out);
 }
 
 /* text: of the figures or the help. Memory streams have no width of their own. */

@@ -302,6 +302,21 @@ def keys(weir):
               last)
 
 
+def narrow(weir):
+    with Job(shell=True) as job:
+        done = top(weir, "--once", "--seconds", 3, job.pid, env={**os.environ, "COLUMNS": "40"})
+        long = [line for line in done.stdout.splitlines() if len(line) > 40 and not line.startswith("  /")]
+        check("40 columns: the most important ones", not long and re.search(r"(?m)^process +on core +core-wait +idle$", done.stdout), done)
+        screen = Terminal([weir, "top", str(job.pid)], rows=12, columns=40)
+        check("figures", screen.until("q: quit"), screen.text)
+        start = len(screen.text)
+        check("next figures", screen.until("q: quit.*\033.J"), screen.text)
+        frame = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", screen.text[start:]).replace("\r", "").split("\n")
+        check("no line of the screen is wrapped by the terminal", len(frame) <= 12 and max(map(len, frame)) <= 40, frame)
+        screen.press("q")
+        screen.end()
+
+
 def suspended(weir):
     with Job() as job:
         screen = Terminal(["/bin/sh", "-c", f"set -m; {weir} top {job.pid}; echo stopped; fg; echo over $?"])
@@ -363,7 +378,7 @@ def torch_jobs(weir):
 
 def main():
     weir = os.path.abspath(sys.argv[1])
-    for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, errors, commands, signals, watched_command, keys, suspended,
+    for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, errors, commands, signals, watched_command, keys, narrow, suspended,
                  ctrl_c_with_a_command, torch_jobs):
         test(weir)
     print(f"{checks} checks, {failures} failures")
