@@ -124,6 +124,8 @@ def library():
     if _library is None:
         if not sys.platform.startswith("linux"):
             raise Unavailable("weir.watch needs Linux")
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():  # its calls rely on it
+            raise Unavailable("weir.watch: this Python runs without the GIL, which the watch needs: set PYTHON_GIL=1")
         _library = Library(os.environ.get("WEIR_WATCH_LIBRARY")
                            or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libweir_watch.so"))
     return _library

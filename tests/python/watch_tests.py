@@ -255,6 +255,9 @@ class Failures(unittest.TestCase):
             for path in ("/nonexistent.so", file.name, _ctypes.__file__):  # missing, empty, without the functions
                 self.fails(self.LOOP, "its library cannot be loaded", WEIR_WATCH_LIBRARY=path)
 
+    def test_no_gil(self):
+        self.fails("sys._is_gil_enabled = lambda: False\n" + textwrap.dedent(self.LOOP), "this Python runs without the GIL")
+
     def test_extension_of_another_version(self):
         self.fails("""
             import types
