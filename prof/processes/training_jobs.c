@@ -143,14 +143,22 @@ static bool has_torch_child(const struct processes *all, const struct process *o
     return false;
 }
 
+/* Whether a fork server has forked it; it has the server's command. */
+static bool is_served(const struct processes *all, const struct process *process)
+{
+    const struct process *parent = find(all, process->stat.parent);
+    return process->helper && parent && parent->helper;
+}
+
 /* Before torch 2.6 workers have no name of their own: they are Python's children without children, by fork with the
  * parent's command, otherwise with multiprocessing's. */
 static bool is_unnamed_worker(const struct processes *all, const struct process *process)
 {
     const struct process *owner = owner_of(all, process);
-    if (!process->torch || process->helper || !owner || !owner->torch || has_named_workers(all, owner))
+    bool served = is_served(all, process);
+    if (!process->torch || (process->helper && !served) || !owner || !owner->torch || has_named_workers(all, owner))
         return false;
-    return (strcmp(process->command, owner->command) == 0 ||
+    return (served || strcmp(process->command, owner->command) == 0 ||
             strstr(process->command, "multiprocessing.spawn import")) &&
            !has_torch_child(all, process);
 }
