@@ -47,12 +47,12 @@ bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause)
 static void find_start_up(struct weir_watch_case *c)
 {
     const struct weir_watch_figures *f = c->figures;
+    /* Of the run's first epoch, the first batch is not counted, and its workers are created anyway. */
     double first_s = f->first_wait_s - f->run_first_s, all_s = first_s + f->startup_s;
     double share = c->train_s > 0 ? all_s / c->train_s : 0;
     if (c->workers <= 0 || f->first_waits < 2 || share < START_UP || f->settings.persistent_workers > 0)
         return;
-    /* The first epoch keeps its start. */
-    double saved_s = all_s * (f->first_waits - 1) / f->first_waits;
+    double saved_s = first_s + f->startup_s * (f->first_waits - 1) / f->first_waits;
     weir_watch_cause_add(c, WEIR_JOB_START_UP, share, weir_watch_gain_saved(c, saved_s),
                          "%.2f s per epoch for creating %.0f workers and their first batch, %.0f %% of the time",
                          all_s / f->first_waits, c->workers, weir_watch_percent(share));
