@@ -1,10 +1,12 @@
 #include "analyze/watch/watch_report.h"
 #include "analyze/watch/watch_sampling.h"
 #include "analyze/watch/watch_text.h"
+#include "base/proc.h"
 #include "base/resources.h"
 #include "pipeline/report/log_fields.h"
 #include "prof/report/machine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -21,7 +23,7 @@ struct mark {
 };
 
 struct watched {
-    struct mark since_table, since_record;
+    struct mark since_table, since_log, since_record;
     int epochs_logged;
 };
 
@@ -56,18 +58,40 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- what is kept ---- */
 
+/* Adds the CPU time of the processes that this one has started, with those that they have reaped: workers, and the
+ * server of forkserver. Returns false if the kernel does not list them. */
+static bool add_children(struct weir_machine_now *now)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    bool listed = false;
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        char list[4096], *at = list, *end;
+        if (weir_proc_read(list, sizeof list, "", getpid(), atoi(task->d_name), "children") < 0)
+            continue;
+        listed = true;
+        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
+            now->own_ns += weir_process_cpu_ns((int)pid);
+    }
+    if (tasks)
+        closedir(tasks);
+    return listed;
+}
+
 /* The CPU time of worker processes is this program's. */
 static void read_machine(const struct weir_watch *watch, struct weir_machine_now *now)
 {
     enum { MANY = 512 };
     struct weir_watch_thread_id ids[MANY];
     weir_machine_read(now, "");
+    bool listed = add_children(now);
     int n = weir_watch_threads(watch, -1, ids, MANY);
     for (int i = 0; i < n; i++) {
-        bool is_first = ids[i].pid != getpid();
-        for (int k = 0; k < i && is_first; k++)
-            is_first = ids[k].pid != ids[i].pid;
-        now->own_ns += is_first ? weir_process_cpu_ns(ids[i].pid) : 0;
+        struct weir_task_stat stat;
+        bool counts = ids[i].pid != getpid();
+        for (int k = 0; k < i && counts; k++)
+            counts = ids[k].pid != ids[i].pid;
+        if (counts && weir_task_stat_read(&stat, "", ids[i].pid, 0) && !(listed && stat.parent == getpid()))
+            now->own_ns += stat.cpu_ns + stat.children_ns;
     }
 }
 
@@ -77,6 +101,7 @@ static void free_reports(void *object)
     weir_watch_samples_end(reports->watch);
     for (int i = 0; i < WEIR_WATCH_LOADERS; i++) {
         weir_snapshot_free(&reports->loaders[i].since_table.snapshot);
+        weir_snapshot_free(&reports->loaders[i].since_log.snapshot);
         weir_snapshot_free(&reports->loaders[i].since_record.snapshot);
     }
     free(reports);
@@ -91,7 +116,8 @@ static struct reports *reports_of(struct weir_watch *watch)
     weir_machine_begin(&reports->machine, 0, "");
     read_machine(watch, &reports->begun);
     for (int i = 0; i < WEIR_WATCH_LOADERS; i++)
-        reports->loaders[i].since_table.machine = reports->loaders[i].since_record.machine = reports->begun;
+        reports->loaders[i].since_table.machine = reports->loaders[i].since_log.machine =
+            reports->loaders[i].since_record.machine = reports->begun;
     weir_watch_keep(watch, reports, free_reports);
     return reports;
 }
@@ -279,10 +305,11 @@ static int report_to(FILE *out, struct weir_watch *watch, int loader, int what, 
     struct made *made = calloc(1, sizeof *made);
     /* A verdict or an epoch's line alone does not end the period of the next table. */
     bool ends = what == WEIR_WATCH_TABLE || what == WEIR_WATCH_LOG || what == WEIR_WATCH_JSON;
-    struct mark *then = reports && !whole ? &reports->loaders[loader].since_table : NULL;
+    struct watched *watched = reports ? &reports->loaders[loader] : NULL;
+    struct mark *then = !watched || whole ? NULL : what == WEIR_WATCH_LOG ? &watched->since_log : &watched->since_table;
     int rc = reports && made ? make(made, watch, reports, loader, then, ends) : -ENOMEM;
     if (rc == 0)
-        rc = write_report(out, &reports->loaders[loader], made, what, lang);
+        rc = write_report(out, watched, made, what, lang);
     free_made(made);
     return rc;
 }

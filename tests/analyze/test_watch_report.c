@@ -178,6 +178,21 @@ Test(watch_report, periods_add_up_to_the_whole)
     json_decref(whole);
 }
 
+Test(watch_report, a_log_does_not_end_the_period_of_the_table)
+{
+    start_workers();
+    epoch(30);
+    weir_watch_free(report(WEIR_WATCH_LOG, 0, "en"));
+    char *text = report(WEIR_WATCH_TABLE, 0, "en");
+    cr_expect_not_null(strstr(text, " 30 batches"), "%s", text);
+    weir_watch_free(text);
+    epoch(20);
+    weir_watch_free(report(WEIR_WATCH_TABLE, 0, "en"));
+    text = report(WEIR_WATCH_LOG, 0, "en");
+    cr_expect_not_null(strstr(text, "\"batches\":20,"), "%s", text);
+    weir_watch_free(text);
+}
+
 /* Reads the last "stages" line of a log and prints it as `weir report` does. */
 static char *printed_from_log(char *log, int *n_epochs, enum weir_lang lang)
 {

@@ -474,6 +474,27 @@ class Command(unittest.TestCase):
             with open(os.path.join(folder, "a.jsonl")) as file:
                 self.assertTrue(all(isinstance(json.loads(line), dict) for line in file))
 
+    def test_cpu_time_of_workers_is_the_jobs(self):
+        """Also that of workers which are no children of the program, and have ended."""
+        code = """
+            class Busy(Data):
+                def __getitem__(self, i):
+                    until = time.thread_time() + 0.02
+                    while time.thread_time() < until: pass
+                    return i
+            if __name__ == "__main__":
+                for batch in DataLoader(Busy(), 4, num_workers=2, multiprocessing_context=sys.argv[1]): pass
+        """
+        for method in ("fork", "forkserver"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "a.json")
+                run(code, method, module=(*self.WATCH, "--json", path))
+                with open(path) as file:
+                    report = json.load(file)
+            workers = sum(worker["cpu_s"] for worker in report["workers"])
+            self.assertGreater(workers, 0.5)
+            self.assertGreater(report["cpu_s"], 0.9 * workers, method)
+
     def test_exceptions_and_signals(self):
         code = """
             try:
