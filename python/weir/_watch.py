@@ -357,9 +357,10 @@ class Watched:
                 self._set(key, value)
         is_iterable = getattr(loader, "_dataset_kind", 0) == 1
         self._set("iterable", is_iterable)
-        if not is_iterable:  # len() of an iterable dataset's loader has side effects
+        sampler = getattr(loader, "_index_sampler", None)
+        if not is_iterable and _watch_headroom.is_known(sampler):
             self._set("dataset_length", _length(loader.dataset))
-            self._set("batches_per_epoch", _length(getattr(loader, "_index_sampler", None)))
+            self._set("batches_per_epoch", _length(sampler))
         self._set_text("dataset", _type_name(loader.dataset))
         self._set_text("collate", _type_name(loader.collate_fn))
         self._set_text("sampler", _type_name(loader.sampler))

@@ -21,11 +21,12 @@ _KNOWN = ("SequentialSampler", "RandomSampler", "WeightedRandomSampler", "Subset
           "_InfiniteConstantSampler", "BatchSampler")
 
 
-def _is_known(sampler):
+def is_known(sampler):
+    """Whether a sampler is torch's own. The length of any other one can have side effects."""
     kind = type(sampler)
     if kind.__name__ not in _KNOWN or not kind.__module__.startswith("torch.utils.data"):
         return False
-    return kind.__name__ != "BatchSampler" or _is_known(sampler.sampler)
+    return kind.__name__ != "BatchSampler" or is_known(sampler.sampler)
 
 
 def _draws_from_own_generator(sampler):
@@ -89,7 +90,8 @@ class Headroom:
         self.watched = watched
         self.since = _BETWEEN * MOST  # batches since the last window
         self.refused = False
-        self.observed = False  # an unknown sampler has been seen to draw nothing during an epoch
+        self.observed = 0      # batches of an epoch during which an unknown sampler has drawn nothing
+        self.complete = None   # whether the loop took all batches of the last epoch
 
     def refuse(self, why):
         if not self.refused:
@@ -110,6 +112,8 @@ class Headroom:
             self.refuse("the loader's state_dict would be ahead of training; use a DataLoader")
         elif not hasattr(iterator, "_tasks_outstanding"):
             self.refuse("this torch is not known")
+        elif self.complete is False and iterator._persistent_workers:
+            self.refuse("the loop ends epochs early, and persistent workers would be ahead of it")
         elif _draws_from_own_generator(iterator._index_sampler):
             self.refuse("the sampler draws from the generator it was given during the epoch")
         else:
@@ -221,18 +225,20 @@ class LoaderEpoch(Epoch):
 
     def __init__(self, headroom, iterator):
         super().__init__(headroom)
-        try:
-            self.batches = len(iterator._index_sampler) if iterator._dataset_kind == 0 else None
-        except Exception:  # a sampler without a length: where the epoch ends is not known
-            self.batches = None
-        self.observes = iterator._dataset_kind == 0 and not _is_known(iterator._index_sampler)
+        is_map = iterator._dataset_kind == 0
+        self.observes = is_map and not is_known(iterator._index_sampler)
+        self.batches = headroom.observed if self.observes else len(iterator._index_sampler) if is_map else None
+        self.is_first = iterator._persistent_workers and not headroom.complete
 
     def room(self, iterator):
-        if self.observes and not self.headroom.observed:
+        """Persistent workers keep what they draw ahead: no window before a loop has taken all batches of an epoch."""
+        if self.is_first or (self.observes and not self.headroom.observed):
             return 0
-        if self.batches is None:
-            return self.most if iterator._dataset_kind == 1 else 0
-        return self.batches - self.delivered - iterator._tasks_outstanding - 2
+        return self.most if self.batches is None else self.batches - self.delivered - iterator._tasks_outstanding - 2
+
+    def end(self, complete):
+        super().end(complete)
+        self.headroom.complete = complete
 
     def step(self, requests, iterator, step):
         """An unknown sampler must not draw random numbers."""
@@ -242,7 +248,7 @@ class LoaderEpoch(Epoch):
         try:
             return requests.ordinary(iterator, step)
         except StopIteration:
-            self.headroom.observed = self.delivered > 0
+            self.headroom.observed = self.delivered
             raise
         finally:
             if random_states() != before:

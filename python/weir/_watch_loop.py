@@ -193,22 +193,23 @@ def _batch_size(loader):
     return size if isinstance(size, int) and size > 0 else 0
 
 
-def _created(watched, iterator, loader):
-    """An iterator of a watched loader exists. If its parts are not those that are known, it runs unwatched."""
+def _epoch(watched, iterator, loader, is_new=True):
+    """An iterator of a watched loader begins an epoch. If its parts are not those that are known, it runs unwatched."""
     try:
-        _see(watched, iterator, loader)
+        if is_new:
+            _see(watched, iterator)
+        iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _batch_size(loader), iterator._num_workers)
     except Exception as error:
         watched.gave_up(error)
 
 
-def _see(watched, iterator, loader):
+def _see(watched, iterator):
     if iterator._num_workers == 0:
         iterator._dataset_fetcher = _watch_fetch.Fetcher(iterator._dataset_fetcher, watched.library, watched.hooks(),
                                                          around=True)
     pin = getattr(iterator, "_pin_memory_thread", None)
     if pin is not None:
         _pins[pin.ident] = watched
-    iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _batch_size(loader), iterator._num_workers)
 
 
 def _init_of(original, has_workers):
@@ -224,7 +225,7 @@ def _init_of(original, has_workers):
             with _Loops(watched) if has_workers else _nothing:
                 original(self, loader, *args, **keywords)
             watched.started(time.perf_counter() - began)
-            _created(watched, self, loader)
+            _epoch(watched, self, loader)
         except BaseException:
             watched.epoch_ended(False)
             raise
@@ -250,7 +251,7 @@ def _reset_of(original):
             watched.epoch_ended(False)
             raise
         watched.started(time.perf_counter() - began)
-        self.__dict__[_ATTRIBUTE] = Requests(watched, self, _batch_size(loader), self._num_workers)
+        _epoch(watched, self, loader, is_new=False)
     return _reset
 
 

@@ -120,6 +120,13 @@ class Lazy(torch.utils.data.Sampler):
             yield int(torch.randint(self.n, ()))
 
 
+class CountingSampler(BatchSampler):
+    """Its length is that of an epoch which it draws."""
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+
 class MyLoader(DataLoader):
     def __iter__(self):
         for batch in super().__iter__():
@@ -227,6 +234,8 @@ simple("iterable_unbatched", lambda: DataLoader(Stream(), batch_size=None, num_w
 simple("iterable_fails", lambda: DataLoader(Stream(fails=True), batch_size=4, num_workers=2))
 simple("batch_sampler", lambda: DataLoader(
     Numbers(), batch_sampler=BatchSampler(SequentialSampler(range(40)), 3, False), num_workers=2))
+simple("counting_sampler", lambda: DataLoader(
+    Numbers(), batch_sampler=CountingSampler(RandomSampler(range(40)), 3, False), num_workers=2))
 simple("unbatched", lambda: DataLoader(Numbers(9), batch_size=None, num_workers=2))
 simple("indices_as_sampler", lambda: DataLoader(TensorDataset(torch.arange(40)), batch_size=None, num_workers=1,
                                                 sampler=BatchSampler(RandomSampler(range(40)), 4, False)))
@@ -237,6 +246,8 @@ simple("forkserver", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, 
                                         multiprocessing_context="forkserver"), epochs=1)
 simple("persistent", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, persistent_workers=True), epochs=3)
 simple("persistent_iterable", lambda: DataLoader(Stream(), batch_size=4, num_workers=2, persistent_workers=True), epochs=3)
+simple("persistent_early_break", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, persistent_workers=True),
+       epochs=3, stop=4)
 simple("pin_memory", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, pin_memory=True))
 simple("init", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, worker_init_fn=init))
 simple("init_fails", lambda: DataLoader(Numbers(), batch_size=4, num_workers=2, worker_init_fn=fails_in_worker_1))

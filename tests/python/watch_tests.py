@@ -95,7 +95,8 @@ class Same(unittest.TestCase):
     """What a training loop sees does not depend on the watch."""
 
     # In these loops no batch is held back: without workers, too few batches, or refused.
-    NO_WINDOW = {"map", "map_shuffled", "iterable", "fails_without_workers", "list", "lazy_sampler", "unwatched"}
+    NO_WINDOW = {"map", "map_shuffled", "iterable", "fails_without_workers", "list", "lazy_sampler", "unwatched",
+                 "persistent_early_break"}
 
     def test_all_loaders(self):
         some = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
