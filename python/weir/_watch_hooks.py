@@ -67,7 +67,7 @@ class Hooks:
 
     def __init__(self, library, segment):
         self._library, self._segment = library, segment
-        self._places = []    # (object or dict, name, original, timed)
+        self._places = []    # (module or class, its namespace, name, original, timed)
         self._timed = {}     # id of the original -> (original, timed)
         self._numbers = {}   # stage -> number, once a thread with a slot has asked
         self._active = False
@@ -191,9 +191,11 @@ class Hooks:
 
     def _place(self, owner, name, original, timed):
         try:
-            if self._active:
-                setattr(owner, name, timed)
-            self._places.append((owner, name, original, timed))
+            setattr(owner, name, timed)
+            if not self._active:
+                setattr(owner, name, original)
+            self._places.append((owner, object.__getattribute__(owner, "__dict__") if not isinstance(owner, type)
+                                 else vars(owner), name, original, timed))
         except Exception:  # a type or module that cannot be changed
             home, what = (owner.__module__, owner.__name__) if isinstance(owner, type) else (owner.__name__, name)
             self._library.unseen(self._segment, "{}.{}".format(home, what).encode())
@@ -240,7 +242,7 @@ class Hooks:
 
     def _imported_elsewhere(self):
         """Replaces references to the originals in the namespaces of all modules (from cv2 import imdecode)."""
-        done = {(id(owner), name) for owner, name, _, _ in self._places}
+        done = {(id(owner), name) for owner, _, name, _, _ in self._places}
         for module in list(sys.modules.values()):
             try:  # without the __getattribute__ of modules that are loaded when an attribute is read
                 names = object.__getattribute__(module, "__dict__")
@@ -266,14 +268,17 @@ class Hooks:
             _watch_import.after_import(name, self.module_loaded)
 
     def on(self):
+        """Places that the program has changed meanwhile remain as they are."""
         self._active = True
-        for owner, name, _, timed in self._places:
-            setattr(owner, name, timed)
+        for owner, names, name, original, timed in self._places:
+            if names.get(name) is original:
+                setattr(owner, name, timed)
 
     def off(self):
         self._active = False
-        for owner, name, original, _ in self._places:
-            setattr(owner, name, original)
+        for owner, names, name, original, timed in self._places:
+            if names.get(name) is timed:
+                setattr(owner, name, original)
 
 
 def call_cost_ns(library, segment):

@@ -162,6 +162,21 @@ class Figures(unittest.TestCase):
         """)
         self.assertEqual(calls(out)["03_read"], 32)
 
+    def test_functions_that_the_program_replaces(self):
+        run("""
+            def mine(path, load=np.load): return load(path) + 1
+            class Mine(Data):
+                def __getitem__(self, i):
+                    if i == 31 and replaced: np.save = mine
+                    return torch.from_numpy(np.load("a.npy"))
+            np.save("a.npy", np.zeros(4))
+            loader, replaced = weir.watch(DataLoader(Mine(), batch_size=4), every=0), False
+            for batch in loader: assert batch[0, 0] == 0
+            np.load, replaced = mine, True
+            for batch in loader: assert batch[0, 0] == 1
+            assert np.load is mine and np.save is mine
+        """)
+
     def test_log(self):
         """One line per epoch, and one for the whole run. A batch counts once its step has ended."""
         out, _ = run("""
