@@ -5,6 +5,8 @@ import signal
 import sys
 import types
 
+from ._watch_ranks import ranks
+
 USAGE = "python -m weir watch [OPTIONS] SCRIPT [ARGUMENTS...]"
 HELP = """Usage: {usage}
        python -m weir watch [OPTIONS] -m MODULE [ARGUMENTS...]
@@ -74,17 +76,21 @@ def _options(found):
 
 
 def _report_on_sigterm(session):
-    """Has SIGTERM print the final table and then end this process as it does by default. Children keep the default."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    """Has SIGTERM print the final table and then end this process as it does by default. Children keep the default, and
+    so do ranks: one that waits in a collective runs no handler of Python."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or ranks()[1] > 1:
         return
     pid = os.getpid()
 
     def end(number, frame):
+        if signal.getsignal(number) is not end:  # the program's own handler calls those before it
+            return
         signal.signal(number, signal.SIG_DFL)
-        if os.getpid() == pid:
-            session.interrupted = True
-            session.finish()
-        os.kill(os.getpid(), number)
+        try:
+            if os.getpid() == pid:
+                session.finish()
+        finally:
+            os.kill(os.getpid(), number)
 
     def in_child():
         if signal.getsignal(signal.SIGTERM) is end:

@@ -531,6 +531,25 @@ class Command(unittest.TestCase):
         out, _ = run(code, str(int(signal.SIGTERM)), module=self.WATCH, check=-signal.SIGTERM)
         self.assertIn("00_TOTAL_batch", out)
 
+    def test_sigterm(self):
+        """The program's own handler, one that calls those before it as Lightning's does, no stdout, and ranks."""
+        code = """
+            import signal
+            before = signal.getsignal(signal.SIGTERM)
+            def handler(number, frame):
+                if callable(before): before(number, frame)
+                print("MINE")
+            for batch in DataLoader(Data(), batch_size=4, num_workers=1): pass
+            if sys.argv[1] == "handler": signal.signal(signal.SIGTERM, handler)
+            if sys.argv[1] == "stdout": sys.stdout = object()
+            if sys.argv[1] == "rank": assert before is signal.SIG_DFL
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.1)
+        """
+        self.assertRegex(run(code, "handler", module=self.WATCH)[0], "(?s)MINE.*00_TOTAL_batch")
+        run(code, "stdout", module=self.WATCH, check=-signal.SIGTERM)
+        run(code, "rank", module=self.WATCH, check=-signal.SIGTERM, RANK="0", WORLD_SIZE="2")
+
     def test_usage(self):
         for arguments, status, text in ((["watch"], 2, "no script given"), (["watch", "--evry", "1", "x"], 2, "--evry"),
                                         (["watch", "--every", "x", "y"], 2, "--every x"), (["watch", "no.py"], 2, "no.py"),
