@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import threading
-import warnings
 import weakref
 
 from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _watch_trial, _watch_worker
@@ -23,7 +22,7 @@ def _warn(text):
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weir."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, RuntimeWarning, stacklevel=level)
+    _watch_library.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, level + 1)
 
 
 _told = set()

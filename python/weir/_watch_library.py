@@ -4,6 +4,7 @@ All functions are called with the GIL held (ctypes.PyDLL): most take less time t
 import ctypes
 import os
 import sys
+import warnings
 
 _INT, _TEXT, _WATCH, _DOUBLE = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_double
 
@@ -47,6 +48,14 @@ _FUNCTIONS = {
     "ranks_pause": (None, _INT),
     "ranks_end": (_INT, _DOUBLE, ctypes.POINTER(ctypes.c_void_p)),
 }
+
+
+def warn(text, level=2):
+    """A warning, of which programs that make warnings exceptions see the text alone."""
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=level)
+    except RuntimeWarning:
+        print(text, file=sys.stderr)
 
 
 class Unavailable(Exception):

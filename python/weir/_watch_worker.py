@@ -5,7 +5,6 @@ import importlib
 import multiprocessing.queues
 import sys
 import threading
-import warnings
 
 from . import _watch_fetch, _watch_library
 from ._watch_hooks import Hooks
@@ -90,7 +89,7 @@ class Worker:
 def _warn(error):
     why = str(error).replace("weir.watch: ", "", 1) if isinstance(error, _watch_library.Unavailable) \
         else "{}: {}".format(type(error).__name__, error)
-    warnings.warn("weir.watch: a worker is not watched: " + why, RuntimeWarning)
+    _watch_library.warn("weir.watch: a worker is not watched: " + why)
 
 
 def loop_of(which):

@@ -305,6 +305,21 @@ class Failures(unittest.TestCase):
             for epoch in range(2): print(sum(1 for batch in loader))
         """, "ZeroDivisionError")
 
+    def test_warnings_as_errors(self):
+        out, err = run("""
+            import warnings
+            warnings.simplefilter("error")
+            loader = weir.watch(DataLoader(Data(), batch_size=4), every=0, headroom=True)
+            print(sum(1 for batch in loader))
+        """.replace("import warnings", "import warnings\n            if __name__ != '__main__': sys.exit") if False else """
+            import warnings
+            warnings.simplefilter("error")
+            loader = weir.watch(DataLoader(Data(), batch_size=4), every=0, headroom=True)
+            print(sum(1 for batch in loader))
+        """)
+        self.assertTrue(out.startswith("8\n"), out)
+        self.assertEqual(err.count("headroom cannot be measured"), 1, err)
+
     def test_batches_that_look_like_arrays(self):
         out, err = run("""
             class Mine:
