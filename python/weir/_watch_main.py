@@ -1,4 +1,5 @@
 """The command `python -m weir watch`: runs a training script with every DataLoader watched."""
+import builtins
 import os
 import runpy
 import signal
@@ -112,12 +113,16 @@ def _run_script(path):
     if os.path.isdir(path) or not _is_source(path):
         runpy.run_path(path, run_name="__main__")
         return
+    if sys.version_info >= (3, 9):
+        path = os.path.join(os.getcwd(), path)
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     import importlib.machinery
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=__builtins__, __spec__=None, __package__=None, __cached__=None,
+    main.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None, __package__=None, __cached__=None,
                          __loader__=importlib.machinery.SourceFileLoader("__main__", path))
+    if "__annotations__" in vars(sys.modules["__main__"]):
+        main.__annotations__ = {}
     sys.modules["__main__"] = main
     exec(code, main.__dict__)
 

@@ -489,6 +489,16 @@ class Command(unittest.TestCase):
         self.assertEqual(json.loads(plain.split("\n")[0]), json.loads(watched.split("\n")[0]))
         self.assertEqual(calls(watched)["01_getitem"], 32)
 
+    def test_relative_path(self):
+        code = "import sys\nprint(__file__, __loader__.path, sys._getframe().f_code.co_filename, sys.argv, type(__builtins__))\n" \
+               "print(sorted(globals()))\n"
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "train.py"), "w") as file:
+                file.write(code)
+            plain, watched = [subprocess.run([sys.executable, *module, "./train.py"], env=environment(), cwd=folder, check=True,
+                                             stdout=subprocess.PIPE).stdout for module in ((), self.WATCH)]
+        self.assertEqual(plain, watched)
+
     def test_module_and_files(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "job"))
