@@ -122,11 +122,11 @@ int weir_watch_set(struct weir_watch *watch, int loader, const char *key, double
 
 int weir_watch_set_text(struct weir_watch *watch, int loader, const char *key, const char *value)
 {
-    int number = weir_watch_text_key(key);
+    int number = weir_watch_text_key(key), is_name = strcmp(key, "name") == 0;
     struct weir_shared_loader *to = loader_of(watch, loader);
-    if (!to || number < 0 || !value)
+    if (!to || (number < 0 && !is_name) || !value)
         return -1;
-    weir_shared_text_put(to->texts[number].words, WEIR_TEXT_WORDS, value);
+    weir_shared_text_put(is_name ? to->name.words : to->texts[number].words, WEIR_TEXT_WORDS, value);
     return 0;
 }
 

@@ -42,7 +42,8 @@ enum { WEIR_WATCH_LOADERS = 16 };
 
 /* Returns the number of a new loader, or -1 if there are WEIR_WATCH_LOADERS. The name is copied. */
 int weir_watch_loader(struct weir_watch *watch, const char *name);
-/* Set a loader's setting. The keys are listed in segment.c. Return 0, or -1 for an unknown key or loader. */
+/* Set a loader's setting. The keys are listed in segment.c; the text "name" replaces its name. Return 0, or -1 for an
+ * unknown key or loader. */
 int weir_watch_set(struct weir_watch *watch, int loader, const char *key, double value);
 int weir_watch_set_text(struct weir_watch *watch, int loader, const char *key, const char *value);
 /* Names a kind of call that cannot be timed, for the report. */

@@ -11,18 +11,29 @@ from . import _watch_children, _watch_headroom, _watch_library, _watch_loop, _wa
 from ._watch_hooks import call_cost_ns
 from ._watch_hdf5 import opened_before
 from ._watch_library import Unavailable
-from ._watch_other import Iterable
+from ._watch_other import wrapper
 from ._watch_ranks import Ranks, before_store_ends, is_rank, ranks
 
 _MAX_LOADERS = 16  # of one segment (watch.h)
 
 
-def _warn(text):
-    """Warns at the line of the program that has called this package."""
+def _caller():
+    """(level for _watch_library.warn, frame) of the program that has called this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weir."):
         level, frame = level + 1, frame.f_back
-    _watch_library.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, level + 1)
+    return level, frame
+
+
+def _line():
+    """Where the program has called this package."""
+    frame = _caller()[1]
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _warn(text):
+    """Warns at the line of the program that has called this package."""
+    _watch_library.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, _caller()[0])
 
 
 _told = set()
@@ -140,19 +151,19 @@ class Session:
         if not self.here():
             return None
         with self._lock:
-            for watched in self.loaders:
-                if watched.is_of(loader):
-                    return watched
-            for watched in self.loaders:
-                if watched.takes_over(loader):
-                    return watched
-            return self.add(loader, self.all) if self.all is not None else None
+            found = self.known(loader) or next((each for each in self.loaders if each.takes_over(loader)), None)
+            return self.add(loader, self.all) if found is None and self.all is not None else found
 
-    def add(self, loader, options, name=None, iterable=False):
-        """A new Watched, or None if there is no room for another one."""
+    def known(self, loader):
+        """The Watched that sees this very DataLoader now, or None."""
+        return next((each for each in self.loaders if each.is_of(loader)), None)
+
+    def add(self, loader, options, name=None, iterable=False, line=None):
+        """A new Watched, or None if there is no room for another one. line: of the program, if that has asked for it."""
+        origin = None if line is None else (name, line, tuple(vars(options).values()))
         with self._lock:
             for watched in self.loaders:
-                if watched.automatic and watched.is_like(loader):  # such as a loader of each epoch's validation
+                if watched.origin == origin and watched.is_like(loader):  # such as a loader of each epoch's validation
                     watched.attach(loader)
                     return watched
             if len(self.loaders) >= _MAX_LOADERS:
@@ -160,8 +171,7 @@ class Session:
                     _warn("{} loaders are watched, the maximum; others run unwatched".format(_MAX_LOADERS))
                     self.loaders.append(_Nobody())
                 return None
-            watched = Watched(self, loader, options, name or self._name(loader, iterable), iterable)
-            watched.automatic = options is self.all
+            watched = Watched(self, loader, options, name or self._name(loader, iterable), iterable, origin)
             self.loaders.append(watched)
             return watched
 
@@ -261,7 +271,7 @@ class Session:
 
 class _Nobody:
     """Stands for the loaders for which there is no room."""
-    batches, automatic, name = 0, False, ""
+    batches, origin, name = 0, None, ""
 
     def begin(self):
         pass
@@ -275,17 +285,25 @@ class _Nobody:
 class Watched:
     """A watched loader, under its number in the segment."""
 
-    def __init__(self, session, loader, options, name, iterable):
-        self.session, self.library, self.name, self.options, self.iterable = session, session.library, name, options, iterable
-        self.automatic, self.headroom = False, None
+    def __init__(self, session, loader, options, name, iterable, origin):
+        self.session, self.library, self.name, self.iterable = session, session.library, name, iterable
+        self.origin, self.headroom = origin, None  # origin: None for a loader that only watch_all watches
         self.batches = self.epochs = 0
         self._told_late = False
         self.names, self.dtype = [], "uint8"  # possible paths of the data, and the type of its images
         self.attach(loader)
         self.begin()
-        if options.headroom:
-            self.headroom = self._measures_headroom(options.headroom == "only")
-            self._set("headroom", 1)
+        self.change(options)
+
+    def change(self, options, name=None):
+        """Watches as options say, from the next epoch on."""
+        self.options = options
+        if name:
+            self.name = name
+            self._set_text("name", name)
+        if bool(options.headroom) != (self.headroom is not None):
+            self.headroom = self._measures_headroom(options.headroom == "only") if options.headroom else None
+            self._set("headroom", bool(options.headroom))
 
     def _measures_headroom(self, only):
         if only:
@@ -308,33 +326,40 @@ class Watched:
     # ---- which loader ----
 
     def attach(self, loader):
-        self._loader = _reference(loader)
+        self._first = self._loader = _reference(loader)
         self._dataset = _reference(getattr(loader, "dataset", loader))
         self._kind = self._signature(loader)
         self._iterated = False
 
     @staticmethod
     def _signature(loader):
-        return tuple(_type_name(getattr(loader, name, None)) for name in ("dataset", "collate_fn")) + tuple(
-            repr(getattr(loader, name, None)) for name in ("batch_size", "num_workers"))
+        parts = [loader] + [getattr(loader, name, None) for name in ("dataset", "collate_fn")]
+        return [_type_name(part) for part in parts] + [repr(getattr(loader, name, None))
+                                                       for name in ("batch_size", "num_workers")]
 
     def is_of(self, loader):
         return self._loader() is loader
 
     def takes_over(self, loader):
-        """Whether this loader has been made around the dataset of the watched one, as Accelerate and Lightning do."""
-        if self.iterable or (self._iterated and self._loader() is not None):
-            return False
-        first = self._loader()
-        dataset = self._dataset() or getattr(first, "dataset", None)
-        if dataset is None or getattr(loader, "dataset", None) is not dataset:
-            return False
+        """Whether this loader has been made around the dataset of the watched one, as Accelerate and Lightning do, or is the
+        one that such a loader has replaced."""
+        if self._first() is not loader:
+            if self.iterable or (self._iterated and self._loader() is not None):
+                return False
+            dataset = self._dataset() or getattr(self._loader(), "dataset", None)
+            if dataset is None or getattr(loader, "dataset", None) is not dataset:
+                return False
         self._loader = _reference(loader)
         return True
 
+    def wrapped(self, made):
+        """Other iterables are in use as long as their wrapper or an epoch."""
+        self._first = self._loader = _reference(made)
+
     def is_like(self, loader):
         """Whether this loader can continue the figures of one that is gone."""
-        return self._loader() is None and self._kind == self._signature(loader)
+        return self._loader() is None and self._first() is None and not self._open \
+            and self._kind == self._signature(loader)
 
     def token(self):
         return self.session.pid, self.session.fd, self.number
@@ -489,7 +514,7 @@ class Watched:
 
     def _is_main(self):
         """With every DataLoader watched, only the one with most batches prints after its epochs."""
-        return not self.automatic or all(each.batches <= self.batches for each in self.session.loaders)
+        return self.origin is not None or all(each.batches <= self.batches for each in self.session.loaders)
 
     def is_shown(self):
         """Whether the last table has shown the whole run."""
@@ -611,8 +636,12 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
 def _watch_other(iterable, options, name):
     """A wrapper of an iterable that is no DataLoader, or None."""
     here = session()
-    watched = here.add(iterable, options, name, iterable=True) if here is not None and here.here() else None
-    return None if watched is None else Iterable(iterable, watched)
+    watched = here.add(iterable, options, name, True, _line()) if here is not None and here.here() else None
+    if watched is None:
+        return None
+    made = wrapper(iterable, watched)
+    watched.wrapped(made)
+    return made
 
 
 @_never_fails
@@ -620,11 +649,11 @@ def _watch_inner(inner, options, name):
     here = session()
     if here is None or not here.here():
         return
-    known = here.watched(inner) if here.all is None else None
+    known = here.known(inner)
     if known is not None:
-        known.options = options
+        known.change(options, name)
     else:
-        known = here.add(inner, options, name)
+        known = here.add(inner, options, name, line=_line())
     if known is not None and getattr(inner, "_iterator", None) is not None and inner.num_workers > 0:
         known.began_late()
 

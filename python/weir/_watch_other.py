@@ -18,8 +18,22 @@ _IMMUTABLE = (("EagerTensor", "tensorflow"), ("ArrayImpl", "jaxlib"), ("ArrayImp
 _PATIENCE_S = 2.0  # for a batch while earlier ones are kept
 
 
+def wrapper(iterable, watched):
+    """Stands for an iterable, with those special methods that its type has."""
+    bases = type(iterable).__mro__
+    names = tuple(name for name in _SPECIAL
+                  if next((vars(base)[name] for base in bases if name in vars(base)), None) is not None)
+    if names not in _classes:
+        _classes[names] = type("Iterable", (Iterable,), {name: _SPECIAL[name] for name in names})
+    return _classes[names](iterable, watched)
+
+
+def _itself(iterable):
+    return iterable
+
+
 class Iterable:
-    """Stands for an iterable. Attributes are those of the iterable."""
+    """Stands for an iterable. Attributes are those of the iterable; a copy is one of the iterable."""
 
     def __init__(self, iterable, watched):
         self._weir_iterable, self._weir_watched, self._weir_epoch = iterable, watched, None
@@ -45,19 +59,39 @@ class Iterable:
             self._weir_epoch, new.is_own = new, True
         return self._weir_epoch
 
-    def __next__(self):
-        iterator = self.__dict__.get("_weir_iterator")
-        if iterator is None:
-            iterator = self._weir_iterator = iter(self)
-        return next(iterator)
-
-    def __len__(self):
-        return len(self._weir_iterable)
-
     def __getattr__(self, name):
         if name.startswith("_weir_"):
             raise AttributeError(name)
         return getattr(self._weir_iterable, name)
+
+    def __setattr__(self, name, value):
+        if name.startswith("_weir_"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._weir_iterable, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._weir_iterable, name)
+
+    def __reduce_ex__(self, protocol):
+        return _itself, (self._weir_iterable,)
+
+
+def _next(self):
+    iterator = self.__dict__.get("_weir_iterator")
+    if iterator is None:
+        iterator = self._weir_iterator = iter(self)
+    return next(iterator)
+
+
+def _forwards(name):
+    return lambda self, *args: getattr(self._weir_iterable, name)(*args)
+
+
+_SPECIAL = {name: _forwards(name) for name in ("__len__", "__bool__", "__getitem__", "__setitem__", "__contains__",
+                                               "__reversed__", "__enter__", "__exit__", "__call__")}
+_SPECIAL["__next__"] = _next
+_classes = {}  # names of special methods -> class
 
 
 class Iterator:

@@ -219,6 +219,34 @@ class Figures(unittest.TestCase):
         """)
         self.assertRegex(out, r"loader train: .*batch_size=8")
 
+    def test_loaders_that_share_figures(self):
+        """A second loader of a dataset returns the watch. Loaders of one line, each made when the last one is gone, are one;
+        a second call changes how a loader is watched."""
+        out, err = run("""
+            import gc
+            def batches(): yield from [torch.zeros(3)] * 4
+            def seen(): return [(each.name, each.batches) for each in weir._watch.session().used()]
+            loader = weir.watch(DataLoader(Data(), batch_size=4), every=0, name="first")
+            for each in [DataLoader(loader.dataset, batch_size=8)] + [loader] * 3:
+                for batch in each: pass
+            for epoch in range(20):
+                for batch in weir.watch(batches(), every=0): pass
+                for batch in weir.watch(DataLoader(Data(8), batch_size=4), every=0, name="each"): pass
+            lists = [weir.watch([1, 2], every=0, name="list") for _ in range(2)]
+            assert [list(each) for each in lists] == [[1, 2]] * 2
+            val = weir.watch(DataLoader(loader.dataset, batch_size=16), every=0, name="val")
+            for batch in val: pass
+            print(seen())
+            weir.watch(loader, every=0, headroom=True, name="changed")
+            for batch in loader: pass
+            print(seen()[0], weir._watch.session().text(0, True, "en", 0))
+        """)
+        self.assertTrue(out.startswith("[('first', 28), ('generator', 80), ('each', 40), ('list', 2), ('list', 2), ('val', 2)]\n"
+                                       "('changed', 36) "), out)
+        self.assertRegex(out, r"\('changed', 36\) .*\n\nloader changed:")
+        self.assertEqual(err.count("weir.watch: changed: headroom cannot be measured"), 1, err)
+        self.assertEqual(err.count("Warning"), 1, err)
+
     def test_other_iterables(self):
         out, _ = run("""
             def batches():
@@ -231,6 +259,31 @@ class Figures(unittest.TestCase):
         """)
         self.assertRegex(out, r"(?s)loader mine: any iterable.*RAISED")
         self.assertEqual(calls(out[:out.index("RAISED")])["20_step"], 5)
+
+    def test_wrapper_is_like_its_iterable(self):
+        run("""
+            import collections.abc as abc, copy, pickle
+            class Mine:
+                def __iter__(self): return iter([1, 2])
+            class Two(Mine):
+                epoch = 0
+                def __getitem__(self, i): return i
+                def __len__(self): return 2
+            for plain in Mine(), Two(), [], [3], iter([4]), (i for i in [5]), {"a": 1}:
+                watched = weir.watch(plain, every=0)
+                for kind in abc.Iterator, abc.Sized, abc.Container, abc.Callable, abc.Reversible:
+                    assert isinstance(watched, kind) == isinstance(plain, kind), (plain, kind)
+                assert bool(watched) == bool(plain) and hasattr(watched, "__getitem__") == hasattr(plain, "__getitem__")
+                assert list(watched) == list(plain) or isinstance(plain, abc.Iterator)
+            plain = Two()
+            watched = weir.watch(plain, every=0)
+            watched.epoch = 5
+            assert plain.epoch == watched.epoch == 5 and watched[7] == 7 and len(watched) == 2
+            for copied in copy.deepcopy(watched), pickle.loads(pickle.dumps(watched)):
+                assert type(copied) is Two and copied is not plain and copied.epoch == 5
+            del watched.epoch
+            assert vars(plain) == {}
+        """)
 
     def test_late(self):
         _, err = run("""
@@ -307,11 +360,6 @@ class Failures(unittest.TestCase):
 
     def test_warnings_as_errors(self):
         out, err = run("""
-            import warnings
-            warnings.simplefilter("error")
-            loader = weir.watch(DataLoader(Data(), batch_size=4), every=0, headroom=True)
-            print(sum(1 for batch in loader))
-        """.replace("import warnings", "import warnings\n            if __name__ != '__main__': sys.exit") if False else """
             import warnings
             warnings.simplefilter("error")
             loader = weir.watch(DataLoader(Data(), batch_size=4), every=0, headroom=True)
