@@ -360,13 +360,13 @@ def table(lang="en", *, whole=False, all_loaders=False):
 
     lang         "en", or "zh": the classic table format
     whole        since the start or weir.reset(); does not affect the next table
-    all_loaders  one table per open loader, not only for the one that the loop waits for most"""
+    all_loaders  one table per open or watched loader, not only for the one that the loop waits for most"""
     _check_lang(lang)
     watched, loaders = _watch.active(), _judged(whole, all_loaders)
     if watched is not None:
         own = _weir._table(lang, whole) if _loops.of(_weir._loop(whole)) is not None else ""
         of_loaders = _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole)) if loaders else own
-        return watched.table(lang, whole) + (of_loaders and "\n" + of_loaders)
+        return watched.table(lang, whole, all_loaders) + (of_loaders and "\n" + of_loaders)
     if loaders:
         return _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole))
     judged = _loop_verdict(whole) or _never_entered()
@@ -382,7 +382,7 @@ def verdict(lang="en", *, all_loaders=False):
     if loaders:
         return _of_loaders(loaders, lambda loader: loader.verdict(lang))
     if _watch.active() is not None:
-        return _watch.active().verdict(lang)
+        return _watch.active().verdict(lang, all_loaders)
     text = _loop_verdict(True)
     if not text:
         raise Error("no loader is open, and no stage was timed" + (_never_entered() and "; " + _never_entered().strip()))

@@ -187,16 +187,30 @@ class Session:
     def text(self, what, whole, lang, number=-1):
         return self.library.text(self.segment, number, what, whole, lang)
 
-    def table(self, lang, whole):
-        """The table of the loader that is waited for most, and the verdicts of the others."""
+    def by_wait(self):
+        """The used loaders, the one that is waited for most first."""
         used = self.used()
-        if len(used) == 1:
-            return self.text(_watch_library.TABLE, whole, lang, used[0].number)
-        return self.text(_watch_library.TABLE, whole, lang) if used else ""
+        return used if len(used) < 2 else sorted(used, reverse=True,
+                                                 key=lambda each: _watch_trial.reported(self, each)["watch"]["wait_s"])
 
-    def verdict(self, lang):
-        used = self.used()
-        return self.text(_watch_library.VERDICT, True, lang, used[0].number if len(used) == 1 else -1)
+    def table(self, lang, whole, all_loaders=False):
+        """The table of the loader that is waited for most, and the first lines of the others' verdicts; or all tables."""
+        used = self.by_wait()
+        shown = used if all_loaders else used[:1]
+        text = "\n".join(self.text(_watch_library.TABLE, whole, lang, each.number) for each in shown)
+        others = "".join("  {}: {}\n".format(each.name, self._verdict(each, lang).partition("\n")[0])
+                         for each in used[len(shown):])
+        return text + (others and "\nother loaders:\n" + others)
+
+    def verdict(self, lang, all_loaders=False):
+        """The verdict on the loader that is waited for most, or on each loader after its name."""
+        used = self.by_wait()
+        if not all_loaders or len(used) < 2:
+            return self._verdict(used[0], lang) if used else ""
+        return "\n".join("loader {}:\n{}".format(each.name, self._verdict(each, lang)) for each in used)
+
+    def _verdict(self, watched, lang):
+        return self.text(_watch_library.VERDICT, True, lang, watched.number)
 
     def finish(self):
         """At exit: the table of the whole run, what weir.Loader gives, the log and the JSON file. A signal meanwhile calls
@@ -261,10 +275,14 @@ class Session:
             _printed(self.text(_watch_library.TRIAL, True, "en", tried.number))
 
     def _write_json(self):
-        path, used = self.path_of(self.json), self.used()
+        path, (first, *others) = self.path_of(self.json), self.by_wait()
+        text = self.text(_watch_library.JSON, True, "en", first.number)
+        if others:
+            reports = [_watch_trial.reported(self, each) for each in others]
+            text = json.dumps(dict(json.loads(text), other_loaders=reports), indent=2) + "\n"
         try:
             with open(path, "w") as file:
-                file.write(self.text(_watch_library.JSON, True, "en", used[0].number if len(used) == 1 else -1))
+                file.write(text)
         except OSError as error:
             _warn("--json {}: {}".format(path, error.strerror))
 

@@ -87,7 +87,7 @@ def dtype_of(batch):
 
 # ---- in the training process ----
 
-def _reported(session, watched):
+def reported(session, watched):
     return json.loads(session.text(_watch_library.JSON, True, "en", watched.number))
 
 
@@ -130,7 +130,7 @@ def measure(session, used):
     """Measures for the loader that is waited for most, and adds the result to its settings. Returns the loader or None."""
     if "weir._weir" not in sys.modules:
         return None
-    reports = [(_reported(session, watched), watched) for watched in used if not watched.iterable]
+    reports = [(reported(session, watched), watched) for watched in used if not watched.iterable]
     reports = [each for each in reports if each[0]["verdict"]["data_bound"] in ("partly", "strongly")]
     if not reports:
         return None

@@ -44,7 +44,7 @@ def stage(name, *, cuda=False):
 def table(lang="en", *, whole=False, all_loaders=False):
     """The table of the watched loader that the loop waits for most."""
     session = _watch.active()
-    return session.table(lang, whole) if session is not None else ""
+    return session.table(lang, whole, all_loaders) if session is not None else ""
 
 
 def verdict(lang="en", *, all_loaders=False):
@@ -52,12 +52,12 @@ def verdict(lang="en", *, all_loaders=False):
     session = _watch.active()
     if session is None:
         raise Error("no loader is watched, or none has delivered a batch yet")
-    return session.verdict(lang)
+    return session.verdict(lang, all_loaders)
 
 
 def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
     """Prints table(lang, whole=whole)."""
-    print(table(lang, whole=whole), end="")
+    print(table(lang, whole=whole, all_loaders=all_loaders), end="")
 
 
 def missing(name):

@@ -151,6 +151,25 @@ class Figures(unittest.TestCase):
         self.assertRegex(out, r"(?s)TABLE verdict: .*VERDICT verdict: ")
         self.assertEqual(calls(out[out.index("TABLE"):out.index("VERDICT")])["01_getitem"], 32)
 
+    def test_several_loaders(self):
+        out, _ = run("""
+            for name, n in ("train", 32), ("val", 16):
+                for batch in weir.watch(DataLoader(Data(n), batch_size=4), every=0, name=name): pass
+            print("TABLE", weir.table(whole=True), "TABLES", weir.table(whole=True, all_loaders=True),
+                  "VERDICTS", weir.verdict(all_loaders=True), "END")
+            session = weir._watch.session()
+            session.json = "a.json"
+            session.finish()
+            import json
+            report = json.load(open("a.json"))
+            print(sorted(each["watch"]["batches"] for each in [report] + report["other_loaders"]))
+        """)
+        one, tables, verdicts = re.search("(?s)TABLE (.*)TABLES (.*)VERDICTS (.*)END", out).groups()
+        self.assertEqual((one.count("00_TOTAL_batch"), tables.count("00_TOTAL_batch")), (1, 2))
+        self.assertRegex(one, r"\nother loaders:\n  (train|val): ")
+        self.assertEqual(sorted(re.findall("loader (.*):\nverdict: ", verdicts)), ["train", "val"])
+        self.assertIn("\n[4, 8]\n", out)
+
     def test_functions_that_modules_have_imported(self):
         out, _ = run("""
             from numpy import load as my_load
