@@ -10,6 +10,7 @@ import resource
 import sys
 
 from . import _watch_loop
+from ._watch_warn import warn
 
 MOST, _LEAST = 32, 4       # batches in a window
 _WARM = 12                  # batches of an epoch before a window
@@ -99,8 +100,7 @@ class Headroom:
             self.warn("headroom cannot be measured: " + why)
 
     def warn(self, text):
-        from ._watch import _warn
-        _warn("{}: {}".format(self.watched.name, text))
+        warn("{}: {}".format(self.watched.name, text))
 
     def start(self, iterator, workers):
         """What one epoch needs, or None."""

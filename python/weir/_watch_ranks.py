@@ -25,6 +25,10 @@ def ranks():
     return library().rank()
 
 
+def first_rank():
+    return ranks()[0] == 0
+
+
 def is_rank():
     """Whether this process is, or was, a rank of torch.distributed. ranks() must have been called before that ends."""
     return _seen is not None and _seen[0] == os.getpid()
