@@ -1,4 +1,5 @@
 #include "prof/processes/job_watch.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -70,6 +71,7 @@ static bool add_file(void *user, const char *path)
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         size_t n = strlen(name), most = WEIR_PROCESS_FILE - 1;
         memcpy(process->files[process->n_files], n > most ? name + n - most : name, (n > most ? most : n) + 1);
+        weir_text_printable(process->files[process->n_files]);
     }
     process->n_files++;
     return true;

@@ -183,6 +183,7 @@ Test(training_jobs, launchers_in_the_order_of_ranks_h)
         {"SLURM_PROCID=1\nSLURM_STEP_NUM_TASKS=2\nSLURM_LOCALID=1", 1, 2, 1},
         {"SLURM_PROCID=0\nSLURM_NTASKS=2\nSLURM_LOCALID=0", -1, -1, -1}, /* a batch script */
         {"RANK=5\nWORLD_SIZE=2", -1, -1, -1},
+        {"RANK=0", -1, -1, -1},
     };
     put_process(20, 10, "python", "python train.py", true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -223,7 +224,7 @@ Test(training_jobs, figures_of_an_interval)
     put_task(31, 0, "pt_data_worker", 'S', "hrtimer_nanosleep", 0);
     proc_put("/proc/30/io", "rchar: 1000\nread_bytes: 400\n");
     proc_put("/proc/30/smaps_rollup", "x\nPss: 2048 kB\n");
-    proc_link("/proc/30/fd/3", "/data/episode_1.hdf5");
+    proc_link("/proc/30/fd/3", "/data/episode\033]0;x\a_1.hdf5");
     proc_link("/proc/30/fd/4", "pipe:[99]");
     proc_link("/proc/30/fd/5", "/tmp/log.txt");
     struct weir_job_watch *watch = open_watch();
@@ -242,7 +243,7 @@ Test(training_jobs, figures_of_an_interval)
     cr_assert_float_eq(worker->cached_bytes_per_s / worker->storage_bytes_per_s, 2, 1e-6);
     cr_assert_float_eq(worker->pss_bytes, 2 << 20, 1);
     cr_assert_eq(worker->n_files, 1);
-    cr_assert_str_eq(worker->files[0], "episode_1.hdf5");
+    cr_assert_str_eq(worker->files[0], "episode?]0;x?_1.hdf5", "without escape sequences");
     cr_assert_float_eq(figures.workers[1].shares.of[WEIR_TASK_SLEEP], 1, 1e-9);
     cr_assert(figures.workers[1].pss_bytes < 0 && figures.workers[1].n_files < 0, "unknown");
     cr_assert(figures.workers[1].storage_bytes_per_s < 0);
