@@ -206,6 +206,7 @@ void weir_watch_epoch_end(int loader, int complete)
     loop->startup = 0;
     weir_shared_add(&shared->epochs_complete, complete != 0);
     weir_shared_put(&shared->epochs, number);
+    weir_watch_turn_back(t);
 }
 
 void weir_watch_startup(int loader, double seconds)

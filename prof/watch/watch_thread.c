@@ -182,6 +182,12 @@ bool weir_watch_turn_to(struct weir_watch_thread *t, int loader)
     return slot != NULL;
 }
 
+void weir_watch_turn_back(struct weir_watch_thread *t)
+{
+    if (t->depth > 0)
+        weir_watch_turn_to(t, atomic_load_explicit(&t->zones[t->depth].slot->loader, memory_order_relaxed));
+}
+
 static struct weir_watch_thread *thread_new(struct weir_watch *watch, struct weir_shared_slot *slot)
 {
     struct weir_watch_thread *t = calloc(1, sizeof *t);
@@ -196,7 +202,6 @@ static struct weir_watch_thread *thread_new(struct weir_watch *watch, struct wei
         atomic_store(&slot->delay_known, 0);
     t->attached = weir_shared_get(&slot->seen); /* when it took the slot */
     t->until_sample = 1;
-    t->item = INT64_MIN;
     atomic_fetch_add(&watch->users, 1);
     return t;
 }

@@ -252,10 +252,9 @@ void weir_watch_batch_end(int n_items)
 
 /* ---- items and files ---- */
 
-/* Counts the time since the path was named, in its entry or in that of the shortest one. */
-static void close_path(struct weir_watch_thread *t, uint64_t now)
+/* Counts the time since the path was named, in its entry of the item's slot or in that of the shortest one. */
+static void close_path(struct weir_watch_thread *t, struct weir_shared_slot *slot, uint64_t now)
 {
-    struct weir_shared_slot *slot = t->slot;
     uint64_t ticks = now > t->path_start ? now - t->path_start : 0;
     if (t->path_hash == 0)
         return;
@@ -290,14 +289,15 @@ static void close_path(struct weir_watch_thread *t, uint64_t now)
 void weir_watch_path(const char *path)
 {
     struct weir_watch_thread *t = weir_watch_self();
-    if (!t || !path || t->item == INT64_MIN)
+    int i = t && path ? find_open(t, WEIR_WATCH_GETITEM, -1) : 0;
+    if (i == 0)
         return;
     size_t length = strlen(path), most = sizeof t->path_name - 1;
     uint64_t hash = weir_hash64(path, length) | 1;
     if (hash == t->path_hash)
         return;
     uint64_t now = weir_clock_ticks();
-    close_path(t, now);
+    close_path(t, t->zones[i].slot, now);
     t->path_hash = hash;
     t->path_start = now;
     snprintf(t->path_name, sizeof t->path_name, "%s", length > most ? path + length - most : path);
@@ -308,19 +308,19 @@ void weir_watch_item_begin(int64_t index)
     struct weir_watch_thread *t = weir_watch_self();
     if (!t)
         return;
-    t->item = index < 0 ? -1 : index;
     t->path_hash = 0;
     weir_watch_zone_open(t, WEIR_WATCH_GETITEM, weir_clock_ticks());
+    t->zones[t->depth].item = index < 0 ? -1 : index;
 }
 
 /* Keeps the longest items, each index once. */
-static void keep_slowest(struct weir_watch_thread *t, uint64_t ticks)
+static void keep_slowest(struct weir_shared_slot *slot, int64_t index, uint64_t path_hash, uint64_t ticks)
 {
-    struct weir_shared_item *to = &t->slot->slowest[0];
+    struct weir_shared_item *to = &slot->slowest[0];
     for (int i = 0; i < WEIR_SLOT_ITEMS; i++) {
-        struct weir_shared_item *item = &t->slot->slowest[i];
+        struct weir_shared_item *item = &slot->slowest[i];
         uint64_t known = weir_shared_get(&item->ticks);
-        if (known > 0 && atomic_load_explicit(&item->index, memory_order_relaxed) == t->item) {
+        if (known > 0 && atomic_load_explicit(&item->index, memory_order_relaxed) == index) {
             to = item;
             break;
         }
@@ -329,8 +329,8 @@ static void keep_slowest(struct weir_watch_thread *t, uint64_t ticks)
     }
     if (ticks <= weir_shared_get(&to->ticks))
         return;
-    atomic_store_explicit(&to->index, t->item, memory_order_relaxed);
-    weir_shared_put(&to->path, t->path_hash);
+    atomic_store_explicit(&to->index, index, memory_order_relaxed);
+    weir_shared_put(&to->path, path_hash);
     weir_shared_put(&to->ticks, ticks);
 }
 
@@ -343,16 +343,18 @@ void weir_watch_item_end(void)
     int i = find_open(t, WEIR_WATCH_GETITEM, -1);
     if (i == 0)
         return;
+    struct weir_shared_slot *slot = t->zones[i].slot;
+    int64_t index = t->zones[i].item;
     uint64_t ticks = now > t->zones[i].start ? now - t->zones[i].start : 0;
     t->too_deep = 0;
     while (t->depth >= i)
         weir_watch_zone_close(t, now);
-    close_path(t, now);
-    keep_slowest(t, ticks);
-    weir_shared_add(&t->slot->item_total, ticks);
-    weir_shared_add(&t->slot->item_count, 1);
+    close_path(t, slot, now);
+    keep_slowest(slot, index, t->path_hash, ticks);
+    weir_shared_add(&slot->item_total, ticks);
+    weir_shared_add(&slot->item_count, 1);
     t->path_hash = 0;
-    t->item = INT64_MIN;
+    weir_watch_turn_back(t);
 }
 
 /* ---- cost ---- */

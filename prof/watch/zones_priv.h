@@ -8,8 +8,9 @@ enum { WEIR_WATCH_DEPTH = 32, WEIR_WATCH_OWN_SLOTS = WEIR_WATCH_LOADERS };
 
 struct weir_watch_zone {
     struct weir_shared_slot *slot;
-    int stage, loader;
+    int stage;
     bool sampled;
+    int64_t item; /* its index, or -1 */
     uint64_t start, child;
     uint64_t cpu_start_ns, cpu_child_ns;
 };
@@ -52,7 +53,6 @@ struct weir_watch_thread {
     uint64_t attached, last_end;    /* ticks; last_end: of the last batch, 0 = none */
     uint64_t path_hash, path_start; /* the file that the open item reads; 0 = none */
     char path_name[WEIR_PATH_WORDS * 8];
-    int64_t item; /* index of the open item; INT64_MIN = none is open */
     struct weir_watch_loop loops[WEIR_WATCH_LOADERS];
 };
 
@@ -62,6 +62,9 @@ struct weir_watch_thread *weir_watch_self(void);
 /* Makes the calling thread work for a loader, with a new slot if it has none for it. The role is that of its current
  * slot. Returns false if it has no slot or there is none left. */
 bool weir_watch_turn_to(struct weir_watch_thread *self, int loader);
+
+/* Makes it work for the loader of its innermost zone again, whose batch iterates the other loader. */
+void weir_watch_turn_back(struct weir_watch_thread *self);
 
 /* Open a zone, and close the innermost one. */
 void weir_watch_zone_open(struct weir_watch_thread *self, int stage, uint64_t now);

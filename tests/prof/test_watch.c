@@ -445,6 +445,48 @@ Test(watch, without_workers_the_loop_does_their_work)
     weir_report_free(&report);
 }
 
+/* Without workers, a dataset that iterates another watched loader for each of its items. */
+Test(watch, the_items_of_a_loader_that_iterates_another_one_are_its_own)
+{
+    cr_assert_eq(weir_watch_loader(watch, "inner"), 1);
+    cr_assert_eq(weir_watch_thread(watch, 0, WEIR_WATCH_LOOP, -1), 0);
+    weir_watch_epoch_begin(0);
+    weir_watch_request_begin(0, -1, -1, -1);
+    weir_watch_batch_begin(0);
+    for (int i = 0; i < 4; i++) {
+        weir_watch_item_begin(100 + i);
+        weir_watch_epoch_begin(1);
+        for (int k = 0; k < 2; k++) {
+            weir_watch_request_begin(1, -1, -1, -1);
+            one_batch(k, 0);
+            weir_watch_request_end(1, 1);
+        }
+        weir_watch_request_begin(1, -1, -1, -1);
+        weir_watch_request_end(1, 0);
+        if (i > 0) /* else the loop holds the iterator */
+            weir_watch_epoch_end(1, 1);
+        weir_watch_path("/data/outer.hdf5");
+        weir_watch_begin(WEIR_WATCH_TRANSFORM);
+        weir_watch_end();
+        weir_watch_item_end();
+    }
+    weir_watch_batch_end(4);
+    weir_watch_request_end(0, 4);
+    read_loader(0);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_GETITEM].count, 4);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_TRANSFORM].count, 3);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_IMAGE_DECODE].count, 0);
+    cr_expect_eq(reading->n_items, 4);
+    for (int i = 0; i < reading->n_items; i++)
+        cr_expect(reading->items[i].index >= 100 && reading->items[i].index < 104);
+    cr_expect_eq(reading->n_files, 1);
+    read_loader(1);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_GETITEM].count, 8);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_IMAGE_DECODE].count, 8);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_TRANSFORM].count, 1);
+    cr_expect_eq(reading->n_files, 1);
+}
+
 static void *thread_main(void *unused)
 {
     (void)unused;
