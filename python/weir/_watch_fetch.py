@@ -131,7 +131,10 @@ class Fetcher:
         library, hooks = self._library, self._hooks
         if self._around:
             hooks.on()
-        hooks.fetching, hooks.inside = threading.get_ident(), -1
+        ident = threading.get_ident()
+        # A dataset may iterate this loader for an item of another one.
+        outer = (ident, hooks.inside) if hooks.fetching == ident else (0, -1)
+        hooks.fetching, hooks.inside = ident, -1
         library.batch_begin(self._batch)
         items = 0
         try:
@@ -140,7 +143,7 @@ class Fetcher:
             return data
         finally:
             library.batch_end(items)
-            hooks.fetching = 0
+            hooks.fetching, hooks.inside = outer
             self._fetched()
 
     def _fetched(self):

@@ -70,7 +70,8 @@ class Hooks:
         self._places = []    # (module or class, its namespace, name, original, timed)
         self._timed = {}     # id of the original -> (original, timed)
         self._numbers = {}   # stage -> number, once a thread with a slot has asked
-        self._active = False
+        self._active = 0     # fetches for which the functions are replaced
+        self._switching = threading.Lock()
         self._known = set()
         self._ways = {_watch_table.CALL: self._call, _watch_table.OPEN: self._open, _watch_table.BY_PATH: self._by_path,
                       _watch_table.BY_CLASS: self._by_class, _watch_table.TILES: self._tiles,
@@ -258,7 +259,7 @@ class Hooks:
     def install(self, lasting=True):
         """Times all functions whose modules are imported, and those of modules imported later. lasting: from now on;
         else only between on() and off()."""
-        self._active = False
+        self._active = 0
         for name in _watch_table.modules():
             self.module_loaded(name)
         self._imported_elsewhere()
@@ -268,17 +269,20 @@ class Hooks:
             _watch_import.after_import(name, self.module_loaded)
 
     def on(self):
-        """Places that the program has changed meanwhile remain as they are."""
-        self._active = True
-        for owner, names, name, original, timed in self._places:
-            if names.get(name) is original:
-                setattr(owner, name, timed)
+        """Calls nest, also on several threads: the last off() puts the originals back. Places that the program has changed
+        meanwhile remain as they are."""
+        with self._switching:
+            self._active += 1
+            for owner, names, name, original, timed in self._places if self._active == 1 else ():
+                if names.get(name) is original:
+                    setattr(owner, name, timed)
 
     def off(self):
-        self._active = False
-        for owner, names, name, original, timed in self._places:
-            if names.get(name) is timed:
-                setattr(owner, name, original)
+        with self._switching:
+            self._active -= 1
+            for owner, names, name, original, timed in self._places if self._active == 0 else ():
+                if names.get(name) is timed:
+                    setattr(owner, name, original)
 
 
 def call_cost_ns(library, segment):

@@ -59,7 +59,7 @@ class Watched:
         self._set("zone_ns", self.session.zone_ns)
         self.batches = self.epochs = 0
         self._shown, self._logged = None, 0
-        self._thread = None
+        self._known = threading.local()  # of threads that have a slot; identities of ended threads are used again
         self._copies = False
         self._open = False
 
@@ -137,10 +137,8 @@ class Watched:
     # ---- the loop ----
 
     def _on_thread(self):
-        ident = threading.get_ident()
-        if self._thread != ident:
-            self.library.thread(self.session.segment, self.number, _watch_library.LOOP, -1)
-            self._thread = ident
+        if not hasattr(self._known, "slot"):
+            self._known.slot = self.library.thread(self.session.segment, self.number, _watch_library.LOOP, -1)
 
     def _see_copies(self):
         """Times copies to the GPU from the time on when the program uses one."""

@@ -6,6 +6,7 @@ import functools
 import sys
 import threading
 import time
+import weakref
 
 from . import _watch_fetch, _watch_import, _watch_library, _watch_worker
 from ._watch_hooks import Hooks
@@ -209,7 +210,7 @@ def _see(watched, iterator):
                                                          around=True)
     pin = getattr(iterator, "_pin_memory_thread", None)
     if pin is not None:
-        _pins[pin.ident] = watched
+        _pins[pin] = watched
 
 
 def _init_of(original, has_workers):
@@ -268,7 +269,7 @@ _nothing = _Nothing()
 
 # ---- the pin thread ----
 
-_pins = {}  # identity of a pin thread -> Watched
+_pins = weakref.WeakKeyDictionary()  # pin thread -> Watched
 _pinning = threading.local()
 
 
@@ -276,7 +277,7 @@ def _pin_of(original):
     @functools.wraps(original)
     def pin_memory(data, *args, **keywords):
         """Called again for each part of a batch; the whole is timed."""
-        watched = None if getattr(_pinning, "inside", False) else _pins.get(threading.get_ident())
+        watched = None if getattr(_pinning, "inside", False) else _pins.get(threading.current_thread())
         if watched is None:
             return original(data, *args, **keywords)
         _pinning.inside = True

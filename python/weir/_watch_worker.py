@@ -3,6 +3,7 @@
 worker_loop takes the place of torch's: it prepares the process and calls torch's loop with its arguments untouched."""
 import importlib
 import multiprocessing.queues
+import os
 import sys
 import threading
 
@@ -105,6 +106,12 @@ def loop_of(which):
 def _begin(token, loop, arguments):
     global current
     pid, fd, loader = token
+    if pid == os.getpid():
+        raise _watch_library.Unavailable("it is a thread of the training process")
+    for name, original in originals.items():  # a forked worker has inherited the replacement
+        module = sys.modules.get(LOOPS[name][0])
+        if module is not None:
+            module._worker_loop = original
     library = _watch_library.library()
     segment = forked[1] if forked is not None and forked[0] == pid else library.opened(pid, fd)
     current = Worker(library, segment, loader, arguments[_WORKER_ID], arguments[_NUM_WORKERS])
@@ -114,10 +121,6 @@ def _begin(token, loop, arguments):
 def worker_loop(token, which, *arguments, **keywords):
     """token: (pid, fd) of the segment, and the loader's number. which: the loop to run."""
     loop = loop_of(which)
-    for name, original in originals.items():  # a forked worker has inherited the replacement
-        module = sys.modules.get(LOOPS[name][0])
-        if module is not None:
-            module._worker_loop = original
     try:
         _begin(token, loop, arguments)
     except Exception as error:  # the worker works, unwatched
