@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SEGMENT_NAME "weir-watch"
+
 enum { VERSION = 1 };
 static const uint64_t MAGIC = 0x6863746157726957; /* "WirWatch" */
 
@@ -184,12 +186,58 @@ void weir_watch_unseen(struct weir_watch *watch, const char *what)
     weir_segment_unlock(segment);
 }
 
+/* ---- files ---- */
+
+void weir_own_file_set(struct weir_own_file *file, int fd)
+{
+    struct stat status;
+    bool known = fd >= 0 && fstat(fd, &status) == 0;
+    *file = (struct weir_own_file){.fd = fd};
+    if (known) {
+        file->device = status.st_dev;
+        file->inode = status.st_ino;
+    }
+}
+
+bool weir_own_file_is_open(const struct weir_own_file *file)
+{
+    struct stat status;
+    return file->fd >= 0 && fstat(file->fd, &status) == 0 && status.st_dev == file->device &&
+           status.st_ino == file->inode;
+}
+
+void weir_own_file_close(struct weir_own_file *file)
+{
+    if (weir_own_file_is_open(file))
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* Opens the segment of another process. Only a segment's file is opened, because opening another one can have effects:
+ * the program may have given the number to a device or a pipe. */
+static int open_file(int pid, int fd)
+{
+    char path[64], target[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0)
+        return -1;
+    errno = EBADF;
+    return strncmp(target, "/memfd:" SEGMENT_NAME " ", strlen("/memfd:" SEGMENT_NAME " ")) == 0
+               ? open(path, O_RDWR | O_CLOEXEC)
+               : -1;
+}
+
 /* ---- mapping ---- */
 
-static struct weir_watch *failed(char *why, size_t why_size, int fd, const char *what)
+static const char OTHER_VERSION[] = "the training process uses another version of Weir";
+
+/* reason: NULL = what explains itself. */
+static struct weir_watch *failed(char *why, size_t why_size, int fd, const char *what, const char *reason)
 {
     if (why && why_size > 0)
-        snprintf(why, why_size, "weir.watch: %s: %s; the loader runs unwatched", what, strerror(errno));
+        snprintf(why, why_size, "weir.watch: %s%s%s; the loader runs unwatched", what, reason ? ": " : "",
+                 reason ? reason : "");
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -203,10 +251,10 @@ static struct weir_watch *map(int fd, char *why, size_t why_size)
                    : MAP_FAILED;
     if (at == MAP_FAILED) {
         free(watch);
-        return failed(why, why_size, fd, "the shared memory cannot be mapped");
+        return failed(why, why_size, fd, "the shared memory cannot be mapped", strerror(errno));
     }
     madvise(at, sizeof(struct weir_segment), MADV_DONTDUMP);
-    watch->fd = fd;
+    weir_own_file_set(&watch->file, fd);
     watch->segment = at;
     atomic_store(&watch->users, 1);
     return watch;
@@ -215,16 +263,16 @@ static struct weir_watch *map(int fd, char *why, size_t why_size)
 struct weir_watch *weir_watch_create(char *why, size_t why_size)
 {
     struct rlimit limit;
-    int fd = memfd_create("weir-watch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(SEGMENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
-        return failed(why, why_size, fd, "shared memory cannot be created");
+        return failed(why, why_size, fd, "shared memory cannot be created", strerror(errno));
     /* Growing a file past the limit would send SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(struct weir_segment)) {
         errno = EFBIG;
-        return failed(why, why_size, fd, "the limit of file sizes (ulimit -f) is too low");
+        return failed(why, why_size, fd, "the limit of file sizes (ulimit -f) is too low", strerror(errno));
     }
     if (ftruncate(fd, sizeof(struct weir_segment)) < 0)
-        return failed(why, why_size, fd, "shared memory cannot be created");
+        return failed(why, why_size, fd, "shared memory cannot be created", strerror(errno));
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); /* so that no process can cut it off */
     struct weir_watch *watch = map(fd, why, why_size);
     if (!watch)
@@ -242,23 +290,19 @@ struct weir_watch *weir_watch_create(char *why, size_t why_size)
 
 struct weir_watch *weir_watch_open(int pid, int fd, char *why, size_t why_size)
 {
-    char path[64];
     struct stat status;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
-    int own = open(path, O_RDWR | O_CLOEXEC);
+    int own = open_file(pid, fd);
     if (own < 0)
-        return failed(why, why_size, own, path);
-    errno = ESTALE;
+        return failed(why, why_size, own, "the training process's shared memory cannot be opened", strerror(errno));
     if (fstat(own, &status) < 0 || status.st_size != (off_t)sizeof(struct weir_segment))
-        return failed(why, why_size, own, "the training process uses another version of Weir");
+        return failed(why, why_size, own, OTHER_VERSION, NULL);
     struct weir_watch *watch = map(own, why, why_size);
     if (!watch)
         return NULL;
     const struct weir_segment *segment = watch->segment;
     if (atomic_load(&segment->magic) != MAGIC || atomic_load(&segment->version) != VERSION) {
         weir_watch_close(watch);
-        errno = ESTALE;
-        return failed(why, why_size, -1, "the training process uses another version of Weir");
+        return failed(why, why_size, -1, OTHER_VERSION, NULL);
     }
     if (!weir_clock.tsc && atomic_load(&segment->clock_tsc)) { /* spares the 20 ms of a calibration */
         weir_clock.ns_per_tick_32 = weir_shared_get(&segment->clock_ratio);
@@ -269,7 +313,7 @@ struct weir_watch *weir_watch_open(int pid, int fd, char *why, size_t why_size)
 
 int weir_watch_fd(const struct weir_watch *watch)
 {
-    return watch ? watch->fd : -1;
+    return watch ? watch->file.fd : -1;
 }
 
 void weir_watch_release(struct weir_watch *watch)
@@ -279,6 +323,6 @@ void weir_watch_release(struct weir_watch *watch)
     if (watch->reports_free)
         watch->reports_free(watch->reports);
     munmap(watch->segment, sizeof *watch->segment);
-    close(watch->fd);
+    weir_own_file_close(&watch->file);
     free(watch);
 }

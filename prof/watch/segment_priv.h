@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 enum {
     WEIR_SEGMENT_SLOTS = 1024,
@@ -111,9 +111,16 @@ struct weir_segment {
     alignas(4096) struct weir_shared_slot slot[WEIR_SEGMENT_SLOTS];
 };
 
+/* An open file whose number the program may have closed, and given to another file. */
+struct weir_own_file {
+    int fd; /* -1 = none */
+    dev_t device;
+    ino_t inode;
+};
+
 /* A process's view. */
 struct weir_watch {
-    int fd;
+    struct weir_own_file file;
     struct weir_segment *segment;
     _Atomic int users; /* threads of this process that have a slot, and the creator */
     void *reports;     /* belongs to the reader of reports */
@@ -193,6 +200,13 @@ void weir_segment_unlock(struct weir_segment *segment);
 /* Return the number of a setting, or -1. */
 int weir_watch_number_key(const char *key);
 int weir_watch_text_key(const char *key);
+
+/* Takes over fd, which may be below 0. */
+void weir_own_file_set(struct weir_own_file *file, int fd);
+/* Returns whether the number still is that of the same file. */
+bool weir_own_file_is_open(const struct weir_own_file *file);
+/* Closes it, unless the number is that of another file now. */
+void weir_own_file_close(struct weir_own_file *file);
 
 /* Frees the view when nothing uses it. */
 void weir_watch_release(struct weir_watch *watch);

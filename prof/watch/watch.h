@@ -66,8 +66,6 @@ int weir_watch_stage(const char *name, int kind);
 /* Zones nest. Without a slot they do nothing. */
 void weir_watch_begin(int stage);
 void weir_watch_end(void);
-/* Adds a call that was timed elsewhere. The time is not subtracted from open zones. */
-void weir_watch_add(int stage, double seconds);
 
 /* ---- batches and items ---- */
 

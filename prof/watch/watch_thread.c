@@ -31,8 +31,7 @@ static void in_child(void)
 {
     if (!self)
         return;
-    if (self->schedstat >= 0)
-        close(self->schedstat);
+    weir_own_file_close(&self->schedstat);
     atomic_fetch_sub(&self->watch->users, 1);
     free(self);
     self = NULL;
@@ -54,20 +53,22 @@ static uint64_t thread_cpu_ns(void)
                                                             : 0;
 }
 
-static bool read_delay(int file, uint64_t *delay_ns)
-{
-    char text[96];
-    uint64_t run_ns;
-    ssize_t n = file >= 0 ? pread(file, text, sizeof text - 1, 0) : -1;
-    text[n > 0 ? n : 0] = '\0';
-    return sscanf(text, "%" SCNu64 " %" SCNu64, &run_ns, delay_ns) == 2 && run_ns > 0;
-}
-
-static int open_schedstat(void)
+static void open_schedstat(struct weir_own_file *file)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)weir_thread_id());
-    return open(path, O_RDONLY | O_CLOEXEC);
+    weir_own_file_set(file, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+static bool read_delay(struct weir_own_file *file, uint64_t *delay_ns)
+{
+    char text[96];
+    uint64_t run_ns;
+    if (file->fd >= 0 && !weir_own_file_is_open(file))
+        open_schedstat(file);
+    ssize_t n = file->fd >= 0 ? pread(file->fd, text, sizeof text - 1, 0) : -1;
+    text[n > 0 ? n : 0] = '\0';
+    return sscanf(text, "%" SCNu64 " %" SCNu64, &run_ns, delay_ns) == 2 && run_ns > 0;
 }
 
 void weir_watch_account(struct weir_watch_thread *t, uint64_t now)
@@ -77,7 +78,7 @@ void weir_watch_account(struct weir_watch_thread *t, uint64_t now)
     if (cpu_ns > t->cpu_ns)
         weir_shared_add(&slot->cpu_ns, cpu_ns - t->cpu_ns);
     t->cpu_ns = cpu_ns;
-    if (read_delay(t->schedstat, &delay_ns)) {
+    if (read_delay(&t->schedstat, &delay_ns)) {
         weir_shared_add(&slot->delay_ns, delay_ns > t->delay_ns ? delay_ns - t->delay_ns : 0);
         t->delay_ns = delay_ns;
     } else {
@@ -196,9 +197,9 @@ static struct weir_watch_thread *thread_new(struct weir_watch *watch, struct wei
     t->watch = watch;
     t->slot = t->own[0] = slot;
     t->n_own = 1;
-    t->schedstat = open_schedstat();
+    open_schedstat(&t->schedstat);
     t->cpu_ns = thread_cpu_ns();
-    if (!read_delay(t->schedstat, &t->delay_ns))
+    if (!read_delay(&t->schedstat, &t->delay_ns))
         atomic_store(&slot->delay_known, 0);
     t->attached = weir_shared_get(&slot->seen); /* when it took the slot */
     t->until_sample = 1;
@@ -238,8 +239,7 @@ void weir_watch_thread_end(void)
     weir_watch_account(t, weir_clock_ticks());
     for (int i = 0; i < t->n_own; i++)
         atomic_store(&t->own[i]->ended, 1);
-    if (t->schedstat >= 0)
-        close(t->schedstat);
+    weir_own_file_close(&t->schedstat);
     self = NULL;
     pthread_setspecific(ends, NULL);
     weir_watch_release(t->watch);

@@ -3,7 +3,6 @@
 #include "prof/watch/watch_read.h"
 #include "prof/watch/zones_priv.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,13 +201,6 @@ void weir_watch_end(void)
         close_below(t, i, weir_clock_ticks());
     else if (i > 0 || t->too_deep > 0)
         weir_watch_zone_close(t, weir_clock_ticks());
-}
-
-void weir_watch_add(int stage, double seconds)
-{
-    struct weir_watch_thread *t = weir_watch_self();
-    if (t && (unsigned)stage < WEIR_STAGE_MAX && isfinite(seconds) && seconds >= 0 && seconds < 1e6)
-        weir_watch_cell_add(t->slot, stage, (uint64_t)(seconds * 1e9 / weir_clock_ns_per_tick()), 0);
 }
 
 /* ---- batches ---- */

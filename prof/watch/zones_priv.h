@@ -48,7 +48,7 @@ struct weir_watch_thread {
     struct weir_watch_zone zones[1 + WEIR_WATCH_DEPTH];
     bool sampling; /* the CPU time of this batch's zones is read */
     unsigned until_sample;
-    int schedstat;                  /* file; -1 = not available */
+    struct weir_own_file schedstat;
     uint64_t delay_ns, cpu_ns;      /* at the last reading */
     uint64_t attached, last_end;    /* ticks; last_end: of the last batch, 0 = none */
     uint64_t path_hash, path_start; /* the file that the open item reads; 0 = none */
