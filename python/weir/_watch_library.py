@@ -1,6 +1,7 @@
 """Bindings to libweir_watch.so, the C side of weir.watch.
 
-All functions are called with the GIL held (ctypes.PyDLL): most take less time than it takes to release it."""
+Functions are called with the GIL held (ctypes.PyDLL): most take less time than it takes to release it. The two that wait
+for other ranks release it (ctypes.CDLL)."""
 import ctypes
 import os
 import sys
@@ -48,6 +49,7 @@ _FUNCTIONS = {
     "ranks_pause": (None, _INT),
     "ranks_end": (_INT, _DOUBLE, ctypes.POINTER(ctypes.c_void_p)),
 }
+_WAITING = ("ranks_pause", "ranks_end")
 
 
 def warn(text, level=2):
@@ -67,9 +69,9 @@ class Library:
 
     def __init__(self, path):
         try:
-            functions = ctypes.PyDLL(path)
+            functions, waiting = ctypes.PyDLL(path), ctypes.CDLL(path)
             for name, (result, *arguments) in _FUNCTIONS.items():
-                function = getattr(functions, "weir_watch_" + name)
+                function = getattr(waiting if name in _WAITING else functions, "weir_watch_" + name)
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:

@@ -3,6 +3,7 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 
 from ._distributed import distributed, store
 from ._watch_import import after_import
@@ -64,6 +65,7 @@ class Ranks:
 
     def __init__(self, library, segment, number):
         self._library, self._number = library, number
+        self._lock = threading.RLock()  # two of the calls below release the GIL
         self._rank, world_size = ranks()
         host, port = store()
         why = ctypes.create_string_buffer(256)
@@ -72,22 +74,25 @@ class Ranks:
 
     def _text(self, function, argument):
         found = ctypes.c_void_p()
-        if function(argument, ctypes.byref(found)) != 1 or not found.value:
-            return ""
+        with self._lock:
+            if function(argument, ctypes.byref(found)) != 1 or not found.value:
+                return ""
         try:
             return ctypes.string_at(found.value).decode("utf-8", "replace")
         finally:
             self._library.free(found)
 
     def publish(self):
-        self._library.ranks_publish()
+        with self._lock:
+            self._library.ranks_publish()
 
     def table(self):
         """Rank 0: the next table if all ranks have reported, else an empty text. Cheap."""
         return self._text(self._library.ranks_table, 0) if self._rank == 0 else ""
 
     def pause(self, yes):
-        self._library.ranks_pause(int(yes))
+        with self._lock:
+            self._library.ranks_pause(int(yes))
 
     def end(self):
         return self._text(self._library.ranks_end, _LAST_S)

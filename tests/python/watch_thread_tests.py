@@ -75,6 +75,31 @@ class Threads(unittest.TestCase):
         self.assertEqual((calls(outer)["01_getitem"], calls(outer)["03_read"]), (12, 12), out)
         self.assertEqual((calls(inner)["01_getitem"], calls(inner).get("03_read")), (72, None), out)
 
+    def test_others_run_while_rank_0_waits(self):
+        """For the last figures of a rank that sends none."""
+        out, _ = run("""
+            import threading
+            from weir import _watch_ranks
+            store = torch.distributed.TCPStore("127.0.0.1", 0, 2, is_master=True, wait_for_workers=False)
+            os.environ.update(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(store.port))
+            _watch_ranks._LAST_S = 1.0
+            for batch in weir.watch(DataLoader(Data(), batch_size=4)): pass
+            main, seen, ended = threading.get_ident(), [], threading.Event()
+            def look():
+                while not ended.wait(0.02):
+                    frame = sys._current_frames()[main]
+                    while frame is not None and frame.f_code is not _watch_ranks.Ranks.end.__code__: frame = frame.f_back
+                    seen.append(frame is not None)
+            thread = threading.Thread(target=look)
+            thread.start()
+            weir._watch.session().end_ranks()
+            ended.set()
+            thread.join()
+            print("SEEN", sum(seen))
+        """)
+        self.assertIn("2 ranks, ", out)
+        self.assertGreater(int(out[out.index("SEEN") + 4:].split()[0]), 3, out)
+
 
 if __name__ == "__main__":
     unittest.main()
