@@ -49,6 +49,8 @@ def never_fails(method):
 
 def printed(text):
     if text:
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "replace").decode(encoding)  # an ASCII terminal lacks the Chinese table's characters
         try:
             print(text, end="" if text.endswith("\n") else "\n", flush=True)
         except (OSError, ValueError):  # a closed stdout

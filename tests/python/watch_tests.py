@@ -566,6 +566,13 @@ class Command(unittest.TestCase):
                                              stdout=subprocess.PIPE).stdout for module in ((), self.WATCH)]
         self.assertEqual(plain, watched)
 
+    def test_terminal_without_chinese(self):
+        out, err = run("""
+            for batch in DataLoader(Data(), batch_size=4): pass
+        """, module=(*self.WATCH, "--lang", "zh"), PYTHONIOENCODING="ascii")
+        self.assertRegex(out, "01_getitem.*32")
+        self.assertEqual(err, "")
+
     def test_module_and_files(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "job"))
