@@ -48,7 +48,6 @@ static const struct weir_field settings[] = {
     TEXT(dataset),
     TEXT(collate),
     TEXT(torch_version),
-    TEXT(hint),
     TEXT(sampler),
     TEXT(weir_path),
     TEXT(weir_sample),

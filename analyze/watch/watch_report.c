@@ -273,29 +273,21 @@ static void write_log(FILE *out, struct watched *watched, const struct made *mad
     write_stages(out, made, "stages");
 }
 
-static int write_report(FILE *out, struct watched *watched, const struct made *made, int what, enum weir_lang lang)
+static void write_report(FILE *out, struct watched *watched, const struct made *made, int what, enum weir_lang lang)
 {
-    struct weir_epoch_line line;
     switch (what) {
     case WEIR_WATCH_TABLE:
     case WEIR_WATCH_VERDICT:
         weir_watch_print(out, &made->figures, &made->report, lang, what == WEIR_WATCH_VERDICT);
-        return 0;
+        break;
     case WEIR_WATCH_TRIAL:
         weir_watch_trial_print(out, &made->figures);
-        return 0;
+        break;
     case WEIR_WATCH_JSON:
         write_stages(out, made, NULL);
-        return 0;
-    case WEIR_WATCH_LOG:
-        write_log(out, watched, made);
-        return 0;
+        break;
     default:
-        if (made->reading.n_epochs == 0)
-            return -ENODATA;
-        fill_epoch(&line, &made->reading.epochs[made->reading.n_epochs - 1]);
-        weir_epoch_print(out, &line, lang);
-        return 0;
+        write_log(out, watched, made);
     }
 }
 
@@ -303,13 +295,13 @@ static int report_to(FILE *out, struct weir_watch *watch, int loader, int what, 
 {
     struct reports *reports = reports_of(watch);
     struct made *made = calloc(1, sizeof *made);
-    /* A verdict or an epoch's line alone does not end the period of the next table. */
+    /* A verdict alone does not end the period of the next table. */
     bool ends = what == WEIR_WATCH_TABLE || what == WEIR_WATCH_LOG || what == WEIR_WATCH_JSON;
     struct watched *watched = reports ? &reports->loaders[loader] : NULL;
     struct mark *then = !watched || whole ? NULL : what == WEIR_WATCH_LOG ? &watched->since_log : &watched->since_table;
     int rc = reports && made ? make(made, watch, reports, loader, then, ends) : -ENOMEM;
     if (rc == 0)
-        rc = write_report(out, watched, made, what, lang);
+        write_report(out, watched, made, what, lang);
     free_made(made);
     return rc;
 }

@@ -64,8 +64,6 @@ static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, co
                 figures->windows, figures->rest_batches / figures->rest_s);
     else if (figures->given_up > 0)
         fprintf(out, "  headroom: not measured; %.0f windows were given up\n", figures->given_up);
-    if (figures->settings.hint[0])
-        fprintf(out, "  note: %s\n", figures->settings.hint);
 }
 
 /* items/s of weir.Loader over those of the watched loader; 0 = not measured. */

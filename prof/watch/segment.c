@@ -85,7 +85,7 @@ static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
     "watched_items_s",
 };
 static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {
-    "start_method", "dataset", "collate", "torch_version", "hint", "sampler", "weir_path", "weir_sample",
+    "start_method", "dataset", "collate", "torch_version", "sampler", "weir_path", "weir_sample",
 };
 
 static int key_find(const char *const *keys, int n, const char *key)

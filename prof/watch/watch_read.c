@@ -267,7 +267,6 @@ static void read_settings(struct weir_watch_settings *to, const struct weir_shar
     text(from, "dataset", to->dataset);
     text(from, "collate", to->collate);
     text(from, "torch_version", to->torch_version);
-    text(from, "hint", to->hint);
     text(from, "sampler", to->sampler);
     text(from, "weir_path", to->weir_path);
     text(from, "weir_sample", to->weir_sample);

@@ -79,7 +79,7 @@ struct weir_watch_settings {
      * describes a sample of weir.Loader. */
     double weir_items_s, watched_items_s;
     char start_method[WEIR_WATCH_TEXT], dataset[WEIR_WATCH_TEXT], collate[WEIR_WATCH_TEXT];
-    char torch_version[WEIR_WATCH_TEXT], hint[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
+    char torch_version[WEIR_WATCH_TEXT], sampler[WEIR_WATCH_TEXT];
     char weir_path[WEIR_WATCH_TEXT], weir_sample[WEIR_WATCH_TEXT];
 };
 

@@ -64,22 +64,13 @@ void weir_watch_ranks_publish(void)
     free(report);
 }
 
-static int take_table(bool json, char **text)
+static int take_table(char **text)
 {
     size_t size;
     FILE *out = open_memstream(text, &size);
     if (!out)
         return 0;
-    if (json) {
-        struct weir_json object;
-        weir_json_open(&object, out, false);
-        weir_json_object(&object, NULL);
-        weir_rank_session_json(ranks.session, &object);
-        weir_json_end(&object, '}');
-        weir_json_close(&object);
-    } else {
-        weir_rank_session_print(ranks.session, out);
-    }
+    weir_rank_session_print(ranks.session, out);
     if (fclose(out) == 0)
         return 1;
     free(*text);
@@ -87,10 +78,10 @@ static int take_table(bool json, char **text)
     return 0;
 }
 
-int weir_watch_ranks_table(int json, char **text)
+int weir_watch_ranks_table(char **text)
 {
     *text = NULL;
-    return ranks.session && weir_rank_session_ready(ranks.session) ? take_table(json, text) : 0;
+    return ranks.session && weir_rank_session_ready(ranks.session) ? take_table(text) : 0;
 }
 
 void weir_watch_ranks_pause(int pause)
@@ -107,7 +98,7 @@ int weir_watch_ranks_end(double wait_s, char **text)
     if (!ranks.session)
         return 0;
     weir_rank_session_finish(ranks.session, wait_s);
-    int rc = weir_watch_ranks_table(false, text);
+    int rc = weir_watch_ranks_table(text);
     weir_rank_session_close(&ranks.session);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* watch_ranks.h: the table over the ranks of a watched job. Exported like prof/watch/watch.h, for ctypes. The calls
- * belong to the thread of the training loop, and none of them waits for the network, apart from the last one. */
+ * are made one at a time. weir_watch_ranks_pause waits up to 2 s for a thread that uses the network, and
+ * weir_watch_ranks_end as long as it says; the others do not wait for the network. */
 #ifndef WEIR_PYTHON_WATCH_WATCH_RANKS_H
 #define WEIR_PYTHON_WATCH_WATCH_RANKS_H
 
@@ -18,8 +19,8 @@ int weir_watch_ranks(struct weir_watch *watch, int loader, int rank, int world_s
 /* Sends the figures since the previous call to rank 0: after every N epochs, on every rank. */
 void weir_watch_ranks_publish(void);
 /* Rank 0: returns 1 and the next table in *text (weir_watch_free) when all ranks have reported or are missing, else 0.
- * Costs a few ns, for calls after each batch. json: the members of a JSON object instead. */
-int weir_watch_ranks_table(int json, char **text);
+ * Costs a few ns, for calls after each batch. */
+int weir_watch_ranks_table(char **text);
 /* No thread of the ranks exists between pause (1) and resume (0): for fork(). */
 void weir_watch_ranks_pause(int pause);
 /* At the end: rank 0 waits up to wait_s for the last figures, whose table it then returns as weir_watch_ranks_table.

@@ -60,11 +60,3 @@ def after_import(name, function):
         functions.append(function)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-
-
-def forget(function):
-    """Calls the function no longer."""
-    for name in list(_finder.wanted):
-        _finder.wanted[name] = [each for each in _finder.wanted[name] if each != function]
-        if not _finder.wanted[name]:
-            del _finder.wanted[name]

@@ -12,7 +12,7 @@ _INT, _TEXT, _WATCH, _DOUBLE = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, c
 # Roles of threads, and kinds of stages and reports, as in prof/watch/watch.h and analyze/watch/watch_report.h.
 LOOP, WORKER, FEEDER, PIN = range(4)
 WORK, INCLUSIVE, WAIT = range(3)
-TABLE, VERDICT, JSON, LOG, EPOCH, TRIAL = range(6)
+TABLE, VERDICT, JSON, LOG, TRIAL = range(5)
 
 _FUNCTIONS = {
     "create": (_WATCH, ctypes.c_char_p, ctypes.c_size_t),
@@ -23,7 +23,6 @@ _FUNCTIONS = {
     "set_text": (_INT, _WATCH, _INT, _TEXT, _TEXT),
     "unseen": (None, _WATCH, _TEXT),
     "thread": (_INT, _WATCH, _INT, _INT, _INT),
-    "thread_end": (None,),
     "stage": (_INT, _TEXT, _INT),
     "begin": (None, _INT),
     "end": (None,),
@@ -45,7 +44,7 @@ _FUNCTIONS = {
     "launched": (None, ctypes.POINTER(_INT), ctypes.POINTER(_INT)),
     "ranks": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, _INT, ctypes.c_char_p, ctypes.c_size_t),
     "ranks_publish": (None,),
-    "ranks_table": (_INT, _INT, ctypes.POINTER(ctypes.c_void_p)),
+    "ranks_table": (_INT, ctypes.POINTER(ctypes.c_void_p)),
     "ranks_pause": (None, _INT),
     "ranks_end": (_INT, _DOUBLE, ctypes.POINTER(ctypes.c_void_p)),
 }

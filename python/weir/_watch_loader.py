@@ -245,7 +245,7 @@ class Watched:
             session.ranks_of, opened = self, Ranks(self.library, session.segment, self.number)
             session.ranks = None if opened.failed else opened
             if opened.failed and first_rank():
-                warn(opened.why)
+                warn(opened.why + "; `weir report` compares the ranks afterwards if each has written a log (log=, --log)")
         if session.ranks is not None and session.ranks_of is self and every and self.epochs % every == 0:
             session.ranks.publish()
             printed(session.ranks.table())

@@ -72,10 +72,10 @@ class Ranks:
         self.failed = library.ranks(segment, number, self._rank, world_size, host and host.encode(), port, why, len(why)) != 0
         self.why = why.value.decode("utf-8", "replace")
 
-    def _text(self, function, argument):
+    def _text(self, function, *arguments):
         found = ctypes.c_void_p()
         with self._lock:
-            if function(argument, ctypes.byref(found)) != 1 or not found.value:
+            if function(*arguments, ctypes.byref(found)) != 1 or not found.value:
                 return ""
         try:
             return ctypes.string_at(found.value).decode("utf-8", "replace")
@@ -88,7 +88,7 @@ class Ranks:
 
     def table(self):
         """Rank 0: the next table if all ranks have reported, else an empty text. Cheap."""
-        return self._text(self._library.ranks_table, 0) if self._rank == 0 else ""
+        return self._text(self._library.ranks_table) if self._rank == 0 else ""
 
     def pause(self, yes):
         with self._lock:

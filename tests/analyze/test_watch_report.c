@@ -133,9 +133,6 @@ Test(watch_report, tables_and_verdict_come_from_the_workers)
     expect(text, "性能分析统计");
     expect(text, "verdict: ");
     weir_watch_free(text);
-    text = report(WEIR_WATCH_EPOCH, 1, "en");
-    cr_expect_eq(strncmp(text, "epoch 1/1 total ", 16), 0, "%s", text);
-    weir_watch_free(text);
     text = report(WEIR_WATCH_VERDICT, 1, NULL);
     cr_expect_null(strstr(text, "03b_image_decode  "), "%s", text);
     weir_watch_free(text);
@@ -264,7 +261,6 @@ Test(watch_report, unknown_arguments_are_refused)
     cr_expect_eq(weir_watch_report(watch, 0, 9, 1, "en", &text), -EINVAL);
     cr_expect_eq(weir_watch_report(watch, 0, WEIR_WATCH_TABLE, 1, "fr", &text), -EINVAL);
     cr_expect_eq(weir_watch_report(NULL, 0, WEIR_WATCH_TABLE, 1, "en", &text), -EINVAL);
-    cr_expect_eq(weir_watch_report(watch, 0, WEIR_WATCH_EPOCH, 1, "en", &text), -ENODATA);
     text = report(WEIR_WATCH_TABLE, 1, "en"); /* before the first batch */
     expect(text, "too few for a verdict");
     weir_watch_free(text);
@@ -371,7 +367,7 @@ Test(watch_report, ranks_are_compared_through_the_store)
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_expect_eq(status, 0);
     weir_watch_ranks_publish(); /* no session, no effect */
-    cr_expect_eq(weir_watch_ranks_table(1, &text), 0);
+    cr_expect_eq(weir_watch_ranks_table(&text), 0);
     cr_expect_eq(fake_store_blind_gets(store), 0);
     fake_store_close(&store);
 }

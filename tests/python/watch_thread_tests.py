@@ -75,6 +75,13 @@ class Threads(unittest.TestCase):
         self.assertEqual((calls(outer)["01_getitem"], calls(outer)["03_read"]), (12, 12), out)
         self.assertEqual((calls(inner)["01_getitem"], calls(inner).get("03_read")), (72, None), out)
 
+    def test_ranks_without_a_store(self):
+        out, err = run("""
+            for batch in weir.watch(DataLoader(Data(), batch_size=4)): pass
+        """, RANK="0", WORLD_SIZE="2")
+        self.assertRegex(err, "no table over ranks during the run: MASTER_ADDR is not set; `weir report` compares")
+        self.assertIn("01_getitem", out)
+
     def test_others_run_while_rank_0_waits(self):
         """For the last figures of a rank that sends none."""
         out, _ = run("""
