@@ -277,8 +277,9 @@ static void say_verdict(FILE *out, const struct weir_rank_verdict *verdict)
             fprintf(out, "; all ranks wait for data %.0f %% of the time", 100 * verdict->data_wait);
         putc('\n', out);
         if (verdict->blind)
-            fputs("  steps take equally long and all loops are busy in them: whether one rank's step is slow cannot be "
-                  "seen from here. Traces of two ranks show it: weir report TRACE\n",
+            fputs("  steps take equally long and all loops are busy in them: these figures cannot show whether one "
+                  "rank's "
+                  "step is slow. Traces of two ranks show it: weir report TRACE\n",
                   out);
         break;
     }

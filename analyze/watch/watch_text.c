@@ -159,7 +159,7 @@ static void print_ready(FILE *out, const struct weir_watch_figures *f)
                 f->ready_mean, f->ready_min, f->ready_max, f->ready_known, f->ready_none);
     fprintf(out, "waits for data: %.3f s", f->wait_s);
     if (f->ready_known > 0)
-        fprintf(out, ", of it no batch ready %.3f s, out of order %.3f s, batch ready %.3f s", f->wait_none_s,
+        fprintf(out, " (no batch ready %.3f s, out of order %.3f s, batch ready %.3f s)", f->wait_none_s,
                 f->wait_order_s, f->wait_due_s);
     if (f->first_waits > 0)
         fprintf(out, "; first batches of epochs %.3f s", f->first_wait_s);
@@ -168,7 +168,7 @@ static void print_ready(FILE *out, const struct weir_watch_figures *f)
         fprintf(out, "start-up: creating workers %.3f s per epoch, first batch after %.3f s\n",
                 f->startup_s / f->startups, f->first_waits > 0 ? f->first_wait_s / f->first_waits : 0);
     if (f->held_s > 0)
-        fprintf(out, "held back for headroom: %.3f s of waits, which no figure above contains\n", f->held_s);
+        fprintf(out, "held back for headroom: %.3f s of waits (excluded from the figures above)\n", f->held_s);
 }
 
 /* ---- workers ---- */

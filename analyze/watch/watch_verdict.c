@@ -91,7 +91,7 @@ static void find_gil(struct weir_watch_case *c)
         return;
     double share = fmin(due + fmax(lock, 0), 1);
     weir_watch_cause_add(c, WEIR_JOB_GIL, share, weir_watch_gain_saved(c, share * c->train_s),
-                         "%.0f %% of the loop's time went by although the batch was ready, and %.0f %% in locks",
+                         "the loop spent %.0f %% of its time waiting for batches that were ready, and %.0f %% in locks",
                          weir_watch_percent(due), weir_watch_percent(lock));
 }
 
@@ -197,7 +197,7 @@ static void find_parts(struct weir_watch_case *c)
     const struct weir_watch_parts *parts = &c->verdict->parts;
     const struct weir_watch_figures *f = c->figures;
     char own[160];
-    snprintf(own, sizeof own, "the code of __getitem__ outside the known calls%s%s%s", f->n_unseen > 0 ? ", or " : "",
+    snprintf(own, sizeof own, "code in __getitem__ outside timed calls%s%s%s", f->n_unseen > 0 ? ", or " : "",
              f->n_unseen > 0 ? f->unseen[0].what : "", f->n_unseen > 0 ? "," : "");
     add_part(c, WEIR_JOB_DECODE, parts->decode_s, "", "decoding");
     add_part(c, WEIR_JOB_TRANSFORM, parts->transform_s, parts->transform, "");

@@ -60,7 +60,7 @@ static int no_job(const struct session *session, struct weir_err *err)
             "as that user",
             (int)pid, (unsigned)user);
     return weir_err_set(err, -ESRCH,
-                        "process %d is no PyTorch training job: neither it nor a process below it has loaded libtorch; "
+                        "process %d is not a PyTorch training job: neither it nor a descendant has loaded libtorch; "
                         "weir top without a PID lists all jobs",
                         (int)pid);
 }
@@ -71,7 +71,7 @@ static int parse_pid(const struct weir_command *command, const char *text, pid_t
     errno = 0;
     long number = strtol(text, &end, 10);
     if (errno || *end || end == text || number < 1 || number > INT32_MAX)
-        return weir_usage_error(command, "%s is no PID; to start a command, write weir top -- %s", text, text);
+        return weir_usage_error(command, "%s: not a PID; to start a command, use weir top -- %s", text, text);
     *pid = (pid_t)number;
     return 0;
 }

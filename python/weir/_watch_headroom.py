@@ -111,7 +111,7 @@ class Headroom:
         elif hasattr(iterator, "state_dict"):
             self.refuse("the loader's state_dict would be ahead of training; use a DataLoader")
         elif not hasattr(iterator, "_tasks_outstanding"):
-            self.refuse("this torch is not known")
+            self.refuse("unsupported torch version")
         elif self.complete is False and iterator._persistent_workers:
             self.refuse("the loop ends epochs early, and persistent workers would be ahead of it")
         elif _draws_from_own_generator(iterator._index_sampler):

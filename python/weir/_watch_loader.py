@@ -156,7 +156,7 @@ class Watched:
     def began_late(self):
         if not self._told_late:
             self._told_late = True
-            warn("{}: its persistent workers were started before; what they do is seen from the next workers on"
+            warn("{}: persistent workers started before weir.watch; watching begins with the next workers"
                   .format(self.name))
 
     def first_batch(self, batch):

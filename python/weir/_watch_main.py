@@ -14,8 +14,8 @@ HELP = """Usage: {usage}
        torchrun [...] -m weir watch [OPTIONS] SCRIPT [ARGUMENTS...]
 
 Runs a training script as `python SCRIPT` does, and watches every DataLoader in it, workers included. At the end it prints
-what the time went into, and what to change. Batches, random numbers and exceptions remain the same. Training processes
-that the script starts by multiprocessing are watched too.
+a timing table and advice. Batches, random numbers and exceptions remain the same. Training processes that the script
+starts by multiprocessing are watched too.
 
 Options:
   -e, --every N         epochs between tables (default 0 = only at the end)
@@ -27,8 +27,8 @@ Options:
   -h, --help            print this help
 
 In a distributed run rank 0 prints; rank 3 writes run.rank3.jsonl for run.jsonl. A process that the script starts and that
-is no rank prints, and writes run.pid123.jsonl. torchrun would take --log for an option of its own:
-torchrun [...] -m -- weir watch --log run.jsonl train.py.
+is no rank prints, and writes run.pid123.jsonl. torchrun parses --log itself; put `--` before weir:
+torchrun [...] -m -- weir watch --log run.jsonl train.py
 """.format(usage=USAGE)
 
 _VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang"}

@@ -310,7 +310,7 @@ class OtherEpoch(Epoch):
             timer.cancel()
             self._longest_s = max(self._longest_s, time.perf_counter() - began)
             if self._let_go > 1:
-                self.headroom.refuse("the iterable may wait until the loop lets go of earlier batches")
+                self.headroom.refuse("the iterable may block until earlier batches are released")
 
     def _drop_kept(self):
         self._kept, self._let_go = [], self._let_go + 1

@@ -29,7 +29,7 @@ _told = set()
 
 def failed(error):
     """Warns of a failure of the watch itself, once per text."""
-    text = str(error) if isinstance(error, _watch_library.Unavailable) else "{}: {}; what runs now is not watched".format(
+    text = str(error) if isinstance(error, _watch_library.Unavailable) else "{}: {}; the loader runs unwatched".format(
         type(error).__name__, error)
     if text not in _told:
         _told.add(text)

@@ -197,8 +197,8 @@ def errors(weir):
     gone.wait()
     for status, text, arguments in (
             (1, f"no process {gone.pid} exists, or /proc hides it", [gone.pid]),
-            (1, f"process {os.getpid()} is no PyTorch training job", [os.getpid()]),
-            (2, "12x is no PID; to start a command, write weir top -- 12x", ["12x"]),
+            (1, f"process {os.getpid()} is not a PyTorch training job", [os.getpid()]),
+            (2, "12x: not a PID; to start a command, use weir top -- 12x", ["12x"]),
             (2, "-1", ["-1"]),
             (2, "give a PID or a command, not both", ["1", "--", "true"]),
             (2, "no command after --", ["--"]),

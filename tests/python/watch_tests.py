@@ -312,7 +312,7 @@ class Figures(unittest.TestCase):
             for epoch in range(2):
                 for batch in loader: pass
         """)
-        self.assertEqual(err.count("its persistent workers were started before"), 1, err)
+        self.assertEqual(err.count("persistent workers started before weir.watch"), 1, err)
 
     def test_bad_arguments(self):
         for bad, error in (({"every": -1}, ValueError), ({"headroom": "x"}, ValueError)):
@@ -508,7 +508,7 @@ class Headroom(unittest.TestCase):
             print("SUM", sum(batch[0].item() for batch in watched(lent())))
         """)
         self.assertIn("SUM {}".format(float(sum(range(60)))), out)
-        self.assertIn("the iterable may wait until the loop lets go of earlier batches", err)
+        self.assertIn("the iterable may block until earlier batches are released", err)
 
     def test_interrupt_while_batches_are_held(self):
         """Ctrl-C comes at once, and a loop that goes on gets all batches."""
