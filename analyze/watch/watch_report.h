@@ -15,8 +15,8 @@ enum weir_watch_what {
 
 /* Writes a report to *text, which the caller frees with weir_watch_free. loader: -1 = the one that is waited for most.
  * whole: the time since the watch began; else the time since the last report of this loader that was not whole. lang:
- * "en" or "zh" for the tables and epoch lines. Returns 0 or -errno, with *text = NULL: -EINVAL for an unknown loader,
- * kind of report or language, -ENODATA for an epoch line before the first epoch has ended. */
+ * "en" or "zh" for the tables. Returns 0 or -errno, with *text = NULL: -EINVAL for an unknown loader, kind of report or
+ * language. */
 int weir_watch_report(struct weir_watch *watch, int loader, int what, int whole, const char *lang, char **text);
 void weir_watch_free(char *text);
 
