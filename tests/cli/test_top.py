@@ -306,7 +306,7 @@ def narrow(weir):
     with Job(shell=True) as job:
         done = top(weir, "--once", "--seconds", 3, job.pid, env={**os.environ, "COLUMNS": "40"})
         long = [line for line in done.stdout.splitlines() if len(line) > 40 and not line.startswith("  /")]
-        check("40 columns: the most important ones", not long and re.search(r"(?m)^process +on core +core-wait +idle$", done.stdout), done)
+        check("40 columns: the most important ones", not long and re.search(r"(?m)^process +(?:pid +)?on core +core-wait +idle$", done.stdout), done)
         screen = Terminal([weir, "top", str(job.pid)], rows=12, columns=40)
         check("figures", screen.until("q: quit"), screen.text)
         start = len(screen.text)
