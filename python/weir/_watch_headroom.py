@@ -91,6 +91,10 @@ class Headroom:
         self.watched = watched
         self.since = _BETWEEN * MOST  # batches since the last window
         self.refused = False
+        self.forget()
+
+    def forget(self):
+        """Another loader continues: what was observed does not hold for it."""
         self.observed = 0      # batches of an epoch during which an unknown sampler has drawn nothing
         self.complete = None   # whether the loop took all batches of the last epoch
 
@@ -287,6 +291,9 @@ class ReplayOnly:
 
     def __init__(self, watched):
         self.watched = watched
+
+    def forget(self):
+        pass
 
     def start(self, iterator, workers):
         return Replay(self.watched, iterator)

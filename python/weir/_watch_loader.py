@@ -70,6 +70,8 @@ class Watched:
         self._dataset = _reference(getattr(loader, "dataset", loader))
         self._kind = self._signature(loader)
         self._iterated = False
+        if self.headroom is not None:
+            self.headroom.forget()
 
     @staticmethod
     def _signature(loader):

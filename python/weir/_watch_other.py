@@ -227,9 +227,12 @@ class OtherHeadroom(Headroom):
 
     def __init__(self, watched):
         super().__init__(watched)
+        self._told = False
+
+    def forget(self):
+        super().forget()
         self.is_safe = False     # no batch used the memory of those before it
         self.loop_draws = False  # from a global random generator of the CPU
-        self._told = False
 
     def start(self, iterator, workers):
         if hasattr(iterator, "state_dict"):

@@ -20,12 +20,15 @@ from torch.utils.data import (BatchSampler, ConcatDataset, DataLoader, Dataset, 
                               SequentialSampler, Subset, TensorDataset, WeightedRandomSampler, get_worker_info)
 
 MODE = sys.argv[1] if __name__ == "__main__" else "plain"
+case = None  # the name of the one that runs
 
 
 def watch(loader, **options):
     if MODE in ("plain", "all"):
         return loader
     import weir
+    if MODE == "windows":  # else loaders of this line continue each other, with one window for all
+        options.setdefault("name", case)
     watched = weir.watch(loader, every=0, headroom=MODE in ("headroom", "windows"), **options)
     assert (watched is loader) == isinstance(loader, DataLoader)
     return watched
@@ -381,6 +384,7 @@ def count_windows():
 
 
 def main():
+    global case
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.2  # how long an epoch that has failed waits for its workers
@@ -389,10 +393,10 @@ def main():
     if MODE == "all":
         from weir import _watch
         _watch.watch_all(_watch.Options(every=0))
-    for name in sys.argv[2:] or CASES:
+    for case in sys.argv[2:] or CASES:
         before = len(windows)
-        seen[name] = run(name)
-        windows_of[name] = len(windows) - before
+        seen[case] = run(case)
+        windows_of[case] = len(windows) - before
     print(json.dumps(dict(seen, windows=windows_of) if MODE == "windows" else seen))
 
 
