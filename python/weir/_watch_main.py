@@ -65,6 +65,15 @@ def _parsed(arguments):
     return found, rest
 
 
+def _check_file(option, path):
+    """A file is written when training ends, hours later: what is wrong with its folder is said now."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise _Usage("{} {}: is a folder".format(option, path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
+        raise _Usage("{} {}: {} cannot be written to".format(option, path, folder))
+
+
 def _options(found):
     from . import _watch
     every = found.get("every", "0")
@@ -72,6 +81,9 @@ def _options(found):
         raise _Usage("--every {}: must be a number of epochs, 0 or more".format(every))
     if found.get("lang", "en") not in ("en", "zh"):
         raise _Usage("--lang {}: must be en or zh".format(found["lang"]))
+    for name in ("log", "json"):
+        if name in found:
+            _check_file("--" + name, found[name])
     headroom = "only" if "headroom_only" in found else found.get("headroom", False)
     return _watch.Options(int(every), found.get("log"), headroom, found.get("lang", "en"))
 

@@ -652,6 +652,8 @@ class Command(unittest.TestCase):
     def test_usage(self):
         for arguments, status, text in ((["watch"], 2, "no script given"), (["watch", "--evry", "1", "x"], 2, "--evry"),
                                         (["watch", "--every", "x", "y"], 2, "--every x"), (["watch", "no.py"], 2, "no.py"),
+                                        (["watch", "--json", "/no/a.json", "x"], 2, "/no cannot be written to"),
+                                        (["watch", "--log", "/", "x"], 2, "--log /: is a folder"),
                                         (["watch", "--help"], 0, "--headroom-only"), ([], 2, "Usage")):
             done = subprocess.run([sys.executable, "-m", "weir", *arguments], env=environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, universal_newlines=True)
