@@ -4,11 +4,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static const double WAIT_S = 30, INTERRUPTED_S = 2;
+static const double WAIT_S = 30, START_S = 10, INTERRUPTED_S = 2;
 
 static void publish(void *user, struct weir_loader_report *report)
 {
@@ -99,15 +100,18 @@ static char *log_of_rank(const char *path, int rank)
     return name;
 }
 
-/* Reads the logs. Returns whether one of them belongs to a rank that still runs. */
-static bool read_logs(struct weir_rank_log *logs, char **paths, int n)
+/* Reads the logs. Returns how long to wait for them: for ranks that still run, or have not begun their log. */
+static double read_logs(struct weir_rank_log *logs, char **paths, int n)
 {
-    bool running = false;
+    double wait_s = 0;
     for (int i = 0; i < n; i++) {
         weir_rank_log_read(&logs[i], paths[i]);
-        running = running || (logs[i].readable && !logs[i].final && weir_rank_log_runs(&logs[i]));
+        if (!logs[i].readable)
+            wait_s = fmax(wait_s, START_S);
+        else if (!logs[i].final && weir_rank_log_runs(&logs[i]))
+            wait_s = WAIT_S;
     }
-    return running;
+    return wait_s;
 }
 
 static void print_logs(const struct weir_run_ranks *ranks, const struct weir_rank_log *logs, int n)
@@ -136,8 +140,10 @@ static void finish_logs(const struct weir_run_ranks *ranks, const volatile sig_a
     for (int i = 0; i < n && all; i++)
         all = (paths[i] = log_of_rank(ranks->logs, i)) != NULL;
     uint64_t begun_ns = weir_clock_monotonic_ns();
-    while (all && read_logs(logs, paths, n)) {
-        if ((double)(weir_clock_monotonic_ns() - begun_ns) / 1e9 >= (*interrupted ? INTERRUPTED_S : WAIT_S))
+    while (all) {
+        double wait_s = read_logs(logs, paths, n);
+        wait_s = *interrupted ? fmin(wait_s, INTERRUPTED_S) : wait_s;
+        if ((double)(weir_clock_monotonic_ns() - begun_ns) / 1e9 >= wait_s)
             break;
         nanosleep(&nap, NULL);
     }

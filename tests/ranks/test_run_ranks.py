@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -61,13 +62,16 @@ class Ranks(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.work, name)
 
-    def run_ranks(self, name, world=4, data=None, options=(), **changes):
-        """Runs ranks without a store, each with a log. Returns their stderr."""
-        ranks = [subprocess.Popen([WEIR, "run", (data or {}).get(rank, self.fast), "--batch-size", "2", "--num-workers",
-                                   "1", "--num-epochs", "2", "--step-ms", "2", "--log", self.path(name + ".jsonl"),
-                                   *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  env=environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE=str(world)))
-                 for rank in range(world)]
+    def start(self, name, rank, world, data=None, options=()):
+        """Starts a rank without a store, with a log."""
+        return subprocess.Popen([WEIR, "run", data or self.fast, "--batch-size", "2", "--num-workers", "1", "--num-epochs", "2",
+                                 "--step-ms", "2", "--log", self.path(name + ".jsonl"), *options], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True,
+                                env=environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE=str(world)))
+
+    def run_ranks(self, name, world=4, data=None, options=()):
+        """Runs ranks. Returns their stderr."""
+        ranks = [self.start(name, rank, world, (data or {}).get(rank), options) for rank in range(world)]
         done = [rank.communicate() for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0] * world, done)
         self.assertNotIn("ranks, epoch", "".join(out for out, _ in done[1:]))
@@ -103,6 +107,17 @@ class Logs(Ranks):
         self.assertNotIn("ranks, epoch", self.report(logs[0]).stdout)
         self.assertIsNone(json.loads(self.report("--json", logs[0], logs[0]).stdout)["ranks"])
         self.assertIn("are both of rank 0", self.report(logs[0], logs[0]).stderr)
+
+    def test_late_rank(self):
+        """Rank 0 ends before another one has begun its log, and waits for it."""
+        first, log = self.start("late", 0, 2), self.path("late.rank0.jsonl")
+        while first.poll() is None and not (os.path.exists(log) and '"final":true' in open(log, encoding="utf-8").read()):
+            time.sleep(0.02)
+        self.assertIsNone(first.poll())
+        second = self.start("late", 1, 2)
+        self.assertIn("\n2 ranks, epochs 1-2", first.communicate()[0])
+        self.assertEqual((first.returncode, second.wait()), (0, 0))
+        second.communicate()
 
     def test_damaged_logs(self):
         """A missing log, one that is cut in a line and one without a complete line are named, and the rest compared."""
