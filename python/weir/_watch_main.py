@@ -101,6 +101,7 @@ def _report_on_sigterm(session):
         signal.signal(number, signal.SIG_DFL)
         try:
             if os.getpid() == pid:
+                session.interrupted = True
                 session.finish()
         finally:
             os.kill(os.getpid(), number)
