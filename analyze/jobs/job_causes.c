@@ -51,17 +51,16 @@ static const struct weir_job_advice_info advices[WEIR_JOB_ADVICES] = {
     [WEIR_JOB_ADVICE_KEEP_OPEN] = {"keep-open", "keep the HDF5 file open",
                                    "each worker opens it once, on the first __getitem__ or in worker_init_fn"},
     [WEIR_JOB_ADVICE_CHEAPER_DECODE] = {"cheaper-decode", "decode fewer pixels",
-                                        "store the images at the size that training uses, or decode with weir.Loader",
-                                        true},
+                                        "store the images at the size that training uses, or decode with weir.Loader"},
     [WEIR_JOB_ADVICE_CHEAPER_TRANSFORM] =
         {"cheaper-transform", "make the transforms cheaper",
-         "resize first, use torchvision.transforms.v2 on uint8, or move them to the GPU", true},
+         "resize first, use torchvision.transforms.v2 on uint8, or move them to the GPU"},
     [WEIR_JOB_ADVICE_CHEAPER_ITEM] = {"cheaper-item", "make __getitem__ cheaper",
-                                      "wrap its parts in weir.stage(...) to see which one it is", true},
+                                      "wrap its parts in weir.stage(...) to see which one it is"},
     [WEIR_JOB_ADVICE_CHEAPER_READ] = {"cheaper-read", "read less, or from a format that costs less to read",
-                                      "uncompressed chunks of one item each", true},
+                                      "uncompressed chunks of one item each"},
     [WEIR_JOB_ADVICE_CHEAPER_COLLATE] = {"cheaper-collate", "make collate_fn cheaper",
-                                         "return uint8 from __getitem__, and convert after the copy to the GPU", true},
+                                         "return uint8 from __getitem__, and convert after the copy to the GPU"},
     [WEIR_JOB_ADVICE_FASTER_STORAGE] =
         {"faster-storage", "read from faster storage",
          "copy the dataset to a local disk, or raise num_workers so that more reads overlap"},
@@ -90,6 +89,11 @@ const struct weir_job_cause_info *weir_job_cause_info(enum weir_job_cause cause)
 const struct weir_job_advice_info *weir_job_advice_info(enum weir_job_advice advice)
 {
     return &advices[(unsigned)advice < WEIR_JOB_ADVICES ? advice : WEIR_JOB_ADVICE_NONE];
+}
+
+bool weir_job_advice_halves(enum weir_job_advice advice)
+{
+    return advice >= WEIR_JOB_ADVICE_CHEAPER_DECODE && advice <= WEIR_JOB_ADVICE_CHEAPER_COLLATE;
 }
 
 void weir_job_advice_print_why(FILE *out, const struct weir_job_advice_info *info)

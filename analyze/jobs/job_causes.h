@@ -74,11 +74,12 @@ struct weir_job_advice_info {
     const char *name; /* in JSON and logs, such as "num-workers" */
     const char *what; /* "raise num_workers" */
     const char *why;  /* how to do it, or what to try first; can be empty */
-    bool halves;      /* a predicted gain is that of halving what it makes cheaper */
 };
 
 /* Returns the table's row, valid for the life of the process. An unknown number is WEIR_JOB_ADVICE_NONE. */
 const struct weir_job_advice_info *weir_job_advice_info(enum weir_job_advice advice);
+/* Returns whether a predicted gain is that of halving what the advice makes cheaper. */
+bool weir_job_advice_halves(enum weir_job_advice advice);
 /* Prints how to do it after what to do, as a part of the same sentence; nothing without a `why`. */
 void weir_job_advice_print_why(FILE *out, const struct weir_job_advice_info *info);
 

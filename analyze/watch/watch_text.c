@@ -44,7 +44,7 @@ static void print_advice(FILE *out, const struct weir_watch_advice *advice, cons
     if (advice->ratio > 0) {
         fputs(is_setting && !info->why[0] ? "" : ": ", out);
         print_ratio(out, advice->ratio);
-        fputs(info->halves ? " (predicted, for half its time)" : " (predicted)", out);
+        fputs(weir_job_advice_halves(advice->advice) ? " (predicted, for half its time)" : " (predicted)", out);
     }
     fputc('\n', out);
 }
