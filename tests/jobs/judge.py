@@ -92,13 +92,13 @@ def causes_of(document):
 
 
 def judge(expected, causes, others):
-    """With half a core or more in other hands, a job can have another limit than on its own; with a fifth, these."""
+    """With half a core or more in other hands, a job can have another limit than on its own."""
     first = causes[0][0]
     if first in expected:
         return "right"
     if first == "unsure":
         return "unsure"
-    return "crowded" if others >= (0.2 if first == "neighbours" else 0.5) else "wrong"
+    return "crowded" if others >= 0.5 else "wrong"
 
 
 FUNCTIONS = {"cv2.setNumThreads": "cv2_threads", "torch.set_num_threads": "torch_threads"}
