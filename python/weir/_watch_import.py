@@ -2,7 +2,8 @@
 import importlib.machinery
 import importlib.util
 import sys
-import warnings
+
+from ._watch_library import warn
 
 _ORDINARY = (importlib.machinery.SourceFileLoader, importlib.machinery.SourcelessFileLoader,
              importlib.machinery.ExtensionFileLoader)
@@ -45,8 +46,7 @@ class _Finder:
                 try:
                     function(name)
                 except Exception as error:  # the program's import has worked
-                    warnings.warn("weir.watch: {} is not timed: {}: {}".format(name, type(error).__name__, error),
-                                  RuntimeWarning)
+                    warn("weir.watch: {} is not timed: {}: {}".format(name, type(error).__name__, error))
         loader.exec_module = exec_module
 
 

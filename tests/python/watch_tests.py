@@ -387,6 +387,19 @@ class Failures(unittest.TestCase):
         self.assertTrue(out.startswith("8\n"), out)
         self.assertEqual(err.count("headroom cannot be measured"), 1, err)
 
+    def test_warnings_as_errors_in_an_import(self):
+        out, err = run("""
+            import warnings
+            from weir import _watch_import
+            warnings.simplefilter("error")
+            open("mine.py", "w").close()
+            _watch_import.after_import("mine", lambda name: 1 / 0)
+            import mine
+            print("imported")
+        """)
+        self.assertEqual(out, "imported\n")
+        self.assertEqual(err.count("mine is not timed: ZeroDivisionError"), 1, err)
+
     def test_batches_that_look_like_arrays(self):
         out, err = run("""
             class Mine:
