@@ -278,8 +278,7 @@ static void say_verdict(FILE *out, const struct weir_rank_verdict *verdict)
         putc('\n', out);
         if (verdict->blind)
             fputs("  steps take equally long and all loops are busy in them: these figures cannot show whether one "
-                  "rank's "
-                  "step is slow. Traces of two ranks show it: weir report TRACE\n",
+                  "rank's step is slow. Traces of two ranks show it: weir report TRACE\n",
                   out);
         break;
     }
