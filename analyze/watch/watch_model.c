@@ -91,16 +91,13 @@ double weir_watch_gain_times(const struct weir_watch_case *c, double cpu_times, 
     return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
 }
 
-/* The work under the lock goes on, but at the same time in all workers. */
+/* Without the lock the waits for it become work, as far as there are cores for it. The simulation cannot tell how long
+ * the lock is held from how long its owner waits for a core. */
 double weir_watch_gain_lock(const struct weir_watch_case *c)
 {
-    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
-    const struct weir_simulation *now = &c->verdict->model.now;
-    if (!c->verdict->model.known || now->library_s <= 0 || now->cpu_s <= 0)
-        return 0;
-    change.library_times = 0;
-    change.cpu_times = (now->cpu_s + now->library_s) / now->cpu_s;
-    return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
+    double used = c->report->wall_s > 0 ? c->report->cpu_s / c->report->wall_s : 0;
+    double ratio = 1 / fmax(1 - lock_share(c), 0.02);
+    return capped(c, used > 0 ? fmin(ratio, fmax(c->cores / used, 1)) : ratio);
 }
 
 double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s)
