@@ -27,7 +27,7 @@ static int unit_steps(const struct weir_convert_plan *plan, int episode, int cam
     size_t step_bytes = 1;
     for (int c = camera; c < camera + n_cameras; c++) {
         int rows;
-        if (weir_shares_blocks(plan->dataset, plan->episodes[episode], c, &rows, NULL) && rows > 0)
+        if (weir_shares_blocks(plan->dataset, plan->episodes[episode], c, &rows) && rows > 0)
             steps = rows >= steps ? rows : steps / rows * rows;
         step_bytes += pixels_of(plan, c);
     }

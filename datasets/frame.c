@@ -127,26 +127,35 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
 
 /* ---- blocks ---- */
 
-bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows, int *before)
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     if (map->storage != WEIR_STORED_BLOCKS)
         return false;
     *rows = (int)map->blocks->rows;
-    if (before)
-        *before = (int)map->blocks->before;
     return true;
+}
+
+int weir_block_number(const struct weir_dataset *dataset, int episode, int camera, int t)
+{
+    const struct weir_blocks *blocks = map_of(dataset, episode, camera)->blocks;
+    return ((int)blocks->before + t) / (int)blocks->rows;
+}
+
+int weir_block_begin(const struct weir_dataset *dataset, int episode, int camera, int number)
+{
+    const struct weir_blocks *blocks = map_of(dataset, episode, camera)->blocks;
+    return number * (int)blocks->rows - (int)blocks->before;
 }
 
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
-    int rows = (int)map->blocks->rows, before = (int)map->blocks->before;
     *block = (struct weir_block){
         .file = map->blocks->in_parts ? part_of(dataset, episode, map->blocks->first_part)
                                       : dataset->episodes[episode].file,
-        .first = (t + before) / rows * rows - before,
-        .rows = rows,
+        .first = weir_block_begin(dataset, episode, camera, weir_block_number(dataset, episode, camera, t)),
+        .rows = (int)map->blocks->rows,
         .pieces = map->blocks->per_block,
         .row_bytes = map->row_bytes,
         .piece_bytes = map->blocks->chunk_bytes,

@@ -20,7 +20,7 @@ static int most_block_rows(const struct weir_dataset *dataset)
     int most = 0, rows;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-            if (weir_shares_blocks(dataset, e, c, &rows, NULL) && rows > most)
+            if (weir_shares_blocks(dataset, e, c, &rows) && rows > most)
                 most = rows;
     return most;
 }

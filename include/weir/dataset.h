@@ -188,9 +188,12 @@ struct weir_block {
     const struct weir_blocks *blocks; /* private to datasets/, as is file */
     int file;                         /* contains the first chunk, or all of them */
 };
-/* Returns true if the camera's frames are stored in blocks of *rows frames. The first block has *before rows before the
- * start of the episode (before may be NULL), so that frame t is in block (*before + t) / *rows. */
-bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows, int *before);
+/* Returns true if the camera's frames are stored in blocks, of at most *rows frames. */
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows);
+/* Returns the number of the block that contains frame t. Numbers increase with t. */
+int weir_block_number(const struct weir_dataset *dataset, int episode, int camera, int t);
+/* Returns the first frame of a block. It is negative if the block begins before the episode. */
+int weir_block_begin(const struct weir_dataset *dataset, int episode, int camera, int number);
 /* Returns the block of a frame for which weir_locate returned WEIR_HOW_BLOCK. */
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block);
 /* Returns the file and extent of a piece. Length 0 means that the piece was never written, so there is nothing to read.

@@ -286,7 +286,7 @@ static int together(const struct weir_fetcher *fetcher, int episode, int camera,
 {
     int rows;
     struct weir_block block;
-    if (!weir_shares_blocks(fetcher->dataset, episode, camera, &rows, NULL))
+    if (!weir_shares_blocks(fetcher->dataset, episode, camera, &rows))
         return 1;
     weir_block_of(fetcher->dataset, episode, camera, first, &block);
     *row_bytes = block.row_bytes;

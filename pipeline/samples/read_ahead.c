@@ -178,7 +178,7 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
         return false;
     struct weir_sample of = p->samples[sample];
     int back = s->setup.layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
-    return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows, NULL) &&
+    return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows) &&
            !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, sample, back, t) &&
            extent_of(s->setup.dataset, of.episode, camera, t, extent);
 }
@@ -211,7 +211,7 @@ static bool has_extents(const struct weir_dataset *dataset)
     int rows;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-            if (!weir_shares_blocks(dataset, e, c, &rows, NULL))
+            if (!weir_shares_blocks(dataset, e, c, &rows))
                 return true;
     return false;
 }

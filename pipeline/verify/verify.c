@@ -62,7 +62,7 @@ static int steps_of(const struct verifier *v, int track)
 static int unit_frames(const struct verifier *v, int track)
 {
     int rows;
-    if (!weir_shares_blocks(v->dataset, episode_of(v, track), camera_of(v, track), &rows, NULL) || rows < 1)
+    if (!weir_shares_blocks(v->dataset, episode_of(v, track), camera_of(v, track), &rows) || rows < 1)
         return UNIT_FRAMES;
     return rows >= UNIT_FRAMES ? rows : UNIT_FRAMES / rows * rows;
 }

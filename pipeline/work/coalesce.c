@@ -8,40 +8,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Position of an episode's frames in blocks: the first block begins `before` rows before the first frame. rows 0 =
- * frames are not in blocks. */
-struct grid {
-    int rows, before;
-};
-
-static struct grid grid_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
+static int block_of(const struct weir_shared *shared, int episode, int camera, int t)
 {
-    struct grid grid = {0};
-    bool there = weir_shares_blocks(shared->setup.dataset, at->episode, camera, &grid.rows, &grid.before);
-    return there ? grid : (struct grid){0};
+    return weir_block_number(shared->setup.dataset, episode, camera, t);
 }
 
-static int block_of(struct grid grid, int t)
-{
-    return (grid.before + t) / grid.rows;
-}
-
-static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, struct grid grid)
+static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
     int first = at->t - shared->setup.layout.history + 1;
-    return block_of(grid, first > 0 ? first : 0);
+    return block_of(shared, at->episode, camera, first > 0 ? first : 0);
+}
+
+static int last_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
+{
+    return block_of(shared, at->episode, camera, at->t);
 }
 
 /* Returns whether the windows of two samples, neighbours in the order of (episode, t), touch the same block. */
 static bool are_together(const struct weir_shared *shared, const struct weir_slot_order *before,
-                         const struct weir_slot_order *after, struct grid grid)
+                         const struct weir_slot_order *after, int camera)
 {
-    return before->episode == after->episode && first_block(shared, after, grid) <= block_of(grid, before->t);
+    return before->episode == after->episode &&
+           first_block(shared, after, camera) <= last_block(shared, before, camera);
 }
 
 bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera)
 {
-    return grid_of(shared, &slot->order[slot->rank[sample]], camera).rows > 0;
+    int rows;
+    return weir_shares_blocks(shared->setup.dataset, slot->order[slot->rank[sample]].episode, camera, &rows);
 }
 
 /* ---- claiming ---- */
@@ -60,18 +54,16 @@ static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, in
 
 /* The blocks to load: those that the windows of a range of samples touch. */
 struct span {
-    int episode, first, last; /* first and last: numbers of blocks */
-    struct grid grid;
+    int episode, camera, first, last; /* first and last: numbers of blocks */
 };
 
 static struct span claim_current(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     const struct weir_slot_order *order = slot->order;
     int from = slot->rank[sample], to = from + 1;
-    struct grid grid = grid_of(worker->shared, &order[from], camera);
-    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], grid))
+    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], camera))
         from--;
-    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], grid))
+    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], camera))
         to++;
     int first = to, last = from;
     for (int i = from; i < to; i++)
@@ -80,8 +72,8 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
             last = i;
         }
     worker->gather.n_current = worker->gather.n_members;
-    return (struct span){order[from].episode, first_block(worker->shared, &order[first], grid),
-                         block_of(grid, order[last].t), grid};
+    return (struct span){order[from].episode, camera, first_block(worker->shared, &order[first], camera),
+                         last_block(worker->shared, &order[last], camera)};
 }
 
 /* Returns the index in slot->order of the first sample whose (episode, t) is not less than the given one. */
@@ -100,30 +92,32 @@ static int lower_bound(const struct weir_slot *slot, int episode, int t)
 }
 
 /* Claims samples of one later batch whose windows are within the blocks. */
-static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct span *span,
-                          int most)
+static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, const struct span *span, int most)
 {
-    int history = worker->shared->setup.layout.history;
-    int t = span->first == 0 ? 0 : span->first * span->grid.rows - span->grid.before + history - 1;
+    const struct weir_setup *setup = &worker->shared->setup;
+    int begin = weir_block_begin(setup->dataset, span->episode, span->camera, span->first);
+    int t = begin <= 0 ? 0 : begin + setup->layout.history - 1;
     for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
         const struct weir_slot_order *at = &slot->order[i];
-        if (at->episode != span->episode || block_of(span->grid, at->t) > span->last)
+        if (at->episode != span->episode || last_block(worker->shared, at, span->camera) > span->last)
             return;
         /* If the claim succeeds, the slot is not complete: the sample's own task has not begun, since it would have
          * claimed the sample. */
-        if (claim(worker, slot, i, camera))
+        if (claim(worker, slot, i, span->camera))
             weir_completion_add_task(slot);
     }
 }
 
 /* Returns how many samples of later batches may join those of the task's batch. */
-static int most_joining(const struct weir_worker *worker, int camera, const struct span *span)
+static int most_joining(const struct weir_worker *worker, const struct span *span)
 {
     const struct weir_batch_layout *layout = &worker->shared->setup.layout;
+    int camera = span->camera, rows = 1;
+    weir_shares_blocks(worker->shared->setup.dataset, span->episode, camera, &rows);
     const struct weir_member *first = &worker->gather.members[0];
     struct weir_image image = weir_dedup_image(&worker->shared->slots, layout, first->slot, first->at, camera,
                                                first->slot->order[first->at].t);
-    size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->grid.rows;
+    size_t frames = (size_t)(span->last - span->first + 1) * (size_t)rows;
     size_t fitting = WEIR_COALESCE_BYTES / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
     frames = frames < fitting ? frames : fitting;
@@ -131,15 +125,15 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
     return (int)frames / layout->history;
 }
 
-static void claim_later(struct weir_worker *worker, const struct weir_slot *slot, int camera, const struct span *span)
+static void claim_later(struct weir_worker *worker, const struct weir_slot *slot, const struct span *span)
 {
     struct weir_slots *slots = &worker->shared->slots;
-    int most = worker->gather.n_current + most_joining(worker, camera, span);
+    int most = worker->gather.n_current + most_joining(worker, span);
     for (int i = 1; i < slots->n && i <= WEIR_COALESCE_SLOTS && worker->gather.n_members < most; i++) {
         uint64_t sequence = slot->plan.sequence + (uint64_t)i;
         struct weir_slot *later = weir_slot_of(slots, sequence);
         if (later->open && later->plan.sequence == sequence)
-            claim_of_slot(worker, later, camera, span, most);
+            claim_of_slot(worker, later, span, most);
     }
 }
 
@@ -150,7 +144,7 @@ void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int
     pthread_mutex_lock(&slots->claims);
     if (!slot->claimed[sample * worker->shared->setup.layout.n_cameras + camera]) {
         struct span span = claim_current(worker, slot, sample, camera);
-        claim_later(worker, slot, camera, &span);
+        claim_later(worker, slot, &span);
     }
     pthread_mutex_unlock(&slots->claims);
 }
@@ -270,7 +264,7 @@ static int gather_frame(struct weir_worker *worker, const struct weir_member *me
 }
 
 /* Gathers the frames of one block that the claimed samples own. */
-static int gather_block(struct weir_worker *worker, int camera, struct grid grid, int block)
+static int gather_block(struct weir_worker *worker, int camera, int block)
 {
     const struct weir_slots *slots = &worker->shared->slots;
     int n = 0;
@@ -279,7 +273,7 @@ static int gather_block(struct weir_worker *worker, int camera, struct grid grid
         const struct weir_member *member = &worker->gather.members[i];
         for (int t = weir_order_first_owned(slots, member->slot, member->at); t <= member->slot->order[member->at].t;
              t++)
-            if (block_of(grid, t) == block)
+            if (block_of(worker->shared, member->slot->order[member->at].episode, camera, t) == block)
                 n = gather_frame(worker, member, camera, t, n);
     }
     return n;
@@ -316,9 +310,8 @@ void weir_coalesce_load(struct weir_worker *worker, int camera)
     const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block;
     weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
-    struct grid grid = grid_of(worker->shared, from, camera);
-    for (int b = first_block(worker->shared, from, grid); b <= block_of(grid, to->t); b++) {
-        load_limited(worker, gather_block(worker, camera, grid, b), block.row_bytes);
+    for (int b = first_block(worker->shared, from, camera); b <= last_block(worker->shared, to, camera); b++) {
+        load_limited(worker, gather_block(worker, camera, b), block.row_bytes);
         load_limited(worker, gather_again(worker), block.row_bytes);
     }
 }
