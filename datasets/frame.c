@@ -118,6 +118,8 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         return location->length ? WEIR_HOW_EXTENT : -EBADMSG;
     case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
+    case WEIR_STORED_VIDEO:
+        return -EBADMSG;
     }
     location->length = map->row_bytes;
     if (map->ends)

@@ -38,6 +38,8 @@ struct weir_frame_extent {
     uint64_t offset, length;
 };
 
+struct weir_video_track;
+
 enum weir_storage {
     WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
     WEIR_STORED_CHUNKS,     /* row t is at offsets[t]; UINT64_MAX = the chunk was never written */
@@ -45,6 +47,7 @@ enum weir_storage {
     WEIR_STORED_HEAP,       /* row t is a reference into a global heap collection */
     WEIR_STORED_LIBRARY,    /* readable only through the format's library */
     WEIR_STORED_EXTENTS,    /* row t is at extents[t] */
+    WEIR_STORED_VIDEO,      /* row t is a picture of a video; never in an index file */
 };
 
 enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
@@ -68,6 +71,12 @@ struct weir_frame_map {
     /* For extents in separate files: frame t is in part first_part + (before + t) / part_rows of the episode's file. If
      * part_rows is 0, all extents are in the episode's file. */
     uint32_t first_part, part_rows, before;
+    /* For WEIR_STORED_VIDEO: the video, which is owned by the episode's file and shared by its episodes. Frame t is the
+     * picture number ranks[t] (not decreasing) in presentation order, or first_rank + t if ranks is NULL. The video's
+     * file is part first_part. */
+    const struct weir_video_track *video;
+    uint32_t first_rank, *ranks;
+    int block_frames; /* maximum number of frames in a group of pictures */
 };
 
 struct weir_own_numbers {

@@ -81,6 +81,8 @@ static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)
         return extents_fit(map, file_bytes);
     case WEIR_STORED_LIBRARY:
         return true;
+    case WEIR_STORED_VIDEO:
+        return false;
     }
     return false;
 }

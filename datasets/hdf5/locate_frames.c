@@ -306,6 +306,7 @@ size_t weir_frame_map_bytes(const struct weir_frame_map *map)
     size_t frames = (size_t)map->frames;
     return (map->offsets ? frames * sizeof *map->offsets : 0) + (map->ends ? frames * sizeof *map->ends : 0) +
            (map->slots ? frames * sizeof *map->slots : 0) + (map->extents ? frames * sizeof *map->extents : 0) +
+           (map->ranks ? frames * sizeof *map->ranks : 0) +
            (map->blocks ? sizeof *map->blocks + map->blocks->n_chunks * sizeof *map->blocks->chunks : 0);
 }
 
@@ -317,6 +318,7 @@ void weir_frame_map_close(struct weir_frame_map *map)
     free(map->ends);
     free(map->slots);
     free(map->extents);
+    free(map->ranks);
 }
 
 static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
@@ -349,6 +351,9 @@ void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, s
         return;
     case WEIR_STORED_EXTENTS:
         snprintf(text, size, "one after another");
+        return;
+    case WEIR_STORED_VIDEO:
+        snprintf(text, size, "video");
         return;
     case WEIR_STORED_LIBRARY:
         snprintf(text, size, "only through the HDF5 library: %s", map->why);
