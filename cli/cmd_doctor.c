@@ -5,6 +5,7 @@
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "datasets/hdf5/h5_read.h"
+#include "decoders/video/video.h"
 #include "io/io.h"
 #include "prof/record/switches.h"
 #include "prof/symbols/symbols.h"
@@ -101,6 +102,7 @@ static const struct registry {
 } registries[] = {
     {"I/O engines", "io", weir_io_row, weir_io_ready},
     {"Decoders", "decoders", weir_decoder_row, decoder_ready},
+    {"Video codecs", "video", weir_video_row, weir_video_ready},
     {"Dataset formats", "formats", weir_dataset_format_row, NULL},
     {"Dataset layouts", "layouts", weir_dataset_layout_row, NULL},
     {"Formats that weir convert writes", "convert", weir_convert_format, NULL},

@@ -80,6 +80,14 @@ weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
 weir_with(JXL libjxl "libjxl") # header only
+# Debian has no archive of dav1d. .ci/dav1d.sh builds one from Debian's source.
+set(WEIR_DAV1D_ROOT "" CACHE PATH "Folder with lib/libdav1d.a and lib/pkgconfig, linked statically; empty: use pkg-config")
+if(WEIR_DAV1D_ROOT)
+  set(ENV{PKG_CONFIG_PATH} "${WEIR_DAV1D_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+elseif(WEIR_STATIC_DEPS)
+  set(WEIR_WITH_DAV1D OFF CACHE STRING "dav1d: AUTO, ON or OFF")
+endif()
+weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
 weir_with(LIBDW libdw "libdw") # header only
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)

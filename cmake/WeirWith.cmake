@@ -16,6 +16,7 @@ function(weir_with name module purpose)
     if(${name}_FOUND)
       set(have 1)
       weir_library(${name} ${ARGN})
+      string(REGEX REPLACE "[<>=].*" "" module ${module})
       set_target_properties(weir_${name} PROPERTIES WEIR_MODULE ${module}) # in case the installed library links it
     elseif(wanted STREQUAL "ON")
       message(FATAL_ERROR "WEIR_WITH_${name}=ON, but pkg-config finds no ${module}: install its development package, "

@@ -10,7 +10,7 @@
 #include "decoders/frame_kind.h"
 #include "weir/decoder.h"
 
-enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
+enum { WEIR_BAND_ROWS = 16 };
 
 struct weir_converter;
 struct weir_resampler;
@@ -95,7 +95,7 @@ struct weir_decoder_ops {
 
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_turbo_original, weir_decoder_nvjpeg,
     weir_decoder_hybrid, weir_decoder_png, weir_decoder_jpeg2000, weir_decoder_jpegxl, weir_decoder_raw,
-    weir_decoder_null;
+    weir_decoder_video, weir_decoder_null;
 
 /* Returns a row of the table; NULL past the end. */
 const struct weir_decoder_ops *weir_decoder_ops_at(int row);

@@ -8,9 +8,8 @@
 
 /* A frame is decoded by the selected decoder if that supports it, otherwise by the first row that does. */
 static const struct weir_decoder_ops *const rows[] = {
-    &weir_decoder_turbo, &weir_decoder_nvjpeg,   &weir_decoder_hybrid,
-    &weir_decoder_png,   &weir_decoder_jpeg2000, &weir_decoder_jpegxl,
-    &weir_decoder_raw,   &weir_decoder_null,     &weir_decoder_turbo_original,
+    &weir_decoder_turbo,  &weir_decoder_nvjpeg, &weir_decoder_hybrid, &weir_decoder_png,  &weir_decoder_jpeg2000,
+    &weir_decoder_jpegxl, &weir_decoder_raw,    &weir_decoder_video,  &weir_decoder_null, &weir_decoder_turbo_original,
 };
 enum { ROWS = sizeof rows / sizeof rows[0], NAMES = 256 };
 

@@ -35,6 +35,8 @@ static const struct weir_frame_kind_row rows[WEIR_FRAME_KINDS] = {
                            .imagecodecs = "jpegxl",
                            .group = WEIR_FRAMES_NAMED,
                            .magic = {{MAGIC("\xFF\x0A")}, {MAGIC("\0\0\0\x0CJXL \r\n\x87\n")}}},
+    [WEIR_FRAME_VIDEO] = {.name = "video", .title = "video", .group = WEIR_FRAMES_VIDEO},
+    [WEIR_FRAME_VIDEO16] = {.name = "video16", .title = "depth video", .group = WEIR_FRAMES_VIDEO, .is_depth = true},
 };
 
 const struct weir_frame_kind_row *weir_frame_kind_row(enum weir_frame_kind kind)
@@ -65,7 +67,7 @@ bool weir_frame_is_encoded(enum weir_frame_kind kind)
 int weir_frame_kind_from_name(const char *name)
 {
     for (int i = WEIR_FRAME_IMAGE + 1; i < WEIR_FRAME_KINDS; i++)
-        if (strcmp(rows[i].name, name) == 0)
+        if (rows[i].group != WEIR_FRAMES_VIDEO && strcmp(rows[i].name, name) == 0)
             return i;
     return -EINVAL;
 }

@@ -16,13 +16,15 @@ enum weir_frame_group {
     WEIR_FRAMES_DEPTH = 1 << 2, /* encoded depth */
     WEIR_FRAMES_NAMED = 1 << 3, /* encoded colour; the file format records the name of the kind */
     WEIR_FRAMES_ANY = (1 << 4) - 1,
+    WEIR_FRAMES_VIDEO = 1 << 4, /* pictures of videos, which only exist in memory */
 };
 
 enum { WEIR_MAGIC_MAX = 2, WEIR_MAGIC_BYTES = 12 };
 
 struct weir_frame_kind_row {
     const char *name, *title;
-    const char *imagecodecs; /* codec name in the Python package imagecodecs, which Zarr uses; NULL for raw kinds */
+    const char
+        *imagecodecs; /* codec name in the Python package imagecodecs, which Zarr uses; NULL for raw kinds and video */
     enum weir_frame_group group;
     int pixel_bytes; /* bytes per pixel of raw frames; 0 for encoded kinds */
     bool is_depth;

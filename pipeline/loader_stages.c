@@ -20,6 +20,7 @@ static const struct weir_stage_info stages[WEIR_LOADER_STAGES] = {
     [WEIR_STAGE_SHARE_COPY] = {.name = "03g_share_copy", .kind = WORK},
     [WEIR_STAGE_HAND_OVER] = {.name = "03h_hand_to_gpu", .kind = WORK},
     [WEIR_STAGE_GPU_DECODE] = {.name = "03i_gpu_decode", .kind = WORK, .consumer = true},
+    [WEIR_STAGE_VIDEO_DECODE] = {.name = "03j_video_decode", .kind = WORK},
     [WEIR_STAGE_READ_ACTIONS] = {.name = "04_read_actions", .kind = WORK},
     [WEIR_STAGE_TO_TENSOR] = {.name = "05_to_tensor_normalize", .kind = WORK},
     [WEIR_STAGE_COLLATE] = {.name = "06_collate", .kind = WORK},

@@ -84,7 +84,7 @@ bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_
 
 struct weir_frame {
     enum weir_frame_kind kind;
-    const uint8_t *bytes; /* may be the destination if weir_decoder_is_direct */
+    const uint8_t *bytes; /* may be the destination if weir_decoder_is_direct; a struct weir_picture if video */
     size_t length;
     int width, height;            /* expected size, as stored */
     const struct weir_view *view; /* part of the image to decode; NULL = all of it */
@@ -101,6 +101,8 @@ struct weir_frame {
  * K), and a JPEG without DQT is corrupt. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
+/* Maximum size of a reason for a failure, including the terminating zero. */
+enum { WEIR_REASON_MAX = 256 };
 /* Returns the reason why the last weir_decode or weir_probe_image failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 

@@ -17,15 +17,20 @@ enum weir_frame_kind {
     WEIR_FRAME_PNG, /* colour with at most 8 bits per channel, as are the kinds below */
     WEIR_FRAME_JPEG2000,
     WEIR_FRAME_JPEGXL,
+    WEIR_FRAME_VIDEO,   /* colour: a decoded picture of a video (decoders/video/video.h); never read from a file */
+    WEIR_FRAME_VIDEO16, /* depth: the luma of a decoded picture, whose values are not scaled */
     WEIR_FRAME_KINDS
 };
+
+enum weir_video_codec { WEIR_VIDEO_AV1, WEIR_VIDEO_H264, WEIR_VIDEO_HEVC, WEIR_VIDEO_CODECS };
 
 /* Returns the name used in files, options and JSON: "raw", "png16", ... WEIR_FRAME_IMAGE has the same name as
  * WEIR_FRAME_JPEG, "jpeg". */
 const char *weir_frame_kind_name(enum weir_frame_kind kind);
 /* Returns the name used in sentences: "JPEG 2000"; "image" for WEIR_FRAME_IMAGE. */
 const char *weir_frame_kind_title(enum weir_frame_kind kind);
-/* Returns the kind with this name (WEIR_FRAME_JPEG for "jpeg"), or -EINVAL. */
+/* Returns the kind with this name (WEIR_FRAME_JPEG for "jpeg"), or -EINVAL, also for kinds of video: no option or file
+ * can select them. */
 int weir_frame_kind_from_name(const char *name);
 bool weir_frame_is_depth(enum weir_frame_kind kind);
 /* Returns true if frames of this kind have a header that contains their size. The size of other frames comes from the

@@ -20,6 +20,7 @@ enum weir_loader_stage {
     WEIR_STAGE_SHARE_COPY,      /* 03g_share_copy */
     WEIR_STAGE_HAND_OVER,       /* 03h_hand_to_gpu */
     WEIR_STAGE_GPU_DECODE,      /* 03i_gpu_decode */
+    WEIR_STAGE_VIDEO_DECODE,    /* 03j_video_decode */
     WEIR_STAGE_READ_ACTIONS,    /* 04_read_actions */
     WEIR_STAGE_TO_TENSOR,       /* 05_to_tensor_normalize */
     WEIR_STAGE_COLLATE,         /* 06_collate */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that every codec, I/O engine, layout, format and writer is complete, and that no other code uses its name:
+"""Checks that every codec, video codec, I/O engine, layout, format and writer is complete, and that no other code uses its name:
 tests/checks/check_backends.py [ROOT]. --self-test checks that every rule fails on a bad tree.
 
-A backend is a struct of functions (weir_decoder_ops, weir_io_ops, weir_layout_ops, weir_format_ops, weir_writer_ops) in a
+A backend is a struct of functions (weir_decoder_ops, weir_video_ops, weir_io_ops, weir_layout_ops, weir_format_ops, weir_writer_ops) in a
 separate file. It has
 1. one extern, in the header of its family's table of functions,
 2. one row in its family's table,
@@ -25,6 +25,7 @@ from check_layers import without_comments
 # kind, struct, folder of the backends, header with the externs, file with the table
 FAMILIES = [
     ("codec", "weir_decoder_ops", "decoders", "decoders/decoder_ops.h", "decoders/decoder_table.c"),
+    ("video codec", "weir_video_ops", "decoders/video", "decoders/video/video_ops.h", "decoders/video/video.c"),
     ("io engine", "weir_io_ops", "io", "io/io_ops.h", "io/io_table.c"),
     ("layout", "weir_layout_ops", "datasets/layouts", "datasets/dataset_ops.h", "datasets/layouts/layouts.c"),
     ("format", "weir_format_ops", "datasets", "datasets/format_ops.h", "datasets/formats.c"),

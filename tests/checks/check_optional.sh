@@ -63,6 +63,7 @@ check BLOSC blosc
 check ZSTD libzstd
 check OPENJPEG libopenjp2
 check JXL libjxl
+check DAV1D dav1d
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

@@ -390,14 +390,16 @@ Test(decoder, every_kind_of_colour_image_is_recognised_and_decoded)
     for (int i = 0; i < WEIR_FRAME_KINDS; i++) {
         enum weir_frame_kind kind = (enum weir_frame_kind)i;
         const struct weir_frame_kind_row *row = weir_frame_kind_row(kind);
-        bool is_color = weir_frame_is_encoded(kind) && !row->is_depth && kind != WEIR_FRAME_IMAGE;
+        bool is_video = row->group == WEIR_FRAMES_VIDEO;
+        bool is_color = weir_frame_is_encoded(kind) && !row->is_depth && !is_video && kind != WEIR_FRAME_IMAGE;
         cr_assert(*row->name && *row->title && row->group, "kind %d", i);
-        cr_assert_eq(!row->imagecodecs, !weir_frame_is_encoded(kind), "%s", row->name);
+        cr_assert_eq(!row->imagecodecs, !weir_frame_is_encoded(kind) || is_video, "%s", row->name);
         cr_assert_eq(row->magic[0].bytes != NULL, is_color, "%s", row->name);
-        enum weir_frame_kind named = kind == WEIR_FRAME_IMAGE ? WEIR_FRAME_JPEG : kind;
-        enum weir_frame_kind stored = row->group == WEIR_FRAMES_COLOR ? WEIR_FRAME_IMAGE : kind;
-        cr_assert_eq((int)weir_frame_kind_from_name(row->name), (int)named);
-        cr_assert_eq((int)weir_frame_kind_stored(row->name), (int)stored);
+        /* A file cannot name a kind whose bytes are pointers. */
+        int named = is_video ? -EINVAL : kind == WEIR_FRAME_IMAGE ? WEIR_FRAME_JPEG : i;
+        int stored = row->group == WEIR_FRAMES_COLOR ? WEIR_FRAME_IMAGE : named;
+        cr_assert_eq(weir_frame_kind_from_name(row->name), named);
+        cr_assert_eq(weir_frame_kind_stored(row->name), stored);
         for (int m = 0; m < WEIR_MAGIC_MAX && row->magic[m].bytes; m++) {
             size_t n = row->magic[m].length;
             cr_assert(n > 0 && n <= WEIR_MAGIC_BYTES, "%s", row->name);

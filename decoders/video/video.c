@@ -1,0 +1,113 @@
+/* The table of video codecs, and what they have in common: timing, the limit on pictures, their size. */
+#include "decoders/video/video.h"
+#include "decoders/video/video_ops.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct weir_video_ops *const rows[] = {&weir_video_av1};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+struct weir_video_decoder {
+    void *contexts[ROWS]; /* NULL until first used */
+};
+
+int weir_video_open(struct weir_video_decoder **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? 0 : -ENOMEM;
+}
+
+void weir_video_close(struct weir_video_decoder **decoder)
+{
+    for (int i = 0; i < ROWS && *decoder; i++)
+        if ((*decoder)->contexts[i])
+            rows[i]->close((*decoder)->contexts[i]);
+    free(*decoder);
+    *decoder = NULL;
+}
+
+static int check_size(struct weir_video_job *job, const struct weir_picture *picture, char *reason)
+{
+    if (job->pictures == 0) {
+        job->width = picture->width;
+        job->height = picture->height;
+    }
+    if (picture->width == job->width && picture->height == job->height)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "the size of the video's pictures changes from %dx%d to %dx%d", job->width,
+             job->height, picture->width, picture->height);
+    return -EBADMSG;
+}
+
+int weir_video_put(struct weir_video_job *job, int64_t pts, const struct weir_picture *picture, char *reason)
+{
+    int rc = check_size(job, picture, reason);
+    if (rc < 0)
+        return rc;
+    job->pictures++;
+    weir_zone_end();
+    /* Each packet contains at most one visible picture. */
+    job->is_over = job->fn(job->user, pts, picture) != 0 || job->pictures == job->n;
+    if (!job->is_over)
+        weir_zone_begin(WEIR_STAGE_VIDEO_DECODE);
+    return job->is_over;
+}
+
+static int decode(const struct weir_video_ops *ops, void *context, struct weir_video_job *job, char *reason)
+{
+    weir_zone_begin(WEIR_STAGE_VIDEO_DECODE);
+    int rc = ops->decode(context, job, reason);
+    if (!job->is_over)
+        weir_zone_end();
+    if (rc == 0 && job->pictures == 0) {
+        snprintf(reason, WEIR_REASON_MAX, "the %s stream contains no picture", ops->name);
+        return -EBADMSG;
+    }
+    return rc;
+}
+
+int weir_video_decode(struct weir_video_decoder *decoder, enum weir_video_codec codec, const uint8_t *config,
+                      size_t config_bytes, const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
+                      char reason[WEIR_REASON_MAX])
+{
+    struct weir_video_job job = {
+        .config = config, .config_bytes = config_bytes, .packets = packets, .n = n, .fn = fn, .user = user};
+    int row = 0, rc = 0;
+    while (rows[row]->codec != codec)
+        row++;
+    const struct weir_video_ops *ops = rows[row];
+    if (ops->why_not) {
+        snprintf(reason, WEIR_REASON_MAX,
+                 "a video with the codec %s, but this weir was %s; install that library and "
+                 "rebuild Weir",
+                 ops->name, ops->why_not);
+        return -ENOTSUP;
+    }
+    snprintf(reason, WEIR_REASON_MAX, "out of memory");
+    if (!decoder->contexts[row])
+        rc = ops->open(&decoder->contexts[row], reason);
+    return rc < 0 ? rc : decode(ops, decoder->contexts[row], &job, reason);
+}
+
+bool weir_video_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    if (i < 0 || i >= ROWS)
+        return false;
+    *name = rows[i]->name;
+    *summary = rows[i]->summary;
+    *why_not = rows[i]->why_not;
+    return true;
+}
+
+int weir_video_ready(const char *name, struct weir_err *err)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i]->ready ? rows[i]->ready(err) : 0;
+    return 0;
+}
