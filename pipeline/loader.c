@@ -70,6 +70,8 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
         rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.probes, err);
+    if (rc == 0)
+        rc = weir_windows_init(&s->setup.windows, c, s->setup.dataset, err);
     return rc == 0 ? weir_views_init(s->setup.views, c, s->setup.dataset, s->setup.probes, err) : rc;
 }
 
@@ -148,8 +150,8 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     int number = s->setup.placement.gpu;
     struct weir_pixel_format format = source_format(&s->setup.config.format, weir_dataset_is_bgr(s->setup.dataset));
     s->setup.config.format = number < 0 ? format : weir_upload_slot_format(&format, s->setup.config.decoder);
-    int rc = number < 0 ? weir_batch_layout_init(&s->setup.layout, &s->setup.config, s->setup.dataset, s->setup.probes,
-                                                 s->setup.views, err)
+    int rc = number < 0 ? weir_batch_layout_init(&s->setup.layout, &s->setup.windows, &s->setup.config,
+                                                 s->setup.dataset, s->setup.probes, s->setup.views, err)
                         : weir_upload_layout(&s->setup.layout, s, s->setup.views, &s->setup.config.format, err);
     if (rc < 0) {
         weir_probe_blame(s->setup.dataset, s->setup.probes, err);
@@ -371,6 +373,7 @@ void weir_loader_close(struct weir_loader **loader)
     weir_norm_close(&s->setup.qpos);
     weir_norm_close(&s->setup.actions);
     weir_sampler_close(&s->setup.sampler);
+    weir_windows_close(&s->setup.windows);
     weir_file_set_close(&s->files);
     weir_dataset_close(&s->setup.dataset);
     free(l);
@@ -517,7 +520,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     if (!loader->first_batch_ns)
         loader->first_batch_ns = weir_clock_monotonic_ns();
     note_epoch(loader, got.batch);
-    weir_steps_given(&loader->steps, got.batch, s->setup.layout.n_cameras * s->setup.layout.history, got.last);
+    weir_steps_given(&loader->steps, got.batch, weir_windows_images(&s->setup.windows), got.last);
     loader->lent++;
     loader->next++;
     loader->taken++;

@@ -67,6 +67,11 @@ const struct weir_opt weir_loader_opts[] = {
     {"pad", WEIR_OPT_ENUM, FIELD(pad), "zero|last", "zero", "actions past the episode's end", .users = ALL},
     {"action-offset", WEIR_OPT_INT, FIELD(action_offset), "N", "0", "first action, relative to t", -1e6, 1e6,
      .unit = "steps", .users = ALL, .details = "-1 matches ACT on real robots."},
+    {"delta-indices", WEIR_OPT_TEXT, FIELD(delta_indices), "KEY=LIST;..", NULL,
+     "steps of a sample, by key, relative to t", .users = ALL & ~WEIR_FOR_TRAIN,
+     .details = "\"top=-1,0;qpos=-1,0;actions=0:16\" takes two frames of the camera top, two states and 16 actions; "
+                "FIRST:END excludes END. Steps outside the episode repeat its first or last step. Replaces "
+                "--obs-history and --chunk-size for these keys."},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9", "fraction of episodes for training", 0, 1,
      .users = ALL, .keyword_preset = "1.0", .details = "At least one episode is for training."},
     {"splits", WEIR_OPT_ENUM, FIELD(splits), "|train|val", NULL, "split of the batches", .users = PYTHON,

@@ -189,6 +189,10 @@ struct weir_loader_config {
      * weir_loader_stop can interrupt a wait. */
     bool (*interrupted)(void *user);
     void *user;
+    /* The steps that a sample contains, relative to its own: "KEY=-2,0,5;KEY=0:100", where FIRST:END excludes END. KEY
+     * is the name of a camera or of its array, "qpos" or "actions". Steps outside the episode are replaced by its first
+     * or last step. Keys that are not named have obs_history frames and states, and chunk_size actions. NULL = none */
+    const char *delta_indices;
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 
@@ -209,8 +213,8 @@ int weir_loader_config_check(const struct weir_loader_config *config, struct wei
  * A batch contains samples as tensors, in memory that the loader owns. It is valid until it is released. */
 
 struct weir_tensor {
-    /* "images", "depth", "qpos", "actions" or "is_pad"; "images/CAMERA" and "depth/CAMERA" if the cameras' sizes
-     * differ. */
+    /* "images", "depth", "qpos", "actions" or "is_pad"; "images/CAMERA" and "depth/CAMERA" if the cameras' sizes or
+     * windows differ; "is_pad/CAMERA" and "is_pad/qpos" */
     const char *name;
     enum weir_dtype dtype; /* f16 and bf16 only for images on a GPU */
     int ndim;
@@ -220,14 +224,15 @@ struct weir_tensor {
     size_t sample_bytes; /* size of one sample (a row along shape[0]) */
 };
 
-enum { WEIR_TENSORS_MAX = WEIR_CAMERAS_MAX + 3 };
+enum { WEIR_TENSORS_MAX = 2 * WEIR_CAMERAS_MAX + 4 };
 
 /* The tensors of a batch:
  * - images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or floats in 0..1;
  * - depth [n, depth cameras, (history), H, W] u16, always as stored;
  * - qpos [n, (history), D] and actions [n, chunk, A] f32, normalised with the mean and standard deviation of the
  * training split (the latter at least 1e-2);
- * - is_pad [n, chunk] u8.
+ * - is_pad [n, chunk] u8, and is_pad/CAMERA and is_pad/qpos [n, window] u8 for keys of config.delta_indices: whether
+ * the step is outside the episode.
  *
  * If the colour (or depth) cameras differ in size, each has a tensor of its own without the camera dimension. If there
  * are none, there is no such tensor. */

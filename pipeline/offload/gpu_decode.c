@@ -283,7 +283,7 @@ static int open_slots(struct weir_shared *shared, struct weir_err *err)
 {
     const struct weir_batch_layout *layout = &shared->setup.layout;
     size_t tasks = (size_t)shared->slots.tasks_per_batch;
-    size_t images = (size_t)shared->setup.config.batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    size_t images = weir_layout_numbers(layout);
     for (int i = 0; i < shared->slots.n; i++) {
         struct weir_slot *slot = &shared->slots.slot[i];
         slot->n_images = (int)images;

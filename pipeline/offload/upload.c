@@ -25,7 +25,8 @@ int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_share
 {
     struct weir_loader_config config = shared->setup.config;
     config.format = *format;
-    int rc = weir_batch_layout_init(layout, &config, shared->setup.dataset, shared->setup.probes, views, err);
+    int rc = weir_batch_layout_init(layout, &shared->setup.windows, &config, shared->setup.dataset,
+                                    shared->setup.probes, views, err);
     if (rc == 0)
         weir_batch_layout_add_sources(layout, sizeof(struct weir_gpu_source));
     return rc;
@@ -49,7 +50,7 @@ static struct weir_upload_images *add_images(struct weir_upload *upload, int ten
 static void list_images(struct weir_upload *upload)
 {
     const struct weir_shared *s = upload->shared;
-    size_t per_camera = (size_t)s->setup.config.batch_size * (size_t)s->setup.layout.history, sources = 0;
+    size_t sources = 0;
     for (int i = 0; i < upload->layout.qpos && upload->layout.tensors[i].dtype != WEIR_DTYPE_U16; i++) {
         int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(&upload->layout, i, cameras);
         struct weir_upload_images *images = NULL;
@@ -59,7 +60,7 @@ static void list_images(struct weir_upload *upload)
                 images = add_images(upload, i, sources);
             images->alone = alone;
             images->cameras[images->n_cameras++] = cameras[k];
-            sources += per_camera;
+            sources += (size_t)s->setup.config.batch_size * (size_t)weir_layout_frames(&upload->layout, cameras[k]);
         }
     }
     for (int i = 0; i < s->setup.layout.qpos && s->setup.layout.tensors[i].dtype == WEIR_DTYPE_U8; i++)

@@ -106,10 +106,10 @@ static int copy_images(struct weir_upload *upload, struct weir_upload_batch *bat
 {
     const struct weir_batch_layout *layout = &upload->shared->setup.layout;
     int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(layout, tensor, cameras);
-    int rc = flush(upload, batch, run, err);
-    for (int i = 0; i < batch->batch.n * n * layout->history && rc == 0; i++) {
-        int h = i % layout->history, camera = cameras[i / layout->history % n];
-        int row = slot->row[i / layout->history / n];
+    int rc = flush(upload, batch, run, err), frames = weir_layout_frames(layout, cameras[0]);
+    for (int i = 0; i < batch->batch.n * n * frames && rc == 0; i++) {
+        int h = i % frames, camera = cameras[i / frames % n];
+        int row = slot->row[i / frames / n];
         uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, h);
         struct run piece = {image, staging + (image - slot->memory), layout->image_bytes[camera]};
         if (image != run->from + run->bytes)
@@ -155,15 +155,15 @@ static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch,
 }
 
 static struct weir_gpu_source source_of(const struct weir_upload *upload, const struct weir_slot *slot,
-                                        uint8_t *staging, int sample, int camera, int history)
+                                        uint8_t *staging, int sample, int camera, int at)
 {
     const struct weir_batch_layout *layout = &upload->shared->setup.layout;
     int row = slot->decoded ? slot->row[sample] : sample;
     const struct weir_gpu_source *decoded =
-        slot->decoded ? &slot->decoded[weir_layout_number(layout, row, camera, history)] : NULL;
+        slot->decoded ? &slot->decoded[weir_layout_number(layout, row, camera, at)] : NULL;
     if (decoded && decoded->plane[0])
         return *decoded;
-    const uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, history);
+    const uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, at);
     return (struct weir_gpu_source){
         .plane = {staging + (image - slot->memory)},
         .pitch = {(uint32_t)layout->width[camera] * 3},
@@ -181,7 +181,7 @@ static void write_sources(const struct weir_upload *upload, const struct weir_sl
         struct weir_gpu_source *to = sources + images->first_source;
         for (int sample = 0; sample < slot->batch.n; sample++)
             for (int k = 0; k < images->n_cameras; k++)
-                for (int h = 0; h < layout->history; h++)
+                for (int h = 0; h < weir_layout_frames(layout, images->cameras[k]); h++)
                     *to++ = source_of(upload, slot, staging, sample, images->cameras[k], h);
     }
 }
@@ -230,14 +230,14 @@ static int prepare(struct weir_upload *upload, struct weir_upload_batch *batch, 
                                                  [WEIR_DTYPE_BF16] = WEIR_GPU_BF16};
     const struct weir_batch_layout *from = &upload->shared->setup.layout, *to = &upload->layout;
     const uint8_t *sources = batch->memory + to->sources_at + images->first_source * sizeof(struct weir_gpu_source);
-    int camera = images->cameras[0], all[WEIR_CAMERAS_MAX];
+    int camera = images->cameras[0], all[WEIR_CAMERAS_MAX], frames = weir_layout_frames(from, camera);
     const struct weir_view *view = &upload->shared->setup.out_views[camera];
     struct weir_gpu_prepare prepare = {
         .sources = (const struct weir_gpu_source *)(const void *)sources,
-        .n = batch->batch.n * images->n_cameras * from->history,
-        .run = images->n_cameras * from->history,
-        .stride = weir_layout_cameras(to, images->tensor, all) * from->history,
-        .first = to->index[camera] * from->history,
+        .n = batch->batch.n * images->n_cameras * frames,
+        .run = images->n_cameras * frames,
+        .stride = weir_layout_cameras(to, images->tensor, all) * frames,
+        .first = to->index[camera] * frames,
         .width = from->width[camera],
         .height = from->height[camera],
         .x = images->alone ? view->x : 0,

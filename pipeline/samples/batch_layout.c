@@ -66,8 +66,8 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
     bool planar = format->layout == WEIR_LAYOUT_NCHW;
     if (cameras > 0)
         dims[n++] = cameras;
-    if (layout->history > 1)
-        dims[n++] = layout->history;
+    if (weir_layout_frames(layout, c) > 1)
+        dims[n++] = weir_layout_frames(layout, c);
     if (planar && !depth)
         dims[n++] = 3;
     dims[n++] = layout->height[c];
@@ -77,12 +77,14 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
     return add(layout, ALIGNMENT, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
 }
 
-static bool same_size(const struct weir_batch_layout *layout, const struct kind *kind)
+static bool are_alike(const struct weir_batch_layout *layout, const struct kind *kind)
 {
-    for (int i = 1; i < kind->n; i++)
-        if (layout->width[kind->cameras[i]] != layout->width[kind->cameras[0]] ||
-            layout->height[kind->cameras[i]] != layout->height[kind->cameras[0]])
+    for (int i = 1; i < kind->n; i++) {
+        int a = kind->cameras[0], b = kind->cameras[i];
+        if (layout->width[a] != layout->width[b] || layout->height[a] != layout->height[b] ||
+            weir_layout_frames(layout, a) != weir_layout_frames(layout, b))
             return false;
+    }
     return true;
 }
 
@@ -90,7 +92,7 @@ static int add_kind(struct weir_batch_layout *layout, const struct weir_pixel_fo
                     const struct weir_dataset *dataset, const struct kind *kind)
 {
     int rc = 0;
-    bool shared = kind->n > 0 && same_size(layout, kind);
+    bool shared = kind->n > 0 && are_alike(layout, kind);
     if (shared)
         rc = add_images(layout, format, kind->depth, kind->name, kind->cameras[0], kind->n);
     for (int i = 0; i < kind->n && rc >= 0; i++) {
@@ -123,24 +125,43 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
     return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);
 }
 
-int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
-                           const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
-                           const struct weir_view *views, struct weir_err *err)
+static int add_pad(struct weir_batch_layout *layout, const struct weir_window *window, const char *name)
+{
+    int64_t n = window->n;
+    return window->is_given ? add(layout, SMALL_ALIGNMENT, name, WEIR_DTYPE_U8, &n, 1) : -1;
+}
+
+/* Appends the tensors is_pad/... of parts whose windows were chosen by the user. */
+static int add_pads(struct weir_batch_layout *layout, const struct weir_dataset *dataset)
+{
+    int rc = layout->qpos_pad = add_pad(layout, &layout->windows->qpos, "is_pad/qpos");
+    for (int c = 0; c < layout->n_cameras && rc != -EOVERFLOW; c++) {
+        snprintf(layout->pad_names[c], sizeof layout->pad_names[c], "is_pad/%s", weir_dataset_camera(dataset, c)->name);
+        rc = layout->image_pads[c] = add_pad(layout, &layout->windows->cameras[c], layout->pad_names[c]);
+    }
+    return rc == -EOVERFLOW ? rc : 0;
+}
+
+int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_windows *windows,
+                           const struct weir_loader_config *config, const struct weir_dataset *dataset,
+                           const struct weir_camera_probe *probes, const struct weir_view *views, struct weir_err *err)
 {
     memset(layout, 0, sizeof *layout);
     layout->batch_size = config->batch_size;
-    layout->history = config->obs_history;
-    int64_t qpos[2] = {config->obs_history, weir_dataset_qpos_dim(dataset)};
-    int64_t actions[2] = {config->chunk_size, weir_dataset_action_dim(dataset)};
-    bool history = config->obs_history > 1;
+    layout->windows = windows;
+    int64_t qpos[2] = {windows->qpos.n, weir_dataset_qpos_dim(dataset)};
+    int64_t actions[2] = {windows->actions.n, weir_dataset_action_dim(dataset)};
+    bool several = windows->qpos.n > 1;
     int rc = add_cameras(layout, &config->format, dataset, probes, views);
     if (rc >= 0)
         rc = layout->qpos =
-            add(layout, SMALL_ALIGNMENT, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
+            add(layout, SMALL_ALIGNMENT, "qpos", WEIR_DTYPE_F32, several ? qpos : qpos + 1, several ? 2 : 1);
     if (rc >= 0)
         rc = layout->actions = add(layout, SMALL_ALIGNMENT, "actions", WEIR_DTYPE_F32, actions, 2);
     if (rc >= 0)
         rc = layout->is_pad = add(layout, SMALL_ALIGNMENT, "is_pad", WEIR_DTYPE_U8, actions, 1);
+    if (rc >= 0)
+        rc = add_pads(layout, dataset);
     if (rc < 0)
         return weir_err_set(err, rc, "a batch would exceed the address space; use a smaller --batch-size");
     layout->packed_bytes = layout->slot_bytes - layout->offsets[layout->qpos];
@@ -150,7 +171,7 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
 
 void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each)
 {
-    size_t images = (size_t)layout->batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    size_t images = weir_layout_numbers(layout);
     size_t packed_at = layout->offsets[layout->qpos];
     layout->sources_at = packed_at + layout->packed_bytes;
     layout->packed_bytes = rounded_up(layout->packed_bytes + images * bytes_each, SMALL_ALIGNMENT);
@@ -162,16 +183,21 @@ void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int
     return slot + layout->offsets[tensor] + (size_t)sample * layout->tensors[tensor].sample_bytes;
 }
 
-void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history)
+void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int at)
 {
     uint8_t *row = weir_layout_row(layout, slot, layout->tensor[camera], sample);
-    size_t before = (size_t)layout->index[camera] * (size_t)layout->history + (size_t)history;
+    size_t before = (size_t)layout->index[camera] * (size_t)weir_layout_frames(layout, camera) + (size_t)at;
     return row + before * layout->image_bytes[camera];
 }
 
-int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history)
+int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int at)
 {
-    return (sample * layout->n_cameras + camera) * layout->history + history;
+    return (sample * layout->n_cameras + camera) * layout->windows->images_max + at;
+}
+
+size_t weir_layout_numbers(const struct weir_batch_layout *layout)
+{
+    return (size_t)layout->batch_size * (size_t)layout->n_cameras * (size_t)layout->windows->images_max;
 }
 
 int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX])

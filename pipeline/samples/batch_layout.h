@@ -3,12 +3,14 @@
 #define WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 
 #include "pipeline/samples/probe.h"
+#include "pipeline/samples/deltas.h"
 
 #include "weir/loader.h"
 #include <stdio.h>
 
 struct weir_batch_layout {
-    int n_cameras, history, batch_size;
+    int n_cameras, batch_size;
+    const struct weir_windows *windows; /* borrowed */
     int width[WEIR_CAMERAS_MAX], height[WEIR_CAMERAS_MAX];
     int tensor[WEIR_CAMERAS_MAX]; /* tensor with the camera's images; colour or depth cameras of equal size share one */
     int index[WEIR_CAMERAS_MAX];  /* index of the camera within its tensor */
@@ -16,30 +18,38 @@ struct weir_batch_layout {
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* shapes are those of a full batch; data is NULL */
     size_t offsets[WEIR_TENSORS_MAX];
-    int qpos, actions, is_pad; /* indexes of these tensors */
+    int qpos, actions, is_pad;                  /* indexes of these tensors */
+    int qpos_pad, image_pads[WEIR_CAMERAS_MAX]; /* indexes of further tensors is_pad/...; -1 = there is none */
     size_t slot_bytes;
     /* Size of the contiguous region that starts with the tensors qpos, actions and is_pad. One call copies it to a GPU.
      */
     size_t packed_bytes;
     size_t sources_at; /* offset of the GPU's image descriptions, which are in that region; 0 = none */
-    char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
+    char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8], pad_names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
 };
 
-/* views: transformation of each camera's images. Returns -EOVERFLOW if a batch would exceed the address space. */
-int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
-                           const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
-                           const struct weir_view *views, struct weir_err *err);
+/* views: transformation of each camera's images. windows must outlive the layout. Returns -EOVERFLOW if a batch would
+ * exceed the address space. */
+int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_windows *windows,
+                           const struct weir_loader_config *config, const struct weir_dataset *dataset,
+                           const struct weir_camera_probe *probes, const struct weir_view *views, struct weir_err *err);
 
 /* Reserves bytes_each per image after the packed tensors, for the image descriptions that a GPU needs. */
 void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each);
 
-/* Returns the address of one image in the slot's memory. */
-void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);
+/* Returns the number of frames per sample of a camera. */
+static inline int weir_layout_frames(const struct weir_batch_layout *layout, int camera)
+{
+    return layout->windows->cameras[camera].n;
+}
+/* Returns the address of one image in the slot's memory. at: position in the camera's window. */
+void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int at);
 /* Lists the cameras of a tensor in order of their index. Returns their number. */
 int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX]);
 /* Returns the index of an image within its slot. Images are ordered by sample, then camera, then position in the
- * history. */
-int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history);
+ * window. Indexes are not consecutive if windows differ in length; weir_layout_numbers returns their upper bound. */
+int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int at);
+size_t weir_layout_numbers(const struct weir_batch_layout *layout);
 /* Returns the address of one sample's part of a tensor. */
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);
 

@@ -72,12 +72,12 @@ void weir_completion_end_state(struct weir_slot *slot, int sample)
     end(&progress->parts_left, WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
 }
 
-/* Returns the index after the last sample that needs images of the owner at this index. */
+/* Returns the index after the last sample that may need images of the owner at this index. */
 static int end_of_needs(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int after = at + 1;
     if (weir_order_owns_any(slots, slot, at))
-        while (weir_order_needs(slots, slot, at, slot->order[at].t, after))
+        while (weir_order_covers(slots, slot, at, weir_order_last(slots, slot, at), after))
             after++;
     return after;
 }

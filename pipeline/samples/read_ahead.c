@@ -22,7 +22,7 @@ static const double NEARLY_ALL = 0.95; /* if this fraction is in the page cache,
 struct weir_read_plan {
     struct weir_shared *shared;
     uint64_t task_number; /* next task to examine */
-    int history;          /* the next frame's position in the history */
+    int position;         /* the next frame's position in its camera's window */
     uint64_t sequence;    /* number of the batch in plan and samples; UINT64_MAX = none */
     struct weir_plan plan;
     struct weir_sample *samples;
@@ -148,23 +148,40 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
     p->sequence = sequence;
 }
 
+/* Returns whether a sample at step `at` has this frame at one of the first n positions of its window. */
+static bool takes(const struct weir_window *window, int n, int at, int steps, int t)
+{
+    for (int i = 0; i < n; i++)
+        if (weir_window_step(window, i, at, steps) == t)
+            return true;
+    return false;
+}
+
 /* Returns whether the task of this sample reads this frame. It does not if an earlier sample of the batch (dedup.c), or
  * an earlier position of the same sample, reads it. Very large batches are not checked, so some of their frames are
  * read ahead in vain. */
-static bool reads_frame(const struct weir_read_plan *p, int sample, int back, int t)
+static bool reads_frame(const struct weir_read_plan *p, const struct weir_window *window, int sample, int t)
 {
     enum { LOOK_MAX = 1024 };
     struct weir_sample of = p->samples[sample];
-    int history = p->shared->setup.layout.history;
-    if (of.t <= back && p->history > 0)
+    int steps = weir_sampler_steps(p->shared->setup.sampler, of.episode);
+    if (takes(window, p->position, of.t, steps, t))
         return false;
-    for (int i = 0; history > 1 && i < p->plan.n && p->plan.n <= LOOK_MAX; i++) {
+    for (int i = 0; window->n > 1 && i < p->plan.n && p->plan.n <= LOOK_MAX; i++) {
         struct weir_sample other = p->samples[i];
         bool before = other.t < of.t || (other.t == of.t && i < sample);
-        if (other.episode == of.episode && before && other.t >= t)
+        if (other.episode == of.episode && before && takes(window, window->n, other.t, steps, t))
             return false;
     }
     return true;
+}
+
+/* Returns the window of the task's camera; NULL for the task of a state. */
+static const struct weir_window *window_of(const struct weir_read_plan *p, uint64_t task)
+{
+    const struct weir_shared *s = p->shared;
+    int camera = (int)(task % (uint64_t)s->slots.tasks_per_sample);
+    return camera < s->setup.layout.n_cameras ? &s->setup.windows.cameras[camera] : NULL;
 }
 
 /* Finds the extent of the frame at the plan's position. Returns false if the frame cannot be read ahead, or will not be
@@ -174,12 +191,14 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
     const struct weir_shared *s = p->shared;
     int sample = (int)(task / (uint64_t)s->slots.tasks_per_sample),
         camera = (int)(task % (uint64_t)s->slots.tasks_per_sample);
-    if (sample >= p->plan.n || camera >= s->setup.layout.n_cameras)
+    const struct weir_window *window = window_of(p, task);
+    if (sample >= p->plan.n || !window)
         return false;
     struct weir_sample of = p->samples[sample];
-    int back = s->setup.layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
+    int steps = weir_sampler_steps(s->setup.sampler, of.episode);
+    int t = weir_window_step(window, p->position, of.t, steps), rows;
     return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows) &&
-           !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, sample, back, t) &&
+           !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, window, sample, t) &&
            extent_of(s->setup.dataset, of.episode, camera, t, extent);
 }
 
@@ -190,16 +209,17 @@ static int next_extent(void *user, uint64_t from, uint64_t *task_number, struct 
     uint64_t per_batch = (uint64_t)s->slots.tasks_per_batch;
     if (p->task_number < from) {
         p->task_number = from;
-        p->history = 0;
+        p->position = 0;
     }
     for (int looked = 0; p->task_number / per_batch < s->setup.total; looked++) {
         if (p->task_number > from + WINDOW || looked == LOOK_AT_ONCE)
             return 0;
         plan_batch(p, p->task_number / per_batch);
+        const struct weir_window *window = window_of(p, p->task_number % per_batch);
         bool there = frame_at(p, p->task_number % per_batch, extent);
         *task_number = p->task_number;
-        p->history = p->history + 1 < s->setup.layout.history ? p->history + 1 : 0;
-        p->task_number += p->history == 0;
+        p->position = window && p->position + 1 < window->n ? p->position + 1 : 0;
+        p->task_number += p->position == 0;
         if (there)
             return 1;
     }

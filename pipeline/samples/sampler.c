@@ -147,6 +147,11 @@ static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
     return 0;
 }
 
+int weir_sampler_steps(const struct weir_sampler *sampler, int episode)
+{
+    return sampler->steps[episode];
+}
+
 int weir_sampler_open(struct weir_sampler **out, const struct weir_sampler_config *config, const int *steps,
                       int episodes, struct weir_err *err)
 {

@@ -19,6 +19,9 @@ struct weir_sampler_config {
     enum weir_splits splits; /* the other split has no batches, but its episodes are drawn as usual */
 };
 
+/* Returns the length of an episode. */
+int weir_sampler_steps(const struct weir_sampler *sampler, int episode);
+
 /* steps[i]: length of episode i. The array is copied. */
 int weir_sampler_open(struct weir_sampler **out, const struct weir_sampler_config *config, const int *steps,
                       int episodes, struct weir_err *err);

@@ -34,6 +34,7 @@ struct weir_setup {
     struct weir_view
         out_views[WEIR_CAMERAS_MAX]; /* views in the batch; differ from `views` if the GPU crops and resizes */
     int block_rows;                  /* maximum number of frames per block of chunks; 0 = no blocks */
+    struct weir_windows windows;
     struct weir_sampler *sampler;
     uint64_t total; /* number of batches in the run */
     struct weir_norm qpos, actions;

@@ -68,7 +68,7 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
     pthread_mutex_init(&slots->lock, NULL);
     pthread_mutex_init(&slots->claims, NULL);
     slots->n = n;
-    slots->history = layout->history;
+    slots->layout = layout;
     slots->tasks_per_sample = layout->n_cameras + 1;
     slots->tasks_per_batch = layout->batch_size * slots->tasks_per_sample;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
@@ -143,26 +143,28 @@ static void shell_sort(struct weir_slot_order *order, int n)
         }
 }
 
-/* Counts the parts of each sample: one for the sample itself, and one for each earlier owner whose frames its history
- * includes. These owners are at indexes from `from` up to the sample's, and `from` only increases. */
+/* Counts the parts of each sample: one for the sample itself, and one for each earlier owner whose frames are in its
+ * range. These owners are at indexes from `from` up to the sample's, and `from` only increases. */
 static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
 {
     struct weir_slot_order *order = slot->order;
     int from = 0, owners = 0;
     for (int i = 0; i < slot->plan.n; i++) {
         int first = weir_order_first(slots, slot, i);
-        while (from < i && (order[from].episode != order[i].episode || order[from].t < first))
+        while (from < i && (order[from].episode != order[i].episode || weir_order_last(slots, slot, from) < first))
             owners -= weir_order_owns_any(slots, slot, from++);
         order[i].parts = 1 + owners;
         owners += weir_order_owns_any(slots, slot, i);
     }
 }
 
-static void sort_samples(const struct weir_slots *slots, struct weir_slot *slot)
+static void sort_samples(const struct weir_slots *slots, const struct weir_sampler *sampler, struct weir_slot *slot)
 {
     int n = slot->plan.n;
-    for (int i = 0; i < n; i++)
-        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i, 1};
+    for (int i = 0; i < n; i++) {
+        struct weir_sample of = slot->samples[i];
+        slot->order[i] = (struct weir_slot_order){of.episode, of.t, i, weir_sampler_steps(sampler, of.episode), 1};
+    }
     shell_sort(slot->order, n);
     count_parts(slots, slot);
     for (int i = 0; i < n; i++)
@@ -189,7 +191,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
-    sort_samples(slots, slot);
+    sort_samples(slots, sampler, slot);
     if (slot->claimed) /* no lock is needed, because the slot is not open */
         memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)slots->tasks_per_sample);
     weir_completion_arm(slots, slot);

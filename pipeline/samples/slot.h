@@ -33,6 +33,7 @@ struct weir_slot_sample {
 /* Samples are sorted by (episode, t), so that samples with common frames or blocks of chunks are neighbours. */
 struct weir_slot_order {
     int episode, t, sample;
+    int steps; /* of the episode */
     /* Number of tasks per camera that load images of this sample: its own, and those of earlier samples with common
      * frames. */
     int parts;
@@ -74,17 +75,19 @@ struct weir_slots {
     pthread_mutex_t lock, claims;          /* lock protects errors; claims protects claims */
     struct weir_eventcount done, stopping; /* done: a batch is complete; stopping: the slots stop */
     _Atomic uint64_t completed;            /* number of batches completed since open */
-    int n, history;                        /* history: frames per camera and sample */
-    int tasks_per_sample;                  /* one per camera, plus one for the state */
-    int tasks_per_batch;                   /* number of tasks of a full batch */
+    int n;
+    const struct weir_batch_layout *layout; /* borrowed */
+    int tasks_per_sample;                   /* one per camera, plus one for the state */
+    int tasks_per_batch;                    /* number of tasks of a full batch */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;
     _Atomic bool stop;
 };
 
-/* Allocates n slots and touches their memory. claims: tasks may claim samples, including those of later batches.
- * processes: number of processes on this machine that each allocate this much memory; 0 means 1. */
+/* Allocates n slots and touches their memory. layout must outlive the slots. claims: tasks may claim samples, including
+ * those of later batches. processes: number of processes on this machine that each allocate this much memory; 0
+ * means 1. */
 int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool claims, int processes,
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
@@ -134,36 +137,52 @@ void weir_slots_wait_stop(struct weir_slots *slots);
 void weir_slots_stop(struct weir_slots *slots);
 
 /* Keeps the error if its image has the lowest index so far. image: index in the batch, ordered by task and then by
- * position in the history. */
+ * position in the window. */
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err);
 
-/* For each camera, the sample at this index of the order needs frames weir_order_first() .. t. The sample before it may
- * need some of them too. The sample owns frames weir_order_first_owned() .. t, which no earlier sample needs. It owns
- * none if the first exceeds t. */
+/* For each camera, the sample at this index of the order needs some of the frames weir_order_first() ..
+ * weir_order_last(). Earlier samples may need some of them too. The sample owns frames weir_order_first_owned() ..
+ * weir_order_last(), which are in the range of no earlier sample. It owns none if the first exceeds the last. */
 static inline int weir_order_first(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
-    int first = slot->order[at].t - slots->history + 1;
-    return first > 0 ? first : 0;
+    const struct weir_slot_order *order = &slot->order[at];
+    return weir_window_clamp((int64_t)order->t + slots->layout->windows->first, order->steps);
+}
+
+static inline int weir_order_last(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    const struct weir_slot_order *order = &slot->order[at];
+    return weir_window_clamp((int64_t)order->t + slots->layout->windows->last, order->steps);
 }
 
 static inline int weir_order_first_owned(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
-    int first = weir_order_first(slots, slot, at);
-    bool after = at > 0 && slot->order[at - 1].episode == slot->order[at].episode && slot->order[at - 1].t >= first;
-    return after ? slot->order[at - 1].t + 1 : first;
+    int first = weir_order_first(slots, slot, at), before;
+    if (at == 0 || slot->order[at - 1].episode != slot->order[at].episode)
+        return first;
+    before = weir_order_last(slots, slot, at - 1);
+    return before >= first ? before + 1 : first;
 }
 
 static inline bool weir_order_owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
-    return weir_order_first_owned(slots, slot, at) <= slot->order[at].t;
+    return weir_order_first_owned(slots, slot, at) <= weir_order_last(slots, slot, at);
 }
 
-/* Returns whether the sample at index `later` needs frame t, which the sample at index `at` owns. */
-static inline bool weir_order_needs(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t,
-                                    int later)
+/* Returns whether frame t, which the sample at index `at` owns, is in the range of the sample at index `later`. */
+static inline bool weir_order_covers(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t,
+                                     int later)
 {
     return later < slot->plan.n && slot->order[later].episode == slot->order[at].episode &&
            weir_order_first(slots, slot, later) <= t;
+}
+
+/* Returns the frame at position i of a camera's window, for the sample at this index. */
+static inline int weir_order_frame(const struct weir_slots *slots, const struct weir_slot *slot, int at, int camera,
+                                   int i)
+{
+    const struct weir_slot_order *order = &slot->order[at];
+    return weir_window_step(&slots->layout->windows->cameras[camera], i, order->t, order->steps);
 }
 
 #endif

@@ -15,13 +15,14 @@ static int block_of(const struct weir_shared *shared, int episode, int camera, i
 
 static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
-    int first = at->t - shared->setup.layout.history + 1;
-    return block_of(shared, at->episode, camera, first > 0 ? first : 0);
+    int first = weir_window_clamp((int64_t)at->t + shared->setup.windows.first, at->steps);
+    return block_of(shared, at->episode, camera, first);
 }
 
 static int last_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
-    return block_of(shared, at->episode, camera, at->t);
+    int last = weir_window_clamp((int64_t)at->t + shared->setup.windows.last, at->steps);
+    return block_of(shared, at->episode, camera, last);
 }
 
 /* Returns whether the windows of two samples, neighbours in the order of (episode, t), touch the same block. */
@@ -96,7 +97,7 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, co
 {
     const struct weir_setup *setup = &worker->shared->setup;
     int begin = weir_block_begin(setup->dataset, span->episode, span->camera, span->first);
-    int t = begin <= 0 ? 0 : begin + setup->layout.history - 1;
+    int t = begin <= 0 ? 0 : begin - setup->windows.first;
     for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
         const struct weir_slot_order *at = &slot->order[i];
         if (at->episode != span->episode || last_block(worker->shared, at, span->camera) > span->last)
@@ -114,15 +115,12 @@ static int most_joining(const struct weir_worker *worker, const struct span *spa
     const struct weir_batch_layout *layout = &worker->shared->setup.layout;
     int camera = span->camera, rows = 1;
     weir_shares_blocks(worker->shared->setup.dataset, span->episode, camera, &rows);
-    const struct weir_member *first = &worker->gather.members[0];
-    struct weir_image image = weir_dedup_image(&worker->shared->slots, layout, first->slot, first->at, camera,
-                                               first->slot->order[first->at].t);
     size_t frames = (size_t)(span->last - span->first + 1) * (size_t)rows;
     size_t fitting = WEIR_COALESCE_BYTES / layout->image_bytes[camera];
-    frames /= weir_image_direct(worker, &image) ? 1 : 2;
+    frames /= weir_image_is_direct(worker, span->episode, camera) ? 1 : 2;
     frames = frames < fitting ? frames : fitting;
     frames = frames < WEIR_COALESCE_FRAMES ? frames : WEIR_COALESCE_FRAMES;
-    return (int)frames / layout->history;
+    return (int)frames / weir_layout_frames(layout, camera);
 }
 
 static void claim_later(struct weir_worker *worker, const struct weir_slot *slot, const struct span *span)
@@ -151,10 +149,20 @@ void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int
 
 /* ---- loading ---- */
 
+/* Returns the maximum number of frames that a member loads: those in the range of its window that samples of its batch
+ * need. */
+static size_t frames_max(const struct weir_shared *shared)
+{
+    const struct weir_windows *windows = &shared->setup.windows;
+    size_t range = (size_t)(windows->last - windows->first + 1);
+    size_t needed = (size_t)shared->setup.config.batch_size * (size_t)windows->images_max;
+    return range < needed ? range : needed;
+}
+
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared)
 {
     size_t members = (size_t)shared->setup.config.batch_size + WEIR_COALESCE_FRAMES;
-    size_t n = members * (size_t)shared->setup.layout.history;
+    size_t n = members * frames_max(shared);
     gather->capacity = (int)n;
     gather->members = malloc(members * sizeof *gather->members);
     gather->frames = malloc(n * sizeof *gather->frames);
@@ -253,9 +261,9 @@ static bool complete_cached(struct weir_worker *worker, const struct weir_gather
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
-    struct weir_image image =
-        weir_dedup_image(&worker->shared->slots, &worker->shared->setup.layout, member->slot, member->at, camera, t);
-    struct weir_gather_frame frame = {image, member->slot, member->at};
+    struct weir_gather_frame frame = {.slot = member->slot, .at = member->at};
+    if (!weir_dedup_image(&worker->shared->slots, member->slot, member->at, camera, t, &frame.image))
+        return n;
     if (worker->shared->cache.memory && is_among(gather->frames, n, t))
         gather->frames[gather->capacity - ++gather->n_again] = frame;
     else if (!complete_cached(worker, &frame))
@@ -271,8 +279,8 @@ static int gather_block(struct weir_worker *worker, int camera, int block)
     worker->gather.n_again = 0;
     for (int i = 0; i < worker->gather.n_members; i++) {
         const struct weir_member *member = &worker->gather.members[i];
-        for (int t = weir_order_first_owned(slots, member->slot, member->at); t <= member->slot->order[member->at].t;
-             t++)
+        for (int t = weir_order_first_owned(slots, member->slot, member->at);
+             t <= weir_order_last(slots, member->slot, member->at); t++)
             if (block_of(worker->shared, member->slot->order[member->at].episode, camera, t) == block)
                 n = gather_frame(worker, member, camera, t, n);
     }

@@ -13,11 +13,16 @@ static enum weir_frame_kind kind_of(const struct weir_shared *shared, const stru
     return weir_dataset_kind(shared->setup.dataset, image->episode, image->camera);
 }
 
+bool weir_image_is_direct(const struct weir_worker *worker, int episode, int camera)
+{
+    const struct weir_setup *setup = &worker->shared->setup;
+    return weir_view_is_whole(&setup->views[camera], &setup->probes[camera]) &&
+           weir_decoder_is_direct(worker->decoder, weir_dataset_kind(setup->dataset, episode, camera));
+}
+
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
 {
-    const struct weir_shared *shared = worker->shared;
-    bool whole = weir_view_is_whole(&shared->setup.views[image->camera], &shared->setup.probes[image->camera]);
-    return whole && weir_decoder_is_direct(worker->decoder, kind_of(shared, image)) ? image->destination : NULL;
+    return weir_image_is_direct(worker, image->episode, image->camera) ? image->destination : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)

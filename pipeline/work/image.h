@@ -10,6 +10,8 @@ struct weir_shared;
 struct weir_worker;
 struct weir_source_mark;
 
+/* Returns whether the bytes of a camera's frames need no decoding. */
+bool weir_image_is_direct(const struct weir_worker *worker, int episode, int camera);
 /* Returns the frame's destination if its bytes need no decoding; otherwise NULL. */
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
 /* Copies the frame to its destination if the decode cache contains it. Returns whether it did. */
@@ -35,24 +37,24 @@ void weir_image_fetched(struct weir_worker *worker, const struct weir_image *fir
 
 /* ---- dedup.c ----
  *
- * Several samples of a batch can need the same frame, if their histories overlap or they are the same sample. One
- * sample can also need a frame several times, if the first frame of an episode is repeated. Such a frame is read and
+ * Several samples of a batch can need the same frame, if their windows overlap or they are the same sample. One sample
+ * can also need a frame several times, if the first or last frame of an episode is repeated. Such a frame is read and
  * decoded once, by the first of these samples in the slot's order, and copied to its other rows. Therefore no task of a
  * batch waits for another. */
 
 struct weir_gpu_source;
 
-/* Returns frame t, which the sample at this index of the slot's order owns, at its first position in that sample's
- * history. */
-struct weir_image weir_dedup_image(const struct weir_slots *slots, const struct weir_batch_layout *layout,
-                                   const struct weir_slot *slot, int at, int camera, int t);
+/* Describes frame t of a camera, which the sample at this index of the slot's order owns, with its first destination in
+ * that order. Returns false if no sample needs the frame. */
+bool weir_dedup_image(const struct weir_slots *slots, const struct weir_slot *slot, int at, int camera, int t,
+                      struct weir_image *image);
 /* Completes a frame that was loaded to its first destination (code 0), or that failed and whose fault was kept. Applies
  * --on-error. Then copies the frame to its other destinations, or drops the samples that need it. */
 void weir_dedup_complete(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
                          int code, const char *text);
 /* Marks the frame, which was loaded for the sample at this index, as present on the GPU for all its destinations. */
-void weir_dedup_decoded(const struct weir_slots *slots, const struct weir_batch_layout *layout, struct weir_slot *slot,
-                        int at, const struct weir_image *image, const struct weir_gpu_source *source);
+void weir_dedup_decoded(const struct weir_slots *slots, struct weir_slot *slot, int at, const struct weir_image *image,
+                        const struct weir_gpu_source *source);
 /* Loads the frames of one camera that the sample owns. Completes them, except those that were submitted to the GPU. */
 void weir_dedup_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera);
 

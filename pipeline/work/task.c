@@ -1,6 +1,6 @@
-/* One task: either the images of one camera (history included), or the state and actions, of one sample. Frames shared
- * by several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames are in the
- * same blocks of chunks are loaded together, by the first task that claims them (coalesce.c). */
+/* One task: either the images of one camera (all steps of its window), or the state and actions, of one sample. Frames
+ * shared by several samples of a batch are loaded once, by the first sample's task (dedup.c). Samples whose frames are
+ * in the same blocks of chunks are loaded together, by the first task that claims them (coalesce.c). */
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
@@ -16,33 +16,62 @@ static void normalise(float *to, const float *from, const struct weir_norm *norm
         to[d] = (from[d] - norm->mean[d]) / norm->std[d];
 }
 
+/* Writes the normalised rows of a window, of dim values each. */
+static void copy_rows(const struct weir_setup *setup, const struct weir_window *window, const float *rows,
+                      struct weir_sample of, const struct weir_norm *norm, float *to)
+{
+    int steps = weir_dataset_steps(setup->dataset, of.episode);
+    for (int i = 0; i < window->n; i++, to += norm->dim)
+        normalise(to, rows + (size_t)weir_window_step(window, i, of.t, steps) * (size_t)norm->dim, norm);
+}
+
 static void read_qpos(const struct weir_setup *setup, struct weir_slot *slot, int sample)
 {
     WEIR_ZONE(WEIR_STAGE_READ_QPOS);
     struct weir_sample of = slot->samples[sample];
-    float *to = weir_layout_row(&setup->layout, slot->memory, setup->layout.qpos, sample);
-    const float *rows = weir_dataset_qpos(setup->dataset, of.episode);
-    size_t dim = (size_t)setup->qpos.dim;
-    for (int h = 0; h < setup->layout.history; h++, to += dim) {
-        int back = setup->layout.history - 1 - h;
-        normalise(to, rows + (size_t)(of.t > back ? of.t - back : 0) * dim, &setup->qpos);
-    }
+    copy_rows(setup, &setup->windows.qpos, weir_dataset_qpos(setup->dataset, of.episode), of, &setup->qpos,
+              weir_layout_row(&setup->layout, slot->memory, setup->layout.qpos, sample));
+}
+
+/* Writes the masks of all windows that the user chose, except that of the actions. */
+static void write_pads(const struct weir_setup *setup, struct weir_slot *slot, int sample)
+{
+    const struct weir_batch_layout *layout = &setup->layout;
+    struct weir_sample of = slot->samples[sample];
+    int steps = weir_dataset_steps(setup->dataset, of.episode);
+    if (layout->qpos_pad >= 0)
+        weir_window_pads(&setup->windows.qpos, of.t, steps,
+                         weir_layout_row(layout, slot->memory, layout->qpos_pad, sample));
+    for (int c = 0; c < layout->n_cameras; c++)
+        if (layout->image_pads[c] >= 0)
+            weir_window_pads(&setup->windows.cameras[c], of.t, steps,
+                             weir_layout_row(layout, slot->memory, layout->image_pads[c], sample));
+}
+
+/* Reads the actions of a window that the user chose. */
+static void read_window(const struct weir_setup *setup, struct weir_slot *slot, int sample)
+{
+    struct weir_sample of = slot->samples[sample];
+    const struct weir_batch_layout *layout = &setup->layout;
+    copy_rows(setup, &setup->windows.actions, weir_dataset_actions(setup->dataset, of.episode), of, &setup->actions,
+              weir_layout_row(layout, slot->memory, layout->actions, sample));
+    weir_window_pads(&setup->windows.actions, of.t, weir_dataset_steps(setup->dataset, of.episode),
+                     weir_layout_row(layout, slot->memory, layout->is_pad, sample));
 }
 
 /* With --pad zero, actions are padded before normalisation, as in ACT's loader, so the model sees -mean / std there. */
-static void read_actions(const struct weir_setup *setup, struct weir_slot *slot, int sample)
+static void read_chunk(const struct weir_setup *setup, struct weir_slot *slot, int sample)
 {
-    WEIR_ZONE(WEIR_STAGE_READ_ACTIONS);
     struct weir_sample of = slot->samples[sample];
     const struct weir_batch_layout *layout = &setup->layout;
     float *to = weir_layout_row(layout, slot->memory, layout->actions, sample);
     uint8_t *is_pad = weir_layout_row(layout, slot->memory, layout->is_pad, sample);
     const float *rows = weir_dataset_actions(setup->dataset, of.episode);
     int64_t steps = weir_dataset_steps(setup->dataset, of.episode);
-    int64_t first = (int64_t)of.t + setup->config.action_offset;
+    int64_t first = (int64_t)of.t + setup->windows.actions.first;
     size_t dim = (size_t)setup->actions.dim;
     first = first > 0 ? first : 0;
-    for (int64_t i = 0; i < setup->config.chunk_size; i++, to += dim) {
+    for (int64_t i = 0; i < setup->windows.actions.n; i++, to += dim) {
         bool pad = first + i >= steps;
         is_pad[i] = pad;
         if (!pad) {
@@ -54,6 +83,15 @@ static void read_actions(const struct weir_setup *setup, struct weir_slot *slot,
                 to[d] = (0.0f - setup->actions.mean[d]) / setup->actions.std[d];
         }
     }
+}
+
+static void read_actions(const struct weir_setup *setup, struct weir_slot *slot, int sample)
+{
+    WEIR_ZONE(WEIR_STAGE_READ_ACTIONS);
+    if (setup->windows.actions.is_given)
+        read_window(setup, slot, sample);
+    else
+        read_chunk(setup, slot, sample);
 }
 
 /* ---- images ---- */
@@ -120,7 +158,7 @@ void weir_task_frame_decoded(void *user, const struct weir_decode_job *frame, co
     struct weir_task_clock clock = {.worker = worker->id,
                                     .id = weir_task_id(&shared->slots, slot->plan.sequence, (uint64_t)frame->task)};
     if (result->planes)
-        weir_dedup_decoded(&shared->slots, &shared->setup.layout, slot, frame->at, &frame->image, result->planes);
+        weir_dedup_decoded(&shared->slots, slot, frame->at, &frame->image, result->planes);
     else
         finish_decoded(worker, frame, result->code, result->reason);
     finish_camera(shared, slot, frame->task, &clock);
@@ -131,6 +169,7 @@ static void run_state(struct weir_worker *worker, struct weir_slot *slot, int sa
     weir_completion_begin_state(slot, sample, worker->clock.begin_ticks);
     read_qpos(&worker->shared->setup, slot, sample);
     read_actions(&worker->shared->setup, slot, sample);
+    write_pads(&worker->shared->setup, slot, sample);
     weir_completion_end_state(slot, sample);
 }
 

@@ -44,8 +44,9 @@ void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
 
 /* ---- task.c ---- */
 
-/* Runs a task of the slot's batch: either the images of one camera (history included), or the state and actions, of one
- * sample. The last task of a sample records the sample's spans, and the last task of the batch completes the slot. */
+/* Runs a task of the slot's batch: either the images of one camera (all steps of its window), or the state and actions,
+ * of one sample. The last task of a sample records the sample's spans, and the last task of the batch completes the
+ * slot. */
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task);
 
 struct weir_decode_job;

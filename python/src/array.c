@@ -63,7 +63,7 @@ void weir_view_tensor(struct weir_view_of *view, struct weir_lent *lent, const s
     const struct weir_tensor *tensor = &batch->tensors[tensor_n];
     *view = (struct weir_view_of){
         .lent = lent, .data = tensor->data, .dtype = tensor->dtype, .ndim = tensor->ndim, .gpu = batch->device};
-    view->is_bool = strcmp(tensor->name, "is_pad") == 0;
+    view->is_bool = strncmp(tensor->name, "is_pad", 6) == 0;
     memcpy(view->shape, tensor->shape, sizeof view->shape);
     view->shape[0] = batch->n;
     weir_view_dense_strides(view, view->strides);

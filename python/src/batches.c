@@ -122,6 +122,15 @@ static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, 
     return rc;
 }
 
+static bool is_depth(const struct weir_loader_object *self, const char *camera)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        if (strcmp(weir_dataset_camera(dataset, c)->name, camera) == 0)
+            return weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind);
+    return false;
+}
+
 static int add_lerobot(struct weir_loader_object *self, int tensor, const char *name)
 {
     char key[WEIR_NAME_MAX + 64];
@@ -135,8 +144,12 @@ static int add_lerobot(struct weir_loader_object *self, int tensor, const char *
         return add_entry(self, "action", tensor, -1);
     if (strcmp(name, "is_pad") == 0)
         return add_entry(self, "action_is_pad", tensor, -1);
-    snprintf(key, sizeof key, "observation.%s", name); /* the name is like "images/top" */
-    key[strcspn(key, "/")] = '.';
+    if (strcmp(name, "is_pad/qpos") == 0)
+        return add_entry(self, "observation.state_is_pad", tensor, -1);
+    if (strncmp(name, "is_pad/", 7) == 0)
+        snprintf(key, sizeof key, "observation.%s.%s_is_pad", is_depth(self, name + 7) ? "depth" : "images", name + 7);
+    else
+        snprintf(key, sizeof key, "observation.%.*s.%s", (int)strcspn(name, "/"), name, strchr(name, '/') + 1);
     return add_entry(self, key, tensor, -1);
 }
 

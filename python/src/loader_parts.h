@@ -8,7 +8,7 @@
 #include "weir/loader.h"
 #include "weir/report.h"
 
-enum { WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
+enum { WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_TENSORS_MAX };
 
 /* A batch in use by the program. Its memory belongs to the loader until it is kept. */
 struct weir_out {

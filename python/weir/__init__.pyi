@@ -126,6 +126,8 @@ class _Options(TypedDict, total=False):
     image_layout: Literal["nhwc", "nchw"]
     chunk_size: int
     obs_history: int
+    delta_indices: str | Mapping[str, Iterable[int]] | None
+    delta_timestamps: Mapping[str, Iterable[float]] | None
     cameras: str | Sequence[str] | None
     image_size: Sequence[int] | None
     rank: int | None

@@ -1,6 +1,9 @@
 """Arguments of weir.Loader and weir.profile: conversions, and errors that name the argument and its value."""
 import difflib
 import functools
+import json
+import math
+import operator
 import os
 import re
 import warnings
@@ -81,6 +84,57 @@ def size(name, value):
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{name} must be (width, height) in pixels, such as (320, 240), not {shown(value)}")
+
+
+def windows(indices, timestamps, path):
+    """Text of the C library for delta_indices (key -> steps) or delta_timestamps (key -> seconds, as LeRobot takes
+    them; path is a LeRobot dataset)."""
+    if timestamps is not None:
+        if indices is not None:
+            raise ValueError("delta_indices and delta_timestamps are both given; give one")
+        indices = _steps_of(timestamps, _frames_per_second(path))
+    if indices is None or isinstance(indices, str):
+        return indices
+    try:
+        lists = {key: [operator.index(step) for step in steps] for key, steps in dict(indices).items()}
+    except (TypeError, ValueError):
+        raise ValueError("delta_indices must be a dict of lists of integers, such as {'action': [0, 1, 2]}, not "
+                         f"{shown(indices)}") from None
+    for key in lists:
+        if not isinstance(key, str) or not key or set(key) & set("=;"):
+            raise ValueError(f"delta_indices: {shown(key)} is not the name of a camera, 'qpos' or 'action'")
+    return ";".join(f"{key}={','.join(map(str, steps))}" for key, steps in lists.items())
+
+
+def _steps_of(timestamps, fps):
+    """Steps for seconds, with LeRobot's tolerance."""
+    TOLERANCE_S = 1e-4
+    try:
+        seconds = {key: [float(second) for second in steps] for key, steps in dict(timestamps).items()}
+    except (TypeError, ValueError):
+        raise ValueError("delta_timestamps must be a dict of lists of seconds, such as {'action': [0, 0.1]}, not "
+                         f"{shown(timestamps)}") from None
+    for key, steps in seconds.items():
+        for second in steps:
+            if not math.isfinite(second) or abs(round(second * fps) / fps - second) > TOLERANCE_S:
+                raise ValueError(f"delta_timestamps: {second} s of {key!r} is not a multiple of 1/{fps:g} s, the "
+                                 "dataset's frame time")
+    return {key: [round(second * fps) for second in steps] for key, steps in seconds.items()}
+
+
+def _frames_per_second(path):
+    name = os.path.join(os.fsdecode(path), "meta", "info.json")
+    try:
+        with open(name, encoding="utf-8") as file:
+            fps = json.load(file)["fps"]
+        if fps > 0:
+            return fps
+    except FileNotFoundError:
+        raise ValueError(f"delta_timestamps needs a LeRobot dataset, and {name} does not exist; give delta_indices "
+                         "(steps instead of seconds)") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"delta_timestamps: {name} has no frame rate: {error}") from None
+    raise ValueError(f"delta_timestamps: {name}: fps must be positive, not {shown(fps)}")
 
 
 def number_or_auto(name, value):

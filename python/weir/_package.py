@@ -101,6 +101,10 @@ class Loader(_weir._Loader):
     image_layout  "nchw" or "nhwc"
     chunk_size    actions per sample
     obs_history   frames and states per sample: t - (n - 1) .. t, the first one repeated at the start
+    delta_indices steps of a sample by key, relative to t: {"top": [-1, 0], "action": range(16)}; keys are names of
+                  cameras or of their arrays, "qpos" and "action". Replaces obs_history and chunk_size for these keys,
+                  each of which has a mask in the batch (is_pad). Steps outside the episode repeat its first or last step
+    delta_timestamps  the same in seconds, as LeRobotDataset takes them; for LeRobot datasets
     cameras       list of names; None = all except depth
     image_size    (width, height); None = as stored
     rank, world_size  position in a distributed run; None = from torch.distributed if initialised, else from the
@@ -146,7 +150,8 @@ class Loader(_weir._Loader):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    __init__ = _arguments.initializer(_KEYWORDS, _POSITIONAL, {"keys": "'weir'", "tensors": "'auto'", "every": "0"})
+    __init__ = _arguments.initializer(_KEYWORDS, _POSITIONAL, {"keys": "'weir'", "tensors": "'auto'", "every": "0",
+                                                                        "delta_timestamps": "None"})
 
     def _start(self, path, given):
         keys, tensors, every = (given.pop(name) for name in ("keys", "tensors", "every"))
@@ -168,6 +173,7 @@ class Loader(_weir._Loader):
         if not on_gpu:
             _arguments.choice("dtype", given["dtype"], dict.fromkeys(_CPU_DTYPES))
         data = _arguments.path("path", path)
+        given["delta_indices"] = _arguments.windows(given["delta_indices"], given.pop("delta_timestamps"), data)
         self.batch_size = given["batch_size"]
         self._path = os.fsdecode(data)
         self._split = given["split"]

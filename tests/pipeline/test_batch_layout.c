@@ -23,6 +23,7 @@ struct setup {
     struct weir_dataset dataset;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     struct weir_loader_config config;
+    struct weir_windows windows;
     struct weir_batch_layout layout;
 };
 
@@ -31,6 +32,19 @@ static void add_camera(struct setup *s, const struct camera *camera)
     int c = s->dataset.n_cameras++;
     snprintf(s->dataset.cameras[c].name, sizeof s->dataset.cameras[c].name, "%s", camera->name);
     s->probes[c] = (struct weir_camera_probe){.kind = camera->kind, .width = camera->width, .height = camera->height};
+}
+
+/* given: the user chose all windows. */
+static int lay_out_windows(struct setup *s, bool given)
+{
+    struct weir_view views[WEIR_CAMERAS_MAX];
+    if (weir_views_init(views, &s->config, &s->dataset, s->probes, NULL) < 0 ||
+        weir_windows_init(&s->windows, &s->config, &s->dataset, NULL) < 0)
+        return -EINVAL;
+    for (int c = 0; c < WEIR_CAMERAS_MAX; c++)
+        s->windows.cameras[c].is_given = given;
+    s->windows.qpos.is_given = given;
+    return weir_batch_layout_init(&s->layout, &s->windows, &s->config, &s->dataset, s->probes, views, NULL);
 }
 
 static int lay_out(struct setup *s, const struct camera *cameras, int history, struct weir_pixel_format format)
@@ -46,10 +60,7 @@ static int lay_out(struct setup *s, const struct camera *cameras, int history, s
     s->config.obs_history = history;
     s->config.chunk_size = CHUNK;
     s->config.format = format;
-    struct weir_view views[WEIR_CAMERAS_MAX];
-    if (weir_views_init(views, &s->config, &s->dataset, s->probes, NULL) < 0)
-        return -EINVAL;
-    return weir_batch_layout_init(&s->layout, &s->config, &s->dataset, s->probes, views, NULL);
+    return lay_out_windows(s, false);
 }
 
 static size_t bytes_of(enum weir_dtype dtype)
@@ -82,7 +93,7 @@ static void expect_places(const struct weir_batch_layout *layout)
     size_t painted = 0, of_tensors = 0;
     for (int sample = 0; sample < BATCH; sample++)
         for (int c = 0; c < layout->n_cameras; c++)
-            for (int h = 0; h < layout->history; h++) {
+            for (int h = 0; h < weir_layout_frames(layout, c); h++) {
                 uint8_t *image = weir_layout_image(layout, slot, sample, c, h);
                 const uint8_t *row = weir_layout_row(layout, slot, layout->tensor[c], sample);
                 const struct weir_tensor *tensor = &layout->tensors[layout->tensor[c]];
@@ -211,7 +222,7 @@ Test(batch_layout, depth_alone)
     expect_places(&s.layout);
 }
 
-/* The maximum number of cameras, all of different sizes, every third one depth. */
+/* The maximum number of cameras, all of different sizes, every third one depth, with masks of all windows. */
 Test(batch_layout, as_many_tensors_as_there_may_be)
 {
     static char names[WEIR_CAMERAS_MAX][16];
@@ -222,10 +233,13 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
         cameras[c] = (struct camera){names[c], c % 3 ? WEIR_FRAME_IMAGE : WEIR_FRAME_PNG16, 1 + c, 40 - c};
     }
     cr_assert_eq(lay_out(&s, cameras, 3, u8_nhwc), 0);
+    expect_rest(&s.layout, 3);
+    cr_assert_eq(lay_out_windows(&s, true), 0);
     cr_assert_eq(s.layout.n_tensors, WEIR_TENSORS_MAX);
     expect(&s.layout, s.layout.tensor[1], "images/c1 u8 3 3 39 2 3");
     expect(&s.layout, s.layout.tensor[30], "depth/c30 u16 3 3 10 31");
-    expect_rest(&s.layout, 3);
+    expect(&s.layout, s.layout.qpos_pad, "is_pad/qpos u8 3 3");
+    expect(&s.layout, s.layout.image_pads[30], "is_pad/c30 u8 3 3");
     expect_places(&s.layout);
 }
 

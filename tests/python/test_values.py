@@ -114,6 +114,29 @@ class Values(common.Data):
                     self.same(state[i], self.reference.episodes[e]["qpos"][frames])
                     self.same(images[i], self.reference.episodes[e]["images"]["wrist"][frames])
 
+    def test_delta_indices(self):
+        """Steps of each key, with masks; steps outside the episode repeat its first or last step."""
+        windows = {"wrist": [-2, 0, 3], "qpos": range(-1, 1), "observation.images.top": [1], "action": [0, 1, 20]}
+        samples = iter(self.reference.order)
+        with weir.Loader(self.data, batch_size=5, shuffle=False, keys="lerobot", delta_indices=windows, dtype="uint8",
+                         image_layout="nhwc") as loader:
+            for batch in loader:
+                for i in range(len(batch["action"])):
+                    e, t = next(samples)
+                    episode = self.reference.episodes[e]
+                    for key, rows, steps in (
+                            ("observation.images.wrist", episode["images"]["wrist"], windows["wrist"]),
+                            ("observation.images.top", episode["images"]["top"], [1]),
+                            ("observation.state", episode["qpos"], windows["qpos"]),
+                            ("action", episode["action"], windows["action"])):
+                        wanted = [t + step for step in steps]
+                        inside = [min(max(step, 0), len(rows) - 1) for step in wanted]
+                        got = array(batch[key])[i]
+                        self.same(got, rows[inside] if len(steps) > 1 or key == "action" else rows[inside[0]])
+                        self.assertEqual(array(batch[key + "_is_pad"])[i].tolist(),
+                                         [a != b for a, b in zip(wanted, inside)], key)
+        self.assertIsNone(next(samples, None))
+
     def test_shuffled(self):
         """Every sample once per epoch, in an order that depends on seed and epoch only, not on workers."""
         def epochs(workers, seed, n=2):
@@ -282,6 +305,13 @@ class Errors(common.Data):
                 (ValueError, "dtype must be one of 'uint8', 'float32', not 'float16'", {"dtype": np.float16}),
                 (ValueError, "chunk_size=0: must be from 1 to 65536 actions", {"chunk_size": 0}),
                 (ValueError, "obs_history=2000: must be from 1 to 1024 frames", {"obs_history": 2000}),
+                (ValueError, "delta_indices must be a dict of lists of integers", {"delta_indices": 3}),
+                (ValueError, "delta_indices must be a dict of lists of integers", {"delta_indices": {"top": [0.5]}}),
+                (ValueError, "delta_indices: 't=p' is not the name of a camera", {"delta_indices": {"t=p": [0]}}),
+                (ValueError, 'delta indices "tip=0": names no camera', {"delta_indices": {"tip": [0]}}),
+                (ValueError, "delta_indices and delta_timestamps are both given",
+                 {"delta_indices": {"top": [0]}, "delta_timestamps": {"top": [0]}}),
+                (ValueError, "delta_timestamps needs a LeRobot dataset", {"delta_timestamps": {"top": [0.0]}}),
                 (ValueError, "max_batches=-1: must be from 0 to 2000000000 batches", {"max_batches": -1}),
                 (ValueError, "train_split=1.5: must be from 0 to 1", {"train_split": 1.5}),
                 (ValueError, "shuffle must be True or False, not 'no'", {"shuffle": "no"}),
