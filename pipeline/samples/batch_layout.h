@@ -2,8 +2,8 @@
 #ifndef WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 #define WEIR_PIPELINE_SAMPLES_BATCH_LAYOUT_H
 
-#include "pipeline/samples/probe.h"
 #include "pipeline/samples/deltas.h"
+#include "pipeline/samples/probe.h"
 
 #include "weir/loader.h"
 #include <stdio.h>
