@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_video_ops *const rows[] = {&weir_video_av1};
+static const struct weir_video_ops *const rows[] = {&weir_video_av1, &weir_video_h264, &weir_video_hevc};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 struct weir_video_decoder {

@@ -38,6 +38,6 @@ struct weir_video_ops {
     int (*decode)(void *self, struct weir_video_job *job, char *reason);
 };
 
-extern const struct weir_video_ops weir_video_av1;
+extern const struct weir_video_ops weir_video_av1, weir_video_h264, weir_video_hevc;
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ static void expect_pictures(const struct video_stream *stream, enum weir_frame_k
     weir_decoder_close(&seen.decoder);
 }
 
-static const struct video_stream *const streams[] = {&av1_stream, &av1_small_stream};
+static const struct video_stream *const streams[] = {&av1_stream, &av1_small_stream, &h264_stream, &hevc_stream};
 enum { STREAMS = sizeof streams / sizeof *streams };
 
 /* Streams of all codecs and sizes alternate, because a decoder serves all of them. */
@@ -144,21 +145,53 @@ Test(video, decoding_ends_early)
     }
 }
 
+static void expect_change(const struct weir_packet *packets, int n, const struct video_stream *stream, const char *size)
+{
+    char text[WEIR_REASON_MAX];
+    struct seen seen = {.kind = WEIR_FRAME_VIDEO};
+    if (!can_decode(stream->codec))
+        return;
+    int rc =
+        weir_video_decode(video, stream->codec, stream->config, stream->config_bytes, packets, n, take, &seen, reason);
+    cr_assert_eq(rc, -EBADMSG);
+    snprintf(text, sizeof text, "the size of the video's pictures changes from 64x48 to %s", size);
+    cr_assert_str_eq(reason, text);
+}
+
 Test(video, a_changed_size_is_named)
 {
     struct weir_packet packets[2 * VIDEO_PACKETS_MAX];
-    for (int i = 0; i + 1 < STREAMS; i += 2) {
-        const struct video_stream *large = streams[i], *small = streams[i + 1];
-        struct seen seen = {.kind = WEIR_FRAME_VIDEO};
-        if (!can_decode(large->codec))
-            continue;
-        int n = split(large, large->bytes, packets);
-        n += split(small, small->bytes, packets + n);
-        int rc =
-            weir_video_decode(video, large->codec, large->config, large->config_bytes, packets, n, take, &seen, reason);
-        cr_assert_eq(rc, -EBADMSG);
-        cr_assert_str_eq(reason, "the size of the video's pictures changes from 64x48 to 34x30");
-    }
+    int n = split(&av1_stream, av1_stream.bytes, packets);
+    n += split(&av1_small_stream, av1_small_stream.bytes, packets + n);
+    expect_change(packets, n, &av1_stream, "34x30");
+    n = split(&h264_changed_stream, h264_changed_stream.bytes, packets);
+    expect_change(packets, n, &h264_changed_stream, "80x64");
+}
+
+/* Replaces dlopen at link time, to simulate a machine without libavcodec. */
+static bool no_libraries;
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags)
+{
+    return no_libraries ? NULL : __real_dlopen(name, flags);
+}
+
+Test(video, without_libavcodec)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    no_libraries = true;
+    cr_assert_eq(decode_bytes(&h264_stream, h264_stream.bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO}), -ENOTSUP);
+    cr_assert_not_null(strstr(reason, "H.264 video: libavcodec.so"), "%s", reason);
+    cr_assert_not_null(strstr(reason, "; install FFmpeg's libavcodec"), "%s", reason);
+    cr_assert_eq(weir_video_ready("hevc", &err), -ENODEV);
+    cr_assert_not_null(strstr(err.text, "HEVC video: "), "%s", err.text);
+}
+
+Test(video, depth)
+{
+    if (can_decode(WEIR_VIDEO_HEVC))
+        expect_pictures(&hevc_depth_stream, WEIR_FRAME_VIDEO16);
 }
 
 /* Cuts every packet short, changes every byte, and leaves packets out. Each result is an error or pictures, and a sound

@@ -11,12 +11,12 @@ import tempfile
 import av
 
 X265 = "info=0:log-level=none:bframes=2:keyint=6"
-# name, enum weir_video_codec, size, frames, ffmpeg's options
+# name, enum weir_video_codec, size (a video of 80x64 pixels follows if it is "changed"), frames, ffmpeg's options
 STREAMS = [
     ("av1", "AV1", "64x48", 6, "-pix_fmt yuv420p -c:v libaom-av1 -cpu-used 8 -g 2 -crf 50"),
     ("av1_small", "AV1", "34x30", 2, "-pix_fmt yuv420p -c:v libaom-av1 -cpu-used 8 -g 2 -crf 50"),
     ("h264", "H264", "64x48", 6, "-pix_fmt yuv420p -c:v libx264 -g 6 -bf 2 -crf 40 -bsf:v filter_units=remove_types=6"),
-    ("h264_small", "H264", "34x30", 2, "-pix_fmt yuv420p -c:v libx264 -g 6 -crf 40 -bsf:v filter_units=remove_types=6"),
+    ("h264_changed", "H264", "64x48", 2, "-pix_fmt yuv420p -c:v libx264 -g 6 -bf 0 -crf 50 -bsf:v filter_units=remove_types=6"),
     ("hevc", "HEVC", "64x48", 6, f"-pix_fmt yuv420p -c:v libx265 -x265-params {X265} -crf 40 -tag:v hvc1"),
     ("hevc_depth", "HEVC", "64x48", 2, f"-pix_fmt gray12le -c:v libx265 -x265-params {X265} -crf 20 -tag:v hvc1"),
 ]
@@ -36,10 +36,31 @@ def print_bytes(name, data):
     print("};")
 
 
+def ffmpeg(*arguments):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *arguments], check=True, stderr=subprocess.DEVNULL)
+
+
+def encode(path, size, frames, options):
+    ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={size}:rate=3", "-frames:v", str(frames), *options.split(), path)
+
+
+def make(path, name, codec, size, frames, options):
+    if "changed" not in name:
+        encode(path, size, frames, options)
+        return
+    parts = [f"{path}.{part}.{codec.lower()}" for part in (size, "80x64", "both")]
+    for part, part_size in zip(parts, (size, "80x64")):
+        encode(part, part_size, frames, options)
+    with open(parts[2], "wb") as both:
+        for part in parts[:2]:
+            with open(part, "rb") as f:
+                both.write(f.read())
+    ffmpeg("-i", parts[2], "-c", "copy", path)
+
+
 def print_stream(name, codec, size, frames, options, folder):
     path = os.path.join(folder, name + ".mp4")
-    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", f"testsrc2=size={size}:rate=3", "-frames:v", str(frames),
-                    *options.split(), path], check=True, stderr=subprocess.DEVNULL)
+    make(path, name, codec, size, frames, options)
     with av.open(path) as container:
         stream = container.streams.video[0]
         packets = [(bytes(p), p.pts) for p in container.demux(stream) if p.size]
