@@ -1,0 +1,71 @@
+/* video_track.h: the samples of one video stream: where each is in the file, when it is presented, and which samples
+ * can be decoded on their own.
+ *
+ * Samples are numbered in decoding order, from 0. Pictures are numbered in presentation order (rank). The two differ
+ * only in streams with reordered pictures (B-frames). A block is a group of pictures: the pictures that are decoded
+ * from the same sync sample, which is the last one presented at or before them. Blocks are numbered in presentation
+ * order.
+ *
+ * A track is immutable, so any thread may use it. It takes about 5 bytes per sample, and 17 with reordered pictures. */
+#ifndef WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
+#define WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
+
+#include "weir/base.h"
+#include "weir/frames.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_video_track;
+
+struct weir_video_stream {
+    enum weir_video_codec codec;
+    char fourcc[5]; /* "av01", "avc1", ... */
+    int width, height;
+    const uint8_t *config; /* body of the box av1C, avcC or hvcC */
+    size_t config_bytes;
+    int matrix, full_range; /* from the box colr (ISO/IEC 23091-2); -1 = not tagged */
+};
+
+struct weir_video_sample {
+    uint64_t offset;
+    uint32_t bytes;
+    int64_t time; /* presentation time after edits, in units of the time scale */
+    bool is_sync;
+};
+
+/* Reads the first video track of an MP4 file (ISO/IEC 14496-12) without its media data. All samples are inside the
+ * file. Returns 0; -EBADMSG or -ENODATA if the file is damaged or truncated; -ENOTSUP if it uses a feature that is not
+ * supported (fragments, edit lists other than a shift, other codecs); -EIO or another code of pread; or -ENOMEM. The
+ * error does not contain the path. */
+int weir_mp4_open(struct weir_video_track **out, int fd, uint64_t file_bytes, struct weir_err *err);
+void weir_video_track_close(struct weir_video_track **track);
+
+const struct weir_video_stream *weir_video_track_stream(const struct weir_video_track *track);
+uint32_t weir_video_track_frames(const struct weir_video_track *track);
+uint32_t weir_video_track_timescale(const struct weir_video_track *track);
+/* Returns the memory that the track uses. */
+size_t weir_video_track_bytes(const struct weir_video_track *track);
+/* Returns the size of the largest sample. */
+size_t weir_video_track_sample_max(const struct weir_video_track *track);
+
+void weir_video_track_sample(const struct weir_video_track *track, uint32_t sample, struct weir_video_sample *out);
+/* Returns the sample of the picture with this rank. */
+uint32_t weir_video_track_at_rank(const struct weir_video_track *track, uint32_t rank);
+/* Returns the presentation time of the picture with this rank. */
+int64_t weir_video_track_time(const struct weir_video_track *track, uint32_t rank);
+/* Returns the rank of the picture whose presentation time is nearest to numerator / denominator seconds; of two equally
+ * near, the earlier one. denominator must be positive. */
+uint32_t weir_video_track_nearest(const struct weir_video_track *track, int64_t numerator, int64_t denominator);
+
+uint32_t weir_video_track_blocks(const struct weir_video_track *track);
+/* Returns the maximum number of pictures in a block. */
+uint32_t weir_video_track_block_max(const struct weir_video_track *track);
+uint32_t weir_video_track_block_of(const struct weir_video_track *track, uint32_t rank);
+/* Returns the rank of the block's first picture. */
+uint32_t weir_video_track_block_first(const struct weir_video_track *track, uint32_t block);
+/* Returns the block's sync sample. */
+uint32_t weir_video_track_block_sync(const struct weir_video_track *track, uint32_t block);
+
+#endif
