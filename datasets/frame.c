@@ -1,9 +1,10 @@
-/* Locates a frame, which is stored as an extent, as an object in a heap, in a block of chunks, or readable only through
- * the library. */
+/* Locates a frame, which is stored as an extent, as an object in a heap, in a block of chunks, as a picture of a video,
+ * or readable only through the library. */
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/inflate.h"
 #include "datasets/index.h"
+#include "datasets/video_frames.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,6 +92,60 @@ static int part_of(const struct weir_dataset *dataset, int episode, uint32_t par
     return dataset->n_files + dataset->files[dataset->episodes[episode].file].first_part + (int)part;
 }
 
+/* ---- videos ---- */
+
+static uint32_t rank_of(const struct weir_frame_map *map, int t)
+{
+    return map->ranks ? map->ranks[t] : map->first_rank + (uint32_t)t;
+}
+
+static void sample_of(const struct weir_frame_map *map, int t, struct weir_video_sample *sample)
+{
+    weir_video_track_sample(map->video, weir_video_track_at_rank(map->video, rank_of(map, t)), sample);
+}
+
+static void locate_sample(const struct weir_dataset *dataset, int episode, const struct weir_frame_map *map, int t,
+                          struct weir_location *location)
+{
+    struct weir_video_sample sample;
+    sample_of(map, t, &sample);
+    location->file = part_of(dataset, episode, map->first_part);
+    location->offset = sample.offset;
+    location->length = sample.bytes;
+}
+
+const struct weir_video_track *weir_dataset_video(const struct weir_dataset *dataset, int episode, int camera,
+                                                  int *file)
+{
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    if (map->storage != WEIR_STORED_VIDEO)
+        return NULL;
+    *file = part_of(dataset, episode, map->first_part);
+    return map->video;
+}
+
+uint32_t weir_dataset_video_rank(const struct weir_dataset *dataset, int episode, int camera, int t)
+{
+    return rank_of(map_of(dataset, episode, camera), t);
+}
+
+/* Returns the first frame whose picture is not before this one. It is negative or past the episode if the picture is.
+ */
+static int frame_at_rank(const struct weir_frame_map *map, uint32_t rank)
+{
+    int low = 0, high = map->frames;
+    if (!map->ranks)
+        return (int)((int64_t)rank - map->first_rank);
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (map->ranks[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
@@ -119,7 +174,8 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
     case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
     case WEIR_STORED_VIDEO:
-        return -EBADMSG;
+        locate_sample(dataset, episode, map, t, location);
+        return WEIR_HOW_VIDEO;
     }
     location->length = map->row_bytes;
     if (map->ends)
@@ -132,22 +188,32 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
 bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
-    if (map->storage != WEIR_STORED_BLOCKS)
+    if (map->storage == WEIR_STORED_VIDEO)
+        *rows = map->block_frames;
+    else if (map->storage == WEIR_STORED_BLOCKS)
+        *rows = (int)map->blocks->rows;
+    else
         return false;
-    *rows = (int)map->blocks->rows;
     return true;
 }
 
 int weir_block_number(const struct weir_dataset *dataset, int episode, int camera, int t)
 {
-    const struct weir_blocks *blocks = map_of(dataset, episode, camera)->blocks;
-    return ((int)blocks->before + t) / (int)blocks->rows;
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    const struct weir_blocks *blocks = map->blocks;
+    return map->video ? (int)weir_video_track_block_of(map->video, rank_of(map, t))
+                      : ((int)blocks->before + t) / (int)blocks->rows;
 }
 
 int weir_block_begin(const struct weir_dataset *dataset, int episode, int camera, int number)
 {
-    const struct weir_blocks *blocks = map_of(dataset, episode, camera)->blocks;
-    return number * (int)blocks->rows - (int)blocks->before;
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    const struct weir_blocks *blocks = map->blocks;
+    if (!map->video)
+        return number * (int)blocks->rows - (int)blocks->before;
+    bool last = (uint32_t)number >= weir_video_track_blocks(map->video);
+    return frame_at_rank(map, last ? weir_video_track_frames(map->video)
+                                   : weir_video_track_block_first(map->video, (uint32_t)number));
 }
 
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
@@ -287,6 +353,8 @@ size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, ui
         return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes;
     if (map->storage == WEIR_STORED_EXTENTS)
         return longest_extent(map, steps);
+    if (map->storage == WEIR_STORED_VIDEO)
+        return weir_video_track_sample_max(map->video);
     if (map->storage != WEIR_STORED_HEAP)
         return map->row_bytes;
     size_t max = min_size(WEIR_HEAP_WINDOW, file_bytes);
@@ -312,8 +380,23 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
         return map->slots[t].ref.length;
     if (map->storage == WEIR_STORED_EXTENTS)
         return (size_t)map->extents[t].length;
+    if (map->storage == WEIR_STORED_VIDEO) {
+        struct weir_video_sample sample;
+        sample_of(map, t, &sample);
+        return sample.bytes;
+    }
     return map->rows == WEIR_ROWS_VLEN ? 0
                                        : map->row_bytes; /* 0: the length of a variable-length row is unknown here */
+}
+
+/* Returns the number of bytes from the frame's sync sample to its own sample. */
+static uint64_t bytes_from_sync(const struct weir_frame_map *map, int t)
+{
+    struct weir_video_sample sync, sample;
+    uint32_t block = weir_video_track_block_of(map->video, rank_of(map, t));
+    weir_video_track_sample(map->video, weir_video_track_block_sync(map->video, block), &sync);
+    sample_of(map, t, &sample);
+    return sample.offset < sync.offset ? sample.bytes : sample.offset + sample.bytes - sync.offset;
 }
 
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)
@@ -321,6 +404,8 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     size_t stored = weir_frame_stored_bytes(dataset, episode, camera, t);
     *cost = (struct weir_frame_cost){stored, stored, stored};
+    if (map->storage == WEIR_STORED_VIDEO)
+        cost->read = bytes_from_sync(map, t);
     if (map->storage != WEIR_STORED_BLOCKS)
         return;
     const struct weir_blocks *blocks = map->blocks;

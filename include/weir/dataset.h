@@ -144,6 +144,7 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
 enum weir_how {
     WEIR_HOW_EXTENT,  /* read the extent, then call weir_unwrap */
     WEIR_HOW_BLOCK,   /* call weir_block_of: the frame must be assembled from chunks */
+    WEIR_HOW_VIDEO,   /* decode the frame's group of pictures (datasets/video_frames.h) */
     WEIR_HOW_LIBRARY, /* call weir_fetch: the frame has no extent (a fallback, which is counted) */
 };
 
@@ -163,8 +164,8 @@ struct weir_location {
     uint32_t heap_objects;
 };
 
-/* Locates a frame. Returns an enum weir_how, or -EBADMSG if the file's offset for the frame is invalid (see
- * weir_frame_reason). */
+/* Locates a frame. For WEIR_HOW_VIDEO, location is the extent of the frame's own sample. Returns an enum weir_how, or
+ * -EBADMSG if the file's offset for the frame is invalid (see weir_frame_reason). */
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location);
 
 /* Interprets the bytes read for location. Returns 0 if the frame is at payload; 1 if the caller must read location,
@@ -188,7 +189,8 @@ struct weir_block {
     const struct weir_blocks *blocks; /* private to datasets/, as is file */
     int file;                         /* contains the first chunk, or all of them */
 };
-/* Returns true if the camera's frames are stored in blocks, of at most *rows frames. */
+/* Returns true if the camera's frames are stored in blocks, of at most *rows frames: in chunks, or in the groups of
+ * pictures of a video. */
 bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows);
 /* Returns the number of the block that contains frame t. Numbers increase with t. */
 int weir_block_number(const struct weir_dataset *dataset, int episode, int camera, int t);

@@ -1,6 +1,7 @@
-#include "pipeline/samples/fetch.h"
 #include "base/threads.h"
+#include "datasets/video_frames.h"
 #include "decoders/frame_kind.h"
+#include "pipeline/samples/fetch_priv.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
@@ -44,9 +45,14 @@ static int grow(struct weir_fetcher *fetcher, uint8_t **buffer, size_t *capacity
     return 0;
 }
 
-static int grow_buffer(struct weir_fetcher *fetcher, size_t bytes)
+int weir_fetch_grow_buffer(struct weir_fetcher *fetcher, size_t bytes)
 {
     return grow(fetcher, &fetcher->buffer, &fetcher->capacity, bytes);
+}
+
+int weir_fetch_grow_row(struct weir_fetcher *fetcher, size_t bytes)
+{
+    return grow(fetcher, &fetcher->row, &fetcher->row_capacity, bytes);
 }
 
 int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset, struct weir_file_set *files,
@@ -59,7 +65,7 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
     int rc = weir_reader_open(&fetcher->reader, io, files, err);
     if (rc < 0)
         return rc;
-    rc = grow_buffer(fetcher, weir_dataset_extent_max(dataset));
+    rc = weir_fetch_grow_buffer(fetcher, weir_dataset_extent_max(dataset));
     if (rc == 0)
         return 0;
     weir_fetcher_close(fetcher);
@@ -70,6 +76,7 @@ void weir_fetcher_close(struct weir_fetcher *fetcher)
 {
     weir_reader_close(&fetcher->reader);
     weir_unpacker_close(&fetcher->unpacker);
+    weir_fetch_video_close(fetcher);
     free(fetcher->buffer);
     free(fetcher->row);
     fetcher->buffer = fetcher->row = NULL;
@@ -100,7 +107,7 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
     }
     while ((rc = weir_fetch(fetcher->dataset, episode, camera, t, fetcher->buffer, fetcher->capacity, length, &err)) ==
            -ENOSPC) {
-        rc = grow_buffer(fetcher, *length);
+        rc = weir_fetch_grow_buffer(fetcher, *length);
         if (rc < 0)
             return rc;
     }
@@ -124,7 +131,7 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
     for (;;) {
         bool direct = into && !location->heap_slot && location->length == into_bytes;
         const uint8_t *data;
-        int rc = direct ? 0 : grow_buffer(fetcher, location->length);
+        int rc = direct ? 0 : weir_fetch_grow_buffer(fetcher, location->length);
         if (rc < 0)
             return rc;
         rc = weir_read(fetcher->reader, location->file, location->offset, location->length,
@@ -179,7 +186,7 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
     size_t length;
     const uint8_t *data = NULL;
     weir_block_piece(block, piece, &file, &offset, &length);
-    int rc = grow_buffer(fetcher, length);
+    int rc = weir_fetch_grow_buffer(fetcher, length);
     if (rc == 0 && length > 0) {
         fetcher->file = file;
         rc = weir_read(fetcher->reader, file, offset, length, fetcher->buffer, &data);
@@ -252,7 +259,7 @@ static int from_block(struct weir_fetcher *fetcher, int episode, int camera, int
     struct weir_block block;
     weir_block_of(fetcher->dataset, episode, camera, t, &block);
     bool direct = into && block.row_bytes == into_bytes;
-    int rc = direct ? 0 : grow(fetcher, &fetcher->row, &fetcher->row_capacity, block.row_bytes);
+    int rc = direct ? 0 : weir_fetch_grow_row(fetcher, block.row_bytes);
     if (rc < 0)
         return rc;
     uint8_t *row = direct ? into : fetcher->row;
@@ -271,6 +278,8 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
         return through_library(fetcher, episode, camera, t, bytes, length);
     if (how == WEIR_HOW_BLOCK)
         return from_block(fetcher, episode, camera, t, into, into_bytes, bytes, length);
+    if (how == WEIR_HOW_VIDEO)
+        return weir_fetch_video_frame(fetcher, episode, camera, t, bytes, length);
     if (how == WEIR_HOW_EXTENT)
         return by_extent(fetcher, &location, into, into_bytes, bytes, length);
     weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);
@@ -279,51 +288,65 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
 
 /* ---- several frames ---- */
 
-enum { TOGETHER_FRAMES = 64, TOGETHER_BYTES = 64 << 20 };
+enum { TOGETHER_FRAMES = 64, TOGETHER_PICTURES = 1024, TOGETHER_BYTES = 64 << 20 };
 
-/* Returns how many frames from `first` on are in one block, at most n; 1 if frames are not in blocks. */
-static int together(const struct weir_fetcher *fetcher, int episode, int camera, int first, int n, size_t *row_bytes)
+/* Returns how many frames from `first` on are fetched together, at most n: those of one block, within limits of memory.
+ */
+static int together(const struct weir_fetcher *fetcher, int episode, int camera, int first, int n, bool video)
 {
-    int rows;
-    struct weir_block block;
+    int rows, most = video ? TOGETHER_PICTURES : TOGETHER_FRAMES;
     if (!weir_shares_blocks(fetcher->dataset, episode, camera, &rows))
         return 1;
-    weir_block_of(fetcher->dataset, episode, camera, first, &block);
-    *row_bytes = block.row_bytes;
-    size_t fit = block.row_bytes ? TOGETHER_BYTES / block.row_bytes : 1;
-    int left = block.first + block.rows - first;
+    int number = weir_block_number(fetcher->dataset, episode, camera, first);
+    int left = weir_block_begin(fetcher->dataset, episode, camera, number + 1) - first;
     n = n < left ? n : left;
-    n = n < TOGETHER_FRAMES ? n : TOGETHER_FRAMES;
-    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
+    if (!video) {
+        struct weir_block block;
+        weir_block_of(fetcher->dataset, episode, camera, first, &block);
+        size_t fit = block.row_bytes ? TOGETHER_BYTES / block.row_bytes : 1;
+        most = fit < (size_t)most ? (fit > 1 ? (int)fit : 1) : most;
+    }
+    return n < most ? n : most;
 }
 
 /* Unpacks the block once for all n frames. */
-static int fetch_together(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, size_t row_bytes,
-                          weir_fetched_fn *fetched, void *user)
+static int unpack_together(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, int n,
+                           weir_fetched_fn *fetched, void *user)
 {
-    int ts[TOGETHER_FRAMES], rc = 0, code = grow(fetcher, &fetcher->row, &fetcher->row_capacity, row_bytes * (size_t)n);
+    struct weir_block block;
+    weir_block_of(fetcher->dataset, episode, camera, ts[0], &block);
+    int rc = 0, code = weir_fetch_grow_row(fetcher, block.row_bytes * (size_t)n);
     uint8_t *rows[TOGETHER_FRAMES];
-    for (int i = 0; i < n; i++) {
-        ts[i] = first + i;
-        rows[i] = code == 0 ? fetcher->row + row_bytes * (size_t)i : NULL;
-    }
+    for (int i = 0; i < n; i++)
+        rows[i] = code == 0 ? fetcher->row + block.row_bytes * (size_t)i : NULL;
     if (code == 0)
         code = weir_fetch_block(fetcher, episode, camera, ts, rows, n);
     for (int i = 0; i < n && rc == 0; i++)
-        rc = fetched(user, ts[i], code, fetcher->reason, rows[i], row_bytes);
+        rc = fetched(user, ts[i], code, fetcher->reason, rows[i], block.row_bytes);
     return rc;
+}
+
+static int fetch_together(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, bool video,
+                          weir_fetched_fn *fetched, void *user)
+{
+    int ts[TOGETHER_PICTURES] = {first};
+    for (int i = 1; i < n; i++)
+        ts[i] = first + i;
+    return video ? weir_fetch_video_frames(fetcher, episode, camera, ts, n, fetched, user)
+                 : unpack_together(fetcher, episode, camera, ts, n, fetched, user);
 }
 
 int weir_fetch_frames(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, weir_fetched_fn *fetched,
                       void *user)
 {
-    int rc = 0;
+    int rc = 0, file;
+    bool video = weir_dataset_video(fetcher->dataset, episode, camera, &file) != NULL;
     for (int t = first, step; t < first + n && rc == 0; t += step) {
         const uint8_t *bytes = NULL;
         size_t length = 0;
-        step = together(fetcher, episode, camera, t, first + n - t, &length);
+        step = together(fetcher, episode, camera, t, first + n - t, video);
         if (step > 1) {
-            rc = fetch_together(fetcher, episode, camera, t, step, length, fetched, user);
+            rc = fetch_together(fetcher, episode, camera, t, step, video, fetched, user);
             continue;
         }
         int code = weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length);

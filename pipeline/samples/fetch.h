@@ -1,5 +1,6 @@
 /* fetch.h: gets the bytes of frames from any storage. A frame is read and unwrapped from an extent, unpacked from a
- * block of chunks, or read through the HDF5 library, which is counted as a fallback. */
+ * block of chunks, decoded from a video, or read through the HDF5 library, which is counted as a fallback. The bytes of
+ * a video's frame are a struct weir_picture. */
 #ifndef WEIR_PIPELINE_SAMPLES_FETCH_H
 #define WEIR_PIPELINE_SAMPLES_FETCH_H
 
@@ -11,6 +12,9 @@
 
 enum { WEIR_FETCH_REASON = 256 };
 
+struct weir_picture;
+struct weir_video_fetch;
+
 /* State of one thread. */
 struct weir_fetcher {
     struct weir_dataset *dataset; /* borrowed, as is files */
@@ -20,7 +24,8 @@ struct weir_fetcher {
     int file;                       /* index of the last file read; -1 = none */
     uint8_t *buffer;                /* stored bytes; grows on demand */
     size_t capacity;
-    uint8_t *row; /* a frame assembled from chunks */
+    struct weir_video_fetch *video; /* owned; NULL until the first frame of a video */
+    uint8_t *row;                   /* a frame assembled from chunks, or copied from a video */
     size_t row_capacity;
     struct { /* the last block that failed, whose frames all fail in the same way */
         int episode, camera, first, code;
@@ -60,12 +65,22 @@ void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk
  */
 int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n);
 
+/* Called for each i of weir_fetch_video with the picture of frame ts[i], which is valid during the call. A nonzero
+ * result ends weir_fetch_video. Must not call the fetcher. */
+typedef int weir_fetched_picture_fn(void *user, int i, const struct weir_picture *picture);
+
+/* Reads and decodes n frames of one block of a video (WEIR_HOW_VIDEO), in any order and possibly repeated. Calls
+ * `fetched` in presentation order. Returns 0 if it was called for all frames, or a negative code with fetcher->reason.
+ */
+int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, int n,
+                     weir_fetched_picture_fn *fetched, void *user);
+
 /* Called for each frame in order: with code 0 and the frame's bytes, which are valid until the next fetch, or with a
  * negative code and the reason. A result other than 0 ends weir_fetch_frames, which then returns it. */
 typedef int weir_fetched_fn(void *user, int t, int code, const char *reason, const uint8_t *bytes, size_t length);
 
-/* Fetches frames first .. first + n - 1. Frames of one block are assembled together, up to 64 frames and 64 MiB, so
- * that the block's chunks are unpacked once for all of them. */
+/* Fetches frames first .. first + n - 1. Frames of one block are assembled together, up to 64 frames and 64 MiB (1024
+ * frames of a video), so that the block's chunks are unpacked once for all of them. */
 int weir_fetch_frames(struct weir_fetcher *fetcher, int episode, int camera, int first, int n, weir_fetched_fn *fetched,
                       void *user);
 

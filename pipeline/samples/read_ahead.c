@@ -49,7 +49,7 @@ static bool extent_of(const struct weir_dataset *dataset, int episode, int camer
 {
     struct weir_location location;
     int how = weir_locate(dataset, episode, camera, t, &location);
-    if (how == WEIR_HOW_EXTENT) {
+    if (how == WEIR_HOW_EXTENT || how == WEIR_HOW_VIDEO) {
         *extent = (struct weir_extent){location.file, location.offset, location.length};
     } else if (how == WEIR_HOW_BLOCK) {
         struct weir_block block;

@@ -127,10 +127,18 @@ struct weir_source_mark weir_sources_mark(const struct weir_fetcher *fetcher)
         return mark;
     weir_reader_counts(fetcher->reader, &reads);
     mark.read = weir_stage_ticks_here(WEIR_STAGE_READ_BYTES);
-    mark.unpack = weir_stage_ticks_here(WEIR_STAGE_INFLATE);
+    mark.unpack = weir_stage_ticks_here(WEIR_STAGE_INFLATE) + weir_stage_ticks_here(WEIR_STAGE_VIDEO_DECODE);
     mark.decode = weir_stage_ticks_here(WEIR_STAGE_IMAGE_DECODE) + weir_stage_ticks_here(WEIR_STAGE_TO_TENSOR);
     mark.bytes = reads.bytes + get(&fetcher->fallback_bytes);
     return mark;
+}
+
+void weir_sources_unpacked(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,
+                           struct weir_source_mark *mark)
+{
+    struct weir_source_mark now = weir_sources_mark(fetcher);
+    sources->workers[worker].unpack_ticks = now.unpack - mark->unpack;
+    *mark = now;
 }
 
 uint64_t weir_sources_fetched(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,

@@ -4,8 +4,9 @@
  *
  * Reading is the time of 03c_read_bytes without nested stages: a read from the page cache or from storage, the wait for
  * a pending read-ahead, or the time in the HDF5 helper process (without the wait for its turn). Decoding is the time of
- * 03b_image_decode and 05_to_tensor_normalize, plus the frame's part of 03d_inflate. For frames that a GPU decodes,
- * only the reading is counted. Frames from the decode cache and copies within a batch are not counted. */
+ * 03b_image_decode and 05_to_tensor_normalize, plus the frame's part of 03d_inflate and 03e_video_decode. For frames
+ * that a GPU decodes, only the reading is counted. Frames from the decode cache and copies within a batch are not
+ * counted. */
 #ifndef WEIR_PIPELINE_SAMPLES_SOURCES_H
 #define WEIR_PIPELINE_SAMPLES_SOURCES_H
 
@@ -76,6 +77,10 @@ struct weir_source_mark weir_sources_mark(const struct weir_fetcher *fetcher);
  * file; image is the first of them. Returns the ticks spent on reading. */
 uint64_t weir_sources_fetched(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,
                               const struct weir_image *image, int frames, const struct weir_source_mark *mark);
+/* For frames that are decoded while they are fetched: the time since the mark that was spent on unpacking belongs to
+ * the next frame of weir_sources_decoded. Moves the mark. */
+void weir_sources_unpacked(struct weir_sources *sources, int worker, const struct weir_fetcher *fetcher,
+                           struct weir_source_mark *mark);
 /* Adds the time since the mark to the decodings of the worker, which decoded the image from this many bytes. */
 void weir_sources_decoded(struct weir_sources *sources, int worker, const struct weir_image *image, size_t bytes,
                           const struct weir_source_mark *mark);

@@ -1,4 +1,6 @@
 #include "pipeline/work/coalesce.h"
+#include "datasets/video_frames.h"
+#include "decoders/video/video.h"
 #include "pipeline/samples/defaults.h"
 #include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
@@ -238,6 +240,61 @@ static void load_frames(struct weir_worker *worker, int from, int n, size_t row_
     }
 }
 
+/* ---- videos ---- */
+
+struct video_load {
+    struct weir_worker *worker;
+    struct weir_gather_frame *frames;
+    struct weir_source_mark *mark; /* taken after the previous picture */
+    char why[WEIR_FETCH_REASON];   /* reason of the first frame that could not be converted */
+};
+
+static const int NOT_DECODED = 1; /* a value of weir_gather_frame.code */
+
+static int convert_picture(void *user, int i, const struct weir_picture *picture)
+{
+    struct video_load *load = user;
+    struct weir_worker *worker = load->worker;
+    struct weir_gather_frame *frame = &load->frames[i];
+    weir_sources_unpacked(&worker->shared->sources, worker->id, &worker->fetcher, load->mark);
+    frame->code = weir_image_decode(worker, &frame->image, (const uint8_t *)picture, sizeof *picture);
+    if (frame->code < 0 && !load->why[0])
+        snprintf(load->why, sizeof load->why, "%s", weir_decoder_reason(worker->decoder));
+    return 0;
+}
+
+/* Loads frames 0 .. n - 1, which must all be in one group of pictures. Frames are completed after decoding, because
+ * fetching a substitute uses the same decoder. */
+static void load_video(struct weir_worker *worker, int n)
+{
+    struct weir_gather *gather = &worker->gather;
+    struct weir_source_mark mark = weir_sources_mark(&worker->fetcher), last = mark;
+    struct video_load load = {worker, gather->frames, &last, ""};
+    const struct weir_image *first = &gather->frames[0].image;
+    char reason[WEIR_FETCH_REASON];
+    for (int i = 0; i < n; i++) {
+        gather->ts[i] = gather->frames[i].image.t;
+        gather->frames[i].code = NOT_DECODED;
+    }
+    int rc =
+        n > 0 ? weir_fetch_video(&worker->fetcher, first->episode, first->camera, gather->ts, n, convert_picture, &load)
+              : 0;
+    snprintf(reason, sizeof reason, "%s", rc < 0 ? worker->fetcher.reason : "");
+    if (n > 0)
+        weir_image_fetched(worker, first, n, &mark);
+    for (int i = 0; i < n; i++) {
+        const struct weir_gather_frame *frame = &gather->frames[i];
+        if (frame->code == 0)
+            weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, 0, NULL);
+        else if (frame->code < 0)
+            lose(worker, frame, frame->code, load.why);
+        else
+            lose(worker, frame, rc, reason);
+    }
+}
+
+/* ---- gathering ---- */
+
 static bool is_among(const struct weir_gather_frame *frames, int n, int t)
 {
     for (int i = 0; i < n; i++)
@@ -309,6 +366,15 @@ static void load_limited(struct weir_worker *worker, int n, size_t row_bytes)
         load_frames(worker, i, n - i < limit ? n - i : limit, row_bytes);
 }
 
+/* Loads the n gathered frames of one block. */
+static void load_block(struct weir_worker *worker, int n, bool video, size_t row_bytes)
+{
+    if (video)
+        load_video(worker, n);
+    else
+        load_limited(worker, n, row_bytes);
+}
+
 void weir_coalesce_load(struct weir_worker *worker, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
@@ -316,10 +382,13 @@ void weir_coalesce_load(struct weir_worker *worker, int camera)
     const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_current - 1];
     const struct weir_slot_order *from = &first->slot->order[first->at];
     const struct weir_slot_order *to = &last->slot->order[last->at];
-    struct weir_block block;
-    weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
+    struct weir_block block = {0};
+    int file;
+    bool video = weir_dataset_video(worker->shared->setup.dataset, from->episode, camera, &file) != NULL;
+    if (!video)
+        weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
     for (int b = first_block(worker->shared, from, camera); b <= last_block(worker->shared, to, camera); b++) {
-        load_limited(worker, gather_block(worker, camera, b), block.row_bytes);
-        load_limited(worker, gather_again(worker), block.row_bytes);
+        load_block(worker, gather_block(worker, camera, b), video, block.row_bytes);
+        load_block(worker, gather_again(worker), video, block.row_bytes);
     }
 }

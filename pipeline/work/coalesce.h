@@ -16,7 +16,8 @@ struct weir_gather {
     struct weir_gather_frame {
         struct weir_image image;
         struct weir_slot *slot;
-        int at; /* index, in the slot's order, of the sample that owns the frame */
+        int at;   /* index, in the slot's order, of the sample that owns the frame */
+        int code; /* result of decoding a video's frame */
     } * frames;
     int *ts;
     uint8_t **rows, *scratch;
