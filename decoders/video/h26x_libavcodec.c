@@ -208,7 +208,7 @@ static int set_parameters(struct av_context *context, const struct codec *codec,
     return rc;
 }
 
-/* Damage is an error instead of being concealed. "strict" makes pictures leave the decoder in order even if the stream
+/* Damage is not concealed. "strict" makes pictures leave the decoder in order even if the stream
  * does not state how many pictures it reorders. Messages of the context are silenced, not those of the process: a few
  * of libavutil's about impossible sizes remain. */
 static void set_options(struct av_context *context)
@@ -218,7 +218,6 @@ static void set_options(struct av_context *context)
     lib.opt_set_int(context, "log_level_offset", QUIET, 0);
     lib.opt_set_int(context, "strict", STRICT, 0);
     lib.opt_set_int(context, "ec", 0, 0);
-    lib.opt_set(context, "err_detect", "explode", 0);
 }
 
 static int open_stream(struct stream *stream, const struct codec *codec, const struct weir_video_job *job, char *reason)
@@ -353,11 +352,41 @@ static int send(struct h26x *h, struct av_context *context, const struct weir_pa
     return rc < 0 ? refuse(h, rc, reason) : 0;
 }
 
+/* Whether an H.264 group starts with an IDR picture, so that no picture refers to earlier ones. Also true if the packet
+ * is damaged. */
+static bool has_idr(const struct weir_video_job *job)
+{
+    enum { LENGTH_SIZE_AT = 4, TYPE_IDR = 5 };
+    const struct weir_packet *packet = &job->packets[0];
+    size_t size = job->config_bytes > LENGTH_SIZE_AT ? (job->config[LENGTH_SIZE_AT] & 3) + 1u : 4;
+    for (size_t at = 0; packet->length - at > size;) {
+        size_t length = 0;
+        for (size_t i = 0; i < size; i++)
+            length = length << 8 | packet->bytes[at + i];
+        at += size;
+        if ((packet->bytes[at] & 31) == TYPE_IDR)
+            return true;
+        if (length > packet->length - at)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+/* Makes damage an error. An H.264 group that starts at another picture than an IDR picture (open groups of pictures)
+ * refers to pictures before it when it releases them, which would be an error too. */
+static void set_strictness(const struct h26x *h, struct av_context *context, const struct weir_video_job *job)
+{
+    bool is_open = h->codec == &h264 && job->n > 0 && !has_idr(job);
+    lib.opt_set(context, "err_detect", is_open ? "crccheck" : "explode", 0);
+}
+
 /* Leaves out the pictures that precede the sync sample in presentation order, because they can depend on pictures
  * before it (open groups of pictures), and later pictures do not depend on them. */
 static int decode_packets(struct h26x *h, struct av_context *context, struct weir_video_job *job, char *reason)
 {
     int rc = 0;
+    set_strictness(h, context, job);
     for (int i = 0; i < job->n && rc == 0; i++) {
         if (job->packets[i].pts < job->packets[0].pts)
             continue;

@@ -57,17 +57,33 @@ static uint8_t clamped(int value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void plain_row(const struct weir_yuv *yuv, const struct weir_yuv_row *row)
+/* What a chroma sample adds to red, green and blue. */
+struct tint {
+    int red, green, blue;
+};
+
+static inline struct tint tint_of(const struct weir_yuv *yuv, const struct weir_yuv_row *row, size_t at)
 {
-    size_t step = row->planes ? 1 : 3, to_channel = row->planes ? row->width : 1;
-    for (size_t x = 0; x < row->width; x++) {
-        size_t at = row->is_half ? x / 2 : x;
-        int y = product(8 * row->luma[x] - yuv->luma_offset, yuv->luma);
-        int u = row->cb ? 8 * (row->cb[at] - 128) : 0, v = row->cr ? 8 * (row->cr[at] - 128) : 0;
-        uint8_t *to = row->to + x * step;
-        to[row->bgr ? 2 * to_channel : 0] = clamped(y + product(v, yuv->v_to_r));
-        to[to_channel] = clamped(y + product(u, yuv->u_to_g) + product(v, yuv->v_to_g));
-        to[row->bgr ? 0 : 2 * to_channel] = clamped(y + product(u, yuv->u_to_b));
+    int u = row->cb ? 8 * (row->cb[at] - 128) : 0, v = row->cr ? 8 * (row->cr[at] - 128) : 0;
+    return (struct tint){product(v, yuv->v_to_r), product(u, yuv->u_to_g) + product(v, yuv->v_to_g),
+                         product(u, yuv->u_to_b)};
+}
+
+void weir_yuv_plain_row(const struct weir_yuv *yuv_in, const struct weir_yuv_row *row_in)
+{
+    const struct weir_yuv yuv = *yuv_in; /* copies, which stores to the row cannot change */
+    const struct weir_yuv_row row = *row_in;
+    size_t step = row.planes ? 1 : 3, to_channel = row.planes ? row.width : 1, shift = row.is_half;
+    size_t red = row.bgr ? 2 * to_channel : 0, green = to_channel, blue = row.bgr ? 0 : 2 * to_channel;
+    struct tint tint = {0};
+    for (size_t x = 0; x < row.width; x++) {
+        if ((x & shift) == 0)
+            tint = tint_of(&yuv, &row, x >> shift);
+        int y = product(8 * row.luma[x] - yuv.luma_offset, yuv.luma);
+        uint8_t *to = row.to + x * step;
+        to[red] = clamped(y + tint.red);
+        to[green] = clamped(y + tint.green);
+        to[blue] = clamped(y + tint.blue);
     }
 }
 
@@ -76,11 +92,14 @@ static bool always(void)
     return true;
 }
 
-static const struct weir_yuv_engine plain = {.name = "plain C", .usable = always, .row = plain_row};
+static const struct weir_yuv_engine plain = {.name = "plain C", .usable = always, .row = weir_yuv_plain_row};
 
 /* ---- selection ---- */
 
 static const struct weir_yuv_engine *const engines[] = {
+#if defined(__x86_64__)
+    &weir_yuv_avx2,
+#endif
     &plain,
 };
 enum { ENGINES = sizeof engines / sizeof engines[0] };

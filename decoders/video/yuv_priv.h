@@ -37,6 +37,8 @@ const struct weir_yuv_engine *weir_yuv_engine(int i);
 /* Returns the conversion of the fastest engine that is usable on this CPU. */
 weir_yuv_row_fn *weir_yuv_best(void);
 
+/* The plain C engine's conversion. */
+void weir_yuv_plain_row(const struct weir_yuv *yuv, const struct weir_yuv_row *row);
 #if defined(__x86_64__)
 extern const struct weir_yuv_engine weir_yuv_avx2;
 #endif
