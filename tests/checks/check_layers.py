@@ -29,7 +29,7 @@ LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "dec
 # (docs/internals/architecture.md).
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/processes": 0, "prof/ranks": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3, "prof/watch": 4,
          "decoders": 0, "decoders/gpu": 1, "decoders/video": 1,
-         "datasets/chunks": 0, "datasets/video": 0, "datasets/parquet": 0, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
+         "datasets/chunks": 0, "datasets/video": 0, "datasets/parquet": 0.5, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
          "datasets/tfrecord": 2, "datasets/zarr": 2, "datasets/packed": 2, "datasets/lmdb": 2, "datasets/lerobot": 2, "datasets/synth": 3,
          "pipeline/gpu": 0, "pipeline/samples": 1, "pipeline/offload": 2, "pipeline/verify": 2, "pipeline/work": 3,
          "pipeline": 4, "pipeline/report": 5,

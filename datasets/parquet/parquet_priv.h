@@ -1,0 +1,109 @@
+/* parquet_priv.h: the schema and the row groups of an open file, and the contents of pages. */
+#ifndef WEIR_DATASETS_PARQUET_PARQUET_PRIV_H
+#define WEIR_DATASETS_PARQUET_PARQUET_PRIV_H
+
+#include "datasets/parquet/parquet.h"
+#include "datasets/parquet/thrift.h"
+
+/* Physical types. */
+enum {
+    WEIR_PHYSICAL_BOOLEAN,
+    WEIR_PHYSICAL_INT32,
+    WEIR_PHYSICAL_INT64,
+    WEIR_PHYSICAL_INT96,
+    WEIR_PHYSICAL_FLOAT,
+    WEIR_PHYSICAL_DOUBLE,
+    WEIR_PHYSICAL_BYTE_ARRAY,
+    WEIR_PHYSICAL_FIXED,
+};
+
+enum { WEIR_PARQUET_COLUMNS_MAX = 20000, WEIR_PAGE_MAX = 1 << 30 };
+
+struct weir_parquet_leaf {
+    struct weir_parquet_column about;
+    char *name, *leaf; /* owned */
+    int physical;
+    int max_definition, max_repetition;
+    int list_definition; /* definition level from which on a list has an element */
+};
+
+/* The pages of one column in one row group. */
+struct weir_parquet_chunk {
+    int codec;
+    int64_t values;
+    uint64_t offset, bytes; /* of all pages, inside the file */
+};
+
+struct weir_parquet_group {
+    int64_t first, rows;
+    struct weir_parquet_chunk *chunks; /* per column */
+};
+
+struct weir_parquet_pair {
+    char *key, *value;
+};
+
+struct weir_zstd;
+
+struct weir_parquet {
+    int fd;
+    uint64_t file_bytes;
+    int64_t rows;
+    int n_leaves;
+    struct weir_parquet_leaf *leaves;
+    int n_groups;
+    struct weir_parquet_group *groups;
+    int n_pairs;
+    struct weir_parquet_pair *pairs;
+    struct weir_zstd *zstd; /* created on first use */
+};
+
+/* Parses the footer. Returns 0, or negative with err. */
+int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes, size_t n, struct weir_err *err);
+
+/* ---- pages ---- */
+
+struct weir_page_bytes {
+    const uint8_t *at;
+    uint32_t length;
+};
+
+/* Values in decompressed bytes. */
+struct weir_page_values {
+    uint8_t *memory;               /* owned: the decompressed page */
+    uint32_t n;                    /* number of values */
+    const uint8_t *fixed;          /* values of fixed size; NULL if they are of variable size */
+    struct weir_page_bytes *bytes; /* owned: values of variable size */
+};
+
+/* One data page: n entries, each with levels and, if its definition level is the maximum, a value. */
+struct weir_page {
+    uint32_t n;
+    uint8_t *definitions, *repetitions; /* NULL: all are the maximum, or 0 */
+    struct weir_page_values values;
+    uint32_t *indices; /* per value, its index in the dictionary; NULL: the values are in the page */
+};
+
+/* Reads the pages of a chunk one after another. */
+struct weir_page_reader {
+    struct weir_parquet *parquet;
+    const struct weir_parquet_leaf *leaf;
+    struct weir_err *err;
+    int codec;
+    uint64_t at, end; /* next page, and the end of the chunk */
+    int64_t left;     /* entries of the pages that follow */
+    uint8_t *window;  /* bytes of the file from window_at on */
+    uint64_t window_at;
+    size_t window_bytes, window_capacity;
+    struct weir_page_values dictionary;
+    struct weir_page page;
+};
+
+void weir_page_reader_open(struct weir_page_reader *reader, struct weir_parquet *parquet, int leaf,
+                           const struct weir_parquet_chunk *chunk, struct weir_err *err);
+void weir_page_reader_close(struct weir_page_reader *reader);
+/* Reads the next data page. A page of at most `skip` entries of a column without lists is not decompressed; *skipped is
+ * then its number of entries, otherwise 0. Returns 1, 0 after the last page, or negative with reader->err. */
+int weir_page_next(struct weir_page_reader *reader, int64_t skip, uint32_t *skipped);
+
+#endif
