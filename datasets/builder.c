@@ -240,7 +240,7 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
             return weir_err_set(err, -EFBIG, "%s: a frame has over 2 GiB; check the shape", key);
     map->row_bytes = row_bytes;
     if (is_encoded(shape)) {
-        if (depth)
+        if (depth && map->storage != WEIR_STORED_VIDEO)
             map->kind = WEIR_FRAME_PNG16;
         map->rows = shape->element == WEIR_ELEMENT_VLEN_BYTES    ? WEIR_ROWS_VLEN
                     : shape->element == WEIR_ELEMENT_FIXED_BYTES ? WEIR_ROWS_STRINGS

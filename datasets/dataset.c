@@ -516,7 +516,7 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
     uint64_t asked_ns = weir_clock_monotonic_ns();
     lock_timed(dataset);
     uint64_t begun_ns = weir_clock_monotonic_ns();
-    int rc = weir_format_of_named(file->path)
+    int rc = weir_file_format(&dataset->files[dataset->episodes[episode].file])
                  ->read_row(&dataset->library, file, map->key, (uint64_t)t, buffer, capacity, length, err);
     count_helper(dataset, asked_ns, begun_ns);
     pthread_mutex_unlock(&dataset->helper_lock);

@@ -24,7 +24,8 @@ struct weir_layout_ops {
 
 extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,
     weir_layout_robotwin, weir_layout_robomind, weir_layout_robomimic, weir_layout_libero, weir_layout_isaaclab,
-    weir_layout_custom, weir_layout_custom_demos, weir_layout_rlds, weir_layout_diffusion_policy, weir_layout_weir;
+    weir_layout_custom, weir_layout_custom_demos, weir_layout_rlds, weir_layout_diffusion_policy, weir_layout_weir,
+    weir_layout_lerobot;
 
 /* Lists the numbers of the groups whose paths consist of prefix and a number, in numerical order. The caller frees
  * *numbers. A file without such groups has *n == 0. */

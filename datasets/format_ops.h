@@ -33,12 +33,14 @@ struct weir_format_ops {
 };
 
 extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_zarr, weir_format_lmdb,
-    weir_format_packed;
+    weir_format_packed, weir_format_lerobot;
 
 /* Returns the format of a file according to its name, or NULL. */
 const struct weir_format_ops *weir_format_of(const char *path);
 /* Like weir_format_of, but for a file that the user named: if the name is unknown, HDF5 is assumed. */
 const struct weir_format_ops *weir_format_of_named(const char *path);
+/* Returns the format of a file of a dataset. */
+const struct weir_format_ops *weir_file_format(const struct weir_file_index *file);
 /* Returns the format of an open folder that is a dataset as a whole, or NULL. */
 const struct weir_format_ops *weir_format_of_folder(int folder, const char *path);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_zarr,
-                                                        &weir_format_lmdb, &weir_format_packed};
+                                                        &weir_format_lmdb, &weir_format_packed,   &weir_format_lerobot};
 
 const struct weir_format_ops *weir_format_of(const char *path)
 {
@@ -16,6 +16,11 @@ const struct weir_format_ops *weir_format_of(const char *path)
         if (formats[i]->names(name))
             return formats[i];
     return NULL;
+}
+
+const struct weir_format_ops *weir_file_format(const struct weir_file_index *file)
+{
+    return file->format ? file->format : weir_format_of_named(file->file.path);
 }
 
 const struct weir_format_ops *weir_format_of_named(const char *path)
@@ -38,7 +43,7 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
                             struct weir_err *err)
 {
     const struct weir_dataset_file *of = &dataset->files[file].file;
-    const struct weir_format_ops *format = weir_format_of(of->path);
+    const struct weir_format_ops *format = weir_file_format(&dataset->files[file]);
     return format && format->check ? format->check(of, damaged, user, err) : 0;
 }
 

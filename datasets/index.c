@@ -210,6 +210,7 @@ void weir_file_open(struct weir_file_result *result, const char *path, const str
 {
     *result = (struct weir_file_result){0};
     result->rc = weir_file_identify(&result->file, path, &result->err);
+    result->file.format = format;
     if (result->rc == 0)
         result->rc = format->open(result, path, opening);
     if (result->rc < 0) {

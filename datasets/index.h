@@ -110,8 +110,9 @@ struct weir_episode {
 
 /* Result of opening one file. */
 struct weir_file_index {
-    struct weir_dataset_file file; /* owns its path */
-    uint64_t header_hash;          /* hash of the first bytes of the file */
+    struct weir_dataset_file file;        /* owns its path */
+    const struct weir_format_ops *format; /* NULL: an index file described the file, so its name shows its format */
+    uint64_t header_hash;                 /* hash of the first bytes of the file */
     int n_episodes;
     struct weir_episode *episodes;
     int n_bad; /* number of episodes left out */

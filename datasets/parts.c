@@ -1,9 +1,11 @@
 #include "datasets/parts.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct weir_part_folder *folder)
 {
@@ -27,6 +29,26 @@ int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct 
     return (int64_t)n - folder->n;
 }
 
+int64_t weir_parts_add_file(struct weir_parts *parts, const char *name)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct stat st;
+    if (parts->n == INT32_MAX)
+        return -EFBIG;
+    if (snprintf(path, sizeof path, "%s/%s", parts->root, name) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    if (stat(path, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    if (!weir_grow(&parts->parts, parts->n, sizeof *parts->parts) ||
+        !weir_grow(&parts->names, parts->n, sizeof *parts->names) || !(parts->names[parts->n] = strdup(name)))
+        return -ENOMEM;
+    parts->parts[parts->n] = (struct weir_part){(uint64_t)st.st_size, st.st_dev, st.st_ino,
+                                                (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    return parts->n++;
+}
+
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size)
 {
     uint64_t at[WEIR_PART_RANK_MAX];
@@ -44,6 +66,10 @@ void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char
 void weir_part_path(const struct weir_parts *parts, uint32_t i, char *text, size_t size)
 {
     int f = 0;
+    if (parts->names) {
+        snprintf(text, size, "%s/%s", parts->root, parts->names[i]);
+        return;
+    }
     while (f + 1 < parts->n_folders && parts->folders[f + 1].first <= i)
         f++;
     size_t used = (size_t)snprintf(text, size, "%s/", parts->folders[f].path);
@@ -56,6 +82,8 @@ size_t weir_parts_bytes(const struct weir_parts *parts)
     size_t bytes = sizeof *parts + parts->n * sizeof *parts->parts;
     for (int f = 0; f < parts->n_folders; f++)
         bytes += sizeof *parts->folders + strlen(parts->folders[f].path);
+    for (uint32_t i = 0; parts->names && i < parts->n; i++)
+        bytes += sizeof *parts->names + strlen(parts->names[i]);
     return bytes;
 }
 
@@ -65,6 +93,9 @@ void weir_parts_close(struct weir_parts **parts)
         return;
     for (int f = 0; f < (*parts)->n_folders; f++)
         free((*parts)->folders[f].path);
+    for (uint32_t i = 0; (*parts)->names && i < (*parts)->n; i++)
+        free((*parts)->names[i]);
+    free((*parts)->names);
     free((*parts)->folders);
     free((*parts)->parts);
     free((*parts)->stand_in);

@@ -23,6 +23,7 @@ static const struct weir_layout_ops *const layouts[] = {
     &weir_layout_rlds,
     &weir_layout_diffusion_policy,
     &weir_layout_weir,
+    &weir_layout_lerobot,
 };
 enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
 

@@ -1,4 +1,5 @@
 #include "datasets/parquet/parquet.h"
+#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/parquet/parquet_priv.h"
@@ -20,18 +21,10 @@ static const uint64_t VALUES_MAX_BYTES = (uint64_t)1 << 30;
 
 static int read_at(int fd, uint64_t at, uint8_t *to, size_t n, struct weir_err *err)
 {
-    while (n > 0) {
-        ssize_t got = pread(fd, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? weir_err_set(err, -errno, "cannot read: %s", strerror(errno))
-                           : weir_err_set(err, -ENODATA, "the file became shorter while it was read");
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return 0;
+    int rc = weir_read_at(fd, at, to, n);
+    return rc < 0 ? weir_err_set(err, rc, "cannot be read: %s",
+                                 rc == -ENODATA ? "it became shorter meanwhile" : strerror(-rc))
+                  : 0;
 }
 
 /* Checks the last bytes of the file and returns the footer's size in *size. */
@@ -42,7 +35,7 @@ static int check_end(const struct weir_parquet *p, const uint8_t *end, size_t *s
     if (memcmp(end + 4, "PAR1", 4) != 0)
         return weir_err_set(err, -EBADMSG,
                             "does not end as a Parquet file does, so it is truncated or damaged; copy it again");
-    *size = (size_t)end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+    *size = (size_t)weir_le(end, 4);
     if (*size > p->file_bytes - FOOTER_END || *size > FOOTER_MAX)
         return weir_err_set(err, -EBADMSG, "the Parquet footer is larger than the file; copy the file again");
     return 0;

@@ -1,4 +1,5 @@
 /* Pages of a column: headers, decompression, levels and values (parquet.thrift, Encodings.md of parquet-format). */
+#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/parquet/parquet_priv.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DATA_PAGE = 0, INDEX_PAGE = 1, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
@@ -60,16 +60,11 @@ static const uint8_t *bytes_at(struct weir_page_reader *r, uint64_t at, size_t n
         weir_no_memory(r->err);
         return NULL;
     }
-    for (size_t done = 0; done < wanted;) {
-        ssize_t got = pread(r->parquet->fd, r->window + done, wanted - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            weir_err_set(r->err, got < 0 ? -errno : -ENODATA, "column %s: cannot read the file: %s", r->leaf->name,
-                         got < 0 ? strerror(errno) : "it became shorter");
-            return NULL;
-        }
-        done += (size_t)got;
+    int rc = weir_read_at(r->parquet->fd, at, r->window, wanted);
+    if (rc < 0) {
+        weir_err_set(r->err, rc, "column %s: the file cannot be read: %s", r->leaf->name,
+                     rc == -ENODATA ? "it became shorter meanwhile" : strerror(-rc));
+        return NULL;
     }
     r->window_at = at;
     r->window_bytes = wanted;
@@ -282,7 +277,7 @@ static size_t fixed_bytes(int physical)
 
 static uint32_t length_at(const uint8_t *at)
 {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    return (uint32_t)weir_le(at, 4);
 }
 
 static int plain_bytes(struct weir_page_reader *r, const uint8_t *at, size_t left, struct weir_page_values *values)

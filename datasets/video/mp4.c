@@ -1,6 +1,7 @@
 /* Reads the sample tables of MP4 files: ISO/IEC 14496-12 (boxes), 14496-15 (avcC, hvcC), and "AV1 Codec ISO Media File
  * Format Binding" (av1C). All numbers are big-endian. Nothing in the file is trusted: every box lies inside its parent,
  * and every count is compared with the bytes of its box before memory is allocated for it. */
+#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/video/video_track_priv.h"
 
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOOV_MAX = 256 << 20, SAMPLES_MAX = INT32_MAX, CONFIG_MAX = 1 << 20, BOX_HEADER = 8, LARGE_HEADER = 16 };
 /* Sizes of entries, and offsets in a full box (which begins with a version and flags). */
@@ -518,21 +518,12 @@ static int read_moov(struct reader *r, struct box moov)
     return rc < 0 ? rc : weir_err_set(r->err, -ENODATA, "the MP4 file has no video track; record it again");
 }
 
-/* Reads exactly n bytes. */
-static int read_at(int fd, uint64_t offset, uint8_t *to, size_t n, struct weir_err *err)
+static int read_at(int fd, uint64_t offset, void *to, size_t n, struct weir_err *err)
 {
-    while (n > 0) {
-        ssize_t got = pread(fd, to, n, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? weir_err_set(err, -errno, "cannot read: %s", strerror(errno))
-                           : weir_err_set(err, -ENODATA, "the file became shorter while it was read");
-        to += got;
-        offset += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return 0;
+    int rc = weir_read_at(fd, offset, to, n);
+    return rc < 0 ? weir_err_set(err, rc, "cannot be read: %s",
+                                 rc == -ENODATA ? "it became shorter meanwhile" : strerror(-rc))
+                  : 0;
 }
 
 /* Finds the box moov among the boxes of the file. */

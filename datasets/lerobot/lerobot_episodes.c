@@ -1,0 +1,298 @@
+/* The list of episodes: meta/episodes.jsonl in version 2.1, meta/episodes/chunk-000/file-000.parquet and following in
+ * version 3.0. */
+#include "base/grow.h"
+#include "base/shortage.h"
+#include "datasets/json_object.h"
+#include "datasets/lerobot/lerobot_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define LINES "meta/episodes.jsonl"
+enum { EPISODES_MAX = 10 * 1000 * 1000, CHUNKS_MAX = 100000 };
+
+static int add_episode(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, struct weir_err *err)
+{
+    if (episode->length < 1 || episode->length > INT32_MAX || episode->index < 0 || episode->index > INT32_MAX)
+        return weir_err_set(err, -EBADMSG, "episode %" PRId64 " has an invalid number or length (%" PRId64 ")",
+                            episode->index, episode->length);
+    if (lerobot->n_episodes == EPISODES_MAX)
+        return weir_err_set(err, -EFBIG, "the dataset has more than %d episodes", EPISODES_MAX);
+    if (!weir_grow(&lerobot->episodes, (size_t)lerobot->n_episodes, sizeof *lerobot->episodes))
+        return weir_no_memory(err);
+    lerobot->episodes[lerobot->n_episodes++] = *episode;
+    return 0;
+}
+
+/* ---- version 2.1 ---- */
+
+static int read_line(struct weir_lerobot *lerobot, const char *line, size_t n, int number, struct weir_err *err)
+{
+    json_t *object;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_json_object_parse(line, n, &object, &why);
+    if (rc < 0)
+        return weir_err_set(err, rc, LINES ": line %d: %s", number, why.text);
+    json_t *index = json_object_get(object, "episode_index"), *length = json_object_get(object, "length");
+    const char *task = json_string_value(json_array_get(json_object_get(object, "tasks"), 0));
+    struct weir_lerobot_episode episode = {.index = json_integer_value(index), .length = json_integer_value(length)};
+    if (!json_is_integer(index) || !json_is_integer(length))
+        rc = weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers", number);
+    if (rc == 0 && task && !(episode.task = strdup(task)))
+        rc = weir_no_memory(err);
+    if (rc == 0)
+        rc = add_episode(lerobot, &episode, err);
+    if (rc < 0)
+        free(episode.task);
+    json_decref(object);
+    return rc;
+}
+
+static int read_lines(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    char *text;
+    size_t n;
+    int rc = weir_lerobot_read(lerobot, LINES, &text, &n, err);
+    const char *end = text + n;
+    for (const char *line = text; rc == 0 && line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        size_t length = (size_t)((stop ? stop : end) - line);
+        if (length > 0 && strspn(line, " \r\t") < length)
+            rc = read_line(lerobot, line, length, lerobot->n_episodes + 1, err);
+        line += length + 1;
+    }
+    free(text);
+    return rc;
+}
+
+/* ---- version 3.0 ---- */
+
+/* One file of the table of episodes. */
+struct table {
+    struct weir_lerobot *lerobot;
+    const char *name; /* for messages */
+    struct weir_parquet *parquet;
+    int64_t rows;
+    struct weir_err *err;
+};
+
+static int find_column(const struct table *table, const char *name)
+{
+    int column = weir_parquet_find(table->parquet, name, NULL);
+    return column >= 0
+               ? column
+               : weir_err_set(table->err, -EBADMSG, "%s: has no column %s; copy the file again", table->name, name);
+}
+
+/* Reads a column of one number per row as doubles or integers; the caller frees *out. */
+static int read_column(const struct table *table, const char *name, enum weir_number_type as, void **out)
+{
+    enum weir_number_type type;
+    void *values;
+    int width = 0, column = find_column(table, name);
+    struct weir_err why = WEIR_ERR_NONE;
+    *out = NULL;
+    if (column < 0)
+        return column;
+    int rc = weir_parquet_numbers(table->parquet, column, 0, table->rows, &type, &values, &width, &why);
+    if (rc < 0)
+        return weir_err_set(table->err, rc, "%s: %s", table->name, why.text);
+    *out = malloc((size_t)table->rows * 8 + 1);
+    if (!*out || width != 1) {
+        free(values);
+        free(*out);
+        *out = NULL;
+        return width != 1
+                   ? weir_err_set(table->err, -EBADMSG, "%s: column %s must have one number per row", table->name, name)
+                   : weir_no_memory(table->err);
+    }
+    weir_numbers_convert(type, values, (size_t)table->rows, as, *out);
+    free(values);
+    return 0;
+}
+
+/* The columns of a table, of which each row is an episode. */
+enum { INDEX, LENGTH, CHUNK, FILE_INDEX, FIRST, COLUMNS };
+static const char *const column_names[COLUMNS] = {"episode_index", "length", "data/chunk_index", "data/file_index",
+                                                  "dataset_from_index"};
+
+static int add_rows(const struct table *table, int64_t *const columns[COLUMNS])
+{
+    int rc = 0;
+    for (int64_t i = 0; i < table->rows && rc == 0; i++)
+        rc = add_episode(table->lerobot,
+                         &(struct weir_lerobot_episode){.index = columns[INDEX][i],
+                                                        .length = columns[LENGTH][i],
+                                                        .chunk = columns[CHUNK][i],
+                                                        .file = columns[FILE_INDEX][i],
+                                                        .first = columns[FIRST][i]},
+                         table->err);
+    return rc;
+}
+
+static int read_tasks(const struct table *table, int first)
+{
+    struct weir_parquet_bytes tasks;
+    struct weir_err why = WEIR_ERR_NONE;
+    int column = weir_parquet_find(table->parquet, "tasks", NULL);
+    if (column < 0)
+        return 0;
+    int rc = weir_parquet_bytes(table->parquet, column, 0, table->rows, &tasks, &why);
+    if (rc < 0)
+        return weir_err_set(table->err, rc, "%s: %s", table->name, why.text);
+    uint64_t value = 0;
+    for (int64_t i = 0; i < table->rows && rc == 0; i++) {
+        uint64_t next = tasks.row_ends ? tasks.row_ends[i] : value + 1;
+        if (next > value) {
+            uint64_t begin = value ? tasks.ends[value - 1] : 0;
+            char *task = strndup((const char *)tasks.data + begin, (size_t)(tasks.ends[value] - begin));
+            table->lerobot->episodes[first + i].task = task;
+            rc = task ? 0 : weir_no_memory(table->err);
+        }
+        value = next;
+    }
+    weir_parquet_bytes_free(&tasks);
+    return rc;
+}
+
+static int read_clip_columns(const struct table *table, const struct weir_lerobot_feature *feature, int first)
+{
+    static const char *const names[] = {"chunk_index", "file_index", "from_timestamp"};
+    void *columns[3] = {NULL};
+    int rc = 0;
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        char name[WEIR_LEROBOT_KEY_MAX + 32];
+        snprintf(name, sizeof name, "videos/%s/%s", feature->key, names[i]);
+        rc = read_column(table, name, i < 2 ? WEIR_I64 : WEIR_F64, &columns[i]);
+    }
+    for (int64_t i = 0; i < table->rows && rc == 0; i++) {
+        struct weir_lerobot_clip *clip =
+            &table->lerobot->clips[(size_t)(first + i) * (size_t)table->lerobot->n_videos + (size_t)feature->video];
+        *clip = (struct weir_lerobot_clip){((int64_t *)columns[0])[i], ((int64_t *)columns[1])[i],
+                                           ((double *)columns[2])[i]};
+        if (!(clip->from_s >= 0 && clip->from_s < 1e9))
+            rc = weir_err_set(table->err, -EBADMSG, "%s: episode %" PRId64 " begins at an invalid time of %s",
+                              table->name, table->lerobot->episodes[first + i].index, feature->key);
+    }
+    for (int i = 0; i < 3; i++)
+        free(columns[i]);
+    return rc;
+}
+
+static int read_clips(const struct table *table, int first)
+{
+    struct weir_lerobot *lerobot = table->lerobot;
+    size_t n = (size_t)lerobot->n_episodes * (size_t)lerobot->n_videos;
+    struct weir_lerobot_clip *more = realloc(lerobot->clips, (n + 1) * sizeof *more);
+    if (!more)
+        return weir_no_memory(table->err);
+    lerobot->clips = more;
+    int rc = 0;
+    for (int i = 0; i < lerobot->n_features && rc == 0; i++)
+        if (lerobot->features[i].kind == WEIR_LEROBOT_VIDEO)
+            rc = read_clip_columns(table, &lerobot->features[i], first);
+    return rc;
+}
+
+static int read_table(const struct table *table)
+{
+    void *columns[COLUMNS] = {NULL};
+    int rc = 0, first = table->lerobot->n_episodes;
+    for (int i = 0; i < COLUMNS && rc == 0; i++)
+        rc = read_column(table, column_names[i], WEIR_I64, &columns[i]);
+    if (rc == 0)
+        rc = add_rows(table, (int64_t *const[]){columns[0], columns[1], columns[2], columns[3], columns[4]});
+    for (int i = 0; i < COLUMNS; i++)
+        free(columns[i]);
+    if (rc == 0)
+        rc = read_tasks(table, first);
+    return rc == 0 ? read_clips(table, first) : rc;
+}
+
+/* Reads one file of the table. Returns 1, 0 if it does not exist, or negative. */
+static int read_file(struct weir_lerobot *lerobot, int chunk, int file, struct weir_err *err)
+{
+    char name[96], path[WEIR_PART_PATH_MAX];
+    struct weir_err why = WEIR_ERR_NONE;
+    snprintf(name, sizeof name, "meta/episodes/chunk-%03d/file-%03d.parquet", chunk, file);
+    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
+    if (access(path, F_OK) != 0)
+        return 0;
+    struct table table = {.lerobot = lerobot, .name = name, .err = err};
+    int rc = weir_parquet_open(&table.parquet, path, &why);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", name, why.text);
+    table.rows = weir_parquet_rows(table.parquet);
+    rc = table.rows <= EPISODES_MAX ? read_table(&table)
+                                    : weir_err_set(err, -EFBIG, "%s: has more than %d rows", name, EPISODES_MAX);
+    weir_parquet_close(&table.parquet);
+    return rc < 0 ? rc : 1;
+}
+
+static int read_tables(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    int rc = 1;
+    for (int chunk = 0; chunk < CHUNKS_MAX && rc > 0; chunk++) {
+        int file = 0;
+        while ((rc = read_file(lerobot, chunk, file, err)) > 0)
+            file++;
+        rc = rc == 0 && file > 0 ? 1 : rc;
+    }
+    return rc;
+}
+
+/* ---- both ---- */
+
+static int by_index(const void *a, const void *b)
+{
+    const struct weir_lerobot_episode *left = a, *right = b;
+    return (left->index > right->index) - (left->index < right->index);
+}
+
+static int check_order(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    if (lerobot->n_episodes == 0)
+        return weir_err_set(err, -ENODATA, "has no episodes (%s); record it again, or copy it completely",
+                            lerobot->is_third ? "meta/episodes/chunk-000/file-000.parquet" : LINES);
+    if (!lerobot->is_third)
+        qsort(lerobot->episodes, (size_t)lerobot->n_episodes, sizeof *lerobot->episodes, by_index);
+    for (int i = 1; i < lerobot->n_episodes; i++)
+        if (lerobot->episodes[i].index <= lerobot->episodes[i - 1].index)
+            return weir_err_set(err, -EBADMSG,
+                                "its list of episodes has episode %" PRId64 " after %" PRId64
+                                "; episode numbers must increase",
+                                lerobot->episodes[i].index, lerobot->episodes[i - 1].index);
+    return 0;
+}
+
+/* In version 2.1, each episode has a video of its own. */
+static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    size_t videos = (size_t)lerobot->n_videos;
+    lerobot->clips = calloc((size_t)lerobot->n_episodes * videos + 1, sizeof *lerobot->clips);
+    if (!lerobot->clips)
+        return weir_no_memory(err);
+    for (int i = 0; i < lerobot->n_episodes; i++) {
+        struct weir_lerobot_episode *episode = &lerobot->episodes[i];
+        episode->chunk = episode->index / lerobot->chunk_size;
+        episode->file = episode->index;
+        for (size_t video = 0; video < videos; video++)
+            lerobot->clips[(size_t)i * videos + video] = (struct weir_lerobot_clip){episode->chunk, episode->file, 0};
+    }
+    return 0;
+}
+
+int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    int rc = lerobot->is_third ? read_tables(lerobot, err) : read_lines(lerobot, err);
+    if (rc == 0)
+        rc = check_order(lerobot, err);
+    return rc == 0 && !lerobot->is_third ? make_clips(lerobot, err) : rc;
+}

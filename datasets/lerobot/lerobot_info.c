@@ -1,0 +1,238 @@
+/* meta/info.json: the version, the frame rate, the columns and the paths of a LeRobot dataset. */
+#include "base/files.h"
+#include "base/shortage.h"
+#include "datasets/json_object.h"
+#include "datasets/lerobot/lerobot_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define INFO "meta/info.json"
+enum { TEXT_MAX = 1 << 30 };
+
+int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
+                      struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct stat st;
+    *text = NULL;
+    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_size > TEXT_MAX))
+        rc = -EINVAL;
+    if (rc == 0 && !(*text = malloc((size_t)st.st_size + 1)))
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = weir_read_at(fd, 0, *text, (size_t)st.st_size);
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0) {
+        free(*text);
+        *text = NULL;
+        return weir_err_set(err, rc, "%s: cannot be read: %s; %s", name, strerror(-rc), weir_open_advice(rc));
+    }
+    *n = (size_t)st.st_size;
+    (*text)[*n] = '\0';
+    return 0;
+}
+
+/* ---- templates ---- */
+
+/* Writes the value of one field, such as "chunk_index:03d". Returns its length, or -1. */
+static int put_field(const char *field, size_t n, const struct weir_lerobot_names *names, char *text, size_t size)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {{"episode_chunk", names->chunk},
+                   {"episode_index", names->episode},
+                   {"chunk_index", names->chunk},
+                   {"file_index", names->file}};
+    size_t length = strcspn(field, ":}");
+    if (length == 9 && n == length && memcmp(field, "video_key", length) == 0 && names->video_key)
+        return snprintf(text, size, "%s", names->video_key);
+    int digits = 1;
+    if (length < n && (n - length != 4 || field[length + 1] != '0' || field[length + 3] != 'd' ||
+                       field[length + 2] < '1' || field[length + 2] > '9'))
+        return -1;
+    if (length < n)
+        digits = field[length + 2] - '0';
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strlen(numbers[i].name) == length && memcmp(field, numbers[i].name, length) == 0)
+            return snprintf(text, size, "%0*lld", digits, (long long)numbers[i].value);
+    return -1;
+}
+
+static bool leads_out(const char *path)
+{
+    for (const char *at = path; *at; at += strspn(at, "/")) {
+        size_t n = strcspn(at, "/");
+        if (n == 2 && at[0] == '.' && at[1] == '.')
+            return true;
+        at += n;
+    }
+    return path[0] == '/' || path[0] == '\0';
+}
+
+int weir_lerobot_name(const char *template, const struct weir_lerobot_names *names, char *text, size_t size,
+                      struct weir_err *err)
+{
+    size_t used = 0;
+    for (const char *at = template; *at && used < size;) {
+        size_t plain = strcspn(at, "{"), field = at[plain] ? strcspn(at + plain + 1, "}") : 0;
+        int n = snprintf(text + used, size - used, "%.*s", (int)plain, at);
+        used += (size_t)n;
+        at += plain;
+        if (!*at)
+            break;
+        n = at[1 + field] == '}' && used < size ? put_field(at + 1, field, names, text + used, size - used) : -1;
+        if (n < 0)
+            return weir_err_set(err, -ENOTSUP, INFO ": the path \"%.200s\" has a field that is not supported",
+                                template);
+        used += (size_t)n;
+        at += field + 2;
+    }
+    if (used >= size)
+        return weir_err_set(err, -ENAMETOOLONG, INFO ": the path \"%.200s\" is too long", template);
+    if (leads_out(text))
+        return weir_err_set(err, -EPERM, INFO ": the path \"%.200s\" leads out of the dataset; correct it", text);
+    return 0;
+}
+
+/* ---- features ---- */
+
+/* Both versions of the flag exist: lerobot writes it into the feature's info. */
+static bool is_depth(json_t *feature)
+{
+    json_t *info = json_object_get(feature, "info");
+    json_t *dotted = json_object_get(info, "video.is_depth_map"), *plain = json_object_get(info, "is_depth_map");
+    return json_is_true(dotted) || json_is_true(plain);
+}
+
+static enum weir_lerobot_kind kind_of(const char *dtype)
+{
+    if (strcmp(dtype, weir_frame_kind_name(WEIR_FRAME_VIDEO)) == 0)
+        return WEIR_LEROBOT_VIDEO;
+    if (strcmp(dtype, "image") == 0)
+        return WEIR_LEROBOT_IMAGE;
+    return strcmp(dtype, "string") == 0 ? WEIR_LEROBOT_TEXT : WEIR_LEROBOT_NUMBERS;
+}
+
+static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *about, struct weir_err *err)
+{
+    const char *dtype = json_string_value(json_object_get(about, "dtype"));
+    struct weir_lerobot_feature *feature = &lerobot->features[lerobot->n_features];
+    if (!dtype)
+        return weir_err_set(err, -EBADMSG, INFO ": feature %.100s has no dtype; correct it", key);
+    if (strlen(key) >= sizeof feature->key || strchr(key, '/'))
+        return weir_err_set(err, -ENOTSUP, INFO ": the name of feature %.100s has more than 63 bytes, or a slash", key);
+    *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype), .is_depth = is_depth(about), .video = -1};
+    snprintf(feature->key, sizeof feature->key, "%s", key);
+    if (feature->kind == WEIR_LEROBOT_VIDEO)
+        feature->video = lerobot->n_videos++;
+    lerobot->n_features++;
+    return 0;
+}
+
+static int read_features(struct weir_lerobot *lerobot, json_t *info, struct weir_err *err)
+{
+    const char *key;
+    json_t *features = json_object_get(info, "features"), *about;
+    size_t n = json_object_size(features);
+    if (n == 0 || n > WEIR_LEROBOT_FEATURES_MAX)
+        return weir_err_set(err, -EBADMSG, INFO ": \"features\" must have 1 to %d entries", WEIR_LEROBOT_FEATURES_MAX);
+    lerobot->features = calloc(n, sizeof *lerobot->features);
+    if (!lerobot->features)
+        return weir_no_memory(err);
+    int rc = 0;
+    json_object_foreach(features, key, about)
+    {
+        if (rc == 0)
+            rc = read_feature(lerobot, key, about, err);
+    }
+    return rc;
+}
+
+int weir_lerobot_feature(const struct weir_lerobot *lerobot, const char *key)
+{
+    for (int i = 0; i < lerobot->n_features; i++)
+        if (strcmp(lerobot->features[i].key, key) == 0)
+            return i;
+    return -ENOENT;
+}
+
+/* ---- the file ---- */
+
+static int read_version(struct weir_lerobot *lerobot, json_t *info, struct weir_err *err)
+{
+    const char *version = json_string_value(json_object_get(info, "codebase_version"));
+    if (version && (strcmp(version, "v2.1") == 0 || strcmp(version, "v3.0") == 0)) {
+        lerobot->is_third = version[1] == '3';
+        return 0;
+    }
+    return weir_err_set(err, -ENOTSUP,
+                        INFO ": the dataset's version is %.20s; the supported versions are v2.1 and v3.0; convert it "
+                             "with lerobot's own scripts (lerobot.datasets.v30.convert_dataset_v21_to_v30, and for "
+                             "older ones that of v21)",
+                        version ? version : "missing");
+}
+
+/* Frame rates are integers in almost all datasets. Others are kept to a thousandth. */
+static int read_fps(struct weir_lerobot *lerobot, json_t *info, struct weir_err *err)
+{
+    double fps = json_number_value(json_object_get(info, "fps"));
+    if (!(fps > 0 && fps <= 100000))
+        return weir_err_set(err, -EBADMSG, INFO ": \"fps\" must be a positive number; correct it");
+    bool whole = fps == floor(fps);
+    lerobot->fps_numerator = llround(whole ? fps : fps * 1000);
+    lerobot->fps_denominator = whole ? 1 : 1000;
+    return lerobot->fps_numerator > 0
+               ? 0
+               : weir_err_set(err, -EBADMSG, INFO ": \"fps\" must be a positive number; correct it");
+}
+
+static int read_path(json_t *info, const char *name, char **path, struct weir_err *err)
+{
+    const char *text = json_string_value(json_object_get(info, name));
+    if (!text)
+        return weir_err_set(err, -EBADMSG, INFO ": \"%s\" is missing; correct it", name);
+    *path = strdup(text);
+    return *path ? 0 : weir_no_memory(err);
+}
+
+int weir_lerobot_read_info(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    char *text;
+    size_t n;
+    json_t *info = NULL;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_lerobot_read(lerobot, INFO, &text, &n, err);
+    if (rc == 0 && (rc = weir_json_object_parse(text, n, &info, &why)) < 0)
+        weir_err_set(err, rc, INFO ": %s; copy it again", why.text);
+    free(text);
+    if (rc == 0)
+        rc = read_version(lerobot, info, err);
+    if (rc == 0)
+        rc = read_fps(lerobot, info, err);
+    if (rc == 0)
+        rc = read_features(lerobot, info, err);
+    if (rc == 0)
+        rc = read_path(info, "data_path", &lerobot->data_path, err);
+    if (rc == 0 && lerobot->n_videos > 0)
+        rc = read_path(info, "video_path", &lerobot->video_path, err);
+    if (rc == 0) {
+        json_int_t size = json_integer_value(json_object_get(info, "chunks_size"));
+        lerobot->chunk_size = size > 0 ? size : 1000;
+    }
+    json_decref(info);
+    return rc;
+}
