@@ -2,10 +2,10 @@
 # Builds a static HDF5 without network libraries from the source of Debian's package: .ci/hdf5.sh FOLDER puts include/
 # and lib/libhdf5.a into FOLDER, for WEIR_HDF5_ROOT. Debian's own static HDF5 depends on curl, Kerberos and LDAP.
 #
-# "apt-get source" fetches the package from this system's package servers, with its own lists and cache: it needs no
-# root and changes nothing on the system. Takes 3 minutes on 2 cores; does nothing if this script made FOLDER. On failure it
-# prints one line and exits with 1.
+# Takes 3 minutes on 2 cores; does nothing if this script made FOLDER. On failure it prints one line and exits with 1.
 set -eu
+# shellcheck source=SCRIPTDIR/debian_source.sh
+. "$(dirname "$0")/debian_source.sh"
 to=$(mkdir -p "${1:?usage: .ci/hdf5.sh FOLDER}" && cd "$1" && pwd)
 script=$(realpath "$0")
 # Another version of this script may have made other files, and so another release.
@@ -16,31 +16,17 @@ fail() {
     exit 1
 }
 
-command -v apt-get dpkg-source >/dev/null || fail "apt-get and dpkg-source (dpkg-dev) are needed"
 for archive in sz aec z; do
     [ "$(cc -print-file-name=lib$archive.a)" != "lib$archive.a" ] || fail "lib$archive.a is missing (libaec-dev, zlib1g-dev)"
 done
 work=$to/work
-rm -rf "$work"
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
 log=$work/log
-
-# Derives the source repositories from the system's binary ones.
-apt-get indextargets --format "deb-src \$(REPO_URI) \$(RELEASE) \$(COMPONENT)" \
-    'Created-By: Packages' 'Origin: Debian' 'Component: main' | sort -u >"$work/sources.list"
-[ -s "$work/sources.list" ] || fail "this system has no Debian package servers"
-apt=(apt-get -q -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
-    -o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User="$(id -un)")
-"${apt[@]}" update >"$log" 2>&1 || fail "apt-get update failed: $(tail -1 "$log")"
-(cd "$work" && "${apt[@]}" source --only-source hdf5) >>"$log" 2>&1 || fail "apt-get source hdf5 failed: $(tail -1 "$log")"
-package=$(find "$work" -maxdepth 1 -name 'hdf5_*.dsc')
-source=$(find "$work" -maxdepth 1 -type d -name 'hdf5-*')
+debian_source hdf5 "$work"
 echo "building a lean HDF5 from Debian's $(basename "$package" .dsc)"
 
 # The library contains the date of its configuration and the names of its sources: those of the package, so that every
 # build is equal.
-SOURCE_DATE_EPOCH=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Timestamp)
-export SOURCE_DATE_EPOCH CC="${CC:-cc} -ffile-prefix-map=$work/= -ffile-prefix-map=../= -ffile-prefix-map=$work/build/=" # not CFLAGS, which the library contains too
+export CC="${CC:-cc} -ffile-prefix-map=$work/= -ffile-prefix-map=../= -ffile-prefix-map=$work/build/=" # not CFLAGS, which the library contains too
 
 # Debian's configuration, minus network drivers, MPI and everything except the C library. Runs in the build folder
 # because a configure-time program writes to the current folder, and the build reads its output from the build folder.

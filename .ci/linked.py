@@ -32,6 +32,7 @@ COMPONENTS = {
     "liburing.a": ("liburing", "LGPL-2.1-only OR MIT", "https://github.com/axboe/liburing"),
     "liblmdb.a": ("lmdb", "OLDAP-2.8", "https://www.symas.com/mdb"),
     "libopenjp2.a": ("openjpeg", "BSD-2-Clause", "https://www.openjpeg.org/"),
+    "libdav1d.a": ("dav1d", "BSD-2-Clause", "https://code.videolan.org/videolan/dav1d"),
     "xxhash.h": ("xxhash", "BSD-2-Clause", "https://xxhash.com/"),
     "libcudart_static.a": ("cuda-runtime", "LicenseRef-NVIDIA-CUDA", "https://docs.nvidia.com/cuda/eula/"),
     "libcudadevrt.a": ("cuda-runtime", "LicenseRef-NVIDIA-CUDA", "https://docs.nvidia.com/cuda/eula/"),
@@ -97,11 +98,11 @@ def component(path):
     if package:
         facts["purl"] = f"pkg:deb/debian/{package}@{version.replace('+', '%2B')}?distro=bookworm"
         facts["text"] = read(f"/usr/share/doc/{package}/copyright")
-    elif name == "hdf5":
+    elif name in ("hdf5", "dav1d"):  # made by .ci/hdf5.sh and .ci/dav1d.sh
         folder = os.path.dirname(os.path.dirname(path))
         source = next(file for file in os.listdir(folder) if file.endswith(".dsc"))
-        version = source.removeprefix("hdf5_").removesuffix(".dsc")
-        facts["purl"] = f"pkg:deb/debian/hdf5@{version.replace('+', '%2B')}?arch=source&distro=bookworm"
+        version = source.removeprefix(f"{name}_").removesuffix(".dsc")
+        facts["purl"] = f"pkg:deb/debian/{name}@{version.replace('+', '%2B')}?arch=source&distro=bookworm"
         facts["text"] = read(os.path.join(folder, "COPYING"))
     elif name == "glibc":  # made by .ci/glibc.sh
         version = "2.28"

@@ -1,8 +1,8 @@
 # Weir's dependencies, found by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
 #
 # WEIR_STATIC_DEPS=ON links everything except the C library statically, for a program that is copied to other machines.
-# HDF5 is then the one in WEIR_HDF5_ROOT. docs/internals/release.md says what is linked and what is opened at run time.
-option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5 only with WEIR_HDF5_ROOT" OFF)
+# HDF5 is then the one in WEIR_HDF5_ROOT, dav1d the one in WEIR_DAV1D_ROOT. docs/internals/release.md says what is linked and what is opened at run time.
+option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5 and dav1d only with WEIR_HDF5_ROOT and WEIR_DAV1D_ROOT" OFF)
 
 if(WEIR_STATIC_DEPS) # .ci/linked.py reads which archives the linker took
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/maps)
@@ -83,6 +83,9 @@ weir_with(JXL libjxl "libjxl") # header only
 # Debian has no archive of dav1d. .ci/dav1d.sh builds one from Debian's source.
 set(WEIR_DAV1D_ROOT "" CACHE PATH "Folder with lib/libdav1d.a and lib/pkgconfig, linked statically; empty: use pkg-config")
 if(WEIR_DAV1D_ROOT)
+  if(NOT EXISTS ${WEIR_DAV1D_ROOT}/lib/libdav1d.a)
+    message(FATAL_ERROR "${WEIR_DAV1D_ROOT}/lib/libdav1d.a is missing; run .ci/dav1d.sh ${WEIR_DAV1D_ROOT}")
+  endif()
   set(ENV{PKG_CONFIG_PATH} "${WEIR_DAV1D_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
 elseif(WEIR_STATIC_DEPS)
   set(WEIR_WITH_DAV1D OFF CACHE STRING "dav1d: AUTO, ON or OFF")

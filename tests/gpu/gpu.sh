@@ -2,7 +2,7 @@
 # Everything that needs a GPU, in one go: the unit tests, and weir run interleaved with the raw limits of the JPEG
 # engines and the bus. The last lines list failures.
 #
-#     make nvjpeg; .ci/hdf5.sh build/hdf5; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
+#     make nvjpeg; .ci/hdf5.sh build/hdf5; .ci/dav1d.sh build/dav1d; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]       (on the GPU machine: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Collects the parts of a portable build that tests/gpu/*.sh need into one small folder for a machine with a GPU:
 #
-#     make nvjpeg; .ci/hdf5.sh build/hdf5; cmake --preset portable && cmake --build --preset portable
+#     make nvjpeg; .ci/hdf5.sh build/hdf5; .ci/dav1d.sh build/dav1d; cmake --preset portable && cmake --build --preset portable
 #     tests/gpu/pack.sh build/portable build/gpu
 #
 # The folder is self-contained: it includes the scripts, and simplejpeg for bench/limits, which pip downloads once.

@@ -2,7 +2,7 @@
 # Two ranks on one machine with two GPUs: the images/s of each when both run at once, compared with one rank alone and
 # with the raw limits of two processes at once. Trials are interleaved in ROUNDS rounds; ends with a table of medians.
 #
-#     make nvjpeg; .ci/hdf5.sh build/hdf5; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
+#     make nvjpeg; .ci/hdf5.sh build/hdf5; .ci/dav1d.sh build/dav1d; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
 #     build/gpu/tests/gpu/ranks.sh build/gpu                      (on a machine with two GPUs, otherwise as for gpu.sh)
 #
