@@ -35,17 +35,18 @@ static void copy_depth(const struct weir_picture *picture, uint16_t *to)
 static struct weir_yuv_row row_of(const struct weir_picture *picture, const struct weir_rows *rows, int y)
 {
     bool half = picture->chroma == WEIR_CHROMA_420 || picture->chroma == WEIR_CHROMA_422;
-    int x = rows->first_column;
+    size_t x = (size_t)rows->first_column, sample_bytes = picture->bit_depth > 8 ? sizeof(uint16_t) : 1;
     struct weir_yuv_row row = {
-        .luma = plane_row(picture, 0, y) + x,
+        .luma = plane_row(picture, 0, y) + x * sample_bytes,
+        .bit_depth = picture->bit_depth,
         .is_half = half,
-        .width = (size_t)(rows->end_column - x),
+        .width = (size_t)rows->end_column - x,
         .bgr = rows->color == WEIR_COLOR_BGR,
         .planes = rows->planes,
     };
     if (picture->chroma != WEIR_CHROMA_400) {
-        row.cb = plane_row(picture, 1, y) + (half ? x / 2 : x);
-        row.cr = plane_row(picture, 2, y) + (half ? x / 2 : x);
+        row.cb = plane_row(picture, 1, y) + (half ? x / 2 : x) * sample_bytes;
+        row.cr = plane_row(picture, 2, y) + (half ? x / 2 : x) * sample_bytes;
     }
     return row;
 }
@@ -79,10 +80,6 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (weir_frame_is_depth(frame->kind)) {
         copy_depth(picture, rows->target);
         return 0;
-    }
-    if (picture->bit_depth != 8) {
-        snprintf(reason, WEIR_REASON_MAX, "the video has %d bits per value; colour must have 8", picture->bit_depth);
-        return -EBADMSG;
     }
     rc = weir_yuv_init(&yuv, picture, reason);
     if (rc == 0)

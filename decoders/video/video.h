@@ -27,9 +27,9 @@ enum weir_matrix {
 };
 
 struct weir_picture {
-    const uint8_t *planes[3]; /* luma, Cb, Cr; native u16 if bit_depth is more than 8. NULL without chroma */
-    ptrdiff_t strides[3];     /* bytes between rows */
-    int width, height, bit_depth;
+    const uint8_t *planes[3];     /* luma, Cb, Cr; native u16 if bit_depth is more than 8. NULL without chroma */
+    ptrdiff_t strides[3];         /* bytes between rows */
+    int width, height, bit_depth; /* bit_depth: 8 to 12 */
     enum weir_chroma chroma;
     enum weir_matrix matrix;
     bool full_range; /* luma uses 0..255 instead of 16..235 (8 bits) */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Factors x 65536 for limited-range chroma: V to red, U to blue, U to green, V to green. */
 static const struct {
@@ -57,6 +58,16 @@ static uint8_t clamped(int value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
+/* Returns sample `at` of a row, in 11 bits. */
+static inline int sample(const struct weir_yuv_row *row, const uint8_t *samples, size_t at)
+{
+    if (row->bit_depth == 8)
+        return samples[at] << 3;
+    uint16_t value;
+    memcpy(&value, samples + at * sizeof value, sizeof value);
+    return (value << 3) >> (row->bit_depth - 8);
+}
+
 /* What a chroma sample adds to red, green and blue. */
 struct tint {
     int red, green, blue;
@@ -64,7 +75,7 @@ struct tint {
 
 static inline struct tint tint_of(const struct weir_yuv *yuv, const struct weir_yuv_row *row, size_t at)
 {
-    int u = row->cb ? 8 * (row->cb[at] - 128) : 0, v = row->cr ? 8 * (row->cr[at] - 128) : 0;
+    int u = row->cb ? sample(row, row->cb, at) - 1024 : 0, v = row->cr ? sample(row, row->cr, at) - 1024 : 0;
     return (struct tint){product(v, yuv->v_to_r), product(u, yuv->u_to_g) + product(v, yuv->v_to_g),
                          product(u, yuv->u_to_b)};
 }
@@ -79,7 +90,7 @@ void weir_yuv_plain_row(const struct weir_yuv *yuv_in, const struct weir_yuv_row
     for (size_t x = 0; x < row.width; x++) {
         if ((x & shift) == 0)
             tint = tint_of(&yuv, &row, x >> shift);
-        int y = product(8 * row.luma[x] - yuv.luma_offset, yuv.luma);
+        int y = product(sample(&row, row.luma, x) - yuv.luma_offset, yuv.luma);
         uint8_t *to = row.to + x * step;
         to[red] = clamped(y + tint.red);
         to[green] = clamped(y + tint.green);

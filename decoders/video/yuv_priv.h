@@ -1,13 +1,15 @@
 /* yuv_priv.h: converts rows of luma and chroma to rows of pixels, with the widest vector instructions of the CPU. Every
  * engine produces the same bits as the plain C one, and those are the bits of FFmpeg's swscale with its default
- * options: 16-bit products that are truncated, and the nearest chroma sample. */
+ * options for 8 bits and 4:2:0 or 4:2:2: 16-bit products that are truncated, and the nearest chroma sample. For other
+ * samples swscale interpolates chroma, and its pixels differ a little. */
 #ifndef WEIR_DECODERS_VIDEO_YUV_PRIV_H
 #define WEIR_DECODERS_VIDEO_YUV_PRIV_H
 
 #include "decoders/video/video.h"
 
-/* With y = 8 Y - luma_offset, u = 8 (U - 128) and v = 8 (V - 128), a pixel is the clamped sum of products x * factor /
- * 65536, each rounded down: R = y luma + v v_to_r, G = y luma + u u_to_g + v v_to_g, B = y luma + u u_to_b. */
+/* Samples are scaled to 11 bits, rounded down. With y = Y - luma_offset, u = U - 1024 and v = V - 1024, a pixel is the
+ * clamped sum of products x * factor / 65536, each rounded down: R = y luma + v v_to_r, G = y luma + u u_to_g + v
+ * v_to_g, B = y luma + u u_to_b. */
 struct weir_yuv {
     int16_t luma_offset, luma, v_to_r, u_to_g, v_to_g, u_to_b;
 };
@@ -16,7 +18,8 @@ struct weir_yuv {
 int weir_yuv_init(struct weir_yuv *yuv, const struct weir_picture *picture, char *reason);
 
 struct weir_yuv_row {
-    const uint8_t *luma, *cb, *cr; /* cb and cr are NULL without chroma */
+    const uint8_t *luma, *cb, *cr; /* u16 if bit_depth is more than 8; cb and cr are NULL without chroma */
+    int bit_depth;                 /* 8 to 12 */
     bool is_half;                  /* a chroma sample for two pixels instead of one */
     size_t width;                  /* in pixels */
     bool bgr, planes; /* channel order; planes: output width bytes of each channel in turn, not interleaved */

@@ -97,7 +97,7 @@ AVX2 INLINE void put_row(const struct weir_yuv *yuv, const struct weir_yuv_row *
 
 AVX2 static void row_avx2(const struct weir_yuv *yuv, const struct weir_yuv_row *row)
 {
-    if (!row->cb)
+    if (!row->cb || row->bit_depth != 8)
         weir_yuv_plain_row(yuv, row);
     else if (row->is_half && row->planes)
         put_row(yuv, row, true, true);

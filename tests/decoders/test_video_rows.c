@@ -66,6 +66,7 @@ Test(video_rows, engines_agree)
             size_t chroma = kind == 1 ? (width + 1) / 2 : width;
             uint8_t *luma = random_bytes(width), *cb = random_bytes(chroma), *cr = random_bytes(chroma);
             struct weir_yuv_row row = {.luma = luma,
+                                       .bit_depth = 8,
                                        .cb = kind ? cb : NULL,
                                        .cr = kind ? cr : NULL,
                                        .is_half = kind == 1,
@@ -97,7 +98,8 @@ Test(video_rows, extremes)
     for (int m = 0; m < MATRICES; m++)
         for (int full = 0; full < 2; full++) {
             struct weir_yuv yuv = yuv_of(matrices[m], full);
-            check_engines(&yuv, &(struct weir_yuv_row){.luma = luma, .cb = cb, .cr = cr, .width = WIDTH});
+            check_engines(&yuv,
+                          &(struct weir_yuv_row){.luma = luma, .cb = cb, .cr = cr, .bit_depth = 8, .width = WIDTH});
         }
 }
 
@@ -121,7 +123,8 @@ Test(video_rows, black_white_and_primaries)
         struct weir_yuv yuv = yuv_of(cases[i].matrix, cases[i].full_range);
         uint8_t rgb[3];
         const uint8_t *values = cases[i].yuv;
-        weir_yuv_plain_row(&yuv, &(struct weir_yuv_row){values, values + 1, values + 2, false, 1, false, false, rgb});
+        weir_yuv_plain_row(&yuv,
+                           &(struct weir_yuv_row){values, values + 1, values + 2, 8, false, 1, false, false, rgb});
         for (int c = 0; c < 3; c++)
             cr_assert(abs(rgb[c] - cases[i].rgb[c]) <= 1, "case %zu: %d %d %d", i, rgb[0], rgb[1], rgb[2]);
     }
@@ -172,6 +175,26 @@ static void decode(const struct weir_pixel_format *format, enum weir_frame_kind 
     weir_decoder_close(&decoder);
 }
 
+/* Values of 8 bits in 10 or 12 bits become the same pixels. */
+static void check_deeper(const uint8_t *whole)
+{
+    static uint16_t wide[3][PIXELS * 2];
+    static uint8_t image[PIXELS * 3];
+    struct weir_picture shallow = picture;
+    for (int depth = 10; depth <= 12; depth += 2) {
+        picture.bit_depth = depth;
+        for (int p = 0; p < 3; p++) {
+            for (size_t i = 0; i < sizeof planes[p]; i++)
+                wide[p][i] = (uint16_t)(planes[p][i] << (depth - 8));
+            picture.planes[p] = (const void *)wide[p];
+            picture.strides[p] = 2 * shallow.strides[p];
+        }
+        decode(&(struct weir_pixel_format){.layout = WEIR_LAYOUT_NHWC}, WEIR_FRAME_VIDEO, NULL, image);
+        cr_assert_arr_eq(image, whole, sizeof image, "%d bits", depth);
+    }
+    picture = shallow;
+}
+
 /* The definition: row y of the picture, with the nearest chroma sample. */
 static void expected_pixel(int x, int y, uint8_t rgb[3])
 {
@@ -179,7 +202,7 @@ static void expected_pixel(int x, int y, uint8_t rgb[3])
     int half_y = picture.chroma == WEIR_CHROMA_420;
     size_t at = (size_t)((y >> half_y) * picture.strides[1] + (x >> half_x));
     struct weir_yuv yuv = yuv_of(picture.matrix, picture.full_range);
-    struct weir_yuv_row row = {.luma = planes[0] + y * WIDTH + x, .width = 1, .to = rgb};
+    struct weir_yuv_row row = {.luma = planes[0] + y * WIDTH + x, .bit_depth = 8, .width = 1, .to = rgb};
     row.cb = picture.chroma == WEIR_CHROMA_400 ? NULL : planes[1] + at;
     row.cr = picture.chroma == WEIR_CHROMA_400 ? NULL : planes[2] + at;
     weir_yuv_plain_row(&yuv, &row);
@@ -197,6 +220,7 @@ Test(video_rows, frames_in_every_format)
             expected_pixel(i % WIDTH, i / WIDTH, rgb);
             cr_assert_arr_eq(whole + 3 * i, rgb, 3, "chroma %d, pixel %d", chroma, i);
         }
+        check_deeper(whole);
         decode(&(struct weir_pixel_format){.layout = WEIR_LAYOUT_NCHW, .color = WEIR_COLOR_BGR}, WEIR_FRAME_VIDEO, NULL,
                bytes);
         decode(&(struct weir_pixel_format){.layout = WEIR_LAYOUT_NCHW, .dtype = WEIR_DTYPE_F32}, WEIR_FRAME_VIDEO, NULL,
@@ -260,8 +284,8 @@ Test(video_rows, refusals)
     frame.length--;
     cr_assert_eq(weir_decode(decoder, &frame, image), -EBADMSG);
     frame.length++;
-    picture.bit_depth = 10;
+    picture.matrix = (enum weir_matrix)0;
     cr_assert_eq(weir_decode(decoder, &frame, image), -EBADMSG);
-    cr_assert_not_null(strstr(weir_decoder_reason(decoder), "10 bits"));
+    cr_assert_not_null(strstr(weir_decoder_reason(decoder), "colour matrix 0"));
     weir_decoder_close(&decoder);
 }
