@@ -6,7 +6,8 @@
  * from the same sync sample, which is the last one presented at or before them. Blocks are numbered in presentation
  * order.
  *
- * A track is immutable, so any thread may use it. It takes about 5 bytes per sample, and 17 with reordered pictures. */
+ * A track is immutable, so any thread may use it. It takes about 4.5 bytes per sample, and 17 with reordered pictures.
+ */
 #ifndef WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
 #define WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
 

@@ -4,25 +4,34 @@
 
 #include "datasets/video/video_track.h"
 
-enum { WEIR_TRACK_SUM_SAMPLES = 64 };
+/* The tables below list ranges of samples. The samples of a range begin at `first`, the first member of each type, and
+ * end where the next range begins. The first range begins at sample 0. */
 
-/* Samples from `first` on that are adjacent in the file. */
-struct weir_track_run {
-    uint64_t offset;
+/* Samples that are adjacent in the file. */
+struct weir_video_run {
     uint32_t first;
+    uint64_t offset;
 };
 
-/* Samples from `first` on that are `delta` apart in decoding time. */
-struct weir_track_times {
-    int64_t time;
+/* Samples whose decoding times are `delta` apart. */
+struct weir_video_times {
     uint32_t first, delta;
+    int64_t time; /* decoding time of the first sample */
 };
 
-/* Samples from `first` on that are presented this long after their decoding time. */
-struct weir_track_shift {
+/* Samples that are presented `shift` after their decoding time. */
+struct weir_video_shift {
     uint32_t first;
     int32_t shift;
 };
+
+/* A set of numbers less than the number of samples. */
+struct weir_video_set {
+    uint64_t *words;  /* bit i % 64 of word i / 64: i is a member */
+    uint32_t *counts; /* element i: number of members less than i * WEIR_VIDEO_SET_STEP */
+};
+
+enum { WEIR_VIDEO_SET_STEP = 512 };
 
 struct weir_video_track {
     struct weir_video_stream stream;
@@ -30,31 +39,35 @@ struct weir_video_track {
     uint32_t n, timescale;
     uint32_t equal_bytes; /* size of every sample, if sizes is NULL */
     uint32_t *sizes;
-    uint64_t *sums; /* bytes before sample i * WEIR_TRACK_SUM_SAMPLES */
-    struct weir_track_run *runs;
-    uint32_t n_runs;
-    struct weir_track_times *times;
-    uint32_t n_times;
-    struct weir_track_shift *shifts; /* NULL = all 0 */
-    uint32_t n_shifts;
-    int64_t edit;   /* added to all presentation times */
-    uint8_t *syncs; /* bit i: sample i is a sync sample; NULL = all are */
-    /* Derived by weir_video_track_finish. */
-    uint32_t *order;        /* sample of each rank; NULL = the same */
-    uint32_t *block_firsts; /* rank of the first picture of each block; NULL = one picture per block */
+    struct weir_video_run *runs;
+    struct weir_video_times *times;
+    struct weir_video_shift *shifts; /* NULL: all 0 */
+    uint32_t n_runs, n_times, n_shifts;
+    int64_t edit;                /* added to all presentation times */
+    struct weir_video_set syncs; /* sync samples; words is NULL if all are */
+    /* Derived from the tables above. */
+    uint64_t *sums;  /* element i: bytes of all samples before i * WEIR_VIDEO_SUM_STEP; NULL without sizes */
+    uint32_t *order; /* sample of each rank; NULL: the same number */
+    struct weir_video_set starts; /* ranks of the first pictures of blocks; words is NULL if all are */
     uint32_t n_blocks, block_max, sample_max;
 };
 
-/* Bytes of all samples before this one. */
-uint64_t weir_track_bytes_before(const struct weir_video_track *track, uint32_t sample);
-static inline uint32_t weir_track_size(const struct weir_video_track *track, uint32_t sample)
+enum { WEIR_VIDEO_SUM_STEP = 64 };
+
+/* Returns the size of all samples before this one; sample may be the number of samples. */
+uint64_t weir_video_bytes_before(const struct weir_video_track *track, uint32_t sample);
+
+/* Creates an empty set of numbers less than n. Returns 0 or -ENOMEM. */
+int weir_video_set_open(struct weir_video_set *set, uint32_t n);
+static inline void weir_video_set_add(struct weir_video_set *set, uint32_t i)
 {
-    return track->sizes ? track->sizes[sample] : track->equal_bytes;
+    set->words[i / 64] |= (uint64_t)1 << i % 64;
 }
-/* Computes the sums of the sizes. Returns 0 or -ENOMEM. */
-int weir_track_sum(struct weir_video_track *track);
-/* Derives the presentation order and the blocks from complete tables. Returns 0; -EBADMSG with err if two pictures have
- * the same presentation time; or -ENOMEM. */
+
+/* Adds up the sizes of the samples. Returns 0 or -ENOMEM. */
+int weir_video_track_sum(struct weir_video_track *track);
+/* Derives the presentation order and the blocks from complete tables (video_order.c). Returns 0, or with err -EBADMSG
+ * if no sample is a sync sample or two pictures have the same presentation time, or -ENOMEM. */
 int weir_video_track_finish(struct weir_video_track *track, struct weir_err *err);
 
 #endif

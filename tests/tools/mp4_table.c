@@ -1,48 +1,77 @@
-/* Prints the samples of an MP4 file's video track, one per line in decoding order: offset, bytes, presentation time,
- * whether it is a sync sample; then the presentation order and the blocks. Usage: mp4_table FILE */
+/* Prints the tables of MP4 files, for comparison with other readers: mp4_table FILE...
+ *
+ * Per file, a line "file PATH", then either "error CODE TEXT", or a line "stream" and one line per sample in decoding
+ * order: offset, bytes, presentation time, sync (0 or 1). The stream's last two numbers count the pictures that are not
+ * where the other functions of video_track.h expect them. */
 #include "datasets/video/video_track.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Counts the pictures that are not the nearest to their own time, or whose order is wrong. */
+static uint32_t count_misplaced(const struct weir_video_track *track)
+{
+    uint32_t n = 0, scale = weir_video_track_timescale(track);
+    for (uint32_t rank = 0; rank < weir_video_track_frames(track); rank++) {
+        int64_t time = weir_video_track_time(track, rank);
+        n += weir_video_track_nearest(track, time, scale) != rank;
+        n += rank > 0 && weir_video_track_time(track, rank - 1) >= time;
+    }
+    return n;
+}
+
+/* Counts the pictures whose block does not begin with the last sync sample that is not presented later. */
+static uint32_t count_wrong_blocks(const struct weir_video_track *track)
+{
+    uint32_t n = 0, sync = UINT32_MAX;
+    for (uint32_t rank = 0; rank < weir_video_track_frames(track); rank++) {
+        struct weir_video_sample sample;
+        uint32_t block = weir_video_track_block_of(track, rank), at = weir_video_track_at_rank(track, rank);
+        weir_video_track_sample(track, at, &sample);
+        sync = sample.is_sync ? at : sync;
+        n += sync == UINT32_MAX ? block != 0 : weir_video_track_block_sync(track, block) != sync;
+        n += weir_video_track_block_first(track, block) > rank || block >= weir_video_track_blocks(track);
+    }
+    return n;
+}
 
 static void print(const struct weir_video_track *track)
 {
     const struct weir_video_stream *stream = weir_video_track_stream(track);
-    uint32_t n = weir_video_track_frames(track);
-    printf("%s %dx%d timescale %" PRIu32 " samples %" PRIu32 " blocks %" PRIu32 " matrix %d full range %d\n",
-           stream->fourcc, stream->width, stream->height, weir_video_track_timescale(track), n,
-           weir_video_track_blocks(track), stream->matrix, stream->full_range);
-    for (uint32_t i = 0; i < n; i++) {
+    printf("stream %s %d %d %d %d %zu %" PRIu32 " %" PRIu32 " %" PRIu32 " %zu %" PRIu32 " %" PRIu32 "\n",
+           stream->fourcc, stream->width, stream->height, stream->matrix, stream->full_range, stream->config_bytes,
+           weir_video_track_timescale(track), weir_video_track_frames(track), weir_video_track_blocks(track),
+           weir_video_track_bytes(track), count_misplaced(track), count_wrong_blocks(track));
+    for (uint32_t i = 0; i < weir_video_track_frames(track); i++) {
         struct weir_video_sample sample;
         weir_video_track_sample(track, i, &sample);
         printf("%" PRIu64 " %" PRIu32 " %" PRId64 " %d\n", sample.offset, sample.bytes, sample.time, sample.is_sync);
-    }
-    for (uint32_t rank = 0; rank < n; rank++) {
-        uint32_t block = weir_video_track_block_of(track, rank);
-        printf("rank %" PRIu32 " sample %" PRIu32 " block %" PRIu32 " from %" PRIu32 " sync %" PRIu32 "\n", rank,
-               weir_video_track_at_rank(track, rank), block, weir_video_track_block_first(track, block),
-               weir_video_track_block_sync(track, block));
     }
 }
 
 int main(int argc, char **argv)
 {
-    struct weir_video_track *track;
-    struct weir_err err = WEIR_ERR_NONE;
-    struct stat st;
-    int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return 2;
-    int rc = weir_mp4_open(&track, fd, (uint64_t)st.st_size, &err);
-    close(fd);
-    if (rc < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
+    for (int i = 1; i < argc; i++) {
+        struct weir_video_track *track = NULL;
+        struct weir_err err = WEIR_ERR_NONE;
+        struct stat status;
+        int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &status) < 0) {
+            perror(argv[i]);
+            return EXIT_FAILURE;
+        }
+        printf("file %s\n", argv[i]);
+        int rc = weir_mp4_open(&track, fd, (uint64_t)status.st_size, &err);
+        if (rc == 0)
+            print(track);
+        else
+            printf("error %d %s\n", rc, err.text);
+        weir_video_track_close(&track);
+        close(fd);
     }
-    print(track);
-    weir_video_track_close(&track);
-    return 0;
+    return EXIT_SUCCESS;
 }

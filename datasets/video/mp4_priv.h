@@ -1,0 +1,55 @@
+/* mp4_priv.h: the boxes of an MP4 file. All numbers in them are big-endian. */
+#ifndef WEIR_DATASETS_VIDEO_MP4_PRIV_H
+#define WEIR_DATASETS_VIDEO_MP4_PRIV_H
+
+#include "datasets/video/video_track_priv.h"
+
+enum { WEIR_MP4_FULL = 4 /* bytes of version and flags, with which some boxes begin */ };
+
+/* The bytes of a box without its header. data is NULL if the box is missing. */
+struct weir_mp4_box {
+    const uint8_t *data;
+    size_t n;
+};
+
+/* State for reading a video track. */
+struct weir_mp4_reader {
+    struct weir_err *err;
+    struct weir_video_track *track;
+    uint64_t file_bytes;
+    uint32_t movie_timescale; /* 0: missing */
+    struct weir_mp4_box mdhd, stsd, stts, ctts, stsc, stsz, stz2, stco, co64, stss, elst;
+};
+
+static inline uint32_t weir_mp4_u16(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 8 | at[1];
+}
+
+static inline uint32_t weir_mp4_u32(const uint8_t *at)
+{
+    return weir_mp4_u16(at) << 16 | weir_mp4_u16(at + 2);
+}
+
+static inline uint64_t weir_mp4_u64(const uint8_t *at)
+{
+    return (uint64_t)weir_mp4_u32(at) << 32 | weir_mp4_u32(at + 4);
+}
+
+/* Returns the entries of a full box whose count is at offset `at`, or NULL if they do not fit into the box. */
+static inline const uint8_t *weir_mp4_entries(const struct weir_mp4_box *box, size_t at, size_t entry_bytes,
+                                              uint32_t *n)
+{
+    if (box->n < at + 4)
+        return NULL;
+    *n = weir_mp4_u32(box->data + at);
+    return *n <= (box->n - at - 4) / entry_bytes ? box->data + at + 4 : NULL;
+}
+
+/* Sets the error for a damaged box, and returns -EBADMSG. */
+int weir_mp4_damaged(struct weir_err *err, const char *type, const char *why);
+/* Fills the track with the sample tables (mp4_tables.c). All required boxes exist. Returns 0 or a negative code with
+ * err. */
+int weir_mp4_read_tables(struct weir_mp4_reader *r);
+
+#endif

@@ -1,0 +1,294 @@
+/* MP4 files made box by box: every form of every table, and refusals of what is damaged, forged or not supported. */
+#include "base/files.h"
+#include "tests/fixtures/mp4_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(mp4, .init = mp4_open, .fini = mp4_close);
+
+static void expect_refused(const struct mp4_file *file, int code, const char *words)
+{
+    struct weir_err err;
+    int rc = mp4_read(file, &err);
+    cr_assert_eq(rc, code, "%d instead of %d: %s", rc, code, err.text);
+    cr_assert(strstr(err.text, words), "%s instead of %s", err.text, words);
+    cr_assert(strstr(err.text, "; "), "no advice: %s", err.text);
+}
+
+/* ---- forms of the tables ---- */
+
+/* Reads a file, which has the samples of mp4_plain. */
+static void expect_plain(const struct mp4_file *file)
+{
+    static const uint32_t offsets[] = {0, 10, 21, 43, 56, 70};
+    mp4_expect_read(file);
+    const struct weir_video_stream *stream = weir_video_track_stream(mp4_track);
+    cr_assert(stream->width == 64 && stream->height == 48 && stream->config_bytes == 4);
+    cr_assert_eq(memcmp(stream->config, "\x81\x00\x0C\x00", 4), 0);
+    cr_assert_eq(weir_video_track_frames(mp4_track), 6);
+    cr_assert_eq(weir_video_track_timescale(mp4_track), 1000);
+    cr_assert_eq(weir_video_track_sample_max(mp4_track), 15);
+    cr_assert_eq(weir_video_track_block_max(mp4_track), 2);
+    uint64_t base = mp4_sample(0).offset;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct weir_video_sample sample = mp4_sample(i);
+        cr_assert_eq(sample.offset, base + offsets[i]);
+        cr_assert_eq(sample.bytes, 10 + i);
+        cr_assert_eq(sample.time, 100 * (int64_t)i);
+        cr_assert_eq(sample.is_sync, i % 2 == 0);
+        cr_assert_eq(weir_video_track_at_rank(mp4_track, i), i);
+        cr_assert_eq(weir_video_track_block_of(mp4_track, i), i / 2);
+    }
+}
+
+Test(mp4, tables_have_several_forms)
+{
+    struct mp4_file file = mp4_plain();
+    expect_plain(&file);
+    file.stss = MP4_TABLE(4, 5, 1, 3, 3); /* in any order */
+    file.stts = MP4_TABLE(4, 2, 100, 0, 7, 3, 100, 9, 100);
+    file.ctts = MP4_TABLE(2, 0, 9, 6, 0);
+    file.stsc = MP4_TABLE(3, 1, 1, 1, 2, 2, 1, 3, 3, 1);
+    file.stco = MP4_TABLE(3, 0, 10, 43);
+    expect_plain(&file);
+    file.co64 = MP4_TABLE(3, 0, 0, 0, 10, 0, 43);
+    file.stco.n = 0;
+    expect_plain(&file);
+}
+
+Test(mp4, sizes_have_4_8_16_or_32_bits)
+{
+    struct mp4_file file = mp4_plain();
+    file.stsz.n = 0;
+    file.stz2 = MP4_TABLE(16, 6, 0x000A000B, 0x000C000D, 0x000E000F);
+    expect_plain(&file);
+    file.stz2 = MP4_TABLE(8, 6, 0x0A0B0C0D, 0x0E0F0000);
+    expect_plain(&file);
+    file.stz2 = MP4_TABLE(4, 6, 0xABCDEF00);
+    expect_plain(&file);
+    file.stz2.n = 0;
+    file.stsz = MP4_TABLE(14, 6);
+    mp4_expect_read(&file);
+    uint64_t base = mp4_sample(0).offset;
+    cr_assert(mp4_sample(2).offset == base + 28 && mp4_sample(5).offset == base + 43 + 28 && mp4_sample(5).bytes == 14);
+}
+
+Test(mp4, boxes_have_several_forms)
+{
+    for (int i = 0; i < 64; i++) {
+        struct mp4_file file = mp4_plain();
+        file.place = i & 1 ? MP4_INDEX_FIRST : MP4_INDEX_LAST;
+        file.is_large = i & 2;
+        file.extends_to_end = (i & 4) && !(i & 2);
+        file.has_sound_before = i & 8;
+        file.has_video_after = i & 16;
+        file.is_padded = i & 32;
+        expect_plain(&file);
+    }
+    struct mp4_file file = mp4_plain();
+    file.mdhd = MP4_TABLE_1(0, 0, 0, 0, 1000, 600);
+    expect_plain(&file);
+}
+
+Test(mp4, streams_have_a_codec_and_a_colour)
+{
+    static const struct {
+        const char *fourcc, *config;
+        enum weir_video_codec codec;
+    } rows[] = {{"av01", "av1C", WEIR_VIDEO_AV1},
+                {"avc1", "avcC", WEIR_VIDEO_H264},
+                {"avc3", "avcC", WEIR_VIDEO_H264},
+                {"hvc1", "hvcC", WEIR_VIDEO_HEVC},
+                {"hev1", "hvcC", WEIR_VIDEO_HEVC}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mp4_file file = mp4_plain();
+        file.fourcc = rows[i].fourcc;
+        file.config_box = rows[i].config;
+        expect_plain(&file);
+        const struct weir_video_stream *stream = weir_video_track_stream(mp4_track);
+        cr_assert_eq(stream->codec, rows[i].codec);
+        cr_assert_str_eq(stream->fourcc, rows[i].fourcc);
+        cr_assert(stream->matrix == -1 && stream->full_range == -1);
+        memcpy(file.colr, "nclx\0\1\0\1\0\x09\x80", sizeof file.colr);
+        expect_plain(&file);
+        stream = weir_video_track_stream(mp4_track);
+        cr_assert(stream->matrix == 9 && stream->full_range == 1);
+        memcpy(file.colr, "prof", 4);
+        expect_plain(&file);
+        cr_assert_eq(weir_video_track_stream(mp4_track)->matrix, -1);
+    }
+}
+
+Test(mp4, edits_shift_times)
+{
+    struct mp4_file file = mp4_plain();
+    file.mvhd.words[2] = 600; /* 31 / 600 s are 51.67 units of 1/1000 s */
+    file.elst = MP4_TABLE(2, 31, UINT32_MAX, 1 << 16, 360, 150, 1 << 16);
+    mp4_expect_read(&file);
+    cr_assert_eq(mp4_sample(0).time, 52 - 150);
+    cr_assert_eq(mp4_sample(5).time, 500 + 52 - 150);
+    cr_assert_eq(weir_video_track_nearest(mp4_track, 0, 1), 1);
+    file.elst = MP4_TABLE_1(1, 0, 360, 1, 0, 1 << 16);
+    mp4_expect_read(&file);
+    cr_assert_eq(mp4_sample(0).time, -((int64_t)1 << 32));
+}
+
+/* ---- refusals ---- */
+
+#define REFUSED(change, code, words)                                                                                   \
+    do {                                                                                                               \
+        struct mp4_file file = mp4_plain();                                                                            \
+        change;                                                                                                        \
+        expect_refused(&file, code, words);                                                                            \
+    } while (0)
+
+#define TABLE(...) ((struct mp4_table){__VA_ARGS__})
+#define WORDS(...)                                                                                                     \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+Test(mp4, features_that_are_not_supported)
+{
+    REFUSED(file.is_fragmented = true, -ENOTSUP, "fragmented");
+    REFUSED(file.fourcc = "mp4v", -ENOTSUP, "mp4v");
+    REFUSED(file.fourcc = "v\n\x01g", -ENOTSUP, "v??g");
+    REFUSED(file.entries = 2, -ENOTSUP, "stsd describes 2 streams");
+    REFUSED(file.elst = MP4_TABLE(1, 500, 0, 2 << 16), -ENOTSUP, "edit 0");
+    REFUSED(file.elst = MP4_TABLE(1, 500, (uint32_t)-2, 1 << 16), -ENOTSUP, "edit 0");
+    REFUSED(file.elst = MP4_TABLE(2, 500, 0, 1 << 16, 100, 300, 1 << 16), -ENOTSUP, "edit 1");
+    REFUSED(file.elst = MP4_TABLE(2, 500, 0, 1 << 16, 100, UINT32_MAX, 1 << 16), -ENOTSUP, "edit 1");
+    REFUSED(file.stsz = MP4_TABLE(1, 1u << 31), -ENOTSUP, "2147483648 samples");
+}
+
+Test(mp4, boxes_that_are_missing_or_damaged)
+{
+    REFUSED(file.brand_box = "RIFF", -EBADMSG, "not an MP4 file");
+    REFUSED(file.handler = "soun", -ENODATA, "no video track");
+    REFUSED(file.mdhd.n = 0, -EBADMSG, "mdhd is missing");
+    REFUSED(file.mdhd.n = 2, -EBADMSG, "mdhd has no time scale");
+    REFUSED(file.mdhd.words[2] = 0, -EBADMSG, "mdhd has no time scale");
+    REFUSED(file.mvhd.words[2] = 0, -EBADMSG, "mvhd has no time scale");
+    REFUSED(file.stts.n = 0, -EBADMSG, "stts is missing");
+    REFUSED(file.stsc.n = 0, -EBADMSG, "stsc is missing");
+    REFUSED(file.stsz.n = 0, -EBADMSG, "stsz is missing");
+    REFUSED(file.stco.n = 0, -EBADMSG, "stco is missing");
+    REFUSED(file.entries = 0, -EBADMSG, "stsd");
+    REFUSED(file.entries = 1000, -EBADMSG, "stsd");
+    REFUSED(file.config_box = "avcC", -EBADMSG, "av1C is missing");
+    REFUSED(file.width = 0, -EBADMSG, "av01 has a width or height of 0");
+    REFUSED((file.mvhd.n = 0, file.elst = MP4_TABLE(1, 5, UINT32_MAX, 1 << 16)), -EBADMSG, "mvhd is missing");
+    REFUSED((file.elst = MP4_TABLE_1(1, 0, 1, 1u << 30, 0, 1 << 16)), -EBADMSG, "elst");
+    REFUSED((file.elst = MP4_TABLE_1(1, 1u << 31, 0, UINT32_MAX, UINT32_MAX, 1 << 16)), -EBADMSG,
+            "elst its times are too large");
+}
+
+Test(mp4, counts_that_do_not_fit)
+{
+    static const uint32_t counts[] = {7, 1000, 0x10000001, 0x20000001, 0x40000001, 0x80000001, UINT32_MAX};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        uint32_t n = counts[i];
+        REFUSED(file.stts.words[0] = n, -EBADMSG, "stts contains fewer");
+        REFUSED(file.ctts = MP4_TABLE(n, 6, 0), -EBADMSG, "ctts contains fewer");
+        REFUSED(file.stss.words[0] = n, -EBADMSG, "stss contains fewer");
+        REFUSED(file.stsc.words[0] = n, -EBADMSG, "stsc contains fewer");
+        REFUSED(file.stco.words[0] = n, -EBADMSG, "stco contains fewer");
+        REFUSED((file.stco.n = 0, file.co64 = MP4_TABLE(n, 0, 0, 0, 43)), -EBADMSG, "co64 contains fewer");
+        REFUSED(file.elst = MP4_TABLE(n, 500, 0, 1 << 16), -EBADMSG, "elst contains fewer");
+        REFUSED(file.stsz.words[1] = n, -EBADMSG, "stsz contains fewer");
+        REFUSED((file.stsz.n = 0, file.stz2 = MP4_TABLE(4, n > 8 ? n : 9, 0xABCDEF00)), -EBADMSG,
+                "stz2 contains fewer");
+        if (n <= INT32_MAX)
+            REFUSED(file.stsz = MP4_TABLE(100, n), -ENODATA, "do not fit into the file");
+    }
+}
+
+Test(mp4, tables_that_disagree)
+{
+    REFUSED(file.stsz.words[1] = 0, -ENODATA, "no samples");
+    REFUSED(file.stts.words[1] = 5, -EBADMSG, "stts describes fewer samples");
+    REFUSED(file.ctts = MP4_TABLE(1, 5, 0), -EBADMSG, "ctts describes fewer samples");
+    REFUSED(file.stsc.words[2] = 2, -EBADMSG, "stsc its chunks contain fewer samples");
+    REFUSED(file.stsc.words[2] = 0, -EBADMSG, "stsc its chunks contain fewer samples");
+    REFUSED(file.stsc.words[1] = 2, -EBADMSG, "stsc its chunk numbers");
+    REFUSED(file.stsc = MP4_TABLE(3, 1, 1, 1, 3, 2, 1, 2, 3, 1), -EBADMSG, "stsc its chunk numbers");
+    REFUSED(file.stss.words[3] = 7, -EBADMSG, "stss");
+    REFUSED(file.stss.words[1] = 0, -EBADMSG, "stss");
+    REFUSED(file.stss = MP4_TABLE(0), -EBADMSG, "no sync sample");
+    REFUSED((file.stsz.n = 0, file.stz2 = MP4_TABLE(5, 6, 0)), -EBADMSG, "stz2");
+}
+
+Test(mp4, samples_outside_the_file)
+{
+    REFUSED(file.stsz.words[7] = 2000, -ENODATA, "sample 5 of 6");
+    REFUSED(file.stsz.words[2] = UINT32_MAX, -ENODATA, "sample 0 of 6");
+    REFUSED(file.stco.words[2] = 5000, -ENODATA, "sample 3 of 6");
+    REFUSED((file.stco.n = 0, file.co64 = MP4_TABLE(2, 0, 0, UINT32_MAX, 0)), -ENODATA, "sample 3 of 6");
+}
+
+Test(mp4, times_that_go_back)
+{
+    REFUSED(file.stts = MP4_TABLE(2, 3, 0, 3, 100), -EBADMSG, "samples 0 and 1 of the video have the same");
+    REFUSED(file.stts.words[2] = 0, -EBADMSG, "samples 0 and 1");
+    REFUSED(file.stts.words[2] = (uint32_t)-100, -EBADMSG, "stts contains a negative duration");
+    REFUSED(file.ctts = MP4_TABLE(3, 2, 0, 1, 200, 3, 0), -EBADMSG, "samples 2 and 4");
+}
+
+Test(mp4, indexes_larger_than_the_limit)
+{
+    size_t n, at;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct mp4_file file = mp4_plain();
+    uint8_t *bytes = mp4_build(&file, &n);
+    for (at = 0; memcmp(bytes + at + 4, "moov", 4) != 0;)
+        at++;
+    memset(bytes + at, 0, 4); /* extends to the end of a sparse file */
+    cr_assert_eq(weir_write_at(mp4_fd, 0, bytes, n), 0);
+    cr_assert_eq(ftruncate(mp4_fd, (off_t)1 << 40), 0);
+    cr_assert_eq(weir_mp4_open(&mp4_track, mp4_fd, (uint64_t)1 << 40, &err), -ENOTSUP);
+    cr_assert(strstr(err.text, "moov"), "%s", err.text);
+    free(bytes);
+}
+
+Test(mp4, files_that_became_shorter)
+{
+    struct weir_err err;
+    struct mp4_file file = mp4_plain();
+    size_t n;
+    uint8_t *bytes = mp4_build(&file, &n);
+    cr_assert_eq(mp4_read_bytes(bytes, n, &err), 0);
+    weir_video_track_close(&mp4_track);
+    cr_assert_eq(ftruncate(mp4_fd, (off_t)n - 1), 0);
+    cr_assert_eq(weir_mp4_open(&mp4_track, mp4_fd, n, &err), -ENODATA);
+    cr_assert(strstr(err.text, "shorter"), "%s", err.text);
+    free(bytes);
+}
+
+/* Both places of the index, at every length; and with every byte changed. */
+Test(mp4, every_length_and_every_byte)
+{
+    for (int place = 0; place < 2; place++) {
+        struct weir_err err;
+        struct mp4_file file = mp4_plain();
+        size_t n;
+        file.place = (enum mp4_place)place;
+        file.ctts = MP4_TABLE(1, 6, 0);
+        file.elst = MP4_TABLE(1, 500, 0, 1 << 16);
+        uint8_t *bytes = mp4_build(&file, &n);
+        size_t needed = place == MP4_INDEX_FIRST ? n - (MP4_DATA_BYTES - 85) : n;
+        for (size_t length = 0; length < needed; length++) {
+            int rc = mp4_read_bytes(bytes, length, &err);
+            cr_assert(rc == -ENODATA || rc == -EBADMSG, "%zu bytes: %d %s", length, rc, err.text);
+        }
+        for (size_t i = 0; i < 8 * n; i++) {
+            bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+            mp4_read_bytes(bytes, n, &err);
+            bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+        }
+        free(bytes);
+    }
+}
