@@ -18,11 +18,6 @@ enum {
     WINDOW_BYTES = 4 << 10, /* enough for the index of a short video, so that most files take one or two reads */
 };
 
-int weir_mp4_damaged(struct weir_err *err, const char *type, const char *why)
-{
-    return weir_err_set(err, -EBADMSG, "box %s %s; copy the file again, or encode it again", type, why);
-}
-
 /* ---- boxes ---- */
 
 /* Copies the type of a box for an error. */

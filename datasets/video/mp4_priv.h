@@ -4,6 +4,8 @@
 
 #include "datasets/video/video_track_priv.h"
 
+#include <errno.h>
+
 enum { WEIR_MP4_FULL = 4 /* bytes of version and flags, with which some boxes begin */ };
 
 /* The bytes of a box without its header. data is NULL if the box is missing. */
@@ -47,7 +49,11 @@ static inline const uint8_t *weir_mp4_entries(const struct weir_mp4_box *box, si
 }
 
 /* Sets the error for a damaged box, and returns -EBADMSG. */
-int weir_mp4_damaged(struct weir_err *err, const char *type, const char *why);
+static inline int weir_mp4_damaged(struct weir_err *err, const char *type, const char *why)
+{
+    return weir_err_set(err, -EBADMSG, "box %s %s; copy the file again, or encode it again", type, why);
+}
+
 /* Fills the track with the sample tables (mp4_tables.c). All required boxes exist. Returns 0 or a negative code with
  * err. */
 int weir_mp4_read_tables(struct weir_mp4_reader *r);
