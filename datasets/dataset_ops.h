@@ -40,6 +40,9 @@ int weir_builder_actions(struct weir_episode_builder *builder, const char *key, 
  */
 int weir_builder_actions_next(struct weir_episode_builder *builder, const char *key, struct weir_err *err);
 
+/* Adds a column of numbers besides state and actions (weir_dataset_column). */
+int weir_builder_column(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
+
 /* Returns true if the name is that of a depth camera ("cam_high_depth", "depth_main"). */
 bool weir_is_depth_name(const char *name);
 

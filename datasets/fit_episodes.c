@@ -114,6 +114,11 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
         return weir_err_set(err, -EBADMSG,
                             "%s: state and actions have %d and %d dimensions, but in %s they have %d and %d", path,
                             episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
+    if (!weir_columns_fit(episode, first))
+        return weir_err_set(err, -EBADMSG,
+                            "%s: its columns differ from those of %s; put each kind in a folder of its "
+                            "own",
+                            path, first_path);
     if (episode->is_bgr != first->is_bgr)
         return weir_err_set(err, -EBADMSG,
                             "%s: its colours are recorded as %s, but in %s as %s; put each kind in a folder of its own",

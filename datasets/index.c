@@ -138,6 +138,7 @@ void weir_episode_close(struct weir_episode *episode)
     }
     free(episode->maps);
     free(episode->names);
+    weir_columns_close(episode);
     if (!episode->is_lent) {
         free(episode->passed_over);
         free(episode->left_out);
@@ -230,6 +231,9 @@ void weir_file_index_close(struct weir_file_index *file)
     free((char *)file->file.path);
     weir_parts_close(&file->parts);
     free(file->note);
+    for (int i = 0; i < file->n_tasks; i++)
+        free(file->tasks[i]);
+    free(file->tasks);
     if (file->held)
         file->release(file->held);
     *file = (struct weir_file_index){0};

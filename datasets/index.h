@@ -79,6 +79,16 @@ struct weir_frame_map {
     int block_frames; /* maximum number of frames in a group of pictures */
 };
 
+/* A column besides state and actions. */
+struct weir_column {
+    char name[WEIR_NAME_MAX];
+    enum weir_column_type type;
+    int width, rows;
+    bool is_list;       /* each row is a list, possibly of one number */
+    int64_t base, step; /* if values is NULL, row t is base + step * t */
+    void *values;       /* rows x width numbers */
+};
+
 struct weir_own_numbers {
     enum weir_number_type type;
     void *values; /* steps x dim numbers; NULL = not requested */
@@ -96,6 +106,8 @@ struct weir_episode {
     char *qpos_key, *action_key;
     float *qpos, *actions;
     struct weir_own_numbers qpos_own, actions_own; /* filled if config.own_types is set */
+    int n_columns;
+    struct weir_column *columns; /* filled if config.columns is set */
     int n_maps;
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* names of the cameras, in the order of maps */
@@ -121,7 +133,9 @@ struct weir_file_index {
     struct weir_parts *parts; /* chunks of a folder, each in its own file; otherwise NULL */
     int first_part;           /* number of the first part in the dataset */
     char *note;               /* note for the user; NULL = none */
-    void *held;               /* resource that is released when the file is closed; NULL = none */
+    char **tasks;             /* owned; texts of the tasks by number */
+    int n_tasks;
+    void *held; /* resource that is released when the file is closed; NULL = none */
     void (*release)(void *held);
 };
 
@@ -193,6 +207,13 @@ void weir_episode_close(struct weir_episode *episode);
  * over the limits are ignored. Returns 0, or -ENOMEM with err. */
 int weir_episode_add_text(struct weir_episode *episode, const char *key, const char *value, size_t length,
                           struct weir_err *err);
+/* ---- columns.c ---- */
+
+size_t weir_column_bytes(enum weir_column_type type);
+void weir_columns_close(struct weir_episode *episode);
+/* Returns whether two episodes have the same columns. */
+bool weir_columns_fit(const struct weir_episode *a, const struct weir_episode *b);
+
 /* Parses a recorded colour order: "rgb", or "bgr" if red and blue are swapped. Returns -EBADMSG with err for any other
  * value; value is NULL if it is not a string. where: the location of the value, for the message. */
 int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct weir_err *err);

@@ -45,6 +45,7 @@ struct weir_array_shape {
     bool is_big_endian; /* for integers of more than one byte */
     bool has_fill;      /* set by read_numbers if some elements were never written and hold the fill value */
     bool is_signed;     /* for integers */
+    bool is_bool;       /* for integers of one byte */
 };
 
 /* The first member of every format's store. */

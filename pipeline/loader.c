@@ -66,7 +66,9 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .threads = s->setup.placement.cores,
                                          .progress = c->on_index,
                                          .interrupted = c->interrupted,
-                                         .user = c->user};
+                                         .user = c->user,
+                                         .episodes = c->episodes,
+                                         .columns = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
         rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.probes, err);

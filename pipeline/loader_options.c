@@ -98,6 +98,8 @@ const struct weir_opt weir_loader_opts[] = {
      .users = DATA, .details = "Without this option, an episode whose parts differ in length is an error."},
     {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL, "HDF5 links that leave the dataset's folder",
      .users = DATA, .details = "Covers external links, external storage and virtual datasets."},
+    {"episodes", WEIR_OPT_TEXT, FIELD(episodes), "LIST", NULL, "episodes to load, such as 0,3,10:20", .users = DATA,
+     .details = "For LeRobot datasets. FIRST:END excludes END."},
     {"split", WEIR_OPT_TEXT, FIELD(split), "NAME", NULL, "files of one split, by name: train, val or all",
      .users = DATA, .keyword = "file_split"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
@@ -174,6 +176,7 @@ void weir_loader_options_dataset(const struct weir_loader_config *from, struct w
     to->allow_external = from->allow_external;
     to->split = from->split;
     to->index = from->index;
+    to->episodes = from->episodes;
 }
 
 /* ---- the configuration: defaults and bounds ---- */

@@ -1,4 +1,5 @@
 /* LeRobot's features: observation.state, action, and cameras, which are named by the last part of their key. */
+#include "datasets/builder.h"
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -59,6 +60,22 @@ static int add_observations(struct weir_store *store, struct weir_episode_builde
     return rc;
 }
 
+/* Adds every feature of numbers, state and actions included. Lists of lists cannot be read, so they are left out. */
+static int add_columns(struct weir_store *store, struct weir_episode_builder *builder, char (*names)[64], int n,
+                       struct weir_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++) {
+        char key[WEIR_STORE_PATH_MAX];
+        struct weir_array_shape shape;
+        snprintf(key, sizeof key, "/%s", names[i]);
+        rc = weir_store_shape(store, key, &shape, err);
+        if (rc == 0 && (shape.element == WEIR_ELEMENT_FLOAT || shape.element == WEIR_ELEMENT_INTEGER))
+            rc = weir_builder_column(builder, names[i], key, err);
+    }
+    return rc;
+}
+
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     char(*names)[64];
@@ -71,6 +88,8 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
         rc = weir_builder_actions(builder, ACTION, err);
     for (int i = 0; i < n && rc == 0; i++)
         rc = add_camera(store, builder, names, i, err);
+    if (rc == 0 && builder->config->columns)
+        rc = add_columns(store, builder, names, n, err);
     free(names);
     return rc;
 }

@@ -148,6 +148,10 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
 {
     struct weir_lerobot lerobot;
     int rc = open_lerobot(&lerobot, path, &result->err);
+    if (rc == 0 && opening->config->episodes)
+        rc = weir_lerobot_choose_episodes(&lerobot, opening->config->episodes, &result->err);
+    if (rc == 0 && opening->config->columns)
+        rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->file.n_tasks, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, lerobot.n_episodes, opening->config, describe, &lerobot);
     if (rc == 0)

@@ -256,6 +256,16 @@ static int by_index(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
+/* Stores the first row of each Parquet file with its episodes, before some of them are left out. */
+static void set_file_rows(struct weir_lerobot *lerobot)
+{
+    for (int i = 0; i < lerobot->n_episodes; i++) {
+        struct weir_lerobot_episode *episode = &lerobot->episodes[i];
+        bool same = i > 0 && episode[-1].chunk == episode->chunk && episode[-1].file == episode->file;
+        episode->file_first = same ? episode[-1].file_first : episode->first;
+    }
+}
+
 static int check_order(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     if (lerobot->n_episodes == 0)
@@ -294,5 +304,79 @@ int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *er
     int rc = lerobot->is_third ? read_tables(lerobot, err) : read_lines(lerobot, err);
     if (rc == 0)
         rc = check_order(lerobot, err);
-    return rc == 0 && !lerobot->is_third ? make_clips(lerobot, err) : rc;
+    if (rc == 0 && !lerobot->is_third)
+        rc = make_clips(lerobot, err);
+    if (rc == 0)
+        set_file_rows(lerobot);
+    return rc;
+}
+
+/* ---- choosing ---- */
+
+/* Parses a number, or a range whose end is not included. */
+static bool parse_range(const char **at, int64_t *first, int64_t *end)
+{
+    char *after;
+    *first = strtoll(*at, &after, 10);
+    if (after == *at || *first < 0 || *first > INT32_MAX)
+        return false;
+    *end = *first + 1;
+    if (*after == ':') {
+        *at = after + 1;
+        *end = strtoll(*at, &after, 10);
+        if (after == *at || *end <= *first || *end > INT32_MAX)
+            return false;
+    }
+    *at = after;
+    return true;
+}
+
+/* Marks the episodes first .. end - 1. Returns the number of the first one that does not exist, or -1. */
+static int64_t mark(const struct weir_lerobot *lerobot, bool *wanted, int64_t first, int64_t end)
+{
+    int64_t next = first;
+    for (int i = 0; i < lerobot->n_episodes && next < end; i++)
+        if (lerobot->episodes[i].index >= next) {
+            if (lerobot->episodes[i].index != next)
+                break;
+            wanted[i] = true;
+            next++;
+        }
+    return next < end ? next : -1;
+}
+
+static void keep_wanted(struct weir_lerobot *lerobot, const bool *wanted)
+{
+    size_t videos = (size_t)lerobot->n_videos;
+    int kept = 0;
+    for (int i = 0; i < lerobot->n_episodes; i++) {
+        if (!wanted[i]) {
+            free(lerobot->episodes[i].task);
+            continue;
+        }
+        memmove(&lerobot->clips[(size_t)kept * videos], &lerobot->clips[(size_t)i * videos],
+                videos * sizeof *lerobot->clips);
+        lerobot->episodes[kept++] = lerobot->episodes[i];
+    }
+    lerobot->n_episodes = kept;
+}
+
+int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err)
+{
+    bool *wanted = calloc((size_t)lerobot->n_episodes, sizeof *wanted);
+    int rc = wanted ? 0 : weir_no_memory(err);
+    for (const char *at = list; rc == 0;) {
+        int64_t first, end, missing;
+        if (!parse_range(&at, &first, &end) || (*at != ',' && *at != '\0'))
+            rc = weir_err_set(err, -EINVAL, "the list of episodes, \"%.100s\", must be like 0,3,10:20", list);
+        else if ((missing = mark(lerobot, wanted, first, end)) >= 0)
+            rc = weir_err_set(err, -EINVAL, "has no episode %" PRId64 "; its episodes are %" PRId64 " to %" PRId64,
+                              missing, lerobot->episodes[0].index, lerobot->episodes[lerobot->n_episodes - 1].index);
+        if (rc < 0 || *at++ == '\0')
+            break;
+    }
+    if (rc == 0)
+        keep_wanted(lerobot, wanted);
+    free(wanted);
+    return rc;
 }

@@ -135,7 +135,8 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
         return weir_err_set(err, -EBADMSG, INFO ": feature %.100s has no dtype; correct it", key);
     if (strlen(key) >= sizeof feature->key || strchr(key, '/'))
         return weir_err_set(err, -ENOTSUP, INFO ": the name of feature %.100s has more than 63 bytes, or a slash", key);
-    *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype), .is_depth = is_depth(about), .video = -1};
+    *feature = (struct weir_lerobot_feature){
+        .kind = kind_of(dtype), .is_depth = is_depth(about), .is_bool = strcmp(dtype, "bool") == 0, .video = -1};
     snprintf(feature->key, sizeof feature->key, "%s", key);
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;

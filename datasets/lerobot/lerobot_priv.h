@@ -16,7 +16,7 @@ enum weir_lerobot_kind { WEIR_LEROBOT_NUMBERS, WEIR_LEROBOT_VIDEO, WEIR_LEROBOT_
 struct weir_lerobot_feature {
     char key[WEIR_LEROBOT_KEY_MAX];
     enum weir_lerobot_kind kind;
-    bool is_depth;
+    bool is_depth, is_bool;
     int video; /* number of the video feature; -1 for others */
 };
 
@@ -30,6 +30,7 @@ struct weir_lerobot_episode {
     int64_t index, length;
     int64_t chunk, file; /* of the Parquet file, in version 3 */
     int64_t first;       /* its first row among those of the dataset, in version 3 */
+    int64_t file_first;  /* first row of the dataset that is in the same file */
     char *task;          /* owned; NULL = none */
 };
 
@@ -101,6 +102,10 @@ int weir_lerobot_feature(const struct weir_lerobot *lerobot, const char *key);
 /* ---- lerobot_episodes.c ---- */
 
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err);
+/* Keeps the episodes of a list such as "0,3,10:20". All of them must exist. */
+int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err);
+/* Reads the texts of the tasks. The caller owns them, also after an error. */
+int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err);
 
 /* ---- lerobot_store.c ---- */
 

@@ -20,15 +20,6 @@ void weir_lerobot_close_table(struct weir_lerobot *lerobot)
     *table = (struct weir_lerobot_table){0};
 }
 
-/* Returns the first row of the dataset that is in the same file as the episode. */
-static int64_t first_row(const struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode)
-{
-    const struct weir_lerobot_episode *first = episode;
-    while (first > lerobot->episodes && first[-1].chunk == episode->chunk && first[-1].file == episode->file)
-        first--;
-    return first->first;
-}
-
 int weir_lerobot_open_table(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode,
                             struct weir_err *err)
 {
@@ -49,7 +40,7 @@ int weir_lerobot_open_table(struct weir_lerobot *lerobot, const struct weir_lero
         return weir_err_set(err, rc, "%.300s: %s", name, why.text);
     table->chunk = episode->chunk;
     table->file = episode->file;
-    table->first = first_row(lerobot, episode);
+    table->first = episode->file_first;
     table->columns = calloc((size_t)lerobot->n_features, sizeof *table->columns);
     return table->columns ? 0 : weir_no_memory(err);
 }
@@ -133,6 +124,19 @@ static int no_feature(const char *path, struct weir_err *err)
     return weir_err_set(err, -ENOENT, "%s: is not among the features of meta/info.json", path);
 }
 
+/* Lists of lists cannot be read. Other errors are reported when the column is read. */
+static bool is_readable(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, int feature)
+{
+    struct weir_parquet_column column;
+    int number = -ENOENT;
+    if (weir_lerobot_open_table(lerobot, episode, NULL) == 0)
+        number = weir_parquet_find(lerobot->table.parquet, lerobot->features[feature].key, NULL);
+    if (number < 0)
+        return true;
+    weir_parquet_column(lerobot->table.parquet, number, &column);
+    return column.kind == WEIR_PARQUET_NUMBERS;
+}
+
 static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     const struct weir_lerobot_view *view = view_of(store);
@@ -148,7 +152,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
         found->type_bytes = feature->is_depth ? 2 : 1;
         return 0;
     }
-    if (feature->kind == WEIR_LEROBOT_TEXT)
+    if (feature->kind == WEIR_LEROBOT_TEXT || !is_readable(view->lerobot, view->episode, number))
         return 0;
     enum weir_number_type type;
     const void *values;
@@ -160,6 +164,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     found->dims[1] = (uint64_t)width;
     found->element = is_float ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER;
     found->type_bytes = weir_number_bytes(type);
+    found->is_bool = feature->is_bool;
     found->is_signed = type >= WEIR_I8 && type <= WEIR_I64;
     return 0;
 }

@@ -52,6 +52,10 @@ struct weir_dataset_config {
     bool (*interrupted)(void *user); /* called about 10 times per second on the calling thread; if it returns true,
                                         opening fails with -EINTR. May be NULL */
     void *user;
+    /* For LeRobot datasets: numbers of the episodes to load, such as "0,3,10:20", where FIRST:END excludes END. NULL =
+     * all */
+    const char *episodes;
+    bool columns; /* for LeRobot datasets: also load all other columns of numbers (weir_dataset_column) */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
@@ -88,6 +92,18 @@ int weir_dataset_steps(const struct weir_dataset *dataset, int episode);
 /* steps x dim floats, row-major; valid until weir_dataset_close. */
 const float *weir_dataset_qpos(const struct weir_dataset *dataset, int episode);
 const float *weir_dataset_actions(const struct weir_dataset *dataset, int episode);
+
+/* The columns that config.columns adds: state and actions as stored, timestamps, indexes, rewards. All episodes have
+ * the same ones. */
+enum weir_column_type { WEIR_COLUMN_F32, WEIR_COLUMN_I64, WEIR_COLUMN_BOOL /* one byte */ };
+int weir_dataset_columns(const struct weir_dataset *dataset);
+/* Returns the column's name. *width: numbers per row; 0 if a row is one number and not a list. */
+const char *weir_dataset_column(const struct weir_dataset *dataset, int column, enum weir_column_type *type,
+                                int *width);
+/* Copies the numbers of row t to out. */
+void weir_dataset_column_row(const struct weir_dataset *dataset, int episode, int column, int t, void *out);
+/* Returns the text of a task by its number (column task_index) in the episode's dataset, or NULL. */
+const char *weir_dataset_task(const struct weir_dataset *dataset, int episode, int64_t task);
 
 /* Computes the mean and the unbiased standard deviation of each dimension over all steps of n episodes. */
 int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, int n, bool actions, double *mean,

@@ -23,12 +23,20 @@ extern "C" {
 #endif
 
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
-enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16, WEIR_DTYPE_U16 };
+enum weir_dtype {
+    WEIR_DTYPE_U8,
+    WEIR_DTYPE_F32,
+    WEIR_DTYPE_F16,
+    WEIR_DTYPE_BF16,
+    WEIR_DTYPE_U16,
+    WEIR_DTYPE_I64,
+    WEIR_DTYPE_BOOL
+};
 enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {
     enum weir_color color;
-    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 only on a GPU; depth frames are always u16 */
+    enum weir_dtype dtype; /* of images: u8 or f32; f16 and bf16 only on a GPU; depth frames are always u16 */
     enum weir_image_layout layout;
     /* For floats: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with a single
      * rounding; std 0 = not normalised. */

@@ -193,6 +193,8 @@ struct weir_loader_config {
      * is the name of a camera or of its array, "qpos" or "actions". Steps outside the episode are replaced by its first
      * or last step. Keys that are not named have obs_history frames and states, and chunk_size actions. NULL = none */
     const char *delta_indices;
+    const char *episodes; /* as in weir_dataset_config */
+    bool columns;         /* as in weir_dataset_config; each column is a tensor of the batch */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 
@@ -214,7 +216,7 @@ int weir_loader_config_check(const struct weir_loader_config *config, struct wei
 
 struct weir_tensor {
     /* "images", "depth", "qpos", "actions" or "is_pad"; "images/CAMERA" and "depth/CAMERA" if the cameras' sizes or
-     * windows differ; "is_pad/CAMERA" and "is_pad/qpos" */
+     * windows differ; "is_pad/CAMERA" and "is_pad/qpos"; "column/NAME" and "is_pad/NAME" for columns */
     const char *name;
     enum weir_dtype dtype; /* f16 and bf16 only for images on a GPU */
     int ndim;
@@ -224,7 +226,7 @@ struct weir_tensor {
     size_t sample_bytes; /* size of one sample (a row along shape[0]) */
 };
 
-enum { WEIR_TENSORS_MAX = 2 * WEIR_CAMERAS_MAX + 4 };
+enum { WEIR_COLUMNS_MAX = 64, WEIR_TENSORS_MAX = 2 * (WEIR_CAMERAS_MAX + WEIR_COLUMNS_MAX) + 4 };
 
 /* The tensors of a batch:
  * - images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or floats in 0..1;
@@ -232,7 +234,8 @@ enum { WEIR_TENSORS_MAX = 2 * WEIR_CAMERAS_MAX + 4 };
  * - qpos [n, (history), D] and actions [n, chunk, A] f32, normalised with the mean and standard deviation of the
  * training split (the latter at least 1e-2);
  * - is_pad [n, chunk] u8, and is_pad/CAMERA and is_pad/qpos [n, window] u8 for keys of config.delta_indices: whether
- * the step is outside the episode.
+ * the step is outside the episode;
+ * - with config.columns, column/NAME [n, (window), (width)] f32, i64 or bool for each column of the dataset.
  *
  * If the colour (or depth) cameras differ in size, each has a tensor of its own without the camera dimension. If there
  * are none, there is no such tensor. */

@@ -12,11 +12,10 @@ static const uint64_t SLOT_MAX_BYTES = 1ull << 40;
 
 static size_t element_bytes(enum weir_dtype dtype)
 {
-    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1,
-                                   [WEIR_DTYPE_F32] = sizeof(float),
-                                   [WEIR_DTYPE_U16] = 2,
-                                   [WEIR_DTYPE_F16] = 2,
-                                   [WEIR_DTYPE_BF16] = 2};
+    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1,   [WEIR_DTYPE_F32] = sizeof(float),
+                                   [WEIR_DTYPE_U16] = 2,  [WEIR_DTYPE_F16] = 2,
+                                   [WEIR_DTYPE_BF16] = 2, [WEIR_DTYPE_I64] = 8,
+                                   [WEIR_DTYPE_BOOL] = 1};
     return bytes[dtype];
 }
 
@@ -66,7 +65,7 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
     bool planar = format->layout == WEIR_LAYOUT_NCHW;
     if (cameras > 0)
         dims[n++] = cameras;
-    if (weir_layout_frames(layout, c) > 1)
+    if (layout->is_window[c])
         dims[n++] = weir_layout_frames(layout, c);
     if (planar && !depth)
         dims[n++] = 3;
@@ -82,7 +81,8 @@ static bool are_alike(const struct weir_batch_layout *layout, const struct kind 
     for (int i = 1; i < kind->n; i++) {
         int a = kind->cameras[0], b = kind->cameras[i];
         if (layout->width[a] != layout->width[b] || layout->height[a] != layout->height[b] ||
-            weir_layout_frames(layout, a) != weir_layout_frames(layout, b))
+            weir_layout_frames(layout, a) != weir_layout_frames(layout, b) ||
+            layout->is_window[a] != layout->is_window[b])
             return false;
     }
     return true;
@@ -116,6 +116,10 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
     layout->n_cameras = weir_dataset_cameras(dataset);
     for (int c = 0; c < layout->n_cameras; c++) {
         struct kind *kind = weir_frame_is_depth(probes[c].kind) ? &depth : &color;
+        bool video = probes[c].kind == WEIR_FRAME_VIDEO || probes[c].kind == WEIR_FRAME_VIDEO16;
+        /* LeRobot removes the dimension of a single step from videos, but not from other images. */
+        layout->is_window[c] = weir_layout_frames(layout, c) > 1 ||
+                               (layout->windows->n_columns > 0 && layout->windows->cameras[c].is_given && !video);
         kind->cameras[kind->n++] = c;
         layout->width[c] = views[c].out_width;
         layout->height[c] = views[c].out_height;
@@ -142,6 +146,27 @@ static int add_pads(struct weir_batch_layout *layout, const struct weir_dataset 
     return rc == -EOVERFLOW ? rc : 0;
 }
 
+static int add_column(struct weir_batch_layout *layout, const struct weir_dataset *dataset, int c)
+{
+    static const enum weir_dtype dtypes[] = {
+        [WEIR_COLUMN_F32] = WEIR_DTYPE_F32, [WEIR_COLUMN_I64] = WEIR_DTYPE_I64, [WEIR_COLUMN_BOOL] = WEIR_DTYPE_BOOL};
+    const struct weir_window *window = &layout->windows->columns[c];
+    enum weir_column_type type;
+    int width, n = 0;
+    const char *name = weir_dataset_column(dataset, c, &type, &width);
+    int64_t dims[2];
+    snprintf(layout->column_names[c], sizeof layout->column_names[c], "column/%s", name);
+    snprintf(layout->column_pad_names[c], sizeof layout->column_pad_names[c], "is_pad/%s", name);
+    if (window->is_given)
+        dims[n++] = window->n;
+    if (width > 0)
+        dims[n++] = width;
+    int rc = layout->columns[c] = add(layout, SMALL_ALIGNMENT, layout->column_names[c], dtypes[type], dims, n);
+    if (rc >= 0)
+        rc = layout->column_pads[c] = add_pad(layout, window, layout->column_pad_names[c]);
+    return rc == -EOVERFLOW ? rc : 0;
+}
+
 int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_windows *windows,
                            const struct weir_loader_config *config, const struct weir_dataset *dataset,
                            const struct weir_camera_probe *probes, const struct weir_view *views, struct weir_err *err)
@@ -162,6 +187,8 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_w
         rc = layout->is_pad = add(layout, SMALL_ALIGNMENT, "is_pad", WEIR_DTYPE_U8, actions, 1);
     if (rc >= 0)
         rc = add_pads(layout, dataset);
+    for (int c = 0; c < windows->n_columns && rc >= 0; c++)
+        rc = add_column(layout, dataset, c);
     if (rc < 0)
         return weir_err_set(err, rc, "a batch would exceed the address space; use a smaller --batch-size");
     layout->packed_bytes = layout->slot_bytes - layout->offsets[layout->qpos];

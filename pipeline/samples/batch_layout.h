@@ -15,17 +15,20 @@ struct weir_batch_layout {
     int tensor[WEIR_CAMERAS_MAX]; /* tensor with the camera's images; colour or depth cameras of equal size share one */
     int index[WEIR_CAMERAS_MAX];  /* index of the camera within its tensor */
     size_t image_bytes[WEIR_CAMERAS_MAX];
+    bool is_window[WEIR_CAMERAS_MAX]; /* images have a dimension for the window, even if it has one step */
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* shapes are those of a full batch; data is NULL */
     size_t offsets[WEIR_TENSORS_MAX];
     int qpos, actions, is_pad;                  /* indexes of these tensors */
     int qpos_pad, image_pads[WEIR_CAMERAS_MAX]; /* indexes of further tensors is_pad/...; -1 = there is none */
+    int columns[WEIR_COLUMNS_MAX], column_pads[WEIR_COLUMNS_MAX]; /* the same for column/... and their masks */
     size_t slot_bytes;
     /* Size of the contiguous region that starts with the tensors qpos, actions and is_pad. One call copies it to a GPU.
      */
     size_t packed_bytes;
     size_t sources_at; /* offset of the GPU's image descriptions, which are in that region; 0 = none */
     char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8], pad_names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
+    char column_names[WEIR_COLUMNS_MAX][WEIR_NAME_MAX + 8], column_pad_names[WEIR_COLUMNS_MAX][WEIR_NAME_MAX + 8];
 };
 
 /* views: transformation of each camera's images. windows must outlive the layout. Returns -EOVERFLOW if a batch would

@@ -26,6 +26,8 @@ void weir_windows_close(struct weir_windows *windows)
 {
     for (int c = 0; c < WEIR_CAMERAS_MAX; c++)
         free(windows->cameras[c].list);
+    for (int c = 0; c < WEIR_COLUMNS_MAX; c++)
+        free(windows->columns[c].list);
     free(windows->qpos.list);
     free(windows->actions.list);
     *windows = (struct weir_windows){0};
@@ -107,10 +109,20 @@ static bool is_camera(const struct entry *entry, const struct weir_dataset *data
     return is_key(entry, camera->name) || is_key(entry, key) || is_key(entry, weir_dataset_camera_key(dataset, 0, c));
 }
 
+static bool is_column(const struct entry *entry, const struct weir_dataset *dataset, int c)
+{
+    enum weir_column_type type;
+    int width;
+    return is_key(entry, weir_dataset_column(dataset, c, &type, &width));
+}
+
 /* Returns the window that the entry names. */
 static struct weir_window *window_named(struct weir_windows *windows, const struct weir_dataset *dataset,
                                         const struct entry *entry)
 {
+    for (int c = 0; c < windows->n_columns; c++)
+        if (is_column(entry, dataset, c))
+            return &windows->columns[c];
     if (is_key(entry, "qpos") || is_key(entry, "observation.state"))
         return &windows->qpos;
     if (is_key(entry, "actions") || is_key(entry, "action"))
@@ -133,7 +145,8 @@ static int parse_entry(struct weir_windows *windows, const struct weir_dataset *
     entry->offsets = equals + 1;
     struct weir_window *window = window_named(windows, dataset, entry);
     if (!window)
-        return bad_entry(entry, "names no camera, and neither qpos nor actions; `weir info` lists the cameras", err);
+        return bad_entry(entry,
+                         "names no camera or column, and neither qpos nor actions; `weir info` lists the cameras", err);
     if (window->is_given)
         return bad_entry(entry, "names a key twice", err);
     *window = (struct weir_window){.is_given = true};
@@ -180,6 +193,12 @@ int weir_windows_init(struct weir_windows *windows, const struct weir_loader_con
                                      .actions = {.n = config->chunk_size, .first = config->action_offset}};
     for (int c = 0; c < windows->n_cameras; c++)
         windows->cameras[c] = history;
+    windows->n_columns = weir_dataset_columns(dataset);
+    if (windows->n_columns > WEIR_COLUMNS_MAX)
+        return weir_err_set(err, -ENOTSUP, "the dataset has %d columns; a batch can have %d", windows->n_columns,
+                            WEIR_COLUMNS_MAX);
+    for (int c = 0; c < windows->n_columns; c++)
+        windows->columns[c] = (struct weir_window){.n = 1};
     int rc = parse(windows, config->delta_indices, dataset, err);
     find_limits(windows);
     return rc;

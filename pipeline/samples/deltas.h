@@ -35,8 +35,8 @@ void weir_window_pads(const struct weir_window *window, int t, int steps, uint8_
 
 /* The windows of all parts of a sample. */
 struct weir_windows {
-    struct weir_window cameras[WEIR_CAMERAS_MAX], qpos, actions;
-    int n_cameras;
+    struct weir_window cameras[WEIR_CAMERAS_MAX], columns[WEIR_COLUMNS_MAX], qpos, actions;
+    int n_cameras, n_columns;
     int first, last; /* the smallest and the largest offset of all cameras */
     int images_max;  /* maximum number of frames per camera */
 };

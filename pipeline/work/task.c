@@ -33,6 +33,24 @@ static void read_qpos(const struct weir_setup *setup, struct weir_slot *slot, in
               weir_layout_row(&setup->layout, slot->memory, setup->layout.qpos, sample));
 }
 
+/* Copies the rows of the dataset's further columns. */
+static void read_columns(const struct weir_setup *setup, struct weir_slot *slot, int sample)
+{
+    const struct weir_batch_layout *layout = &setup->layout;
+    struct weir_sample of = slot->samples[sample];
+    int steps = weir_dataset_steps(setup->dataset, of.episode);
+    for (int c = 0; c < setup->windows.n_columns; c++) {
+        const struct weir_window *window = &setup->windows.columns[c];
+        uint8_t *to = weir_layout_row(layout, slot->memory, layout->columns[c], sample);
+        size_t bytes = layout->tensors[layout->columns[c]].sample_bytes / (size_t)window->n;
+        for (int i = 0; i < window->n; i++, to += bytes)
+            weir_dataset_column_row(setup->dataset, of.episode, c, weir_window_step(window, i, of.t, steps), to);
+        if (layout->column_pads[c] >= 0)
+            weir_window_pads(window, of.t, steps,
+                             weir_layout_row(layout, slot->memory, layout->column_pads[c], sample));
+    }
+}
+
 /* Writes the masks of all windows that the user chose, except that of the actions. */
 static void write_pads(const struct weir_setup *setup, struct weir_slot *slot, int sample)
 {
@@ -170,6 +188,7 @@ static void run_state(struct weir_worker *worker, struct weir_slot *slot, int sa
     read_qpos(&worker->shared->setup, slot, sample);
     read_actions(&worker->shared->setup, slot, sample);
     write_pads(&worker->shared->setup, slot, sample);
+    read_columns(&worker->shared->setup, slot, sample);
     weir_completion_end_state(slot, sample);
 }
 

@@ -19,6 +19,7 @@ static const struct {
     [WEIR_DTYPE_U8] = {1, "uint8", "|u1", "B"},       [WEIR_DTYPE_F32] = {4, "float32", "<f4", "f"},
     [WEIR_DTYPE_U16] = {2, "uint16", "<u2", "H"},     [WEIR_DTYPE_F16] = {2, "float16", "<f2", "e"},
     [WEIR_DTYPE_BF16] = {2, "bfloat16", "<V2", NULL}, /* exists only on GPUs */
+    [WEIR_DTYPE_I64] = {8, "int64", "<i8", "q"},      [WEIR_DTYPE_BOOL] = {1, "bool", "|b1", "?"},
 };
 
 static const char *dtype_name(const struct weir_view_of *view)
@@ -63,7 +64,7 @@ void weir_view_tensor(struct weir_view_of *view, struct weir_lent *lent, const s
     const struct weir_tensor *tensor = &batch->tensors[tensor_n];
     *view = (struct weir_view_of){
         .lent = lent, .data = tensor->data, .dtype = tensor->dtype, .ndim = tensor->ndim, .gpu = batch->device};
-    view->is_bool = strncmp(tensor->name, "is_pad", 6) == 0;
+    view->is_bool = strncmp(tensor->name, "is_pad", 6) == 0 || tensor->dtype == WEIR_DTYPE_BOOL;
     memcpy(view->shape, tensor->shape, sizeof view->shape);
     view->shape[0] = batch->n;
     weir_view_dense_strides(view, view->strides);

@@ -131,7 +131,8 @@ static bool is_depth(const struct weir_loader_object *self, const char *camera)
     return false;
 }
 
-static int add_lerobot(struct weir_loader_object *self, int tensor, const char *name)
+/* Adds the tensors of a dataset in another format under names like LeRobot's. */
+static int add_like_lerobot(struct weir_loader_object *self, int tensor, const char *name)
 {
     char key[WEIR_NAME_MAX + 64];
     if (strcmp(name, "images") == 0)
@@ -151,6 +152,111 @@ static int add_lerobot(struct weir_loader_object *self, int tensor, const char *
     else
         snprintf(key, sizeof key, "observation.%.*s.%s", (int)strcspn(name, "/"), name, strchr(name, '/') + 1);
     return add_entry(self, key, tensor, -1);
+}
+
+/* Writes the name of a feature: of the camera with this name, or the name itself. */
+static void feature_of(const struct weir_loader_object *self, const char *name, char *text, size_t size)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    snprintf(text, size, "%s", name);
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        if (strcmp(weir_dataset_camera(dataset, c)->name, name) == 0) {
+            const char *key = weir_dataset_camera_key(dataset, 0, c), *slash = strrchr(key, '/');
+            snprintf(text, size, "%s", slash ? slash + 1 : key);
+        }
+}
+
+static int add_feature_cameras(struct weir_loader_object *self, int tensor, bool depth)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int rc = 0;
+    for (int c = 0, i = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++) {
+        const struct weir_camera *camera = weir_dataset_camera(dataset, c);
+        char key[WEIR_NAME_MAX + 64];
+        if (weir_frame_is_depth(camera->kind) != depth)
+            continue;
+        feature_of(self, camera->name, key, sizeof key);
+        rc = add_entry(self, key, tensor, i++);
+    }
+    return rc;
+}
+
+/* Adds the tensors of a LeRobot dataset under the names of its features. State and actions are among the columns. */
+static int add_feature(struct weir_loader_object *self, int tensor, const char *name)
+{
+    char key[WEIR_NAME_MAX + 64];
+    const char *slash = strchr(name, '/');
+    if (strcmp(name, "images") == 0 || strcmp(name, "depth") == 0)
+        return add_feature_cameras(self, tensor, *name == 'd');
+    if (!slash || strcmp(name, "is_pad/qpos") == 0)
+        return 0;
+    feature_of(self, slash + 1, key, sizeof key - sizeof "_is_pad");
+    if (strncmp(name, "is_pad/", 7) == 0)
+        strcat(key, "_is_pad");
+    return add_entry(self, key, tensor, -1);
+}
+
+static int add_lerobot(struct weir_loader_object *self, int tensor, const char *name)
+{
+    return self->make ? add_feature(self, tensor, name) : add_like_lerobot(self, tensor, name);
+}
+
+/* Sorts the entries in the order of the keys' list. Others come last. */
+static int sort_entries(struct weir_loader_object *self)
+{
+    for (int i = 1; i < self->n_entries; i++)
+        for (int k = i; k > 0; k--) {
+            struct weir_entry entry = self->entries[k];
+            Py_ssize_t before = PySequence_Index(self->make, self->entries[k - 1].key);
+            PyErr_Clear();
+            Py_ssize_t mine = PySequence_Index(self->make, entry.key);
+            PyErr_Clear();
+            if (mine < 0 || (before >= 0 && before <= mine))
+                break;
+            self->entries[k] = self->entries[k - 1];
+            self->entries[k - 1] = entry;
+        }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Returns the texts of the samples' tasks as a list, or NULL with an exception. */
+static PyObject *tasks_of(const struct weir_loader_object *self, const struct weir_batch *batch, int column)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    PyObject *list = PyList_New(batch->n);
+    for (int i = 0; list && i < batch->n; i++) {
+        int64_t number;
+        struct weir_sample of = batch->samples[i];
+        weir_dataset_column_row(dataset, of.episode, column, of.t, &number);
+        const char *task = weir_dataset_task(dataset, of.episode, number);
+        PyObject *text = task ? PyUnicode_DecodeUTF8(task, (Py_ssize_t)strlen(task), "replace") : NULL;
+        if (!text && !PyErr_Occurred())
+            PyErr_Format(weir_py_error, "%s: episode %d, step %d: there is no task %lld; repair meta/tasks",
+                         self->config.data, of.episode, of.t, (long long)number);
+        if (!text)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, text);
+    }
+    return list;
+}
+
+/* Adds "task" to a batch of a LeRobot dataset. Returns 0, or -1 with an exception. */
+static int add_tasks(const struct weir_loader_object *self, const struct weir_batch *batch, PyObject *all)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    for (int c = 0; c < weir_dataset_columns(dataset); c++) {
+        enum weir_column_type type;
+        int width;
+        const char *name = weir_dataset_column(dataset, c, &type, &width);
+        if (strcmp(name, "task_index") != 0 || type != WEIR_COLUMN_I64 || width != 0)
+            continue;
+        PyObject *tasks = tasks_of(self, batch, c);
+        int rc = tasks ? PyDict_SetItemString(all, "task", tasks) : -1;
+        Py_XDECREF(tasks);
+        return rc;
+    }
+    return 0;
 }
 
 static int add_weir(struct weir_loader_object *self, int tensor, const char *name)
@@ -187,6 +293,8 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
                                              : add_weir(self, i, batch->tensors[i].name);
     if (rc == 0 && self->keys == WEIR_KEYS_ACT)
         rc = check_act(self);
+    if (rc == 0 && self->keys == WEIR_KEYS_LEROBOT && self->make)
+        rc = sort_entries(self);
     if (rc < 0)
         weir_batches_clear_entries(self);
     return rc;
@@ -228,6 +336,8 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
             Py_DECREF(value);
         }
     }
+    if (all && self->keys == WEIR_KEYS_LEROBOT && self->make && add_tasks(self, batch, all) < 0)
+        Py_CLEAR(all);
     if (!all || !act)
         return all;
     PyObject *named = PyObject_CallObject(self->make, all);

@@ -65,11 +65,10 @@ static struct dl_device device_of(const struct weir_view_of *view)
 static void dl_fill(struct dl_tensor *tensor, struct exported *exported, const struct weir_view_of *view,
                     bool knows_bool)
 {
-    static const uint8_t codes[] = {[WEIR_DTYPE_U8] = DL_UINT,
-                                    [WEIR_DTYPE_F32] = DL_FLOAT,
-                                    [WEIR_DTYPE_U16] = DL_UINT,
-                                    [WEIR_DTYPE_F16] = DL_FLOAT,
-                                    [WEIR_DTYPE_BF16] = DL_BFLOAT};
+    static const uint8_t codes[] = {
+        [WEIR_DTYPE_U8] = DL_UINT,   [WEIR_DTYPE_F32] = DL_FLOAT,   [WEIR_DTYPE_U16] = DL_UINT,
+        [WEIR_DTYPE_F16] = DL_FLOAT, [WEIR_DTYPE_BF16] = DL_BFLOAT, [WEIR_DTYPE_I64] = DL_INT,
+        [WEIR_DTYPE_BOOL] = DL_UINT};
     uint8_t code = knows_bool && view->is_bool ? DL_BOOL : codes[view->dtype];
     memcpy(exported->shape, view->shape, sizeof exported->shape);
     memcpy(exported->strides, view->strides, sizeof exported->strides);

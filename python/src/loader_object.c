@@ -203,6 +203,7 @@ static PyObject *loader_open(PyObject *object, PyObject *args)
     self->config.local_rank = local_rank;
     self->config.local_size = local_size;
     self->config.local_cores = local_cores;
+    self->config.columns = self->keys == WEIR_KEYS_LEROBOT && self->make;
     if (open_at(self, 0) < 0)
         return NULL;
     if (warn_of_left_out(self) < 0) {

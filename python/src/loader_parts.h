@@ -54,7 +54,9 @@ struct weir_loader_object {
     PyObject *from_dlpack, *bool_dtype; /* from torch, owned; NULL if batches contain weir.Arrays */
     PyObject *current_stream; /* function that returns torch's current stream on the batches' GPU as a number; owned */
     bool has_uint16;          /* whether torch has a uint16 dtype */
-    PyObject *make;           /* class of the named tuple for keys='act'; owned */
+    /* The class of the named tuple for keys='act'; for keys='lerobot', the list of the dataset's keys in the order of a
+     * batch, or NULL if it is no LeRobot dataset. Owned. */
+    PyObject *make;
     int n_entries;
     struct weir_entry entries[WEIR_ENTRIES_MAX];
     bool has_number;                                    /* config.number is reserved for this loader */

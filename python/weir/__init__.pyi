@@ -128,6 +128,7 @@ class _Options(TypedDict, total=False):
     obs_history: int
     delta_indices: str | Mapping[str, Iterable[int]] | None
     delta_timestamps: Mapping[str, Iterable[float]] | None
+    episodes: str | Iterable[int] | None
     cameras: str | Sequence[str] | None
     image_size: Sequence[int] | None
     rank: int | None

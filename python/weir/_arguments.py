@@ -122,19 +122,42 @@ def _steps_of(timestamps, fps):
     return {key: [round(second * fps) for second in steps] for key, steps in seconds.items()}
 
 
-def _frames_per_second(path):
-    name = os.path.join(os.fsdecode(path), "meta", "info.json")
+def lerobot_info(path):
+    """meta/info.json of a LeRobot dataset, or None for other data. The C library reports what is wrong with it."""
     try:
-        with open(name, encoding="utf-8") as file:
-            fps = json.load(file)["fps"]
-        if fps > 0:
-            return fps
-    except FileNotFoundError:
-        raise ValueError(f"delta_timestamps needs a LeRobot dataset, and {name} does not exist; give delta_indices "
-                         "(steps instead of seconds)") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"delta_timestamps: {name} has no frame rate: {error}") from None
-    raise ValueError(f"delta_timestamps: {name}: fps must be positive, not {shown(fps)}")
+        with open(os.path.join(os.fsdecode(path), "meta", "info.json"), encoding="utf-8") as file:
+            info = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return info if isinstance(info, dict) and isinstance(info.get("features"), dict) else None
+
+
+def lerobot_keys(info, timestamps):
+    """Keys of a batch in LeRobot's order: videos, other features, masks."""
+    features = info["features"]
+    videos = [key for key, about in features.items() if isinstance(about, dict) and about.get("dtype") == "video"]
+    return videos + [key for key in features if key not in videos] + [f"{key}_is_pad" for key in timestamps or ()]
+
+
+def episodes(value):
+    """Text of the C library for a list of episode numbers."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        numbers = [operator.index(number) for number in value]
+    except TypeError:
+        numbers = []
+    if not numbers:
+        raise ValueError(f"episodes must be a list of episode numbers, such as [0, 3], not {shown(value)}")
+    return ",".join(map(str, numbers))
+
+
+def _frames_per_second(path):
+    fps = (lerobot_info(path) or {}).get("fps")
+    if isinstance(fps, (int, float)) and fps > 0:
+        return fps
+    raise ValueError(f"delta_timestamps needs a LeRobot dataset, and {os.fsdecode(path)} has no frame rate in "
+                     "meta/info.json; give delta_indices (steps instead of seconds)")
 
 
 def number_or_auto(name, value):

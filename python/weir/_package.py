@@ -105,6 +105,7 @@ class Loader(_weir._Loader):
                   cameras or of their arrays, "qpos" and "action". Replaces obs_history and chunk_size for these keys,
                   each of which has a mask in the batch (is_pad). Steps outside the episode repeat its first or last step
     delta_timestamps  the same in seconds, as LeRobotDataset takes them; for LeRobot datasets
+    episodes      list of episode numbers to load; for LeRobot datasets
     cameras       list of names; None = all except depth
     image_size    (width, height); None = as stored
     rank, world_size  position in a distributed run; None = from torch.distributed if initialised, else from the
@@ -113,7 +114,9 @@ class Loader(_weir._Loader):
       "weir"      dict: image (n, cameras, 3, H, W), or one image/CAMERA each where sizes differ, depth likewise, qpos
                   (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
       "act"       named tuple (image, qpos, action, is_pad), in the order of ACT's loop
-      "lerobot"   dict: observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
+      "lerobot"   of a LeRobot dataset, dict of what LeRobotDataset's items give after default_collate: all features by
+                  name, KEY_is_pad for keys of delta_timestamps, task. Of other data, dict:
+                  observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
     normalize     normalise qpos and action by mean and deviation of the training episodes (.dataset.statistics);
                   None = yes except for "lerobot", whose policies normalise
     tensors       "auto" = torch tensors if torch is installed (on a GPU: with CUDA), else weir.Array; "torch"; "array"
@@ -173,7 +176,11 @@ class Loader(_weir._Loader):
         if not on_gpu:
             _arguments.choice("dtype", given["dtype"], dict.fromkeys(_CPU_DTYPES))
         data = _arguments.path("path", path)
-        given["delta_indices"] = _arguments.windows(given["delta_indices"], given.pop("delta_timestamps"), data)
+        given["episodes"] = _arguments.episodes(given["episodes"])
+        timestamps = given.pop("delta_timestamps")
+        info = keys == "lerobot" and _arguments.lerobot_info(data)
+        make = _arguments.lerobot_keys(info, timestamps) if info else Act if keys == "act" else None
+        given["delta_indices"] = _arguments.windows(given["delta_indices"], timestamps, data)
         self.batch_size = given["batch_size"]
         self._path = os.fsdecode(data)
         self._split = given["split"]
@@ -183,7 +190,7 @@ class Loader(_weir._Loader):
         values = {keyword.name: keyword.value(given[keyword.name]) for keyword in _KEYWORDS
                   if not keyword.is_default(given[keyword.name])}
         self._open(data, values, _ranks.local_ranks(), mode, torch and torch.utils.dlpack.from_dlpack,
-                   torch and torch.bool, hasattr(torch, "uint16"), Act,
+                   torch and torch.bool, hasattr(torch, "uint16"), make,
                    _cuda.Stream(torch, device) if on_gpu and torch else None)
         self.dataset = Dataset(self._path, self._describe())
         global _opened_any

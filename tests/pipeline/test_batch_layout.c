@@ -43,6 +43,8 @@ static int lay_out_windows(struct setup *s, bool given)
         return -EINVAL;
     for (int c = 0; c < WEIR_CAMERAS_MAX; c++)
         s->windows.cameras[c].is_given = given;
+    for (int c = 0; c < WEIR_COLUMNS_MAX; c++)
+        s->windows.columns[c].is_given = given;
     s->windows.qpos.is_given = given;
     return weir_batch_layout_init(&s->layout, &s->windows, &s->config, &s->dataset, s->probes, views, NULL);
 }
@@ -65,13 +67,17 @@ static int lay_out(struct setup *s, const struct camera *cameras, int history, s
 
 static size_t bytes_of(enum weir_dtype dtype)
 {
-    return dtype == WEIR_DTYPE_F32 ? 4 : dtype == WEIR_DTYPE_U16 ? 2 : 1;
+    return dtype == WEIR_DTYPE_I64 ? 8 : dtype == WEIR_DTYPE_F32 ? 4 : dtype == WEIR_DTYPE_U16 ? 2 : 1;
 }
 
 /* Compares tensor i with a description such as "images u8 3 2 8 16 3" (name, type, shape). */
 static void expect(const struct weir_batch_layout *layout, int i, const char *want)
 {
-    static const char *const dtypes[] = {[WEIR_DTYPE_U8] = "u8", [WEIR_DTYPE_F32] = "f32", [WEIR_DTYPE_U16] = "u16"};
+    static const char *const dtypes[] = {[WEIR_DTYPE_U8] = "u8",
+                                         [WEIR_DTYPE_F32] = "f32",
+                                         [WEIR_DTYPE_U16] = "u16",
+                                         [WEIR_DTYPE_I64] = "i64",
+                                         [WEIR_DTYPE_BOOL] = "bool"};
     const struct weir_tensor *tensor = &layout->tensors[i];
     size_t bytes = bytes_of(tensor->dtype);
     char text[160];
@@ -222,7 +228,8 @@ Test(batch_layout, depth_alone)
     expect_places(&s.layout);
 }
 
-/* The maximum number of cameras, all of different sizes, every third one depth, with masks of all windows. */
+/* The maximum number of cameras and columns. Cameras have different sizes, every third one is depth, and all windows
+ * have masks. */
 Test(batch_layout, as_many_tensors_as_there_may_be)
 {
     static char names[WEIR_CAMERAS_MAX][16];
@@ -234,8 +241,20 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
     }
     cr_assert_eq(lay_out(&s, cameras, 3, u8_nhwc), 0);
     expect_rest(&s.layout, 3);
+    static struct weir_column columns[WEIR_COLUMNS_MAX];
+    for (int c = 0; c < WEIR_COLUMNS_MAX; c++)
+        columns[c] = (struct weir_column){.name = {'k', (char)('0' + c)},
+                                          .type = (enum weir_column_type)(c % 3),
+                                          .width = 1 + c % 2,
+                                          .is_list = c % 2};
+    s.episode.columns = columns;
+    s.episode.n_columns = WEIR_COLUMNS_MAX;
     cr_assert_eq(lay_out_windows(&s, true), 0);
     cr_assert_eq(s.layout.n_tensors, WEIR_TENSORS_MAX);
+    expect(&s.layout, s.layout.columns[0], "column/k0 f32 3 1");
+    expect(&s.layout, s.layout.columns[1], "column/k1 i64 3 1 2");
+    expect(&s.layout, s.layout.columns[2], "column/k2 bool 3 1");
+    expect(&s.layout, s.layout.column_pads[63], "is_pad/ko u8 3 1");
     expect(&s.layout, s.layout.tensor[1], "images/c1 u8 3 3 39 2 3");
     expect(&s.layout, s.layout.tensor[30], "depth/c30 u16 3 3 10 31");
     expect(&s.layout, s.layout.qpos_pad, "is_pad/qpos u8 3 3");
