@@ -120,9 +120,9 @@ static enum weir_cpu_part part_of(const char *name)
     static const struct {
         const char *begins;
         enum weir_cpu_part part;
-    } parts[] = {{"03b_", WEIR_CPU_DECODE}, {"03d_", WEIR_CPU_INFLATE}, {"05_", WEIR_CPU_CONVERT},
-                 {"03c_", WEIR_CPU_READ},   {"03e_", WEIR_CPU_COPY},    {"03f_", WEIR_CPU_COPY},
-                 {"03g_", WEIR_CPU_COPY},   {"03h_", WEIR_CPU_COPY}};
+    } parts[] = {{"03b_", WEIR_CPU_DECODE}, {"03j_", WEIR_CPU_DECODE}, {"03d_", WEIR_CPU_INFLATE},
+                 {"05_", WEIR_CPU_CONVERT}, {"03c_", WEIR_CPU_READ},   {"03e_", WEIR_CPU_COPY},
+                 {"03f_", WEIR_CPU_COPY},   {"03g_", WEIR_CPU_COPY},   {"03h_", WEIR_CPU_COPY}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (strncmp(name, parts[i].begins, strlen(parts[i].begins)) == 0)
             return parts[i].part;

@@ -90,8 +90,8 @@ static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
  * of the run; NAN before the first frame. */
 static double loading_ns(const struct weir_snapshot *run)
 {
-    static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
-                                 WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
+    static const int stages[] = {WEIR_STAGE_FILE_CACHE,   WEIR_STAGE_READ_BYTES,   WEIR_STAGE_INFLATE,
+                                 WEIR_STAGE_VIDEO_DECODE, WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
     uint64_t sum_ns = 0;
     uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count + run->others[WEIR_STAGE_IMAGE_DECODE].count;
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)

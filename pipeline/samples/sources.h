@@ -4,7 +4,7 @@
  *
  * Reading is the time of 03c_read_bytes without nested stages: a read from the page cache or from storage, the wait for
  * a pending read-ahead, or the time in the HDF5 helper process (without the wait for its turn). Decoding is the time of
- * 03b_image_decode and 05_to_tensor_normalize, plus the frame's part of 03d_inflate and 03e_video_decode. For frames
+ * 03b_image_decode and 05_to_tensor_normalize, plus the frame's part of 03d_inflate and 03j_video_decode. For frames
  * that a GPU decodes, only the reading is counted. Frames from the decode cache and copies within a batch are not
  * counted. */
 #ifndef WEIR_PIPELINE_SAMPLES_SOURCES_H

@@ -60,6 +60,11 @@ static void inflate_most(struct made *m)
     verdict_row(m, "03b_image_decode")->self_s = verdict_row(m, "03b_image_decode")->cpu_s = 1;
     verdict_add_row(m, "03d_inflate", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 17, 17);
 }
+static void video_most(struct made *m)
+{
+    verdict_row(m, "03b_image_decode")->self_s = verdict_row(m, "03b_image_decode")->cpu_s = 1;
+    verdict_add_row(m, "03j_video_decode", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 17, 17);
+}
 static void convert_most(struct made *m)
 {
     verdict_row(m, "03b_image_decode")->self_s = verdict_row(m, "03b_image_decode")->cpu_s = 1;
@@ -490,6 +495,7 @@ static const struct {
     {"a host that waits beside a busy GPU", gpu_busy_while_the_host_waits, "consumer"},
     {"an idle GPU", gpu_idle, "consumer"},
     {"inflate", inflate_most, "inflate"},
+    {"video", video_most, "decode"},
     {"conversion", convert_most, "convert"},
     {"page cache", page_cache_most, "page-cache"},
     {"waits of 4.9 %", wait_4_percent, "consumer"},
