@@ -96,11 +96,29 @@ static struct verdict decode(struct weir_frame_checker *checker, enum weir_frame
     return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
 }
 
-/* Checks a frame in memory. Bytes after the end of an image are not part of the frame. */
-static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, const uint8_t *bytes,
-                                    size_t length)
+/* Checks a picture of a video. Equal pictures can have different samples, so the pixels are hashed. */
+static struct verdict look_at_picture(struct weir_frame_checker *checker, int episode, int camera, int t,
+                                      const uint8_t *picture, size_t length)
 {
     enum weir_frame_kind kind = kind_of(checker, episode, camera);
+    int width = checker->probes[camera].width, height = checker->probes[camera].height;
+    struct weir_pixel_format format = {0};
+    checker->bytes += weir_frame_stored_bytes(checker->dataset, episode, camera, t);
+    struct verdict verdict = look_at_header(checker, kind, picture, length, &width, &height);
+    if (verdict.code == 0)
+        verdict = decode(checker, kind, picture, length, width, height);
+    if (verdict.code == 0)
+        verdict.hash = weir_hash64(checker->image, weir_frame_bytes(&format, kind, width, height));
+    return verdict;
+}
+
+/* Checks a frame in memory. Bytes after the end of an image are not part of the frame. */
+static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, int t,
+                                    const uint8_t *bytes, size_t length)
+{
+    enum weir_frame_kind kind = kind_of(checker, episode, camera);
+    if (kind == WEIR_FRAME_VIDEO || kind == WEIR_FRAME_VIDEO16)
+        return look_at_picture(checker, episode, camera, t, bytes, length);
     int width = checker->probes[camera].width, height = checker->probes[camera].height;
     struct verdict verdict = {0};
     size_t end = length;
@@ -123,7 +141,7 @@ static struct verdict look_at_frame(struct weir_frame_checker *checker, int epis
     size_t length;
     int rc = weir_fetch_frame(&checker->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
     return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, checker->fetcher.reason)
-                  : look_at_bytes(checker, episode, camera, bytes, length);
+                  : look_at_bytes(checker, episode, camera, t, bytes, length);
 }
 
 /* ---- headers only ---- */
@@ -212,7 +230,7 @@ static int fetched(void *user, int t, int code, const char *reason, const uint8_
     const struct check *check = user;
     return report(check, t,
                   code < 0 ? bad(code, WEIR_FOUND_FRAME, reason)
-                           : look_at_bytes(check->checker, check->episode, check->camera, bytes, length));
+                           : look_at_bytes(check->checker, check->episode, check->camera, t, bytes, length));
 }
 
 int weir_check_frames(struct weir_frame_checker *checker, int episode, int camera, int first, int n,
