@@ -512,12 +512,15 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
                size_t *length, struct weir_err *err)
 {
     const struct weir_frame_map *map = &dataset->episodes[episode].maps[camera];
-    const struct weir_dataset_file *file = &dataset->files[dataset->episodes[episode].file].file;
+    const struct weir_file_index *file = &dataset->files[dataset->episodes[episode].file];
+    const struct weir_format_ops *format = weir_file_format(file);
     uint64_t asked_ns = weir_clock_monotonic_ns();
     lock_timed(dataset);
     uint64_t begun_ns = weir_clock_monotonic_ns();
-    int rc = weir_file_format(&dataset->files[dataset->episodes[episode].file])
-                 ->read_row(&dataset->library, file, map->key, (uint64_t)t, buffer, capacity, length, err);
+    if (dataset->library_format != format)
+        weir_opening_end(&dataset->library);
+    dataset->library_format = format;
+    int rc = format->read_row(&dataset->library, file, map, (uint64_t)t, buffer, capacity, length, err);
     count_helper(dataset, asked_ns, begun_ns);
     pthread_mutex_unlock(&dataset->helper_lock);
     return rc;

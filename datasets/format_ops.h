@@ -7,7 +7,7 @@
 
 struct weir_format_ops {
     const char *name, *summary;
-    /* Returns true if files with this name (without folders) have this format. */
+    /* Returns true if files with this name (without folders) have this format. NULL: the format has only folders. */
     bool (*names)(const char *name);
     /* Returns true if the open folder with this name is, as a whole, a dataset of this format. NULL: folders never are.
      */
@@ -17,11 +17,11 @@ struct weir_format_ops {
     /* Fills result with the file's episodes and the locations of all their frames; the file in result is already
      * identified. Returns result->rc. Any thread can call it, with an opening of its own. */
     int (*open)(struct weir_file_result *result, const char *path, struct weir_opening *opening);
-    /* Reads row t of a dataset through the format's own library, for frames without extents. One thread at a time, with
-     * an opening of its own. Returns -ENOSPC (err not set) if the row exceeds capacity. NULL: all frames have extents.
-     */
-    int (*read_row)(struct weir_opening *opening, const struct weir_dataset_file *file, const char *key, uint64_t t,
-                    void *buffer, size_t capacity, size_t *length, struct weir_err *err);
+    /* Reads frame t of a camera in this file through the format's own library, for frames without extents. One thread
+     * at a time, with an opening of its own. Returns -ENOSPC (err not set) if the frame exceeds capacity. NULL: all
+     * frames have extents. */
+    int (*read_row)(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
+                    uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
     /* Reads a whole file and verifies the parts that loading frames does not verify, such as checksums of records.
      * Calls `damaged` for each damaged part. Returns 0 whether or not parts are damaged; the result of `damaged` if it
      * is nonzero; or a negative code with err (without the path) if the file cannot be read. Any thread. NULL: nothing

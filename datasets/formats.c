@@ -13,7 +13,7 @@ const struct weir_format_ops *weir_format_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof formats / sizeof formats[0] && name[0] != '.'; i++)
-        if (formats[i]->names(name))
+        if (formats[i]->names && formats[i]->names(name))
             return formats[i];
     return NULL;
 }

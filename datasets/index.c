@@ -204,6 +204,7 @@ void weir_opening_end(struct weir_opening *opening)
 {
     if (opening->kept)
         opening->release(opening->kept);
+    opening->kept = NULL;
 }
 
 void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,

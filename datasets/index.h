@@ -69,7 +69,8 @@ struct weir_frame_map {
     struct weir_heap_slot *slots; /* for WEIR_STORED_HEAP */
     struct weir_frame_extent *extents;
     /* For extents in separate files: frame t is in part first_part + (before + t) / part_rows of the episode's file. If
-     * part_rows is 0, all extents are in the episode's file. */
+     * part_rows is 0, all extents are in the episode's file. For WEIR_STORED_LIBRARY in a folder: frame t is row
+     * before + t of part first_part. */
     uint32_t first_part, part_rows, before;
     /* For WEIR_STORED_VIDEO: the video, which is owned by the episode's file and shared by its episodes. Frame t is the
      * picture number ranks[t] (not decreasing) in presentation order, or first_rank + t if ranks is NULL. The video's
@@ -162,9 +163,10 @@ struct weir_dataset {
                              episode */
     char **bad;
     size_t extent_max;
-    char *root;                  /* real path of the dataset's folder; NULL = unknown */
-    uint8_t *lent;               /* memory of an index file that episodes borrow */
-    struct weir_opening library; /* used by weir_fetch with helper_lock held */
+    char *root;                                   /* real path of the dataset's folder; NULL = unknown */
+    uint8_t *lent;                                /* memory of an index file that episodes borrow */
+    struct weir_opening library;                  /* used by weir_fetch with helper_lock held */
+    const struct weir_format_ops *library_format; /* format whose state library keeps */
     _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written with helper_lock held */
     pthread_mutex_t helper_lock;
 };
@@ -176,6 +178,7 @@ struct weir_file_result {
     int n_wanted; /* number of episodes in the file, good or bad */
 };
 
+/* Frees the state that a format keeps. */
 void weir_opening_end(struct weir_opening *opening);
 
 /* Opens one file. After an error, err names the path and the file is empty. With config->tolerant, a bad episode in a

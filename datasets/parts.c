@@ -31,22 +31,21 @@ int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct 
 
 int64_t weir_parts_add_file(struct weir_parts *parts, const char *name)
 {
-    char path[WEIR_PART_PATH_MAX];
-    struct stat st;
     if (parts->n == INT32_MAX)
         return -EFBIG;
-    if (snprintf(path, sizeof path, "%s/%s", parts->root, name) >= (int)sizeof path)
+    if (strlen(parts->root) + strlen(name) + 2 > WEIR_PART_PATH_MAX)
         return -ENAMETOOLONG;
-    if (stat(path, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EINVAL;
     if (!weir_grow(&parts->parts, parts->n, sizeof *parts->parts) ||
         !weir_grow(&parts->names, parts->n, sizeof *parts->names) || !(parts->names[parts->n] = strdup(name)))
         return -ENOMEM;
-    parts->parts[parts->n] = (struct weir_part){(uint64_t)st.st_size, st.st_dev, st.st_ino,
-                                                (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    parts->parts[parts->n] = (struct weir_part){0};
     return parts->n++;
+}
+
+struct weir_part weir_part_identify(const struct stat *st)
+{
+    return (struct weir_part){(uint64_t)st->st_size, st->st_dev, st->st_ino,
+                              (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
 }
 
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size)

@@ -11,7 +11,7 @@
 enum { WEIR_PART_RANK_MAX = 8, WEIR_PART_PATH_MAX = 4096 };
 
 struct weir_part {
-    uint64_t size_bytes, device, inode; /* all 0: the chunk was never written */
+    uint64_t size_bytes, device, inode; /* all 0: the chunk was never written, or the file is not needed */
     int64_t mtime_ns;
 };
 
@@ -37,9 +37,11 @@ struct weir_parts {
 
 /* Adds n zeroed parts of a folder, whose path is copied. Returns the number of the first part, -ENOMEM or -EFBIG. */
 int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct weir_part_folder *folder);
-/* Adds a file by its path in parts->root, which is copied, and stores its identity. Returns its number; -ENOMEM or
- * -EFBIG; or another -errno if it is not a regular file that can be accessed. */
+/* Adds a file by its path in parts->root, which is copied. Returns its number, -ENAMETOOLONG, -ENOMEM or -EFBIG. The
+ * file is not looked at: its part remains zeroed until weir_part_identify. */
 int64_t weir_parts_add_file(struct weir_parts *parts, const char *name);
+struct stat;
+struct weir_part weir_part_identify(const struct stat *st);
 /* Writes the name of a chunk's file, such as "12.0.0.0" or "12/0/0/0". text and size are used as by snprintf. */
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size);
 /* Writes the path of part i. */

@@ -23,8 +23,8 @@ static int check_finite(const char *key, const struct weir_state_part *part, str
 static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
                              const struct weir_array_shape *shape, struct weir_err *err)
 {
-    bool flat =
-        shape->rank == 1 && builder->by_keys; /* one number per step is accepted only if the user named the dataset */
+    /* One number per step is accepted only if the user named the dataset, or if the layout has such states. */
+    bool flat = shape->rank == 1 && (builder->by_keys || builder->episode->layout->has_scalars);
     if (shape->rank != 2 && !flat)
         return weir_err_set(err, -EBADMSG, "%s: has rank %d, but its shape must be (steps, dimensions)", key,
                             shape->rank);

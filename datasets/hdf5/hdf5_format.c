@@ -141,11 +141,12 @@ static struct weir_hdf5_helper *helper_of(struct weir_opening *opening, struct w
     return opening->kept;
 }
 
-static int read_row(struct weir_opening *opening, const struct weir_dataset_file *file, const char *key, uint64_t t,
-                    void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+static int read_row(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
+                    uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
 {
     struct weir_hdf5_helper *helper = helper_of(opening, err);
-    return helper ? weir_hdf5_helper_read_row(helper, file, key, t, buffer, capacity, length, err) : -ENOMEM;
+    return helper ? weir_hdf5_helper_read_row(helper, &file->file, map->key, t, buffer, capacity, length, err)
+                  : -ENOMEM;
 }
 
 static int open_hdf5(struct weir_file_result *result, const char *path, struct weir_opening *opening)

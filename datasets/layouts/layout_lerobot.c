@@ -98,4 +98,5 @@ const struct weir_layout_ops weir_layout_lerobot = {
     .name = "lerobot",
     .summary = "LeRobot's features: observation.state, action, and videos or images as cameras",
     .index = index_episode,
+    .has_scalars = true,
 };

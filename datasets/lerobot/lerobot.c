@@ -1,5 +1,7 @@
 /* LeRobot datasets, versions 2.1 and 3.0: a folder with meta/info.json, columns in Parquet files, and videos. */
+#include "base/resources.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "datasets/format_ops.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
@@ -10,11 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_lerobot(const char *name)
-{
-    (void)name;
-    return false; /* recognised by its contents */
-}
+enum { THREADS_MAX = 64, FILES_PER_THREAD = 4 };
 
 static bool is_dataset(int folder, const char *name)
 {
@@ -25,18 +23,8 @@ static bool is_dataset(int folder, const char *name)
 
 /* ---- opening and closing ---- */
 
-static void release_tracks(void *held)
-{
-    struct weir_lerobot_tracks *tracks = held;
-    for (uint32_t i = 0; i < tracks->n; i++)
-        weir_video_track_close(&tracks->tracks[i]);
-    free(tracks->tracks);
-    free(tracks);
-}
-
 static void close_lerobot(struct weir_lerobot *lerobot)
 {
-    weir_lerobot_close_table(lerobot);
     for (int i = 0; i < lerobot->n_episodes; i++)
         free(lerobot->episodes[i].task);
     free(lerobot->episodes);
@@ -44,10 +32,11 @@ static void close_lerobot(struct weir_lerobot *lerobot)
     free(lerobot->features);
     free(lerobot->data_path);
     free(lerobot->video_path);
-    free(lerobot->last);
     weir_parts_close(&lerobot->parts);
-    if (lerobot->tracks)
-        release_tracks(lerobot->tracks);
+    if (lerobot->videos)
+        weir_lerobot_videos_close(lerobot->videos);
+    for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
+        pthread_mutex_destroy(&lerobot->locks[i]);
     *lerobot = (struct weir_lerobot){0};
 }
 
@@ -55,24 +44,21 @@ static int open_parts(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     struct stat st;
     struct weir_parts *parts = lerobot->parts = calloc(1, sizeof *parts);
-    lerobot->tracks = calloc(1, sizeof *lerobot->tracks);
-    lerobot->last = malloc(((size_t)lerobot->n_videos + 1) * sizeof *lerobot->last);
-    if (!parts || !lerobot->tracks || !lerobot->last ||
-        asprintf(&parts->stand_in, "%s/meta/info.json", lerobot->path) < 0)
+    lerobot->videos = calloc(1, sizeof *lerobot->videos);
+    if (!parts || !lerobot->videos || asprintf(&parts->stand_in, "%s/meta/info.json", lerobot->path) < 0)
         return weir_no_memory(err);
     parts->root = lerobot->path;
-    for (int i = 0; i < lerobot->n_videos; i++)
-        lerobot->last[i] = (struct weir_lerobot_last){-1, -1, 0};
     if (stat(parts->stand_in, &st) < 0)
         return weir_err_set(err, -errno, "meta/info.json: %s", strerror(errno));
-    parts->looked = (struct weir_part){(uint64_t)st.st_size, st.st_dev, st.st_ino,
-                                       (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    parts->looked = weir_part_identify(&st);
     return 0;
 }
 
 static int open_lerobot(struct weir_lerobot *lerobot, const char *path, struct weir_err *err)
 {
     *lerobot = (struct weir_lerobot){.path = path};
+    for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
+        pthread_mutex_init(&lerobot->locks[i], NULL);
     int rc = weir_lerobot_read_info(lerobot, err);
     if (rc == 0)
         rc = weir_lerobot_read_episodes(lerobot, err);
@@ -81,53 +67,125 @@ static int open_lerobot(struct weir_lerobot *lerobot, const char *path, struct w
 
 /* ---- episodes ---- */
 
-/* Checks that the episode's first and last row belong to it. */
-static int check_rows(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, struct weir_err *err)
-{
-    enum weir_number_type type;
-    const void *values;
-    int64_t number;
-    int width, feature = weir_lerobot_feature(lerobot, "episode_index");
-    if (feature < 0)
-        return 0;
-    int rc = weir_lerobot_column(lerobot, episode, feature, &type, &values, &width, err);
-    for (int64_t row = 0;
-         rc == 0 && width == 1 && row<episode->length; row += episode->length> 1 ? episode->length - 1 : 1) {
-        const uint8_t *at = (const uint8_t *)values + (size_t)row * weir_number_bytes(type);
-        weir_numbers_convert(type, at, 1, WEIR_I64, &number);
-        if (number != episode->index)
-            return weir_err_set(err, -EBADMSG,
-                                "row %" PRId64 " belongs to episode %" PRId64
-                                ", so the list of episodes and the Parquet file disagree; copy the dataset again",
-                                row, number);
-    }
-    return rc;
-}
+/* An episode after a thread has described it. */
+struct outcome {
+    struct weir_episode episode;
+    int rc;
+    char *why;
+};
 
-/* Version 2.1 has a Parquet file per episode, with exactly its rows. */
-static int check_length(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, struct weir_err *err)
-{
-    int rc = weir_lerobot_open_table(lerobot, episode, err);
-    if (rc < 0 || lerobot->is_third || weir_parquet_rows(lerobot->table.parquet) == episode->length)
-        return rc;
-    return weir_err_set(err, -EBADMSG,
-                        "has %" PRId64 " rows in its Parquet file, but a length of %" PRId64
-                        " in meta/episodes.jsonl; copy the dataset again",
-                        weir_parquet_rows(lerobot->table.parquet), episode->length);
-}
+/* Episodes are described file by file, on several threads. The first error in the order of episodes ends the work on
+ * files that begin after it, so that the result does not depend on the threads. */
+struct work {
+    struct weir_lerobot *lerobot;
+    const struct weir_dataset_config *config;
+    struct outcome *outcomes; /* one per episode */
+    int *firsts;              /* first episode of each run of episodes in one file */
+    int n_runs;
+    _Atomic int next;
+    _Atomic int limit; /* no episode after this one is needed */
+};
 
-static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
-                    struct weir_err *err)
+static int describe_in(struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
+                       const struct weir_dataset_config *config, struct weir_episode *episode, struct weir_err *err)
 {
-    struct weir_lerobot *lerobot = user;
-    struct weir_lerobot_view view = {{&weir_store_lerobot}, lerobot, &lerobot->episodes[i], i};
-    *episode = (struct weir_episode){.layout = &weir_layout_lerobot, .bytes = sizeof *episode};
-    if (asprintf(&episode->root, "episode %" PRId64, view.episode->index) < 0)
-        return weir_no_memory(err);
-    int rc = check_length(lerobot, view.episode, err);
-    if (rc == 0)
-        rc = check_rows(lerobot, view.episode, err);
+    struct weir_lerobot_view view = {{&weir_store_lerobot}, table->lerobot, table, of};
+    int rc = weir_lerobot_check_rows(table, of, err);
     return rc == 0 ? weir_episode_describe(&view.store, episode, config, err) : rc;
+}
+
+static void keep_outcome(struct work *w, int i, int rc, const struct weir_err *why)
+{
+    struct outcome *outcome = &w->outcomes[i];
+    outcome->rc = rc;
+    outcome->why = rc < 0 ? strdup(why->text) : NULL;
+    int limit = atomic_load(&w->limit);
+    while (rc < 0 && !w->config->tolerant && i < limit && !atomic_compare_exchange_weak(&w->limit, &limit, i))
+        ;
+}
+
+static void describe_run(struct work *w, int first, int end)
+{
+    struct weir_lerobot *lerobot = w->lerobot;
+    struct weir_err why = WEIR_ERR_NONE;
+    struct weir_lerobot_table table;
+    int opened = weir_lerobot_open_table(&table, lerobot, &lerobot->episodes[first], &why);
+    for (int i = first; i < end; i++) {
+        struct weir_episode *episode = &w->outcomes[i].episode;
+        struct weir_err why_not = why;
+        int rc = opened;
+        *episode = (struct weir_episode){.layout = &weir_layout_lerobot, .bytes = sizeof *episode};
+        if (asprintf(&episode->root, "episode %" PRId64, lerobot->episodes[i].index) < 0) {
+            episode->root = NULL;
+            rc = weir_no_memory(&why_not);
+        }
+        if (rc == 0)
+            rc = describe_in(&table, &lerobot->episodes[i], w->config, episode, &why_not);
+        keep_outcome(w, i, rc, &why_not);
+    }
+    if (opened == 0)
+        weir_lerobot_close_table(&table);
+}
+
+static void *describe_some(void *user)
+{
+    struct work *w = user;
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n_runs;)
+        if (w->firsts[i] <= atomic_load(&w->limit))
+            describe_run(w, w->firsts[i], w->firsts[i + 1]);
+    return NULL;
+}
+
+static void describe_all(struct work *w)
+{
+    pthread_t threads[THREADS_MAX];
+    int wanted = w->config->threads > 0 ? w->config->threads : weir_cores_usable(), started = 0;
+    int useful = w->n_runs / FILES_PER_THREAD;
+    wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
+    wanted = wanted < useful ? wanted : useful;
+    while (started < wanted - 1 && weir_thread_start(&threads[started], describe_some, w) == 0)
+        started++;
+    describe_some(w);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Moves an episode to the file's index. */
+static int take_outcome(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                        struct weir_err *err)
+{
+    struct outcome *outcome = &((struct work *)user)->outcomes[i];
+    (void)config;
+    *episode = outcome->episode;
+    outcome->episode = (struct weir_episode){0};
+    return outcome->rc < 0 ? weir_err_set(err, outcome->rc, "%s", outcome->why ? outcome->why : strerror(-outcome->rc))
+                           : 0;
+}
+
+static int describe_episodes(struct weir_lerobot *lerobot, struct weir_file_result *result,
+                             const struct weir_dataset_config *config)
+{
+    int n = lerobot->n_episodes, rc = 0;
+    struct work w = {.lerobot = lerobot, .config = config, .limit = n};
+    w.outcomes = calloc((size_t)n, sizeof *w.outcomes);
+    w.firsts = calloc((size_t)n + 1, sizeof *w.firsts);
+    if (!w.outcomes || !w.firsts)
+        rc = weir_no_memory(&result->err);
+    for (int i = 0; i < n && rc == 0; i++)
+        if (i == 0 || lerobot->episodes[i].part != lerobot->episodes[i - 1].part)
+            w.firsts[w.n_runs++] = i;
+    if (rc == 0) {
+        w.firsts[w.n_runs] = n;
+        describe_all(&w);
+        rc = weir_file_describe_episodes(result, n, config, take_outcome, &w);
+    }
+    for (int i = 0; i < n && w.outcomes; i++) {
+        weir_episode_close(&w.outcomes[i].episode);
+        free(w.outcomes[i].why);
+    }
+    free(w.outcomes);
+    free(w.firsts);
+    return rc;
 }
 
 /* Moves the files that frames are read from, and their tables, to the index. */
@@ -138,10 +196,10 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
     file->file.size_bytes = file->parts->looked.size_bytes;
     for (uint32_t i = 0; i < file->parts->n; i++)
         file->file.size_bytes += file->parts->parts[i].size_bytes;
-    file->held = lerobot->tracks;
-    file->release = release_tracks;
+    file->held = lerobot->videos;
+    file->release = weir_lerobot_videos_close;
     lerobot->parts = NULL;
-    lerobot->tracks = NULL;
+    lerobot->videos = NULL;
 }
 
 static int open_dataset(struct weir_file_result *result, const char *path, struct weir_opening *opening)
@@ -153,7 +211,9 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
     if (rc == 0 && opening->config->columns)
         rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->file.n_tasks, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, lerobot.n_episodes, opening->config, describe, &lerobot);
+        rc = weir_lerobot_list_files(&lerobot, &result->err);
+    if (rc == 0)
+        rc = describe_episodes(&lerobot, result, opening->config);
     if (rc == 0)
         take_parts(&result->file, &lerobot);
     close_lerobot(&lerobot);
@@ -162,90 +222,55 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
 
 /* ---- images in Parquet files ---- */
 
-/* The values of one episode's images, which are kept because frames of an episode are often read together. */
+/* The images of one episode, which are kept because frames of an episode are often read together. */
 struct kept {
-    struct weir_lerobot lerobot;
-    char *path;
-    int episode, feature; /* of the bytes; -1 = none */
+    const struct weir_frame_map *map;
     struct weir_parquet_bytes bytes;
 };
 
-static void release_kept(void *user)
+static void close_kept(void *user)
 {
     struct kept *kept = user;
     weir_parquet_bytes_free(&kept->bytes);
-    close_lerobot(&kept->lerobot);
-    free(kept->path);
     free(kept);
 }
 
-static int keep(struct weir_opening *opening, const char *path, struct weir_err *err)
+static int read_images(const struct weir_file_index *file, const struct weir_frame_map *map,
+                       struct weir_parquet_bytes *bytes, struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    const char *slash = strchr(map->key, '/'); /* the key is "episode N/FEATURE" */
+    struct weir_parquet *parquet;
+    weir_part_path(file->parts, map->first_part, path, sizeof path);
+    int rc = weir_parquet_open(&parquet, path, err);
+    if (rc < 0)
+        return rc;
+    int column = weir_parquet_find(parquet, slash ? slash + 1 : map->key, "bytes");
+    rc = column < 0 ? weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again")
+                    : weir_parquet_bytes(parquet, column, map->before, map->frames, bytes, err);
+    weir_parquet_close(&parquet);
+    return rc;
+}
+
+static int read_row(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
+                    uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
 {
     struct kept *kept = opening->kept;
-    if (kept && strcmp(kept->path, path) == 0)
-        return 0;
-    if (kept)
-        opening->release(kept);
-    opening->kept = kept = calloc(1, sizeof *kept);
-    opening->release = release_kept;
-    if (!kept || !(kept->path = strdup(path))) {
-        free(kept);
-        opening->kept = NULL;
+    if (!kept)
+        kept = opening->kept = calloc(1, sizeof *kept);
+    if (!kept)
         return weir_no_memory(err);
+    opening->release = close_kept;
+    if (kept->map != map) {
+        kept->map = NULL;
+        weir_parquet_bytes_free(&kept->bytes);
+        int rc = read_images(file, map, &kept->bytes, err);
+        if (rc < 0)
+            return rc;
+        kept->map = map;
     }
-    kept->episode = kept->feature = -1;
-    return open_lerobot(&kept->lerobot, kept->path, err);
-}
-
-/* Parses a map's key, such as "episode 12/observation.images.top". */
-static int find_images(const struct kept *kept, const char *key, int *episode, int *feature)
-{
-    int64_t index;
-    int used = 0;
-    if (sscanf(key, "episode %" SCNd64 "/%n", &index, &used) != 1 || used == 0)
-        return -ENOENT;
-    *feature = weir_lerobot_feature(&kept->lerobot, key + used);
-    for (*episode = 0; *episode < kept->lerobot.n_episodes; ++*episode)
-        if (kept->lerobot.episodes[*episode].index == index)
-            return *feature;
-    return -ENOENT;
-}
-
-static int read_images(struct kept *kept, int number, int feature, struct weir_err *err)
-{
-    struct weir_lerobot *lerobot = &kept->lerobot;
-    const struct weir_lerobot_episode *episode = &lerobot->episodes[number];
-    if (kept->episode == number && kept->feature == feature)
-        return 0;
-    weir_parquet_bytes_free(&kept->bytes);
-    kept->episode = -1;
-    int rc = weir_lerobot_open_table(lerobot, episode, err);
-    int column = rc == 0 ? weir_parquet_find(lerobot->table.parquet, lerobot->features[feature].key, "bytes") : -1;
-    if (rc == 0 && column < 0)
-        rc = weir_err_set(err, -EBADMSG, "the Parquet file has no bytes of %s", lerobot->features[feature].key);
-    if (rc == 0)
-        rc = weir_parquet_bytes(lerobot->table.parquet, column, episode->first - lerobot->table.first, episode->length,
-                                &kept->bytes, err);
-    if (rc < 0)
-        return rc;
-    kept->episode = number;
-    kept->feature = feature;
-    return 0;
-}
-
-static int read_row(struct weir_opening *opening, const struct weir_dataset_file *file, const char *key, uint64_t t,
-                    void *buffer, size_t capacity, size_t *length, struct weir_err *err)
-{
-    int number = 0, feature = 0, rc = keep(opening, file->path, err);
-    struct kept *kept = opening->kept;
-    if (rc == 0 && find_images(kept, key, &number, &feature) < 0)
-        rc = weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again");
-    if (rc == 0)
-        rc = read_images(kept, number, feature, err);
-    if (rc == 0 && t >= kept->bytes.n)
-        rc = weir_err_set(err, -EBADMSG, "has no row %" PRIu64, t);
-    if (rc < 0)
-        return rc;
+    if (t >= kept->bytes.n)
+        return weir_err_set(err, -EBADMSG, "the column of images has no row %" PRIu64, map->before + t);
     uint64_t begin = t ? kept->bytes.ends[t - 1] : 0;
     *length = (size_t)(kept->bytes.ends[t] - begin);
     if (*length == 0)
@@ -259,7 +284,6 @@ static int read_row(struct weir_opening *opening, const struct weir_dataset_file
 const struct weir_format_ops weir_format_lerobot = {
     .name = "lerobot",
     .summary = "LeRobot datasets v2.1 and v3.0: a folder with meta/info.json, Parquet files, and videos or images",
-    .names = is_lerobot,
     .is_folder = is_dataset,
     .open = open_dataset,
     .read_row = read_row,

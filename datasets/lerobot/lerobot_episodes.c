@@ -119,14 +119,20 @@ static int read_column(const struct table *table, const char *name, enum weir_nu
 }
 
 /* The columns of a table, of which each row is an episode. */
-enum { INDEX, LENGTH, CHUNK, FILE_INDEX, FIRST, COLUMNS };
-static const char *const column_names[COLUMNS] = {"episode_index", "length", "data/chunk_index", "data/file_index",
-                                                  "dataset_from_index"};
+enum { INDEX, LENGTH, CHUNK, FILE_INDEX, FIRST, END, COLUMNS };
+static const char *const column_names[COLUMNS] = {
+    "episode_index", "length", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index"};
 
 static int add_rows(const struct table *table, int64_t *const columns[COLUMNS])
 {
     int rc = 0;
-    for (int64_t i = 0; i < table->rows && rc == 0; i++)
+    for (int64_t i = 0; i < table->rows && rc == 0; i++) {
+        int64_t first = columns[FIRST][i], end = columns[END][i];
+        if (first < 0 || end < first || end - first != columns[LENGTH][i])
+            return weir_err_set(table->err, -EBADMSG,
+                                "%s: episode %" PRId64 " has a length of %" PRId64 ", but its rows are %" PRId64
+                                " to %" PRId64 " (dataset_from_index, dataset_to_index); copy the file again",
+                                table->name, columns[INDEX][i], columns[LENGTH][i], first, end);
         rc = add_episode(table->lerobot,
                          &(struct weir_lerobot_episode){.index = columns[INDEX][i],
                                                         .length = columns[LENGTH][i],
@@ -134,6 +140,7 @@ static int add_rows(const struct table *table, int64_t *const columns[COLUMNS])
                                                         .file = columns[FILE_INDEX][i],
                                                         .first = columns[FIRST][i]},
                          table->err);
+    }
     return rc;
 }
 
@@ -176,7 +183,7 @@ static int read_clip_columns(const struct table *table, const struct weir_lerobo
         struct weir_lerobot_clip *clip =
             &table->lerobot->clips[(size_t)(first + i) * (size_t)table->lerobot->n_videos + (size_t)feature->video];
         *clip = (struct weir_lerobot_clip){((int64_t *)columns[0])[i], ((int64_t *)columns[1])[i],
-                                           ((double *)columns[2])[i]};
+                                           ((double *)columns[2])[i], 0};
         if (!(clip->from_s >= 0 && clip->from_s < 1e9))
             rc = weir_err_set(table->err, -EBADMSG, "%s: episode %" PRId64 " begins at an invalid time of %s",
                               table->name, table->lerobot->episodes[first + i].index, feature->key);
@@ -208,7 +215,8 @@ static int read_table(const struct table *table)
     for (int i = 0; i < COLUMNS && rc == 0; i++)
         rc = read_column(table, column_names[i], WEIR_I64, &columns[i]);
     if (rc == 0)
-        rc = add_rows(table, (int64_t *const[]){columns[0], columns[1], columns[2], columns[3], columns[4]});
+        rc =
+            add_rows(table, (int64_t *const[]){columns[0], columns[1], columns[2], columns[3], columns[4], columns[5]});
     for (int i = 0; i < COLUMNS; i++)
         free(columns[i]);
     if (rc == 0)
@@ -282,6 +290,21 @@ static int check_order(struct weir_lerobot *lerobot, struct weir_err *err)
     return 0;
 }
 
+/* Recording or copying that was interrupted leaves numbers that differ. */
+static int check_totals(const struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    int64_t frames = 0;
+    for (int i = 0; i < lerobot->n_episodes; i++)
+        frames += lerobot->episodes[i].length;
+    if (lerobot->n_episodes == lerobot->total_episodes && frames == lerobot->total_frames)
+        return 0;
+    return weir_err_set(err, -EBADMSG,
+                        "meta/info.json has %" PRId64 " episodes and %" PRId64
+                        " frames (total_episodes, total_frames), but the list of episodes has %d and %" PRId64
+                        "; copy the dataset again, or finish its recording",
+                        lerobot->total_episodes, lerobot->total_frames, lerobot->n_episodes, frames);
+}
+
 /* In version 2.1, each episode has a video of its own. */
 static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
 {
@@ -294,7 +317,8 @@ static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
         episode->chunk = episode->index / lerobot->chunk_size;
         episode->file = episode->index;
         for (size_t video = 0; video < videos; video++)
-            lerobot->clips[(size_t)i * videos + video] = (struct weir_lerobot_clip){episode->chunk, episode->file, 0};
+            lerobot->clips[(size_t)i * videos + video] =
+                (struct weir_lerobot_clip){episode->chunk, episode->file, 0, 0};
     }
     return 0;
 }
@@ -304,6 +328,8 @@ int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *er
     int rc = lerobot->is_third ? read_tables(lerobot, err) : read_lines(lerobot, err);
     if (rc == 0)
         rc = check_order(lerobot, err);
+    if (rc == 0)
+        rc = check_totals(lerobot, err);
     if (rc == 0 && !lerobot->is_third)
         rc = make_clips(lerobot, err);
     if (rc == 0)

@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #define INFO "meta/info.json"
-enum { TEXT_MAX = 1 << 30 };
+enum { TEXT_MAX = 1 << 30, WIDTH_MAX = 1 << 26 };
 
 int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
                       struct weir_err *err)
@@ -127,16 +127,34 @@ static enum weir_lerobot_kind kind_of(const char *dtype)
     return strcmp(dtype, "string") == 0 ? WEIR_LEROBOT_TEXT : WEIR_LEROBOT_NUMBERS;
 }
 
+/* Returns the product of the sizes, or -1 if they are invalid. */
+static int width_of(const json_t *shape)
+{
+    json_int_t width = json_is_array(shape) ? 1 : -1;
+    for (size_t i = 0; i < json_array_size(shape) && width > 0; i++) {
+        json_int_t size = json_integer_value(json_array_get(shape, i));
+        width = size > 0 && size <= WIDTH_MAX && size * width <= WIDTH_MAX ? size * width : -1;
+    }
+    return (int)width;
+}
+
 static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *about, struct weir_err *err)
 {
     const char *dtype = json_string_value(json_object_get(about, "dtype"));
     struct weir_lerobot_feature *feature = &lerobot->features[lerobot->n_features];
     if (!dtype)
         return weir_err_set(err, -EBADMSG, INFO ": feature %.100s has no dtype; correct it", key);
+    int width = width_of(json_object_get(about, "shape"));
+    if (width < 0)
+        return weir_err_set(err, -EBADMSG,
+                            INFO ": the shape of feature %.100s is not a list of positive sizes; correct it", key);
     if (strlen(key) >= sizeof feature->key || strchr(key, '/'))
         return weir_err_set(err, -ENOTSUP, INFO ": the name of feature %.100s has more than 63 bytes, or a slash", key);
-    *feature = (struct weir_lerobot_feature){
-        .kind = kind_of(dtype), .is_depth = is_depth(about), .is_bool = strcmp(dtype, "bool") == 0, .video = -1};
+    *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype),
+                                             .is_depth = is_depth(about),
+                                             .is_bool = strcmp(dtype, "bool") == 0,
+                                             .width = width,
+                                             .video = -1};
     snprintf(feature->key, sizeof feature->key, "%s", key);
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;
@@ -233,6 +251,8 @@ int weir_lerobot_read_info(struct weir_lerobot *lerobot, struct weir_err *err)
     if (rc == 0) {
         json_int_t size = json_integer_value(json_object_get(info, "chunks_size"));
         lerobot->chunk_size = size > 0 ? size : 1000;
+        lerobot->total_episodes = json_integer_value(json_object_get(info, "total_episodes"));
+        lerobot->total_frames = json_integer_value(json_object_get(info, "total_frames"));
     }
     json_decref(info);
     return rc;

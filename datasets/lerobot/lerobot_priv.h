@@ -9,7 +9,9 @@
 #include "datasets/store.h"
 #include "datasets/video/video_track.h"
 
-enum { WEIR_LEROBOT_FEATURES_MAX = 1024, WEIR_LEROBOT_KEY_MAX = 64 };
+#include <pthread.h>
+
+enum { WEIR_LEROBOT_FEATURES_MAX = 1024, WEIR_LEROBOT_KEY_MAX = 64, WEIR_LEROBOT_LOCKS = 64 };
 
 enum weir_lerobot_kind { WEIR_LEROBOT_NUMBERS, WEIR_LEROBOT_VIDEO, WEIR_LEROBOT_IMAGE, WEIR_LEROBOT_TEXT };
 
@@ -17,6 +19,7 @@ struct weir_lerobot_feature {
     char key[WEIR_LEROBOT_KEY_MAX];
     enum weir_lerobot_kind kind;
     bool is_depth, is_bool;
+    int width; /* numbers per row: the product of the shape */
     int video; /* number of the video feature; -1 for others */
 };
 
@@ -24,6 +27,7 @@ struct weir_lerobot_feature {
 struct weir_lerobot_clip {
     int64_t chunk, file;
     double from_s;
+    uint32_t part; /* the video */
 };
 
 struct weir_lerobot_episode {
@@ -32,12 +36,16 @@ struct weir_lerobot_episode {
     int64_t first;       /* its first row among those of the dataset, in version 3 */
     int64_t file_first;  /* first row of the dataset that is in the same file */
     char *task;          /* owned; NULL = none */
+    uint32_t part;       /* the Parquet file */
 };
 
-/* A Parquet file whose columns are kept while consecutive episodes are in it. */
+/* A Parquet file while its episodes are described; one thread at a time. Its columns are read when they are first
+ * needed. */
 struct weir_lerobot_table {
-    int64_t chunk, file;
-    int64_t first; /* row of the dataset that is its first row */
+    struct weir_lerobot *lerobot;
+    const char *name; /* for messages; lent by the parts */
+    int64_t first;    /* row of the dataset that is its first row */
+    int64_t rows;
     struct weir_parquet *parquet;
     struct weir_lerobot_column { /* per feature */
         enum weir_number_type type;
@@ -46,38 +54,42 @@ struct weir_lerobot_table {
     } * columns;
 };
 
-/* The tracks of the dataset's videos, which outlive the opening. */
-struct weir_lerobot_tracks {
+/* A video, after the first episode that needs it: its track, or the reason why it cannot be read. */
+struct weir_lerobot_video {
+    struct weir_video_track *track;
+    int rc;
+    char *why;
+};
+
+/* The dataset's videos, which outlive the opening. Episodes share their tracks. */
+struct weir_lerobot_videos {
     uint32_t n;
-    struct weir_video_track **tracks; /* per part; NULL for other parts */
+    struct weir_lerobot_video *videos; /* per part; empty for other parts */
 };
 
 struct weir_lerobot {
     const char *path;
     bool is_third; /* version 3.0; otherwise 2.1 */
     int64_t fps_numerator, fps_denominator;
-    int64_t chunk_size; /* episodes per chunk, in version 2.1 */
+    int64_t chunk_size;                   /* episodes per chunk, in version 2.1 */
+    int64_t total_episodes, total_frames; /* as meta/info.json has them */
     char *data_path, *video_path;
     int n_features, n_videos;
     struct weir_lerobot_feature *features;
     int n_episodes;
     struct weir_lerobot_episode *episodes;
     struct weir_lerobot_clip *clips; /* n_videos per episode */
-    struct weir_lerobot_table table;
-    struct weir_parts *parts; /* the videos and Parquet files that frames are read from */
-    struct weir_lerobot_tracks *tracks;
-    struct weir_lerobot_last { /* the last video of each feature */
-        int64_t chunk, file;
-        uint32_t part;
-    } * last;
+    struct weir_parts *parts; /* the Parquet files, then the videos of each feature; identified when they are opened */
+    struct weir_lerobot_videos *videos;
+    pthread_mutex_t locks[WEIR_LEROBOT_LOCKS]; /* lock part % WEIR_LEROBOT_LOCKS protects a part's video */
 };
 
 /* One episode, as layouts see it. */
 struct weir_lerobot_view {
     struct weir_store store;
     struct weir_lerobot *lerobot;
+    struct weir_lerobot_table *table;
     const struct weir_lerobot_episode *episode;
-    int number; /* among the dataset's episodes */
 };
 
 extern const struct weir_store_ops weir_store_lerobot;
@@ -107,21 +119,35 @@ int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list,
 /* Reads the texts of the tasks. The caller owns them, also after an error. */
 int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err);
 
-/* ---- lerobot_store.c ---- */
+/* ---- lerobot_files.c ---- */
 
-/* Opens the Parquet file of an episode, unless it is open. */
-int weir_lerobot_open_table(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode,
+/* Lists the dataset's files as parts, each of them once, and sets the parts of episodes and clips. */
+int weir_lerobot_list_files(struct weir_lerobot *lerobot, struct weir_err *err);
+/* Returns the track of a part, which is opened when it is first needed. Any thread. Errors name the file. */
+int weir_lerobot_track(struct weir_lerobot *lerobot, uint32_t part, const struct weir_video_track **track,
+                       struct weir_err *err);
+void weir_lerobot_videos_close(void *videos);
+
+/* ---- lerobot_table.c ---- */
+
+/* Opens the Parquet file of an episode. */
+int weir_lerobot_open_table(struct weir_lerobot_table *table, struct weir_lerobot *lerobot,
+                            const struct weir_lerobot_episode *episode, struct weir_err *err);
+void weir_lerobot_close_table(struct weir_lerobot_table *table);
+/* Checks that the rows of the episode in the open table are those that the list of episodes describes. */
+int weir_lerobot_check_rows(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode,
                             struct weir_err *err);
-void weir_lerobot_close_table(struct weir_lerobot *lerobot);
 /* Returns the numbers of a column, for the rows of one episode in the open table: its first number, and *width numbers
  * per row. */
-int weir_lerobot_column(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, int feature,
+int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err);
 
-/* ---- lerobot_video.c ---- */
+/* ---- lerobot_frames.c ---- */
 
-/* Fills the map with the pictures of a video. */
+/* Fill the map with the pictures of a video, and with the images in a Parquet file. */
 int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                              struct weir_err *err);
+int weir_lerobot_place_images(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
+                              struct weir_err *err);
 
 #endif

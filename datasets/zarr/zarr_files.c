@@ -22,12 +22,6 @@ static bool is_folder(const struct weir_zarr_files *files)
     return files->parts != NULL;
 }
 
-static struct weir_part part_of(const struct stat *st)
-{
-    return (struct weir_part){(uint64_t)st->st_size, st->st_dev, st->st_ino,
-                              (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
-}
-
 /* ---- opening ---- */
 
 static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
@@ -37,7 +31,7 @@ static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
     if (!files->parts || asprintf(&files->parts->stand_in, "%s/.zgroup", files->path) < 0)
         return weir_no_memory(err);
     if (fstatat(files->fd, ".zgroup", &st, 0) == 0 && S_ISREG(st.st_mode)) {
-        files->parts->looked = part_of(&st);
+        files->parts->looked = weir_part_identify(&st);
         return 0;
     }
     if (fstatat(files->fd, "zarr.json", &st, 0) == 0)
@@ -325,7 +319,7 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
                                 array, name);
         if (!there)
             continue;
-        files->parts->parts[first + i] = part_of(&st);
+        files->parts->parts[first + i] = weir_part_identify(&st);
         rc = take_chunk(&chunks[i], 0, (uint64_t)st.st_size, name, err);
     }
     return rc;

@@ -1,0 +1,138 @@
+/* The files of a dataset: their names, and the tracks of its videos. */
+#include "base/shortage.h"
+#include "datasets/lerobot/lerobot_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- names ---- */
+
+/* A file that an episode needs. */
+struct reference {
+    int64_t chunk, file;
+    int episode; /* number in the list of episodes */
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct reference *left = a, *right = b;
+    if (left->chunk != right->chunk)
+        return left->chunk < right->chunk ? -1 : 1;
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    return left->episode - right->episode;
+}
+
+static int add_file(struct weir_lerobot *lerobot, const struct reference *reference,
+                    const struct weir_lerobot_feature *video, struct weir_err *err)
+{
+    char name[WEIR_PART_PATH_MAX];
+    struct weir_lerobot_names names = {.episode = lerobot->episodes[reference->episode].index,
+                                       .chunk = reference->chunk,
+                                       .file = reference->file,
+                                       .video_key = video ? video->key : NULL};
+    int rc = weir_lerobot_name(video ? lerobot->video_path : lerobot->data_path, &names, name, sizeof name, err);
+    if (rc < 0)
+        return rc;
+    int64_t part = weir_parts_add_file(lerobot->parts, name);
+    return part < 0 ? weir_err_set(err, (int)part, "%.200s: %s", name, strerror((int)-part)) : 0;
+}
+
+static struct weir_lerobot_clip *clip_of(const struct weir_lerobot *lerobot, int episode,
+                                         const struct weir_lerobot_feature *video)
+{
+    return &lerobot->clips[(size_t)episode * (size_t)lerobot->n_videos + (size_t)video->video];
+}
+
+/* Lists the Parquet files (video NULL) or the videos of a feature. Episodes in the same file receive the same part. */
+static int list_files(struct weir_lerobot *lerobot, const struct weir_lerobot_feature *video,
+                      struct reference *references, struct weir_err *err)
+{
+    int n = lerobot->n_episodes, rc = 0;
+    for (int i = 0; i < n; i++) {
+        const struct weir_lerobot_episode *episode = &lerobot->episodes[i];
+        const struct weir_lerobot_clip *clip = video ? clip_of(lerobot, i, video) : NULL;
+        references[i] = (struct reference){clip ? clip->chunk : episode->chunk, clip ? clip->file : episode->file, i};
+    }
+    qsort(references, (size_t)n, sizeof *references, by_place);
+    for (int i = 0; i < n && rc == 0; i++) {
+        const struct reference *r = &references[i];
+        if (i == 0 || r->chunk != r[-1].chunk || r->file != r[-1].file)
+            rc = add_file(lerobot, r, video, err);
+        if (video)
+            clip_of(lerobot, r->episode, video)->part = lerobot->parts->n - 1;
+        else
+            lerobot->episodes[r->episode].part = lerobot->parts->n - 1;
+    }
+    return rc;
+}
+
+int weir_lerobot_list_files(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    struct reference *references = malloc((size_t)lerobot->n_episodes * sizeof *references);
+    int rc = references ? list_files(lerobot, NULL, references, err) : weir_no_memory(err);
+    for (int i = 0; i < lerobot->n_features && rc == 0; i++)
+        if (lerobot->features[i].kind == WEIR_LEROBOT_VIDEO)
+            rc = list_files(lerobot, &lerobot->features[i], references, err);
+    free(references);
+    if (rc < 0)
+        return rc;
+    lerobot->videos->n = lerobot->parts->n;
+    lerobot->videos->videos = calloc((size_t)lerobot->parts->n + 1, sizeof *lerobot->videos->videos);
+    return lerobot->videos->videos ? 0 : weir_no_memory(err);
+}
+
+/* ---- videos ---- */
+
+static int open_track(struct weir_lerobot *lerobot, uint32_t part, struct weir_video_track **track,
+                      struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct stat st;
+    weir_part_path(lerobot->parts, part, path, sizeof path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        rc = weir_err_set(err, -EBADMSG, "is not a regular file");
+    if (rc == 0)
+        rc = weir_mp4_open(track, fd, (uint64_t)st.st_size, err);
+    if (rc == 0)
+        lerobot->parts->parts[part] = weir_part_identify(&st);
+    close(fd);
+    return rc;
+}
+
+int weir_lerobot_track(struct weir_lerobot *lerobot, uint32_t part, const struct weir_video_track **track,
+                       struct weir_err *err)
+{
+    struct weir_lerobot_video *video = &lerobot->videos->videos[part];
+    pthread_mutex_t *lock = &lerobot->locks[part % WEIR_LEROBOT_LOCKS];
+    pthread_mutex_lock(lock);
+    if (!video->track && video->rc == 0) {
+        struct weir_err why = WEIR_ERR_NONE;
+        video->rc = open_track(lerobot, part, &video->track, &why);
+        video->why = video->rc < 0 ? strdup(why.text) : NULL;
+    }
+    pthread_mutex_unlock(lock);
+    *track = video->track;
+    return video->rc < 0 ? weir_err_set(err, video->rc, "%.300s: %s", lerobot->parts->names[part],
+                                        video->why ? video->why : strerror(-video->rc))
+                         : 0;
+}
+
+void weir_lerobot_videos_close(void *of)
+{
+    struct weir_lerobot_videos *videos = of;
+    for (uint32_t i = 0; videos->videos && i < videos->n; i++) {
+        weir_video_track_close(&videos->videos[i].track);
+        free(videos->videos[i].why);
+    }
+    free(videos->videos);
+    free(videos);
+}

@@ -1,0 +1,165 @@
+/* The frames of a LeRobot dataset: pictures of videos, and images in Parquet files. Times are compared as integers:
+ * float32 timestamps lose a frame's precision after some hours. */
+#include "base/shortage.h"
+#include "datasets/lerobot/lerobot_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the picture of each row ---- */
+
+/* A search for the pictures of rows in presentation order. */
+struct search {
+    const struct weir_lerobot *lerobot;
+    const struct weir_video_track *track;
+    uint32_t pictures;
+    uint32_t rank;  /* picture of the last row */
+    int64_t number; /* frame number of the last row, counted from the start of the video at the dataset's rate */
+};
+
+/* Returns the time between a picture and the wanted frame, in units of 1 / (time scale x fps_numerator) seconds. */
+static __int128 distance(const struct search *s, uint32_t rank)
+{
+    __int128 frame = (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track);
+    __int128 away = (__int128)weir_video_track_time(s->track, rank) * s->lerobot->fps_numerator - s->number * frame;
+    return away < 0 ? -away : away;
+}
+
+/* Finds the picture nearest to a frame. Returns false if it is more than half a frame away. Rows follow one another, so
+ * the next pictures are tried first. */
+static bool find_picture(struct search *s, int64_t number)
+{
+    enum { NEAR = 64 };
+    bool is_near = number >= s->number && number - s->number <= NEAR;
+    s->number = number;
+    if (!is_near)
+        s->rank = weir_video_track_nearest(s->track, number * s->lerobot->fps_denominator, s->lerobot->fps_numerator);
+    __int128 now = distance(s, s->rank), next;
+    while (is_near && s->rank + 1 < s->pictures && (next = distance(s, s->rank + 1)) < now) {
+        s->rank++;
+        now = next;
+    }
+    return 2 * now <= (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track);
+}
+
+static int no_picture(const struct search *s, const char *key, int64_t t, struct weir_err *err)
+{
+    double scale = (double)weir_video_track_timescale(s->track);
+    double rate = (double)s->lerobot->fps_numerator / (double)s->lerobot->fps_denominator;
+    return weir_err_set(err, -EBADMSG,
+                        "%s[%" PRId64 "]: the video has no picture at %.6g s; its %" PRIu32
+                        " pictures are from %.6g to %.6g s; copy it again, or record the episode again",
+                        key, t, (double)s->number / rate, s->pictures,
+                        (double)weir_video_track_time(s->track, 0) / scale,
+                        (double)weir_video_track_time(s->track, s->pictures - 1) / scale);
+}
+
+/* Allocates map->ranks for the first row whose picture does not follow that of the row before it. */
+static int set_rank(struct weir_frame_map *map, int64_t t, int64_t length, uint32_t rank, struct weir_err *err)
+{
+    if (t == 0)
+        map->first_rank = rank;
+    if (!map->ranks && rank == map->first_rank + (uint32_t)t)
+        return 0;
+    if (!map->ranks) {
+        map->ranks = malloc((size_t)length * sizeof *map->ranks);
+        if (!map->ranks)
+            return weir_no_memory(err);
+        for (uint32_t i = 0; i < (uint32_t)t; i++)
+            map->ranks[i] = map->first_rank + i;
+    }
+    map->ranks[t] = rank;
+    return 0;
+}
+
+/* The numbers of a column; without the column, the times of the dataset's rate. */
+static int read_times(const struct weir_lerobot_view *view, double **times, struct weir_err *err)
+{
+    int feature = weir_lerobot_feature(view->lerobot, "timestamp"), width = 1, rc = 0;
+    double rate = (double)view->lerobot->fps_numerator / (double)view->lerobot->fps_denominator;
+    enum weir_number_type type = WEIR_F64;
+    const void *values = NULL;
+    *times = NULL;
+    if (feature >= 0)
+        rc = weir_lerobot_column(view->table, view->episode, feature, &type, &values, &width, err);
+    if (rc == 0 && width != 1)
+        rc = weir_err_set(err, -EBADMSG, "timestamp: must have one number per row");
+    if (rc < 0)
+        return rc;
+    *times = malloc((size_t)view->episode->length * sizeof **times);
+    if (!*times)
+        return weir_no_memory(err);
+    if (values)
+        weir_numbers_convert(type, values, (size_t)view->episode->length, WEIR_F64, *times);
+    for (int64_t t = 0; t < view->episode->length && !values; t++)
+        (*times)[t] = (double)t / rate;
+    return 0;
+}
+
+static int find_ranks(const struct weir_lerobot_view *view, const char *key, double from_s, const double *times,
+                      struct weir_frame_map *map, struct weir_err *err)
+{
+    const struct weir_lerobot *lerobot = view->lerobot;
+    double rate = (double)lerobot->fps_numerator / (double)lerobot->fps_denominator;
+    struct search s = {lerobot, map->video, weir_video_track_frames(map->video), 0, -1};
+    int rc = 0;
+    for (int64_t t = 0; t < view->episode->length && rc == 0; t++) {
+        double frame = (from_s + times[t]) * rate;
+        if (!(frame > -0.5 && frame < INT32_MAX))
+            return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: %g is not a time of %s; repair the dataset", t,
+                                times[t], key);
+        if (t > 0 && llround(frame) < s.number)
+            return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: goes back; repair the dataset", t);
+        if (t == 0)
+            s.number = INT32_MAX; /* the first search has no row before it */
+        rc = find_picture(&s, llround(frame)) ? set_rank(map, t, view->episode->length, s.rank, err)
+                                              : no_picture(&s, key, t, err);
+    }
+    return rc;
+}
+
+int weir_lerobot_place_video(const struct weir_lerobot_view *view, int number, struct weir_frame_map *map,
+                             struct weir_err *err)
+{
+    struct weir_lerobot *lerobot = view->lerobot;
+    const struct weir_lerobot_feature *feature = &lerobot->features[number];
+    size_t episode = (size_t)(view->episode - lerobot->episodes);
+    const struct weir_lerobot_clip *clip =
+        &lerobot->clips[episode * (size_t)lerobot->n_videos + (size_t)feature->video];
+    double *times;
+    int rc = weir_lerobot_track(lerobot, clip->part, &map->video, err);
+    if (rc == 0)
+        rc = read_times(view, &times, err);
+    if (rc < 0)
+        return rc;
+    rc = find_ranks(view, feature->key, clip->from_s, times, map, err);
+    free(times);
+    map->kind = feature->is_depth ? WEIR_FRAME_VIDEO16 : WEIR_FRAME_VIDEO;
+    map->storage = WEIR_STORED_VIDEO;
+    map->width = weir_video_track_stream(map->video)->width;
+    map->height = weir_video_track_stream(map->video)->height;
+    map->first_part = clip->part;
+    map->block_frames = (int)weir_video_track_block_max(map->video);
+    return rc;
+}
+
+/* ---- images ---- */
+
+int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, struct weir_frame_map *map,
+                              struct weir_err *err)
+{
+    const struct weir_lerobot_feature *feature = &view->lerobot->features[number];
+    if (weir_parquet_find(view->table->parquet, feature->key, "bytes") < 0)
+        return weir_err_set(err, -EBADMSG, "%.300s: has no images in a column %s; copy the dataset again",
+                            view->table->name, feature->key);
+    map->kind = feature->is_depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
+    map->storage = WEIR_STORED_LIBRARY;
+    map->why = "images in pages of Parquet files";
+    map->first_part = view->episode->part;
+    map->before = (uint32_t)(view->episode->first - view->table->first);
+    return 0;
+}

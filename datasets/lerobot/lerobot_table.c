@@ -1,0 +1,151 @@
+/* The Parquet files of a dataset: one column per feature, and the rows of one or several episodes. */
+#include "base/shortage.h"
+#include "datasets/lerobot/lerobot_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void weir_lerobot_close_table(struct weir_lerobot_table *table)
+{
+    for (int i = 0; table->columns && i < table->lerobot->n_features; i++)
+        free(table->columns[i].values);
+    free(table->columns);
+    weir_parquet_close(&table->parquet);
+    *table = (struct weir_lerobot_table){0};
+}
+
+int weir_lerobot_open_table(struct weir_lerobot_table *table, struct weir_lerobot *lerobot,
+                            const struct weir_lerobot_episode *episode, struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct stat st;
+    struct weir_err why = WEIR_ERR_NONE;
+    *table = (struct weir_lerobot_table){.lerobot = lerobot, .name = lerobot->parts->names[episode->part]};
+    weir_part_path(lerobot->parts, episode->part, path, sizeof path);
+    table->columns = calloc((size_t)lerobot->n_features, sizeof *table->columns);
+    int rc = table->columns ? weir_parquet_open(&table->parquet, path, &why) : weir_no_memory(&why);
+    if (rc == 0 && stat(path, &st) < 0)
+        rc = weir_err_set(&why, -errno, "%s", strerror(errno));
+    if (rc < 0) {
+        weir_err_set(err, rc, "%.300s: %s", table->name, why.text);
+        weir_lerobot_close_table(table);
+        return rc;
+    }
+    lerobot->parts->parts[episode->part] = weir_part_identify(&st);
+    table->rows = weir_parquet_rows(table->parquet);
+    table->first = episode->file_first;
+    return 0;
+}
+
+/* ---- columns ---- */
+
+static int read_column(struct weir_lerobot_table *table, int feature, struct weir_err *err)
+{
+    struct weir_lerobot_column *column = &table->columns[feature];
+    const struct weir_lerobot_feature *about = &table->lerobot->features[feature];
+    struct weir_err why = WEIR_ERR_NONE;
+    if (column->values)
+        return 0;
+    int number = weir_parquet_find(table->parquet, about->key, NULL);
+    int rc = number < 0 ? weir_err_set(&why, -EBADMSG,
+                                       "has no column %s, but meta/info.json has this feature; copy "
+                                       "the dataset again",
+                                       about->key)
+                        : weir_parquet_numbers(table->parquet, number, 0, table->rows, &column->type, &column->values,
+                                               &column->width, &why);
+    if (rc == 0 && column->width != about->width)
+        rc = weir_err_set(&why, -EBADMSG,
+                          "column %s has %d numbers per row, but in meta/info.json its shape has %d; "
+                          "repair the dataset",
+                          about->key, column->width, about->width);
+    if (rc == 0)
+        return 0;
+    free(column->values);
+    column->values = NULL;
+    return weir_err_set(err, rc, "%.300s: %s", table->name, why.text);
+}
+
+int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
+                        enum weir_number_type *type, const void **values, int *width, struct weir_err *err)
+{
+    int rc = read_column(table, feature, err);
+    if (rc < 0)
+        return rc;
+    const struct weir_lerobot_column *column = &table->columns[feature];
+    size_t first = (size_t)(episode->first - table->first);
+    *type = column->type;
+    *width = column->width;
+    *values = (const uint8_t *)column->values + first * (size_t)column->width * weir_number_bytes(column->type);
+    return 0;
+}
+
+/* ---- the rows of an episode ---- */
+
+/* Returns the column of a feature of one integer per row, for all rows. *values is NULL if there is no such feature. */
+static int integers(struct weir_lerobot_table *table, const char *key, const int64_t **values, struct weir_err *err)
+{
+    int feature = weir_lerobot_feature(table->lerobot, key);
+    *values = NULL;
+    if (feature < 0)
+        return 0;
+    int rc = read_column(table, feature, err);
+    if (rc < 0)
+        return rc;
+    const struct weir_lerobot_column *column = &table->columns[feature];
+    if (column->type != WEIR_I64 || column->width != 1)
+        return weir_err_set(err, -EBADMSG, "%.300s: column %s must have one int64 per row", table->name, key);
+    *values = column->values;
+    return 0;
+}
+
+static int wrong_length(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode,
+                        int64_t rows, struct weir_err *err)
+{
+    return weir_err_set(err, -EBADMSG,
+                        "%.300s: has %" PRId64 " of its rows, but its length is %" PRId64
+                        " in the list of episodes; copy the dataset again, or record the episode again",
+                        table->name, rows, episode->length);
+}
+
+/* The rows before and after those of the episode belong to other episodes. */
+static bool is_cut(const int64_t *numbers, int64_t rows, int64_t first, int64_t length)
+{
+    int64_t end = first + length;
+    return (first > 0 && numbers[first - 1] == numbers[first]) || (end < rows && numbers[end] == numbers[first]);
+}
+
+int weir_lerobot_check_rows(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode,
+                            struct weir_err *err)
+{
+    const int64_t *numbers, *index;
+    int64_t first = episode->first - table->first, n = episode->length, there = 0;
+    bool is_third = table->lerobot->is_third;
+    if (first < 0 || first > table->rows || n > table->rows - first)
+        return wrong_length(table, episode, first < 0 || first > table->rows ? 0 : table->rows - first, err);
+    if (!is_third && table->rows != n)
+        return wrong_length(table, episode, table->rows, err);
+    int rc = integers(table, "episode_index", &numbers, err);
+    if (rc == 0)
+        rc = integers(table, "index", &index, err);
+    if (rc < 0)
+        return rc;
+    for (int64_t t = 0; t < n && (numbers || index); t++)
+        if ((numbers && numbers[first + t] != episode->index) ||
+            (index && is_third && index[first + t] != episode->first + t))
+            return weir_err_set(err, -EBADMSG,
+                                "%.300s: row %" PRId64 " has the episode_index %" PRId64 " and the index %" PRId64
+                                ", but according to the list of episodes it is row %" PRId64
+                                " of this episode and %" PRId64 " of the dataset; copy the dataset again",
+                                table->name, first + t, numbers ? numbers[first + t] : -1,
+                                index ? index[first + t] : -1, t, episode->first + t);
+    if (numbers && is_cut(numbers, table->rows, first, n)) {
+        for (int64_t row = 0; row < table->rows; row++)
+            there += numbers[row] == episode->index;
+        return wrong_length(table, episode, there, err);
+    }
+    return 0;
+}
