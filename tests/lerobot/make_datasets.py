@@ -19,7 +19,7 @@ import tempfile
 
 scratch = tempfile.mkdtemp(prefix="lerobot-cache-")
 for variable in ("HF_HOME", "HF_DATASETS_CACHE", "HF_LEROBOT_HOME"):
-    os.environ[variable] = scratch  # keep the caches of datasets that are written again and again out of the home folder
+    os.environ[variable] = scratch  # the caches would otherwise grow in the home folder
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np  # noqa: E402
@@ -276,7 +276,8 @@ v30("v30-h264-444", lambda root: reencoded(root, "v30-h264", *x264, "-g", "2", "
 bt709 = "setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709"
 tags = ("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709")
 v30("v30-h264-bt709", lambda root: reencoded(root, "v30-h264", "-vf", bt709, *x264, "-g", "2", *tags))
-v30("v30-h264-full", lambda root: reencoded(root, "v30-h264", "-vf", "scale=out_range=full", *x264, "-color_range", "pc"))
+full = ("-vf", "scale=out_range=full", *x264, "-color_range", "pc")
+v30("v30-h264-full", lambda root: reencoded(root, "v30-h264", *full))
 v30("v30-av1-gop20", lambda root: reencoded(root, "v30-av1-15fps", "-c:v", "libsvtav1", "-g", "20", "-preset", "10"))
 MAKERS["v30-depth"] = (lambda version: version >= (0, 6), depth)
 
