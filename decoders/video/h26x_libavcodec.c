@@ -44,11 +44,13 @@ struct av_parameters {
 struct av_codec;
 struct av_context;
 
+enum { VERSION_MIN = 58, VERSION_MAX = 62 };
 enum { PADDING = 64 /* zeros after extradata */, ID_H264 = 27, ID_HEVC = 173, END_OF_STREAM = -0x20464F45 };
 /* Values of context options. QUIET is added to the level of each message, so that none reaches the log. */
 enum { QUIET = 64, STRICT = 1, RANGE_FULL = 2 };
 
 static struct {
+    unsigned (*version)(void);
     struct av_codec *(*find_decoder_by_name)(const char *name);
     struct av_context *(*alloc_context)(const struct av_codec *codec);
     void (*free_context)(struct av_context **context);
@@ -80,6 +82,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void load_lib(void)
 {
     static const struct weir_symbol symbols[] = {
+        {"avcodec_version", &lib.version},
         {"avcodec_find_decoder_by_name", &lib.find_decoder_by_name},
         {"avcodec_alloc_context3", &lib.alloc_context},
         {"avcodec_free_context", &lib.free_context},
@@ -102,11 +105,22 @@ static void load_lib(void)
         {"av_opt_get_int", &lib.opt_get_int},
         {"av_get_pix_fmt_name", &lib.get_pix_fmt_name},
     };
-    static const char *files[] = {
-        NULL, "libavcodec.so.62", "libavcodec.so.61", "libavcodec.so.60", "libavcodec.so.59", "libavcodec.so.58", NULL};
-    files[0] = getenv("WEIR_LIBAVCODEC");
-    have_lib = weir_shared_library_open(files[0] ? files : files + 1, symbols, sizeof symbols / sizeof *symbols,
-                                        "install FFmpeg's libavcodec 58 to 62", why_no_lib, sizeof why_no_lib);
+    const char *named = getenv("WEIR_LIBAVCODEC");
+    const char *const files[] = {named ? named : "libavcodec.so.62",
+                                 named ? NULL : "libavcodec.so.61",
+                                 "libavcodec.so.60",
+                                 "libavcodec.so.59",
+                                 "libavcodec.so.58",
+                                 NULL};
+    have_lib = weir_shared_library_open(files, symbols, sizeof symbols / sizeof *symbols,
+                                        "install FFmpeg's libavcodec 58 to 62, or name one in WEIR_LIBAVCODEC",
+                                        why_no_lib, sizeof why_no_lib);
+    unsigned version = have_lib ? lib.version() >> 16 : VERSION_MIN;
+    if (version >= VERSION_MIN && version <= VERSION_MAX)
+        return;
+    have_lib = false;
+    snprintf(why_no_lib, sizeof why_no_lib, "libavcodec %u (WEIR_LIBAVCODEC) is not supported; install 58 to 62",
+             version);
 }
 
 /* ---- the codecs ---- */

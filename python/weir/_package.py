@@ -2,7 +2,10 @@
 import atexit
 import collections
 import functools
+import glob
+import importlib.util
 import os
+import re
 import struct
 import sys
 import types
@@ -51,6 +54,21 @@ _KEYWORDS = [_arguments.Keyword(row) for row in _weir._loader_keywords()]
 # Other keywords are by name only.
 _POSITIONAL = ("batch_size", "shuffle", "num_workers", "prefetch_factor", "drop_last", "seed", "device", "dtype",
                "image_layout", "chunk_size", "obs_history", "cameras", "image_size", "rank", "world_size", "keys")
+
+
+def _find_libavcodec():
+    """Names PyAV's libavcodec for H.264 and HEVC videos, because a machine with PyAV may have no other."""
+    try:
+        spec = importlib.util.find_spec("av") if "WEIR_LIBAVCODEC" not in os.environ else None
+    except ValueError: # a module without a specification
+        return
+    if spec is None or not spec.origin:
+        return
+    folder = os.path.join(os.path.dirname(os.path.dirname(spec.origin)), "av.libs")
+    for path in glob.glob(os.path.join(glob.escape(folder), "libavcodec*.so.*")):
+        version = re.search(r"\.so\.(\d+)", path)
+        if version and 58 <= int(version[1]) <= 62:
+            os.environ["WEIR_LIBAVCODEC"] = path
 
 
 class Dataset:
@@ -187,6 +205,7 @@ class Loader(_weir._Loader):
         torch = _cuda.torch_for(tensors, on_gpu)
         if on_gpu:
             device = given["device"] = _cuda.prepare(device, given["decoder"])
+        _find_libavcodec()
         values = {keyword.name: keyword.value(given[keyword.name]) for keyword in _KEYWORDS
                   if not keyword.is_default(given[keyword.name])}
         self._open(data, values, _ranks.local_ranks(), mode, torch and torch.utils.dlpack.from_dlpack,

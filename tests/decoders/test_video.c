@@ -188,6 +188,13 @@ Test(video, without_libavcodec)
     cr_assert_not_null(strstr(err.text, "HEVC video: "), "%s", err.text);
 }
 
+Test(video, a_named_libavcodec_that_is_missing)
+{
+    setenv("WEIR_LIBAVCODEC", "/nowhere/libavcodec.so", 1);
+    cr_assert_eq(decode_bytes(&h264_stream, h264_stream.bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO}), -ENOTSUP);
+    cr_assert_not_null(strstr(reason, "/nowhere/libavcodec.so"), "%s", reason);
+}
+
 Test(video, depth)
 {
     if (can_decode(WEIR_VIDEO_HEVC))

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -173,6 +174,23 @@ class Values(common.Data):
                 self.assertEqual(len(loader), -(-len(seen[split]) // 3))
         self.assertEqual(sorted(seen["train"] + seen["val"]), self.reference.order)
         self.assertEqual(len({episode for episode, _ in seen["val"]}), 1)
+
+    def test_libavcodec_of_pyav(self):
+        """PyAV's libavcodec is named without importing PyAV, in a process of its own, unless the user names one."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("av/__init__.py", "raise ImportError"), ("av.libs/libavcodec-0a1b.so.61.1.2", ""),
+                               ("av.libs/libavcodec-0a1b.so.63.1.2", "")):
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            code = f"import os, sys, weir; sys.path.insert(0, {folder!r}); weir.Loader({self.data!r}, num_workers=0); " \
+                   "print(os.environ['WEIR_LIBAVCODEC'])"
+            for named, expected in ((None, f"{folder}/av.libs/libavcodec-0a1b.so.61.1.2"), ("mine.so", "mine.so")):
+                environment = {key: value for key, value in os.environ.items() if key != "WEIR_LIBAVCODEC"}
+                if named:
+                    environment["WEIR_LIBAVCODEC"] = named
+                out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+                self.assertEqual(out.stdout.strip(), expected)
 
     def test_dataset(self):
         with weir.Loader(self.data, image_size=(32, 24)) as loader:
