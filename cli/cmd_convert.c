@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct convert_options {
-    const char *to;
+    const char *to, *frames;
     struct weir_loader_config loader;
     struct weir_opt_size image_size;
     int codec, quality, color, chunk_frames, num_workers, sample, on_error;
@@ -28,6 +28,8 @@ static const struct weir_opt convert_opts[] = {
      .details = "With keep, encoded frames are copied unchanged. With jpeg, depth frames are still stored losslessly.",
      .is_common = true},
     {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100, .is_common = true},
+    {"frames", WEIR_OPT_TEXT, FIELD(frames), "CODEC[:QUALITY]", NULL, "--codec and --quality in one, such as jpeg:95",
+     .details = "Videos are never copied as videos, so they need this or --codec. The loss is measured and printed."},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
      .unit = "pixels",
      .details =
@@ -166,18 +168,44 @@ static void print_json(const struct weir_command *command, const struct conversi
 
 /* ---- the conversion ---- */
 
+/* Sets codec and quality from a text such as "jpeg:95". Returns 0, or a usage error. */
+static int take_frames(struct convert_options *o)
+{
+    static const char *const names[] = {
+        [WEIR_CONVERT_RAW] = "raw", [WEIR_CONVERT_JPEG] = "jpeg", [WEIR_CONVERT_PNG] = "png"};
+    size_t length = o->frames ? strcspn(o->frames, ":") : 0;
+    if (!o->frames)
+        return 0;
+    o->codec = WEIR_CONVERT_KEEP;
+    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
+        if (names[i] && strlen(names[i]) == length && strncmp(names[i], o->frames, length) == 0)
+            o->codec = i;
+    char *end = NULL;
+    long quality = o->frames[length] ? strtol(o->frames + length + 1, &end, 10) : o->quality;
+    bool jpeg = o->codec == WEIR_CONVERT_JPEG;
+    if (o->codec == WEIR_CONVERT_KEEP || (end && (!jpeg || *end || end == o->frames + length + 1)) || quality < 1 ||
+        quality > 100) {
+        fprintf(stderr, "weir convert: --frames %s: must be raw, png, jpeg, or jpeg:QUALITY from 1 to 100\n",
+                o->frames);
+        return WEIR_EXIT_USAGE;
+    }
+    o->quality = (int)quality;
+    return 0;
+}
+
 /* Formats the options that select what is read from the source, as a string to record in the copy. Returns NULL if out
  * of memory. */
 static char *how_of(const struct convert_options *o)
 {
     const struct weir_loader_config *data = &o->loader;
-    const char *texts[] = {data->cameras, data->qpos_keys, data->action_keys, data->image_keys, data->split};
+    const char *texts[] = {data->cameras,    data->qpos_keys, data->action_keys,
+                           data->image_keys, data->split,     data->episodes};
     enum { TEXTS = sizeof texts / sizeof texts[0] };
     for (int i = 0; i < TEXTS; i++)
         texts[i] = texts[i] ? texts[i] : "";
     char *how;
-    int n = asprintf(&how, "cameras=%s;qpos=%s;action=%s;image=%s;split=%s;ragged=%d", texts[0], texts[1], texts[2],
-                     texts[3], texts[4], data->allow_ragged);
+    int n = asprintf(&how, "cameras=%s;qpos=%s;action=%s;image=%s;split=%s;episodes=%s;ragged=%d", texts[0], texts[1],
+                     texts[2], texts[3], texts[4], texts[5], data->allow_ragged);
     return n < 0 ? NULL : how;
 }
 
@@ -239,6 +267,8 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
         fputs("weir convert: --to FORMAT is missing; weir convert --help lists the formats\n", stderr);
         return WEIR_EXIT_USAGE;
     }
+    if (take_frames(&o) != 0)
+        return WEIR_EXIT_USAGE;
     struct weir_err err = WEIR_ERR_NONE;
     struct conversion c = {.options = &o};
     char *target = strdup(paths[1]), *how = how_of(&o);
