@@ -180,6 +180,7 @@ void *__wrap_dlopen(const char *name, int flags)
 Test(video, without_libavcodec)
 {
     struct weir_err err = WEIR_ERR_NONE;
+    unsetenv("WEIR_LIBAVCODEC");
     no_libraries = true;
     cr_assert_eq(decode_bytes(&h264_stream, h264_stream.bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO}), -ENOTSUP);
     cr_assert_not_null(strstr(reason, "H.264 video: libavcodec.so"), "%s", reason);
@@ -193,6 +194,17 @@ Test(video, a_named_libavcodec_that_is_missing)
     setenv("WEIR_LIBAVCODEC", "/nowhere/libavcodec.so", 1);
     cr_assert_eq(decode_bytes(&h264_stream, h264_stream.bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO}), -ENOTSUP);
     cr_assert_not_null(strstr(reason, "/nowhere/libavcodec.so"), "%s", reason);
+}
+
+Test(video, a_codec_that_is_not_built_in)
+{
+    const char *name, *summary, *why_not;
+    cr_assert(weir_video_row(0, &name, &summary, &why_not));
+    if (!why_not)
+        cr_skip_test("all codecs are built in");
+    cr_assert_eq(decode_bytes(&av1_stream, av1_stream.bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO}), -ENOTSUP);
+    cr_assert_not_null(strstr(reason, "a video with the codec av1, but this weir was built without dav1d"), "%s",
+                       reason);
 }
 
 Test(video, depth)
