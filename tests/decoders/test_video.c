@@ -213,7 +213,7 @@ Test(video, depth)
         expect_pictures(&hevc_depth_stream, WEIR_FRAME_VIDEO16);
 }
 
-/* Cuts every packet short, changes every byte, and leaves packets out. Each result is an error or pictures, and a sound
+/* Changes every third byte, and cuts the first packet at every length. Each result is an error or pictures, and a sound
  * stream decodes afterwards. */
 Test(video, damage)
 {
@@ -227,7 +227,7 @@ Test(video, damage)
             length += stream->lengths[p];
         uint8_t *bytes = malloc(length); /* exact size, so that a sanitizer detects reads past the end */
         memcpy(bytes, stream->bytes, length);
-        for (size_t at = 0; at < length; at++) {
+        for (size_t at = 0; at < length; at += 3) {
             bytes[at] ^= (uint8_t)(1u << at % 8);
             int rc = decode_bytes(stream, bytes, &(struct seen){.kind = WEIR_FRAME_VIDEO});
             cr_assert(rc == 0 || rc == -EBADMSG || rc == -ENOTSUP, "%d", rc);
