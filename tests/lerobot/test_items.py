@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""weir.Loader on LeRobot datasets that plain.py writes, compared with the rows that it wrote and with the pictures that
+ffmpeg decodes: test_items.py. Skipped (77) without ffmpeg, or without pyarrow from tests/readers/setup.sh.
+tests/lerobot/compare.py compares with lerobot itself."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+PYTHON = os.environ.get("WEIR_READERS_PYTHON", os.path.join(ROOT, "build", "readers-venv", "bin", "python"))
+if os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(os.path.dirname(PYTHON), "..")):
+    os.execv(PYTHON, [PYTHON, os.path.abspath(__file__)] + sys.argv[1:])
+try:
+    import numpy as np
+    import plain
+    import weir
+    if plain.pq is None or not hasattr(weir, "Loader"):
+        raise ImportError("pyarrow is not installed, or weir has no extension for this Python")
+except ImportError as e:
+    print(f"skipped: {e}; tests/readers/setup.sh installs what is needed")
+    sys.exit(77)
+if not shutil.which("ffmpeg"):
+    print("skipped: ffmpeg is not installed")
+    sys.exit(77)
+
+LENGTHS = (9, 12, 7)
+CAMERAS = {"observation.images.top": (96, 64), "observation.images.wrist": (64, 64)}
+DTYPES = {"float32": np.float32, "int64": np.int64, "bool": np.bool_}
+
+
+def ready(codec):
+    """Whether weir can decode the codec here: libavcodec may be missing."""
+    text = subprocess.run([os.environ["WEIR_PROGRAM"], "doctor"], text=True, capture_output=True, check=True).stdout
+    return not any(line.split()[:1] == [codec] and " no" in line for line in text.splitlines())
+
+
+def decode(path, size):
+    """All pictures of a video, or of a PNG, as ffmpeg converts them to RGB."""
+    done = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
+                          capture_output=True, check=True)
+    return np.frombuffer(done.stdout, np.uint8).reshape(-1, size[1], size[0], 3)
+
+
+class Reference:
+    """Columns and pictures of every episode."""
+
+    def __init__(self, root, version, images):
+        self.dataset = plain.Dataset(root, version, CAMERAS, LENGTHS, 30, "", images)
+        self.rows = [plain.rows_of(self.dataset, e) for e in range(len(LENGTHS))]
+        self.pictures = {key: self.read(key, images, version) for key in CAMERAS}
+
+    def read(self, key, images, version):
+        if images:
+            values = [plain.image_values(self.dataset, e, key) for e in range(len(LENGTHS))]
+            return [np.concatenate([self.png(value["bytes"], CAMERAS[key]) for value in episode]) for episode in values]
+        if version == "v2.1":
+            return [decode(self.dataset.path(plain.VIDEO, e, key), CAMERAS[key]) for e in range(len(LENGTHS))]
+        joined = decode(self.dataset.path(plain.VIDEO, 0, key), CAMERAS[key])
+        ends = np.cumsum(LENGTHS)
+        return [joined[end - n:end] for end, n in zip(ends, LENGTHS)]
+
+    def png(self, data, size):
+        with tempfile.NamedTemporaryFile(suffix=".png") as file:
+            file.write(data)
+            file.flush()
+            return decode(file.name, size)
+
+    def column(self, name, e, steps):
+        dtype = DTYPES[plain.NUMBERS[name][0]]
+        return np.array([self.rows[e][name][step] for step in steps], dtype)
+
+
+class Items(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.work = pathlib.Path(folder.name)
+
+    def dataset(self, name, **options):
+        root = self.work / name
+        if not root.exists():
+            plain.write(root, cameras=CAMERAS, lengths=LENGTHS, **options)
+        return root
+
+    def same(self, got, want, what):
+        got = np.asarray(got)
+        self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape), what)
+        self.assertEqual(got.tobytes(), np.ascontiguousarray(want).tobytes(), what)
+
+    def compare(self, root, reference, windows=None, episodes=range(len(LENGTHS)), **options):
+        """windows: steps by key. Compares all batches, in the datasets' order."""
+        samples = iter([(e, t) for e in episodes for t in range(LENGTHS[e])])
+        windows = windows or {}
+        deltas = {key: [step / 30 for step in steps] for key, steps in windows.items()} or None
+        chosen = list(episodes) if len(episodes) < len(LENGTHS) else None
+        with weir.Loader(root, batch_size=5, shuffle=False, keys="lerobot", tensors="array", dtype="uint8",
+                         delta_timestamps=deltas, episodes=chosen, **options) as loader:
+            for batch in loader:
+                n = len(batch["task"])
+                self.compare_batch(batch, reference, windows, [next(samples) for _ in range(n)])
+        self.assertIsNone(next(samples, None))
+
+    def compare_batch(self, batch, reference, windows, samples):
+        def steps_of(key, e, t):
+            return [min(max(t + step, 0), LENGTHS[e] - 1) for step in windows.get(key, [0])]
+        videos = [] if reference.dataset.images else list(CAMERAS)
+        order = list(CAMERAS) + list(plain.NUMBERS) + [f"{key}_is_pad" for key in windows] + ["task"]
+        self.assertEqual(list(batch), order)
+        for key in CAMERAS:
+            want = np.stack([reference.pictures[key][e][steps_of(key, e, t)] for e, t in samples]).transpose(0, 1, 4, 2, 3)
+            keeps = len(windows.get(key, [0])) > 1 or (key in windows and key not in videos)
+            self.same(batch[key], want if keeps else want[:, 0], key)
+        for name in plain.NUMBERS:
+            want = np.stack([reference.column(name, e, steps_of(name, e, t)) for e, t in samples])
+            self.same(batch[name], want if name in windows else want[:, 0], name)
+        for key, steps in windows.items():
+            want = np.array([[not 0 <= t + step < LENGTHS[e] for step in steps] for e, t in samples])
+            self.same(batch[key + "_is_pad"], want, key)
+        tasks = [plain.TASKS[reference.rows[e]["task_index"][t]] for e, t in samples]
+        self.assertEqual(batch["task"], tasks)
+
+    def test_videos(self):
+        for version in ("v3.0", "v2.1"):
+            root = self.dataset(version, version=version)
+            reference = Reference(root, version, False)
+            for workers in (0, 2):
+                self.compare(root, reference, num_workers=workers)
+            self.compare(root, reference, {"observation.images.top": [-3, 0, 2], "observation.images.wrist": [0],
+                                           "observation.state": [-1, 0], "action": range(16), "next.done": [1]})
+            self.compare(root, reference, episodes=[0, 2])
+            self.compare(root, reference, decode_cache="1M")
+
+    def test_h264(self):
+        if not ready("h264"):
+            self.skipTest("libavcodec is not installed")
+        root = self.dataset("h264", codec="libx264")
+        self.compare(root, Reference(root, "v3.0", False), {"observation.images.top": [-1, 0]})
+
+    def test_images(self):
+        for version in ("v3.0", "v2.1"):
+            root = self.dataset("images-" + version, version=version, images=True)
+            reference = Reference(root, version, True)
+            self.compare(root, reference, num_workers=2)
+            self.compare(root, reference, {"observation.images.top": [0], "action": [0, 1]})
+
+    def test_refusals(self):
+        root = self.dataset("v3.0")
+        for options, error in (({"delta_timestamps": {"action": [0.01]}}, "is not a multiple of 1/30 s"),
+                               ({"delta_timestamps": {"nothing": [0.0]}}, "names no camera or column"),
+                               ({"episodes": [7]}, "has no episode 7; its episodes are 0 to 2"),
+                               ({"episodes": []}, "episodes must be a list of episode numbers"),
+                               ({"episodes": "0-2"}, "must be like 0,3,10:20")):
+            with self.assertRaisesRegex((ValueError, weir.Error), error, msg=str(options)):
+                weir.Loader(root, keys="lerobot", tensors="array", **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
