@@ -240,7 +240,7 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
         rc = take_episode(dataset, config, file, &f->episodes[i], err);
     for (int i = before; i < dataset->n_episodes; i++)
         dataset->index_bytes += dataset->episodes[i].bytes;
-    dataset->index_bytes += sizeof *f + FILE_SET_ENTRY + 2 * strlen(f->file.path);
+    dataset->index_bytes += sizeof *f + f->held_bytes + FILE_SET_ENTRY + 2 * strlen(f->file.path);
     if (f->parts)
         dataset->index_bytes += weir_parts_bytes(f->parts) + f->parts->n * (FILE_SET_ENTRY + strlen(f->file.path));
     return rc;

@@ -78,10 +78,6 @@ static void count_text(struct weir_episode *episode, const char *text)
 void weir_episode_finish(struct weir_episode *episode)
 {
     size_t n = (size_t)episode->n_maps;
-    void *maps = n ? realloc(episode->maps, n * sizeof *episode->maps) : NULL;
-    void *names = n ? realloc(episode->names, n * sizeof *episode->names) : NULL;
-    episode->maps = maps ? maps : episode->maps;
-    episode->names = names ? names : episode->names;
     episode->bytes += n * (sizeof *episode->maps + sizeof *episode->names);
     for (size_t i = 0; i < n; i++) {
         count_text(episode, episode->maps[i].key);
@@ -105,6 +101,18 @@ static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
                         episode->passed_over ? episode->passed_over : "");
 }
 
+/* Returns a copy of the first n bytes, and frees the array. realloc would shrink it in place, and the rest would be too
+ * small for the next episode's array. */
+static void *shrink(void *array, size_t n)
+{
+    void *copy = n ? malloc(n) : NULL;
+    if (!copy)
+        return array;
+    memcpy(copy, array, n);
+    free(array);
+    return copy;
+}
+
 int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
                           const struct weir_dataset_config *config, struct weir_err *err)
 {
@@ -125,6 +133,8 @@ int weir_episode_describe(struct weir_store *store, struct weir_episode *episode
         rc = store->ops->texts(store, episode, err);
     weir_builder_drop(builder);
     free(builder);
+    episode->maps = shrink(episode->maps, (size_t)episode->n_maps * sizeof *episode->maps);
+    episode->names = shrink(episode->names, (size_t)episode->n_maps * sizeof *episode->names);
     return rc;
 }
 

@@ -136,7 +136,8 @@ struct weir_file_index {
     char *note;               /* note for the user; NULL = none */
     char **tasks;             /* owned; texts of the tasks by number */
     int n_tasks;
-    void *held; /* resource that is released when the file is closed; NULL = none */
+    void *held;        /* resource that is released when the file is closed; NULL = none */
+    size_t held_bytes; /* memory that it uses */
     void (*release)(void *held);
 };
 
@@ -202,7 +203,7 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
  * the error `why`. */
 int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
                         const struct weir_err *why);
-/* Frees the space reserved for more cameras and computes the episode's memory. Call it after the frames are located. */
+/* Computes the episode's memory. Call it after the frames are located. */
 void weir_episode_finish(struct weir_episode *episode);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);

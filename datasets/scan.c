@@ -15,7 +15,7 @@
 
 enum { DEPTH_MAX = 16 /* an error message contains this number */, FILES_MAX = 10 * 1000 * 1000 };
 
-/* Kinds of files in other tools' datasets (LeRobot uses both). Errors mention them if no episode is found. */
+/* Kinds of files in LeRobot datasets. Errors mention them if no dataset is found. */
 enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
 struct walk {
@@ -224,20 +224,18 @@ static int nothing_found(const struct walk *walk, const char *path, bool is_fold
                             path, walk->partial);
     if ((parquet || mp4) && !is_folder)
         return weir_err_set(err, -ENOENT,
-                            "%s: this version does not read %s files; write the episodes in one of the layouts that "
-                            "`weir doctor` lists",
+                            "%s: is a %s file; choose the folder of its LeRobot dataset, which contains meta/info.json",
                             path, parquet ? "Parquet" : "MP4");
     if (parquet || mp4)
         return weir_err_set(err, -ENOENT,
-                            "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed), but %s%s%s files%s, which this "
-                            "version does not read; write the episodes in one of the layouts that `weir doctor` "
-                            "lists",
-                            path, parquet ? "Parquet" : "", parquet && mp4 ? " and " : "", mp4 ? "MP4" : "",
-                            parquet && mp4 ? " (a LeRobot dataset)" : "");
-    return weir_err_set(err, -ENOENT,
-                        "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; choose the folder "
-                        "that contains the episodes",
-                        path);
+                            "%s: no episode files, but %s%s%s files; if it is a LeRobot dataset, its meta/info.json or "
+                            "its list of episodes is missing: copy it completely",
+                            path, parquet ? "Parquet" : "", parquet && mp4 ? " and " : "", mp4 ? "MP4" : "");
+    return weir_err_set(
+        err, -ENOENT,
+        "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed, LeRobot) in this folder; choose the folder "
+        "that contains the episodes",
+        path);
 }
 
 int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err)

@@ -11,14 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { THREADS_MAX = 64, FILES_PER_THREAD = 4 };
 
 static bool is_dataset(int folder, const char *name)
 {
+    static const char *const lists[] = {"meta/episodes", "meta/episodes.jsonl", "meta/tasks.parquet",
+                                        "meta/tasks.jsonl"};
     struct stat st;
     (void)name;
-    return fstatat(folder, "meta/info.json", &st, 0) == 0 && S_ISREG(st.st_mode);
+    if (fstatat(folder, "meta/info.json", &st, 0) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (faccessat(folder, lists[i], F_OK, 0) == 0)
+            return true;
+    return false;
 }
 
 /* ---- opening and closing ---- */
@@ -196,6 +204,10 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
     file->file.size_bytes = file->parts->looked.size_bytes;
     for (uint32_t i = 0; i < file->parts->n; i++)
         file->file.size_bytes += file->parts->parts[i].size_bytes;
+    for (uint32_t i = 0; i < lerobot->videos->n; i++)
+        if (lerobot->videos->videos[i].track)
+            file->held_bytes += weir_video_track_bytes(lerobot->videos->videos[i].track);
+    file->held_bytes += lerobot->videos->n * sizeof *lerobot->videos->videos;
     file->held = lerobot->videos;
     file->release = weir_lerobot_videos_close;
     lerobot->parts = NULL;

@@ -267,11 +267,11 @@ mkdir -p "$work/lerobot/data/chunk-000" "$work/lerobot/videos/observation.images
 : >"$work/lerobot/videos/observation.images.top/chunk-000/episode_000000.mp4"
 for command in run info verify; do
     run 1 $command "$work/lerobot"
-    err "but Parquet and MP4 files (a LeRobot dataset), which this version does not read; write the episodes in one of"
+    err "but Parquet and MP4 files; if it is a LeRobot dataset, its meta/info.json or its list of episodes is missing"
     one_line
 done
 run 1 run "$work/lerobot/data/chunk-000/episode_000000.parquet"
-err "episode_000000.parquet: this version does not read Parquet files"
+err "episode_000000.parquet: is a Parquet file; choose the folder of its LeRobot dataset"
 one_line
 
 # ---- compress_len in the order of the recorder's camera list: no note ----
