@@ -120,8 +120,10 @@ static int av1_decode(void *self, struct weir_video_job *job, char *reason)
 {
     Dav1dContext *context = self;
     int rc = 0;
-    if (job->config_bytes > CONFIG_HEADER_BYTES) {
-        struct weir_packet headers = {job->config + CONFIG_HEADER_BYTES, job->config_bytes - CONFIG_HEADER_BYTES, 0};
+    const struct weir_video_format *format = job->format;
+    if (format->config_bytes > CONFIG_HEADER_BYTES) {
+        struct weir_packet headers = {format->config + CONFIG_HEADER_BYTES, format->config_bytes - CONFIG_HEADER_BYTES,
+                                      0};
         rc = send(context, job, &headers, reason);
     }
     for (int i = 0; i < job->n && rc == 0; i++)

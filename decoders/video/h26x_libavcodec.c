@@ -47,7 +47,7 @@ struct av_context;
 enum { VERSION_MIN = 58, VERSION_MAX = 62 };
 enum { PADDING = 64 /* zeros after extradata */, ID_H264 = 27, ID_HEVC = 173, END_OF_STREAM = -0x20464F45 };
 /* Values of context options. QUIET is added to the level of each message, so that none reaches the log. */
-enum { QUIET = 64, STRICT = 1, RANGE_FULL = 2 };
+enum { QUIET = 64, STRICT = 1, RANGE_LIMITED = 1, RANGE_FULL = 2 };
 
 static struct {
     unsigned (*version)(void);
@@ -134,9 +134,8 @@ struct h26x {
     struct av_packet *packet;
     struct av_frame *frame;
     struct stream {
-        struct av_context *context; /* NULL: unused */
-        uint8_t *config;
-        size_t config_bytes;
+        struct av_context *context;      /* NULL: unused */
+        struct weir_video_format format; /* owns the configuration */
         uint64_t last_used;
     } streams[CONTEXTS_MAX];
     uint64_t calls;
@@ -171,7 +170,7 @@ static void close_stream(struct stream *stream)
 {
     if (stream->context)
         lib.free_context(&stream->context);
-    free(stream->config);
+    free((void *)(uintptr_t)stream->format.config);
     *stream = (struct stream){0};
 }
 
@@ -206,15 +205,15 @@ static int h26x_open(void **self, const struct codec *codec, char *reason)
 
 /* ---- streams ---- */
 
-static int set_parameters(struct av_context *context, const struct codec *codec, const struct stream *stream)
+static int set_parameters(struct av_context *context, const struct codec *codec, const struct weir_video_format *format)
 {
     struct av_parameters *parameters = lib.parameters_alloc();
     int rc = -ENOMEM;
-    if (parameters && (parameters->extradata = lib.mallocz(stream->config_bytes + PADDING))) {
-        memcpy(parameters->extradata, stream->config, stream->config_bytes);
+    if (parameters && (parameters->extradata = lib.mallocz(format->config_bytes + PADDING))) {
+        memcpy(parameters->extradata, format->config, format->config_bytes);
         parameters->codec_type = 0; /* video */
         parameters->codec_id = codec->id;
-        parameters->extradata_size = (int)stream->config_bytes;
+        parameters->extradata_size = (int)format->config_bytes;
         rc = lib.parameters_to_context(context, parameters);
     }
     if (parameters)
@@ -224,27 +223,33 @@ static int set_parameters(struct av_context *context, const struct codec *codec,
 
 /* Damage is not concealed. "strict" makes pictures leave the decoder in order even if the stream
  * does not state how many pictures it reorders. Messages of the context are silenced, not those of the process: a few
- * of libavutil's about impossible sizes remain. */
-static void set_options(struct av_context *context)
+ * of libavutil's about impossible sizes remain. The stream's own tags replace the matrix and the range. */
+static void set_options(struct av_context *context, const struct weir_video_format *format)
 {
     lib.opt_set_int(context, "threads", 1, 0);
     lib.opt_set_int(context, "max_pixels", WEIR_CODEC_PIXELS_MAX, 0);
     lib.opt_set_int(context, "log_level_offset", QUIET, 0);
     lib.opt_set_int(context, "strict", STRICT, 0);
     lib.opt_set_int(context, "ec", 0, 0);
+    if (format->matrix >= 0)
+        lib.opt_set_int(context, "colorspace", format->matrix, 0);
+    if (format->full_range >= 0)
+        lib.opt_set_int(context, "color_range", format->full_range ? RANGE_FULL : RANGE_LIMITED, 0);
 }
 
-static int open_stream(struct stream *stream, const struct codec *codec, const struct weir_video_job *job, char *reason)
+static int open_stream(struct stream *stream, const struct codec *codec, const struct weir_video_format *format,
+                       char *reason)
 {
     const struct av_codec *decoder = lib.find_decoder_by_name(codec->name);
-    stream->config = malloc(job->config_bytes + 1);
+    uint8_t *config = malloc(format->config_bytes + 1);
+    stream->format = *format;
+    stream->format.config = config;
     stream->context = lib.alloc_context(decoder);
-    if (!stream->config || !stream->context)
+    if (!config || !stream->context)
         return -ENOMEM;
-    memcpy(stream->config, job->config, job->config_bytes);
-    stream->config_bytes = job->config_bytes;
-    int rc = set_parameters(stream->context, codec, stream);
-    set_options(stream->context);
+    memcpy(config, format->config, format->config_bytes);
+    int rc = set_parameters(stream->context, codec, format);
+    set_options(stream->context, format);
     if (rc >= 0)
         rc = lib.open(stream->context, decoder, NULL);
     if (rc >= 0)
@@ -255,14 +260,19 @@ static int open_stream(struct stream *stream, const struct codec *codec, const s
     return -EBADMSG;
 }
 
-/* Returns the context for the job's configuration. A new one replaces the one that was used least recently. */
-static int find_stream(struct h26x *h, const struct weir_video_job *job, struct stream **found, char *reason)
+static bool is_same(const struct weir_video_format *a, const struct weir_video_format *b)
+{
+    return a->config_bytes == b->config_bytes && memcmp(a->config, b->config, a->config_bytes) == 0 &&
+           a->matrix == b->matrix && a->full_range == b->full_range;
+}
+
+/* Returns the context for the format. A new one replaces the one that was used least recently. */
+static int find_stream(struct h26x *h, const struct weir_video_format *format, struct stream **found, char *reason)
 {
     struct stream *oldest = &h->streams[0];
     for (int i = 0; i < CONTEXTS_MAX; i++) {
         struct stream *stream = &h->streams[i];
-        if (stream->context && stream->config_bytes == job->config_bytes &&
-            memcmp(stream->config, job->config, job->config_bytes) == 0) {
+        if (stream->context && is_same(&stream->format, format)) {
             *found = stream;
             return 0;
         }
@@ -270,7 +280,7 @@ static int find_stream(struct h26x *h, const struct weir_video_job *job, struct 
     }
     close_stream(oldest);
     *found = oldest;
-    return open_stream(oldest, h->codec, job, reason);
+    return open_stream(oldest, h->codec, format, reason);
 }
 
 /* ---- pictures ---- */
@@ -372,7 +382,8 @@ static bool has_idr(const struct weir_video_job *job)
 {
     enum { LENGTH_SIZE_AT = 4, TYPE_IDR = 5 };
     const struct weir_packet *packet = &job->packets[0];
-    size_t size = job->config_bytes > LENGTH_SIZE_AT ? (job->config[LENGTH_SIZE_AT] & 3) + 1u : 4;
+    const struct weir_video_format *format = job->format;
+    size_t size = format->config_bytes > LENGTH_SIZE_AT ? (format->config[LENGTH_SIZE_AT] & 3) + 1u : 4;
     for (size_t at = 0; packet->length - at > size;) {
         size_t length = 0;
         for (size_t i = 0; i < size; i++)
@@ -420,11 +431,11 @@ static int h26x_decode(void *self, struct weir_video_job *job, char *reason)
 {
     struct h26x *h = self;
     struct stream *stream;
-    if (job->config_bytes > CONFIG_BYTES_MAX) {
+    if (job->format->config_bytes > CONFIG_BYTES_MAX) {
         snprintf(reason, WEIR_REASON_MAX, "the %s stream's configuration is too long", h->codec->title);
         return -EBADMSG;
     }
-    int rc = find_stream(h, job, &stream, reason);
+    int rc = find_stream(h, job->format, &stream, reason);
     if (rc == 0)
         rc = decode_packets(h, stream->context, job, reason);
     if (rc < 0) {

@@ -71,14 +71,13 @@ static int decode(const struct weir_video_ops *ops, void *context, struct weir_v
     return rc;
 }
 
-int weir_video_decode(struct weir_video_decoder *decoder, enum weir_video_codec codec, const uint8_t *config,
-                      size_t config_bytes, const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
+int weir_video_decode(struct weir_video_decoder *decoder, const struct weir_video_format *format,
+                      const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
                       char reason[WEIR_REASON_MAX])
 {
-    struct weir_video_job job = {
-        .config = config, .config_bytes = config_bytes, .packets = packets, .n = n, .fn = fn, .user = user};
+    struct weir_video_job job = {.format = format, .packets = packets, .n = n, .fn = fn, .user = user};
     int row = 0, rc = 0;
-    while (rows[row]->codec != codec)
+    while (rows[row]->codec != format->codec)
         row++;
     const struct weir_video_ops *ops = rows[row];
     if (ops->why_not) {

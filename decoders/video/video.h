@@ -35,6 +35,14 @@ struct weir_picture {
     bool full_range; /* luma uses 0..255 instead of 16..235 (8 bits) */
 };
 
+/* A stream of encoded pictures, as its file describes it. */
+struct weir_video_format {
+    enum weir_video_codec codec;
+    const uint8_t *config; /* body of the box av1C, avcC or hvcC */
+    size_t config_bytes;
+    int matrix, full_range; /* enum weir_matrix and 0 or 1, for H.264 streams that lack these tags; -1 = unknown */
+};
+
 /* An encoded picture, as an mp4 file stores it. */
 struct weir_packet {
     const uint8_t *bytes;
@@ -54,14 +62,14 @@ int weir_video_open(struct weir_video_decoder **out);
 void weir_video_close(struct weir_video_decoder **decoder);
 
 /* Decodes n packets of one stream, which are in decoding order and start with a sync sample, and calls fn for each
- * picture in presentation order. config is the body of the stream's av1C, avcC or hvcC box. The result does not depend
- * on earlier calls. Records the stage 03j_video_decode, excluding the time in fn.
+ * picture in presentation order. The result does not depend on earlier calls. Records the stage 03j_video_decode,
+ * excluding the time in fn.
  *
  * Returns 0, also if fn ended decoding; -ENOMEM; -EBADMSG if the stream is damaged, yields no picture or changes the
  * size of its pictures; or -ENOTSUP if the codec or the pixel format is not supported. Errors have a reason. After an
  * error, fn may have received some of the pictures. */
-int weir_video_decode(struct weir_video_decoder *decoder, enum weir_video_codec codec, const uint8_t *config,
-                      size_t config_bytes, const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
+int weir_video_decode(struct weir_video_decoder *decoder, const struct weir_video_format *format,
+                      const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
                       char reason[WEIR_REASON_MAX]);
 
 /* Returns row i of the table of video codecs that `weir doctor` prints; false past the last row. */

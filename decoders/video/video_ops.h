@@ -9,8 +9,7 @@
 
 /* The packets of one call, and where the pictures go. */
 struct weir_video_job {
-    const uint8_t *config; /* as for weir_video_decode */
-    size_t config_bytes;
+    const struct weir_video_format *format;
     const struct weir_packet *packets;
     int n;
     /* used only by video.c */

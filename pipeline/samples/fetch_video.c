@@ -202,8 +202,10 @@ int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, cons
     if (rc < 0)
         return rc;
     struct wanted wanted = {fetcher->video, n, n, fetched, user};
-    rc = weir_video_decode(fetcher->video->decoder, stream->codec, stream->config, stream->config_bytes,
-                           fetcher->video->packets, (int)(last - first + 1), take_picture, &wanted, fetcher->reason);
+    struct weir_video_format format = {stream->codec, stream->config, stream->config_bytes, stream->matrix,
+                                       stream->full_range};
+    rc = weir_video_decode(fetcher->video->decoder, &format, fetcher->video->packets, (int)(last - first + 1),
+                           take_picture, &wanted, fetcher->reason);
     if (rc < 0 || wanted.left == 0)
         return rc < 0 ? rc : 0;
     snprintf(fetcher->reason, sizeof fetcher->reason, "the decoder returns no picture for this frame");

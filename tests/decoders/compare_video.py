@@ -80,9 +80,11 @@ def decode(program, path, rng):
         stream = container.streams.video[0]
         config = bytes(stream.codec_context.extradata or b"")
         codec, depth = CODECS[stream.codec_context.name], stream.codec_context.pix_fmt.startswith("gray")
+        matrix, full_range = stream.codec_context.colorspace, stream.codec_context.color_range
+        tags = depth | (0 if matrix == 2 else matrix + 1) << 8 | full_range << 16
         groups = list(groups_of([p for p in container.demux(stream) if p.size]))
         rng.shuffle(groups)
-        data = b"".join(struct.pack("<4I", codec, len(config), len(group), depth) + config +
+        data = b"".join(struct.pack("<4I", codec, len(config), len(group), tags) + config +
                         b"".join(struct.pack("<qQ", p.pts, p.size) + bytes(p) for p in group) for group in groups)
     out = subprocess.run([program], input=data, stdout=subprocess.PIPE, check=True).stdout
     frames, at, different = {}, 0, 0

@@ -74,12 +74,17 @@ static int split(const struct video_stream *stream, const uint8_t *bytes, struct
     return stream->n;
 }
 
+static struct weir_video_format format_of(const struct video_stream *stream)
+{
+    return (struct weir_video_format){stream->codec, stream->config, stream->config_bytes, -1, -1};
+}
+
 static int decode_bytes(const struct video_stream *stream, const uint8_t *bytes, struct seen *seen)
 {
     struct weir_packet packets[VIDEO_PACKETS_MAX];
     int n = split(stream, bytes, packets);
-    int rc =
-        weir_video_decode(video, stream->codec, stream->config, stream->config_bytes, packets, n, take, seen, reason);
+    struct weir_video_format format = format_of(stream);
+    int rc = weir_video_decode(video, &format, packets, n, take, seen, reason);
     cr_assert(rc == 0 || *reason);
     return rc;
 }
@@ -151,8 +156,8 @@ static void expect_change(const struct weir_packet *packets, int n, const struct
     struct seen seen = {.kind = WEIR_FRAME_VIDEO};
     if (!can_decode(stream->codec))
         return;
-    int rc =
-        weir_video_decode(video, stream->codec, stream->config, stream->config_bytes, packets, n, take, &seen, reason);
+    struct weir_video_format format = format_of(stream);
+    int rc = weir_video_decode(video, &format, packets, n, take, &seen, reason);
     cr_assert_eq(rc, -EBADMSG);
     snprintf(text, sizeof text, "the size of the video's pictures changes from 64x48 to %s", size);
     cr_assert_str_eq(reason, text);
@@ -166,6 +171,34 @@ Test(video, a_changed_size_is_named)
     expect_change(packets, n, &av1_stream, "34x30");
     n = split(&h264_changed_stream, h264_changed_stream.bytes, packets);
     expect_change(packets, n, &h264_changed_stream, "80x64");
+}
+
+static int note_tags(void *user, int64_t pts, const struct weir_picture *picture)
+{
+    (void)pts;
+    *(struct weir_picture *)user = *picture;
+    return 1;
+}
+
+/* The file's tags count for H.264 streams without tags, as in FFmpeg, and for no later call. */
+Test(video, tags_of_the_file)
+{
+    static const int tags[][2] = {{-1, -1}, {WEIR_MATRIX_709, 0}, {WEIR_MATRIX_2020, 1}, {-1, -1}};
+    for (size_t t = 0; t < sizeof tags / sizeof *tags; t++)
+        for (int i = 0; i < STREAMS; i++) {
+            struct weir_packet packets[VIDEO_PACKETS_MAX];
+            struct weir_picture picture = {0};
+            struct weir_video_format format = format_of(streams[i]);
+            if (!can_decode(format.codec))
+                continue;
+            format.matrix = tags[t][0];
+            format.full_range = tags[t][1];
+            int n = split(streams[i], streams[i]->bytes, packets);
+            cr_assert_eq(weir_video_decode(video, &format, packets, n, note_tags, &picture, reason), 0, "%s", reason);
+            bool applies = format.codec == WEIR_VIDEO_H264;
+            cr_assert_eq((int)picture.matrix, applies && tags[t][0] >= 0 ? tags[t][0] : WEIR_MATRIX_UNKNOWN);
+            cr_assert_eq(picture.full_range, applies && tags[t][1] == 1);
+        }
 }
 
 /* Replaces dlopen at link time, to simulate a machine without libavcodec. */

@@ -62,8 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (!video)
         open_all();
-    enum weir_video_codec codec = (enum weir_video_codec)(data[0] % WEIR_VIDEO_CODECS);
-    size_t config_bytes = take(&at, end, &config);
+    struct weir_video_format format = {.codec = (enum weir_video_codec)(data[0] % WEIR_VIDEO_CODECS)};
+    format.config_bytes = take(&at, end, &config);
+    format.config = config;
+    format.matrix = data[0] >> 4;
+    format.full_range = (data[0] >> 3 & 1) - 1;
     for (; n < PACKETS_MAX && at < end; n++) {
         const uint8_t *bytes = at;
         size_t length = take(&at, end, &bytes);
@@ -71,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (length == 0)
             at = end;
     }
-    int rc = weir_video_decode(video, codec, config, config_bytes, packets, n, convert, &pictures, reason);
+    int rc = weir_video_decode(video, &format, packets, n, convert, &pictures, reason);
     require(rc == 0 ? pictures > 0 : rc == -EBADMSG || rc == -ENOTSUP);
     require(rc == 0 || *reason);
     return 0;

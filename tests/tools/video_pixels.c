@@ -1,8 +1,9 @@
 /* Decodes groups of pictures and writes their pixels: video_pixels <GROUPS >PIXELS (tests/decoders/compare_video.py).
  *
- * A group is: codec (enum weir_video_codec), bytes of configuration, number of packets, 1 for depth (4 x u32), the
+ * A group is: codec (enum weir_video_codec), bytes of configuration, number of packets, tags (4 x u32), the
  * configuration, and for each packet pts (i64), length (u64) and bytes. A picture is: pts (i64), width and height
- * (u64), pixels. A group that fails ends the program with a message. */
+ * (u64), pixels. Tags are 1 for depth + (matrix + 1) << 8 + (full_range + 1) << 16. A group that fails ends the program
+ * with a message. */
 #include "decoders/video/video.h"
 
 #include <stdio.h>
@@ -67,9 +68,12 @@ int main(void)
             packets[i] = (struct weir_packet){take(packet[1]), packet[1], (int64_t)packet[0]};
             free(packet);
         }
-        is_depth = head[3];
-        if (weir_video_decode(video, (enum weir_video_codec)head[0], config, head[1], packets, (int)head[2], put, NULL,
-                              reason) < 0)
+        is_depth = head[3] & 255;
+        struct weir_video_format stream = {.codec = (enum weir_video_codec)head[0], .config = config};
+        stream.config_bytes = head[1];
+        stream.matrix = (int)(head[3] >> 8 & 255) - 1;
+        stream.full_range = (int)(head[3] >> 16 & 255) - 1;
+        if (weir_video_decode(video, &stream, packets, (int)head[2], put, NULL, reason) < 0)
             fail(reason);
         for (uint32_t i = 0; i < head[2]; i++)
             free((void *)(uintptr_t)packets[i].bytes);
