@@ -1,6 +1,7 @@
 #include "cli/info_print.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "datasets/video_frames.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct camera_facts {
     uint64_t measured, bytes_min, bytes_max; /* number of frames with known size; their smallest and largest size */
     double bytes_mean;
     struct weir_frame_cost cost; /* total cost of reading every frame separately */
-    double fetch_s;              /* measured seconds to load a frame; 0 if reads are not amplified */
+    double fetch_s;              /* measured seconds to load a frame; 0 if it is as fast as any other */
 };
 
 struct state_facts {
@@ -133,7 +134,8 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
             facts->cameras[c].by_library += kind.library ? kind.frames : 0;
         rc = measure_bytes(dataset, c, &facts->cameras[c], err);
-        if (rc == 0 && is_amplified(&facts->cameras[c]))
+        struct weir_video_facts video;
+        if (rc == 0 && (is_amplified(&facts->cameras[c]) || weir_dataset_video_facts(dataset, c, &video)))
             rc = weir_probe_fetch_s(dataset, c, 15, &facts->cameras[c].fetch_s, err);
         if (rc < 0)
             return rc;
@@ -230,7 +232,9 @@ static void print_amplification(FILE *out, const struct facts *facts)
         const struct camera_facts *camera = &facts->cameras[c];
         const char *name = weir_dataset_camera(facts->dataset, c)->name;
         const struct weir_frame_cost *cost = &camera->cost;
-        if (cost->read == cost->stored && cost->unpacked == cost->stored)
+        struct weir_video_facts video;
+        if ((cost->read == cost->stored && cost->unpacked == cost->stored) ||
+            weir_dataset_video_facts(facts->dataset, c, &video)) /* weir_info_video describes those */
             continue;
         fprintf(out,
                 "chunk amplification: %s: loading a random frame reads %.2f and inflates %.1f times its own bytes\n",
@@ -291,6 +295,8 @@ static void print_text(const struct facts *facts, const char *path)
     fputs("layout:", out);
     for (const char *name; (name = next_layout(dataset, &at, &count));)
         count == n ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
+    if (weir_dataset_about(dataset))
+        fprintf(out, " (%s)", weir_dataset_about(dataset));
     fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
             facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
     fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
@@ -305,6 +311,8 @@ static void print_text(const struct facts *facts, const char *path)
                 "batches\n");
     fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
             100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        weir_info_video(out, dataset, c, facts->cameras[c].fetch_s);
     print_amplification(out, facts);
     uint64_t cut;
     int ragged = weir_dataset_ragged(dataset, &cut);
@@ -353,6 +361,7 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
+    weir_info_video_json(json, facts->dataset, c, camera->fetch_s);
     weir_json_object(json, "chunk_amplification");
     weir_json_double(json, "read", amplification(&camera->cost, camera->cost.read));
     weir_json_double(json, "inflated", amplification(&camera->cost, camera->cost.unpacked));
@@ -420,6 +429,7 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
         weir_json_object(json, NULL);
     weir_json_text(json, "path", path);
     json_layouts(json, dataset);
+    weir_json_text(json, "about", weir_dataset_about(dataset));
     weir_json_int(json, "episodes", n);
     weir_json_uint(json, "steps", facts->steps);
     weir_json_object(json, "lengths");

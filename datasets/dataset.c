@@ -308,6 +308,11 @@ const char *weir_dataset_action_key(const struct weir_dataset *dataset, int epis
     return dataset->episodes[episode].action_key;
 }
 
+const char *weir_dataset_about(const struct weir_dataset *dataset)
+{
+    return dataset->files[0].about;
+}
+
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset)
 {
     return dataset->n_bad;

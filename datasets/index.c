@@ -241,6 +241,7 @@ void weir_file_index_close(struct weir_file_index *file)
     free(file->bad);
     free((char *)file->file.path);
     weir_parts_close(&file->parts);
+    free(file->about);
     free(file->note);
     for (int i = 0; i < file->n_tasks; i++)
         free(file->tasks[i]);

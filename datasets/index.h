@@ -133,6 +133,7 @@ struct weir_file_index {
     bool from_index;          /* the file was described by an index file */
     struct weir_parts *parts; /* chunks of a folder, each in its own file; otherwise NULL */
     int first_part;           /* number of the first part in the dataset */
+    char *about;              /* version and rate, for the user; NULL = none */
     char *note;               /* note for the user; NULL = none */
     char **tasks;             /* owned; texts of the tasks by number */
     int n_tasks;

@@ -312,6 +312,9 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
 /* Number of episodes that the tolerant open skipped, and the reason for skipping the i-th of them. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
+/* Returns the version and the frame rate that the first file records, such as "LeRobot v3.0, 30 fps"; NULL if it
+ * records none. */
+const char *weir_dataset_about(const struct weir_dataset *dataset);
 /* Number of files whose description came from the index file (config.index). */
 int weir_dataset_files_from_index(const struct weir_dataset *dataset);
 /* Memory used by the index, including state and actions. */

@@ -266,6 +266,21 @@ Test(lerobot, version_3_0)
     expect_episodes(true);
 }
 
+Test(lerobot, videos_are_described)
+{
+    struct weir_video_facts facts;
+    write_2_1();
+    expect_open();
+    cr_assert_str_eq(weir_dataset_about(dataset), "LeRobot v2.1, 10 fps");
+    cr_assert(weir_dataset_video_facts(dataset, 0, &facts));
+    cr_assert_str_eq(facts.codec, "AV1");
+    cr_assert_str_eq(facts.pixels, "yuv420p");
+    cr_assert_float_eq(facts.fps, 10, 1e-9);
+    cr_assert_eq(facts.videos, EPISODES);
+    cr_assert_eq(facts.group_median, 2);
+    cr_assert_eq(facts.group_max, 2);
+}
+
 Test(lerobot, rows_between_pictures_use_the_nearest)
 {
     write_3_0();

@@ -1,0 +1,56 @@
+/* The part of weir info that describes videos. */
+#include "cli/info_print.h"
+#include "datasets/video_frames.h"
+
+static const char *color_name(const struct weir_video_stream *stream)
+{
+    switch (stream->matrix) { /* ISO/IEC 23091-2 */
+    case 1:
+        return "BT.709";
+    case 5:
+    case 6:
+        return "BT.601";
+    case 9:
+        return "BT.2020";
+    default:
+        return NULL;
+    }
+}
+
+void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, double fetch_s)
+{
+    struct weir_video_facts facts;
+    if (!weir_dataset_video_facts(dataset, camera, &facts))
+        return;
+    const char *color = color_name(facts.stream);
+    fprintf(out, "video: %s: %s (%s)", weir_dataset_camera(dataset, camera)->name, facts.codec, facts.stream->fourcc);
+    if (facts.pixels[0])
+        fprintf(out, ", %s", facts.pixels);
+    if (color)
+        fprintf(out, ", %s", color);
+    if (facts.stream->full_range > 0)
+        fprintf(out, ", full range");
+    fprintf(out, ", %.5g fps, %d file%s; a key frame every %u frames (median; at most %u)", facts.fps, facts.videos,
+            facts.videos == 1 ? "" : "s", facts.group_median, facts.group_max);
+    if (fetch_s > 0)
+        fprintf(out, "; loading a random frame takes %.3g ms on one core", fetch_s * 1e3);
+    fprintf(out, "\n");
+}
+
+void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dataset, int camera, double fetch_s)
+{
+    struct weir_video_facts facts;
+    if (!weir_dataset_video_facts(dataset, camera, &facts))
+        return;
+    weir_json_object(json, "video");
+    weir_json_text(json, "codec", facts.codec);
+    weir_json_text(json, "fourcc", facts.stream->fourcc);
+    weir_json_text(json, "pixels", facts.pixels[0] ? facts.pixels : NULL);
+    weir_json_text(json, "matrix", color_name(facts.stream));
+    weir_json_double(json, "fps", facts.fps);
+    weir_json_int(json, "files", facts.videos);
+    weir_json_uint(json, "key_frame_distance_median", facts.group_median);
+    weir_json_uint(json, "key_frame_distance_max", facts.group_max);
+    weir_json_double(json, "random_frame_s", fetch_s);
+    weir_json_end(json, '}');
+}
