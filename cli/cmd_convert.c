@@ -171,26 +171,23 @@ static void print_json(const struct weir_command *command, const struct conversi
 /* Sets codec and quality from a text such as "jpeg:95". Returns 0, or a usage error. */
 static int take_frames(struct convert_options *o)
 {
-    static const char *const names[] = {
-        [WEIR_CONVERT_RAW] = "raw", [WEIR_CONVERT_JPEG] = "jpeg", [WEIR_CONVERT_PNG] = "png"};
+    char codec[WEIR_OPTION_TEXT], *end = NULL;
     size_t length = o->frames ? strcspn(o->frames, ":") : 0;
+    struct weir_err err = WEIR_ERR_NONE;
     if (!o->frames)
         return 0;
-    o->codec = WEIR_CONVERT_KEEP;
-    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
-        if (names[i] && strlen(names[i]) == length && strncmp(names[i], o->frames, length) == 0)
-            o->codec = i;
-    char *end = NULL;
+    snprintf(codec, sizeof codec, "%.*s", (int)length, o->frames);
     long quality = o->frames[length] ? strtol(o->frames + length + 1, &end, 10) : o->quality;
-    bool jpeg = o->codec == WEIR_CONVERT_JPEG;
-    if (o->codec == WEIR_CONVERT_KEEP || (end && (!jpeg || *end || end == o->frames + length + 1)) || quality < 1 ||
-        quality > 100) {
-        fprintf(stderr, "weir convert: --frames %s: must be raw, png, jpeg, or jpeg:QUALITY from 1 to 100\n",
-                o->frames);
-        return WEIR_EXIT_USAGE;
+    for (size_t i = 0; i < sizeof convert_opts / sizeof convert_opts[0]; i++)
+        if (strcmp(convert_opts[i].name, "codec") == 0 && weir_option_parse(&convert_opts[i], codec, o, &err) < 0)
+            o->codec = WEIR_CONVERT_KEEP;
+    bool is_quality = !end || (end > o->frames + length + 1 && *end == '\0' && o->codec == WEIR_CONVERT_JPEG);
+    if (o->codec != WEIR_CONVERT_KEEP && is_quality && quality >= 1 && quality <= 100) {
+        o->quality = (int)quality;
+        return 0;
     }
-    o->quality = (int)quality;
-    return 0;
+    fprintf(stderr, "weir convert: --frames %s: must be raw, png, jpeg, or jpeg:QUALITY from 1 to 100\n", o->frames);
+    return WEIR_EXIT_USAGE;
 }
 
 /* Formats the options that select what is read from the source, as a string to record in the copy. Returns NULL if out

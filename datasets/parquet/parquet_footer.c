@@ -212,8 +212,8 @@ static int read_chunk(struct footer *f, struct weir_parquet_chunk *chunk, const 
 static int read_chunks(struct footer *f, struct weir_parquet_group *group)
 {
     uint32_t n = weir_thrift_list(&f->thrift, &f->type);
-    if (n != (uint32_t)f->parquet->n_leaves)
-        return damaged(f->err, "a row group lacks columns");
+    if (n != (uint32_t)f->parquet->n_leaves || group->chunks)
+        return damaged(f->err, "a row group does not have each column once");
     group->chunks = calloc(n, sizeof *group->chunks);
     if (!group->chunks)
         return weir_no_memory(f->err);

@@ -51,11 +51,12 @@ static size_t read_tag(const uint8_t *in, size_t n, struct element *element)
 
 static void copy_back(uint8_t *to, size_t offset, size_t length)
 {
+    const uint8_t *from = to - offset;
     if (offset >= length)
-        memcpy(to, to - offset, length);
+        memcpy(to, from, length);
     else
         for (size_t i = 0; i < length; i++) /* overlapping: repeats the last `offset` bytes */
-            to[i] = to[i - offset];
+            to[i] = from[i];
 }
 
 int weir_snappy_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_n)
