@@ -1,4 +1,5 @@
 /* Further columns of an episode, besides state and actions: timestamps, indexes, rewards. */
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/index.h"
@@ -13,6 +14,14 @@ static enum weir_column_type type_of(const struct weir_array_shape *shape)
     if (shape->is_bool)
         return WEIR_COLUMN_BOOL;
     return shape->element == WEIR_ELEMENT_FLOAT ? WEIR_COLUMN_F32 : WEIR_COLUMN_I64;
+}
+
+static struct weir_column_shape shape_of(const struct weir_array_shape *shape)
+{
+    struct weir_column_shape row = {.type = type_of(shape)};
+    for (int d = 1; d < shape->rank && row.rank < WEIR_COLUMN_RANK_MAX; d++)
+        row.dims[row.rank++] = (int)shape->dims[d];
+    return row;
 }
 
 static enum weir_number_type number_type(enum weir_column_type type)
@@ -32,7 +41,7 @@ static void compress(struct weir_column *column, int steps)
 {
     const int64_t *values = column->values;
     int64_t step = 0;
-    if (column->type != WEIR_COLUMN_I64 || column->width != 1)
+    if (column->shape.type != WEIR_COLUMN_I64 || column->width != 1)
         return;
     if (steps > 1 && __builtin_sub_overflow(values[1], values[0], &step))
         return;
@@ -58,21 +67,20 @@ int weir_builder_column(struct weir_episode_builder *builder, const char *name, 
         return rc;
     struct weir_column *more = realloc(e->columns, ((size_t)e->n_columns + 1) * sizeof *more);
     e->columns = more ? more : e->columns;
-    struct weir_column column = {.type = type_of(&shape),
-                                 .width = shape.rank > 1 ? (int)shape.dims[1] : 1,
-                                 .is_list = shape.rank > 1,
-                                 .rows = (int)shape.dims[0]};
-    size_t n = (size_t)column.rows * (size_t)column.width;
-    column.values = more ? malloc(n * weir_column_bytes(column.type) + 1) : NULL;
+    struct weir_column column = {.shape = shape_of(&shape), .width = 1, .rows = (int)shape.dims[0]};
+    for (int d = 0; d < column.shape.rank; d++)
+        column.width *= column.shape.dims[d];
+    size_t n = (size_t)column.rows * (size_t)column.width, bytes = weir_column_bytes(column.shape.type);
+    column.values = more ? malloc(n * bytes + 1) : NULL;
     if (!column.values) {
         free(values);
         return weir_no_memory(err);
     }
     snprintf(column.name, sizeof column.name, "%s", name);
-    weir_numbers_convert(type, values, n, number_type(column.type), column.values);
+    weir_numbers_convert(type, values, n, number_type(column.shape.type), column.values);
     free(values);
     compress(&column, column.rows);
-    e->bytes += sizeof column + (column.values ? n * weir_column_bytes(column.type) : 0);
+    e->bytes += sizeof column + (column.values ? n * bytes : 0);
     e->columns[e->n_columns++] = column;
     return 0;
 }
@@ -84,6 +92,14 @@ void weir_columns_close(struct weir_episode *episode)
     free(episode->columns);
     episode->columns = NULL;
     episode->n_columns = 0;
+    for (int i = 0; i < episode->n_text_columns; i++) {
+        for (int k = 0; k < episode->text_columns[i].n_runs; k++)
+            free(episode->text_columns[i].runs[k].text);
+        free(episode->text_columns[i].runs);
+    }
+    free(episode->text_columns);
+    episode->text_columns = NULL;
+    episode->n_text_columns = 0;
 }
 
 int weir_dataset_columns(const struct weir_dataset *dataset)
@@ -91,33 +107,123 @@ int weir_dataset_columns(const struct weir_dataset *dataset)
     return dataset->n_episodes ? dataset->episodes[0].n_columns : 0;
 }
 
-const char *weir_dataset_column(const struct weir_dataset *dataset, int i, enum weir_column_type *type, int *width)
+const char *weir_dataset_column(const struct weir_dataset *dataset, int i, struct weir_column_shape *shape)
 {
     const struct weir_column *column = &dataset->episodes[0].columns[i];
-    *type = column->type;
-    *width = column->is_list ? column->width : 0;
+    if (shape)
+        *shape = column->shape;
     return column->name;
 }
 
 void weir_dataset_column_row(const struct weir_dataset *dataset, int episode, int i, int t, void *out)
 {
     const struct weir_column *column = &dataset->episodes[episode].columns[i];
-    size_t bytes = (size_t)column->width * weir_column_bytes(column->type);
+    size_t bytes = (size_t)column->width * weir_column_bytes(column->shape.type);
     int64_t value = column->base + column->step * t;
     memcpy(out, column->values ? (const uint8_t *)column->values + (size_t)t * bytes : (const uint8_t *)&value, bytes);
 }
 
 bool weir_columns_fit(const struct weir_episode *a, const struct weir_episode *b)
 {
-    bool fit = a->n_columns == b->n_columns;
+    bool fit = a->n_columns == b->n_columns && a->n_text_columns == b->n_text_columns;
     for (int i = 0; i < a->n_columns && fit; i++)
-        fit = strcmp(a->columns[i].name, b->columns[i].name) == 0 && a->columns[i].type == b->columns[i].type &&
-              a->columns[i].width == b->columns[i].width && a->columns[i].is_list == b->columns[i].is_list;
+        fit = strcmp(a->columns[i].name, b->columns[i].name) == 0 &&
+              memcmp(&a->columns[i].shape, &b->columns[i].shape, sizeof a->columns[i].shape) == 0;
+    for (int i = 0; i < a->n_text_columns && fit; i++)
+        fit = strcmp(a->text_columns[i].name, b->text_columns[i].name) == 0;
     return fit;
+}
+
+/* ---- strings ---- */
+
+static int add_run(struct weir_text_column *column, int row, const char *text, size_t length, struct weir_err *err)
+{
+    struct weir_text_run *last = column->n_runs ? &column->runs[column->n_runs - 1] : NULL;
+    if (last && strlen(last->text) == length && memcmp(last->text, text, length) == 0)
+        return 0;
+    if (!weir_grow(&column->runs, (size_t)column->n_runs, sizeof *column->runs))
+        return weir_no_memory(err);
+    char *copy = strndup(text, length);
+    if (!copy)
+        return weir_no_memory(err);
+    column->runs[column->n_runs++] = (struct weir_text_run){row, copy};
+    return 0;
+}
+
+int weir_episode_text_column(struct weir_episode *e, const char *name, int rows, weir_text_of_row *row,
+                             const void *user, struct weir_err *err)
+{
+    if (!weir_grow(&e->text_columns, (size_t)e->n_text_columns, sizeof *e->text_columns))
+        return weir_no_memory(err);
+    struct weir_text_column *column = &e->text_columns[e->n_text_columns++];
+    *column = (struct weir_text_column){0};
+    snprintf(column->name, sizeof column->name, "%s", name);
+    int rc = 0;
+    for (int t = 0; t < rows && rc == 0; t++) {
+        size_t length;
+        const char *text = row(user, t, &length);
+        rc = add_run(column, t, text, length, err);
+    }
+    for (int i = 0; i < column->n_runs; i++)
+        e->bytes += sizeof *column->runs + strlen(column->runs[i].text) + 1;
+    return rc;
+}
+
+int weir_dataset_text_columns(const struct weir_dataset *dataset)
+{
+    return dataset->n_episodes ? dataset->episodes[0].n_text_columns : 0;
+}
+
+const char *weir_dataset_text_column(const struct weir_dataset *dataset, int i)
+{
+    return dataset->episodes[0].text_columns[i].name;
+}
+
+const char *weir_dataset_text_row(const struct weir_dataset *dataset, int episode, int i, int t)
+{
+    const struct weir_text_column *column = &dataset->episodes[episode].text_columns[i];
+    int first = 0, end = column->n_runs;
+    while (end - first > 1) {
+        int middle = first + (end - first) / 2;
+        if (column->runs[middle].first <= t)
+            first = middle;
+        else
+            end = middle;
+    }
+    return column->runs[first].text;
+}
+
+/* ---- tasks ---- */
+
+static const struct weir_file_index *file_of(const struct weir_dataset *dataset, int episode)
+{
+    return &dataset->files[dataset->episodes[episode].file];
+}
+
+static const char *text_of(const struct weir_tasks *tasks, int64_t number)
+{
+    return number >= 0 && number < tasks->n ? tasks->texts[number] : NULL;
 }
 
 const char *weir_dataset_task(const struct weir_dataset *dataset, int episode, int64_t task)
 {
-    const struct weir_file_index *file = &dataset->files[dataset->episodes[episode].file];
-    return task >= 0 && task < file->n_tasks ? file->tasks[task] : NULL;
+    return text_of(&file_of(dataset, episode)->tasks, task);
+}
+
+const char *weir_dataset_subtask(const struct weir_dataset *dataset, int episode, int64_t subtask)
+{
+    return text_of(&file_of(dataset, episode)->subtasks, subtask);
+}
+
+bool weir_dataset_has_subtasks(const struct weir_dataset *dataset, int episode)
+{
+    return file_of(dataset, episode)->subtasks.n > 0;
+}
+
+void weir_tasks_close(struct weir_tasks *tasks)
+{
+    for (int i = 0; i < tasks->n; i++)
+        free(tasks->texts[i]);
+    free(tasks->texts);
+    *tasks = (struct weir_tasks){0};
 }

@@ -243,9 +243,8 @@ void weir_file_index_close(struct weir_file_index *file)
     weir_parts_close(&file->parts);
     free(file->about);
     free(file->note);
-    for (int i = 0; i < file->n_tasks; i++)
-        free(file->tasks[i]);
-    free(file->tasks);
+    weir_tasks_close(&file->tasks);
+    weir_tasks_close(&file->subtasks);
     if (file->held)
         file->release(file->held);
     *file = (struct weir_file_index){0};

@@ -83,11 +83,20 @@ struct weir_frame_map {
 /* A column besides state and actions. */
 struct weir_column {
     char name[WEIR_NAME_MAX];
-    enum weir_column_type type;
-    int width, rows;
-    bool is_list;       /* each row is a list, possibly of one number */
+    struct weir_column_shape shape;
+    int width, rows;    /* numbers per row, and rows */
     int64_t base, step; /* if values is NULL, row t is base + step * t */
     void *values;       /* rows x width numbers */
+};
+
+/* A column of strings. Consecutive rows with the same string are one run. */
+struct weir_text_column {
+    char name[WEIR_NAME_MAX];
+    int n_runs;
+    struct weir_text_run {
+        int first; /* row */
+        char *text;
+    } * runs;
 };
 
 struct weir_own_numbers {
@@ -108,7 +117,9 @@ struct weir_episode {
     float *qpos, *actions;
     struct weir_own_numbers qpos_own, actions_own; /* filled if config.own_types is set */
     int n_columns;
-    struct weir_column *columns; /* filled if config.columns is set */
+    struct weir_column *columns; /* filled if config.columns is set, as are text_columns */
+    int n_text_columns;
+    struct weir_text_column *text_columns;
     int n_maps;
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* names of the cameras, in the order of maps */
@@ -135,8 +146,10 @@ struct weir_file_index {
     int first_part;           /* number of the first part in the dataset */
     char *about;              /* version and rate, for the user; NULL = none */
     char *note;               /* note for the user; NULL = none */
-    char **tasks;             /* owned; texts of the tasks by number */
-    int n_tasks;
+    struct weir_tasks {
+        char **texts; /* owned; by number */
+        int n;
+    } tasks, subtasks;
     void *held;        /* resource that is released when the file is closed; NULL = none */
     size_t held_bytes; /* memory that it uses */
     void (*release)(void *held);
@@ -215,6 +228,11 @@ int weir_episode_add_text(struct weir_episode *episode, const char *key, const c
 /* ---- columns.c ---- */
 
 size_t weir_column_bytes(enum weir_column_type type);
+/* Adds a column of strings. row(user, t, &length) returns the string of row t, which need not end with a zero byte. */
+typedef const char *weir_text_of_row(const void *user, int t, size_t *length);
+int weir_episode_text_column(struct weir_episode *episode, const char *name, int rows, weir_text_of_row *row,
+                             const void *user, struct weir_err *err);
+void weir_tasks_close(struct weir_tasks *tasks);
 void weir_columns_close(struct weir_episode *episode);
 /* Returns whether two episodes have the same columns. */
 bool weir_columns_fit(const struct weir_episode *a, const struct weir_episode *b);

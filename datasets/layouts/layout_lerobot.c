@@ -54,13 +54,14 @@ static int add_observations(struct weir_store *store, struct weir_episode_builde
         if (strncmp(names[i], "observation.", 12) != 0)
             continue;
         rc = weir_store_shape(store, key, &shape, err);
-        if (rc == 0 && (shape.element == WEIR_ELEMENT_FLOAT || shape.element == WEIR_ELEMENT_INTEGER))
+        if (rc == 0 && shape.rank <= 2 &&
+            (shape.element == WEIR_ELEMENT_FLOAT || shape.element == WEIR_ELEMENT_INTEGER))
             rc = weir_builder_qpos(builder, key, err);
     }
     return rc;
 }
 
-/* Adds every feature of numbers, state and actions included. Lists of lists cannot be read, so they are left out. */
+/* Adds every feature of numbers, state and actions included. */
 static int add_columns(struct weir_store *store, struct weir_episode_builder *builder, char (*names)[64], int n,
                        struct weir_err *err)
 {

@@ -99,7 +99,9 @@ static int describe_in(struct weir_lerobot_table *table, const struct weir_lerob
 {
     struct weir_lerobot_view view = {{&weir_store_lerobot}, table->lerobot, table, of};
     int rc = weir_lerobot_check_rows(table, of, err);
-    return rc == 0 ? weir_episode_describe(&view.store, episode, config, err) : rc;
+    if (rc == 0)
+        rc = weir_episode_describe(&view.store, episode, config, err);
+    return rc == 0 && config->columns ? weir_lerobot_add_texts(table, of, episode, err) : rc;
 }
 
 static void keep_outcome(struct work *w, int i, int rc, const struct weir_err *why)
@@ -224,7 +226,9 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
     if (rc == 0 && opening->config->episodes)
         rc = weir_lerobot_choose_episodes(&lerobot, opening->config->episodes, &result->err);
     if (rc == 0 && opening->config->columns)
-        rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->file.n_tasks, &result->err);
+        rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->err);
+    if (rc == 0 && opening->config->columns)
+        rc = weir_lerobot_read_subtasks(&lerobot, &result->file.subtasks, &result->err);
     if (rc == 0)
         rc = weir_lerobot_list_files(&lerobot, &result->err);
     if (rc == 0)

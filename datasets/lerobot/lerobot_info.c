@@ -138,6 +138,13 @@ static int width_of(const json_t *shape)
     return (int)width;
 }
 
+/* Shapes of more dimensions than columns can have are read as one list. */
+static int rank_of(const json_t *shape)
+{
+    size_t rank = json_array_size(shape);
+    return rank <= WEIR_COLUMN_RANK_MAX ? (int)rank : 0;
+}
+
 static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *about, struct weir_err *err)
 {
     const char *dtype = json_string_value(json_object_get(about, "dtype"));
@@ -154,7 +161,10 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
                                              .is_depth = is_depth(about),
                                              .is_bool = strcmp(dtype, "bool") == 0,
                                              .width = width,
+                                             .rank = rank_of(json_object_get(about, "shape")),
                                              .video = -1};
+    for (int d = 0; d < feature->rank; d++)
+        feature->dims[d] = (int)json_integer_value(json_array_get(json_object_get(about, "shape"), (size_t)d));
     snprintf(feature->key, sizeof feature->key, "%s", key);
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;

@@ -19,8 +19,9 @@ struct weir_lerobot_feature {
     char key[WEIR_LEROBOT_KEY_MAX];
     enum weir_lerobot_kind kind;
     bool is_depth, is_bool;
-    int width; /* numbers per row: the product of the shape */
-    int video; /* number of the video feature; -1 for others */
+    int width;                            /* numbers per row: the product of the shape */
+    int rank, dims[WEIR_COLUMN_RANK_MAX]; /* the shape; rank 0 if it has more dimensions */
+    int video;                            /* number of the video feature; -1 for others */
 };
 
 /* Position of an episode's frames in one video. */
@@ -116,8 +117,9 @@ int weir_lerobot_feature(const struct weir_lerobot *lerobot, const char *key);
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err);
 /* Keeps the episodes of a list such as "0,3,10:20". All of them must exist. */
 int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err);
-/* Reads the texts of the tasks. The caller owns them, also after an error. */
-int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err);
+/* Read the texts of the tasks and subtasks. The caller owns them, also after an error. */
+int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err);
+int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err);
 
 /* ---- lerobot_files.c ---- */
 
@@ -141,6 +143,9 @@ int weir_lerobot_check_rows(struct weir_lerobot_table *table, const struct weir_
  * per row. */
 int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err);
+/* Adds the columns of strings to an episode. */
+int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
+                           struct weir_episode *episode, struct weir_err *err);
 
 /* ---- lerobot_frames.c ---- */
 

@@ -67,10 +67,15 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     struct weir_parquet_column column;
     weir_parquet_column(view->table->parquet, number_in_file, &column);
     if (column.kind != WEIR_PARQUET_NUMBERS)
-        return 0; /* such as lists of lists */
+        return 0;
     bool is_float = column.type == WEIR_F32 || column.type == WEIR_F64;
     found->rank = column.list_depth > 0 ? 2 : 1;
     found->dims[1] = (uint64_t)feature->width;
+    if (column.list_depth > 0 && feature->rank > 1) {
+        found->rank = 1 + feature->rank;
+        for (int d = 0; d < feature->rank; d++)
+            found->dims[1 + d] = (uint64_t)feature->dims[d];
+    }
     found->element = is_float ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER;
     found->type_bytes = weir_number_bytes(column.type);
     found->is_bool = feature->is_bool;

@@ -83,6 +83,48 @@ int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lero
     return 0;
 }
 
+/* ---- columns of strings ---- */
+
+static const char *text_of_row(const void *user, int t, size_t *length)
+{
+    const struct weir_parquet_bytes *bytes = user;
+    uint64_t begin = t ? bytes->ends[t - 1] : 0;
+    *length = (size_t)(bytes->ends[t] - begin);
+    return bytes->data ? (const char *)bytes->data + begin : "";
+}
+
+static int add_text_column(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of, int column,
+                           const char *key, struct weir_episode *episode, struct weir_err *err)
+{
+    struct weir_parquet_bytes bytes = {0};
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_parquet_bytes(table->parquet, column, of->first - table->first, of->length, &bytes, &why);
+    if (rc < 0)
+        weir_err_set(err, rc, "%.300s: %s", table->name, why.text);
+    else
+        rc = weir_episode_text_column(episode, key, (int)of->length, text_of_row, &bytes, err);
+    weir_parquet_bytes_free(&bytes);
+    return rc;
+}
+
+int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
+                           struct weir_episode *episode, struct weir_err *err)
+{
+    const struct weir_lerobot *lerobot = table->lerobot;
+    int rc = 0;
+    for (int i = 0; i < lerobot->n_features && rc == 0; i++) {
+        struct weir_parquet_column column;
+        const char *key = lerobot->features[i].key;
+        int number = lerobot->features[i].kind == WEIR_LEROBOT_TEXT ? weir_parquet_find(table->parquet, key, NULL) : -1;
+        if (number < 0)
+            continue;
+        weir_parquet_column(table->parquet, number, &column);
+        if (column.kind == WEIR_PARQUET_BYTES && column.list_depth == 0)
+            rc = add_text_column(table, of, number, key, episode, err);
+    }
+    return rc;
+}
+
 /* ---- the rows of an episode ---- */
 
 /* Returns the column of a feature of one integer per row, for all rows. *values is NULL if there is no such feature. */

@@ -1,5 +1,5 @@
 /* The texts of tasks: meta/tasks.jsonl in version 2.1, meta/tasks.parquet in version 3.0, whose row is the task's
- * number. */
+ * number. Subtasks are only in version 3.0: meta/subtasks.parquet, which is optional. */
 #include "base/shortage.h"
 #include "datasets/json_object.h"
 #include "datasets/lerobot/lerobot_priv.h"
@@ -8,40 +8,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
-#define LINES "meta/tasks.jsonl"
-#define TABLE "meta/tasks.parquet"
+#define LINES    "meta/tasks.jsonl"
+#define TABLE    "meta/tasks.parquet"
+#define SUBTASKS "meta/subtasks.parquet"
 enum { TASKS_MAX = 1000 * 1000 };
 
 /* Makes room for task `number`. */
-static int reserve(char ***tasks, int *n, int64_t number, struct weir_err *err)
+static int reserve(struct weir_tasks *tasks, int64_t number, struct weir_err *err)
 {
     if (number < 0 || number >= TASKS_MAX)
         return weir_err_set(err, -EBADMSG, "the tasks' numbers must be from 0 to %d", TASKS_MAX - 1);
-    if (number < *n)
+    if (number < tasks->n)
         return 0;
-    char **more = realloc(*tasks, (size_t)(number + 1) * sizeof *more);
+    char **more = realloc(tasks->texts, (size_t)(number + 1) * sizeof *more);
     if (!more)
         return weir_no_memory(err);
-    memset(more + *n, 0, (size_t)(number + 1 - *n) * sizeof *more);
-    *tasks = more;
-    *n = (int)number + 1;
+    memset(more + tasks->n, 0, (size_t)(number + 1 - tasks->n) * sizeof *more);
+    tasks->texts = more;
+    tasks->n = (int)number + 1;
     return 0;
 }
 
-static int add(char ***tasks, int *n, int64_t number, const char *text, size_t length, struct weir_err *err)
+static int add(struct weir_tasks *tasks, int64_t number, const char *text, size_t length, struct weir_err *err)
 {
-    int rc = reserve(tasks, n, number, err);
+    int rc = reserve(tasks, number, err);
     if (rc < 0)
         return rc;
-    free((*tasks)[number]);
-    (*tasks)[number] = strndup(text, length);
-    return (*tasks)[number] ? 0 : weir_no_memory(err);
+    free(tasks->texts[number]);
+    tasks->texts[number] = strndup(text, length);
+    return tasks->texts[number] ? 0 : weir_no_memory(err);
 }
 
-static int read_line(const char *line, size_t length, int number, char ***tasks, int *n, struct weir_err *err)
+static int read_line(const char *line, size_t length, int number, struct weir_tasks *tasks, struct weir_err *err)
 {
     json_t *object;
     struct weir_err why = WEIR_ERR_NONE;
@@ -50,16 +52,16 @@ static int read_line(const char *line, size_t length, int number, char ***tasks,
         return weir_err_set(err, rc, LINES ": line %d: %s", number, why.text);
     json_t *index = json_object_get(object, "task_index"), *task = json_object_get(object, "task");
     rc = json_is_integer(index) && json_is_string(task)
-             ? add(tasks, n, json_integer_value(index), json_string_value(task), json_string_length(task), err)
+             ? add(tasks, json_integer_value(index), json_string_value(task), json_string_length(task), err)
              : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task", number);
     json_decref(object);
     return rc;
 }
 
-static int read_lines(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err)
+static int read_lines(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err)
 {
     char *text;
-    size_t size;
+    size_t size = 0;
     int rc = weir_lerobot_read(lerobot, LINES, &text, &size, err), number = 0;
     const char *end = text + size;
     for (const char *line = text; rc == 0 && line < end;) {
@@ -67,7 +69,7 @@ static int read_lines(struct weir_lerobot *lerobot, char ***tasks, int *n, struc
         size_t length = (size_t)((stop ? stop : end) - line);
         number++;
         if (length > 0 && strspn(line, " \r\t") < length)
-            rc = read_line(line, length, number, tasks, n, err);
+            rc = read_line(line, length, number, tasks, err);
         line += length + 1;
     }
     free(text);
@@ -86,13 +88,13 @@ static int text_column(const struct weir_parquet *parquet)
     return -ENOENT;
 }
 
-static int read_table(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err)
+static int read_table(struct weir_lerobot *lerobot, const char *name, struct weir_tasks *tasks, struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
     struct weir_parquet *parquet;
     struct weir_parquet_bytes texts = {0};
     struct weir_err why = WEIR_ERR_NONE;
-    snprintf(path, sizeof path, "%s/" TABLE, lerobot->path);
+    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
     int rc = weir_parquet_open(&parquet, path, &why), column = rc == 0 ? text_column(parquet) : -ENOENT;
     if (rc == 0 && column < 0)
         rc = weir_err_set(&why, -EBADMSG, "has no column of texts");
@@ -100,14 +102,22 @@ static int read_table(struct weir_lerobot *lerobot, char ***tasks, int *n, struc
         rc = weir_parquet_bytes(parquet, column, 0, weir_parquet_rows(parquet), &texts, &why);
     for (uint64_t i = 0; rc == 0 && i < texts.n; i++) {
         uint64_t begin = i ? texts.ends[i - 1] : 0;
-        rc = add(tasks, n, (int64_t)i, (const char *)texts.data + begin, (size_t)(texts.ends[i] - begin), &why);
+        rc = add(tasks, (int64_t)i, (const char *)texts.data + begin, (size_t)(texts.ends[i] - begin), &why);
     }
     weir_parquet_bytes_free(&texts);
     weir_parquet_close(&parquet);
-    return rc < 0 ? weir_err_set(err, rc, TABLE ": %s", why.text) : 0;
+    return rc < 0 ? weir_err_set(err, rc, "%s: %s", name, why.text) : 0;
 }
 
-int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, char ***tasks, int *n, struct weir_err *err)
+int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err)
 {
-    return lerobot->is_third ? read_table(lerobot, tasks, n, err) : read_lines(lerobot, tasks, n, err);
+    return lerobot->is_third ? read_table(lerobot, TABLE, tasks, err) : read_lines(lerobot, tasks, err);
+}
+
+int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    snprintf(path, sizeof path, "%s/" SUBTASKS, lerobot->path);
+    bool exists = lerobot->is_third && weir_lerobot_feature(lerobot, "subtask_index") >= 0 && access(path, F_OK) == 0;
+    return exists ? read_table(lerobot, SUBTASKS, subtasks, err) : 0;
 }

@@ -1,6 +1,6 @@
 /* parquet.h: reads columns of Apache Parquet files (github.com/apache/parquet-format) as LeRobot, Hugging Face datasets
  * and pandas write them: pages of version 1 and 2, the encodings PLAIN, dictionary and RLE, uncompressed or compressed
- * by Snappy or Zstandard, flat columns, lists of one level, and structures of such columns. Other encodings and codecs
+ * by Snappy or Zstandard, flat columns, lists, and structures of such columns. Other encodings and codecs
  * are refused by name.
  *
  * A file is read by one thread at a time. Rows are counted from 0 over all row groups. */
@@ -28,7 +28,7 @@ struct weir_parquet_column {
     const char *leaf; /* last component of the path: "element", "bytes"; that of a plain column is its name */
     enum weir_parquet_kind kind;
     enum weir_number_type type;
-    int list_depth; /* 0 = one value per row; lists of lists cannot be read */
+    int list_depth; /* 0 = one value per row; lists of lists of bytes cannot be read */
     bool is_string;
 };
 
@@ -46,9 +46,10 @@ int weir_parquet_find(const struct weir_parquet *parquet, const char *name, cons
 const char *weir_parquet_metadata(const struct weir_parquet *parquet, const char *key);
 
 /* Reads the numbers of rows first .. first + n - 1 in their stored type; the caller frees *values. *width: values per
- * row, which is 1, or the length of the lists, which must be equal. Null floats are NaN. Returns 0; -EINVAL if the
- * column has no numbers or the rows do not exist; -EBADMSG for damage, lists of different length, or null integers;
- * -ENOTSUP for an encoding or codec; -ENOMEM; or a code of pread. The error names the column and the row or page. */
+ * row, which is 1, or the length of the lists, which must be equal; lists of lists are joined. Null floats are NaN.
+ * Returns 0; -EINVAL if the column has no numbers or the rows do not exist; -EBADMSG for damage, lists of different
+ * length, or null integers; -ENOTSUP for an encoding or codec; -ENOMEM; or a code of pread. The error names the column
+ * and the row or page. */
 int weir_parquet_numbers(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
                          enum weir_number_type *type, void **values, int *width, struct weir_err *err);
 

@@ -101,7 +101,7 @@ static void classify(struct weir_parquet_leaf *leaf, const struct element *eleme
     about->is_string = about->kind == WEIR_PARQUET_BYTES && (element->is_string || element->converted == UTF8 ||
                                                              element->converted == ENUM || element->converted == JSON);
     about->list_depth = leaf->max_repetition;
-    if (leaf->max_repetition > 1)
+    if (leaf->max_repetition > 1 && about->kind == WEIR_PARQUET_BYTES)
         about->kind = WEIR_PARQUET_OTHER;
 }
 

@@ -55,7 +55,7 @@ struct weir_dataset_config {
     /* For LeRobot datasets: numbers of the episodes to load, such as "0,3,10:20", where FIRST:END excludes END. NULL =
      * all */
     const char *episodes;
-    bool columns; /* for LeRobot datasets: also load all other columns of numbers (weir_dataset_column) */
+    bool columns; /* for LeRobot datasets: also load all other columns of numbers and strings (weir_dataset_column) */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
@@ -97,13 +97,26 @@ const float *weir_dataset_actions(const struct weir_dataset *dataset, int episod
  * the same ones. */
 enum weir_column_type { WEIR_COLUMN_F32, WEIR_COLUMN_I64, WEIR_COLUMN_BOOL /* one byte */ };
 int weir_dataset_columns(const struct weir_dataset *dataset);
-/* Returns the column's name. *width: numbers per row; 0 if a row is one number and not a list. */
-const char *weir_dataset_column(const struct weir_dataset *dataset, int column, enum weir_column_type *type,
-                                int *width);
+enum { WEIR_COLUMN_RANK_MAX = 4 };
+struct weir_column_shape {
+    enum weir_column_type type;
+    int rank; /* of a row; 0 = one number */
+    int dims[WEIR_COLUMN_RANK_MAX];
+};
+/* Returns the column's name. shape may be NULL. */
+const char *weir_dataset_column(const struct weir_dataset *dataset, int column, struct weir_column_shape *shape);
 /* Copies the numbers of row t to out. */
 void weir_dataset_column_row(const struct weir_dataset *dataset, int episode, int column, int t, void *out);
-/* Returns the text of a task by its number (column task_index) in the episode's dataset, or NULL. */
+/* The columns of strings that config.columns adds, by name, and the string of row t. */
+int weir_dataset_text_columns(const struct weir_dataset *dataset);
+const char *weir_dataset_text_column(const struct weir_dataset *dataset, int column);
+const char *weir_dataset_text_row(const struct weir_dataset *dataset, int episode, int column, int t);
+/* Return the text of a task or subtask by its number (columns task_index and subtask_index) in the episode's dataset,
+ * or NULL. */
 const char *weir_dataset_task(const struct weir_dataset *dataset, int episode, int64_t task);
+const char *weir_dataset_subtask(const struct weir_dataset *dataset, int episode, int64_t subtask);
+/* Returns true if the subtasks of the episode's dataset have texts. */
+bool weir_dataset_has_subtasks(const struct weir_dataset *dataset, int episode);
 
 /* Computes the mean and the unbiased standard deviation of each dimension over all steps of n episodes. */
 int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, int n, bool actions, double *mean,

@@ -151,17 +151,17 @@ static int add_column(struct weir_batch_layout *layout, const struct weir_datase
     static const enum weir_dtype dtypes[] = {
         [WEIR_COLUMN_F32] = WEIR_DTYPE_F32, [WEIR_COLUMN_I64] = WEIR_DTYPE_I64, [WEIR_COLUMN_BOOL] = WEIR_DTYPE_BOOL};
     const struct weir_window *window = &layout->windows->columns[c];
-    enum weir_column_type type;
-    int width, n = 0;
-    const char *name = weir_dataset_column(dataset, c, &type, &width);
-    int64_t dims[2];
+    struct weir_column_shape shape;
+    const char *name = weir_dataset_column(dataset, c, &shape);
+    int64_t dims[1 + WEIR_COLUMN_RANK_MAX];
+    int n = 0;
     snprintf(layout->column_names[c], sizeof layout->column_names[c], "column/%s", name);
     snprintf(layout->column_pad_names[c], sizeof layout->column_pad_names[c], "is_pad/%s", name);
     if (window->is_given)
         dims[n++] = window->n;
-    if (width > 0)
-        dims[n++] = width;
-    int rc = layout->columns[c] = add(layout, SMALL_ALIGNMENT, layout->column_names[c], dtypes[type], dims, n);
+    for (int d = 0; d < shape.rank; d++)
+        dims[n++] = shape.dims[d];
+    int rc = layout->columns[c] = add(layout, SMALL_ALIGNMENT, layout->column_names[c], dtypes[shape.type], dims, n);
     if (rc >= 0)
         rc = layout->column_pads[c] = add_pad(layout, window, layout->column_pad_names[c]);
     return rc == -EOVERFLOW ? rc : 0;

@@ -111,9 +111,7 @@ static bool is_camera(const struct entry *entry, const struct weir_dataset *data
 
 static bool is_column(const struct entry *entry, const struct weir_dataset *dataset, int c)
 {
-    enum weir_column_type type;
-    int width;
-    return is_key(entry, weir_dataset_column(dataset, c, &type, &width));
+    return is_key(entry, weir_dataset_column(dataset, c, NULL));
 }
 
 /* Returns the window that the entry names. */

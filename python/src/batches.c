@@ -219,44 +219,84 @@ static int sort_entries(struct weir_loader_object *self)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Returns the texts of the samples' tasks as a list, or NULL with an exception. */
-static PyObject *tasks_of(const struct weir_loader_object *self, const struct weir_batch *batch, int column)
+/* The texts of tasks or subtasks, and the column of their numbers. */
+static const struct numbered {
+    const char *key, *column;
+    const char *(*text)(const struct weir_dataset *dataset, int episode, int64_t number);
+} numbered[] = {{"task", "task_index", weir_dataset_task}, {"subtask", "subtask_index", weir_dataset_subtask}};
+
+/* Returns the text of a sample: of its task, or of a column of strings if `of` is NULL. */
+static PyObject *text_of(const struct weir_loader_object *self, struct weir_sample sample, const struct numbered *of,
+                         int column)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
-    PyObject *list = PyList_New(batch->n);
-    for (int i = 0; list && i < batch->n; i++) {
-        int64_t number;
-        struct weir_sample of = batch->samples[i];
-        weir_dataset_column_row(dataset, of.episode, column, of.t, &number);
-        const char *task = weir_dataset_task(dataset, of.episode, number);
-        PyObject *text = task ? PyUnicode_DecodeUTF8(task, (Py_ssize_t)strlen(task), "replace") : NULL;
-        if (!text && !PyErr_Occurred())
-            PyErr_Format(weir_py_error, "%s: episode %d, step %d: there is no task %lld; repair meta/tasks",
-                         self->config.data, of.episode, of.t, (long long)number);
-        if (!text)
-            Py_CLEAR(list);
-        else
-            PyList_SetItem(list, i, text);
+    const char *text;
+    int64_t number = 0;
+    if (of) {
+        weir_dataset_column_row(dataset, sample.episode, column, sample.t, &number);
+        text = of->text(dataset, sample.episode, number);
+    } else {
+        text = weir_dataset_text_row(dataset, sample.episode, column, sample.t);
     }
-    return list;
+    if (!text)
+        return PyErr_Format(weir_py_error, "%s: episode %d, step %d: there is no %s %lld; repair meta/%ss",
+                            self->config.data, sample.episode, sample.t, of ? of->key : "text", (long long)number,
+                            of ? of->key : "text");
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* Adds "task" to a batch of a LeRobot dataset. Returns 0, or -1 with an exception. */
+/* Adds a list of the samples' texts to a batch. Returns 0, or -1 with an exception. */
+static int add_texts(const struct weir_loader_object *self, const struct weir_batch *batch, PyObject *all,
+                     PyObject *key, const struct numbered *of, int column)
+{
+    PyObject *list = PyList_New(batch->n);
+    for (int i = 0; list && i < batch->n; i++) {
+        PyObject *text = text_of(self, batch->samples[i], of, column);
+        if (text)
+            PyList_SetItem(list, i, text);
+        else
+            Py_CLEAR(list);
+    }
+    int rc = list ? PyDict_SetItem(all, key, list) : -1;
+    Py_XDECREF(list);
+    return rc;
+}
+
+/* Returns the number of a column of one integer per row, or -1. */
+static int integer_column(const struct weir_dataset *dataset, const char *name)
+{
+    for (int c = 0; c < weir_dataset_columns(dataset); c++) {
+        struct weir_column_shape shape;
+        if (strcmp(weir_dataset_column(dataset, c, &shape), name) == 0)
+            return shape.type == WEIR_COLUMN_I64 && shape.rank == 0 ? c : -1;
+    }
+    return -1;
+}
+
+/* Adds "task" and "subtask" to a batch of a LeRobot dataset. Returns 0, or -1 with an exception. */
 static int add_tasks(const struct weir_loader_object *self, const struct weir_batch *batch, PyObject *all)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
-    for (int c = 0; c < weir_dataset_columns(dataset); c++) {
-        enum weir_column_type type;
-        int width;
-        const char *name = weir_dataset_column(dataset, c, &type, &width);
-        if (strcmp(name, "task_index") != 0 || type != WEIR_COLUMN_I64 || width != 0)
+    int rc = 0;
+    for (size_t i = 0; i < sizeof numbered / sizeof *numbered && rc == 0; i++) {
+        int column = integer_column(dataset, numbered[i].column);
+        if (column < 0 || (i > 0 && !weir_dataset_has_subtasks(dataset, 0)))
             continue;
-        PyObject *tasks = tasks_of(self, batch, c);
-        int rc = tasks ? PyDict_SetItemString(all, "task", tasks) : -1;
-        Py_XDECREF(tasks);
-        return rc;
+        PyObject *key = weir_py_text(numbered[i].key);
+        rc = key ? add_texts(self, batch, all, key, &numbered[i], column) : -1;
+        Py_XDECREF(key);
     }
-    return 0;
+    return rc;
+}
+
+/* Adds entries for the columns of strings. */
+static int add_text_entries(struct weir_loader_object *self)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int rc = 0;
+    for (int c = 0; c < weir_dataset_text_columns(dataset) && self->n_entries < WEIR_ENTRIES_MAX && rc == 0; c++)
+        rc = add_entry(self, weir_dataset_text_column(dataset, c), -1 - c, -1);
+    return rc;
 }
 
 static int add_weir(struct weir_loader_object *self, int tensor, const char *name)
@@ -294,6 +334,8 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
     if (rc == 0 && self->keys == WEIR_KEYS_ACT)
         rc = check_act(self);
     if (rc == 0 && self->keys == WEIR_KEYS_LEROBOT && self->make)
+        rc = add_text_entries(self);
+    if (rc == 0 && self->keys == WEIR_KEYS_LEROBOT && self->make)
         rc = sort_entries(self);
     if (rc < 0)
         weir_batches_clear_entries(self);
@@ -322,6 +364,11 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
     for (int i = 0; all && i < self->n_entries; i++) {
         const struct weir_entry *entry = &self->entries[i];
         struct weir_view_of view;
+        if (entry->tensor < 0) {
+            if (add_texts(self, batch, all, entry->key, NULL, -1 - entry->tensor) < 0)
+                Py_CLEAR(all);
+            continue;
+        }
         weir_view_tensor(&view, lent, batch, entry->tensor);
         if (entry->camera >= 0)
             weir_view_camera(&view, entry->camera);

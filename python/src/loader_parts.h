@@ -19,7 +19,7 @@ struct weir_out {
 /* One value of a batch, such as a tensor or one of its cameras. */
 struct weir_entry {
     PyObject *key;      /* owned */
-    int tensor, camera; /* camera is -1 for the whole tensor */
+    int tensor, camera; /* camera is -1 for the whole tensor; tensor is -1 - c for the column of strings c */
 };
 
 struct weir_gpu_mark;

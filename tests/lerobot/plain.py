@@ -21,6 +21,7 @@ except ImportError:
     pa = pq = None  # rows_of needs none
 
 TASKS = ["pick up the cube", "Schließe die Tür"]
+SUBTASKS = ["reach", "grasp", "lift"]  # in v3.0
 DATA = {
     "v3.0": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
     "v2.1": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
@@ -29,16 +30,19 @@ VIDEO = {
     "v3.0": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
     "v2.1": "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4",
 }
-NUMBERS = {  # name -> (type, values per row)
-    "observation.state": ("float32", 6),
-    "action": ("float32", 6),
-    "next.reward": ("float32", 1),
-    "next.done": ("bool", 1),
-    "timestamp": ("float32", 1),
-    "frame_index": ("int64", 1),
-    "episode_index": ("int64", 1),
-    "index": ("int64", 1),
-    "task_index": ("int64", 1),
+ROWS = {  # name -> (type, shape of a row)
+    "observation.state": ("float32", (6,)),
+    "action": ("float32", (6,)),
+    "observation.grid": ("float32", (2, 3)),
+    "language_instruction": ("string", (1,)),
+    "next.reward": ("float32", (1,)),
+    "next.done": ("bool", (1,)),
+    "subtask_index": ("int64", (1,)),
+    "timestamp": ("float32", (1,)),
+    "frame_index": ("int64", (1,)),
+    "episode_index": ("int64", (1,)),
+    "index": ("int64", (1,)),
+    "task_index": ("int64", (1,)),
 }
 
 
@@ -81,6 +85,9 @@ def rows_of(dataset, episode):
     columns = {
         "next.reward": [t / length for t in range(length)],
         "next.done": [t == length - 1 for t in range(length)],
+        "observation.grid": [[[t, episode, 0.5], [-t, 2.0, 1 / (t + 1)]] for t in range(length)],
+        "language_instruction": ["" if t % 4 == 3 else f"étape {t // 2}" for t in range(length)],
+        "subtask_index": [len(SUBTASKS) * t // length for t in range(length)],
         "timestamp": [t / dataset.fps for t in range(length)],
         "frame_index": list(range(length)),
         "episode_index": [episode] * length,
@@ -88,7 +95,7 @@ def rows_of(dataset, episode):
         "task_index": [(episode + (2 * t >= length)) % len(TASKS) for t in range(length)],
     }
     for name in ("observation.state", "action"):
-        columns[name] = [[rng.uniform(-1, 1) for _ in range(NUMBERS[name][1])] for _ in range(length)]
+        columns[name] = [[rng.uniform(-1, 1) for _ in range(6)] for _ in range(length)]
     return columns
 
 
@@ -105,11 +112,15 @@ def schema_of(dataset):
         for key in dataset.cameras:
             fields.append(pa.field(key, pa.struct({"bytes": pa.binary(), "path": pa.string()})))
             features[key] = {"_type": "Image"}
-    for name, (dtype, width) in NUMBERS.items():
-        one = pa.bool_() if dtype == "bool" else pa.type_for_alias(dtype)
-        value = {"dtype": dtype, "_type": "Value"}
-        fields.append(pa.field(name, one if width == 1 else pa.list_(one)))
-        features[name] = value if width == 1 else {"feature": value, "length": width, "_type": "Sequence"}
+    for name, (dtype, shape) in ROWS.items():
+        one, about = pa.type_for_alias(dtype), {"dtype": dtype, "_type": "Value"}
+        if shape != (1,):
+            one = pa.list_(one if len(shape) == 1 else pa.list_(one))
+            about = {"feature": about, "length": shape[0], "_type": "Sequence"}
+        if len(shape) == 2:
+            about = {"shape": shape, "dtype": dtype, "_type": "Array2D"}
+        fields.append(pa.field(name, one))
+        features[name] = about
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 
 
@@ -157,7 +168,7 @@ def write_info(dataset):
     features = {
         key: {"dtype": kind, "shape": [size[1], size[0], 3], "names": names} for key, size in dataset.cameras.items()
     }
-    features.update({name: {"dtype": dtype, "shape": [n], "names": None} for name, (dtype, n) in NUMBERS.items()})
+    features.update({name: {"dtype": dtype, "shape": shape, "names": None} for name, (dtype, shape) in ROWS.items()})
     episodes = len(dataset.lengths)
     info = {
         "codebase_version": dataset.version,
@@ -234,9 +245,10 @@ def write_episodes(dataset):
     number = {"name": "task_index", "field_name": "task_index", "pandas_type": "int64", "numpy_type": "int64"}
     columns = [{**column, "metadata": None} for column in (number, index)]
     pandas = {"index_columns": ["__index_level_0__"], "columns": columns, "column_indexes": []}
-    names = pa.table({"task_index": list(range(len(TASKS))), "__index_level_0__": TASKS})
-    names = names.replace_schema_metadata({"pandas": json.dumps(pandas)})
-    pq.write_table(names, dataset.root / "meta" / "tasks.parquet", compression="snappy")
+    for name, texts in ("task", TASKS), ("subtask", SUBTASKS):
+        names = pa.table({f"{name}_index": list(range(len(texts))), "__index_level_0__": texts})
+        names = names.replace_schema_metadata({"pandas": json.dumps(pandas).replace("task_index", f"{name}_index")})
+        pq.write_table(names, dataset.root / "meta" / f"{name}s.parquet", compression="snappy")
     dataset.write_json("stats.json", stats_of({k: sum((columns[k] for columns in every), []) for k in every[0]}))
 
 

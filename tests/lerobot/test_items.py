@@ -38,9 +38,10 @@ def ready(codec):
     return not any(line.split()[:1] == [codec] and " no" in line for line in text.splitlines())
 
 
-def decode(path, size):
-    """All pictures of a video, or of a PNG, as ffmpeg converts them to RGB."""
-    done = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
+def decode(path, size, images=b""):
+    """All pictures of a video, or of consecutive PNGs if path is "-", as ffmpeg converts them to RGB."""
+    source = ["-f", "png_pipe", "-i", path] if images else ["-nostdin", "-i", path]
+    done = subprocess.run(["ffmpeg", "-v", "error", *source, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], input=images,
                           capture_output=True, check=True)
     return np.frombuffer(done.stdout, np.uint8).reshape(-1, size[1], size[0], 3)
 
@@ -56,22 +57,25 @@ class Reference:
     def read(self, key, images, version):
         if images:
             values = [plain.image_values(self.dataset, e, key) for e in range(len(LENGTHS))]
-            return [np.concatenate([self.png(value["bytes"], CAMERAS[key]) for value in episode]) for episode in values]
+            return [decode("-", CAMERAS[key], b"".join(value["bytes"] for value in episode)) for episode in values]
         if version == "v2.1":
             return [decode(self.dataset.path(plain.VIDEO, e, key), CAMERAS[key]) for e in range(len(LENGTHS))]
         joined = decode(self.dataset.path(plain.VIDEO, 0, key), CAMERAS[key])
         ends = np.cumsum(LENGTHS)
         return [joined[end - n:end] for end, n in zip(ends, LENGTHS)]
 
-    def png(self, data, size):
-        with tempfile.NamedTemporaryFile(suffix=".png") as file:
-            file.write(data)
-            file.flush()
-            return decode(file.name, size)
-
     def column(self, name, e, steps):
-        dtype = DTYPES[plain.NUMBERS[name][0]]
+        dtype = DTYPES[plain.ROWS[name][0]]
         return np.array([self.rows[e][name][step] for step in steps], dtype)
+
+    def texts(self, samples):
+        """The columns of strings, the tasks and the subtasks of a batch."""
+        rows = [{name: column[t] for name, column in self.rows[e].items()} for e, t in samples]
+        texts = {name: [row[name] for row in rows] for name, (dtype, _) in plain.ROWS.items() if dtype == "string"}
+        texts["task"] = [plain.TASKS[row["task_index"]] for row in rows]
+        if self.dataset.version == "v3.0":
+            texts["subtask"] = [plain.SUBTASKS[row["subtask_index"]] for row in rows]
+        return texts
 
 
 class Items(unittest.TestCase):
@@ -93,36 +97,42 @@ class Items(unittest.TestCase):
         self.assertEqual(got.tobytes(), np.ascontiguousarray(want).tobytes(), what)
 
     def compare(self, root, reference, windows=None, episodes=range(len(LENGTHS)), **options):
-        """windows: steps by key. Compares all batches, in the datasets' order."""
-        samples = iter([(e, t) for e in episodes for t in range(LENGTHS[e])])
+        """windows: steps by key. Compares all batches, in the dataset's order unless they are shuffled."""
+        samples = [(e, t) for e in sorted(episodes) for t in range(LENGTHS[e])]
+        seen = []
         windows = windows or {}
         deltas = {key: [step / 30 for step in steps] for key, steps in windows.items()} or None
         chosen = list(episodes) if len(episodes) < len(LENGTHS) else None
-        with weir.Loader(root, batch_size=5, shuffle=False, keys="lerobot", tensors="array", dtype="uint8",
-                         delta_timestamps=deltas, episodes=chosen, **options) as loader:
+        options = {"shuffle": False, "dtype": "uint8", **options}
+        with weir.Loader(root, batch_size=5, keys="lerobot", tensors="array", delta_timestamps=deltas, episodes=chosen,
+                         **options) as loader:
             for batch in loader:
-                n = len(batch["task"])
-                self.compare_batch(batch, reference, windows, [next(samples) for _ in range(n)])
-        self.assertIsNone(next(samples, None))
+                here = list(zip(np.asarray(batch["episode_index"]).tolist(), np.asarray(batch["frame_index"]).tolist()))
+                self.compare_batch(batch, reference, windows, here)
+                seen += here
+        self.assertEqual(sorted(seen) if options["shuffle"] else seen, samples)
 
     def compare_batch(self, batch, reference, windows, samples):
         def steps_of(key, e, t):
             return [min(max(t + step, 0), LENGTHS[e] - 1) for step in windows.get(key, [0])]
         videos = [] if reference.dataset.images else list(CAMERAS)
-        order = list(CAMERAS) + list(plain.NUMBERS) + [f"{key}_is_pad" for key in windows] + ["task"]
-        self.assertEqual(list(batch), order)
+        texts = reference.texts(samples)
+        order = list(CAMERAS) + list(plain.ROWS) + [f"{key}_is_pad" for key in windows]
+        self.assertEqual(list(batch), order + [key for key in texts if key not in order])
+        for key, want in texts.items():
+            self.assertEqual(batch[key], want, key)
         for key in CAMERAS:
             want = np.stack([reference.pictures[key][e][steps_of(key, e, t)] for e, t in samples]).transpose(0, 1, 4, 2, 3)
             keeps = len(windows.get(key, [0])) > 1 or (key in windows and key not in videos)
+            if np.asarray(batch[key]).dtype == np.float32:
+                want = want.astype(np.float32) / np.float32(255)
             self.same(batch[key], want if keeps else want[:, 0], key)
-        for name in plain.NUMBERS:
+        for name in [name for name in plain.ROWS if name not in texts]:
             want = np.stack([reference.column(name, e, steps_of(name, e, t)) for e, t in samples])
             self.same(batch[name], want if name in windows else want[:, 0], name)
         for key, steps in windows.items():
             want = np.array([[not 0 <= t + step < LENGTHS[e] for step in steps] for e, t in samples])
             self.same(batch[key + "_is_pad"], want, key)
-        tasks = [plain.TASKS[reference.rows[e]["task_index"][t]] for e, t in samples]
-        self.assertEqual(batch["task"], tasks)
 
     def test_videos(self):
         for version in ("v3.0", "v2.1"):
@@ -131,8 +141,10 @@ class Items(unittest.TestCase):
             for workers in (0, 2):
                 self.compare(root, reference, num_workers=workers)
             self.compare(root, reference, {"observation.images.top": [-3, 0, 2], "observation.images.wrist": [0],
-                                           "observation.state": [-1, 0], "action": range(16), "next.done": [1]})
-            self.compare(root, reference, episodes=[0, 2])
+                                           "observation.state": [-1, 0], "action": range(16), "next.done": [1],
+                                           "observation.grid": [-20, 4, 4], "index": [0]})
+            self.compare(root, reference, episodes=[2, 0])
+            self.compare(root, reference, shuffle=True, dtype="float32")
             self.compare(root, reference, decode_cache="1M")
 
     def test_h264(self):
@@ -152,6 +164,7 @@ class Items(unittest.TestCase):
         root = self.dataset("v3.0")
         for options, error in (({"delta_timestamps": {"action": [0.01]}}, "is not a multiple of 1/30 s"),
                                ({"delta_timestamps": {"nothing": [0.0]}}, "names no camera or column"),
+                               ({"delta_timestamps": {"language_instruction": [0.0]}}, "names no camera or column"),
                                ({"episodes": [7]}, "has no episode 7; its episodes are 0 to 2"),
                                ({"episodes": []}, "episodes must be a list of episode numbers"),
                                ({"episodes": "0-2"}, "must be like 0,3,10:20")):

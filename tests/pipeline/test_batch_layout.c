@@ -243,10 +243,8 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
     expect_rest(&s.layout, 3);
     static struct weir_column columns[WEIR_COLUMNS_MAX];
     for (int c = 0; c < WEIR_COLUMNS_MAX; c++)
-        columns[c] = (struct weir_column){.name = {'k', (char)('0' + c)},
-                                          .type = (enum weir_column_type)(c % 3),
-                                          .width = 1 + c % 2,
-                                          .is_list = c % 2};
+        columns[c] = (struct weir_column){
+            .name = {'k', (char)('0' + c)}, .shape = {(enum weir_column_type)(c % 3), c % 2, {2}}, .width = 1 + c % 2};
     s.episode.columns = columns;
     s.episode.n_columns = WEIR_COLUMNS_MAX;
     cr_assert_eq(lay_out_windows(&s, true), 0);
