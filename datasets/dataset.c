@@ -355,7 +355,7 @@ bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i,
         for (uint64_t t = 0; t < steps && map->storage == WEIR_STORED_CHUNKS; t++)
             missing += map->offsets[t] == UINT64_MAX;
         weir_frame_map_storage_text(map, text, sizeof text);
-        count_kind(kinds, &n, text, map->storage == WEIR_STORED_LIBRARY, steps - missing);
+        count_kind(kinds, &n, text, map->storage == WEIR_STORED_LIBRARY && !map->located_max, steps - missing);
         count_kind(kinds, &n, "only through the HDF5 library: never written", true, missing);
     }
     if (i >= n)
@@ -516,7 +516,7 @@ void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err)
 {
-    const struct weir_frame_map *map = &dataset->episodes[episode].maps[camera];
+    struct weir_frame_map *map = &dataset->episodes[episode].maps[camera];
     const struct weir_file_index *file = &dataset->files[dataset->episodes[episode].file];
     const struct weir_format_ops *format = weir_file_format(file);
     uint64_t asked_ns = weir_clock_monotonic_ns();

@@ -20,7 +20,7 @@ struct weir_format_ops {
     /* Reads frame t of a camera in this file through the format's own library, for frames without extents. One thread
      * at a time, with an opening of its own. Returns -ENOSPC (err not set) if the frame exceeds capacity. NULL: all
      * frames have extents. */
-    int (*read_row)(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
+    int (*read_row)(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
                     uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
     /* Reads a whole file and verifies the parts that loading frames does not verify, such as checksums of records.
      * Calls `damaged` for each damaged part. Returns 0 whether or not parts are damaged; the result of `damaged` if it

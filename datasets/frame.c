@@ -146,6 +146,20 @@ static int frame_at_rank(const struct weir_frame_map *map, uint32_t rank)
     return low;
 }
 
+/* Returns the location that an earlier read established. */
+static int locate_later(const struct weir_dataset *dataset, int episode, const struct weir_frame_map *map, int t,
+                        struct weir_location *location)
+{
+    const struct weir_located *located = atomic_load_explicit(&map->located, memory_order_acquire);
+    const struct weir_located *at = located ? &located[t] : NULL;
+    if (!at || at->length == 0 || at->first != at->length || at->length > map->located_max)
+        return WEIR_HOW_LIBRARY;
+    location->file = part_of(dataset, episode, map->first_part);
+    location->offset = at->offset;
+    location->length = at->length;
+    return WEIR_HOW_EXTENT;
+}
+
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
@@ -172,7 +186,7 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         location->length = (size_t)map->extents[t].length;
         return location->length ? WEIR_HOW_EXTENT : -EBADMSG;
     case WEIR_STORED_LIBRARY:
-        return WEIR_HOW_LIBRARY;
+        return locate_later(dataset, episode, map, t, location);
     case WEIR_STORED_VIDEO:
         locate_sample(dataset, episode, map, t, location);
         return WEIR_HOW_VIDEO;
@@ -350,7 +364,7 @@ size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, ui
     if (map->storage == WEIR_STORED_BLOCKS)
         return weir_blocks_stored_max(map->blocks);
     if (map->storage == WEIR_STORED_LIBRARY)
-        return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes;
+        return map->rows == WEIR_ROWS_VLEN ? map->located_max : map->row_bytes;
     if (map->storage == WEIR_STORED_EXTENTS)
         return longest_extent(map, steps);
     if (map->storage == WEIR_STORED_VIDEO)

@@ -141,7 +141,7 @@ static struct weir_hdf5_helper *helper_of(struct weir_opening *opening, struct w
     return opening->kept;
 }
 
-static int read_row(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
+static int read_row(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
                     uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
 {
     struct weir_hdf5_helper *helper = helper_of(opening, err);

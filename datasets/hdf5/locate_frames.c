@@ -319,6 +319,7 @@ void weir_frame_map_close(struct weir_frame_map *map)
     free(map->slots);
     free(map->extents);
     free(map->ranks);
+    free(atomic_load_explicit(&map->located, memory_order_relaxed)); /* relaxed: other threads no longer use the map */
 }
 
 static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
@@ -356,7 +357,7 @@ void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, s
         snprintf(text, size, "video");
         return;
     case WEIR_STORED_LIBRARY:
-        snprintf(text, size, "only through the HDF5 library: %s", map->why);
+        snprintf(text, size, map->located_max ? "%s" : "only through the HDF5 library: %s", map->why);
         return;
     }
 }

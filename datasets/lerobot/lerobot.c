@@ -239,72 +239,11 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
     return rc;
 }
 
-/* ---- images in Parquet files ---- */
-
-/* The images of one episode, which are kept because frames of an episode are often read together. */
-struct kept {
-    const struct weir_frame_map *map;
-    struct weir_parquet_bytes bytes;
-};
-
-static void close_kept(void *user)
-{
-    struct kept *kept = user;
-    weir_parquet_bytes_free(&kept->bytes);
-    free(kept);
-}
-
-static int read_images(const struct weir_file_index *file, const struct weir_frame_map *map,
-                       struct weir_parquet_bytes *bytes, struct weir_err *err)
-{
-    char path[WEIR_PART_PATH_MAX];
-    const char *slash = strchr(map->key, '/'); /* the key is "episode N/FEATURE" */
-    struct weir_parquet *parquet;
-    weir_part_path(file->parts, map->first_part, path, sizeof path);
-    int rc = weir_parquet_open(&parquet, path, err);
-    if (rc < 0)
-        return rc;
-    int column = weir_parquet_find(parquet, slash ? slash + 1 : map->key, "bytes");
-    rc = column < 0 ? weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again")
-                    : weir_parquet_bytes(parquet, column, map->before, map->frames, bytes, err);
-    weir_parquet_close(&parquet);
-    return rc;
-}
-
-static int read_row(struct weir_opening *opening, const struct weir_file_index *file, const struct weir_frame_map *map,
-                    uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
-{
-    struct kept *kept = opening->kept;
-    if (!kept)
-        kept = opening->kept = calloc(1, sizeof *kept);
-    if (!kept)
-        return weir_no_memory(err);
-    opening->release = close_kept;
-    if (kept->map != map) {
-        kept->map = NULL;
-        weir_parquet_bytes_free(&kept->bytes);
-        int rc = read_images(file, map, &kept->bytes, err);
-        if (rc < 0)
-            return rc;
-        kept->map = map;
-    }
-    if (t >= kept->bytes.n)
-        return weir_err_set(err, -EBADMSG, "the column of images has no row %" PRIu64, map->before + t);
-    uint64_t begin = t ? kept->bytes.ends[t - 1] : 0;
-    *length = (size_t)(kept->bytes.ends[t] - begin);
-    if (*length == 0)
-        return weir_err_set(err, -EBADMSG, "the image is empty: the dataset stores only its path");
-    if (*length > capacity)
-        return -ENOSPC;
-    memcpy(buffer, kept->bytes.data + begin, *length);
-    return 0;
-}
-
 const struct weir_format_ops weir_format_lerobot = {
     .name = "lerobot",
     .summary = "LeRobot datasets v2.1 and v3.0: a folder with meta/info.json, Parquet files, and videos or images",
     .is_folder = is_dataset,
     .open = open_dataset,
-    .read_row = read_row,
+    .read_row = weir_lerobot_read_row,
     .is_held = true,
 };

@@ -1,4 +1,4 @@
-/* The frames of a LeRobot dataset: pictures of videos, and images in Parquet files. Times are compared as integers:
+/* The pictures of videos that are the frames of a LeRobot dataset. Times are compared as integers:
  * float32 timestamps lose a frame's precision after some hours. */
 #include "base/shortage.h"
 #include "datasets/lerobot/lerobot_priv.h"
@@ -145,21 +145,4 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int number, s
     map->first_part = clip->part;
     map->block_frames = (int)weir_video_track_block_max(map->video);
     return rc;
-}
-
-/* ---- images ---- */
-
-int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, struct weir_frame_map *map,
-                              struct weir_err *err)
-{
-    const struct weir_lerobot_feature *feature = &view->lerobot->features[number];
-    if (weir_parquet_find(view->table->parquet, feature->key, "bytes") < 0)
-        return weir_err_set(err, -EBADMSG, "%.300s: has no images in a column %s; copy the dataset again",
-                            view->table->name, feature->key);
-    map->kind = feature->is_depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
-    map->storage = WEIR_STORED_LIBRARY;
-    map->why = "images in pages of Parquet files";
-    map->first_part = view->episode->part;
-    map->before = (uint32_t)(view->episode->first - view->table->first);
-    return 0;
 }

@@ -149,10 +149,18 @@ int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct 
 
 /* ---- lerobot_frames.c ---- */
 
-/* Fill the map with the pictures of a video, and with the images in a Parquet file. */
+/* Fills the map with the pictures of a video. */
 int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                              struct weir_err *err);
+
+/* ---- lerobot_images.c ---- */
+
+/* Describes images in a Parquet file, which are located later. */
 int weir_lerobot_place_images(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                               struct weir_err *err);
+
+/* Implements weir_format_ops.read_row. */
+int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
+                          uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
 
 #endif

@@ -165,6 +165,7 @@ struct gather {
     uint64_t n, capacity, bytes, bytes_capacity;
     uint8_t *values;
     struct weir_parquet_bytes out;
+    struct weir_parquet_extent *extents; /* one per row; NULL = not wanted */
 };
 
 static int grow(struct gather *g, void *array, uint64_t *capacity, uint64_t n, size_t size)
@@ -223,6 +224,7 @@ static int take_group(struct gather *g, struct weir_parquet *p, int column, cons
     struct weir_page_reader reader;
     uint32_t skipped;
     weir_page_reader_open(&reader, p, column, &group->chunks[column], g->err);
+    reader.locates = g->extents != NULL;
     g->row = group->first - 1;
     int rc = 1;
     while (rc > 0 && g->row + 1 < g->end) {
@@ -383,6 +385,40 @@ int weir_parquet_bytes(struct weir_parquet *parquet, int column, int64_t first, 
     }
     *out = g.out;
     return 0;
+}
+
+/* ---- extents ---- */
+
+static int begin_extent(struct gather *g)
+{
+    (void)g;
+    return 0;
+}
+
+static int add_extent(struct gather *g, const struct weir_page_values *from, uint32_t value, bool is_null)
+{
+    if (!is_null)
+        g->extents[g->row - g->first] = weir_page_extent(from, value);
+    return 0;
+}
+
+int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
+                         struct weir_parquet_extent *extents, struct weir_err *err)
+{
+    const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
+    struct weir_err why = WEIR_ERR_NONE;
+    struct gather g = {.leaf = leaf,
+                       .first = first,
+                       .end = first + n,
+                       .err = &why,
+                       .add = add_extent,
+                       .begin_row = begin_extent,
+                       .extents = extents};
+    if (leaf->about.kind != WEIR_PARQUET_BYTES || leaf->max_repetition > 0)
+        return weir_err_set(err, -EINVAL, "column %s: does not contain one value of bytes per row", leaf->name);
+    memset(extents, 0, (size_t)n * sizeof *extents);
+    int rc = n > 0 ? take_rows(&g, parquet, column) : 0;
+    return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
 }
 
 void weir_parquet_bytes_free(struct weir_parquet_bytes *bytes)

@@ -64,4 +64,19 @@ int weir_parquet_bytes(struct weir_parquet *parquet, int column, int64_t first, 
                        struct weir_parquet_bytes *out, struct weir_err *err);
 void weir_parquet_bytes_free(struct weir_parquet_bytes *bytes);
 
+/* Location of a value in the file. It is verbatim if first == length. If first < length, it is divided into literals of
+ * Snappy: its first bytes are followed by tags and more bytes, which weir_parquet_join joins. */
+struct weir_parquet_extent {
+    uint64_t offset;      /* UINT64_MAX: the value is compressed */
+    uint32_t length;      /* of the value; 0 = null or empty */
+    uint32_t first, span; /* bytes up to the first tag, and bytes to read */
+};
+/* Locates the bytes of rows first .. first + n - 1 of a column without lists. Returns the same codes as
+ * weir_parquet_numbers. */
+int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
+                         struct weir_parquet_extent *extents, struct weir_err *err);
+/* Copies a value of extent->length bytes from the extent->span bytes that the file has at extent->offset. Returns 0, or
+ * -EBADMSG if the file changed. */
+int weir_parquet_join(const struct weir_parquet_extent *extent, const uint8_t *stored, uint8_t *out);
+
 #endif

@@ -13,7 +13,7 @@
 
 enum { DATA_PAGE = 0, INDEX_PAGE = 1, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
-enum { UNCOMPRESSED = 0, SNAPPY = 1, ZSTD = 6 };
+enum { UNCOMPRESSED = WEIR_PARQUET_UNCOMPRESSED, SNAPPY = WEIR_PARQUET_SNAPPY, ZSTD = WEIR_PARQUET_ZSTD };
 enum { WINDOW = 64 << 10, HEADER_MAX = 16 << 20 };
 
 static const char *const codec_names[] = {"none", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"};
@@ -450,6 +450,7 @@ static void close_values(struct weir_page_values *values)
 {
     free(values->memory);
     free(values->bytes);
+    free(values->pieces);
     *values = (struct weir_page_values){0};
 }
 
@@ -484,12 +485,27 @@ void weir_page_reader_close(struct weir_page_reader *reader)
     reader->window = NULL;
 }
 
+/* Lists the page's bytes that are in the file as they are. r->at is after the page. */
+static int locate(struct weir_page_reader *r, struct weir_page_values *values, const struct header *header,
+                  const uint8_t *stored, size_t levels)
+{
+    if (!r->locates)
+        return 0;
+    int rc = weir_page_locate(values, header->is_compressed ? r->codec : UNCOMPRESSED, stored + levels,
+                              (size_t)header->stored - levels, r->at - (uint64_t)header->stored + levels, levels);
+    if (rc == -ENOMEM)
+        return weir_no_memory(r->err);
+    return rc < 0 ? bad_page(r, "its Snappy data") : 0;
+}
+
 static int read_dictionary(struct weir_page_reader *r, const struct header *header, const uint8_t *stored)
 {
     if (r->dictionary.memory || (header->encoding != PLAIN && header->encoding != PLAIN_DICTIONARY))
         return bad_page(r, "its dictionary");
     r->dictionary.memory = unpack(r, header, r->codec, stored, 0);
     r->dictionary.n = (uint32_t)header->n;
+    if (r->dictionary.memory && locate(r, &r->dictionary, header, stored, 0) < 0)
+        return r->err->code;
     return r->dictionary.memory ? plain(r, r->dictionary.memory, (size_t)header->unpacked, &r->dictionary)
                                 : r->err->code;
 }
@@ -501,7 +517,7 @@ static int read_data(struct weir_page_reader *r, const struct header *header, co
     close_page(&r->page);
     r->page.n = (uint32_t)header->n;
     r->page.values.memory = unpack(r, header, r->codec, stored, levels);
-    if (!r->page.values.memory)
+    if (!r->page.values.memory || locate(r, &r->page.values, header, stored, levels) < 0)
         return r->err->code;
     return second ? read_page_v2(r, header) : read_page_v1(r, header);
 }

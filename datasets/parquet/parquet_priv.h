@@ -68,12 +68,20 @@ struct weir_page_bytes {
     uint32_t length;
 };
 
+/* Bytes of a decompressed page that the file contains as they are. */
+struct weir_page_piece {
+    uint64_t offset; /* in the file */
+    uint32_t at, n;  /* in the page */
+};
+
 /* Values in decompressed bytes. */
 struct weir_page_values {
-    uint8_t *memory;               /* owned: the decompressed page */
-    uint32_t n;                    /* number of values */
-    const uint8_t *fixed;          /* values of fixed size; NULL if they are of variable size */
-    struct weir_page_bytes *bytes; /* owned: values of variable size */
+    uint8_t *memory;                /* owned: the decompressed page */
+    uint32_t n;                     /* number of values */
+    const uint8_t *fixed;           /* values of fixed size; NULL if they are of variable size */
+    struct weir_page_bytes *bytes;  /* owned: values of variable size */
+    struct weir_page_piece *pieces; /* owned; in the order of the page; only if the reader locates values */
+    size_t n_pieces;
 };
 
 /* One data page: n entries, each with levels and, if its definition level is the maximum, a value. */
@@ -90,6 +98,7 @@ struct weir_page_reader {
     const struct weir_parquet_leaf *leaf;
     struct weir_err *err;
     int codec;
+    bool locates;     /* list the pieces of pages */
     uint64_t at, end; /* next page, and the end of the chunk */
     int64_t left;     /* entries of the pages that follow */
     uint8_t *window;  /* bytes of the file from window_at on */
@@ -105,5 +114,16 @@ void weir_page_reader_close(struct weir_page_reader *reader);
 /* Reads the next data page. A page of at most `skip` entries of a column without lists is not decompressed; *skipped is
  * then its number of entries, otherwise 0. Returns 1, 0 after the last page, or negative with reader->err. */
 int weir_page_next(struct weir_page_reader *reader, int64_t skip, uint32_t *skipped);
+
+/* ---- values in the file ---- */
+
+enum { WEIR_PARQUET_UNCOMPRESSED = 0, WEIR_PARQUET_SNAPPY = 1, WEIR_PARQUET_ZSTD = 6 };
+
+/* Lists the pieces of a page whose stored bytes are at `offset` of the file. at: position of the first of them in the
+ * page. Returns 0, -EBADMSG or -ENOMEM. */
+int weir_page_locate(struct weir_page_values *values, int codec, const uint8_t *stored, size_t n, uint64_t offset,
+                     size_t at);
+/* Returns the location of a value of variable size. */
+struct weir_parquet_extent weir_page_extent(const struct weir_page_values *values, uint32_t value);
 
 #endif

@@ -84,3 +84,32 @@ int weir_snappy_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out
     }
     return done == out_n ? 0 : -EBADMSG;
 }
+
+int weir_snappy_literals(const uint8_t *in, size_t n, weir_snappy_literal_fn *literal, void *user)
+{
+    size_t length, at = read_length(in, n, &length), done = 0;
+    int rc = at ? 0 : -EBADMSG;
+    while (at < n && rc == 0) {
+        struct element element;
+        size_t tag = read_tag(in + at, n - at, &element);
+        if (tag == 0 || element.length > length - done)
+            return -EBADMSG;
+        at += tag;
+        if (!element.offset) {
+            if (element.length > n - at)
+                return -EBADMSG;
+            rc = literal(user, done, at, element.length);
+            at += element.length;
+        }
+        done += element.length;
+    }
+    return rc;
+}
+
+size_t weir_snappy_literal_tag(const uint8_t *in, size_t n, size_t *length)
+{
+    struct element element = {0};
+    size_t tag = n > 0 && (in[0] & 3) == 0 ? read_tag(in, n, &element) : 0;
+    *length = element.length;
+    return tag;
+}

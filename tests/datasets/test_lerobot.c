@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -130,11 +131,11 @@ static struct rows rows_of(int first, int n)
 static void write_rows(const char *name, const struct rows *rows)
 {
     const struct pq_column columns[] = {
-        {"observation.state", PQ_F32, DIM, NULL, rows->state},
-        {"action", PQ_F32, DIM, NULL, rows->state},
-        {"timestamp", PQ_F32, 0, NULL, rows->times},
-        {"episode_index", PQ_I64, 0, NULL, rows->episode},
-        {"index", PQ_I64, 0, NULL, rows->index},
+        {"observation.state", PQ_F32, DIM, NULL, rows->state, 0},
+        {"action", PQ_F32, DIM, NULL, rows->state, 0},
+        {"timestamp", PQ_F32, 0, NULL, rows->times, 0},
+        {"episode_index", PQ_I64, 0, NULL, rows->episode, 0},
+        {"index", PQ_I64, 0, NULL, rows->index, 0},
     };
     pq_write(in_root(name), columns, sizeof columns / sizeof *columns, rows->n);
 }
@@ -151,16 +152,16 @@ static void write_list(const struct list *list)
 {
     const char *tasks[] = {"open the door", "close it"};
     const struct pq_column columns[] = {
-        {"episode_index", PQ_I64, 0, NULL, list->number},
-        {"tasks", PQ_TEXT, 1, NULL, tasks},
-        {"length", PQ_I64, 0, NULL, list->length},
-        {"data/chunk_index", PQ_I64, 0, NULL, list->zero},
-        {"data/file_index", PQ_I64, 0, NULL, list->zero},
-        {"dataset_from_index", PQ_I64, 0, NULL, list->from},
-        {"dataset_to_index", PQ_I64, 0, NULL, list->to},
-        {"videos/" CAMERA "/chunk_index", PQ_I64, 0, NULL, list->zero},
-        {"videos/" CAMERA "/file_index", PQ_I64, 0, NULL, list->zero},
-        {"videos/" CAMERA "/from_timestamp", PQ_F64, 0, NULL, list->begin},
+        {"episode_index", PQ_I64, 0, NULL, list->number, 0},
+        {"tasks", PQ_TEXT, 1, NULL, tasks, 0},
+        {"length", PQ_I64, 0, NULL, list->length, 0},
+        {"data/chunk_index", PQ_I64, 0, NULL, list->zero, 0},
+        {"data/file_index", PQ_I64, 0, NULL, list->zero, 0},
+        {"dataset_from_index", PQ_I64, 0, NULL, list->from, 0},
+        {"dataset_to_index", PQ_I64, 0, NULL, list->to, 0},
+        {"videos/" CAMERA "/chunk_index", PQ_I64, 0, NULL, list->zero, 0},
+        {"videos/" CAMERA "/file_index", PQ_I64, 0, NULL, list->zero, 0},
+        {"videos/" CAMERA "/from_timestamp", PQ_F64, 0, NULL, list->begin, 0},
     };
     pq_write(in_root("meta/episodes/chunk-000/file-000.parquet"), columns, sizeof columns / sizeof *columns, EPISODES);
 }
@@ -305,11 +306,18 @@ Test(lerobot, unwanted_videos_are_not_opened)
     cr_assert_eq(weir_dataset_episodes(dataset), 1);
 }
 
-Test(lerobot, images_are_read_from_the_rows)
+enum { IMAGE = 900 };
+
+/* A version 2.1 dataset with images of IMAGE characters in its rows. literal_bytes as in struct pq_column. */
+static void write_images(char images[STEPS][IMAGE + 1], int literal_bytes)
 {
-    const char *images[] = {"first image", "second image", "third image"};
-    char buffer[64];
-    size_t length;
+    const char *texts[STEPS];
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < IMAGE; i++)
+            images[t][i] = (char)('a' + (i * 7 + t) % 26);
+        images[t][IMAGE] = '\0';
+        texts[t] = images[t];
+    }
     write_2_1();
     write_info(false, "features",
                "{\"" CAMERA "\": {\"dtype\": \"image\", \"shape\": [16, 16, 3]},"
@@ -317,16 +325,69 @@ Test(lerobot, images_are_read_from_the_rows)
                "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}");
     for (int i = 0; i < EPISODES; i++) {
         struct rows rows = rows_of(i, STEPS);
-        const struct pq_column columns[] = {{CAMERA, PQ_TEXT, 0, "bytes", images},
-                                            {"observation.state", PQ_F32, DIM, NULL, rows.state},
-                                            {"action", PQ_F32, DIM, NULL, rows.state}};
+        const struct pq_column columns[] = {{CAMERA, PQ_TEXT, 0, "bytes", texts, literal_bytes},
+                                            {"observation.state", PQ_F32, DIM, NULL, rows.state, 0},
+                                            {"action", PQ_F32, DIM, NULL, rows.state, 0}};
         pq_write(in_root(i ? DATA_1 : DATA_0), columns, 3, STEPS);
     }
     expect_open();
-    cr_assert_eq(weir_fetch(dataset, 1, 0, 2, buffer, sizeof buffer, &length, &err), 0, "%s", err.text);
-    cr_assert(length == strlen(images[2]) && memcmp(buffer, images[2], length) == 0);
-    cr_assert_eq(weir_fetch(dataset, 0, 0, 0, buffer, 4, &length, &err), -ENOSPC);
-    cr_assert_eq(length, strlen(images[0]));
+}
+
+static void expect_fetched(int t, const char *image)
+{
+    char buffer[IMAGE];
+    size_t length;
+    cr_assert_eq(weir_fetch(dataset, 1, 0, t, buffer, sizeof buffer, &length, &err), 0, "%s", err.text);
+    cr_assert(length == IMAGE && memcmp(buffer, image, IMAGE) == 0);
+}
+
+/* Asserts that the frame's extent contains the image. */
+static void expect_extent(int t, const char *image)
+{
+    char path[WEIR_READ_PATH_MAX], bytes[IMAGE];
+    struct weir_location location;
+    struct weir_dataset_file file;
+    cr_assert_eq(weir_locate(dataset, 1, 0, t, &location), WEIR_HOW_EXTENT);
+    cr_assert_eq(location.length, IMAGE);
+    cr_assert_leq(location.length, weir_dataset_extent_max(dataset));
+    weir_dataset_read_file(dataset, location.file, &file, path);
+    int fd = open(file.path, O_RDONLY | O_CLOEXEC);
+    cr_assert_eq(pread(fd, bytes, IMAGE, (off_t)location.offset), IMAGE);
+    close(fd);
+    cr_assert_eq(memcmp(bytes, image, IMAGE), 0);
+}
+
+Test(lerobot, images_become_extents_with_the_first_read)
+{
+    char images[STEPS][IMAGE + 1];
+    struct weir_location location;
+    write_images(images, 0);
+    cr_assert_eq(weir_locate(dataset, 1, 0, 1, &location), WEIR_HOW_LIBRARY);
+    expect_fetched(2, images[2]);
+    for (int t = 0; t < STEPS; t++)
+        expect_extent(t, images[t]);
+    size_t length;
+    cr_assert_eq(weir_fetch(dataset, 0, 0, 0, images[0], 4, &length, &err), -ENOSPC);
+    cr_assert_eq(length, IMAGE);
+}
+
+Test(lerobot, images_across_literals_are_joined)
+{
+    char images[STEPS][IMAGE + 1];
+    struct weir_location location;
+    write_images(images, IMAGE + 300); /* the first image is in one literal, the others in two */
+    for (int t = 0; t < STEPS; t++)
+        expect_fetched(t, images[t]);
+    expect_extent(0, images[0]);
+    cr_assert_eq(weir_locate(dataset, 1, 0, 1, &location), WEIR_HOW_LIBRARY);
+}
+
+Test(lerobot, images_in_compressed_pages_are_unpacked)
+{
+    char images[STEPS][IMAGE + 1];
+    write_images(images, 100); /* too short for extents */
+    for (int t = 0; t < STEPS; t++)
+        expect_fetched(t, images[t]);
 }
 
 /* ---- meta/info.json ---- */
