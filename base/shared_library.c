@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { ATTEMPTS_MAX = 1000 };
 
 bool weir_symbol_find(void *library, const char *name, void *function)
 {
@@ -19,11 +22,36 @@ static bool find_all(void *library, const struct weir_symbol *symbols, size_t n)
     return true;
 }
 
+/* Writes the path of the library that dlerror names as missing, if it is in the folder of `file`. */
+static bool missing_neighbour(const char *file, const char *error, char *path, size_t size)
+{
+    const char *slash = strrchr(file, '/'), *colon = error ? strchr(error, ':') : NULL;
+    if (!slash || !colon || memchr(error, '/', (size_t)(colon - error)))
+        return false;
+    int n = snprintf(path, size, "%.*s/%.*s", (int)(slash - file), file, (int)(colon - error), error);
+    return n > 0 && (size_t)n < size && access(path, F_OK) == 0;
+}
+
+/* Opens a library and the libraries in its folder that it needs. Libraries in wheels of Python do not record that
+ * folder: their extension module does. *left bounds the number of attempts. */
+static void *open_with_neighbours(const char *file, int *left)
+{
+    char path[4096];
+    void *library;
+    while (!(library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) && --*left > 0)
+        if (!missing_neighbour(file, dlerror(), path, sizeof path) || !open_with_neighbours(path, left)) {
+            dlopen(file, RTLD_NOW | RTLD_LOCAL); /* for the caller's dlerror */
+            return NULL;
+        }
+    return library;
+}
+
 bool weir_shared_library_open(const char *const *files, const struct weir_symbol *symbols, size_t n,
                               const char *install, char *why, size_t why_size)
 {
     for (; *files; files++) {
-        void *library = dlopen(*files, RTLD_NOW | RTLD_LOCAL);
+        int attempts = ATTEMPTS_MAX;
+        void *library = open_with_neighbours(*files, &attempts);
         if (library && find_all(library, symbols, n))
             return true;
         const char *error = dlerror();
