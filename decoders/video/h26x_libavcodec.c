@@ -419,10 +419,13 @@ static int decode_packets(struct h26x *h, struct av_context *context, struct wei
         if (rc == 0)
             rc = take_pictures(h, context, job, reason);
     }
-    if (rc == 0 && job->n > 0) {
+    if (rc >= 0 && job->n > 0)
         lib.send_packet(context, NULL);
+    if (rc == 0 && job->n > 0)
         rc = take_pictures(h, context, job, reason);
-    }
+    /* Pictures that are not wanted are taken too: libavcodec 61 loses pictures of the next group otherwise. */
+    while (rc > 0 && lib.receive_frame(context, h->frame) >= 0)
+        continue;
     return rc;
 }
 

@@ -147,11 +147,14 @@ class Items(unittest.TestCase):
             self.compare(root, reference, shuffle=True, dtype="float32")
             self.compare(root, reference, decode_cache="1M")
 
-    def test_h264(self):
-        if not ready("h264"):
-            self.skipTest("libavcodec is not installed")
-        root = self.dataset("h264", codec="libx264")
-        self.compare(root, Reference(root, "v3.0", False), {"observation.images.top": [-1, 0]})
+    def test_codecs_of_libavcodec(self):
+        """Groups of pictures are open in HEVC, and more pictures of them are decoded than a batch wants."""
+        for codec, encoder in (("h264", "libx264"), ("hevc", "libx265")):
+            if not ready(codec):
+                self.skipTest("libavcodec is not installed")
+            root = self.dataset(codec, codec=encoder)
+            self.compare(root, Reference(root, "v3.0", False), {"observation.images.top": [-1, 0]})
+            self.compare(root, Reference(root, "v3.0", False))
 
     def test_images(self):
         for version in ("v3.0", "v2.1"):
