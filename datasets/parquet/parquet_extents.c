@@ -56,14 +56,15 @@ struct weir_parquet_extent weir_page_extent(const struct weir_page_values *value
     const struct weir_page_bytes *bytes = &values->bytes[value];
     size_t at = (size_t)(bytes->at - values->memory), end = at + bytes->length;
     struct weir_parquet_extent extent = {UINT64_MAX, bytes->length, 0, 0};
-    const struct weir_page_piece *piece = piece_at(values, at), *last = values->pieces + values->n_pieces;
+    const struct weir_page_piece *piece = piece_at(values, at);
     if (!piece || at >= (size_t)piece->at + piece->n)
         return extent;
     uint64_t begin = piece->offset + (at - piece->at);
     size_t first = (size_t)piece->at + piece->n - at;
     while ((size_t)piece->at + piece->n < end) {
         const struct weir_page_piece *next = piece + 1;
-        if (next == last || next->at != piece->at + piece->n || next->offset - piece->offset - piece->n > TAG_MAX)
+        if (next == values->pieces + values->n_pieces || next->at != piece->at + piece->n ||
+            next->offset - piece->offset - piece->n > TAG_MAX)
             return extent;
         piece = next;
     }

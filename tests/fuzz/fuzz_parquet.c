@@ -60,6 +60,33 @@ static void read_bytes(struct weir_parquet *parquet, int column, int64_t first, 
     weir_parquet_bytes_free(&bytes);
 }
 
+/* Every value that has a location is there: joining its bytes in the file gives the value. */
+static void compare_extents(struct weir_parquet *parquet, int column, int64_t n, const uint8_t *file, size_t size)
+{
+    struct weir_parquet_bytes bytes;
+    struct weir_err err = WEIR_ERR_NONE, why = WEIR_ERR_NONE;
+    struct weir_parquet_extent *extents = calloc((size_t)n + 1, sizeof *extents);
+    require(extents != NULL);
+    int rc = weir_parquet_extents(parquet, column, 0, n, extents, &err);
+    require(is_expected(rc) && (rc == 0) == (*err.text == '\0'));
+    bool both = rc == 0 && weir_parquet_bytes(parquet, column, 0, n, &bytes, &why) == 0;
+    for (int64_t i = 0; both && i < n; i++) {
+        const struct weir_parquet_extent *extent = &extents[i];
+        uint64_t begin = i ? bytes.ends[i - 1] : 0;
+        require(extent->length == bytes.ends[i] - begin);
+        if (extent->length == 0 || extent->offset == UINT64_MAX)
+            continue;
+        uint8_t *joined = malloc(extent->length);
+        require(joined && extent->offset <= size && extent->span <= size - extent->offset);
+        require(weir_parquet_join(extent, file + extent->offset, joined) == 0);
+        require(memcmp(joined, bytes.data + begin, extent->length) == 0);
+        free(joined);
+    }
+    if (both)
+        weir_parquet_bytes_free(&bytes);
+    free(extents);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_parquet *parquet;
@@ -78,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_numbers(parquet, i, rows / 2, rows - rows / 2);
         read_bytes(parquet, i, 0, rows);
         read_bytes(parquet, i, rows / 2, rows - rows / 2);
+        compare_extents(parquet, i, rows, data, size);
     }
     weir_parquet_close(&parquet);
     return 0;
