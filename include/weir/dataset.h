@@ -52,10 +52,10 @@ struct weir_dataset_config {
     bool (*interrupted)(void *user); /* called about 10 times per second on the calling thread; if it returns true,
                                         opening fails with -EINTR. May be NULL */
     void *user;
+    bool columns; /* for LeRobot datasets: also load all other columns of numbers and strings (weir_dataset_column) */
     /* For LeRobot datasets: numbers of the episodes to load, such as "0,3,10:20", where FIRST:END excludes END. NULL =
      * all */
     const char *episodes;
-    bool columns; /* for LeRobot datasets: also load all other columns of numbers and strings (weir_dataset_column) */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)

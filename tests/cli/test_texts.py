@@ -60,7 +60,7 @@ class Texts(unittest.TestCase):
                 yield columns, text
 
     def test_doctor(self):
-        rows = [row["name"] for key in ("found", "io", "decoders", "formats", "layouts", "convert")
+        rows = [row["name"] for key in ("found", "io", "decoders", "video", "formats", "layouts", "convert")
                 for row in json.loads(piped("doctor", "--json"))[key]]
         for _, text in self.every_width("doctor", whole=("/",)):
             names = re.findall(r"(?m)^  (\S+(?: \S+)*) +(?:yes|no) +\S", text)

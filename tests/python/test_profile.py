@@ -499,7 +499,7 @@ class Recorded(Profiles):
                 with self.assertRaisesRegex((TypeError, ValueError), "must be a path.*" + re.escape(repr(wrong))):
                     call(wrong)
 
-    @unittest.skipUnless(os.path.exists(os.path.join(os.environ.get("WEIR_SOURCE", ""), "build/clients-venv/bin/python")),
+    @unittest.skipUnless(os.path.exists(os.path.join(os.environ.get("WEIR_SOURCE", ""), "build/clients-venv/requirements.txt")),
                          "tests/clients/setup.sh has not made the clients")
     def test_tensorboard(self):
         source = os.environ["WEIR_SOURCE"]
