@@ -128,11 +128,15 @@ struct bounds {
     uint64_t least_ns, most_ns;
 };
 
+static bool is_between(double is, struct bounds bounds)
+{
+    return is > 0.75 * (double)bounds.least_ns && is < 1.25 * (double)bounds.most_ns;
+}
+
 static void expect_between(double is, struct bounds bounds, const char *what)
 {
-    cr_assert(is > 0.75 * (double)bounds.least_ns && is < 1.25 * (double)bounds.most_ns,
-              "%s: %g ms, but the CPU clock measured %g to %g ms", what, is / 1e6, (double)bounds.least_ns / 1e6,
-              (double)bounds.most_ns / 1e6);
+    cr_assert(is_between(is, bounds), "%s: %g ms, but the CPU clock measured %g to %g ms", what, is / 1e6,
+              (double)bounds.least_ns / 1e6, (double)bounds.most_ns / 1e6);
 }
 
 static void add_bounds(struct bounds *to, uint64_t least_ns, uint64_t most_ns)
@@ -181,7 +185,19 @@ static double sum_of(const struct weir_snapshot *s)
     return (double)(t->work_cpu_ns + t->wait_cpu_ns + t->unattributed_cpu_ns) / (double)t->cpu_ns;
 }
 
-/* A round in which a hypervisor stopped the core is repeated. */
+static double cpu_of(const struct weir_snapshot *s, unsigned stage)
+{
+    return weir_stage_cpu_ns(&s->stages[stage]);
+}
+
+static bool zones_match(const struct weir_snapshot *s, struct bounds around, struct bounds decode, struct bounds inside)
+{
+    return fabs(sum_of(s) - 1) < 0.05 && is_between(cpu_of(s, WEIR_STAGE_ONE_CAMERA), around) &&
+           is_between(cpu_of(s, WEIR_STAGE_IMAGE_DECODE), decode) && is_between(cpu_of(s, WEIR_STAGE_INFLATE), inside);
+}
+
+/* A round in which a hypervisor stopped the core is repeated: the stop may make one zone longer and leave the sum
+ * within its limits. A zone that gets the wrong CPU time differs in all rounds. */
 Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
 {
     enum { CALLS = 30, ROUNDS = 10 };
@@ -189,7 +205,7 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
     struct bounds around, decode, inside;
     if (!attach())
         return;
-    for (int round = 0; round < ROUNDS && (!s || fabs(sum_of(s) - 1) >= 0.05); round++) {
+    for (int round = 0; round < ROUNDS && (!s || !zones_match(s, around, decode, inside)); round++) {
         weir_snapshot_free(&s);
         around = decode = inside = (struct bounds){0};
         struct weir_snapshot *then = take(), *now;
@@ -209,9 +225,9 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
         weir_snapshot_free(&now);
     }
     cr_assert_lt(fabs(sum_of(s) - 1), 0.05, "the sum is %g of the CPU clock", sum_of(s));
-    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), decode, "decoding");
-    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), inside, "unpacking");
-    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), around, "the outer zone");
+    expect_between(cpu_of(s, WEIR_STAGE_IMAGE_DECODE), decode, "decoding");
+    expect_between(cpu_of(s, WEIR_STAGE_INFLATE), inside, "unpacking");
+    expect_between(cpu_of(s, WEIR_STAGE_ONE_CAMERA), around, "the outer zone");
     /* With three neighbours on the core, decoding was often preempted, but sleeping was not. */
     const struct weir_stage_stats *stage = &s->stages[WEIR_STAGE_IMAGE_DECODE];
     cr_assert_gt(stage->self_ns, decode.least_ns * 3 / 2);
@@ -221,12 +237,12 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
     weir_snapshot_free(&s);
 }
 
-/* The time to start the neighbours is outside all zones. */
-Test(cpu_time, carved_time_has_its_part)
+/* Decodes and converts beside neighbours; bounds gets the CPU time of both. The time to start the neighbours is outside
+ * all zones. */
+static struct weir_snapshot *carve_some(struct bounds *bounds)
 {
-    if (!attach())
-        return;
-    struct bounds zones = {0};
+    struct weir_snapshot *then = take(), *now, *window;
+    *bounds = (struct bounds){0};
     neighbours_begin();
     for (int i = 0; i < 30; i++) {
         uint64_t before = cpu_ns();
@@ -237,15 +253,31 @@ Test(cpu_time, carved_time_has_its_part)
             weir_zone_carve(WEIR_STAGE_TO_TENSOR, weir_clock_ticks() - start);
             burn(1000000);
         }
-        add_bounds(&zones, 2000000, cpu_ns() - before);
+        add_bounds(bounds, 2000000, cpu_ns() - before);
     }
     neighbours_end();
-    struct weir_snapshot *s = take();
-    double decode = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]);
-    double convert = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_TO_TENSOR]);
+    now = take();
+    cr_assert_eq(weir_snapshot_diff(now, then, &window), 0);
+    weir_snapshot_free(&then);
+    weir_snapshot_free(&now);
+    return window;
+}
+
+/* A round in which a hypervisor stopped the core is repeated. */
+Test(cpu_time, carved_time_has_its_part)
+{
+    double decode = 0, convert = 0;
+    struct bounds zones = {0};
+    if (!attach())
+        return;
+    for (int round = 0; round < 10 && !is_between(decode + convert, zones); round++) {
+        struct weir_snapshot *s = carve_some(&zones);
+        decode = cpu_of(s, WEIR_STAGE_IMAGE_DECODE);
+        convert = cpu_of(s, WEIR_STAGE_TO_TENSOR);
+        weir_snapshot_free(&s);
+    }
     expect_between(decode + convert, zones, "the sum");
     cr_assert(convert > 0 && decode > 0);
-    weir_snapshot_free(&s);
 }
 
 /* The kernel's figures for a thread that had the core only part of the time. */
