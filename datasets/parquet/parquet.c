@@ -219,6 +219,20 @@ static int take_page(struct gather *g, const struct weir_page_reader *reader)
     return rc;
 }
 
+/* Whether the next page is wanted. A list may continue on it. */
+static bool wants_page(const struct gather *g)
+{
+    return g->leaf->max_repetition > 0 ? g->row < g->end : g->row + 1 < g->end;
+}
+
+static int bad_group_rows(struct gather *g, const struct weir_parquet_group *group)
+{
+    int64_t rows = g->row + 1 - group->first;
+    return weir_err_set(g->err, -EBADMSG,
+                        "column %s: has %s%" PRId64 " rows in a row group of %" PRId64 "; copy the file again",
+                        g->leaf->name, rows > group->rows ? "at least " : "", rows, group->rows);
+}
+
 static int take_group(struct gather *g, struct weir_parquet *p, int column, const struct weir_parquet_group *group)
 {
     struct weir_page_reader reader;
@@ -227,18 +241,17 @@ static int take_group(struct gather *g, struct weir_parquet *p, int column, cons
     reader.locates = g->extents != NULL;
     g->row = group->first - 1;
     int rc = 1;
-    while (rc > 0 && g->row + 1 < g->end) {
+    while (rc > 0 && wants_page(g) && g->row < group->first + group->rows) {
         rc = weir_page_next(&reader, g->first - 1 - g->row, &skipped);
         g->row += skipped;
         if (rc > 0 && skipped == 0)
             rc = take_page(g, &reader) < 0 ? g->err->code : 1;
     }
     weir_page_reader_close(&reader);
-    if (rc == 0 && g->row + 1 < group->first + group->rows)
-        return weir_err_set(g->err, -EBADMSG,
-                            "column %s: has %" PRId64 " rows in a row group of %" PRId64 "; copy the file again",
-                            g->leaf->name, g->row + 1 - group->first, group->rows);
-    return rc < 0 ? rc : 0;
+    if (rc < 0)
+        return rc;
+    bool ended = rc == 0 && g->row + 1 < group->first + group->rows;
+    return ended || g->row >= group->first + group->rows ? bad_group_rows(g, group) : 0;
 }
 
 static int take_rows(struct gather *g, struct weir_parquet *p, int column)

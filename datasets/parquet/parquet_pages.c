@@ -131,7 +131,12 @@ static int read_header(struct weir_page_reader *r, struct header *header)
     bool levels_fit = header->definition_bytes >= 0 && header->repetition_bytes >= 0 &&
                       header->definition_bytes <= header->stored &&
                       header->repetition_bytes <= header->stored - header->definition_bytes;
-    return fits && levels_fit ? 0 : bad_page(r, "a size in its header");
+    if (!fits || !levels_fit)
+        return bad_page(r, "a size in its header");
+    if (header->n > WEIR_PAGE_VALUES_MAX) /* a run takes few bytes, whatever its length */
+        return weir_err_set(r->err, -ENOTSUP, "column %s: has %" PRId64 " values in one page, the most is %d",
+                            r->leaf->name, header->n, WEIR_PAGE_VALUES_MAX);
+    return 0;
 }
 
 /* ---- decompression ---- */

@@ -17,7 +17,7 @@ enum {
     WEIR_PHYSICAL_FIXED,
 };
 
-enum { WEIR_PARQUET_COLUMNS_MAX = 20000, WEIR_PAGE_MAX = 1 << 30 };
+enum { WEIR_PARQUET_COLUMNS_MAX = 20000, WEIR_PAGE_MAX = 1 << 30, WEIR_PAGE_VALUES_MAX = 1 << 26 };
 
 struct weir_parquet_leaf {
     struct weir_parquet_column about;

@@ -131,11 +131,11 @@ static struct rows rows_of(int first, int n)
 static void write_rows(const char *name, const struct rows *rows)
 {
     const struct pq_column columns[] = {
-        {"observation.state", PQ_F32, DIM, NULL, rows->state, 0},
-        {"action", PQ_F32, DIM, NULL, rows->state, 0},
-        {"timestamp", PQ_F32, 0, NULL, rows->times, 0},
-        {"episode_index", PQ_I64, 0, NULL, rows->episode, 0},
-        {"index", PQ_I64, 0, NULL, rows->index, 0},
+        {.name = "observation.state", .type = PQ_F32, .width = DIM, .values = rows->state},
+        {.name = "action", .type = PQ_F32, .width = DIM, .values = rows->state},
+        {.name = "timestamp", .type = PQ_F32, .values = rows->times},
+        {.name = "episode_index", .type = PQ_I64, .values = rows->episode},
+        {.name = "index", .type = PQ_I64, .values = rows->index},
     };
     pq_write(in_root(name), columns, sizeof columns / sizeof *columns, rows->n);
 }
@@ -152,16 +152,16 @@ static void write_list(const struct list *list)
 {
     const char *tasks[] = {"open the door", "close it"};
     const struct pq_column columns[] = {
-        {"episode_index", PQ_I64, 0, NULL, list->number, 0},
-        {"tasks", PQ_TEXT, 1, NULL, tasks, 0},
-        {"length", PQ_I64, 0, NULL, list->length, 0},
-        {"data/chunk_index", PQ_I64, 0, NULL, list->zero, 0},
-        {"data/file_index", PQ_I64, 0, NULL, list->zero, 0},
-        {"dataset_from_index", PQ_I64, 0, NULL, list->from, 0},
-        {"dataset_to_index", PQ_I64, 0, NULL, list->to, 0},
-        {"videos/" CAMERA "/chunk_index", PQ_I64, 0, NULL, list->zero, 0},
-        {"videos/" CAMERA "/file_index", PQ_I64, 0, NULL, list->zero, 0},
-        {"videos/" CAMERA "/from_timestamp", PQ_F64, 0, NULL, list->begin, 0},
+        {.name = "episode_index", .type = PQ_I64, .values = list->number},
+        {.name = "tasks", .type = PQ_TEXT, .width = 1, .values = tasks},
+        {.name = "length", .type = PQ_I64, .values = list->length},
+        {.name = "data/chunk_index", .type = PQ_I64, .values = list->zero},
+        {.name = "data/file_index", .type = PQ_I64, .values = list->zero},
+        {.name = "dataset_from_index", .type = PQ_I64, .values = list->from},
+        {.name = "dataset_to_index", .type = PQ_I64, .values = list->to},
+        {.name = "videos/" CAMERA "/chunk_index", .type = PQ_I64, .values = list->zero},
+        {.name = "videos/" CAMERA "/file_index", .type = PQ_I64, .values = list->zero},
+        {.name = "videos/" CAMERA "/from_timestamp", .type = PQ_F64, .values = list->begin},
     };
     pq_write(in_root("meta/episodes/chunk-000/file-000.parquet"), columns, sizeof columns / sizeof *columns, EPISODES);
 }
@@ -325,9 +325,10 @@ static void write_images(char images[STEPS][IMAGE + 1], int literal_bytes)
                "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}");
     for (int i = 0; i < EPISODES; i++) {
         struct rows rows = rows_of(i, STEPS);
-        const struct pq_column columns[] = {{CAMERA, PQ_TEXT, 0, "bytes", texts, literal_bytes},
-                                            {"observation.state", PQ_F32, DIM, NULL, rows.state, 0},
-                                            {"action", PQ_F32, DIM, NULL, rows.state, 0}};
+        const struct pq_column columns[] = {
+            {.name = CAMERA, .type = PQ_TEXT, .leaf = "bytes", .values = texts, .literal_bytes = literal_bytes},
+            {.name = "observation.state", .type = PQ_F32, .width = DIM, .values = rows.state},
+            {.name = "action", .type = PQ_F32, .width = DIM, .values = rows.state}};
         pq_write(in_root(i ? DATA_1 : DATA_0), columns, 3, STEPS);
     }
     expect_open();

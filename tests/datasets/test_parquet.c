@@ -1,0 +1,156 @@
+/* Rows of Parquet files whose pages divide lists, are damaged, or announce more than they contain.
+ * tests/datasets/compare_parquet.py compares with pyarrow. */
+#include "datasets/parquet/parquet.h"
+#include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/parquet_build.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 5, WIDTH = 3 };
+
+static const int64_t integers[ROWS * WIDTH] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+static const char *const texts[ROWS * WIDTH] = {"a", "bc", "",  "d", "e", "f",  "gh", "i",
+                                                "j", "k",  "l", "m", "n", "op", "q"};
+
+static struct weir_parquet *parquet;
+static struct weir_err err;
+
+TestSuite(parquet, .init = fixture_open, .fini = fixture_close);
+
+static void open_file(const struct pq_column *column, int rows)
+{
+    const char *path = fixture_path("x.parquet");
+    err = (struct weir_err)WEIR_ERR_NONE;
+    pq_write(path, column, 1, rows);
+    cr_assert_eq(weir_parquet_open(&parquet, path, &err), 0, "%s", err.text);
+}
+
+static int read_numbers(int64_t first, int64_t n, void **values, int *width)
+{
+    enum weir_number_type type;
+    err = (struct weir_err)WEIR_ERR_NONE;
+    return weir_parquet_numbers(parquet, 0, first, n, &type, values, width, &err);
+}
+
+static void check_integers(int64_t first, int64_t n, int expected_width)
+{
+    void *values;
+    int width;
+    cr_assert_eq(read_numbers(first, n, &values, &width), 0, "%s", err.text);
+    cr_assert_eq(width, expected_width);
+    cr_assert_arr_eq(values, integers + first * width, (size_t)n * (size_t)width * sizeof *integers);
+    free(values);
+}
+
+static void check_texts(int64_t first, int64_t n)
+{
+    struct weir_parquet_bytes bytes;
+    cr_assert_eq(weir_parquet_bytes(parquet, 0, first, n, &bytes, &err), 0, "%s", err.text);
+    cr_assert_eq(bytes.n, (uint64_t)n * WIDTH);
+    for (int64_t row = 0; row < n; row++)
+        cr_assert_eq(bytes.row_ends[row], (uint64_t)(row + 1) * WIDTH);
+    uint64_t begin = 0;
+    for (uint64_t i = 0; i < bytes.n; begin = bytes.ends[i++]) {
+        const char *text = texts[(uint64_t)first * WIDTH + i];
+        cr_assert_eq(bytes.ends[i] - begin, strlen(text));
+        cr_assert_arr_eq(bytes.data + begin, text, strlen(text));
+    }
+    weir_parquet_bytes_free(&bytes);
+}
+
+static void check_all_ranges(const struct pq_column *column)
+{
+    open_file(column, ROWS);
+    for (int64_t first = 0; first < ROWS; first++)
+        for (int64_t n = 1; first + n <= ROWS; n++)
+            if (column->type == PQ_TEXT)
+                check_texts(first, n);
+            else
+                check_integers(first, n, column->width ? column->width : 1);
+    weir_parquet_close(&parquet);
+}
+
+Test(parquet, every_range_of_rows_for_every_size_of_pages)
+{
+    for (int page = 0; page <= ROWS * WIDTH; page++) {
+        check_all_ranges(&(struct pq_column){.name = "i", .type = PQ_I64, .values = integers, .page_values = page});
+        check_all_ranges(&(struct pq_column){
+            .name = "list", .type = PQ_I64, .width = WIDTH, .values = integers, .page_values = page});
+        check_all_ranges(&(struct pq_column){
+            .name = "texts", .type = PQ_TEXT, .width = WIDTH, .values = texts, .page_values = page});
+    }
+}
+
+static void check_error(int code, const char *part)
+{
+    void *values;
+    int width;
+    cr_assert_eq(read_numbers(0, 1, &values, &width), code, "%s", err.text);
+    cr_assert_null(values);
+    cr_assert_not_null(strstr(err.text, part), "%s", err.text);
+    weir_parquet_close(&parquet);
+}
+
+Test(parquet, pages_with_more_rows_than_their_row_group)
+{
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .values = integers, .more_rows = 1}, ROWS - 1);
+    check_error(-EBADMSG, "column i: ");
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .width = WIDTH, .values = integers, .more_rows = 1},
+              ROWS - 1);
+    check_error(-EBADMSG, "column i: ");
+}
+
+/* A run of levels can announce any number of rows in a few bytes. */
+Test(parquet, pages_of_2_to_the_31_rows_are_refused_before_memory_is_allocated)
+{
+    open_file(&(struct pq_column){.name = "f", .type = PQ_F32, .is_null = true}, INT32_MAX);
+    check_error(-ENOTSUP, "values in one page");
+}
+
+Test(parquet, nulls_are_nan_or_refused)
+{
+    void *values;
+    int width;
+    open_file(&(struct pq_column){.name = "f", .type = PQ_F32, .is_null = true}, 2);
+    cr_assert_eq(read_numbers(0, 2, &values, &width), 0, "%s", err.text);
+    for (int i = 0; i < 2; i++)
+        cr_assert(isnan(((float *)values)[i]));
+    free(values);
+    weir_parquet_close(&parquet);
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .is_null = true}, 2);
+    check_error(-EBADMSG, "column i: row 0 is null");
+}
+
+Test(parquet, rows_that_do_not_exist)
+{
+    void *values;
+    int width;
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .values = integers}, ROWS);
+    cr_assert_eq(read_numbers(ROWS, 1, &values, &width), -EINVAL);
+    cr_assert_eq(read_numbers(-1, 1, &values, &width), -EINVAL);
+    cr_assert_eq(read_numbers(0, ROWS + 1, &values, &width), -EINVAL);
+    weir_parquet_close(&parquet);
+}
+
+Test(parquet, truncated_files_do_not_open)
+{
+    const char *path = fixture_path("x.parquet");
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .values = integers}, ROWS);
+    weir_parquet_close(&parquet);
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, 0, SEEK_END), 0);
+    for (long size = ftell(file) - 1; size >= 0; size--) {
+        cr_assert_eq(truncate(path, size), 0);
+        err = (struct weir_err)WEIR_ERR_NONE;
+        int rc = weir_parquet_open(&parquet, path, &err);
+        cr_assert(rc == -EBADMSG || rc == -ENODATA, "%ld bytes: %d", size, rc);
+        cr_assert_null(parquet);
+    }
+    cr_assert_eq(fclose(file), 0);
+}
