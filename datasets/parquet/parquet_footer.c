@@ -81,9 +81,13 @@ static enum weir_number_type integer_type(const struct element *element)
 {
     static const enum weir_number_type types[] = {WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64,
                                                   WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64};
-    if (element->converted >= UINT_8 && element->converted <= INT_64)
-        return types[element->converted - UINT_8];
-    return element->physical == WEIR_PHYSICAL_INT32 ? WEIR_I32 : WEIR_I64;
+    bool is_int32 = element->physical == WEIR_PHYSICAL_INT32;
+    if (element->converted >= UINT_8 && element->converted <= INT_64) {
+        enum weir_number_type type = types[element->converted - UINT_8];
+        if (!is_int32 || weir_number_bytes(type) <= 4) /* wider ones are invalid, and would be read past the value */
+            return type;
+    }
+    return is_int32 ? WEIR_I32 : WEIR_I64;
 }
 
 static void classify(struct weir_parquet_leaf *leaf, const struct element *element)
