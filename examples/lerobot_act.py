@@ -6,17 +6,20 @@
 DATASET is a folder as the Hub has it (v3.0). Both print steps per second and how long training waited for data. The
 policy, its normalisation and the batches are lerobot's in both; only the loader differs."""
 import argparse
+import sys
 import time
 
 import torch
+import weir
+
+if not hasattr(weir, "Loader"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 from lerobot.configs.types import FeatureType
 from lerobot.datasets.lerobot_dataset import LeRobotDataset, LeRobotDatasetMetadata
 from lerobot.datasets.utils import dataset_to_policy_features
 from lerobot.policies.act.configuration_act import ACTConfig
 from lerobot.policies.act.modeling_act import ACTPolicy
 from lerobot.policies.factory import make_pre_post_processors
-
-import weir
 
 
 def make_policy(meta, options):
