@@ -8,6 +8,7 @@ from typing import (
     Iterable,
     Iterator,
     Literal,
+    Mapping,
     NamedTuple,
     NoReturn,
     Self,
