@@ -2,7 +2,6 @@
  * version 3.0. */
 #include "base/grow.h"
 #include "base/shortage.h"
-#include "datasets/json_object.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
 #include <errno.h>
@@ -33,42 +32,19 @@ static int add_episode(struct weir_lerobot *lerobot, const struct weir_lerobot_e
 
 /* ---- version 2.1 ---- */
 
-static int read_line(struct weir_lerobot *lerobot, const char *line, size_t n, int number, struct weir_err *err)
+static int add_line(void *user, json_t *object, int line, struct weir_err *err)
 {
-    json_t *object;
-    struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_json_object_parse(line, n, &object, &why);
-    if (rc < 0)
-        return weir_err_set(err, rc, LINES ": line %d: %s", number, why.text);
+    struct weir_lerobot *lerobot = user;
     json_t *index = json_object_get(object, "episode_index"), *length = json_object_get(object, "length");
     const char *task = json_string_value(json_array_get(json_object_get(object, "tasks"), 0));
     struct weir_lerobot_episode episode = {.index = json_integer_value(index), .length = json_integer_value(length)};
     if (!json_is_integer(index) || !json_is_integer(length))
-        rc = weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers", number);
-    if (rc == 0 && task && !(episode.task = strdup(task)))
-        rc = weir_no_memory(err);
-    if (rc == 0)
-        rc = add_episode(lerobot, &episode, err);
+        return weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers", line);
+    if (task && !(episode.task = strdup(task)))
+        return weir_no_memory(err);
+    int rc = add_episode(lerobot, &episode, err);
     if (rc < 0)
         free(episode.task);
-    json_decref(object);
-    return rc;
-}
-
-static int read_lines(struct weir_lerobot *lerobot, struct weir_err *err)
-{
-    char *text;
-    size_t n;
-    int rc = weir_lerobot_read(lerobot, LINES, &text, &n, err);
-    const char *end = text + n;
-    for (const char *line = text; rc == 0 && line < end;) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
-        size_t length = (size_t)((stop ? stop : end) - line);
-        if (length > 0 && strspn(line, " \r\t") < length)
-            rc = read_line(lerobot, line, length, lerobot->n_episodes + 1, err);
-        line += length + 1;
-    }
-    free(text);
     return rc;
 }
 
@@ -325,7 +301,8 @@ static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
 
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err)
 {
-    int rc = lerobot->is_third ? read_tables(lerobot, err) : read_lines(lerobot, err);
+    int rc =
+        lerobot->is_third ? read_tables(lerobot, err) : weir_lerobot_read_lines(lerobot, LINES, add_line, lerobot, err);
     if (rc == 0)
         rc = check_order(lerobot, err);
     if (rc == 0)

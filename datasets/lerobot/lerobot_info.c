@@ -45,6 +45,40 @@ int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char
     return 0;
 }
 
+static int read_line(const char *name, const char *line, size_t length, int number, weir_lerobot_line *use, void *user,
+                     struct weir_err *err)
+{
+    json_t *object;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_json_object_parse(line, length, &object, &why);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: line %d: %s", name, number, why.text);
+    rc = use(user, object, number, err);
+    json_decref(object);
+    return rc;
+}
+
+int weir_lerobot_read_lines(const struct weir_lerobot *lerobot, const char *name, weir_lerobot_line *use, void *user,
+                            struct weir_err *err)
+{
+    char *text;
+    size_t size;
+    int rc = weir_lerobot_read(lerobot, name, &text, &size, err), number = 0;
+    if (rc < 0)
+        return rc;
+    const char *end = text + size;
+    for (const char *line = text; rc == 0 && line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        size_t length = (size_t)((stop ? stop : end) - line);
+        number++;
+        if (length > 0 && strspn(line, " \r\t") < length)
+            rc = read_line(name, line, length, number, use, user, err);
+        line += length + 1;
+    }
+    free(text);
+    return rc;
+}
+
 /* ---- templates ---- */
 
 /* Writes the value of one field, such as "chunk_index:03d". Returns its length, or -1. */

@@ -68,6 +68,8 @@ struct weir_lerobot_videos {
     struct weir_lerobot_video *videos; /* per part; empty for other parts */
 };
 
+struct json_t;
+
 struct weir_lerobot {
     const char *path;
     bool is_third; /* version 3.0; otherwise 2.1 */
@@ -100,6 +102,11 @@ extern const struct weir_store_ops weir_store_lerobot;
 /* Reads a whole file of the dataset. The caller frees *text, which ends with a zero byte. Errors name the file. */
 int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
                       struct weir_err *err);
+/* Receives the JSON object of a line, which it does not keep. */
+typedef int weir_lerobot_line(void *user, struct json_t *object, int line, struct weir_err *err);
+/* Reads a file of one JSON object per line. Empty lines are skipped. */
+int weir_lerobot_read_lines(const struct weir_lerobot *lerobot, const char *name, weir_lerobot_line *use, void *user,
+                            struct weir_err *err);
 int weir_lerobot_read_info(struct weir_lerobot *lerobot, struct weir_err *err);
 /* The values that a path's template can contain. */
 struct weir_lerobot_names {

@@ -1,7 +1,6 @@
 /* The texts of tasks: meta/tasks.jsonl in version 2.1, meta/tasks.parquet in version 3.0, whose row is the task's
  * number. Subtasks are only in version 3.0: meta/subtasks.parquet, which is optional. */
 #include "base/shortage.h"
-#include "datasets/json_object.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
 #include <errno.h>
@@ -43,37 +42,12 @@ static int add(struct weir_tasks *tasks, int64_t number, const char *text, size_
     return tasks->texts[number] ? 0 : weir_no_memory(err);
 }
 
-static int read_line(const char *line, size_t length, int number, struct weir_tasks *tasks, struct weir_err *err)
+static int add_line(void *user, json_t *object, int line, struct weir_err *err)
 {
-    json_t *object;
-    struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_json_object_parse(line, length, &object, &why);
-    if (rc < 0)
-        return weir_err_set(err, rc, LINES ": line %d: %s", number, why.text);
     json_t *index = json_object_get(object, "task_index"), *task = json_object_get(object, "task");
-    rc = json_is_integer(index) && json_is_string(task)
-             ? add(tasks, json_integer_value(index), json_string_value(task), json_string_length(task), err)
-             : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task", number);
-    json_decref(object);
-    return rc;
-}
-
-static int read_lines(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err)
-{
-    char *text;
-    size_t size = 0;
-    int rc = weir_lerobot_read(lerobot, LINES, &text, &size, err), number = 0;
-    const char *end = text + size;
-    for (const char *line = text; rc == 0 && line < end;) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
-        size_t length = (size_t)((stop ? stop : end) - line);
-        number++;
-        if (length > 0 && strspn(line, " \r\t") < length)
-            rc = read_line(line, length, number, tasks, err);
-        line += length + 1;
-    }
-    free(text);
-    return rc;
+    return json_is_integer(index) && json_is_string(task)
+               ? add(user, json_integer_value(index), json_string_value(task), json_string_length(task), err)
+               : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task", line);
 }
 
 /* pandas writes the texts as the table's index, whose column has no fixed name. */
@@ -111,7 +85,8 @@ static int read_table(struct weir_lerobot *lerobot, const char *name, struct wei
 
 int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err)
 {
-    return lerobot->is_third ? read_table(lerobot, TABLE, tasks, err) : read_lines(lerobot, tasks, err);
+    return lerobot->is_third ? read_table(lerobot, TABLE, tasks, err)
+                             : weir_lerobot_read_lines(lerobot, LINES, add_line, tasks, err);
 }
 
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err)

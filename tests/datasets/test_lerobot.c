@@ -543,6 +543,9 @@ Test(lerobot, damaged_lists_name_their_line)
     write_2_1();
     write_text("meta/episodes.jsonl", "{\"episode_index\": 0, \"tasks\": [], \"length\": 3}\n{\"episode_index\": 1\n");
     expect_error("meta/episodes.jsonl", "line 2");
+    write_text("meta/episodes.jsonl",
+               "{\"episode_index\": 0, \"tasks\": [], \"length\": 3}\n\n{\"episode_index\": 1\n");
+    expect_error("meta/episodes.jsonl", "line 3"); /* empty lines count */
     write_text("meta/episodes.jsonl", "{\"episode_index\": 0, \"tasks\": [], \"length\": 3}\n"
                                       "{\"episode_index\": 0, \"tasks\": [], \"length\": 3}\n");
     expect_error("episode 0 after 0", "increase");
