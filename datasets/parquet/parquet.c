@@ -100,17 +100,12 @@ void weir_parquet_close(struct weir_parquet **parquet)
     }
     for (int i = 0; i < p->n_groups; i++)
         free(p->groups[i].chunks);
-    for (int i = 0; i < p->n_pairs; i++) {
-        free(p->pairs[i].key);
-        free(p->pairs[i].value);
-    }
 #if WEIR_HAVE_ZSTD
     if (p->zstd)
         weir_zstd_close(&p->zstd);
 #endif
     free(p->leaves);
     free(p->groups);
-    free(p->pairs);
     free(p);
 }
 
@@ -138,14 +133,6 @@ int weir_parquet_find(const struct weir_parquet *parquet, const char *name, cons
         if (strcmp(parquet->leaves[i].name, name) == 0 && (!leaf || strcmp(parquet->leaves[i].leaf, leaf) == 0))
             return i;
     return -ENOENT;
-}
-
-const char *weir_parquet_metadata(const struct weir_parquet *parquet, const char *key)
-{
-    for (int i = 0; i < parquet->n_pairs; i++)
-        if (strcmp(parquet->pairs[i].key, key) == 0)
-            return parquet->pairs[i].value;
-    return NULL;
 }
 
 /* ---- rows ---- */

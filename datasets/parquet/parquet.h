@@ -42,8 +42,6 @@ int weir_parquet_columns(const struct weir_parquet *parquet);
 void weir_parquet_column(const struct weir_parquet *parquet, int column, struct weir_parquet_column *out);
 /* Returns the column with this top-level name and leaf (NULL: the first leaf), or -ENOENT. */
 int weir_parquet_find(const struct weir_parquet *parquet, const char *name, const char *leaf);
-/* Returns the value of a key of the file's metadata, or NULL. */
-const char *weir_parquet_metadata(const struct weir_parquet *parquet, const char *key);
 
 /* Reads the numbers of rows first .. first + n - 1 in their stored type; the caller frees *values. *width: values per
  * row, which is 1, or the length of the lists, which must be equal; lists of lists are joined. Null floats are NaN.

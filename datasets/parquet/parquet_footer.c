@@ -1,4 +1,4 @@
-/* The footer of Parquet files: schema, row groups and metadata (parquet.thrift). */
+/* The footer of Parquet files: schema and row groups (parquet.thrift). */
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/parquet/parquet_priv.h"
@@ -259,40 +259,6 @@ static int read_groups(struct footer *f)
     return rc;
 }
 
-/* ---- metadata ---- */
-
-static int read_pair(struct footer *f)
-{
-    struct weir_parquet *p = f->parquet;
-    const uint8_t *key = NULL, *value = NULL;
-    size_t key_bytes = 0, value_bytes = 0;
-    int id = 0, type;
-    while ((type = weir_thrift_field(&f->thrift, &id)) != 0) {
-        if (id == 1)
-            key = weir_thrift_bytes(&f->thrift, &key_bytes);
-        else if (id == 2)
-            value = weir_thrift_bytes(&f->thrift, &value_bytes);
-        else
-            weir_thrift_skip(&f->thrift, type);
-    }
-    if (f->thrift.is_bad)
-        return damaged(f->err, "its metadata");
-    if (!weir_grow(&p->pairs, (size_t)p->n_pairs, sizeof *p->pairs))
-        return weir_no_memory(f->err);
-    struct weir_parquet_pair *pair = &p->pairs[p->n_pairs++];
-    *pair = (struct weir_parquet_pair){copy_text(key, key_bytes), copy_text(value, value_bytes)};
-    return pair->key && pair->value ? 0 : weir_no_memory(f->err);
-}
-
-static int read_pairs(struct footer *f)
-{
-    uint32_t n = weir_thrift_list(&f->thrift, &f->type);
-    int rc = 0;
-    for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = read_pair(f);
-    return rc;
-}
-
 int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes, size_t n, struct weir_err *err)
 {
     struct footer f = {.thrift = {.at = bytes, .end = bytes + n}, .parquet = parquet, .err = err};
@@ -305,8 +271,6 @@ int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes
             parquet->rows = weir_thrift_integer(&f.thrift);
         else if (id == 4 && parquet->n_groups == 0)
             rc = read_groups(&f);
-        else if (id == 5)
-            rc = read_pairs(&f);
         else
             weir_thrift_skip(&f.thrift, type);
     }

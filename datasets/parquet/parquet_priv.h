@@ -39,10 +39,6 @@ struct weir_parquet_group {
     struct weir_parquet_chunk *chunks; /* per column */
 };
 
-struct weir_parquet_pair {
-    char *key, *value;
-};
-
 struct weir_zstd;
 
 struct weir_parquet {
@@ -53,8 +49,6 @@ struct weir_parquet {
     struct weir_parquet_leaf *leaves;
     int n_groups;
     struct weir_parquet_group *groups;
-    int n_pairs;
-    struct weir_parquet_pair *pairs;
     struct weir_zstd *zstd; /* created on first use */
 };
 
