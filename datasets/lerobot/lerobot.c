@@ -210,8 +210,8 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
         if (lerobot->videos->videos[i].track)
             file->held_bytes += weir_video_track_bytes(lerobot->videos->videos[i].track);
     file->held_bytes += lerobot->videos->n * sizeof *lerobot->videos->videos;
-    if (asprintf(&file->about, "LeRobot %s, %.5g fps", lerobot->is_third ? "v3.0" : "v2.1",
-                 (double)lerobot->fps_numerator / (double)lerobot->fps_denominator) < 0)
+    if (asprintf(&file->about, "LeRobot %s, %.5g fps", lerobot->is_third ? "v3.0" : "v2.1", weir_lerobot_fps(lerobot)) <
+        0)
         file->about = NULL;
     file->held = lerobot->videos;
     file->release = weir_lerobot_videos_close;

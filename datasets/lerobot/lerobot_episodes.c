@@ -134,8 +134,9 @@ static int read_tasks(const struct table *table, int first)
     for (int64_t i = 0; i < table->rows && rc == 0; i++) {
         uint64_t next = tasks.row_ends ? tasks.row_ends[i] : value + 1;
         if (next > value) {
-            uint64_t begin = value ? tasks.ends[value - 1] : 0;
-            char *task = strndup((const char *)tasks.data + begin, (size_t)(tasks.ends[value] - begin));
+            size_t length;
+            const uint8_t *text = weir_parquet_value(&tasks, value, &length);
+            char *task = strndup((const char *)text, length);
             table->lerobot->episodes[first + i].task = task;
             rc = task ? 0 : weir_no_memory(table->err);
         }
@@ -156,8 +157,7 @@ static int read_clip_columns(const struct table *table, const struct weir_lerobo
         rc = read_column(table, name, i < 2 ? WEIR_I64 : WEIR_F64, &columns[i]);
     }
     for (int64_t i = 0; i < table->rows && rc == 0; i++) {
-        struct weir_lerobot_clip *clip =
-            &table->lerobot->clips[(size_t)(first + i) * (size_t)table->lerobot->n_videos + (size_t)feature->video];
+        struct weir_lerobot_clip *clip = weir_lerobot_clip(table->lerobot, (size_t)(first + i), feature);
         *clip = (struct weir_lerobot_clip){((int64_t *)columns[0])[i], ((int64_t *)columns[1])[i],
                                            ((double *)columns[2])[i], 0};
         if (!(clip->from_s >= 0 && clip->from_s < 1e9))

@@ -43,12 +43,6 @@ static int add_file(struct weir_lerobot *lerobot, const struct reference *refere
     return part < 0 ? weir_err_set(err, (int)part, "%.200s: %s", name, strerror((int)-part)) : 0;
 }
 
-static struct weir_lerobot_clip *clip_of(const struct weir_lerobot *lerobot, int episode,
-                                         const struct weir_lerobot_feature *video)
-{
-    return &lerobot->clips[(size_t)episode * (size_t)lerobot->n_videos + (size_t)video->video];
-}
-
 /* Lists the Parquet files (video NULL) or the videos of a feature. Episodes in the same file receive the same part. */
 static int list_files(struct weir_lerobot *lerobot, const struct weir_lerobot_feature *video,
                       struct reference *references, struct weir_err *err)
@@ -56,7 +50,7 @@ static int list_files(struct weir_lerobot *lerobot, const struct weir_lerobot_fe
     int n = lerobot->n_episodes, rc = 0;
     for (int i = 0; i < n; i++) {
         const struct weir_lerobot_episode *episode = &lerobot->episodes[i];
-        const struct weir_lerobot_clip *clip = video ? clip_of(lerobot, i, video) : NULL;
+        const struct weir_lerobot_clip *clip = video ? weir_lerobot_clip(lerobot, (size_t)i, video) : NULL;
         references[i] = (struct reference){clip ? clip->chunk : episode->chunk, clip ? clip->file : episode->file, i};
     }
     qsort(references, (size_t)n, sizeof *references, by_place);
@@ -65,7 +59,7 @@ static int list_files(struct weir_lerobot *lerobot, const struct weir_lerobot_fe
         if (i == 0 || r->chunk != r[-1].chunk || r->file != r[-1].file)
             rc = add_file(lerobot, r, video, err);
         if (video)
-            clip_of(lerobot, r->episode, video)->part = lerobot->parts->n - 1;
+            weir_lerobot_clip(lerobot, (size_t)r->episode, video)->part = lerobot->parts->n - 1;
         else
             lerobot->episodes[r->episode].part = lerobot->parts->n - 1;
     }

@@ -29,8 +29,8 @@ static __int128 distance(const struct search *s, uint32_t rank)
     return away < 0 ? -away : away;
 }
 
-/* Finds the picture nearest to a frame. Returns false if it is more than half a frame away. Rows follow one another, so
- * the next pictures are tried first. */
+/* Finds the picture nearest to a frame. Returns false if it is more than half a frame away. Frames
+ * never go back, so the next pictures are tried first. */
 static bool find_picture(struct search *s, int64_t number)
 {
     enum { NEAR = 64 };
@@ -49,11 +49,10 @@ static bool find_picture(struct search *s, int64_t number)
 static int no_picture(const struct search *s, const char *key, int64_t t, struct weir_err *err)
 {
     double scale = (double)weir_video_track_timescale(s->track);
-    double rate = (double)s->lerobot->fps_numerator / (double)s->lerobot->fps_denominator;
     return weir_err_set(err, -EBADMSG,
                         "%s[%" PRId64 "]: the video has no picture at %.6g s; its %" PRIu32
                         " pictures are from %.6g to %.6g s; copy it again, or record the episode again",
-                        key, t, (double)s->number / rate, s->pictures,
+                        key, t, (double)s->number / weir_lerobot_fps(s->lerobot), s->pictures,
                         (double)weir_video_track_time(s->track, 0) / scale,
                         (double)weir_video_track_time(s->track, s->pictures - 1) / scale);
 }
@@ -80,7 +79,6 @@ static int set_rank(struct weir_frame_map *map, int64_t t, int64_t length, uint3
 static int read_times(const struct weir_lerobot_view *view, double **times, struct weir_err *err)
 {
     int feature = weir_lerobot_feature(view->lerobot, "timestamp"), width = 1, rc = 0;
-    double rate = (double)view->lerobot->fps_numerator / (double)view->lerobot->fps_denominator;
     enum weir_number_type type = WEIR_F64;
     const void *values = NULL;
     *times = NULL;
@@ -96,7 +94,7 @@ static int read_times(const struct weir_lerobot_view *view, double **times, stru
     if (values)
         weir_numbers_convert(type, values, (size_t)view->episode->length, WEIR_F64, *times);
     for (int64_t t = 0; t < view->episode->length && !values; t++)
-        (*times)[t] = (double)t / rate;
+        (*times)[t] = (double)t / weir_lerobot_fps(view->lerobot);
     return 0;
 }
 
@@ -104,8 +102,9 @@ static int find_ranks(const struct weir_lerobot_view *view, const char *key, dou
                       struct weir_frame_map *map, struct weir_err *err)
 {
     const struct weir_lerobot *lerobot = view->lerobot;
-    double rate = (double)lerobot->fps_numerator / (double)lerobot->fps_denominator;
-    struct search s = {lerobot, map->video, weir_video_track_frames(map->video), 0, -1};
+    double rate = weir_lerobot_fps(lerobot);
+    /* no row comes before the first, whose picture is not searched near the last one's */
+    struct search s = {lerobot, map->video, weir_video_track_frames(map->video), 0, INT32_MAX};
     int rc = 0;
     for (int64_t t = 0; t < view->episode->length && rc == 0; t++) {
         double frame = (from_s + times[t]) * rate;
@@ -114,8 +113,6 @@ static int find_ranks(const struct weir_lerobot_view *view, const char *key, dou
                                 times[t], key);
         if (t > 0 && llround(frame) < s.number)
             return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: goes back; repair the dataset", t);
-        if (t == 0)
-            s.number = INT32_MAX; /* the first search has no row before it */
         rc = find_picture(&s, llround(frame)) ? set_rank(map, t, view->episode->length, s.rank, err)
                                               : no_picture(&s, key, t, err);
     }
@@ -127,9 +124,8 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int number, s
 {
     struct weir_lerobot *lerobot = view->lerobot;
     const struct weir_lerobot_feature *feature = &lerobot->features[number];
-    size_t episode = (size_t)(view->episode - lerobot->episodes);
     const struct weir_lerobot_clip *clip =
-        &lerobot->clips[episode * (size_t)lerobot->n_videos + (size_t)feature->video];
+        weir_lerobot_clip(lerobot, (size_t)(view->episode - lerobot->episodes), feature);
     double *times;
     int rc = weir_lerobot_track(lerobot, clip->part, &map->video, err);
     if (rc == 0)

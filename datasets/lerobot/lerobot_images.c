@@ -131,10 +131,11 @@ static int read_compressed(struct kept *kept, const struct weir_file_index *file
             return rc;
         kept->map = map;
     }
-    uint64_t begin = t && t < kept->images.n ? kept->images.ends[t - 1] : 0;
-    if (t >= kept->images.n || kept->images.ends[t] - begin != at->length)
+    size_t length = 0;
+    const uint8_t *image = t < kept->images.n ? weir_parquet_value(&kept->images, t, &length) : NULL;
+    if (!image || length != at->length)
         return weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again");
-    memcpy(buffer, kept->images.data + begin, at->length);
+    memcpy(buffer, image, length);
     return 0;
 }
 

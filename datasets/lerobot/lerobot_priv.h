@@ -97,6 +97,19 @@ struct weir_lerobot_view {
 
 extern const struct weir_store_ops weir_store_lerobot;
 
+/* Returns the clip of an episode, by its number in the list, in the video of a feature. */
+static inline struct weir_lerobot_clip *weir_lerobot_clip(const struct weir_lerobot *lerobot, size_t episode,
+                                                          const struct weir_lerobot_feature *feature)
+{
+    return &lerobot->clips[episode * (size_t)lerobot->n_videos + (size_t)feature->video];
+}
+
+/* Returns the frame rate in Hz. */
+static inline double weir_lerobot_fps(const struct weir_lerobot *lerobot)
+{
+    return (double)lerobot->fps_numerator / (double)lerobot->fps_denominator;
+}
+
 /* ---- lerobot_info.c ---- */
 
 /* Reads a whole file of the dataset. The caller frees *text, which ends with a zero byte. Errors name the file. */

@@ -87,10 +87,7 @@ int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lero
 
 static const char *text_of_row(const void *user, int t, size_t *length)
 {
-    const struct weir_parquet_bytes *bytes = user;
-    uint64_t begin = t ? bytes->ends[t - 1] : 0;
-    *length = (size_t)(bytes->ends[t] - begin);
-    return bytes->data ? (const char *)bytes->data + begin : "";
+    return (const char *)weir_parquet_value(user, (uint64_t)t, length);
 }
 
 static int add_text_column(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of, int column,

@@ -75,8 +75,9 @@ static int read_table(struct weir_lerobot *lerobot, const char *name, struct wei
     if (rc == 0)
         rc = weir_parquet_bytes(parquet, column, 0, weir_parquet_rows(parquet), &texts, &why);
     for (uint64_t i = 0; rc == 0 && i < texts.n; i++) {
-        uint64_t begin = i ? texts.ends[i - 1] : 0;
-        rc = add(tasks, (int64_t)i, (const char *)texts.data + begin, (size_t)(texts.ends[i] - begin), &why);
+        size_t length;
+        const char *text = (const char *)weir_parquet_value(&texts, i, &length);
+        rc = add(tasks, (int64_t)i, text, length, &why);
     }
     weir_parquet_bytes_free(&texts);
     weir_parquet_close(&parquet);

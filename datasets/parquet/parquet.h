@@ -60,6 +60,13 @@ struct weir_parquet_bytes {
 /* Reads the bytes of rows first .. first + n - 1. Returns the same codes as weir_parquet_numbers. */
 int weir_parquet_bytes(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
                        struct weir_parquet_bytes *out, struct weir_err *err);
+/* Returns value i. */
+static inline const uint8_t *weir_parquet_value(const struct weir_parquet_bytes *bytes, uint64_t i, size_t *length)
+{
+    uint64_t begin = i > 0 ? bytes->ends[i - 1] : 0;
+    *length = (size_t)(bytes->ends[i] - begin);
+    return bytes->data ? bytes->data + begin : (const uint8_t *)"";
+}
 void weir_parquet_bytes_free(struct weir_parquet_bytes *bytes);
 
 /* Location of a value in the file. It is verbatim if first == length. If first < length, it is divided into literals of
