@@ -59,6 +59,11 @@ bool weir_frame_is_depth(enum weir_frame_kind kind)
     return rows[kind].is_depth;
 }
 
+bool weir_frame_is_video(enum weir_frame_kind kind)
+{
+    return rows[kind].group == WEIR_FRAMES_VIDEO;
+}
+
 bool weir_frame_is_encoded(enum weir_frame_kind kind)
 {
     return rows[kind].pixel_bytes == 0;
@@ -67,7 +72,7 @@ bool weir_frame_is_encoded(enum weir_frame_kind kind)
 int weir_frame_kind_from_name(const char *name)
 {
     for (int i = WEIR_FRAME_IMAGE + 1; i < WEIR_FRAME_KINDS; i++)
-        if (rows[i].group != WEIR_FRAMES_VIDEO && strcmp(rows[i].name, name) == 0)
+        if (!weir_frame_is_video(i) && strcmp(rows[i].name, name) == 0)
             return i;
     return -EINVAL;
 }

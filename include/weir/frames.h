@@ -33,6 +33,8 @@ const char *weir_frame_kind_title(enum weir_frame_kind kind);
  * can select them. */
 int weir_frame_kind_from_name(const char *name);
 bool weir_frame_is_depth(enum weir_frame_kind kind);
+/* Returns true for pictures of videos. */
+bool weir_frame_is_video(enum weir_frame_kind kind);
 /* Returns true if frames of this kind have a header that contains their size. The size of other frames comes from the
  * dataset's shape. */
 bool weir_frame_is_encoded(enum weir_frame_kind kind);

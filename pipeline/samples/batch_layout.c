@@ -116,10 +116,10 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
     layout->n_cameras = weir_dataset_cameras(dataset);
     for (int c = 0; c < layout->n_cameras; c++) {
         struct kind *kind = weir_frame_is_depth(probes[c].kind) ? &depth : &color;
-        bool video = probes[c].kind == WEIR_FRAME_VIDEO || probes[c].kind == WEIR_FRAME_VIDEO16;
         /* LeRobot removes the dimension of a single step from videos, but not from other images. */
         layout->is_window[c] = weir_layout_frames(layout, c) > 1 ||
-                               (layout->windows->n_columns > 0 && layout->windows->cameras[c].is_given && !video);
+                               (layout->windows->n_columns > 0 && layout->windows->cameras[c].is_given &&
+                                !weir_frame_is_video(probes[c].kind));
         kind->cameras[kind->n++] = c;
         layout->width[c] = views[c].out_width;
         layout->height[c] = views[c].out_height;

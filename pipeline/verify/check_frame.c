@@ -117,7 +117,7 @@ static struct verdict look_at_bytes(struct weir_frame_checker *checker, int epis
                                     const uint8_t *bytes, size_t length)
 {
     enum weir_frame_kind kind = kind_of(checker, episode, camera);
-    if (kind == WEIR_FRAME_VIDEO || kind == WEIR_FRAME_VIDEO16)
+    if (weir_frame_is_video(kind))
         return look_at_picture(checker, episode, camera, t, bytes, length);
     int width = checker->probes[camera].width, height = checker->probes[camera].height;
     struct verdict verdict = {0};

@@ -36,9 +36,8 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
     struct weir_source_mark mark = weir_sources_mark(&worker->fetcher);
-    bool video = frame.kind == WEIR_FRAME_VIDEO || frame.kind == WEIR_FRAME_VIDEO16;
     int rc = weir_decode(worker->decoder, &frame, image->destination);
-    if (video)
+    if (weir_frame_is_video(frame.kind))
         length = weir_frame_stored_bytes(worker->shared->setup.dataset, image->episode, image->camera, image->t);
     weir_sources_decoded(&worker->shared->sources, worker->id, image, length, &mark);
     if (rc == 0)
