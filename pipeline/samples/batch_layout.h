@@ -19,8 +19,8 @@ struct weir_batch_layout {
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* shapes are those of a full batch; data is NULL */
     size_t offsets[WEIR_TENSORS_MAX];
-    int qpos, actions, is_pad;                  /* indexes of these tensors */
-    int qpos_pad, image_pads[WEIR_CAMERAS_MAX]; /* indexes of further tensors is_pad/...; -1 = there is none */
+    int qpos, actions, is_pad;                                    /* indexes of these tensors */
+    int qpos_pad, image_pads[WEIR_CAMERAS_MAX];                   /* indexes of further tensors is_pad/...; -1 = none */
     int columns[WEIR_COLUMNS_MAX], column_pads[WEIR_COLUMNS_MAX]; /* the same for column/... and their masks */
     size_t slot_bytes;
     /* Size of the contiguous region that starts with the tensors qpos, actions and is_pad. One call copies it to a GPU.

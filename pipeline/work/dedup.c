@@ -10,8 +10,8 @@ struct place {
     int at, i;
 };
 
-/* Advances to the next destination of frame t, which the sample at index `owner` owns. Returns false if there is none.
- * Begin with {owner, -1}. */
+/* Advances to the next destination of frame t, which the sample at index `owner` owns. Returns false after the
+ * last one. Begin with {owner, -1}. */
 static bool next_place(const struct weir_slots *slots, const struct weir_slot *slot, int owner, int camera, int t,
                        struct place *place)
 {
