@@ -46,12 +46,10 @@ static void key_of(const struct weir_exchange *exchange, int rank, char key[WEIR
     snprintf(key, WEIR_STORE_KEY, "weir/%s/%d", exchange->config.key, rank);
 }
 
-static int send_text(struct weir_exchange *exchange, struct weir_store *store, uint64_t beat, uint64_t *published,
-                     struct weir_err *err)
+static int send_text(struct weir_exchange *exchange, struct weir_store *store, uint64_t beat, struct weir_err *err)
 {
     char key[WEIR_STORE_KEY];
     pthread_mutex_lock(&exchange->lock);
-    *published = exchange->published;
     int n = snprintf(exchange->buffer, WEIR_EXCHANGE_TEXT, "%llu\n%s", (unsigned long long)beat,
                      exchange->text ? exchange->text : "");
     pthread_mutex_unlock(&exchange->lock);
@@ -119,14 +117,13 @@ static int read_all(struct weir_exchange *exchange, struct weir_store *store, st
 
 /* Connects, sends or reads, and disconnects. A connection per round needs no care around fork() and survives a store
  * that restarts. */
-static int round_trip(struct weir_exchange *exchange, uint64_t beat, uint64_t *published)
+static int round_trip(struct weir_exchange *exchange, uint64_t beat)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_store store;
     int rc = weir_store_open(&store, &exchange->config.address, CALL_NS, &exchange->stop, &err);
     if (rc == 0)
-        rc = exchange->config.rank > 0 ? send_text(exchange, &store, beat, published, &err)
-                                       : read_all(exchange, &store, &err);
+        rc = exchange->config.rank > 0 ? send_text(exchange, &store, beat, &err) : read_all(exchange, &store, &err);
     weir_store_close(&store);
     pthread_mutex_lock(&exchange->lock);
     exchange->connected = exchange->connected || rc == 0;
@@ -152,11 +149,11 @@ static uint64_t pause_ns(const struct weir_exchange *exchange, int failures)
     return exchange->beat_ns;
 }
 
-/* Waits until the next round is due, or a new text is to be sent. */
-static void wait_for_round(struct weir_exchange *exchange, int failures)
+/* Waits until the next round is due, or a text has been published since the last one began. */
+static void wait_for_round(struct weir_exchange *exchange, uint64_t published, int failures)
 {
     pthread_mutex_lock(&exchange->lock);
-    uint64_t until_ns = weir_clock_monotonic_ns() + pause_ns(exchange, failures), published = exchange->published;
+    uint64_t until_ns = weir_clock_monotonic_ns() + pause_ns(exchange, failures);
     while (!atomic_load(&exchange->stop) && exchange->published == published) {
         uint64_t now_ns = weir_clock_monotonic_ns();
         if (now_ns >= until_ns)
@@ -173,19 +170,19 @@ static void *exchange_main(void *user)
     int failures = 0;
     pthread_setname_np(pthread_self(), "weir-ranks");
     for (uint64_t beat = 1; !atomic_load(&exchange->stop); beat++) {
-        uint64_t published = 0;
-        int rc = round_trip(exchange, beat, &published);
+        pthread_mutex_lock(&exchange->lock);
+        uint64_t published = exchange->published;
+        pthread_mutex_unlock(&exchange->lock);
+        int rc = round_trip(exchange, beat);
         failures = rc < 0 ? failures + 1 : 0;
         pthread_mutex_lock(&exchange->lock);
-        if (rc == 0 && published > exchange->sent)
+        if (rc == 0)
             exchange->sent = published;
-        bool more = rc == 0 && exchange->config.rank > 0 && exchange->published > published;
         pthread_cond_broadcast(&exchange->idle);
         pthread_mutex_unlock(&exchange->lock);
         if (exchange->config.gathered && exchange->config.rank == 0 && !atomic_load(&exchange->stop))
             exchange->config.gathered(exchange->config.user);
-        if (!more)
-            wait_for_round(exchange, failures);
+        wait_for_round(exchange, published, failures);
     }
     pthread_mutex_lock(&exchange->lock);
     exchange->ended = true;

@@ -259,6 +259,28 @@ Test(rank_exchange, closing)
     fake_store_close(&fake);
 }
 
+/* A text is sent even if it is published just as the thread ends a round, before it begins to wait. */
+Test(rank_exchange, published_between_rounds)
+{
+    struct fake_store *fake = fake_store_open(FAKE_SINCE_2_2, false);
+    for (int i = 0; i < 1000; i++) {
+        struct weir_exchange *one = open_exchange(fake, 1, 100);
+        char text[100] = "", wanted[16];
+        snprintf(wanted, sizeof wanted, "text %d", i);
+        while (!fake_store_value(fake, "weir/test/1", text, sizeof text) || !text[0])
+            ; /* the first round is near its end */
+        uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(i % 200) * 500;
+        while (weir_clock_monotonic_ns() < until_ns)
+            ;
+        weir_exchange_publish(one, wanted);
+        weir_exchange_close(&one, 60);
+        cr_assert(fake_store_value(fake, "weir/test/1", text, sizeof text) && strstr(text, wanted), "%s: %s", wanted,
+                  text);
+        fake_store_set(fake, "weir/test/1", "");
+    }
+    fake_store_close(&fake);
+}
+
 /* A store that starts late, or again on the same port, is found. */
 Test(rank_exchange, store_starts_late)
 {
