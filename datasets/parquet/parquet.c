@@ -284,10 +284,8 @@ static int add_number(struct gather *g, const struct weir_page_values *from, uin
     static const float nan_f32 = NAN;
     static const double nan_f64 = NAN;
     enum weir_number_type type = g->leaf->about.type;
-    size_t stored = g->leaf->physical == WEIR_PHYSICAL_BOOLEAN                                             ? 1
-                    : g->leaf->physical == WEIR_PHYSICAL_INT32 || g->leaf->physical == WEIR_PHYSICAL_FLOAT ? 4
-                                                                                                           : 8;
-    size_t bytes = weir_number_bytes(type);
+    size_t stored = (size_t)g->leaf->value_bytes, bytes = weir_number_bytes(type);
+    float single;
     if (is_null && type != WEIR_F32 && type != WEIR_F64)
         return weir_err_set(g->err, -EBADMSG, "column %s: row %" PRId64 " is null; integers must have a value",
                             g->leaf->name, g->row);
@@ -297,6 +295,10 @@ static int add_number(struct gather *g, const struct weir_page_values *from, uin
     const void *source = !is_null           ? from->fixed + (size_t)value * stored
                          : type == WEIR_F32 ? (const void *)&nan_f32
                                             : (const void *)&nan_f64;
+    if (g->leaf->is_half && !is_null) {
+        single = (float)weir_float_at((uint32_t)stored, source);
+        source = &single;
+    }
     memcpy(g->values + g->n++ * bytes, source, bytes); /* small integers are the low bytes of wider ones */
     g->row_values++;
     return 0;

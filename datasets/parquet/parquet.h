@@ -43,8 +43,9 @@ void weir_parquet_column(const struct weir_parquet *parquet, int column, struct 
 /* Returns the column with this top-level name and leaf (NULL: the first leaf), or -ENOENT. */
 int weir_parquet_find(const struct weir_parquet *parquet, const char *name, const char *leaf);
 
-/* Reads the numbers of rows first .. first + n - 1 in their stored type; the caller frees *values. *width: values per
- * row, which is 1, or the length of the lists, which must be equal; lists of lists are joined. Null floats are NaN.
+/* Reads the numbers of rows first .. first + n - 1 in their stored type (float16 as float32); the caller frees *values.
+ * *width: values per row, which is 1, or the length of the lists, which must be equal; lists of lists are joined. Null
+ * floats are NaN.
  * Returns 0; -EINVAL if the column has no numbers or the rows do not exist; -EBADMSG for damage, lists of different
  * length, or null integers; -ENOTSUP for an encoding or codec; -ENOMEM; or a code of pread. The error names the column
  * and the row or page. */

@@ -14,10 +14,11 @@ enum { PATH_DEPTH_MAX = 16, NO_TYPE = -1 };
 /* An element of the schema, which is a tree in depth-first order. */
 struct element {
     int physical, repetition, converted;
+    int fixed_bytes; /* of values of the type WEIR_PHYSICAL_FIXED */
     uint32_t children;
     const uint8_t *name;
     size_t name_bytes;
-    bool is_string; /* by its logical type */
+    bool is_string, is_half; /* by its logical type */
 };
 
 struct footer {
@@ -45,11 +46,12 @@ static char *copy_text(const uint8_t *bytes, size_t n)
 /* Reads the logical type, whose fields are its alternatives. */
 static void read_logical(struct weir_thrift *t, struct element *element)
 {
-    enum { STRING = 1, ENUMERATION = 4, INTEGER = 10, FLOAT16 = 15 };
+    enum { STRING = 1, ENUMERATION = 4, FLOAT16 = 15 };
     int id = 0, type;
     while ((type = weir_thrift_field(t, &id)) != 0) {
         if (id == STRING || id == ENUMERATION)
             element->is_string = true;
+        element->is_half |= id == FLOAT16;
         weir_thrift_skip(t, type);
     }
 }
@@ -61,6 +63,8 @@ static struct element read_element(struct weir_thrift *t)
     while ((type = weir_thrift_field(t, &id)) != 0) {
         if (id == 1)
             element.physical = (int)weir_thrift_integer(t);
+        else if (id == 2)
+            element.fixed_bytes = (int)weir_thrift_integer(t);
         else if (id == 3)
             element.repetition = (int)weir_thrift_integer(t);
         else if (id == 4)
@@ -90,16 +94,28 @@ static enum weir_number_type integer_type(const struct element *element)
     return is_int32 ? WEIR_I32 : WEIR_I64;
 }
 
+/* Returns the size of a stored value, or 0. */
+static int value_bytes(const struct element *element)
+{
+    static const int bytes[] = {[WEIR_PHYSICAL_BOOLEAN] = 1, [WEIR_PHYSICAL_INT32] = 4,  [WEIR_PHYSICAL_INT64] = 8,
+                                [WEIR_PHYSICAL_FLOAT] = 4,   [WEIR_PHYSICAL_DOUBLE] = 8, [WEIR_PHYSICAL_FIXED] = 0};
+    if (element->is_half && element->physical == WEIR_PHYSICAL_FIXED && element->fixed_bytes == 2)
+        return element->fixed_bytes;
+    return element->physical >= 0 && element->physical <= WEIR_PHYSICAL_FIXED ? bytes[element->physical] : 0;
+}
+
 static void classify(struct weir_parquet_leaf *leaf, const struct element *element)
 {
     struct weir_parquet_column *about = &leaf->about;
     about->kind = WEIR_PARQUET_NUMBERS;
+    leaf->value_bytes = value_bytes(element);
+    leaf->is_half = leaf->value_bytes == 2;
     if (element->physical == WEIR_PHYSICAL_BOOLEAN)
         about->type = WEIR_U8;
     else if (element->physical == WEIR_PHYSICAL_INT32 || element->physical == WEIR_PHYSICAL_INT64)
         about->type = integer_type(element);
-    else if (element->physical == WEIR_PHYSICAL_FLOAT || element->physical == WEIR_PHYSICAL_DOUBLE)
-        about->type = element->physical == WEIR_PHYSICAL_FLOAT ? WEIR_F32 : WEIR_F64;
+    else if (leaf->value_bytes > 0)
+        about->type = element->physical == WEIR_PHYSICAL_DOUBLE ? WEIR_F64 : WEIR_F32;
     else
         about->kind = element->physical == WEIR_PHYSICAL_BYTE_ARRAY ? WEIR_PARQUET_BYTES : WEIR_PARQUET_OTHER;
     about->is_string = about->kind == WEIR_PARQUET_BYTES && (element->is_string || element->converted == UTF8 ||

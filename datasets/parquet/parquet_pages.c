@@ -273,13 +273,6 @@ static bool rle_read(struct rle *rle, uint32_t n, uint32_t most, uint8_t *levels
 
 /* ---- values ---- */
 
-static size_t fixed_bytes(int physical)
-{
-    return physical == WEIR_PHYSICAL_INT32 || physical == WEIR_PHYSICAL_FLOAT    ? 4
-           : physical == WEIR_PHYSICAL_INT64 || physical == WEIR_PHYSICAL_DOUBLE ? 8
-                                                                                 : 0;
-}
-
 static uint32_t length_at(const uint8_t *at)
 {
     return (uint32_t)weir_le(at, 4);
@@ -321,7 +314,7 @@ static int plain_bools(struct weir_page_reader *r, const uint8_t *at, size_t lef
 static int plain(struct weir_page_reader *r, const uint8_t *at, size_t left, struct weir_page_values *values)
 {
     int physical = r->leaf->physical;
-    size_t bytes = fixed_bytes(physical);
+    size_t bytes = (size_t)r->leaf->value_bytes;
     if (physical == WEIR_PHYSICAL_BYTE_ARRAY)
         return plain_bytes(r, at, left, values);
     if (physical == WEIR_PHYSICAL_BOOLEAN)

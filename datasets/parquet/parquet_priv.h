@@ -23,6 +23,8 @@ struct weir_parquet_leaf {
     struct weir_parquet_column about;
     char *name, *leaf; /* owned */
     int physical;
+    int value_bytes; /* of a stored value; 0 = of variable size, or a type that cannot be read */
+    bool is_half;    /* numbers are stored as float16 */
     int max_definition, max_repetition;
     int list_definition; /* definition level from which on a list has an element */
 };

@@ -126,6 +126,30 @@ Test(parquet, nulls_are_nan_or_refused)
     check_error(-EBADMSG, "column i: row 0 is null");
 }
 
+Test(parquet, half_precision_becomes_single_precision)
+{
+    static const uint16_t halves[] = {0x3c00, 0x3555, 0x0001, 0xfbff, 0xfc00, 0x7e00};
+    static const float expected[] = {1, 0.333251953125f, 0x1p-24f, -65504, -INFINITY, NAN};
+    for (int width = 0; width <= 3; width += 3) {
+        int rows = width ? 2 : 6, found_width;
+        void *values;
+        open_file(&(struct pq_column){.name = "h", .type = PQ_F16, .width = width, .values = halves}, rows);
+        cr_assert_eq(read_numbers(0, rows, &values, &found_width), 0, "%s", err.text);
+        cr_assert_eq(found_width, width ? width : 1);
+        cr_assert_arr_eq(values, expected, 5 * sizeof(float));
+        cr_assert(isnan(((float *)values)[5]));
+        free(values);
+        weir_parquet_close(&parquet);
+    }
+    open_file(&(struct pq_column){.name = "h", .type = PQ_F16, .is_null = true}, 1);
+    void *values;
+    int width;
+    cr_assert_eq(read_numbers(0, 1, &values, &width), 0, "%s", err.text);
+    cr_assert(isnan(*(float *)values));
+    free(values);
+    weir_parquet_close(&parquet);
+}
+
 Test(parquet, rows_that_do_not_exist)
 {
     void *values;

@@ -29,7 +29,7 @@ if not shutil.which("ffmpeg"):
 
 LENGTHS = (9, 12, 7)
 CAMERAS = {"observation.images.top": (96, 64), "observation.images.wrist": (64, 64)}
-DTYPES = {"float32": np.float32, "int64": np.int64, "bool": np.bool_}
+DTYPES = {"float16": np.float32, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
 
 
 def ready(codec):
