@@ -202,75 +202,6 @@ static uint8_t *unpack(struct weir_page_reader *r, const struct header *header, 
     return NULL;
 }
 
-/* ---- RLE and bit-packed integers ---- */
-
-struct rle {
-    const uint8_t *at, *end;
-    int bits;
-    uint32_t left, value;  /* of the current run */
-    const uint8_t *packed; /* current bit-packed run; NULL = values are equal */
-    uint32_t packed_at;
-};
-
-/* Begins the next run. Returns false at the end of the bytes. */
-static bool next_run(struct rle *rle)
-{
-    uint32_t header = 0;
-    int bytes = (rle->bits + 7) / 8;
-    for (int shift = 0;; shift += 7) {
-        if (rle->at == rle->end || shift > 28)
-            return false;
-        header |= (uint32_t)(*rle->at & 0x7f) << shift;
-        if (*rle->at++ < 0x80)
-            break;
-    }
-    rle->packed = NULL;
-    rle->left = header >> 1;
-    if (header & 1) {
-        uint64_t size = (uint64_t)rle->left * (unsigned)rle->bits, left = (uint64_t)(rle->end - rle->at);
-        rle->packed = rle->at;
-        rle->packed_at = 0;
-        /* The last run may be cut after its last value. */
-        rle->left = size > left ? (uint32_t)(left * 8 / (unsigned)rle->bits) : rle->left * 8;
-        rle->at += size < left ? size : left;
-        return rle->left > 0;
-    }
-    if (rle->end - rle->at < bytes)
-        return false;
-    rle->value = 0;
-    for (int i = 0; i < bytes; i++)
-        rle->value |= (uint32_t)*rle->at++ << 8 * i;
-    return true;
-}
-
-static uint32_t packed_value(struct rle *rle)
-{
-    uint64_t bit = (uint64_t)rle->packed_at++ * (unsigned)rle->bits, bits = 0;
-    const uint8_t *at = rle->packed + bit / 8;
-    size_t left = (size_t)(rle->end - at);
-    memcpy(&bits, at, left < sizeof bits ? left : sizeof bits); /* little-endian, as all of the format */
-    return (uint32_t)(bits >> bit % 8 & (((uint64_t)1 << rle->bits) - 1));
-}
-
-/* Stores the next n integers, none of which may exceed `most`. Returns false if there are fewer. */
-static bool rle_read(struct rle *rle, uint32_t n, uint32_t most, uint8_t *levels, uint32_t *indices)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        while (rle->left == 0)
-            if (!next_run(rle))
-                return false;
-        rle->left--;
-        uint32_t value = rle->packed ? packed_value(rle) : rle->value;
-        if (value > most)
-            return false;
-        if (levels)
-            levels[i] = (uint8_t)value;
-        else
-            indices[i] = value;
-    }
-    return true;
-}
-
 /* ---- values ---- */
 
 static uint32_t length_at(const uint8_t *at)
@@ -331,11 +262,11 @@ static int rle_bools(struct weir_page_reader *r, const uint8_t *at, size_t left,
 {
     if (left < 4 || length_at(at) > left - 4)
         return bad_page(r, "its values");
-    struct rle rle = {.at = at + 4, .end = at + 4 + length_at(at), .bits = 1};
+    struct weir_rle rle = {.at = at + 4, .end = at + 4 + length_at(at), .bits = 1};
     uint8_t *bools = malloc(values->n ? values->n : 1);
     if (!bools)
         return weir_no_memory(r->err);
-    bool fine = rle_read(&rle, values->n, 1, bools, NULL);
+    bool fine = weir_rle_levels(&rle, values->n, 1, bools);
     free(values->memory);
     values->memory = bools;
     values->fixed = bools;
@@ -353,12 +284,12 @@ static int dictionary_indices(struct weir_page_reader *r, const uint8_t *at, siz
     page->indices = malloc(n * sizeof *page->indices);
     if (!page->indices)
         return weir_no_memory(r->err);
-    struct rle rle = {.at = at + 1, .end = at + left, .bits = at[0]};
+    struct weir_rle rle = {.at = at + 1, .end = at + left, .bits = at[0]};
     if (at[0] == 0) {
         memset(page->indices, 0, n * sizeof *page->indices);
         return 0;
     }
-    return rle_read(&rle, n, r->dictionary.n - 1, NULL, page->indices) ? 0 : bad_page(r, "its dictionary indices");
+    return weir_rle_indices(&rle, n, r->dictionary.n - 1, page->indices) ? 0 : bad_page(r, "its dictionary indices");
 }
 
 static int read_values(struct weir_page_reader *r, int encoding, const uint8_t *at, size_t left)
@@ -389,11 +320,11 @@ static int bits_for(int max)
 static int read_levels(struct weir_page_reader *r, const uint8_t *at, size_t bytes, uint32_t n, int max,
                        uint8_t **levels)
 {
-    struct rle rle = {.at = at, .end = at + bytes, .bits = bits_for(max)};
+    struct weir_rle rle = {.at = at, .end = at + bytes, .bits = bits_for(max)};
     *levels = malloc(n ? n : 1);
     if (!*levels)
         return weir_no_memory(r->err);
-    return rle_read(&rle, n, (uint32_t)max, *levels, NULL) ? 0 : bad_page(r, "its levels");
+    return weir_rle_levels(&rle, n, (uint32_t)max, *levels) ? 0 : bad_page(r, "its levels");
 }
 
 /* Levels of version 1 are preceded by their size. */

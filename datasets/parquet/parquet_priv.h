@@ -57,6 +57,20 @@ struct weir_parquet {
 /* Parses the footer. Returns 0, or negative with err. */
 int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes, size_t n, struct weir_err *err);
 
+/* ---- integers of levels, dictionary indices and bools ---- */
+
+struct weir_rle {
+    const uint8_t *at, *end;
+    int bits;              /* of an integer, 1 to 32 */
+    uint32_t left, value;  /* of the current run */
+    const uint8_t *packed; /* current run of packed integers; NULL = they are equal */
+    uint32_t packed_at;
+};
+
+/* Store the next n integers. Return false if there are fewer, or one is larger than `most`. */
+bool weir_rle_levels(struct weir_rle *rle, uint32_t n, uint32_t most, uint8_t *levels);
+bool weir_rle_indices(struct weir_rle *rle, uint32_t n, uint32_t most, uint32_t *indices);
+
 /* ---- pages ---- */
 
 struct weir_page_bytes {
