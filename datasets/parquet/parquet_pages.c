@@ -234,8 +234,7 @@ static int plain_bools(struct weir_page_reader *r, const uint8_t *at, size_t lef
     uint8_t *bools = malloc(values->n ? values->n : 1);
     if (!bools)
         return weir_no_memory(r->err);
-    for (uint32_t i = 0; i < values->n; i++)
-        bools[i] = at[i / 8] >> i % 8 & 1;
+    weir_unpack_bits(at, values->n, bools);
     free(values->memory);
     values->memory = bools;
     values->fixed = bools;

@@ -67,9 +67,11 @@ struct weir_rle {
     uint32_t packed_at;
 };
 
-/* Store the next n integers. Return false if there are fewer, or one is larger than `most`. */
+/* Store the first n integers. Return false if there are fewer, or one is larger than `most`. */
 bool weir_rle_levels(struct weir_rle *rle, uint32_t n, uint32_t most, uint8_t *levels);
 bool weir_rle_indices(struct weir_rle *rle, uint32_t n, uint32_t most, uint32_t *indices);
+/* Stores n bits, least significant first, as bytes of 0 or 1. */
+void weir_unpack_bits(const uint8_t *packed, uint32_t n, uint8_t *bits);
 
 /* ---- pages ---- */
 

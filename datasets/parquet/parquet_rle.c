@@ -57,11 +57,25 @@ static uint32_t run_of(struct weir_rle *rle, uint32_t n)
     return run;
 }
 
+void weir_unpack_bits(const uint8_t *packed, uint32_t n, uint8_t *bits)
+{
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) { /* bit k of a byte, in byte k of a word, is made 1 */
+        uint64_t spread = packed[i / 8] * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        spread = (spread + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
+        memcpy(bits + i, &spread, sizeof spread);
+    }
+    for (; i < n; i++)
+        bits[i] = packed[i / 8] >> i % 8 & 1;
+}
+
 bool weir_rle_levels(struct weir_rle *rle, uint32_t n, uint32_t most, uint8_t *levels)
 {
     for (uint32_t i = 0; i < n;) {
         uint32_t run = run_of(rle, n - i), largest = 0;
-        if (rle->packed)
+        if (rle->packed && rle->bits == 1)
+            weir_unpack_bits(rle->packed, run, levels + i);
+        else if (rle->packed)
             for (uint32_t k = 0; k < run; k++) {
                 uint32_t level = packed_value(rle);
                 largest = level > largest ? level : largest;
