@@ -300,6 +300,7 @@ static struct weir_verify_config config_of(struct verification *v, const char *p
     return (struct weir_verify_config){.workers = workers == WEIR_OPT_AUTO ? 0 : workers,
                                        .fast = v->options->fast,
                                        .data = path,
+                                       .episodes = v->options->loader.episodes,
                                        .found = found,
                                        .progress = progress,
                                        .user = v};

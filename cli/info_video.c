@@ -30,8 +30,11 @@ void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, 
         fprintf(out, ", %s", color);
     if (facts.stream->full_range > 0)
         fprintf(out, ", full range");
-    fprintf(out, ", %.5g fps, %d file%s; a key frame every %u frames (median; at most %u)", facts.fps, facts.videos,
-            facts.videos == 1 ? "" : "s", facts.group_median, facts.group_max);
+    fprintf(out,
+            ", %.5g fps, %d file%s; a key frame every %u frames (median; at most %u), so "
+            "that a random one needs %.3g decoded",
+            facts.fps, facts.videos, facts.videos == 1 ? "" : "s", facts.group_median, facts.group_max,
+            facts.random_pictures);
     if (fetch_s > 0)
         fprintf(out, "; loading a random frame takes %.3g ms on one core", fetch_s * 1e3);
     fprintf(out, "\n");
@@ -51,6 +54,7 @@ void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dat
     weir_json_int(json, "files", facts.videos);
     weir_json_uint(json, "key_frame_distance_median", facts.group_median);
     weir_json_uint(json, "key_frame_distance_max", facts.group_max);
+    weir_json_double(json, "random_frame_pictures", facts.random_pictures);
     weir_json_double(json, "random_frame_s", fetch_s);
     weir_json_end(json, '}');
 }

@@ -4,6 +4,7 @@
 #define WEIR_DATASETS_FORMAT_OPS_H
 
 #include "datasets/index.h"
+#include "datasets/review.h"
 
 struct weir_format_ops {
     const char *name, *summary;
@@ -27,6 +28,9 @@ struct weir_format_ops {
      * is nonzero; or a negative code with err (without the path) if the file cannot be read. Any thread. NULL: nothing
      * to verify. */
     int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
+    /* Reports the faults of a dataset that loading its frames does not show. See weir_dataset_review. NULL: none. */
+    int (*review)(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
+                  struct weir_err *err);
     /* name of a companion file that belongs to the dataset; NULL: none */
     const char *beside;
     bool is_held; /* open() holds a resource that its result depends on, so index files are never used */

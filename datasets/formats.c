@@ -47,6 +47,13 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
     return format && format->check ? format->check(of, damaged, user, err) : 0;
 }
 
+int weir_dataset_review(const struct weir_dataset *dataset, int file, const char *episodes, weir_review_fn *found,
+                        void *user, struct weir_err *err)
+{
+    const struct weir_format_ops *format = weir_file_format(&dataset->files[file]);
+    return format && format->review ? format->review(&dataset->files[file].file, episodes, found, user, err) : 0;
+}
+
 const struct weir_format_ops *weir_format_of_folder(int folder, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -92,6 +92,22 @@ static void count_groups(const struct weir_video_track *track, uint64_t counts[G
     }
 }
 
+/* Returns the number of pictures to decode for each picture of the video on its own, in total. */
+static uint64_t count_decoded(const struct weir_video_track *track)
+{
+    uint32_t n = weir_video_track_blocks(track);
+    uint64_t decoded = 0;
+    for (uint32_t block = 0; block < n; block++) {
+        uint32_t next = block + 1 < n ? weir_video_track_block_first(track, block + 1) : weir_video_track_frames(track);
+        uint32_t sync = weir_video_track_block_sync(track, block);
+        for (uint32_t rank = weir_video_track_block_first(track, block); rank < next; rank++) {
+            uint32_t sample = weir_video_track_at_rank(track, rank);
+            decoded += sample < sync ? 1 : sample - sync + 1;
+        }
+    }
+    return decoded;
+}
+
 static uint32_t median(const uint64_t counts[GROUPS_MAX + 1])
 {
     uint64_t all = 0, before = 0;
@@ -107,6 +123,7 @@ bool weir_dataset_video_facts(const struct weir_dataset *dataset, int camera, st
 {
     uint64_t counts[GROUPS_MAX + 1] = {0};
     const struct weir_video_track *last = NULL;
+    uint64_t pictures = 0, decoded = 0;
     *facts = (struct weir_video_facts){0};
     for (int e = 0; e < weir_dataset_episodes(dataset); e++) {
         int file;
@@ -123,8 +140,11 @@ bool weir_dataset_video_facts(const struct weir_dataset *dataset, int camera, st
         facts->group_max = most > facts->group_max ? most : facts->group_max;
         facts->videos++;
         count_groups(track, counts);
+        pictures += weir_video_track_frames(track);
+        decoded += count_decoded(track);
         last = track;
     }
     facts->group_median = median(counts);
+    facts->random_pictures = pictures > 0 ? (double)decoded / (double)pictures : 0;
     return last != NULL;
 }

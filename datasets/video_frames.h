@@ -21,6 +21,7 @@ struct weir_video_facts {
     int videos;                             /* number of files */
     /* Pictures per group of pictures, that is, from one key frame to the next: */
     uint32_t group_median, group_max;
+    double random_pictures; /* mean number of pictures to decode for one random picture */
 };
 /* Returns false if the camera's frames are not stored as video. */
 bool weir_dataset_video_facts(const struct weir_dataset *dataset, int camera, struct weir_video_facts *facts);

@@ -31,7 +31,7 @@ static bool is_dataset(int folder, const char *name)
 
 /* ---- opening and closing ---- */
 
-static void close_lerobot(struct weir_lerobot *lerobot)
+void weir_lerobot_close(struct weir_lerobot *lerobot)
 {
     for (int i = 0; i < lerobot->n_episodes; i++)
         free(lerobot->episodes[i].task);
@@ -62,7 +62,7 @@ static int open_parts(struct weir_lerobot *lerobot, struct weir_err *err)
     return 0;
 }
 
-static int open_lerobot(struct weir_lerobot *lerobot, const char *path, struct weir_err *err)
+int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err)
 {
     *lerobot = (struct weir_lerobot){.path = path};
     for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
@@ -222,7 +222,7 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
 static int open_dataset(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_lerobot lerobot;
-    int rc = open_lerobot(&lerobot, path, &result->err);
+    int rc = weir_lerobot_open(&lerobot, path, &result->err);
     if (rc == 0 && opening->config->episodes)
         rc = weir_lerobot_choose_episodes(&lerobot, opening->config->episodes, &result->err);
     if (rc == 0 && opening->config->columns)
@@ -235,7 +235,7 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
         rc = describe_episodes(&lerobot, result, opening->config);
     if (rc == 0)
         take_parts(&result->file, &lerobot);
-    close_lerobot(&lerobot);
+    weir_lerobot_close(&lerobot);
     return rc;
 }
 
@@ -245,5 +245,6 @@ const struct weir_format_ops weir_format_lerobot = {
     .is_folder = is_dataset,
     .open = open_dataset,
     .read_row = weir_lerobot_read_row,
+    .review = weir_lerobot_review,
     .is_held = true,
 };

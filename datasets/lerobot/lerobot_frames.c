@@ -16,6 +16,7 @@
 struct search {
     const struct weir_lerobot *lerobot;
     const struct weir_video_track *track;
+    const char *name; /* of the video */
     uint32_t pictures;
     uint32_t rank;  /* picture of the last row */
     int64_t number; /* frame number of the last row, counted from the start of the video at the dataset's rate */
@@ -50,9 +51,9 @@ static int no_picture(const struct search *s, const char *key, int64_t t, struct
 {
     double scale = (double)weir_video_track_timescale(s->track);
     return weir_err_set(err, -EBADMSG,
-                        "%s[%" PRId64 "]: the video has no picture at %.6g s; its %" PRIu32
+                        "%s[%" PRId64 "]: %.200s has no picture at %.6g s; its %" PRIu32
                         " pictures are from %.6g to %.6g s; copy it again, or record the episode again",
-                        key, t, (double)s->number / weir_lerobot_fps(s->lerobot), s->pictures,
+                        key, t, s->name, (double)s->number / weir_lerobot_fps(s->lerobot), s->pictures,
                         (double)weir_video_track_time(s->track, 0) / scale,
                         (double)weir_video_track_time(s->track, s->pictures - 1) / scale);
 }
@@ -76,7 +77,7 @@ static int set_rank(struct weir_frame_map *map, int64_t t, int64_t length, uint3
 }
 
 /* The numbers of a column; without the column, the times of the dataset's rate. */
-static int read_times(const struct weir_lerobot_view *view, double **times, struct weir_err *err)
+int weir_lerobot_read_times(const struct weir_lerobot_view *view, double **times, struct weir_err *err)
 {
     int feature = weir_lerobot_feature(view->lerobot, "timestamp"), width = 1, rc = 0;
     enum weir_number_type type = WEIR_F64;
@@ -98,16 +99,17 @@ static int read_times(const struct weir_lerobot_view *view, double **times, stru
     return 0;
 }
 
-static int find_ranks(const struct weir_lerobot_view *view, const char *key, double from_s, const double *times,
-                      struct weir_frame_map *map, struct weir_err *err)
+static int find_ranks(const struct weir_lerobot_view *view, const char *key, const struct weir_lerobot_clip *clip,
+                      const double *times, struct weir_frame_map *map, struct weir_err *err)
 {
     const struct weir_lerobot *lerobot = view->lerobot;
     double rate = weir_lerobot_fps(lerobot);
     /* no row comes before the first, whose picture is not searched near the last one's */
-    struct search s = {lerobot, map->video, weir_video_track_frames(map->video), 0, INT32_MAX};
+    struct search s = {lerobot, map->video, lerobot->parts->names[clip->part], weir_video_track_frames(map->video),
+                       0,       INT32_MAX};
     int rc = 0;
     for (int64_t t = 0; t < view->episode->length && rc == 0; t++) {
-        double frame = (from_s + times[t]) * rate;
+        double frame = (clip->from_s + times[t]) * rate;
         if (!(frame > -0.5 && frame < INT32_MAX))
             return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: %g is not a time of %s; repair the dataset", t,
                                 times[t], key);
@@ -129,10 +131,10 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int number, s
     double *times;
     int rc = weir_lerobot_track(lerobot, clip->part, &map->video, err);
     if (rc == 0)
-        rc = read_times(view, &times, err);
+        rc = weir_lerobot_read_times(view, &times, err);
     if (rc < 0)
         return rc;
-    rc = find_ranks(view, feature->key, clip->from_s, times, map, err);
+    rc = find_ranks(view, feature->key, clip, times, map, err);
     free(times);
     map->kind = feature->is_depth ? WEIR_FRAME_VIDEO16 : WEIR_FRAME_VIDEO;
     map->storage = WEIR_STORED_VIDEO;

@@ -6,6 +6,7 @@
 
 #include "datasets/index.h"
 #include "datasets/parquet/parquet.h"
+#include "datasets/review.h"
 #include "datasets/store.h"
 #include "datasets/video/video_track.h"
 
@@ -110,6 +111,12 @@ static inline double weir_lerobot_fps(const struct weir_lerobot *lerobot)
     return (double)lerobot->fps_numerator / (double)lerobot->fps_denominator;
 }
 
+/* ---- lerobot.c ---- */
+
+/* Reads meta/info.json and the list of episodes. Errors do not contain the path. Close *lerobot also after an error. */
+int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err);
+void weir_lerobot_close(struct weir_lerobot *lerobot);
+
 /* ---- lerobot_info.c ---- */
 
 /* Reads a whole file of the dataset. The caller frees *text, which ends with a zero byte. Errors name the file. */
@@ -169,9 +176,17 @@ int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct 
 
 /* ---- lerobot_frames.c ---- */
 
+/* Returns the times of the episode's rows, in seconds; the caller frees them. */
+int weir_lerobot_read_times(const struct weir_lerobot_view *view, double **times, struct weir_err *err);
 /* Fills the map with the pictures of a video. */
 int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                              struct weir_err *err);
+
+/* ---- lerobot_review.c ---- */
+
+/* Implements weir_format_ops.review. */
+int weir_lerobot_review(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
+                        struct weir_err *err);
 
 /* ---- lerobot_images.c ---- */
 

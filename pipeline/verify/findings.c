@@ -13,10 +13,12 @@
 const char *weir_finding_name(enum weir_finding_kind kind)
 {
     static const char *const names[WEIR_FOUND_KINDS] = {
-        [WEIR_FOUND_EPISODE] = "episode", [WEIR_FOUND_FRAME] = "frame",         [WEIR_FOUND_SIZE] = "size",
-        [WEIR_FOUND_FILE] = "file",       [WEIR_FOUND_CHECKSUM] = "checksum",   [WEIR_FOUND_FILL] = "fill",
-        [WEIR_FOUND_DENIED] = "denied",   [WEIR_FOUND_OUTLIER] = "outlier",     [WEIR_FOUND_STILL] = "still",
-        [WEIR_FOUND_REPEAT] = "repeat",   [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
+        [WEIR_FOUND_EPISODE] = "episode", [WEIR_FOUND_FRAME] = "frame",           [WEIR_FOUND_SIZE] = "size",
+        [WEIR_FOUND_FILE] = "file",       [WEIR_FOUND_CHECKSUM] = "checksum",     [WEIR_FOUND_FILL] = "fill",
+        [WEIR_FOUND_DENIED] = "denied",   [WEIR_FOUND_OUTLIER] = "outlier",       [WEIR_FOUND_STILL] = "still",
+        [WEIR_FOUND_REPEAT] = "repeat",   [WEIR_FOUND_DIMENSION] = "dimension",   [WEIR_FOUND_NOTE] = "note",
+        [WEIR_FOUND_TABLE] = "table",     [WEIR_FOUND_VIDEO] = "video",           [WEIR_FOUND_NUMBER] = "number",
+        [WEIR_FOUND_STATS] = "stats",     [WEIR_FOUND_KEY_FRAMES] = "key-frames",
     };
     return names[kind];
 }
@@ -29,6 +31,11 @@ const char *weir_finding_noun(enum weir_finding_kind kind, uint64_t n)
         [WEIR_FOUND_SIZE] = {"range of frames of another size", "ranges of frames of another size"},
         [WEIR_FOUND_FILE] = {"changed file", "changed files"},
         [WEIR_FOUND_CHECKSUM] = {"wrong checksum", "wrong checksums"},
+        [WEIR_FOUND_TABLE] = {"table that disagrees", "tables that disagree"},
+        [WEIR_FOUND_VIDEO] = {"video that does not match its rows", "videos that do not match their rows"},
+        [WEIR_FOUND_NUMBER] = {"number that is not finite", "numbers that are not finite"},
+        [WEIR_FOUND_STATS] = {"wrong statistic", "wrong statistics"},
+        [WEIR_FOUND_KEY_FRAMES] = {"camera with distant key frames", "cameras with distant key frames"},
         [WEIR_FOUND_DENIED] = {"path without read permission", "paths without read permission"},
         [WEIR_FOUND_FILL] = {"range of frames with lost chunks", "ranges of frames with lost chunks"},
         [WEIR_FOUND_OUTLIER] = {"outlier", "outliers"},

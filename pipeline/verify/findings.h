@@ -47,6 +47,14 @@ void weir_finding_of_file(enum weir_finding_kind kind, const char *file, const c
 int weir_check_files(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                      struct weir_verify_totals *totals, struct weir_err *err);
 
+/* Reports faults that loading does not show (weir_dataset_review; review.c). Returns 0 even if there are findings, or
+ * negative on a resource shortage. */
+int weir_review_files(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                      struct weir_verify_totals *totals, struct weir_err *err);
+/* Reports cameras whose videos have key frames so far apart that random frames are expensive. */
+void weir_findings_key_frames(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                              struct weir_verify_totals *totals);
+
 /* Reports dimensions of state and actions that have only one value. Returns 0 or -ENOMEM. */
 int weir_findings_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                              struct weir_verify_totals *totals);

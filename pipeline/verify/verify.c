@@ -190,6 +190,7 @@ static int report_dataset(struct verifier *v, struct weir_err *err)
              (unsigned long long)cut);
     if (ragged > 0)
         weir_finding_of_file(WEIR_FOUND_NOTE, v->config->data, NULL, note, v->config, v->totals);
+    weir_findings_key_frames(v->dataset, v->config, v->totals);
     int rc = weir_findings_outliers(v->dataset, v->config, v->totals);
     if (rc == 0)
         rc = weir_findings_dimensions(v->dataset, v->config, v->totals);
@@ -256,6 +257,8 @@ int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *c
         rc = check_all(&v, workers < WORKERS_MAX ? workers : WORKERS_MAX, err);
     if (rc == 0 && !config->fast)
         rc = weir_check_files(dataset, config, totals, err);
+    if (rc == 0)
+        rc = weir_review_files(dataset, config, totals, err);
     if (rc == 0) {
         report_changed_files(&v);
         rc = report_dataset(&v, err);

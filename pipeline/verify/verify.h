@@ -9,20 +9,25 @@
 #include <stdint.h>
 
 enum weir_finding_kind {
-    /* Errors, which would make a run fail: */
+    /* Errors, which make a run fail or training wrong: */
     WEIR_FOUND_EPISODE,  /* cannot be opened, has non-finite state or actions, or does not match the other episodes */
     WEIR_FOUND_FRAME,    /* cannot be read or decoded */
     WEIR_FOUND_SIZE,     /* size of a frame differs from that of its camera */
     WEIR_FOUND_FILE,     /* the file changed while it was read */
     WEIR_FOUND_CHECKSUM, /* a part of a file has a wrong checksum (weir_dataset_check_file); not checked with fast */
+    WEIR_FOUND_TABLE,    /* tables of the dataset disagree */
+    WEIR_FOUND_VIDEO,    /* the pictures of a video do not match the rows */
+    WEIR_FOUND_NUMBER,   /* not finite, in a column that loading does not check */
+    WEIR_FOUND_STATS,    /* recorded statistics do not fit the data */
     WEIR_FOUND_DENIED,   /* this user has no permission to read a file or folder, so nothing is known about the data */
     /* Remarks, which would not make a run fail: */
-    WEIR_FOUND_FILL,      /* a chunk of the frame was never written or is lost; readers get the fill value */
-    WEIR_FOUND_OUTLIER,   /* state or action value far from all others of its dimension */
-    WEIR_FOUND_STILL,     /* all images of a camera in an episode are equal */
-    WEIR_FOUND_REPEAT,    /* an image repeats for many steps */
-    WEIR_FOUND_DIMENSION, /* a dimension of state or actions has only one value in the whole dataset */
-    WEIR_FOUND_NOTE,      /* note from weir_dataset_note, or truncated episodes (allow_ragged) */
+    WEIR_FOUND_FILL,       /* a chunk of the frame was never written or is lost; readers get the fill value */
+    WEIR_FOUND_OUTLIER,    /* state or action value far from all others of its dimension */
+    WEIR_FOUND_STILL,      /* all images of a camera in an episode are equal */
+    WEIR_FOUND_REPEAT,     /* an image repeats for many steps */
+    WEIR_FOUND_DIMENSION,  /* a dimension of state or actions has only one value in the whole dataset */
+    WEIR_FOUND_KEY_FRAMES, /* key frames so far apart that a random frame costs many decoded pictures */
+    WEIR_FOUND_NOTE,       /* note from weir_dataset_note, or truncated episodes (allow_ragged) */
     WEIR_FOUND_KINDS
 };
 
@@ -45,11 +50,12 @@ struct weir_finding {
 enum { WEIR_VERIFY_REPEAT_STEPS = 30 };
 
 struct weir_verify_config {
-    int workers;      /* number of threads; 0 = one per usable core */
-    bool fast;        /* check only headers and extents: decode nothing, and read no raw frames */
-    const char *io;   /* NULL = the default engine */
-    const char *data; /* file name for findings about the whole dataset */
-    int repeat_steps; /* number of equal consecutive images that is a finding; 0 = WEIR_VERIFY_REPEAT_STEPS */
+    int workers;          /* number of threads; 0 = one per usable core */
+    bool fast;            /* check only headers and extents: decode nothing, and read no raw frames */
+    const char *io;       /* NULL = the default engine */
+    const char *data;     /* file name for findings about the whole dataset */
+    const char *episodes; /* as in the dataset's weir_dataset_config */
+    int repeat_steps;     /* number of equal consecutive images that is a finding; 0 = WEIR_VERIFY_REPEAT_STEPS */
     /* Both are called on the calling thread. finding is valid only during the call. */
     void (*found)(void *user, const struct weir_finding *finding);
     void (*progress)(void *user, uint64_t done, uint64_t total); /* in frames; may be NULL */
@@ -64,7 +70,7 @@ struct weir_verify_totals {
 };
 
 /* Reports bad episodes first, then findings about frames (by episode, camera and t), then those about files (checksums,
- * changes), then those about the dataset. Returns 0 even if there are findings. On a resource shortage
+ * tables, changes), then those about the dataset. Returns 0 even if there are findings. On a resource shortage
  * (base/shortage.h), reports the findings so far and returns negative. */
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);

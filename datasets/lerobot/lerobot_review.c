@@ -1,0 +1,223 @@
+/* What loading a LeRobot dataset does not show: tables that disagree, and numbers that are not finite. The videos are
+ * in lerobot_review_video.c, the statistics in lerobot_stats.c. */
+#include "base/shortage.h"
+#include "datasets/lerobot/lerobot_review_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reporting ---- */
+
+int weir_lerobot_report(const struct weir_lerobot_review *r, enum weir_review_kind kind, const char *part, int64_t t,
+                        const char *format, ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    return r->found(r->user, &(struct weir_reviewed){kind, part, t, why});
+}
+
+struct weir_lerobot_place weir_lerobot_place_of(int64_t episode, const char *key)
+{
+    struct weir_lerobot_place place;
+    snprintf(place.text, sizeof place.text, "episode %" PRId64 "/%s", episode, key);
+    return place;
+}
+
+/* ---- columns ---- */
+
+/* Returns the column's rows of an episode; *values is NULL if there is no such column of one int64 per row. */
+static void integers(const struct weir_lerobot_view *view, const char *key, const int64_t **values)
+{
+    enum weir_number_type type;
+    const void *found = NULL;
+    int width, number = weir_lerobot_feature(view->lerobot, key);
+    struct weir_err why = WEIR_ERR_NONE;
+    bool there = number >= 0 && view->lerobot->features[number].kind == WEIR_LEROBOT_NUMBERS &&
+                 weir_lerobot_column(view->table, view->episode, number, &type, &found, &width, &why) == 0;
+    *values = there && type == WEIR_I64 && width == 1 ? found : NULL;
+}
+
+static int review_tasks(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
+{
+    const int64_t *tasks;
+    integers(view, "task_index", &tasks);
+    for (int64_t t = 0; t < view->episode->length && tasks && r->tasks.n > 0; t++)
+        if (tasks[t] < 0 || tasks[t] >= r->tasks.n || !r->tasks.texts[tasks[t]])
+            return weir_lerobot_report(r, WEIR_REVIEW_TABLES,
+                                       weir_lerobot_place_of(view->episode->index, "task_index").text, t,
+                                       "is %" PRId64 ", but the list of tasks has no such task", tasks[t]);
+    return 0;
+}
+
+/* Version 3.0 refuses such episodes when they are opened. In version 2.1, nothing else depends on the column. */
+static int review_index(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
+{
+    const int64_t *index;
+    integers(view, "index", &index);
+    for (int64_t t = 0; t < view->episode->length && index && r->is_whole && !r->lerobot->is_third; t++)
+        if (index[t] != r->rows + t)
+            return weir_lerobot_report(
+                r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, "index").text, t,
+                "is %" PRId64 ", but by the lengths in the list of episodes this is row %" PRId64 " of the dataset",
+                index[t], r->rows + t);
+    return 0;
+}
+
+/* Opening an episode checks its state and actions, and its times if it has videos. */
+static bool is_checked(const struct weir_lerobot *lerobot, const char *key)
+{
+    bool has_state = weir_lerobot_feature(lerobot, "observation.state") >= 0;
+    return strcmp(key, "action") == 0 || (strcmp(key, "timestamp") == 0 && lerobot->n_videos > 0) ||
+           (has_state ? strcmp(key, "observation.state") == 0 : strncmp(key, "observation.", 12) == 0);
+}
+
+static struct weir_lerobot_stats *stats_of(const struct weir_lerobot_review *r,
+                                           const struct weir_lerobot_episode *episode, int feature)
+{
+    size_t set = r->lerobot->is_third ? 0 : (size_t)(episode - r->lerobot->episodes);
+    return &r->stats[set * (size_t)r->lerobot->n_features + (size_t)feature];
+}
+
+static int review_column(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
+{
+    const struct weir_lerobot_feature *feature = &r->lerobot->features[number];
+    struct weir_lerobot_stats *stats = stats_of(r, view->episode, number);
+    enum weir_number_type type;
+    const void *values;
+    int width;
+    int64_t bad;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_lerobot_column(view->table, view->episode, number, &type, &values, &width, &why);
+    if (rc < 0) {
+        bool is_new = rc == -EBADMSG && !r->is_reported[number];
+        r->is_reported[number] = stats->is_unknown = true;
+        return is_new ? weir_lerobot_report(r, WEIR_REVIEW_TABLES,
+                                            weir_lerobot_place_of(view->episode->index, feature->key).text, -1, "%s",
+                                            why.text)
+                      : 0;
+    }
+    rc = weir_lerobot_stats_add(stats, feature, type, values, view->episode->length, &bad);
+    if (rc < 0)
+        return weir_no_memory(r->err);
+    if (bad < 0 || is_checked(r->lerobot, feature->key))
+        return 0;
+    double value;
+    weir_numbers_convert(type, (const uint8_t *)values + (size_t)bad * weir_number_bytes(type), 1, WEIR_F64, &value);
+    return weir_lerobot_report(r, WEIR_REVIEW_NUMBERS, weir_lerobot_place_of(view->episode->index, feature->key).text,
+                               bad / width, "number %" PRId64 " of the row is %g; repair it or remove the episode",
+                               bad % width, value);
+}
+
+/* ---- episodes ---- */
+
+static int review_episode(struct weir_lerobot_review *r, struct weir_lerobot_table *table,
+                          const struct weir_lerobot_episode *episode)
+{
+    struct weir_lerobot_view view = {{&weir_store_lerobot}, r->lerobot, table, episode};
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_lerobot_check_rows(table, episode, &why);
+    if (rc < 0) {
+        r->is_complete = false;
+        return rc == -ENOMEM ? weir_no_memory(r->err) : 0;
+    }
+    rc = weir_lerobot_review_times(r, &view);
+    if (rc == 0)
+        rc = review_index(r, &view);
+    if (rc == 0)
+        rc = review_tasks(r, &view);
+    for (int i = 0; i < r->lerobot->n_features && rc == 0; i++)
+        if (r->lerobot->features[i].kind == WEIR_LEROBOT_NUMBERS)
+            rc = review_column(r, &view, i);
+    return rc;
+}
+
+static int review_episodes(struct weir_lerobot_review *r)
+{
+    struct weir_lerobot *lerobot = r->lerobot;
+    int rc = 0;
+    for (int i = 0, end; i < lerobot->n_episodes && rc == 0; i = end) {
+        struct weir_lerobot_table table;
+        struct weir_err why = WEIR_ERR_NONE;
+        int opened = weir_lerobot_open_table(&table, lerobot, &lerobot->episodes[i], &why);
+        r->is_complete = r->is_complete && opened == 0;
+        rc = opened == -ENOMEM ? weir_no_memory(r->err) : 0;
+        for (end = i; end < lerobot->n_episodes && lerobot->episodes[end].part == lerobot->episodes[i].part; end++) {
+            if (opened == 0 && rc == 0)
+                rc = review_episode(r, &table, &lerobot->episodes[end]);
+            r->rows += lerobot->episodes[end].length;
+        }
+        if (opened == 0)
+            weir_lerobot_close_table(&table);
+    }
+    return rc;
+}
+
+/* ---- the dataset ---- */
+
+static int read_tasks(struct weir_lerobot_review *r)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_lerobot_read_tasks(r->lerobot, &r->tasks, &why);
+    if (rc == 0)
+        return 0;
+    weir_tasks_close(&r->tasks);
+    r->tasks = (struct weir_tasks){0};
+    return rc == -ENOMEM ? weir_no_memory(r->err)
+                         : weir_lerobot_report(r, WEIR_REVIEW_TABLES, NULL, -1, "%s", why.text);
+}
+
+static bool reserve(struct weir_lerobot_review *r)
+{
+    size_t features = (size_t)r->lerobot->n_features, episodes = (size_t)r->lerobot->n_episodes;
+    r->n_stats = features * (r->lerobot->is_third ? 1 : episodes);
+    r->stats = calloc(r->n_stats, sizeof *r->stats);
+    r->is_reported = calloc(features, sizeof *r->is_reported);
+    r->has_line = calloc(episodes, sizeof *r->has_line);
+    r->spans = calloc(episodes * (size_t)r->lerobot->n_videos + 1, sizeof *r->spans);
+    return r->stats && r->is_reported && r->has_line && r->spans;
+}
+
+static int review_all(struct weir_lerobot_review *r)
+{
+    bool is_third = r->lerobot->is_third;
+    if (!reserve(r))
+        return weir_no_memory(r->err);
+    int rc = read_tasks(r);
+    if (rc == 0)
+        rc = review_episodes(r);
+    if (rc == 0 && !r->is_rate_wrong && (!is_third || (r->is_whole && r->is_complete)))
+        rc = weir_lerobot_review_spans(r);
+    return rc == 0 && (!is_third || (r->is_whole && r->is_complete)) ? weir_lerobot_review_stats(r) : rc;
+}
+
+int weir_lerobot_review(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
+                        struct weir_err *err)
+{
+    struct weir_lerobot lerobot;
+    struct weir_lerobot_review r = {.lerobot = &lerobot, .found = found, .user = user, .err = err};
+    r.is_whole = episodes == NULL;
+    r.is_complete = true;
+    int rc = weir_lerobot_open(&lerobot, file->path, err);
+    if (rc == 0 && episodes)
+        rc = weir_lerobot_choose_episodes(&lerobot, episodes, err);
+    if (rc == 0)
+        rc = weir_lerobot_list_files(&lerobot, err);
+    if (rc == 0)
+        rc = review_all(&r);
+    for (size_t i = 0; r.stats && i < r.n_stats; i++)
+        weir_lerobot_stats_close(&r.stats[i]);
+    free(r.stats);
+    free(r.is_reported);
+    free(r.has_line);
+    free(r.spans);
+    weir_tasks_close(&r.tasks);
+    weir_lerobot_close(&lerobot);
+    return rc;
+}
