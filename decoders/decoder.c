@@ -56,6 +56,11 @@ static int row_of(const struct weir_decoder *decoder, const struct weir_frame *f
     return weir_decoder_row_for(decoder->preferred, frame->kind, frame->bytes, frame->length);
 }
 
+bool weir_decoder_has_pixels(const struct weir_decoder *decoder)
+{
+    return decoder->preferred < 0 || !weir_decoder_ops_at(decoder->preferred)->no_pixels;
+}
+
 bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind)
 {
     if (!weir_decoder_ops_at(row_of(decoder, &(struct weir_frame){.kind = kind}))->as_stored)

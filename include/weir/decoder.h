@@ -87,6 +87,9 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);
 
+/* Returns false for "null", so that pictures of videos need not be decoded either. */
+bool weir_decoder_has_pixels(const struct weir_decoder *decoder);
+
 /* Returns true if the frame's bytes can be read directly into the image buffer, so that decoding costs nothing. */
 bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind);
 

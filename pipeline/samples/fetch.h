@@ -71,7 +71,7 @@ typedef int weir_fetched_picture_fn(void *user, int i, const struct weir_picture
 
 /* Reads and decodes n frames of one block of a video (WEIR_HOW_VIDEO), in any order and possibly repeated. Calls
  * `fetched` in presentation order. Returns 0 if it was called for all frames, or a negative code with fetcher->reason.
- */
+ * fetched NULL: only reads. */
 int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, int n,
                      weir_fetched_picture_fn *fetched, void *user);
 

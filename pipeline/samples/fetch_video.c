@@ -199,7 +199,7 @@ int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, cons
         return -EBADMSG;
     }
     rc = read_samples(fetcher, track, first, last);
-    if (rc < 0)
+    if (rc < 0 || !fetched)
         return rc;
     struct wanted wanted = {fetcher->video, n, n, fetched, user};
     struct weir_video_format format = {stream->codec, stream->config, stream->config_bytes, stream->matrix,

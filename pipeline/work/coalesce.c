@@ -276,9 +276,12 @@ static void load_video(struct weir_worker *worker, int n)
         gather->ts[i] = gather->frames[i].image.t;
         gather->frames[i].code = NOT_DECODED;
     }
-    int rc =
-        n > 0 ? weir_fetch_video(&worker->fetcher, first->episode, first->camera, gather->ts, n, convert_picture, &load)
-              : 0;
+    bool has_pixels = weir_decoder_has_pixels(worker->decoder);
+    int rc = n > 0 ? weir_fetch_video(&worker->fetcher, first->episode, first->camera, gather->ts, n,
+                                      has_pixels ? convert_picture : NULL, &load)
+                   : 0;
+    for (int i = 0; i < n && rc == 0 && !has_pixels; i++)
+        gather->frames[i].code = 0;
     snprintf(reason, sizeof reason, "%s", rc < 0 ? worker->fetcher.reason : "");
     if (n > 0)
         weir_image_fetched(worker, first, n, &mark);

@@ -2,6 +2,7 @@
 """weir.Loader on LeRobot datasets that plain.py writes, compared with the rows that it wrote and with the pictures that
 ffmpeg decodes: test_items.py. Skipped (77) without ffmpeg, or without pyarrow from tests/readers/setup.sh.
 tests/lerobot/compare.py compares with lerobot itself."""
+import json
 import os
 import pathlib
 import shutil
@@ -162,6 +163,15 @@ class Items(unittest.TestCase):
             reference = Reference(root, version, True)
             self.compare(root, reference, num_workers=2)
             self.compare(root, reference, {"observation.images.top": [0], "action": [0, 1]})
+
+    def test_reading_without_decoding(self):
+        root = self.dataset("v3.0")
+        for decoder, expected in (("turbo", True), ("null", False)):
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "run", root, "--decoder", decoder, "--num-epochs", "1",
+                                   "--json"], text=True, capture_output=True, check=True)
+            names = [stage["name"] for stage in json.loads(done.stdout)["report"]["stages"]]
+            self.assertEqual("03j_video_decode" in names, expected, names)
+            self.assertIn("03c_read_bytes", names)
 
     def test_refusals(self):
         root = self.dataset("v3.0")
