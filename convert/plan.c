@@ -79,9 +79,21 @@ static enum weir_make make_of(const struct weir_convert_plan *plan, int camera, 
     return plan->config->codec == WEIR_CONVERT_JPEG && !plan->is_depth[camera] ? WEIR_MAKE_JPEG : WEIR_MAKE_PNG;
 }
 
+/* Video is decoded only if the user says what becomes of its pictures. */
+static int cannot_hold_video(const struct weir_convert_plan *plan, const struct weir_copy_camera *camera,
+                             struct weir_err *err)
+{
+    bool raw = weir_writer_holds(plan->ops, WEIR_FRAME_RAW), jpeg = weir_writer_holds(plan->ops, WEIR_FRAME_JPEG);
+    return weir_err_set(err, -EINVAL, "camera %s is video, which %s cannot store; choose %s%s%s", camera->name,
+                        plan->ops->name, raw ? "--frames raw (every pixel as it is decoded)" : "",
+                        raw && jpeg ? " or " : "", jpeg ? "--frames jpeg:95 (smaller; the loss is measured)" : "");
+}
+
 static int cannot_hold(const struct weir_convert_plan *plan, const struct weir_copy_camera *camera,
                        struct weir_err *err)
 {
+    if (weir_frame_is_video(camera->kind))
+        return cannot_hold_video(plan, camera, err);
     char kinds[128], choices[64] = "";
     weir_frame_kind_list(plan->ops->holds, ", ", kinds, sizeof kinds);
     if (weir_writer_holds(plan->ops, WEIR_FRAME_RAW))

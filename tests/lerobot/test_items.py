@@ -173,6 +173,15 @@ class Items(unittest.TestCase):
             self.assertEqual("03j_video_decode" in names, expected, names)
             self.assertIn("03c_read_bytes", names)
 
+    def test_video_is_decoded_for_a_copy_only_when_asked(self):
+        for target, choice in (("packed", "--frames raw (every pixel as it is decoded) or --frames jpeg:95"),
+                               ("hdf5-gzip", "choose --frames raw"), ("tfrecord", "choose --frames jpeg:95")):
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "convert", self.dataset("v3.0"), self.work / "copy.weir",
+                                   "--to", target], text=True, capture_output=True)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done)
+            self.assertIn("is video, which %s cannot store; " % target, done.stderr)
+            self.assertIn(choice, done.stderr)
+
     def test_refusals(self):
         root = self.dataset("v3.0")
         for options, error in (({"delta_timestamps": {"action": [0.01]}}, "is not a multiple of 1/30 s"),
