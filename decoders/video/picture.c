@@ -31,46 +31,59 @@ static void copy_depth(const struct weir_picture *picture, uint16_t *to)
     }
 }
 
-/* Converts row y, from the first requested column on. */
-static struct weir_yuv_row row_of(const struct weir_picture *picture, const struct weir_rows *rows, int y)
+/* Returns the output of row i of the band that starts at row y. */
+static struct weir_yuv_row output_row(struct weir_rows *rows, int y, int i)
 {
-    bool half = picture->chroma == WEIR_CHROMA_420 || picture->chroma == WEIR_CHROMA_422;
-    size_t x = (size_t)rows->first_column, sample_bytes = picture->bit_depth > 8 ? sizeof(uint16_t) : 1;
-    struct weir_yuv_row row = {
-        .luma = plane_row(picture, 0, y) + x * sample_bytes,
-        .bit_depth = picture->bit_depth,
-        .is_half = half,
-        .width = (size_t)rows->end_column - x,
+    return (struct weir_yuv_row){
+        .width = (size_t)(rows->end_column - rows->first_column),
         .bgr = rows->color == WEIR_COLOR_BGR,
         .planes = rows->planes,
+        .to = weir_rows_at(rows, y) + (size_t)i * rows->stride,
     };
-    if (picture->chroma != WEIR_CHROMA_400) {
-        row.cb = plane_row(picture, 1, y) + (half ? x / 2 : x) * sample_bytes;
-        row.cr = plane_row(picture, 2, y) + (half ? x / 2 : x) * sample_bytes;
-    }
-    return row;
 }
 
-static void convert(const struct weir_picture *picture, const struct weir_yuv *yuv, struct weir_rows *rows)
+/* scaler: NULL if the picture needs none */
+static void convert(const struct weir_picture *picture, const struct weir_yuv *yuv, struct weir_yuv_scaler *scaler,
+                    struct weir_rows *rows)
 {
     weir_yuv_row_fn *convert_row = weir_yuv_best();
     rows->first_column &= ~1; /* a pixel whose chroma sample starts there */
     rows->planes = rows->takes_planes;
+    size_t x = (size_t)rows->first_column;
     for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
         int n = weir_rows_in_band(rows, y);
         for (int i = 0; i < n; i++) {
-            struct weir_yuv_row row = row_of(picture, rows, y + i);
-            row.to = weir_rows_at(rows, y) + (size_t)i * rows->stride;
+            struct weir_yuv_row row = output_row(rows, y, i);
+            if (scaler) {
+                weir_yuv_scaler_row(scaler, y + i, x, &row);
+                continue;
+            }
+            row.luma = plane_row(picture, 0, y + i) + x;
+            row.cb = plane_row(picture, 1, y + i) + x / 2;
+            row.cr = plane_row(picture, 2, y + i) + x / 2;
             convert_row(yuv, &row);
         }
         weir_rows_done(rows, y, n);
     }
 }
 
+static int open_scaler(void **self)
+{
+    struct weir_yuv_scaler *scaler;
+    int rc = weir_yuv_scaler_open(&scaler);
+    *self = scaler;
+    return rc;
+}
+
+static void close_scaler(void *self)
+{
+    weir_yuv_scaler_close(self);
+}
+
 static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
-    (void)self;
     const struct weir_picture *picture = picture_of(frame->bytes, frame->length);
+    struct weir_yuv_scaler *scaler = NULL;
     struct weir_yuv yuv;
     if (!picture)
         return weir_frame_refuse(reason, "Not a picture of a video");
@@ -82,8 +95,14 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
         return 0;
     }
     rc = weir_yuv_init(&yuv, picture, reason);
+    if (rc == 0 && weir_yuv_is_scaled(picture)) {
+        scaler = self;
+        rc = weir_yuv_scaler_begin(scaler, &yuv, picture);
+        if (rc < 0)
+            snprintf(reason, WEIR_REASON_MAX, "out of memory");
+    }
     if (rc == 0)
-        convert(picture, &yuv, rows);
+        convert(picture, &yuv, scaler, rows);
     return rc;
 }
 
@@ -106,6 +125,8 @@ const struct weir_decoder_ops weir_decoder_video = {
     .name = "video",
     .summary = "decoded pictures of videos",
     .kinds = WEIR_KIND(WEIR_FRAME_VIDEO) | WEIR_KIND(WEIR_FRAME_VIDEO16),
+    .open = open_scaler,
+    .close = close_scaler,
     .decode = decode,
     .probe = probe,
 };

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Factors x 65536 for limited-range chroma: V to red, U to blue, U to green, V to green. */
 static const struct {
@@ -21,27 +20,42 @@ static const struct {
 enum { MATRICES = sizeof matrices / sizeof matrices[0] };
 
 /* Rounds a factor x 65536 to a factor x 8192. */
-static int16_t rounded(int32_t factor, bool full_range)
+static int16_t rounded(int32_t factor)
 {
-    int32_t scaled = full_range ? factor * 224 / 255 : factor;
-    return (int16_t)((scaled + 4) >> 3);
+    return (int16_t)((factor + 4) >> 3);
+}
+
+/* Returns a factor x 65536 divided by another one. */
+static int32_t ratio(int32_t factor, int32_t by)
+{
+    return (int32_t)(((int64_t)factor * 65536 + (1 << 15)) / by);
 }
 
 int weir_yuv_init(struct weir_yuv *yuv, const struct weir_picture *picture, char *reason)
 {
     int matrix = (int)picture->matrix;
-    bool full = picture->full_range;
     if (matrix < 0 || matrix >= MATRICES || matrices[matrix].v_to_r == 0) {
         snprintf(reason, WEIR_REASON_MAX, "the video's colour matrix %d is not supported (ISO/IEC 23091-2)", matrix);
         return -EBADMSG;
     }
+    bool full = picture->full_range || picture->chroma == WEIR_CHROMA_400; /* swscale ignores the range of gray */
+    int32_t luma = full ? 65536 : 65536 * 255 / 219, top = full ? 224 : 255;
+    int32_t v_to_r = matrices[matrix].v_to_r * top / 255, u_to_b = matrices[matrix].u_to_b * top / 255;
+    int32_t u_to_g = matrices[matrix].u_to_g * top / 255, v_to_g = matrices[matrix].v_to_g * top / 255;
     *yuv = (struct weir_yuv){
         .luma_offset = full ? 0 : 8 * 16,
-        .luma = rounded(full ? 65536 : 65536 * 255 / 219, false),
-        .v_to_r = rounded(matrices[matrix].v_to_r, full),
-        .u_to_b = rounded(matrices[matrix].u_to_b, full),
-        .u_to_g = rounded(matrices[matrix].u_to_g, full),
-        .v_to_g = rounded(matrices[matrix].v_to_g, full),
+        .luma = rounded(luma),
+        .v_to_r = rounded(v_to_r),
+        .u_to_b = rounded(u_to_b),
+        .u_to_g = rounded(u_to_g),
+        .v_to_g = rounded(v_to_g),
+        /* The bias of swscale's table is not exactly that of black: white of limited range becomes 253. */
+        .exact = {.bias = (1 << 15) - (full ? 0 : (384 << 16) + (16 << 16) - 326 * luma),
+                  .luma = luma,
+                  .v_to_r = ratio(v_to_r, luma),
+                  .u_to_b = ratio(u_to_b, luma),
+                  .u_to_g = ratio(u_to_g, luma),
+                  .v_to_g = ratio(v_to_g, luma)},
     };
     return 0;
 }
@@ -58,14 +72,10 @@ static uint8_t clamped(int value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* Returns sample `at` of a row, in 11 bits. */
-static inline int sample(const struct weir_yuv_row *row, const uint8_t *samples, size_t at)
+/* Returns a sample in 11 bits. */
+static inline int sample(uint8_t value)
 {
-    if (row->bit_depth == 8)
-        return samples[at] << 3;
-    uint16_t value;
-    memcpy(&value, samples + at * sizeof value, sizeof value);
-    return (value << 3) >> (row->bit_depth - 8);
+    return value << 3;
 }
 
 /* What a chroma sample adds to red, green and blue. */
@@ -73,9 +83,9 @@ struct tint {
     int red, green, blue;
 };
 
-static inline struct tint tint_of(const struct weir_yuv *yuv, const struct weir_yuv_row *row, size_t at)
+static inline struct tint tint_of(const struct weir_yuv *yuv, uint8_t cb, uint8_t cr)
 {
-    int u = row->cb ? sample(row, row->cb, at) - 1024 : 0, v = row->cr ? sample(row, row->cr, at) - 1024 : 0;
+    int u = sample(cb) - 1024, v = sample(cr) - 1024;
     return (struct tint){product(v, yuv->v_to_r), product(u, yuv->u_to_g) + product(v, yuv->v_to_g),
                          product(u, yuv->u_to_b)};
 }
@@ -84,17 +94,16 @@ void weir_yuv_plain_row(const struct weir_yuv *yuv_in, const struct weir_yuv_row
 {
     const struct weir_yuv yuv = *yuv_in; /* copies, which stores to the row cannot change */
     const struct weir_yuv_row row = *row_in;
-    size_t step = row.planes ? 1 : 3, to_channel = row.planes ? row.width : 1, shift = row.is_half;
-    size_t red = row.bgr ? 2 * to_channel : 0, green = to_channel, blue = row.bgr ? 0 : 2 * to_channel;
+    const struct weir_yuv_places places = weir_yuv_places(&row);
     struct tint tint = {0};
     for (size_t x = 0; x < row.width; x++) {
-        if ((x & shift) == 0)
-            tint = tint_of(&yuv, &row, x >> shift);
-        int y = product(sample(&row, row.luma, x) - yuv.luma_offset, yuv.luma);
-        uint8_t *to = row.to + x * step;
-        to[red] = clamped(y + tint.red);
-        to[green] = clamped(y + tint.green);
-        to[blue] = clamped(y + tint.blue);
+        if (x % 2 == 0)
+            tint = tint_of(&yuv, row.cb[x / 2], row.cr[x / 2]);
+        int y = product(sample(row.luma[x]) - yuv.luma_offset, yuv.luma);
+        uint8_t *to = row.to + x * places.step;
+        to[places.red] = clamped(y + tint.red);
+        to[places.green] = clamped(y + tint.green);
+        to[places.blue] = clamped(y + tint.blue);
     }
 }
 
