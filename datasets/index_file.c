@@ -32,11 +32,24 @@ struct file_fields {
 
 /* ---- writing ---- */
 
+static bool can_be_described(const struct weir_file_index *file)
+{
+    const struct weir_format_ops *format = weir_format_of(file->file.path);
+    return !(format && format->is_held) && !file->parts;
+}
+
+bool weir_dataset_can_have_index(const struct weir_dataset *dataset)
+{
+    for (int i = 0; i < dataset->n_files; i++)
+        if (can_be_described(&dataset->files[i]))
+            return true;
+    return false;
+}
+
 /* n: number of episodes in the file */
 static bool may_be_kept(const struct weir_file_index *file, int n)
 {
-    const struct weir_format_ops *format = weir_format_of(file->file.path);
-    return !(format && format->is_held) && !file->parts && file->n_bad == 0 && n == file->n_episodes && n > 0;
+    return can_be_described(file) && file->n_bad == 0 && n == file->n_episodes && n > 0;
 }
 
 static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *file,

@@ -242,7 +242,8 @@ void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup
         .direct = s->setup.config.direct,
         .frames_bytes = frames_bytes(s),
         .cached_at_start = s->reading.cached,
-        .indexed = weir_dataset_files_from_index(s->setup.dataset) == weir_dataset_files(s->setup.dataset),
+        .indexed = weir_dataset_files_from_index(s->setup.dataset) == weir_dataset_files(s->setup.dataset) ||
+                   !weir_dataset_can_have_index(s->setup.dataset),
         .index_s = since_start_s(loader, loader->indexed_ns),
     };
     snprintf(setup->decoder, sizeof setup->decoder, "%s", s->setup.config.decoder);

@@ -330,6 +330,8 @@ const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
 const char *weir_dataset_about(const struct weir_dataset *dataset);
 /* Number of files whose description came from the index file (config.index). */
 int weir_dataset_files_from_index(const struct weir_dataset *dataset);
+/* Returns false if no file can be described by an index file: LMDB, and folders such as Zarr's and LeRobot's. */
+bool weir_dataset_can_have_index(const struct weir_dataset *dataset);
 /* Memory used by the index, including state and actions. */
 size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 

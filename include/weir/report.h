@@ -108,7 +108,7 @@ struct weir_report_setup {
     uint64_t memory_free_bytes; /* free memory when the report was made; 0 = unknown */
     double cached_at_start;     /* fraction of the dataset in the page cache before the first read; -1 = unknown */
     int jpeg_engines;           /* JPEG engines of the GPU; 0 = none or unknown */
-    bool indexed;               /* the index file covered all files */
+    bool indexed;               /* the index file covered all files, or none can describe them */
     double index_s;             /* time to open the dataset */
     double copy_bytes_per_s;    /* speed of a memory copy on one thread; 0 = not measured */
 };

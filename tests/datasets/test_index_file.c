@@ -174,6 +174,7 @@ Test(index_file, everything_that_info_tells_is_in_it)
     for (int i = 0; i < 3; i++) { /* no index, then writing it, then reading it */
         struct weir_dataset *dataset = open_dataset(i > 0 ? index_path : NULL);
         cr_assert_eq(weir_dataset_files_from_index(dataset), i == 2 ? EPISODES : 0);
+        cr_assert(weir_dataset_can_have_index(dataset));
         texts[i] = describe(dataset);
         weir_dataset_close(&dataset);
     }

@@ -99,6 +99,7 @@ Test(lerobot, version_3_0)
     lerobot_write_3_0();
     expect_open();
     expect_episodes(true);
+    cr_assert(!weir_dataset_can_have_index(dataset), "an index file is not advised");
 }
 
 Test(lerobot, videos_are_described)
