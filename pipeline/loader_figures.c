@@ -2,6 +2,7 @@
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
+#include "pipeline/samples/probe.h"
 #include "weir/loader.h"
 #include "weir/report.h"
 
@@ -114,6 +115,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->reads += fallbacks;
         counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
         weir_fetch_add_chunks(&loader->workers[i].fetcher, &counts->chunks);
+        weir_fetch_add_pictures(&loader->workers[i].fetcher, &counts->video);
     }
     pthread_mutex_lock(&loader->depth_lock);
     counts->queue_sum = loader->depth.sum;
@@ -260,6 +262,14 @@ void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_st
     storage->probe_small_s = probe.small_s;
     storage->probe_whole_s = probe.whole_s;
     storage->probe_bytes_per_s = probe.bytes_per_s;
+}
+
+void weir_loader_probe_jpeg(struct weir_loader *loader, double *jpeg_s)
+{
+    const struct weir_shared *s = &loader->shared;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (weir_probe_jpeg_s(s->setup.dataset, 0, &s->setup.probes[0], jpeg_s, &err) < 0)
+        *jpeg_s = 0;
 }
 
 void weir_loader_now(const struct weir_loader *loader, struct weir_loader_now *now)

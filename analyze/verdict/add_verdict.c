@@ -9,10 +9,15 @@ static void begin(void *user, struct weir_loader_report *report)
     weir_verdict_make(verdict, report, NULL);
     if (!added->loader_ || !report->final)
         return;
-    if (!weir_verdict_has(verdict, WEIR_CAUSE_STORAGE) && !weir_verdict_has(verdict, WEIR_CAUSE_STORAGE_TAIL))
-        return;
-    weir_loader_probe_storage(added->loader_, &report->storage);
-    weir_verdict_make(verdict, report, NULL);
+    bool is_storage =
+        weir_verdict_has(verdict, WEIR_CAUSE_STORAGE) || weir_verdict_has(verdict, WEIR_CAUSE_STORAGE_TAIL);
+    bool is_video = report->video.counts.groups > 0 && weir_verdict_has(verdict, WEIR_CAUSE_DECODE);
+    if (is_storage)
+        weir_loader_probe_storage(added->loader_, &report->storage);
+    if (is_video)
+        weir_loader_probe_jpeg(added->loader_, &report->video.jpeg_s);
+    if (is_storage || is_video)
+        weir_verdict_make(verdict, report, NULL);
 }
 
 static void print(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)

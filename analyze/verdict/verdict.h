@@ -191,11 +191,13 @@ enum weir_advice_kind {
     WEIR_ADVICE_WARM,    /* later epochs are faster */
     WEIR_ADVICE_LOOK_AT, /* find out why a camera, a file or a worker is slow */
     WEIR_ADVICE_FASTER_STEP,
-    WEIR_ADVICE_HYBRID,  /* --decoder hybrid */
-    WEIR_ADVICE_TRACE,   /* --profile */
-    WEIR_ADVICE_LONGER,  /* a longer run */
-    WEIR_ADVICE_ENGINES, /* --decoder auto, because the GPU's JPEG engines are idle */
-    WEIR_ADVICE_INDEX,   /* --index, which saves the result of opening the dataset */
+    WEIR_ADVICE_HYBRID,     /* --decoder hybrid */
+    WEIR_ADVICE_TRACE,      /* --profile */
+    WEIR_ADVICE_LONGER,     /* a longer run */
+    WEIR_ADVICE_ENGINES,    /* --decoder auto, because the GPU's JPEG engines are idle */
+    WEIR_ADVICE_INDEX,      /* --index, which saves the result of opening the dataset */
+    WEIR_ADVICE_KEY_FRAMES, /* encode the videos again, with a key frame every 2 pictures */
+    WEIR_ADVICE_JPEGS,      /* convert the videos to JPEGs */
     WEIR_ADVICES
 };
 
@@ -205,7 +207,7 @@ struct weir_advice {
     bool measured;            /* the run itself shows the ratio, so it is not a prediction */
     bool if_latency;          /* the prediction holds only if latency, not bandwidth, makes reads slow */
     enum weir_resource limit; /* limit after the change; valid if there is a prediction */
-    double figure;            /* bytes, images/s or cores, depending on kind */
+    double figure;            /* bytes, images/s, cores, pictures or seconds, depending on kind */
     double part;              /* fraction of the frames that fit, 0..1 */
     char flag[64];            /* command-line option; can be empty */
 };

@@ -120,6 +120,78 @@ static void advise_half_size(struct weir_verdict *verdict, const struct weir_loa
     add(verdict, &advice);
 }
 
+/* ---- videos ---- */
+
+/* Returns the CPU time of an image spent in decoding pictures of videos, without their conversion. */
+static double video_cpu_s(const struct weir_demands *d, const struct weir_loader_report *report)
+{
+    const struct weir_report_row *pictures = weir_demands_row(report, "03j_video_decode", WEIR_SIDE_WORKER);
+    const struct weir_report_row *images = weir_demands_row(report, "03b_image_decode", WEIR_SIDE_WORKER);
+    if (!pictures || d->cpu[WEIR_CPU_DECODE] <= 0)
+        return 0;
+    double all_s = pictures->self_s + (images ? images->self_s : 0);
+    return all_s > 0 ? weir_demands_worker_cpu_s(d) * d->cpu[WEIR_CPU_DECODE] * pictures->self_s / all_s : 0;
+}
+
+/* Returns the probability that a picture is wanted, if `each` pictures are wanted in a group with any, of `size`
+ * pictures: the solution of each = size p / (1 - (1 - p)^size). */
+static double wanted_part(double each, double size)
+{
+    double low = 0, high = 1;
+    for (int i = 0; i < 40; i++) {
+        double p = (low + high) / 2;
+        *(size * p / (1 - pow(1 - p, size)) < each ? &low : &high) = p;
+    }
+    return low;
+}
+
+/* Returns the time to decode a frame if every other picture were a key frame, over the time now; 1 if it is unknown. If
+ * few pictures are wanted, a frame costs a key frame, and in half of the cases another picture. If all are wanted, it
+ * costs half of each. */
+static double closer_key_frames(const struct weir_loader_report *report)
+{
+    const struct weir_video_counts *video = &report->video.counts;
+    const struct weir_report_row *row = weir_demands_row(report, "03j_video_decode", WEIR_SIDE_WORKER);
+    if (!row || video->used == 0 || video->decoded <= video->groups || video->key_s <= 0 || row->total_s <= 0)
+        return 1;
+    double groups = (double)video->groups, key_s = video->key_s / groups;
+    double other_s = fmax(row->total_s - video->key_s, 0) / ((double)video->decoded - groups);
+    double wanted = wanted_part((double)video->used / groups, (double)video->group_pictures / groups);
+    return fmin(((1 - wanted / 2) * key_s + other_s / 2) * (double)video->used / row->total_s, 1);
+}
+
+static void advise_key_frames(struct weir_verdict *verdict, const struct weir_loader_report *report,
+                              const struct weir_verdict_cause *cause)
+{
+    const struct weir_demands *d = &verdict->demands;
+    double saved_s = (1 - closer_key_frames(report)) * video_cpu_s(d, report);
+    struct weir_change change = weir_change_cheaper(d, saved_s, 0);
+    struct weir_advice advice;
+    (void)cause;
+    if (!predict(&advice, verdict, WEIR_ADVICE_KEY_FRAMES, &change))
+        return;
+    advice.figure = (double)report->video.counts.decoded / (double)report->video.counts.used;
+    add(verdict, &advice);
+}
+
+/* Suggests a copy of the dataset whose frames are JPEGs. Their conversion costs as much as that of pictures. */
+static void advise_jpegs(struct weir_verdict *verdict, const struct weir_loader_report *report,
+                         const struct weir_verdict_cause *cause)
+{
+    const struct weir_demands *d = &verdict->demands;
+    double now_s = weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0);
+    struct weir_change change = weir_change_cheaper(d, now_s - report->video.jpeg_s, 0);
+    struct weir_advice advice;
+    (void)cause;
+    if (report->video.jpeg_s <= 0 || !predict(&advice, verdict, WEIR_ADVICE_JPEGS, &change))
+        return;
+    advice.figure = report->video.jpeg_s;
+    snprintf(advice.flag, sizeof advice.flag, "weir convert --frames jpeg:95");
+    add(verdict, &advice);
+}
+
+/* ---- cores and workers ---- */
+
 /* Suggests more cores, with the gain per core, even if this machine has no more. Omitted if another cause shows that
  * the run does not get, or does not use, the existing cores, because the advice for that cause comes first. */
 static void advise_more_cores(struct weir_verdict *verdict, const struct weir_loader_report *report,
@@ -393,6 +465,8 @@ static const struct {
     {WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(BURSTS), advise_more_batches},
     {WEIR_CAUSE_BIT(LIBRARY), advise_convert},
     {WEIR_CAUSES_COMPUTE | WEIR_CAUSES_STORAGE | WEIR_CAUSE_BIT(LIBRARY), advise_cache},
+    {WEIR_CAUSE_BIT(DECODE), advise_key_frames},
+    {WEIR_CAUSE_BIT(DECODE), advise_jpegs},
     {WEIR_CAUSE_BIT(DECODE), advise_half_size},
     {WEIR_CAUSES_COMPUTE, advise_more_cores},
     {WEIR_CAUSE_BIT(GPU_DECODER), advise_hybrid},

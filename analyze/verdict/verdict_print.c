@@ -37,6 +37,8 @@ static const struct {
     [WEIR_ADVICE_LONGER] = {"a longer run", "for example"},
     [WEIR_ADVICE_ENGINES] = {"JPEG engines", NULL},
     [WEIR_ADVICE_INDEX] = {"a saved index", NULL},
+    [WEIR_ADVICE_KEY_FRAMES] = {"closer key frames", NULL},
+    [WEIR_ADVICE_JPEGS] = {"a copy of JPEGs", NULL},
 };
 _Static_assert(sizeof advice_words / sizeof advice_words[0] == WEIR_ADVICES, "advice without words");
 
@@ -76,6 +78,13 @@ static void say_change(FILE *out, const struct weir_verdict *verdict, const stru
         break;
     case WEIR_ADVICE_INDEX:
         fprintf(out, "opening the dataset took %.1f s and is repeated by every run", advice->figure);
+        break;
+    case WEIR_ADVICE_KEY_FRAMES:
+        fprintf(out, "encode the videos with one every 2 pictures; now %.1f pictures are decoded per frame",
+                advice->figure);
+        break;
+    case WEIR_ADVICE_JPEGS:
+        fprintf(out, "one takes %.2f ms to decode, measured on a few frames", 1e3 * advice->figure);
         break;
     default:
         fputs(advice->kind == WEIR_ADVICE_MORE_WORKERS && cores_idle ? "cores are idle"

@@ -352,6 +352,13 @@ struct weir_source_camera {
     uint64_t bytes[WEIR_SOURCES];                /* bytes read, and stored size of the frames decoded */
 };
 
+/* Cost of frames of videos (WEIR_HOW_VIDEO). A group consists of the pictures from one key frame to the next. */
+struct weir_video_counts {
+    uint64_t groups, group_pictures; /* groups decoded at least in part, each time, and the pictures in them */
+    uint64_t decoded, used;          /* pictures decoded, and those of them that were wanted */
+    double key_s;                    /* time to decode the first picture of each group; 0 without timing */
+};
+
 /* Reads of frames from one file. A block of chunks counts as one read. */
 struct weir_source_file_figures {
     uint64_t count, total_ns, max_ns;
@@ -486,6 +493,7 @@ struct weir_loader_counts {
     uint64_t queue_sum, queue_samples; /* sum of the numbers of ready batches that weir_loader_next observed, and number
                                           of observations */
     int queue_min, queue_max; /* minimum and maximum number of ready batches since the last call with reset_extremes */
+    struct weir_video_counts video;
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

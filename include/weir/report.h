@@ -302,6 +302,10 @@ struct weir_loader_report {
     uint64_t changed_files; /* files that changed while they were being read; their later frames are bad */
     int n_errors;           /* number of distinct errors listed */
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
+    struct weir_report_video {
+        struct weir_video_counts counts;
+        double jpeg_s; /* CPU time to decode a frame if it were a JPEG (weir_loader_probe_jpeg); 0 = not measured */
+    } video;
 };
 
 /* Adds a stage timed by the GPU's clock, or replaces the stage of the same name. No effect if the stage has no calls.
@@ -393,6 +397,9 @@ int weir_loader_report(struct weir_loader_reports *reports, const struct weir_lo
 
 /* Measures the storage for 0.2 s while the run continues. Intended for the begin callback of an addition. */
 void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage);
+/* Encodes a few frames of the first camera, which must be a video, as JPEGs of quality 95, and measures the CPU time to
+ * decode one. Sets *jpeg_s to 0 if that is not possible. Takes about as long as loading 10 frames. */
+void weir_loader_probe_jpeg(struct weir_loader *loader, double *jpeg_s);
 
 #ifdef __cplusplus
 }

@@ -72,6 +72,13 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
         .stored_bytes = now->chunks.stored_bytes - then->chunks.stored_bytes,
         .read_bytes = now->chunks.read_bytes - then->chunks.read_bytes,
     };
+    report->video.counts = (struct weir_video_counts){
+        .groups = now->video.groups - then->video.groups,
+        .group_pictures = now->video.group_pictures - then->video.group_pictures,
+        .decoded = now->video.decoded - then->video.decoded,
+        .used = now->video.used - then->video.used,
+        .key_s = now->video.key_s - then->video.key_s,
+    };
     report->frames_shared = now->frames_shared - then->frames_shared;
     report->bad_frames = now->bad_frames - then->bad_frames;
     report->skipped_samples = now->skipped_samples - then->skipped_samples;

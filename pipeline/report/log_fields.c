@@ -153,6 +153,15 @@ static WEIR_FIELDS(gpu_fields, gpu);
 
 /* ---- stages: chunks, cache ---- */
 
+#define S struct weir_report_video
+static const struct weir_field pictures[] = {
+    PLAIN("groups", counts.groups),   PLAIN("group_pictures", counts.group_pictures),
+    PLAIN("decoded", counts.decoded), PLAIN("used", counts.used),
+    PLAIN("key_s", counts.key_s),     PLAIN("jpeg_s", jpeg_s),
+};
+static WEIR_FIELDS(picture_fields, pictures);
+#undef S
+
 #define S struct weir_chunk_counts
 static double unpacked_times(const void *counts)
 {
@@ -427,6 +436,7 @@ static const struct weir_field stages[] = {
     OBJECT("io", io_fields),
     OBJECT("decoding", pixel_fields),
     MEMBER_IF("chunks", chunk_fields, chunks, frames),
+    MEMBER_IF("video", picture_fields, video, counts.groups),
     {.type = WEIR_FIELD_GROUP,
      .inner = &sources_fields,
      WEIR_FIELD_AT(S, sources),

@@ -34,6 +34,15 @@ static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
                 weir_chunks_read(counts));
 }
 
+static void print_pictures(FILE *out, const struct weir_video_counts *counts)
+{
+    if (counts->groups > 0 && counts->used > 0)
+        fprintf(out,
+                "videos: %" PRIu64 " pictures decoded for %" PRIu64 " frames, %.2f each, in groups of %.1f pictures\n",
+                counts->decoded, counts->used, (double)counts->decoded / (double)counts->used,
+                (double)counts->group_pictures / (double)counts->groups);
+}
+
 static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallbacks)
 {
     char each[24];
@@ -59,6 +68,7 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
         fprintf(out, "decoding: %.1f %% of the stored pixels were decoded; the rest was cropped or scaled away\n",
                 weir_report_decoded_percent(report));
     print_chunks(out, &report->chunks);
+    print_pictures(out, &report->video.counts);
 }
 
 static void print_copies(FILE *out, const struct weir_loader_report *report)

@@ -34,7 +34,10 @@ struct weir_fetcher {
     _Atomic uint64_t fallbacks, fallback_bytes; /* frames read through the library, and their bytes */
     struct {
         _Atomic uint64_t frames, blocks, chunks, frame_bytes, unpacked_bytes, stored_bytes, read_bytes;
-    } chunks;                       /* see weir_fetch_add_chunks */
+    } chunks; /* see weir_fetch_add_chunks */
+    struct {
+        _Atomic uint64_t groups, group_pictures, decoded, used, key_ticks;
+    } pictures;                     /* see weir_fetch_add_pictures */
     char reason[WEIR_FETCH_REASON]; /* reason for the last failure */
 };
 
@@ -59,6 +62,9 @@ void weir_fetcher_end(struct weir_fetcher *fetcher);
 
 /* Adds this fetcher's totals for blocks to *counts. Any thread. */
 void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts);
+
+/* The same for videos. */
+void weir_fetch_add_pictures(const struct weir_fetcher *fetcher, struct weir_video_counts *counts);
 
 /* Assembles n frames of one block (weir_shares_blocks), unpacking each chunk once. Frame ts[i] is stored in rows[i],
  * which must have the block's row_bytes. Returns 0, or a negative code with fetcher->reason if no frame was assembled.

@@ -1,8 +1,11 @@
 /* Frames of videos. The coded samples from the block's sync sample to the last wanted frame are read in one extent,
  * unless other data lies between them, and decoded once for all wanted frames of the block. */
+#include "base/threads.h"
 #include "datasets/video_frames.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/fetch_priv.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +23,11 @@ struct weir_video_fetch {
 
 /* Wanted frames of one call. */
 struct wanted {
-    struct weir_video_fetch *video;
+    struct weir_fetcher *fetcher;
     int n, left;
+    bool is_first;         /* no picture has been decoded */
+    uint64_t ticks_before; /* of the decoding stage, before the first picture */
+    uint32_t group_pictures;
     weir_fetched_picture_fn *fetched;
     void *user;
 };
@@ -150,19 +156,49 @@ static int read_samples(struct weir_fetcher *fetcher, const struct weir_video_tr
 
 /* ---- decoding ---- */
 
+static uint64_t decoding_ticks(void)
+{
+    return weir_thread_self ? weir_stage_ticks_here(WEIR_STAGE_VIDEO_DECODE) : 0;
+}
+
+static void count_picture(struct wanted *wanted, bool is_first)
+{
+    struct weir_fetcher *fetcher = wanted->fetcher;
+    weir_counter_add(&fetcher->pictures.decoded, 1);
+    if (!is_first)
+        return;
+    weir_counter_add(&fetcher->pictures.groups, 1);
+    weir_counter_add(&fetcher->pictures.group_pictures, wanted->group_pictures);
+    weir_counter_add(&fetcher->pictures.key_ticks, decoding_ticks() - wanted->ticks_before);
+}
+
 static int take_picture(void *user, int64_t time, const struct weir_picture *picture)
 {
     enum { ALL_TAKEN = 1 };
     struct wanted *wanted = user;
+    const int64_t *times = wanted->fetcher->video->times;
+    bool is_used = false;
+    count_picture(wanted, wanted->is_first);
+    wanted->is_first = false;
     for (int i = 0; i < wanted->n; i++) {
-        if (wanted->video->times[i] != time)
+        if (times[i] != time)
             continue;
+        if (!is_used)
+            weir_counter_add(&wanted->fetcher->pictures.used, 1);
+        is_used = true;
         int rc = wanted->fetched(wanted->user, i, picture);
         if (rc != 0)
             return rc;
         wanted->left--;
     }
     return wanted->left > 0 ? 0 : ALL_TAKEN;
+}
+
+static uint32_t group_pictures(const struct weir_video_track *track, uint32_t block)
+{
+    bool is_last = block + 1 == weir_video_track_blocks(track);
+    uint32_t end = is_last ? weir_video_track_frames(track) : weir_video_track_block_first(track, block + 1);
+    return end - weir_video_track_block_first(track, block);
 }
 
 /* Returns the last sample, in decoding order, that the wanted frames need, and stores their presentation times. */
@@ -192,7 +228,7 @@ int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, cons
     if (rc < 0)
         return rc;
     uint32_t rank = weir_dataset_video_rank(fetcher->dataset, episode, camera, ts[0]);
-    uint32_t first = weir_video_track_block_sync(track, weir_video_track_block_of(track, rank));
+    uint32_t block = weir_video_track_block_of(track, rank), first = weir_video_track_block_sync(track, block);
     uint32_t last = last_sample(fetcher, track, episode, camera, ts, n);
     if (last < first) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "no sync sample precedes this frame in the video");
@@ -201,7 +237,7 @@ int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, cons
     rc = read_samples(fetcher, track, first, last);
     if (rc < 0 || !fetched)
         return rc;
-    struct wanted wanted = {fetcher->video, n, n, fetched, user};
+    struct wanted wanted = {fetcher, n, n, true, decoding_ticks(), group_pictures(track, block), fetched, user};
     struct weir_video_format format = {stream->codec, stream->config, stream->config_bytes, stream->matrix,
                                        stream->full_range};
     rc = weir_video_decode(fetcher->video->decoder, &format, fetcher->video->packets, (int)(last - first + 1),
@@ -210,6 +246,16 @@ int weir_fetch_video(struct weir_fetcher *fetcher, int episode, int camera, cons
         return rc < 0 ? rc : 0;
     snprintf(fetcher->reason, sizeof fetcher->reason, "the decoder returns no picture for this frame");
     return -EBADMSG;
+}
+
+void weir_fetch_add_pictures(const struct weir_fetcher *fetcher, struct weir_video_counts *counts)
+{
+    uint64_t key_ticks = atomic_load_explicit(&fetcher->pictures.key_ticks, memory_order_relaxed);
+    counts->groups += atomic_load_explicit(&fetcher->pictures.groups, memory_order_relaxed);
+    counts->group_pictures += atomic_load_explicit(&fetcher->pictures.group_pictures, memory_order_relaxed);
+    counts->decoded += atomic_load_explicit(&fetcher->pictures.decoded, memory_order_relaxed);
+    counts->used += atomic_load_explicit(&fetcher->pictures.used, memory_order_relaxed);
+    counts->key_s += (double)weir_clock_to_ns(key_ticks) / 1e9;
 }
 
 /* ---- one frame ---- */

@@ -37,4 +37,9 @@ void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_came
  * (base/shortage.h). */
 int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err);
 
+/* Stores the CPU time in seconds to decode one frame of the camera if it were a JPEG of quality 95, or 0 if no frame is
+ * readable (probe_jpeg.c). Returns 0, or negative with err set. */
+int weir_probe_jpeg_s(struct weir_dataset *dataset, int camera, const struct weir_camera_probe *probe, double *jpeg_s,
+                      struct weir_err *err);
+
 #endif

@@ -135,6 +135,72 @@ Test(verdict_advice, floats_that_cost_a_tenth_are_worth_a_line)
     free(made);
 }
 
+/* A report of videos: all decoding is that of pictures. The key picture of a group takes twice as long as another. */
+static struct made *make_videos(double groups, double group_pictures, double decoded, double used)
+{
+    struct made *made = verdict_decoding();
+    struct weir_report_row *row = verdict_row(made, "03b_image_decode");
+    snprintf(row->name, sizeof row->name, "03j_video_decode");
+    row->total_s = row->self_s;
+    made->report.setup.kind = WEIR_FRAME_VIDEO;
+    made->report.setup.frames_bytes = 0; /* no advice about a cache */
+    made->report.video.counts =
+        (struct weir_video_counts){(uint64_t)groups, (uint64_t)(groups * group_pictures), (uint64_t)decoded,
+                                   (uint64_t)used, row->total_s * 2 * groups / (decoded + groups)};
+    verdict_set_wait(made, 9.999);
+    return made;
+}
+
+Test(verdict_advice, distant_key_frames_cost_the_pictures_before_a_frame)
+{
+    struct weir_verdict verdict;
+    struct made *made = make_videos(1000, 20, 10500, 1000); /* one frame of each group */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
+    const struct weir_advice *closer = advice(&verdict, WEIR_ADVICE_KEY_FRAMES);
+    cr_assert_not_null(closer);
+    cr_expect_float_eq(closer->figure, 10.5, 1e-9);
+    double part = verdict.demands.cpu[WEIR_CPU_DECODE], left = 1 - part + part * 2.5 / 11.5;
+    cr_expect_float_eq(closer->ratio, 1 / left, 0.1 / left, "%f instead of %f", closer->ratio, 1 / left);
+    free(made);
+    made = make_videos(1000, 20, 20000, 20000); /* all frames are used: a key frame costs no more than others */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_KEY_FRAMES));
+    free(made);
+}
+
+Test(verdict_advice, key_frames_at_every_second_picture_are_close)
+{
+    struct weir_verdict verdict;
+    struct made *made = make_videos(1000, 2, 1500, 1000);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_KEY_FRAMES));
+    free(made);
+    made = make_videos(1000, 2, 1800, 1400);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_KEY_FRAMES), "some groups are used twice");
+    free(made);
+}
+
+Test(verdict_advice, jpegs_in_place_of_videos_are_measured)
+{
+    struct weir_verdict verdict;
+    struct made *made = make_videos(1000, 2, 1500, 1000);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_JPEGS), "not measured");
+    double decode_s = weir_demands_worker_cpu_s(&verdict.demands) * verdict.demands.cpu[WEIR_CPU_DECODE];
+    made->report.video.jpeg_s = decode_s / 2;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *jpegs = advice(&verdict, WEIR_ADVICE_JPEGS);
+    cr_assert_not_null(jpegs);
+    cr_expect_str_eq(jpegs->flag, "weir convert --frames jpeg:95");
+    cr_expect(jpegs->ratio > 1.8 && jpegs->ratio < 2.05, "%f", jpegs->ratio);
+    made->report.video.jpeg_s = decode_s;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_JPEGS), "as slow as the video");
+    free(made);
+}
+
 Test(verdict_advice, opening_that_took_long_is_worth_a_line)
 {
     struct made *made = verdict_decoding();

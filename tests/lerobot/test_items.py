@@ -182,6 +182,17 @@ class Items(unittest.TestCase):
             self.assertIn("is video, which %s cannot store; " % target, done.stderr)
             self.assertIn(choice, done.stderr)
 
+    def test_decoded_pictures_are_counted(self):
+        """Every other picture is a key frame, so a frame costs one or two decoded pictures."""
+        run = [os.environ["WEIR_PROGRAM"], "run", self.dataset("v3.0"), "--json", "--num-workers=1", "--batch-size=1",
+               "--prefetch=1", "--max-batches=20"]
+        video = json.loads(subprocess.run(run, text=True, capture_output=True, check=True).stdout)["report"]["video"]
+        self.assertLessEqual(video["used"], video["decoded"])
+        self.assertLessEqual(video["groups"], video["used"])
+        self.assertLessEqual(video["decoded"], video["group_pictures"])
+        self.assertLessEqual(video["group_pictures"], 2 * video["groups"])
+        self.assertGreater(video["key_s"], 0)
+
     def test_refusals(self):
         root = self.dataset("v3.0")
         for options, error in (({"delta_timestamps": {"action": [0.01]}}, "is not a multiple of 1/30 s"),

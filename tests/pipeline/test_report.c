@@ -315,6 +315,20 @@ Test(report, timing_off_says_so_and_prints_the_rest)
     release(report);
 }
 
+Test(report, pictures_are_counted_for_videos_only)
+{
+    struct weir_loader_report *report = small_report();
+    char *none = printed(report, WEIR_LANG_EN);
+    report->video.counts = (struct weir_video_counts){50, 1000, 525, 75, 0.1};
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_null(strstr(none, "videos:"));
+    cr_assert_not_null(strstr(text, "videos: 525 pictures decoded for 75 frames, 7.00 each, in groups of 20.0"), "%s",
+                       text);
+    free(none);
+    free(text);
+    release(report);
+}
+
 Test(report, chunks_say_what_was_paid)
 {
     static const char wanted[] =
