@@ -365,25 +365,20 @@ void weir_ahead_take(struct weir_ahead *a, uint64_t task_id, struct weir_ahead_t
         give_back_chain(a, &taken->chain); /* for hints, the kernel keeps the data */
 }
 
-/* The planned extent may be longer than the requested one, because the end of the frame within its row may have become
- * known in the meantime. */
-static bool has_extent(const struct weir_ahead_entry *e, const struct weir_extent *x)
-{
-    return e->extent.file == x->file && e->extent.offset == x->offset && e->extent.length >= x->length;
-}
-
-int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const struct weir_extent *extent)
+int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const struct weir_extent *extent,
+                    size_t *length)
 {
     give_back_given(a, taken);
     for (int *link = &taken->chain; *link != WEIR_AHEAD_NONE;) {
         int i = *link;
         struct weir_ahead_entry *e = &a->entries[i];
-        if (!has_extent(e, extent)) {
+        if (e->extent.file != extent->file || e->extent.offset != extent->offset) {
             link = &e->next;
             continue;
         }
         *link = e->next;
         taken->given = i;
+        *length = e->extent.length < extent->length ? e->extent.length : extent->length;
         if (!is_in_state(&a->buffers[e->buffer], WEIR_AHEAD_PLANNED))
             return i;
         give_back_given(a, taken); /* the read has not started: read the extent on demand instead of waiting */

@@ -50,8 +50,11 @@ struct weir_ahead_taken {
 };
 /* Takes a task, which config.taken must already count. The taker owns the task's entries until weir_ahead_end. */
 void weir_ahead_take(struct weir_ahead *ahead, uint64_t task_id, struct weir_ahead_taken *taken);
-/* Returns the entry of an extent, or -1. Also releases the entry that the previous call returned. */
-int weir_ahead_find(struct weir_ahead *ahead, struct weir_ahead_taken *taken, const struct weir_extent *extent);
+/* Returns the entry that begins where the extent begins, or -1. *length: bytes of the extent that it has; the planned
+ * extent may be longer or shorter than the requested one, because the end of the data may have become known in the
+ * meantime. Also releases the entry that the previous call returned. */
+int weir_ahead_find(struct weir_ahead *ahead, struct weir_ahead_taken *taken, const struct weir_extent *extent,
+                    size_t *length);
 /* Waits until the entry's extent has been read. Returns 0 and sets *data, which is valid until the taker's next call to
  * weir_ahead_find or weir_ahead_end; otherwise returns the error of the read. */
 int weir_ahead_wait(struct weir_ahead *ahead, int entry, const uint8_t **data);

@@ -92,22 +92,42 @@ static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_
     return rc;
 }
 
+/* Returns the number of bytes from the start of the extent on that were read ahead, which *data then points to; 0 if
+ * there are none; or -ESTALE. */
+static ssize_t read_ahead(struct weir_reader *reader, const struct weir_extent *extent, const uint8_t **data)
+{
+    size_t length = 0;
+    int entry = reader->ahead ? weir_ahead_find(reader->ahead, &reader->taken, extent, &length) : -1;
+    if (entry < 0 || weir_file_set_is_spoiled(reader->set, extent->file))
+        return 0;
+    int rc = wait_timed(reader, extent->file, entry, data);
+    return rc < 0 ? rc : rc == 0 ? (ssize_t)length : 0;
+}
+
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data)
 {
-    const struct weir_extent extent = {file, offset, length};
-    int entry = reader->ahead ? weir_ahead_find(reader->ahead, &reader->taken, &extent) : -1;
-    if (entry >= 0 && weir_file_set_is_spoiled(reader->set, file))
-        entry = -1;
-    int rc = entry >= 0 ? wait_timed(reader, file, entry, data) : 1;
-    if (rc == 1) {
-        entry = -1;
-        rc = read_now(reader, file, offset, length, buffer, data);
-    }
-    if (rc < 0)
-        return rc;
+    bool ahead = true;
+    size_t at = 0;
+    do { /* usually once; an extent that was read ahead in several parts is joined in the buffer */
+        const struct weir_extent rest = {file, offset + at, length - at};
+        uint8_t *to = (uint8_t *)buffer + at;
+        const uint8_t *part = NULL;
+        ssize_t found = read_ahead(reader, &rest, &part);
+        if (found == 0) {
+            int rc = read_now(reader, file, rest.offset, rest.length, to, &part);
+            found = rc < 0 ? rc : (ssize_t)rest.length;
+            ahead = false;
+        }
+        if (found < 0)
+            return (int)found;
+        *data = (size_t)found == length ? part : buffer;
+        if (*data == buffer && part != to)
+            memcpy(to, part, (size_t)found);
+        at += (size_t)found;
+    } while (at < length);
     weir_counter_add(&reader->reads, 1);
     weir_counter_add(&reader->bytes, length);
-    weir_counter_add(&reader->staged, entry >= 0);
+    weir_counter_add(&reader->staged, ahead);
     return 0;
 }
 

@@ -103,7 +103,7 @@ const char *weir_read_reason(int code);
 
 struct weir_read_counts {
     uint64_t reads, bytes;
-    uint64_t ahead; /* number of reads that read-ahead served */
+    uint64_t ahead; /* number of reads that read-ahead served entirely */
 };
 /* Copies this reader's current counts. Can be called by any thread. */
 void weir_reader_counts(const struct weir_reader *reader, struct weir_read_counts *counts);

@@ -230,6 +230,51 @@ Test(ahead, neighbours_become_one_read)
     free(list);
 }
 
+/* Reads the first `length` bytes of the task's file, whose parts are the task's extents. */
+static void take_joined(struct list *list, struct weir_reader *reader, uint64_t task, size_t length)
+{
+    struct weir_extent whole = {(int)task % FILES, 0, length};
+    struct weir_ahead_facts facts;
+    do /* nothing is taken, so read-ahead plans the task's parts */
+        weir_ahead_facts(list->ahead, &facts);
+    while (facts.extents < (task + 1) * PER_TASK);
+    list->taken = task + 1;
+    weir_reader_begin(reader, list->ahead, task);
+    cr_assert_eq(read_one(reader, &whole), 0, "task %d", (int)task);
+    weir_reader_end(reader);
+}
+
+Test(ahead, parts_of_an_extent_are_joined)
+{
+    enum { N = 200, PART = 20000 };
+    if (!can_uring())
+        return;
+    struct weir_file_set *set = make_set();
+    struct list *list = calloc(1, sizeof *list);
+    struct weir_reader *reader;
+    struct weir_read_counts counts;
+    list->n_tasks = N;
+    for (int i = 0; i < N * PER_TASK; i++) {
+        int file = i / PER_TASK % FILES, part = i % PER_TASK;
+        size_t length = part == PER_TASK - 1 ? PART / 2 : PART; /* the file's last bytes are not read ahead */
+        list->extents[i] = (struct weir_extent){file, (uint64_t)part * PART, length};
+    }
+    open_ahead(list, set, "uring", 64, 1);
+    cr_assert_eq(weir_reader_open(&reader, "uring", set, NULL), 0);
+    for (uint64_t task = 0; task < N; task++) {
+        const size_t lengths[] = {FILE_BYTES, 2 * PART, 2 * PART + 5, PART - 1};
+        take_joined(list, reader, task, lengths[task % 4]);
+    }
+    weir_reader_counts(reader, &counts);
+    cr_assert_eq(counts.reads, N);
+    cr_assert_gt(counts.ahead, 0);
+    cr_assert_leq(counts.ahead, N / 4 * 3);
+    weir_reader_close(&reader);
+    weir_ahead_close(&list->ahead);
+    weir_file_set_close(&set);
+    free(list);
+}
+
 Test(ahead, what_cannot_be_read_is_the_takers_error)
 {
     if (!can_uring())
