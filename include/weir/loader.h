@@ -482,7 +482,7 @@ struct weir_loader_counts {
     uint64_t fallback_reads;          /* part of reads that the HDF5 library performed */
     struct weir_helper_counts helper; /* cost of fallback_reads */
     struct weir_decoder_counts decoded;
-    uint64_t ahead_reads; /* part of reads that the read-ahead performed */
+    uint64_t ahead_reads; /* part of reads that the read-ahead performed entirely */
     struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t changed_files; /* files that changed while they were being read; their later frames are bad */

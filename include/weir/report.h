@@ -306,6 +306,7 @@ struct weir_loader_report {
         struct weir_video_counts counts;
         double jpeg_s; /* CPU time to decode a frame if it were a JPEG (weir_loader_probe_jpeg); 0 = not measured */
     } video;
+    uint64_t ahead_reads; /* part of reads that the read-ahead performed entirely */
 };
 
 /* Adds a stage timed by the GPU's clock, or replaces the stage of the same name. No effect if the stage has no calls.

@@ -411,6 +411,7 @@ static const struct weir_field io[] = {
     PLAIN("helper_busy_fraction", fallbacks.busy),
     PLAIN("helper_each_s", fallbacks.each_s),
     PLAIN("helper_waiting", fallbacks.waiting),
+    PLAIN("ahead_reads", ahead_reads),
 };
 static WEIR_FIELDS(io_fields, io);
 

@@ -62,6 +62,8 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
     fprintf(out, "io: %" PRIu64 " reads, %s", report->reads, weir_size((double)report->read_bytes).text);
     if (report->reads > 0)
         fprintf(out, ", %s per read", weir_size((double)report->read_bytes / (double)report->reads).text);
+    if (report->ahead_reads > 0)
+        fprintf(out, ", %.0f %% by read-ahead", 100 * (double)report->ahead_reads / (double)report->reads);
     fputc('\n', out);
     print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)

@@ -81,17 +81,11 @@ static int reserve(void *array, size_t *capacity, size_t n, size_t size)
 
 /* ---- reading ---- */
 
-/* A run of samples that are adjacent in the file. */
-struct run {
-    uint32_t first, n;
-    uint64_t offset, bytes;
-};
-
-static struct run run_from(const struct weir_video_track *track, uint32_t first, uint32_t last)
+struct weir_video_run weir_video_run_from(const struct weir_video_track *track, uint32_t first, uint32_t last)
 {
     struct weir_video_sample sample;
     weir_video_track_sample(track, first, &sample);
-    struct run run = {first, 1, sample.offset, sample.bytes};
+    struct weir_video_run run = {first, 1, sample.offset, sample.bytes};
     for (uint32_t i = first + 1; i <= last; i++, run.n++) {
         weir_video_track_sample(track, i, &sample);
         if (sample.offset != run.offset + run.bytes)
@@ -101,8 +95,8 @@ static struct run run_from(const struct weir_video_track *track, uint32_t first,
     return run;
 }
 
-static void add_packets(struct weir_video_fetch *video, const struct weir_video_track *track, const struct run *run,
-                        const uint8_t *data, uint32_t at)
+static void add_packets(struct weir_video_fetch *video, const struct weir_video_track *track,
+                        const struct weir_video_run *run, const uint8_t *data, uint32_t at)
 {
     for (uint32_t i = 0; i < run->n; i++) {
         struct weir_video_sample sample;
@@ -112,7 +106,8 @@ static void add_packets(struct weir_video_fetch *video, const struct weir_video_
 }
 
 /* Reads a run to the buffer's end. copied: number of bytes of earlier runs, which must stay valid. */
-static int read_run(struct weir_fetcher *fetcher, const struct run *run, size_t copied, bool only, const uint8_t **data)
+static int read_run(struct weir_fetcher *fetcher, const struct weir_video_run *run, size_t copied, bool only,
+                    const uint8_t **data)
 {
     uint8_t *to = fetcher->buffer + copied;
     int rc = weir_read(fetcher->reader, fetcher->file, run->offset, (size_t)run->bytes, to, data);
@@ -134,7 +129,7 @@ static int read_samples(struct weir_fetcher *fetcher, const struct weir_video_tr
     struct weir_video_fetch *video = fetcher->video;
     uint64_t bytes = 0;
     for (uint32_t at = first; at <= last;) {
-        struct run run = run_from(track, at, last);
+        struct weir_video_run run = weir_video_run_from(track, at, last);
         bytes += run.bytes;
         at += run.n;
     }
@@ -143,7 +138,7 @@ static int read_samples(struct weir_fetcher *fetcher, const struct weir_video_tr
     int rc = weir_fetch_grow_buffer(fetcher, bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX);
     size_t copied = 0;
     for (uint32_t at = first; at <= last && rc == 0;) {
-        struct run run = run_from(track, at, last);
+        struct weir_video_run run = weir_video_run_from(track, at, last);
         const uint8_t *data = NULL;
         rc = read_run(fetcher, &run, copied, run.n == last - first + 1, &data);
         if (rc == 0)

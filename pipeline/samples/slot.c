@@ -158,17 +158,16 @@ static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
     }
 }
 
-static void sort_samples(const struct weir_slots *slots, const struct weir_sampler *sampler, struct weir_slot *slot)
+void weir_order_sort(struct weir_slot_order *order, int *rank, const struct weir_sample *samples, int n,
+                     const struct weir_sampler *sampler)
 {
-    int n = slot->plan.n;
     for (int i = 0; i < n; i++) {
-        struct weir_sample of = slot->samples[i];
-        slot->order[i] = (struct weir_slot_order){of.episode, of.t, i, weir_sampler_steps(sampler, of.episode), 1};
+        struct weir_sample of = samples[i];
+        order[i] = (struct weir_slot_order){of.episode, of.t, i, weir_sampler_steps(sampler, of.episode), 1};
     }
-    shell_sort(slot->order, n);
-    count_parts(slots, slot);
+    shell_sort(order, n);
     for (int i = 0; i < n; i++)
-        slot->rank[slot->order[i].sample] = i;
+        rank[order[i].sample] = i;
 }
 
 static void set_open(struct weir_slots *slots, struct weir_slot *slot, bool open)
@@ -191,7 +190,8 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
-    sort_samples(slots, sampler, slot);
+    weir_order_sort(slot->order, slot->rank, slot->samples, slot->plan.n, sampler);
+    count_parts(slots, slot);
     if (slot->claimed) /* no lock is needed, because the slot is not open */
         memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)slots->tasks_per_sample);
     weir_completion_arm(slots, slot);

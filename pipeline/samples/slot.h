@@ -92,6 +92,10 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
+/* Fills `order` with the n samples of a batch, sorted, and `rank` with the index of each sample in it. */
+void weir_order_sort(struct weir_slot_order *order, int *rank, const struct weir_sample *samples, int n,
+                     const struct weir_sampler *sampler);
+
 /* Plans batch `sequence` in its unused slot and opens the slot to workers. */
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence);
 static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t sequence)

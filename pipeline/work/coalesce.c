@@ -2,6 +2,7 @@
 #include "datasets/video_frames.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/defaults.h"
+#include "pipeline/samples/sharing.h"
 #include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"
@@ -9,31 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static int block_of(const struct weir_shared *shared, int episode, int camera, int t)
-{
-    return weir_block_number(shared->setup.dataset, episode, camera, t);
-}
-
-static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
-{
-    int first = weir_window_clamp((int64_t)at->t + shared->setup.windows.first, at->steps);
-    return block_of(shared, at->episode, camera, first);
-}
-
-static int last_block(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
-{
-    int last = weir_window_clamp((int64_t)at->t + shared->setup.windows.last, at->steps);
-    return block_of(shared, at->episode, camera, last);
-}
-
-/* Returns whether the windows of two samples, neighbours in the order of (episode, t), touch the same block. */
-static bool are_together(const struct weir_shared *shared, const struct weir_slot_order *before,
-                         const struct weir_slot_order *after, int camera)
-{
-    return before->episode == after->episode &&
-           first_block(shared, after, camera) <= last_block(shared, before, camera);
-}
 
 bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera)
 {
@@ -62,12 +38,10 @@ struct span {
 
 static struct span claim_current(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
+    const struct weir_setup *setup = &worker->shared->setup;
     const struct weir_slot_order *order = slot->order;
-    int from = slot->rank[sample], to = from + 1;
-    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], camera))
-        from--;
-    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], camera))
-        to++;
+    int from, to;
+    weir_sharing_group(setup, order, slot->plan.n, slot->rank[sample], camera, &from, &to);
     int first = to, last = from;
     for (int i = from; i < to; i++)
         if (claim(worker, slot, i, camera)) {
@@ -75,8 +49,8 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
             last = i;
         }
     worker->gather.n_current = worker->gather.n_members;
-    return (struct span){order[from].episode, camera, first_block(worker->shared, &order[first], camera),
-                         last_block(worker->shared, &order[last], camera)};
+    return (struct span){order[from].episode, camera, weir_sharing_first_block(setup, &order[first], camera),
+                         weir_sharing_last_block(setup, &order[last], camera)};
 }
 
 /* Returns the index in slot->order of the first sample whose (episode, t) is not less than the given one. */
@@ -102,7 +76,7 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, co
     int t = begin <= 0 ? 0 : begin - setup->windows.first;
     for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
         const struct weir_slot_order *at = &slot->order[i];
-        if (at->episode != span->episode || last_block(worker->shared, at, span->camera) > span->last)
+        if (at->episode != span->episode || weir_sharing_last_block(setup, at, span->camera) > span->last)
             return;
         /* If the claim succeeds, the slot is not complete: the sample's own task has not begun, since it would have
          * claimed the sample. */
@@ -335,13 +309,14 @@ static int gather_frame(struct weir_worker *worker, const struct weir_member *me
 static int gather_block(struct weir_worker *worker, int camera, int block)
 {
     const struct weir_slots *slots = &worker->shared->slots;
+    const struct weir_dataset *dataset = worker->shared->setup.dataset;
     int n = 0;
     worker->gather.n_again = 0;
     for (int i = 0; i < worker->gather.n_members; i++) {
         const struct weir_member *member = &worker->gather.members[i];
         for (int t = weir_order_first_owned(slots, member->slot, member->at);
              t <= weir_order_last(slots, member->slot, member->at); t++)
-            if (block_of(worker->shared, member->slot->order[member->at].episode, camera, t) == block)
+            if (weir_block_number(dataset, member->slot->order[member->at].episode, camera, t) == block)
                 n = gather_frame(worker, member, camera, t, n);
     }
     return n;
@@ -381,16 +356,18 @@ static void load_block(struct weir_worker *worker, int n, bool video, size_t row
 void weir_coalesce_load(struct weir_worker *worker, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+    const struct weir_setup *setup = &worker->shared->setup;
     const struct weir_gather *gather = &worker->gather;
     const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_current - 1];
     const struct weir_slot_order *from = &first->slot->order[first->at];
     const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block = {0};
     int file;
-    bool video = weir_dataset_video(worker->shared->setup.dataset, from->episode, camera, &file) != NULL;
+    bool video = weir_dataset_video(setup->dataset, from->episode, camera, &file) != NULL;
     if (!video)
-        weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
-    for (int b = first_block(worker->shared, from, camera); b <= last_block(worker->shared, to, camera); b++) {
+        weir_block_of(setup->dataset, from->episode, camera, from->t, &block);
+    for (int b = weir_sharing_first_block(setup, from, camera), end = weir_sharing_last_block(setup, to, camera);
+         b <= end; b++) {
         load_block(worker, gather_block(worker, camera, b), video, block.row_bytes);
         load_block(worker, gather_again(worker), video, block.row_bytes);
     }

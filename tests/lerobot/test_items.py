@@ -33,10 +33,10 @@ CAMERAS = {"observation.images.top": (96, 64), "observation.images.wrist": (64, 
 DTYPES = {"float16": np.float32, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
 
 
-def ready(codec):
-    """Whether weir can decode the codec here: libavcodec may be missing."""
+def ready(name):
+    """Whether a codec or an I/O engine works here: libavcodec may be missing, io_uring may be forbidden."""
     text = subprocess.run([os.environ["WEIR_PROGRAM"], "doctor"], text=True, capture_output=True, check=True).stdout
-    return not any(line.split()[:1] == [codec] and " no" in line for line in text.splitlines())
+    return not any(line.split()[:1] == [name] and " no" in line for line in text.splitlines())
 
 
 def decode(path, size, images=b""):
@@ -147,6 +147,31 @@ class Items(unittest.TestCase):
             self.compare(root, reference, episodes=[2, 0])
             self.compare(root, reference, shuffle=True, dtype="float32")
             self.compare(root, reference, decode_cache="1M")
+
+    def run_weir(self, root, *options):
+        """Returns the checksums of all batches, and the number of reads that read-ahead performed."""
+        log, sums = self.work / "log.jsonl", self.work / "sums"
+        log.unlink(missing_ok=True)
+        subprocess.run([os.environ["WEIR_PROGRAM"], "run", root, "--batch-size", "5", "--num-epochs", "2", "--log", log,
+                        "--checksums", sums, *options], check=True, capture_output=True)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        return sums.read_text(), max(line["io"]["ahead_reads"] for line in lines if "io" in line)
+
+    def test_read_ahead(self):
+        """The groups of pictures that future tasks need are read ahead, and batches are the same."""
+        root = self.dataset("v3.0", version="v3.0")
+        uring = ready("uring") and ready("io_uring")
+        for options, way in ((["--no-shuffle", "--prefetch", "1"], ["--cold"]), ([], ["--io", "uring"]),
+                             (["--obs-history", "3"], ["--io", "uring", "--io-depth", "1"])):
+            if uring or "uring" not in way:
+                want, _ = self.run_weir(root, "--io", "pread", "--num-workers", "0", *options)
+                self.assertEqual(self.run_weir(root, "--num-workers", "2", *way, *options)[0], want, way)
+        if not uring:
+            self.skipTest("io_uring is not available")
+        ahead = 0
+        for _ in range(50):  # the workers must be slower than the thread that reads ahead
+            ahead = ahead or self.run_weir(root, "--io", "uring", "--step-ms", "2")[1]
+        self.assertGreater(ahead, 0)
 
     def test_codecs_of_libavcodec(self):
         """Groups of pictures are open in HEVC, and more pictures of them are decoded than a batch wants."""

@@ -305,11 +305,12 @@ Test(report, timing_off_says_so_and_prints_the_rest)
     report->prof.n_rows = 0;
     report->reads = 12;
     report->read_bytes = 1200000;
+    report->ahead_reads = 9;
     for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
         char *text = printed(report, lang);
         cr_assert_not_null(strstr(text, "--no-timing"));
         cr_assert_null(strstr(text, "性能分析统计"));
-        cr_assert_not_null(strstr(text, "io: 12 reads, 1.14 MiB, 97.7 KiB per read"));
+        cr_assert_not_null(strstr(text, "io: 12 reads, 1.14 MiB, 97.7 KiB per read, 75 % by read-ahead\n"));
         free(text);
     }
     release(report);
