@@ -105,6 +105,11 @@ static int order_maps(const struct weir_dataset *dataset, const char *path, stru
     return 0;
 }
 
+static bool same_depth(const float *a, const float *b)
+{
+    return a == b || (a && b && memcmp(a, b, WEIR_DEPTH_VALUES * sizeof *a) == 0);
+}
+
 static int check_fit(struct weir_dataset *dataset, const char *path, const struct weir_episode *episode,
                      struct weir_err *err)
 {
@@ -131,6 +136,10 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
                 err, -EBADMSG,
                 "%s: %s contains %s frames, but in %s it contains %s; put each kind in a folder of its own", path,
                 a->key, weir_frame_kind_name(a->kind), first_path, weir_frame_kind_name(b->kind));
+        if (!same_depth(a->depth_values, b->depth_values))
+            return weir_err_set(err, -EBADMSG,
+                                "%s: %s has another scale of depth than in %s; put each kind in a folder of its own",
+                                path, a->key, first_path);
         if (a->width && b->width && (a->width != b->width || a->height != b->height))
             return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, but in %s they are %dx%d", path, a->key,
                                 a->width, a->height, first_path, b->width, b->height);
@@ -148,6 +157,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
         rc = order_maps(dataset, path, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0 && first; c++) {
         dataset->cameras[c].kind = episode->maps[c].kind;
+        dataset->cameras[c].depth_values = episode->maps[c].depth_values;
         dataset->cameras[c].width = episode->maps[c].width;
         dataset->cameras[c].height = episode->maps[c].height;
     }

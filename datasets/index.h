@@ -87,7 +87,8 @@ struct weir_frame_map {
      * file is part first_part. */
     const struct weir_video_track *video;
     uint32_t first_rank, *ranks;
-    int block_frames; /* maximum number of frames in a group of pictures */
+    int block_frames;          /* maximum number of frames in a group of pictures */
+    const float *depth_values; /* see struct weir_camera; owned by the episode's file */
 };
 
 /* A column besides state and actions. */

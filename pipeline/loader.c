@@ -68,7 +68,8 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .interrupted = c->interrupted,
                                          .user = c->user,
                                          .episodes = c->episodes,
-                                         .columns = c->columns};
+                                         .columns = c->columns,
+                                         .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
         rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.probes, err);

@@ -209,7 +209,7 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
     for (uint32_t i = 0; i < lerobot->videos->n; i++)
         if (lerobot->videos->videos[i].track)
             file->held_bytes += weir_video_track_bytes(lerobot->videos->videos[i].track);
-    file->held_bytes += lerobot->videos->n * sizeof *lerobot->videos->videos;
+    file->held_bytes += lerobot->videos->n * sizeof *lerobot->videos->videos + lerobot->videos->depth_bytes;
     if (asprintf(&file->about, "LeRobot %s, %.5g fps", lerobot->is_third ? "v3.0" : "v2.1", weir_lerobot_fps(lerobot)) <
         0)
         file->about = NULL;
@@ -229,6 +229,8 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
         rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->err);
     if (rc == 0 && opening->config->columns)
         rc = weir_lerobot_read_subtasks(&lerobot, &result->file.subtasks, &result->err);
+    if (rc == 0 && opening->config->columns)
+        rc = weir_lerobot_fill_depth(&lerobot, &result->err);
     if (rc == 0)
         rc = weir_lerobot_list_files(&lerobot, &result->err);
     if (rc == 0)

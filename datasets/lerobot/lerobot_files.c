@@ -128,5 +128,6 @@ void weir_lerobot_videos_close(void *of)
         free(videos->videos[i].why);
     }
     free(videos->videos);
+    free(videos->depth_values);
     free(videos);
 }

@@ -136,6 +136,7 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int number, s
         return rc;
     rc = find_ranks(view, feature->key, clip, times, map, err);
     free(times);
+    map->depth_values = feature->depth_values;
     map->kind = feature->is_depth ? WEIR_FRAME_VIDEO16 : WEIR_FRAME_VIDEO;
     map->storage = WEIR_STORED_VIDEO;
     map->width = weir_video_track_stream(map->video)->width;

@@ -21,6 +21,7 @@ int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, 
     if (weir_parquet_find(view->table->parquet, feature->key, "bytes") < 0)
         return weir_err_set(err, -EBADMSG, "%.300s: has no images in a column %s; copy the dataset again",
                             view->table->name, feature->key);
+    map->depth_values = feature->depth_values;
     map->kind = feature->is_depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
     map->storage = WEIR_STORED_LIBRARY;
     map->why = "images in pages of Parquet files";

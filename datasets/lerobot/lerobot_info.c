@@ -144,12 +144,48 @@ int weir_lerobot_name(const char *template, const struct weir_lerobot_names *nam
 
 /* ---- features ---- */
 
-/* Both versions of the flag exist: lerobot writes it into the feature's info. */
+/* lerobot has written the flag in several places. */
 static bool is_depth(json_t *feature)
 {
-    json_t *info = json_object_get(feature, "info");
+    json_t *info = json_object_get(feature, "info"), *old = json_object_get(feature, "video_info");
     json_t *dotted = json_object_get(info, "video.is_depth_map"), *plain = json_object_get(info, "is_depth_map");
-    return json_is_true(dotted) || json_is_true(plain);
+    return json_is_true(dotted) || json_is_true(plain) || json_is_true(json_object_get(old, "video.is_depth_map"));
+}
+
+/* Sets *value to a number of the feature's info; without it, *value remains. */
+static int read_number(json_t *info, const char *key, const char *name, double *value, struct weir_err *err)
+{
+    json_t *number = json_object_get(info, name);
+    if (!number || json_is_null(number))
+        return 0;
+    if (!json_is_number(number))
+        return weir_err_set(err, -EBADMSG, INFO ": feature %.100s: %s is not a number; correct it", key, name);
+    *value = json_number_value(number);
+    return 0;
+}
+
+/* Reads the scale of a depth feature. */
+static int read_depth(struct weir_lerobot_feature *feature, json_t *about, struct weir_err *err)
+{
+    json_t *info = json_object_get(about, "info"), *is_log = json_object_get(info, "video.use_log");
+    const char *unit = json_string_value(json_object_get(info, "depth_unit"));
+    struct weir_lerobot_depth *depth = &feature->depth;
+    *depth = (struct weir_lerobot_depth){.min_m = 0.01, .max_m = 10, .shift_m = 3.5}; /* the defaults of lerobot */
+    depth->is_log = !json_is_false(is_log);
+    depth->is_metres = unit && strcmp(unit, "m") == 0;
+    int rc = read_number(info, feature->key, "video.depth_min", &depth->min_m, err);
+    if (rc == 0)
+        rc = read_number(info, feature->key, "video.depth_max", &depth->max_m, err);
+    if (rc == 0)
+        rc = read_number(info, feature->key, "video.shift", &depth->shift_m, err);
+    if (rc < 0)
+        return rc;
+    if (depth->min_m >= depth->max_m || (depth->is_log && depth->min_m + depth->shift_m <= 0))
+        return weir_err_set(err, -EBADMSG,
+                            INFO ": feature %.100s: depth from %g to %g m with a shift of %g m is invalid; correct "
+                                 "video.depth_min, video.depth_max and video.shift",
+                            feature->key, depth->min_m, depth->max_m, depth->shift_m);
+    return 0;
 }
 
 static enum weir_lerobot_kind kind_of(const char *dtype)
@@ -203,7 +239,7 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;
     lerobot->n_features++;
-    return 0;
+    return feature->is_depth ? read_depth(feature, about, err) : 0;
 }
 
 static int read_features(struct weir_lerobot *lerobot, json_t *info, struct weir_err *err)

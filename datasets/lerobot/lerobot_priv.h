@@ -16,6 +16,13 @@ enum { WEIR_LEROBOT_FEATURES_MAX = 1024, WEIR_LEROBOT_KEY_MAX = 64, WEIR_LEROBOT
 
 enum weir_lerobot_kind { WEIR_LEROBOT_NUMBERS, WEIR_LEROBOT_VIDEO, WEIR_LEROBOT_IMAGE, WEIR_LEROBOT_TEXT };
 
+/* Scale of a depth feature. */
+struct weir_lerobot_depth {
+    double min_m, max_m, shift_m; /* of the codes of a video */
+    bool is_log;
+    bool is_metres; /* images contain metres instead of millimetres */
+};
+
 struct weir_lerobot_feature {
     char key[WEIR_LEROBOT_KEY_MAX];
     enum weir_lerobot_kind kind;
@@ -23,6 +30,8 @@ struct weir_lerobot_feature {
     int width;                            /* numbers per row: the product of the shape */
     int rank, dims[WEIR_COLUMN_RANK_MAX]; /* the shape; rank 0 if it has more dimensions */
     int video;                            /* number of the video feature; -1 for others */
+    struct weir_lerobot_depth depth;
+    const float *depth_values; /* see struct weir_camera */
 };
 
 /* Position of an episode's frames in one video. */
@@ -63,10 +72,12 @@ struct weir_lerobot_video {
     char *why;
 };
 
-/* The dataset's videos, which outlive the opening. Episodes share their tracks. */
+/* The dataset's videos and depth values, which outlive the opening. Episodes share them. */
 struct weir_lerobot_videos {
     uint32_t n;
     struct weir_lerobot_video *videos; /* per part; empty for other parts */
+    float *depth_values;               /* of all depth features; NULL = not requested, or none */
+    size_t depth_bytes;
 };
 
 struct json_t;
@@ -138,6 +149,11 @@ struct weir_lerobot_names {
 int weir_lerobot_name(const char *template, const struct weir_lerobot_names *names, char *text, size_t size,
                       struct weir_err *err);
 int weir_lerobot_feature(const struct weir_lerobot *lerobot, const char *key);
+
+/* ---- lerobot_depth.c ---- */
+
+/* Sets the values in millimetres of all depth features. */
+int weir_lerobot_fill_depth(struct weir_lerobot *lerobot, struct weir_err *err);
 
 /* ---- lerobot_episodes.c ---- */
 

@@ -122,10 +122,16 @@ bool weir_dataset_has_subtasks(const struct weir_dataset *dataset, int episode);
 int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, int n, bool actions, double *mean,
                        double *std);
 
+/* Number of values that a pixel of a depth frame can have. */
+enum { WEIR_DEPTH_VALUES = 65536 };
+
 struct weir_camera {
     char name[WEIR_NAME_MAX];
     enum weir_frame_kind kind; /* in the first episode; never WEIR_FRAME_JPEG or WEIR_FRAME_PNG */
     int width, height;         /* of raw frames; 0 if only the codec can determine the size */
+    /* For the depth cameras of a LeRobot dataset with config.columns: the depth in millimetres, as lerobot computes it,
+     * of each value that a pixel can have. Otherwise NULL: values are used as stored. */
+    const float *depth_values;
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 

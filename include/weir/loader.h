@@ -116,7 +116,7 @@ struct weir_recorder;
 struct weir_loader_config {
     size_t size;         /* sizeof this struct in the program; set by weir_loader_config_default */
     const char *data;    /* folder of episodes, or one file */
-    const char *cameras; /* "a,b"; NULL = all except depth */
+    const char *cameras; /* "a,b"; NULL = all except depth, or all with columns */
     const char *qpos_keys, *action_keys, *image_keys; /* from here to index: see weir_dataset_config */
     bool allow_ragged;
     bool allow_external;
@@ -230,7 +230,8 @@ enum { WEIR_COLUMNS_MAX = 64, WEIR_TENSORS_MAX = 2 * (WEIR_CAMERAS_MAX + WEIR_CO
 
 /* The tensors of a batch:
  * - images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or floats in 0..1;
- * - depth [n, depth cameras, (history), H, W] u16, always as stored;
+ * - depth [n, depth cameras, (history), H, W] u16 as stored; with config.columns, [n, depth cameras, (history), 1, H,
+ *   W] f32 in millimetres, as LeRobotDataset gives it;
  * - qpos [n, (history), D] and actions [n, chunk, A] f32, normalised with the mean and standard deviation of the
  * training split (the latter at least 1e-2);
  * - is_pad [n, chunk] u8, and is_pad/CAMERA and is_pad/qpos [n, window] u8 for keys of config.delta_indices: whether

@@ -51,9 +51,11 @@ static void list_images(struct weir_upload *upload)
 {
     const struct weir_shared *s = upload->shared;
     size_t sources = 0;
-    for (int i = 0; i < upload->layout.qpos && upload->layout.tensors[i].dtype != WEIR_DTYPE_U16; i++) {
+    for (int i = 0; i < upload->layout.qpos; i++) {
         int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(&upload->layout, i, cameras);
         struct weir_upload_images *images = NULL;
+        if (weir_frame_is_depth(s->setup.probes[cameras[0]].kind))
+            break;
         for (int k = 0; k < n; k++) {
             bool alone = is_viewed(s, cameras[k]);
             if (!images || alone || images->alone)

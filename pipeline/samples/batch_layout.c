@@ -67,13 +67,16 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
         dims[n++] = cameras;
     if (layout->is_window[c])
         dims[n++] = weir_layout_frames(layout, c);
-    if (planar && !depth)
+    if (layout->depth_values[c])
+        dims[n++] = 1;
+    else if (planar && !depth)
         dims[n++] = 3;
     dims[n++] = layout->height[c];
     dims[n++] = layout->width[c];
     if (!planar && !depth)
         dims[n++] = 3;
-    return add(layout, ALIGNMENT, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
+    enum weir_dtype dtype = layout->depth_values[c] ? WEIR_DTYPE_F32 : depth ? WEIR_DTYPE_U16 : format->dtype;
+    return add(layout, ALIGNMENT, name, dtype, dims, n);
 }
 
 static bool are_alike(const struct weir_batch_layout *layout, const struct kind *kind)
@@ -82,7 +85,7 @@ static bool are_alike(const struct weir_batch_layout *layout, const struct kind 
         int a = kind->cameras[0], b = kind->cameras[i];
         if (layout->width[a] != layout->width[b] || layout->height[a] != layout->height[b] ||
             weir_layout_frames(layout, a) != weir_layout_frames(layout, b) ||
-            layout->is_window[a] != layout->is_window[b])
+            layout->is_window[a] != layout->is_window[b] || !layout->depth_values[a] != !layout->depth_values[b])
             return false;
     }
     return true;
@@ -124,6 +127,9 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
         layout->width[c] = views[c].out_width;
         layout->height[c] = views[c].out_height;
         layout->image_bytes[c] = weir_frame_bytes(format, probes[c].kind, layout->width[c], layout->height[c]);
+        layout->depth_values[c] = weir_dataset_camera(dataset, c)->depth_values;
+        if (layout->depth_values[c])
+            layout->image_bytes[c] = layout->image_bytes[c] / sizeof(uint16_t) * sizeof(float);
     }
     int rc = add_kind(layout, format, dataset, &color);
     return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);

@@ -15,7 +15,8 @@ struct weir_batch_layout {
     int tensor[WEIR_CAMERAS_MAX]; /* tensor with the camera's images; colour or depth cameras of equal size share one */
     int index[WEIR_CAMERAS_MAX];  /* index of the camera within its tensor */
     size_t image_bytes[WEIR_CAMERAS_MAX];
-    bool is_window[WEIR_CAMERAS_MAX]; /* images have a dimension for the window, even if it has one step */
+    const float *depth_values[WEIR_CAMERAS_MAX]; /* see struct weir_camera; NULL: depth is u16 */
+    bool is_window[WEIR_CAMERAS_MAX];            /* images have a dimension for the window, even if it has one step */
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* shapes are those of a full batch; data is NULL */
     size_t offsets[WEIR_TENSORS_MAX];

@@ -109,6 +109,13 @@ static bool is_camera(const struct entry *entry, const struct weir_dataset *data
     return is_key(entry, camera->name) || is_key(entry, key) || is_key(entry, weir_dataset_camera_key(dataset, 0, c));
 }
 
+/* Returns whether the entry names the camera's array without its path, as features of LeRobot are named. */
+static bool is_array(const struct entry *entry, const struct weir_dataset *dataset, int c)
+{
+    const char *slash = strrchr(weir_dataset_camera_key(dataset, 0, c), '/');
+    return slash && is_key(entry, slash + 1);
+}
+
 static bool is_column(const struct entry *entry, const struct weir_dataset *dataset, int c)
 {
     return is_key(entry, weir_dataset_column(dataset, c, NULL));
@@ -127,6 +134,9 @@ static struct weir_window *window_named(struct weir_windows *windows, const stru
         return &windows->actions;
     for (int c = 0; c < windows->n_cameras; c++)
         if (is_camera(entry, dataset, c))
+            return &windows->cameras[c];
+    for (int c = 0; c < windows->n_cameras; c++)
+        if (is_array(entry, dataset, c))
             return &windows->cameras[c];
     return NULL;
 }

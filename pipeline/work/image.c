@@ -3,6 +3,7 @@
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/work/worker.h"
 #include "weir/base.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,18 @@
 static enum weir_frame_kind kind_of(const struct weir_shared *shared, const struct weir_image *image)
 {
     return weir_dataset_kind(shared->setup.dataset, image->episode, image->camera);
+}
+
+/* Replaces u16 by f32, from the last pixel to the first, because the results need twice the memory. */
+static void convert_depth(void *image, size_t pixels, const float *values)
+{
+    WEIR_ZONE(WEIR_STAGE_TO_TENSOR);
+    uint8_t *bytes = image;
+    while (pixels-- > 0) {
+        uint16_t value;
+        memcpy(&value, bytes + pixels * sizeof value, sizeof value);
+        memcpy(bytes + pixels * sizeof *values, &values[value], sizeof *values);
+    }
 }
 
 bool weir_image_is_direct(const struct weir_worker *worker, int episode, int camera)
@@ -36,7 +49,11 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
     struct weir_source_mark mark = weir_sources_mark(&worker->fetcher);
+    const struct weir_batch_layout *layout = &worker->shared->setup.layout;
+    const float *depth_values = layout->depth_values[image->camera];
     int rc = weir_decode(worker->decoder, &frame, image->destination);
+    if (rc == 0 && depth_values)
+        convert_depth(image->destination, layout->image_bytes[image->camera] / sizeof *depth_values, depth_values);
     if (weir_frame_is_video(frame.kind))
         length = weir_frame_stored_bytes(worker->shared->setup.dataset, image->episode, image->camera, image->t);
     weir_sources_decoded(&worker->shared->sources, worker->id, image, length, &mark);

@@ -267,6 +267,64 @@ Test(lerobot, shapes_agree_with_the_columns)
     expect_error("episode 0", "observation.state has 2 numbers per row");
 }
 
+/* An info.json whose camera is depth, with these members of its info. */
+static void write_depth(const char *scale)
+{
+    char features[512];
+    snprintf(features, sizeof features,
+             "{\"" LEROBOT_CAMERA
+             "\": {\"dtype\": \"video\", \"shape\": [16, 16, 1], \"info\": {\"is_depth_map\": true%s}},"
+             "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
+             "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}",
+             scale);
+    lerobot_write_info(false, "features", features);
+}
+
+/* Only datasets that are opened with columns have values in millimetres. Without a scale, it is that of lerobot. */
+Test(lerobot, depth_in_millimetres)
+{
+    static const struct {
+        const char *scale;
+        int code;
+        float millimetres;
+    } cases[] = {
+        {"", 0, 10},
+        {"", 1000, 1377},
+        {"", 4095, 10000},
+        {"", 65535, 10000},
+        {", \"video.depth_min\": 1, \"video.depth_max\": 5, \"video.use_log\": false", 0, 1000},
+        {", \"video.depth_min\": 1, \"video.depth_max\": 5, \"video.use_log\": false", 2048, 3000},
+        {", \"video.depth_min\": 1, \"video.depth_max\": 100, \"video.use_log\": false", 4095, 65535},
+    };
+    lerobot_write_2_1();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int columns = 0; columns < 2; columns++) {
+            struct weir_dataset_config config = {
+                .size = sizeof config, .path = lerobot_root, .depth = true, .columns = columns};
+            struct weir_dataset *opened;
+            write_depth(cases[i].scale);
+            cr_assert_eq(weir_dataset_open(&opened, &config, &err), 0, "%s", err.text);
+            const struct weir_camera *camera = weir_dataset_camera(opened, 0);
+            cr_assert_eq(camera->kind, WEIR_FRAME_VIDEO16);
+            cr_assert_eq(camera->depth_values != NULL, columns);
+            if (columns)
+                cr_assert_eq(camera->depth_values[cases[i].code], cases[i].millimetres, "case %zu: %g", i,
+                             (double)camera->depth_values[cases[i].code]);
+            weir_dataset_close(&opened);
+        }
+}
+
+Test(lerobot, scales_of_depth_are_checked)
+{
+    lerobot_write_2_1();
+    write_depth(", \"video.shift\": \"x\"");
+    expect_error(LEROBOT_CAMERA, "video.shift is not a number");
+    write_depth(", \"video.depth_min\": 3, \"video.depth_max\": 3");
+    expect_error(LEROBOT_CAMERA, "depth from 3 to 3 m");
+    write_depth(", \"video.shift\": -0.5");
+    expect_error(LEROBOT_CAMERA, "with a shift of -0.5 m");
+}
+
 Test(lerobot, incomplete_copies_are_named)
 {
     lerobot_write_2_1();

@@ -48,11 +48,12 @@ ROWS = {  # name -> (type, shape of a row)
 
 
 class Dataset:
-    """What the functions below share. cameras: feature name -> (width, height); lengths: rows per episode."""
+    """What the functions below share. cameras: feature name -> (width, height); lengths: rows per episode; depth:
+    feature name of a depth camera -> its scale in info.json."""
 
-    def __init__(self, root, version, cameras, lengths, fps, codec, images):
+    def __init__(self, root, version, cameras, lengths, fps, codec, images, depth):
         self.root, self.version, self.cameras, self.lengths = pathlib.Path(root), version, cameras, lengths
-        self.fps, self.codec, self.images = fps, codec, images
+        self.fps, self.codec, self.images, self.depth = fps, codec, images, depth
 
     def path(self, template, episode=0, key=""):
         path = self.root / template[self.version].format(
@@ -104,7 +105,8 @@ def rows_of(dataset, episode):
 def image_values(dataset, episode, key):
     with tempfile.TemporaryDirectory() as folder:
         first, length = sum(dataset.lengths[:episode]), dataset.lengths[episode]
-        ffmpeg(*source(dataset.cameras[key], dataset.fps, first, length), f"{folder}/frame-%06d.png")
+        pixels = ("-pix_fmt", "gray16be") if key in dataset.depth else ()
+        ffmpeg(*source(dataset.cameras[key], dataset.fps, first, length), *pixels, f"{folder}/frame-%06d.png")
         return [{"bytes": path.read_bytes(), "path": path.name} for path in sorted(pathlib.Path(folder).iterdir())]
 
 
@@ -141,11 +143,14 @@ def write_rows(dataset):
 
 
 def encode(dataset, key, episode, path):
-    """Encodes an episode as lerobot does: a key frame every second frame."""
+    """Encodes an episode as lerobot does: a key frame every second frame, and depth as 12 bits without loss."""
     first, length = sum(dataset.lengths[:episode]), dataset.lengths[episode]
     preset = ("-preset", "12" if dataset.codec == "libsvtav1" else "veryfast")
     quiet = ("-x265-params", "log-level=error") if dataset.codec == "libx265" else ()
     options = ("-c:v", dataset.codec, "-g", "2", "-crf", "30", "-pix_fmt", "yuv420p", *preset, *quiet)
+    if key in dataset.depth:
+        lossless = ("-x265-params", "log-level=error:lossless=1:keyint=2")
+        options = ("-c:v", "libx265", "-preset", "veryfast", "-pix_fmt", "gray12le", *lossless)
     ffmpeg(*source(dataset.cameras[key], dataset.fps, first, length), *options, path)
 
 
@@ -170,6 +175,8 @@ def write_info(dataset):
     features = {
         key: {"dtype": kind, "shape": [size[1], size[0], 3], "names": names} for key, size in dataset.cameras.items()
     }
+    for key, scale in dataset.depth.items():
+        features[key].update(shape=[*features[key]["shape"][:2], 1], info={"is_depth_map": True, **scale})
     features.update({name: {"dtype": dtype, "shape": shape, "names": None} for name, (dtype, shape) in ROWS.items()})
     episodes = len(dataset.lengths)
     info = {
@@ -254,10 +261,10 @@ def write_episodes(dataset):
     dataset.write_json("stats.json", stats_of({k: sum((columns[k] for columns in every), []) for k in every[0]}))
 
 
-def write(root, version="v3.0", cameras=None, lengths=(9, 12, 7), fps=30, codec="libsvtav1", images=False):
+def write(root, version="v3.0", cameras=None, lengths=(9, 12, 7), fps=30, codec="libsvtav1", images=False, depth={}):
     """Writes a dataset; root must not exist."""
     cameras = cameras or {"observation.images.top": (96, 64), "observation.images.wrist": (64, 64)}
-    dataset = Dataset(root, version, cameras, list(lengths), fps, codec, images)
+    dataset = Dataset(root, version, cameras, list(lengths), fps, codec, images, depth)
     dataset.root.mkdir(parents=True)
     write_info(dataset)
     write_episodes(dataset)

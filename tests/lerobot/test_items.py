@@ -3,6 +3,7 @@
 ffmpeg decodes: test_items.py. Skipped (77) without ffmpeg, or without pyarrow from tests/readers/setup.sh.
 tests/lerobot/compare.py compares with lerobot itself."""
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -39,29 +40,49 @@ def ready(name):
     return not any(line.split()[:1] == [name] and " no" in line for line in text.splitlines())
 
 
-def decode(path, size, images=b""):
-    """All pictures of a video, or of consecutive PNGs if path is "-", as ffmpeg converts them to RGB."""
+def decode(path, size, images=b"", pixels="rgb24"):
+    """All pictures of a video, or of consecutive PNGs if path is "-", as ffmpeg converts them to RGB or to gray."""
     source = ["-f", "png_pipe", "-i", path] if images else ["-nostdin", "-i", path]
-    done = subprocess.run(["ffmpeg", "-v", "error", *source, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], input=images,
+    done = subprocess.run(["ffmpeg", "-v", "error", *source, "-f", "rawvideo", "-pix_fmt", pixels, "-"], input=images,
                           capture_output=True, check=True)
+    if pixels != "rgb24":
+        return np.frombuffer(done.stdout, np.uint16).reshape(-1, size[1], size[0], 1)
     return np.frombuffer(done.stdout, np.uint8).reshape(-1, size[1], size[0], 3)
+
+
+def millimetres(codes, scale):
+    """Depth as lerobot computes it from the codes of a video."""
+    f32 = np.float32
+    low, high, shift = scale["video.depth_min"], scale["video.depth_max"], scale["video.shift"]
+    first, last = (math.log(low + shift), math.log(high + shift)) if scale["video.use_log"] else (low, high)
+    values = codes.astype(f32) * f32((last - first) / 4095) + f32(first)
+    if scale["video.use_log"]:
+        values = np.exp(values.astype(float)).astype(f32) - f32(shift)
+    return np.rint(values.clip(f32(low), f32(high)) * f32(1000))
 
 
 class Reference:
     """Columns and pictures of every episode."""
 
-    def __init__(self, root, version, images):
-        self.dataset = plain.Dataset(root, version, CAMERAS, LENGTHS, 30, "", images)
+    def __init__(self, root, version, images, cameras=CAMERAS, depth={}):
+        self.dataset = plain.Dataset(root, version, cameras, LENGTHS, 30, "", images, depth)
         self.rows = [plain.rows_of(self.dataset, e) for e in range(len(LENGTHS))]
-        self.pictures = {key: self.read(key, images, version) for key in CAMERAS}
+        self.pictures = {key: self.read(key, images, version) for key in cameras}
+        for key, scale in depth.items():
+            metres = scale.get("depth_unit") == "m"
+            self.pictures[key] = [frames * np.float32(1000 if metres else 1) if images else millimetres(frames, scale)
+                                  for frames in self.pictures[key]]
 
     def read(self, key, images, version):
+        size, pixels = self.dataset.cameras[key], "rgb24"
+        if key in self.dataset.depth:
+            pixels = "gray16le" if images else "gray12le"
         if images:
             values = [plain.image_values(self.dataset, e, key) for e in range(len(LENGTHS))]
-            return [decode("-", CAMERAS[key], b"".join(value["bytes"] for value in episode)) for episode in values]
+            return [decode("-", size, b"".join(value["bytes"] for value in episode), pixels) for episode in values]
         if version == "v2.1":
-            return [decode(self.dataset.path(plain.VIDEO, e, key), CAMERAS[key]) for e in range(len(LENGTHS))]
-        joined = decode(self.dataset.path(plain.VIDEO, 0, key), CAMERAS[key])
+            return [decode(self.dataset.path(plain.VIDEO, e, key), size, b"", pixels) for e in range(len(LENGTHS))]
+        joined = decode(self.dataset.path(plain.VIDEO, 0, key), size, b"", pixels)
         ends = np.cumsum(LENGTHS)
         return [joined[end - n:end] for end, n in zip(ends, LENGTHS)]
 
@@ -86,10 +107,10 @@ class Items(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.work = pathlib.Path(folder.name)
 
-    def dataset(self, name, **options):
+    def dataset(self, name, cameras=CAMERAS, **options):
         root = self.work / name
         if not root.exists():
-            plain.write(root, cameras=CAMERAS, lengths=LENGTHS, **options)
+            plain.write(root, cameras=cameras, lengths=LENGTHS, **options)
         return root
 
     def same(self, got, want, what):
@@ -116,16 +137,17 @@ class Items(unittest.TestCase):
     def compare_batch(self, batch, reference, windows, samples):
         def steps_of(key, e, t):
             return [min(max(t + step, 0), LENGTHS[e] - 1) for step in windows.get(key, [0])]
-        videos = [] if reference.dataset.images else list(CAMERAS)
+        cameras = list(reference.dataset.cameras)
+        videos = [] if reference.dataset.images else cameras
         texts = reference.texts(samples)
-        order = list(CAMERAS) + list(plain.ROWS) + [f"{key}_is_pad" for key in windows]
+        order = cameras + list(plain.ROWS) + [f"{key}_is_pad" for key in windows]
         self.assertEqual(list(batch), order + [key for key in texts if key not in order])
         for key, want in texts.items():
             self.assertEqual(batch[key], want, key)
-        for key in CAMERAS:
+        for key in cameras:
             want = np.stack([reference.pictures[key][e][steps_of(key, e, t)] for e, t in samples]).transpose(0, 1, 4, 2, 3)
             keeps = len(windows.get(key, [0])) > 1 or (key in windows and key not in videos)
-            if np.asarray(batch[key]).dtype == np.float32:
+            if np.asarray(batch[key]).dtype == np.float32 and key not in reference.dataset.depth:
                 want = want.astype(np.float32) / np.float32(255)
             self.same(batch[key], want if keeps else want[:, 0], key)
         for name in [name for name in plain.ROWS if name not in texts]:
@@ -217,6 +239,26 @@ class Items(unittest.TestCase):
         self.assertLessEqual(video["decoded"], video["group_pictures"])
         self.assertLessEqual(video["group_pictures"], 2 * video["groups"])
         self.assertGreater(video["key_s"], 0)
+
+    def test_depth(self):
+        """Videos with two scales, and images."""
+        top, near, far = "observation.images.top", "observation.images.near", "depth"
+        cameras = {top: (96, 64), near: (64, 48), far: (96, 64)}
+        log = {"video.depth_min": 0.02, "video.depth_max": 8.0, "video.shift": 2.5, "video.use_log": True}
+        for name, images, depth in (
+                ("depth-images", True, {near: {"depth_unit": "mm"}, far: {"depth_unit": "m"}}),
+                ("depth", False, {near: log, far: {**log, "video.use_log": False}})):
+            if not images and not ready("hevc"):
+                self.skipTest("libavcodec is not installed")
+            if not images:
+                del cameras[top]
+            root = self.dataset(name, cameras, images=images, depth=depth)
+            reference = Reference(root, "v3.0", images, cameras, depth)
+            self.compare(root, reference, {near: [-1, 0], far: [0]}, num_workers=2)
+            self.compare(root, reference, dtype="float32", decode_cache="1M")
+            with weir.Loader(root, tensors="array", cameras=["near"], batch_size=1, shuffle=False) as loader:
+                stored = np.asarray(next(iter(loader))["depth"])
+            self.assertEqual((stored.dtype, stored.shape), (np.uint16, (1, 1, 48, 64)))
 
     def test_refusals(self):
         root = self.dataset("v3.0")

@@ -151,6 +151,28 @@ Test(batch_layout, colour_alone_is_as_ever)
     expect_places(&s.layout);
 }
 
+/* Depth with a scale is a float image of one channel, which is not in a tensor with other depth. */
+Test(batch_layout, depth_in_millimetres)
+{
+    struct setup s;
+    static const float values[1];
+    static const struct camera cameras[] = {{"depth_a", WEIR_FRAME_VIDEO16, 12, 10},
+                                            {"rgb_a", WEIR_FRAME_VIDEO, 12, 10},
+                                            {"depth_b", WEIR_FRAME_PNG16, 12, 10},
+                                            {0}};
+    cr_assert_eq(lay_out(&s, cameras, 2, u8_nhwc), 0);
+    s.dataset.cameras[0].depth_values = values;
+    cr_assert_eq(lay_out_windows(&s, false), 0);
+    expect(&s.layout, 0, "images u8 3 1 2 10 12 3");
+    expect(&s.layout, 1, "depth/depth_a f32 3 2 1 10 12");
+    expect(&s.layout, 2, "depth/depth_b u16 3 2 10 12");
+    expect_places(&s.layout);
+    s.dataset.cameras[2].depth_values = values;
+    cr_assert_eq(lay_out_windows(&s, false), 0);
+    expect(&s.layout, 1, "depth f32 3 2 2 1 10 12");
+    expect_places(&s.layout);
+}
+
 /* For any order of the cameras, and for any kind of stored depth. */
 Test(batch_layout, depth_has_a_tensor_of_its_own)
 {
