@@ -206,6 +206,8 @@ static struct verdict glance(struct weir_frame_checker *checker, int episode, in
     int how = weir_locate(checker->dataset, episode, camera, t, &location);
     if (how == WEIR_HOW_EXTENT)
         return glance_at_extent(checker, &location, episode, camera, t);
+    if (how == WEIR_HOW_VIDEO && t > 0) /* the first picture shows the codec and the size, the track all locations */
+        return (struct verdict){0};
     if (how == WEIR_HOW_BLOCK && !weir_frame_is_encoded(kind_of(checker, episode, camera)))
         return glance_at_block(checker, episode, camera, t);
     return look_at_frame(checker, episode, camera, t);

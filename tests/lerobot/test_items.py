@@ -220,6 +220,22 @@ class Items(unittest.TestCase):
             self.assertEqual("03j_video_decode" in names, expected, names)
             self.assertIn("03c_read_bytes", names)
 
+    def test_fast_verification_decodes_first_pictures_only(self):
+        root = self.work / "damaged"
+        shutil.copytree(self.dataset("v3.0"), root)
+        video = next((root / "videos").rglob("*.mp4"))
+        content = video.read_bytes()
+        begin = content.index(b"mdat") + 4
+        end = begin - 8 + int.from_bytes(content[begin - 8:begin - 4], "big")
+        middle = (begin + end) // 2
+        video.write_bytes(content[:middle] + bytes(end - middle) + content[end:])
+        for options, status in (([], 3), (["--fast"], 0)):
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "verify", root, *options], text=True, capture_output=True)
+            self.assertEqual(done.returncode, status, done)
+        video.write_bytes(content[:begin] + bytes(middle - begin) + content[middle:])
+        done = subprocess.run([os.environ["WEIR_PROGRAM"], "verify", root, "--fast"], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 3, done)
+
     def test_video_is_decoded_for_a_copy_only_when_asked(self):
         for target, choice in (("packed", "--frames raw (every pixel as it is decoded) or --frames jpeg:95"),
                                ("hdf5-gzip", "choose --frames raw"), ("tfrecord", "choose --frames jpeg:95")):
