@@ -12,39 +12,42 @@
 
 /* ---- the picture of each row ---- */
 
+enum { PARTS = 1000 }; /* of a frame: the unit of rows' times, which need not be multiples of a frame */
+
 /* A search for the pictures of rows in presentation order. */
 struct search {
     const struct weir_lerobot *lerobot;
     const struct weir_video_track *track;
     const char *name; /* of the video */
     uint32_t pictures;
-    uint32_t rank;  /* picture of the last row */
-    int64_t number; /* frame number of the last row, counted from the start of the video at the dataset's rate */
+    uint32_t rank; /* picture of the last row */
+    int64_t at;    /* time of the last row, counted from the start of the video */
 };
 
-/* Returns the time between a picture and the wanted frame, in units of 1 / (time scale x fps_numerator) seconds. */
+/* Returns the time between a picture and the row, in units of 1 / (time scale x fps_numerator x PARTS) seconds. */
 static __int128 distance(const struct search *s, uint32_t rank)
 {
-    __int128 frame = (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track);
-    __int128 away = (__int128)weir_video_track_time(s->track, rank) * s->lerobot->fps_numerator - s->number * frame;
+    __int128 part = (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track);
+    __int128 away = (__int128)weir_video_track_time(s->track, rank) * s->lerobot->fps_numerator * PARTS - s->at * part;
     return away < 0 ? -away : away;
 }
 
-/* Finds the picture nearest to a frame. Returns false if it is more than half a frame away. Frames
- * never go back, so the next pictures are tried first. */
-static bool find_picture(struct search *s, int64_t number)
+/* Finds the picture nearest to a row. Returns false if it is more than half a frame away. Rows never go back, so the
+ * next pictures are tried first. */
+static bool find_picture(struct search *s, int64_t at)
 {
-    enum { NEAR = 64 };
-    bool is_near = number >= s->number && number - s->number <= NEAR;
-    s->number = number;
+    enum { NEAR = 64 * PARTS };
+    bool is_near = at >= s->at && at - s->at <= NEAR;
+    s->at = at;
     if (!is_near)
-        s->rank = weir_video_track_nearest(s->track, number * s->lerobot->fps_denominator, s->lerobot->fps_numerator);
+        s->rank =
+            weir_video_track_nearest(s->track, at * s->lerobot->fps_denominator, s->lerobot->fps_numerator * PARTS);
     __int128 now = distance(s, s->rank), next;
     while (is_near && s->rank + 1 < s->pictures && (next = distance(s, s->rank + 1)) < now) {
         s->rank++;
         now = next;
     }
-    return 2 * now <= (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track);
+    return 2 * now <= (__int128)s->lerobot->fps_denominator * weir_video_track_timescale(s->track) * PARTS;
 }
 
 static int no_picture(const struct search *s, const char *key, int64_t t, struct weir_err *err)
@@ -53,7 +56,7 @@ static int no_picture(const struct search *s, const char *key, int64_t t, struct
     return weir_err_set(err, -EBADMSG,
                         "%s[%" PRId64 "]: %.200s has no picture at %.6g s; its %" PRIu32
                         " pictures are from %.6g to %.6g s; copy it again, or record the episode again",
-                        key, t, s->name, (double)s->number / weir_lerobot_fps(s->lerobot), s->pictures,
+                        key, t, s->name, (double)s->at / PARTS / weir_lerobot_fps(s->lerobot), s->pictures,
                         (double)weir_video_track_time(s->track, 0) / scale,
                         (double)weir_video_track_time(s->track, s->pictures - 1) / scale);
 }
@@ -106,17 +109,19 @@ static int find_ranks(const struct weir_lerobot_view *view, const char *key, con
     double rate = weir_lerobot_fps(lerobot);
     /* no row comes before the first, whose picture is not searched near the last one's */
     struct search s = {lerobot, map->video, lerobot->parts->names[clip->part], weir_video_track_frames(map->video),
-                       0,       INT32_MAX};
+                       0,       INT64_MAX};
     int rc = 0;
     for (int64_t t = 0; t < view->episode->length && rc == 0; t++) {
         double frame = (clip->from_s + times[t]) * rate;
+        uint32_t last = s.rank;
         if (!(frame > -0.5 && frame < INT32_MAX))
             return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: %g is not a time of %s; repair the dataset", t,
                                 times[t], key);
-        if (t > 0 && llround(frame) < s.number)
+        if (!find_picture(&s, llround(frame * PARTS)))
+            return no_picture(&s, key, t, err);
+        if (t > 0 && s.rank < last)
             return weir_err_set(err, -EBADMSG, "timestamp[%" PRId64 "]: goes back; repair the dataset", t);
-        rc = find_picture(&s, llround(frame)) ? set_rank(map, t, view->episode->length, s.rank, err)
-                                              : no_picture(&s, key, t, err);
+        rc = set_rank(map, t, view->episode->length, s.rank, err);
     }
     return rc;
 }

@@ -230,6 +230,7 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
     *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype),
                                              .is_depth = is_depth(about),
                                              .is_bool = strcmp(dtype, "bool") == 0,
+                                             .is_half = strcmp(dtype, "float16") == 0,
                                              .width = width,
                                              .rank = rank_of(json_object_get(about, "shape")),
                                              .video = -1};

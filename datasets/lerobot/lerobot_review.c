@@ -85,6 +85,22 @@ static struct weir_lerobot_stats *stats_of(const struct weir_lerobot_review *r,
     return &r->stats[set * (size_t)r->lerobot->n_features + (size_t)feature];
 }
 
+/* Loading leaves out columns of texts that are not what meta/info.json says. */
+static int review_texts(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
+{
+    const char *key = r->lerobot->features[number].key;
+    struct weir_parquet_column column;
+    int found = weir_parquet_find(view->table->parquet, key, NULL);
+    if (found >= 0)
+        weir_parquet_column(view->table->parquet, found, &column);
+    if (r->is_reported[number] || (found >= 0 && column.kind == WEIR_PARQUET_BYTES))
+        return 0;
+    r->is_reported[number] = true;
+    return weir_lerobot_report(r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, key).text, -1,
+                               "%.200s has no such column of strings, but meta/info.json has this feature",
+                               view->table->name);
+}
+
 static int review_column(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
 {
     const struct weir_lerobot_feature *feature = &r->lerobot->features[number];
@@ -132,9 +148,12 @@ static int review_episode(struct weir_lerobot_review *r, struct weir_lerobot_tab
         rc = review_index(r, &view);
     if (rc == 0)
         rc = review_tasks(r, &view);
-    for (int i = 0; i < r->lerobot->n_features && rc == 0; i++)
-        if (r->lerobot->features[i].kind == WEIR_LEROBOT_NUMBERS)
-            rc = review_column(r, &view, i);
+    for (int i = 0; i < r->lerobot->n_features && rc == 0; i++) {
+        enum weir_lerobot_kind kind = r->lerobot->features[i].kind;
+        rc = kind == WEIR_LEROBOT_NUMBERS ? review_column(r, &view, i)
+             : kind == WEIR_LEROBOT_TEXT  ? review_texts(r, &view, i)
+                                          : 0;
+    }
     return rc;
 }
 

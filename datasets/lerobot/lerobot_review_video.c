@@ -80,6 +80,15 @@ static int review_steps(struct weir_lerobot_review *r, const struct weir_lerobot
                                times[worst] - times[worst - 1], 1 / frame, frame);
 }
 
+/* Shapes are height x width x channels, or channels x height x width. */
+static bool is_size_right(const struct weir_lerobot_feature *feature, const struct weir_frame_map *map)
+{
+    const int *dims = feature->dims;
+    return feature->rank != 3 || (dims[0] == map->height && dims[1] == map->width) ||
+           (dims[1] == map->height && dims[2] == map->width);
+}
+
+/* Returns 1 if the rows' times are faulty. */
 static int review_video(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number,
                         const double *times)
 {
@@ -90,11 +99,19 @@ static int review_video(struct weir_lerobot_review *r, const struct weir_lerobot
     if (rc < 0) { /* the episode cannot be opened */
         free(map.ranks);
         r->is_complete = false;
-        return rc == -ENOMEM ? weir_no_memory(r->err) : 0;
+        return rc == -ENOMEM ? weir_no_memory(r->err) : 1;
+    }
+    if (!r->is_reported[number] && !is_size_right(feature, &map)) {
+        r->is_reported[number] = true;
+        rc = weir_lerobot_report(r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, feature->key).text,
+                                 -1, "%.200s is %dx%d, but its shape in meta/info.json is %dx%dx%d",
+                                 r->lerobot->parts->names[map.first_part], map.width, map.height, feature->dims[0],
+                                 feature->dims[1], feature->dims[2]);
     }
     r->spans[r->n_spans++] = (struct weir_lerobot_span){
         map.first_part, rank_of(&map, 0), rank_of(&map, view->episode->length - 1), view->episode->index, feature};
-    rc = review_drift(r, view, feature, &map, times);
+    if (rc == 0)
+        rc = review_drift(r, view, feature, &map, times);
     free(map.ranks);
     return rc;
 }
@@ -103,15 +120,15 @@ int weir_lerobot_review_times(struct weir_lerobot_review *r, const struct weir_l
 {
     double *times;
     struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_lerobot_read_times(view, &times, &why), drifts = 0;
+    int rc = weir_lerobot_read_times(view, &times, &why), faults = 0;
     if (rc < 0)
         return rc == -ENOMEM ? weir_no_memory(r->err) : 0; /* the column is reviewed like others */
     for (int i = 0; i < r->lerobot->n_features && rc >= 0; i++) {
         rc = r->lerobot->features[i].kind == WEIR_LEROBOT_VIDEO ? review_video(r, view, i, times) : 0;
-        drifts += rc == 1;
+        faults += rc == 1;
     }
     if (rc >= 0)
-        rc = drifts ? 0 : review_steps(r, view, times);
+        rc = faults ? 0 : review_steps(r, view, times);
     free(times);
     return rc;
 }

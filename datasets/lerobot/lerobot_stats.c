@@ -17,6 +17,9 @@
 #define STATS       "meta/stats.json"
 #define STATS_LINES "meta/episodes_stats.jsonl"
 
+#define HALF_EPSILON 0x1p-10 /* of float16 */
+#define HALF_MAX     65504
+
 /* ---- statistics of the data ---- */
 
 void weir_lerobot_stats_close(struct weir_lerobot_stats *stats)
@@ -87,14 +90,16 @@ int weir_lerobot_stats_add(struct weir_lerobot_stats *stats, const struct weir_l
 
 /* LeRobot computes the statistics of each episode in the column's type, then joins them in double precision. Adding n
  * float32 numbers one after the other is off by up to n rounding errors. A deviation is the root of a difference of
- * mean squares, so that it is off as much as these. A column can be float32 in the file only. */
-static double rounding(const struct weir_lerobot_stats *stats)
+ * mean squares, so that it is off as much as these. A column can be float32 in the file only.
+ * The mean of float16 numbers and that of their squares are float16 too. */
+static double rounding(const struct weir_lerobot_feature *feature, const struct weir_lerobot_stats *stats)
 {
-    return ((double)stats->longest + 8) * (FLT_EPSILON / 2);
+    return ((double)stats->longest + 8) * (FLT_EPSILON / 2) + (feature->is_half ? 4 * HALF_EPSILON : 0);
 }
 
 /* Squares that exceed the column's type wrap around or are infinite in LeRobot. */
-static bool do_squares_fit(const struct weir_lerobot_stats *stats, const struct weir_lerobot_moments *data)
+static bool do_squares_fit(const struct weir_lerobot_feature *feature, const struct weir_lerobot_stats *stats,
+                           const struct weir_lerobot_moments *data)
 {
     static const double max[WEIR_NUMBER_TYPES] = {
         [WEIR_F32] = FLT_MAX,    [WEIR_F64] = DBL_MAX, [WEIR_I8] = INT8_MAX,  [WEIR_I16] = INT16_MAX,
@@ -102,7 +107,7 @@ static bool do_squares_fit(const struct weir_lerobot_stats *stats, const struct 
         [WEIR_U32] = UINT32_MAX, [WEIR_U64] = 0x1p64,
     };
     double most = fmax(fabs(data->min), fabs(data->max));
-    return most * most <= max[stats->type];
+    return most * most <= (feature->is_half ? HALF_MAX : max[stats->type]);
 }
 
 /* ---- comparing ---- */
@@ -116,10 +121,10 @@ static double value_of(const struct weir_lerobot_moments *data, int statistic)
     return values[statistic];
 }
 
-static bool fits(const struct weir_lerobot_stats *stats, const struct weir_lerobot_moments *data, int statistic,
-                 double recorded)
+static bool fits(const struct weir_lerobot_feature *feature, const struct weir_lerobot_stats *stats,
+                 const struct weir_lerobot_moments *data, int statistic, double recorded)
 {
-    double value = value_of(data, statistic), off = rounding(stats), n = (double)data->n;
+    double value = value_of(data, statistic), off = rounding(feature, stats), n = (double)data->n;
     double variance = data->squares / n, square = variance + data->mean * data->mean;
     if (statistic == MIN || statistic == MAX)
         return fabs(recorded - value) <= 4 * (FLT_EPSILON / 2) * fabs(value) + FLT_MIN;
@@ -127,7 +132,7 @@ static bool fits(const struct weir_lerobot_stats *stats, const struct weir_lerob
         return fabs(recorded - value) <= off * sqrt(square) + FLT_MIN;
     double most = 4 * off * square + FLT_MIN, unbiased = n > 1 ? data->squares / (n - 1) : variance;
     bool is_near = fabs(recorded * recorded - variance) <= most || fabs(recorded * recorded - unbiased) <= most;
-    return !isfinite(square) || !do_squares_fit(stats, data) || (recorded >= 0 && is_near);
+    return !isfinite(square) || !do_squares_fit(feature, stats, data) || (recorded >= 0 && is_near);
 }
 
 /* Appends the numbers of nested lists to values, which has room for max. Returns their number, which can be larger, or
@@ -161,7 +166,7 @@ static bool compare(const struct weir_lerobot_feature *feature, const struct wei
         struct weir_lerobot_moments data = {0};
         for (int d = i; d < feature->width; d += n)
             join(&data, &stats->dims[d]);
-        if (fits(stats, &data, statistic, recorded[i]))
+        if (fits(feature, stats, &data, statistic, recorded[i]))
             continue;
         value = first < 0 ? value_of(&data, statistic) : value;
         first = first < 0 ? i : first;

@@ -132,6 +132,25 @@ Test(lerobot, rows_between_pictures_use_the_nearest)
     cr_assert_eq(weir_dataset_video_rank(dataset, 1, 0, 1), 5);
 }
 
+static void write_3_0_with_fps(const char *fps)
+{
+    lerobot_write_3_0();
+    lerobot_write_info(true, "fps", fps);
+    expect_open();
+}
+
+/* An fps that is not that of the rows must not move them to other pictures. */
+Test(lerobot, pictures_do_not_depend_on_the_rate)
+{
+    write_3_0_with_fps("5");
+    for (int e = 0; e < LEROBOT_EPISODES; e++)
+        for (int t = 0; t < LEROBOT_STEPS; t++)
+            cr_assert_eq(weir_dataset_video_rank(dataset, e, 0, t), (uint32_t)(e * LEROBOT_STEPS + t));
+    write_3_0_with_fps("7.5");
+    for (int t = 0; t < LEROBOT_STEPS; t++)
+        cr_assert_eq(weir_dataset_video_rank(dataset, 1, 0, t), (uint32_t)(LEROBOT_STEPS + t));
+}
+
 Test(lerobot, unwanted_videos_are_not_opened)
 {
     lerobot_write_2_1();
@@ -261,7 +280,7 @@ Test(lerobot, shapes_agree_with_the_columns)
 {
     lerobot_write_2_1();
     lerobot_write_info(false, "features",
-                       "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [16, 16, 3]},"
+                       "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
                        "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [3]},"
                        "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}");
     expect_error("episode 0", "observation.state has 2 numbers per row");

@@ -156,6 +156,15 @@ Test(lerobot_review, rows_have_the_rate_of_the_dataset)
     expect(2, "tables episode 1/timestamp[", "at the fps of meta/info.json, 20, rows are 0.05 s apart");
 }
 
+Test(lerobot_review, sizes_are_those_of_the_videos)
+{
+    write_joined();
+    struct mp4_file video = mp4_plain();
+    video.width = 32;
+    lerobot_write_video(LEROBOT_VIDEO, &video);
+    expect(1, "tables episode 0" TOP ": ", LEROBOT_VIDEO " is 32x48, but its shape in meta/info.json is 48x64x3");
+}
+
 Test(lerobot_review, tasks_exist)
 {
     write_joined();
@@ -178,30 +187,32 @@ Test(lerobot_review, rows_are_numbered_by_the_lengths_before_them)
     cr_assert_str_empty(found); /* not all lengths count */
 }
 
-static void write_feature(const char *name)
+static void write_feature(const char *name, const char *dtype)
 {
     char features[512];
     snprintf(features, sizeof features,
-             "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [16, 16, 3]},"
+             "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
              "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
              "\"action\": {\"dtype\": \"float32\", \"shape\": [2]},"
              "\"timestamp\": {\"dtype\": \"float32\", \"shape\": [1]},"
-             "\"%s\": {\"dtype\": \"float32\", \"shape\": [1]}}",
-             name);
+             "\"%s\": {\"dtype\": \"%s\", \"shape\": [1]}}",
+             name, dtype);
     lerobot_write_info(true, "features", features);
 }
 
 Test(lerobot_review, columns_that_info_promises_exist)
 {
     write_joined();
-    write_feature("next.done");
+    write_feature("next.done", "float32");
     expect(1, "tables episode 0/next.done: ", "has no column next.done");
+    write_feature("next.reward", "string");
+    expect(1, "tables episode 0/next.reward: ", LEROBOT_DATA " has no such column of strings");
 }
 
 Test(lerobot_review, numbers_are_finite)
 {
     write_joined();
-    write_feature("next.reward");
+    write_feature("next.reward", "float32");
     struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
     rows.reward[4] = NAN;
     lerobot_write_rows(LEROBOT_DATA, &rows);
@@ -233,6 +244,28 @@ Test(lerobot_review, statistics_are_those_of_the_data)
     expect(1, "stats meta/stats.json", "count is 7, but there are 6 rows");
     lerobot_write_text("meta/stats.json", "{");
     expect(1, "stats -: meta/stats.json", "not a JSON object");
+}
+
+Test(lerobot_review, float16_is_rounded)
+{
+    write_joined();
+    lerobot_write_text("meta/stats.json", "{" STATE ": {\"std\": [17.09, 17.07]}}");
+    expect(1, "stats meta/stats.json", "std[0] is 17.09");
+    write_feature("next.reward", "float16");
+    lerobot_write_text("meta/stats.json", "{\"next.reward\": {\"std\": [0.001]}}");
+    expect(1, "stats meta/stats.json", "std[0] is 0.001");
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    for (int t = 0; t < LEROBOT_ROWS; t++)
+        rows.reward[t] = (float)(10 * t);
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    lerobot_write_text("meta/stats.json", "{\"next.reward\": {\"std\": [17.09]}}");
+    expect(0, "", "");
+    lerobot_write_text("meta/stats.json", "{\"next.reward\": {\"std\": [18]}}");
+    expect(1, "stats meta/stats.json", "std[0] is 18");
+    for (int t = 0; t < LEROBOT_ROWS; t++)
+        rows.reward[t] = (float)(1000 * t); /* squares exceed float16 */
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    expect(0, "", "");
 }
 
 Test(lerobot_review, numbers_that_lerobot_renumbers_do_not_count)
