@@ -245,6 +245,12 @@ class Items(unittest.TestCase):
             self.assertIn("is video, which %s cannot store; " % target, done.stderr)
             self.assertIn(choice, done.stderr)
 
+    def test_killed_copies_are_resumed(self):
+        script = os.path.join(ROOT, "tests", "convert", "kill_convert.sh")
+        done = subprocess.run(["bash", script, "2", "packed"], text=True, capture_output=True,
+                              env={**os.environ, "DATA": str(self.dataset("v3.0")), "FRAMES": "raw"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_decoded_pictures_are_counted(self):
         """Every other picture is a key frame, so a frame costs one or two decoded pictures."""
         run = [os.environ["WEIR_PROGRAM"], "run", self.dataset("v3.0"), "--json", "--num-workers=1", "--batch-size=1",
