@@ -222,7 +222,7 @@ class Items(unittest.TestCase):
 
     def test_fast_verification_decodes_first_pictures_only(self):
         root = self.work / "damaged"
-        shutil.copytree(self.dataset("v3.0"), root)
+        shutil.copytree(self.dataset("v2.1", version="v2.1"), root)
         video = next((root / "videos").rglob("*.mp4"))
         content = video.read_bytes()
         begin = content.index(b"mdat") + 4
