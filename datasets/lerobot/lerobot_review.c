@@ -85,20 +85,15 @@ static struct weir_lerobot_stats *stats_of(const struct weir_lerobot_review *r,
     return &r->stats[set * (size_t)r->lerobot->n_features + (size_t)feature];
 }
 
-/* Loading leaves out columns of texts that are not what meta/info.json says. */
 static int review_texts(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
 {
-    const char *key = r->lerobot->features[number].key;
-    struct weir_parquet_column column;
-    int found = weir_parquet_find(view->table->parquet, key, NULL);
-    if (found >= 0)
-        weir_parquet_column(view->table->parquet, found, &column);
-    if (r->is_reported[number] || (found >= 0 && column.kind == WEIR_PARQUET_BYTES))
+    struct weir_err why = WEIR_ERR_NONE;
+    if (r->is_reported[number] || weir_lerobot_check_column(view->table, number, &why) == 0)
         return 0;
     r->is_reported[number] = true;
-    return weir_lerobot_report(r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, key).text, -1,
-                               "%.200s has no such column of strings, but meta/info.json has this feature",
-                               view->table->name);
+    return weir_lerobot_report(r, WEIR_REVIEW_TABLES,
+                               weir_lerobot_place_of(view->episode->index, r->lerobot->features[number].key).text, -1,
+                               "%s", why.text);
 }
 
 static int review_column(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)

@@ -43,6 +43,21 @@ int weir_lerobot_open_table(struct weir_lerobot_table *table, struct weir_lerobo
 
 /* ---- columns ---- */
 
+int weir_lerobot_check_column(const struct weir_lerobot_table *table, int number, struct weir_err *err)
+{
+    const struct weir_lerobot_feature *feature = &table->lerobot->features[number];
+    struct weir_parquet_column column = {0};
+    bool is_text = feature->kind == WEIR_LEROBOT_TEXT;
+    int found = weir_parquet_find(table->parquet, feature->key, NULL);
+    if (found >= 0)
+        weir_parquet_column(table->parquet, found, &column);
+    if (found >= 0 && (!is_text || column.kind == WEIR_PARQUET_BYTES))
+        return 0;
+    return weir_err_set(err, -EBADMSG,
+                        "%.300s: has no column %s%s, but meta/info.json has this feature; copy the dataset again",
+                        table->name, feature->key, is_text ? " of strings" : "");
+}
+
 static int read_column(struct weir_lerobot_table *table, int feature, struct weir_err *err)
 {
     struct weir_lerobot_column *column = &table->columns[feature];
@@ -50,13 +65,11 @@ static int read_column(struct weir_lerobot_table *table, int feature, struct wei
     struct weir_err why = WEIR_ERR_NONE;
     if (column->values)
         return 0;
-    int number = weir_parquet_find(table->parquet, about->key, NULL);
-    int rc = number < 0 ? weir_err_set(&why, -EBADMSG,
-                                       "has no column %s, but meta/info.json has this feature; copy "
-                                       "the dataset again",
-                                       about->key)
-                        : weir_parquet_numbers(table->parquet, number, 0, table->rows, &column->type, &column->values,
-                                               &column->width, &why);
+    int rc = weir_lerobot_check_column(table, feature, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_parquet_numbers(table->parquet, weir_parquet_find(table->parquet, about->key, NULL), 0, table->rows,
+                              &column->type, &column->values, &column->width, &why);
     if (rc == 0 && column->width != about->width)
         rc = weir_err_set(&why, -EBADMSG,
                           "column %s has %d numbers per row, but in meta/info.json its shape has %d; "

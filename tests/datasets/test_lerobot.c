@@ -344,6 +344,31 @@ Test(lerobot, scales_of_depth_are_checked)
     expect_error(LEROBOT_CAMERA, "with a shift of -0.5 m");
 }
 
+/* Without columns, other features than state and actions are not needed. */
+Test(lerobot, columns_that_info_promises_exist)
+{
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root, .columns = true};
+    lerobot_write_3_0();
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    static const char *const features[][2] = {{"next.done", "float32"}, {"next.reward", "string"}};
+    for (int i = 0; i < 2; i++) {
+        char text[512], name[64];
+        snprintf(text, sizeof text,
+                 "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
+                 "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                 "\"action\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                 "\"%s\": {\"dtype\": \"%s\", \"shape\": [1]}}",
+                 features[i][0], features[i][1]);
+        lerobot_write_info(true, "features", text);
+        expect_open();
+        weir_dataset_close(&dataset);
+        snprintf(name, sizeof name, LEROBOT_DATA ": has no column %s", features[i][0]);
+        cr_assert_lt(weir_dataset_open(&dataset, &config, &err), 0);
+        cr_assert(strstr(err.text, name), "%s", err.text);
+        err = (struct weir_err)WEIR_ERR_NONE;
+    }
+}
+
 Test(lerobot, incomplete_copies_are_named)
 {
     lerobot_write_2_1();

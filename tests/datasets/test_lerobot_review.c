@@ -206,7 +206,7 @@ Test(lerobot_review, columns_that_info_promises_exist)
     write_feature("next.done", "float32");
     expect(1, "tables episode 0/next.done: ", "has no column next.done");
     write_feature("next.reward", "string");
-    expect(1, "tables episode 0/next.reward: ", LEROBOT_DATA " has no such column of strings");
+    expect(1, "tables episode 0/next.reward: ", LEROBOT_DATA ": has no column next.reward of strings");
 }
 
 Test(lerobot_review, numbers_are_finite)
