@@ -310,8 +310,8 @@ static int find_format(const struct h26x *h, const struct format **format, char 
             *format = &formats[i];
             return 0;
         }
-    snprintf(reason, WEIR_REASON_MAX, "the %s stream's pixel format %s is not supported", h->codec->title,
-             name ? name : "?");
+    snprintf(reason, WEIR_REASON_MAX, "the %s stream's pixel format %s is not supported; encode it again",
+             h->codec->title, name ? name : "?");
     return -ENOTSUP;
 }
 

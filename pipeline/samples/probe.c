@@ -40,8 +40,10 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     }
     char name[768];
     const char *advice = weir_machine_advice(rc);
+    if (!advice)
+        advice = rc == -ENOTSUP ? "" : "repair or remove the frame"; /* that reason says what to install */
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
-    return weir_err_set(err, rc, "%s: %s; %s%s", name, reason, advice ? advice : "repair or remove the frame",
+    return weir_err_set(err, rc, "%s: %s%s%s%s", name, reason, *advice ? "; " : "", advice,
                         weir_is_shortage(rc) ? "" : ", or skip bad frames with `weir run --on-error skip`");
 }
 

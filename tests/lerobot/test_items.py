@@ -204,6 +204,17 @@ class Items(unittest.TestCase):
             self.compare(root, Reference(root, "v3.0", False), {"observation.images.top": [-1, 0]})
             self.compare(root, Reference(root, "v3.0", False))
 
+    def test_a_missing_decoder_says_what_to_install(self):
+        if not ready("h264"):
+            self.skipTest("libavcodec is not installed")
+        for policy in ("fail", "skip"):
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "info", self.dataset("h264", codec="libx264"), "--on-error",
+                                   policy], text=True, capture_output=True,
+                                  env={**os.environ, "WEIR_LIBAVCODEC": "/nonexistent/libavcodec.so"})
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done)
+            self.assertRegex(done.stderr, r"observation.images.top\[0\]: H.264 video: .*; install FFmpeg's libavcodec")
+            self.assertNotIn("repair", done.stderr)
+
     def test_images(self):
         for version in ("v3.0", "v2.1"):
             root = self.dataset("images-" + version, version=version, images=True)
