@@ -3,13 +3,10 @@
 #include "base/option.h"
 #include "base/shortage.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/inside.h"
 #include "weir/base.h"
-#include "weir/recorder.h"
-#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -488,47 +485,6 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
     if (file_notes(dataset, text, size) && i-- == 0)
         return true;
     return weir_dataset_left_out(dataset, i, text, size);
-}
-
-/* ---- reading through the library ---- */
-
-static void lock_timed(struct weir_dataset *dataset)
-{
-    WEIR_ZONE(WEIR_STAGE_WAIT_LIBRARY);
-    pthread_mutex_lock(&dataset->helper_lock);
-}
-
-/* Called with the lock held, so there is only one writer. */
-static void count_helper(struct weir_dataset *dataset, uint64_t asked_ns, uint64_t begun_ns)
-{
-    weir_counter_add(&dataset->helper_calls, 1);
-    weir_counter_add(&dataset->helper_wait_ns, begun_ns - asked_ns);
-    weir_counter_add(&dataset->helper_busy_ns, weir_clock_monotonic_ns() - begun_ns);
-}
-
-void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts)
-{
-    counts->calls = atomic_load_explicit(&dataset->helper_calls, memory_order_relaxed);
-    counts->busy_ns = atomic_load_explicit(&dataset->helper_busy_ns, memory_order_relaxed);
-    counts->wait_ns = atomic_load_explicit(&dataset->helper_wait_ns, memory_order_relaxed);
-}
-
-int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
-               size_t *length, struct weir_err *err)
-{
-    struct weir_frame_map *map = &dataset->episodes[episode].maps[camera];
-    const struct weir_file_index *file = &dataset->files[dataset->episodes[episode].file];
-    const struct weir_format_ops *format = weir_file_format(file);
-    uint64_t asked_ns = weir_clock_monotonic_ns();
-    lock_timed(dataset);
-    uint64_t begun_ns = weir_clock_monotonic_ns();
-    if (dataset->library_format != format)
-        weir_opening_end(&dataset->library);
-    dataset->library_format = format;
-    int rc = format->read_row(&dataset->library, file, map, (uint64_t)t, buffer, capacity, length, err);
-    count_helper(dataset, asked_ns, begun_ns);
-    pthread_mutex_unlock(&dataset->helper_lock);
-    return rc;
 }
 
 void weir_dataset_close(struct weir_dataset **dataset)

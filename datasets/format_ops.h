@@ -23,6 +23,9 @@ struct weir_format_ops {
      * frames have extents. */
     int (*read_row)(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
                     uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
+    /* Finds the locations of a map's frames (map->located) by reading the file. Any thread, and several may find the
+     * same at once. Returns 0 or a negative code. NULL: open() finds all. */
+    int (*find_frames)(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err);
     /* Reads a whole file and verifies the parts that loading frames does not verify, such as checksums of records.
      * Calls `damaged` for each damaged part. Returns 0 whether or not parts are damaged; the result of `damaged` if it
      * is nonzero; or a negative code with err (without the path) if the file cannot be read. Any thread. NULL: nothing

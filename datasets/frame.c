@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/inflate.h"
+#include "datasets/chunks/snappy.h"
 #include "datasets/index.h"
 #include "datasets/video_frames.h"
 
@@ -146,17 +147,23 @@ static int frame_at_rank(const struct weir_frame_map *map, uint32_t rank)
     return low;
 }
 
-/* Returns the location that an earlier read established. */
-static int locate_later(const struct weir_dataset *dataset, int episode, const struct weir_frame_map *map, int t,
+/* Returns the location that weir_dataset_find_frames has found. */
+static int locate_found(const struct weir_dataset *dataset, int episode, const struct weir_frame_map *map, int t,
                         struct weir_location *location)
 {
     const struct weir_located *located = atomic_load_explicit(&map->located, memory_order_acquire);
     const struct weir_located *at = located ? &located[t] : NULL;
-    if (!at || at->length == 0 || at->first != at->length || at->length > map->located_max)
+    if (!at || at->length == 0 || at->offset == UINT64_MAX || at->span > map->located_max ||
+        (uint64_t)at->skip + at->length > map->located_max)
         return WEIR_HOW_LIBRARY;
     location->file = part_of(dataset, episode, map->first_part);
     location->offset = at->offset;
-    location->length = at->length;
+    location->length = at->span;
+    if (at->first == at->length)
+        return WEIR_HOW_EXTENT;
+    location->unpacked_bytes = (size_t)at->skip + at->length;
+    location->unpack_first = at->first;
+    location->unpack_skip = at->skip;
     return WEIR_HOW_EXTENT;
 }
 
@@ -186,7 +193,7 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         location->length = (size_t)map->extents[t].length;
         return location->length ? WEIR_HOW_EXTENT : -EBADMSG;
     case WEIR_STORED_LIBRARY:
-        return locate_later(dataset, episode, map, t, location);
+        return locate_found(dataset, episode, map, t, location);
     case WEIR_STORED_VIDEO:
         locate_sample(dataset, episode, map, t, location);
         return WEIR_HOW_VIDEO;
@@ -320,8 +327,9 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
                 const char **reason)
 {
     struct weir_heap_slot *slot = location->heap_slot;
-    location->payload = 0;
-    location->payload_length = location->length;
+    location->payload = location->unpack_skip;
+    location->payload_length =
+        location->unpacked_bytes ? location->unpacked_bytes - location->unpack_skip : location->length;
     if (!slot)
         return 0;
     uint64_t file_bytes = dataset->files[location->file].file.size_bytes, payload = 0;
@@ -349,6 +357,14 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
     location->offset = payload;
     location->length = slot->ref.length;
     return 1;
+}
+
+int weir_unpack(const struct weir_location *location, const uint8_t *bytes, uint8_t *unpacked, const char **reason)
+{
+    int rc = weir_snappy_resume(bytes, location->length, location->unpack_first, unpacked, location->unpacked_bytes);
+    if (rc < 0)
+        *reason = "its Snappy data are damaged, or changed since the dataset was opened";
+    return rc;
 }
 
 static size_t longest_extent(const struct weir_frame_map *map, int steps)

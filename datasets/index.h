@@ -41,7 +41,7 @@ struct weir_frame_extent {
 /* Location of a frame whose format was read to find it: see struct weir_parquet_extent. */
 struct weir_located {
     uint64_t offset;
-    uint32_t length, first, span;
+    uint32_t length, span, first, skip;
 };
 
 struct weir_video_track;
@@ -78,8 +78,9 @@ struct weir_frame_map {
      * part_rows is 0, all extents are in the episode's file. For WEIR_STORED_LIBRARY in a folder: frame t is row
      * before + t of part first_part. */
     uint32_t first_part, part_rows, before;
-    /* For WEIR_STORED_LIBRARY in a folder: the locations of all frames, after the first read of one of them, which
-     * publishes them. Frames that are verbatim in the file, and have at most located_max bytes, are extents then. */
+    /* For WEIR_STORED_LIBRARY in a folder: the locations of all frames, once they have been found
+     * (weir_dataset_find_frames). Frames that can be read on their own are extents then, if these and the bytes that
+     * they are unpacked to have at most located_max bytes. */
     _Atomic(struct weir_located *) located;
     uint32_t located_max;
     /* For WEIR_STORED_VIDEO: the video, which is owned by the episode's file and shared by its episodes. Frame t is the

@@ -252,6 +252,7 @@ const struct weir_format_ops weir_format_lerobot = {
     .summary = "LeRobot datasets v2.1 and v3.0: a folder with meta/info.json, Parquet files, and videos or images",
     .is_folder = is_dataset,
     .open = open_dataset,
+    .find_frames = weir_lerobot_find_images,
     .read_row = weir_lerobot_read_row,
     .review = weir_lerobot_review,
     .is_held = true,

@@ -1,18 +1,18 @@
 /* Images in Parquet files. Opening a dataset does not read them. The first read of a camera's frame locates the frames
- * of its episode, which decompresses their pages; from then on, frames that are verbatim in the file are extents. */
-#include "base/files.h"
+ * of its episode, which decompresses their pages; from then on they are extents, which each worker decompresses itself.
+ * Only images in pages that must be decompressed whole are read through weir_lerobot_read_row. */
 #include "base/shortage.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { IMAGE_HEADERS = 64 << 10 }; /* bytes that an encoded image may have in addition to those of its pixels */
+/* Bytes that an encoded image may have in addition to those of its pixels: its headers, and the blocks of Snappy that
+ * it shares with the images before and after it. */
+enum { IMAGE_HEADERS = 64 << 10, SHARED_BLOCKS = 128 << 10 };
 
 int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, struct weir_frame_map *map,
                               struct weir_err *err)
@@ -27,25 +27,22 @@ int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, 
     map->why = "images in pages of Parquet files";
     map->first_part = view->episode->part;
     map->before = (uint32_t)(view->episode->first - view->table->first);
-    map->located_max = (uint32_t)feature->width + (uint32_t)feature->width / 8 + IMAGE_HEADERS;
+    map->located_max = (uint32_t)feature->width + (uint32_t)feature->width / 8 + IMAGE_HEADERS + SHARED_BLOCKS;
     return 0;
 }
 
 /* ---- reading ---- */
 
-/* State between reads: the images of one episode whose pages are compressed, and bytes of an image with tags. */
+/* State between reads: the images of one episode whose pages are compressed. */
 struct kept {
     const struct weir_frame_map *map; /* episode of the images; NULL = none */
     struct weir_parquet_bytes images;
-    uint8_t *stored;
-    size_t stored_capacity;
 };
 
 static void close_kept(void *user)
 {
     struct kept *kept = user;
     weir_parquet_bytes_free(&kept->images);
-    free(kept->stored);
     free(kept);
 }
 
@@ -66,8 +63,7 @@ static int open_column(const struct weir_file_index *file, const struct weir_fra
     return weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again");
 }
 
-/* Locates all frames of a map and publishes the locations. */
-static int locate(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err)
+int weir_lerobot_find_images(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err)
 {
     size_t n = (size_t)map->frames;
     struct weir_parquet *parquet;
@@ -79,40 +75,15 @@ static int locate(const struct weir_file_index *file, struct weir_frame_map *map
         weir_parquet_close(&parquet);
     }
     for (size_t t = 0; t < n && rc == 0; t++)
-        located[t] = (struct weir_located){extents[t].offset, extents[t].length, extents[t].first, extents[t].span};
+        located[t] = (struct weir_located){extents[t].offset, extents[t].length, extents[t].span, extents[t].first,
+                                           extents[t].skip};
     free(extents);
-    if (rc < 0) {
-        free(located);
-        return rc;
-    }
+    struct weir_located *none = NULL;
     /* release: other threads read the locations after they see the pointer */
-    atomic_store_explicit(&map->located, located, memory_order_release);
-    return 0;
-}
-
-/* Reads an image whose bytes are in the file, possibly with tags of Snappy between them. */
-static int read_stored(struct kept *kept, const struct weir_file_index *file, const struct weir_frame_map *map,
-                       const struct weir_located *at, void *buffer, struct weir_err *err)
-{
-    char path[WEIR_PART_PATH_MAX];
-    const struct weir_parquet_extent extent = {at->offset, at->length, at->first, at->span};
-    if (extent.span > kept->stored_capacity) {
-        uint8_t *stored = realloc(kept->stored, extent.span);
-        if (!stored)
-            return weir_no_memory(err);
-        kept->stored = stored;
-        kept->stored_capacity = extent.span;
-    }
-    weir_part_path(file->parts, map->first_part, path, sizeof path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = fd < 0 ? -errno : weir_read_at(fd, extent.offset, kept->stored, extent.span);
-    if (fd >= 0)
-        close(fd);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s; %s", strerror(-rc), weir_open_advice(rc));
-    if (weir_parquet_join(&extent, kept->stored, buffer) < 0)
-        return weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again");
-    return 0;
+    if (rc < 0 || !atomic_compare_exchange_strong_explicit(&map->located, &none, located, memory_order_release,
+                                                           memory_order_relaxed))
+        free(located); /* another thread has found the same */
+    return rc < 0 ? rc : 0;
 }
 
 /* Reads an image of a compressed page. Frames of an episode are often read together, so all of them are kept. */
@@ -149,18 +120,14 @@ int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_i
     if (!kept)
         return weir_no_memory(err);
     opening->release = close_kept;
-    /* relaxed: only this function writes the pointer, with one thread at a time */
-    if (!atomic_load_explicit(&map->located, memory_order_relaxed)) {
-        int rc = locate(file, map, err);
+    if (!atomic_load_explicit(&map->located, memory_order_acquire)) {
+        int rc = weir_lerobot_find_images(file, map, err);
         if (rc < 0)
             return rc;
     }
-    const struct weir_located *at = &atomic_load_explicit(&map->located, memory_order_relaxed)[t];
+    const struct weir_located *at = &atomic_load_explicit(&map->located, memory_order_acquire)[t];
     *length = at->length;
     if (*length == 0)
         return weir_err_set(err, -EBADMSG, "the image is empty: the dataset stores only its path");
-    if (*length > capacity)
-        return -ENOSPC;
-    return at->offset != UINT64_MAX ? read_stored(kept, file, map, at, buffer, err)
-                                    : read_compressed(kept, file, map, t, at, buffer, err);
+    return *length > capacity ? -ENOSPC : read_compressed(kept, file, map, t, at, buffer, err);
 }

@@ -212,7 +212,8 @@ int weir_lerobot_review(const struct weir_dataset_file *file, const char *episod
 int weir_lerobot_place_images(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                               struct weir_err *err);
 
-/* Implements weir_format_ops.read_row. */
+/* Implement find_frames and read_row of weir_format_ops. */
+int weir_lerobot_find_images(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err);
 int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
                           uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
 

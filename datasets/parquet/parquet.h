@@ -70,19 +70,21 @@ static inline const uint8_t *weir_parquet_value(const struct weir_parquet_bytes 
 }
 void weir_parquet_bytes_free(struct weir_parquet_bytes *bytes);
 
-/* Location of a value in the file. It is verbatim if first == length. If first < length, it is divided into literals of
- * Snappy: its first bytes are followed by tags and more bytes, which weir_parquet_join joins. */
+/* Location of a value in the file. It is verbatim if first == length. Otherwise it is compressed by Snappy, and
+ * weir_parquet_unpack decompresses it. */
 struct weir_parquet_extent {
-    uint64_t offset;      /* UINT64_MAX: the value is compressed */
-    uint32_t length;      /* of the value; 0 = null or empty */
-    uint32_t first, span; /* bytes up to the first tag, and bytes to read */
+    uint64_t offset; /* UINT64_MAX: only all bytes of the page together can be decompressed */
+    uint32_t length; /* of the value; 0 = null or empty */
+    uint32_t span;   /* bytes to read */
+    uint32_t first;  /* bytes before the first element of Snappy: the rest of a literal */
+    uint32_t skip;   /* bytes that are decompressed before the value */
 };
 /* Locates the bytes of rows first .. first + n - 1 of a column without lists. Returns the same codes as
  * weir_parquet_numbers. */
 int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
                          struct weir_parquet_extent *extents, struct weir_err *err);
-/* Copies a value of extent->length bytes from the extent->span bytes that the file has at extent->offset. Returns 0, or
- * -EBADMSG if the file changed. */
-int weir_parquet_join(const struct weir_parquet_extent *extent, const uint8_t *stored, uint8_t *out);
+/* Decompresses the extent->span bytes that the file has at extent->offset. out: extent->skip + extent->length bytes,
+ * which end with the value. Returns 0, or -EBADMSG if the file changed. */
+int weir_parquet_unpack(const struct weir_parquet_extent *extent, const uint8_t *stored, uint8_t *out);
 
 #endif

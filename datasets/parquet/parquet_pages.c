@@ -2,8 +2,8 @@
 #include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
+#include "datasets/chunks/snappy.h"
 #include "datasets/parquet/parquet_priv.h"
-#include "datasets/parquet/snappy.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -379,6 +379,7 @@ static void close_values(struct weir_page_values *values)
     free(values->memory);
     free(values->bytes);
     free(values->pieces);
+    free(values->restarts);
     *values = (struct weir_page_values){0};
 }
 

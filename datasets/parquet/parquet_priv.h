@@ -86,14 +86,23 @@ struct weir_page_piece {
     uint32_t at, n;  /* in the page */
 };
 
+/* A position from which a page compressed by Snappy can be decompressed without the bytes before it. */
+struct weir_page_restart {
+    uint64_t offset; /* in the file */
+    uint32_t at;     /* in the page */
+};
+
 /* Values in decompressed bytes. */
 struct weir_page_values {
-    uint8_t *memory;                /* owned: the decompressed page */
-    uint32_t n;                     /* number of values */
-    const uint8_t *fixed;           /* values of fixed size; NULL if they are of variable size */
-    struct weir_page_bytes *bytes;  /* owned: values of variable size */
-    struct weir_page_piece *pieces; /* owned; in the order of the page; only if the reader locates values */
-    size_t n_pieces;
+    uint8_t *memory;               /* owned: the decompressed page */
+    uint32_t n;                    /* number of values */
+    const uint8_t *fixed;          /* values of fixed size; NULL if they are of variable size */
+    struct weir_page_bytes *bytes; /* owned: values of variable size */
+    /* Owned, in the order of the page; only if the reader locates values. */
+    struct weir_page_piece *pieces;
+    struct weir_page_restart *restarts;
+    size_t n_pieces, n_restarts;
+    uint64_t stored_end; /* end of the page in the file */
 };
 
 /* One data page: n entries, each with levels and, if its definition level is the maximum, a value. */
@@ -131,8 +140,8 @@ int weir_page_next(struct weir_page_reader *reader, int64_t skip, uint32_t *skip
 
 enum { WEIR_PARQUET_UNCOMPRESSED = 0, WEIR_PARQUET_SNAPPY = 1, WEIR_PARQUET_ZSTD = 6 };
 
-/* Lists the pieces of a page whose stored bytes are at `offset` of the file. at: position of the first of them in the
- * page. Returns 0, -EBADMSG or -ENOMEM. */
+/* Lists the pieces and the restarts of a page whose stored bytes are at `offset` of the file. at: position of the first
+ * of them in the page. Returns 0, -EBADMSG or -ENOMEM. */
 int weir_page_locate(struct weir_page_values *values, int codec, const uint8_t *stored, size_t n, uint64_t offset,
                      size_t at);
 /* Returns the location of a value of variable size. */

@@ -197,6 +197,10 @@ struct weir_location {
     struct weir_heap_slot *heap_slot;
     uint64_t heap_end, heap_at;
     uint32_t heap_objects;
+    /* If unpacked_bytes is not 0, the extent is compressed: the caller calls weir_unpack after weir_unwrap, and payload
+     * is a position in the unpacked bytes. The other fields are private to datasets/. */
+    size_t unpacked_bytes;
+    uint32_t unpack_first, unpack_skip;
 };
 
 /* Locates a frame. For WEIR_HOW_VIDEO, location is the extent of the frame's own sample. Returns an enum weir_how, or
@@ -208,6 +212,15 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
  * static string that describes the damage). */
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
                 const char **reason);
+
+/* Unpacks the bytes read for a location to location->unpacked_bytes bytes. Returns 0, or -EBADMSG with *reason. */
+int weir_unpack(const struct weir_location *location, const uint8_t *bytes, uint8_t *unpacked, const char **reason);
+
+/* Returns whether the camera's frames of this episode become extents with weir_dataset_find_frames. Thread-safe. */
+bool weir_dataset_can_find_frames(const struct weir_dataset *dataset, int episode, int camera);
+/* Finds where these frames are, by reading the file. Returns 1, after which weir_locate may return extents; 0 if
+ * nothing is left to find; or a negative code with err. Thread-safe. */
+int weir_dataset_find_frames(struct weir_dataset *dataset, int episode, int camera, struct weir_err *err);
 
 /* Reports the length of the image at payload after weir_unwrap, for a location whose end is not NULL. bytes = 0 means
  * that the image does not end within the bytes read. Returns 0 if payload_length is now the frame's length, which later

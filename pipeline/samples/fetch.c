@@ -124,12 +124,29 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
     return 0;
 }
 
+/* Unpacks the bytes read for a location, unless it is not compressed. *data then points to the unpacked bytes. */
+static int unpack_extent(struct weir_fetcher *fetcher, const struct weir_location *location, const uint8_t **data)
+{
+    if (!location->unpacked_bytes)
+        return 0;
+    const char *why = "";
+    int rc = weir_fetch_grow_row(fetcher, location->unpacked_bytes);
+    if (rc < 0)
+        return rc;
+    WEIR_ZONE(WEIR_STAGE_INFLATE);
+    rc = weir_unpack(location, *data, fetcher->row, &why);
+    if (rc < 0)
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%s", why);
+    *data = fetcher->row;
+    return rc;
+}
+
 static int by_extent(struct weir_fetcher *fetcher, struct weir_location *location, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length)
 {
     fetcher->file = location->file;
     for (;;) {
-        bool direct = into && !location->heap_slot && location->length == into_bytes;
+        bool direct = into && !location->heap_slot && !location->unpacked_bytes && location->length == into_bytes;
         const uint8_t *data;
         int rc = direct ? 0 : weir_fetch_grow_buffer(fetcher, location->length);
         if (rc < 0)
@@ -144,6 +161,8 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
         rc = weir_unwrap(fetcher->dataset, location, data, &why);
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", why);
+        if (rc == 0)
+            rc = unpack_extent(fetcher, location, &data);
         if (rc == 0 && location->end)
             rc = weir_note_end(location, weir_frame_end(data + location->payload, location->payload_length));
         if (rc == 1)
@@ -268,22 +287,37 @@ static int from_block(struct weir_fetcher *fetcher, int episode, int camera, int
     return weir_fetch_block(fetcher, episode, camera, &t, &row, 1);
 }
 
+/* Locates a frame, whose locations are found first if need be. */
+static int locate(struct weir_fetcher *fetcher, int episode, int camera, int t, struct weir_location *location)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int how = weir_locate(fetcher->dataset, episode, camera, t, location);
+    int rc = how == WEIR_HOW_LIBRARY ? weir_dataset_find_frames(fetcher->dataset, episode, camera, &err) : 0;
+    if (rc < 0) {
+        fetcher->file = location->file;
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
+        return rc;
+    }
+    if (rc > 0)
+        how = weir_locate(fetcher->dataset, episode, camera, t, location);
+    if (how < 0)
+        weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);
+    return how;
+}
+
 int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length)
 {
     struct weir_location location;
     fetcher->file = -1;
-    int how = weir_locate(fetcher->dataset, episode, camera, t, &location);
+    int how = locate(fetcher, episode, camera, t, &location);
     if (how == WEIR_HOW_LIBRARY)
         return through_library(fetcher, episode, camera, t, bytes, length);
     if (how == WEIR_HOW_BLOCK)
         return from_block(fetcher, episode, camera, t, into, into_bytes, bytes, length);
     if (how == WEIR_HOW_VIDEO)
         return weir_fetch_video_frame(fetcher, episode, camera, t, bytes, length);
-    if (how == WEIR_HOW_EXTENT)
-        return by_extent(fetcher, &location, into, into_bytes, bytes, length);
-    weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);
-    return how;
+    return how < 0 ? how : by_extent(fetcher, &location, into, into_bytes, bytes, length);
 }
 
 /* ---- several frames ---- */

@@ -10,6 +10,7 @@
 
 enum {
     WINDOW = 1 << 16,        /* max tasks to look ahead if there is little to read */
+    UNFOUND_WINDOW = 256,    /* the same before frames whose location is found by the tasks before them */
     LOOK_AT_ONCE = 1000,     /* max frames to examine before reading the extents found */
     PIECE_BYTES = 256 << 10, /* longer groups of pictures are read ahead in several extents */
 };
@@ -228,6 +229,17 @@ static void next_task(struct weir_read_plan *p, uint64_t task_number)
     p->groups.is_open = false;
 }
 
+/* Returns whether the location of the next task's frames is not known yet. */
+static bool is_unfound(const struct weir_read_plan *p)
+{
+    const struct weir_shared *s = p->shared;
+    uint64_t task = p->task_number % (uint64_t)s->slots.tasks_per_batch;
+    int sample = (int)(task / (uint64_t)s->slots.tasks_per_sample),
+        camera = (int)(task % (uint64_t)s->slots.tasks_per_sample);
+    return sample < p->plan.n && camera < s->setup.layout.n_cameras &&
+           weir_dataset_can_find_frames(s->setup.dataset, p->samples[sample].episode, camera);
+}
+
 /* Examines the next frame, or the next part of a video. Returns false if it is not to be read ahead. */
 static bool examine(struct weir_read_plan *p, struct weir_extent *extent)
 {
@@ -258,6 +270,8 @@ int weir_read_plan_next(void *user, uint64_t from, uint64_t *task_number, struct
         if (p->task_number > from + WINDOW || looked == LOOK_AT_ONCE)
             return 0;
         plan_batch(p, p->task_number / per_batch);
+        if (p->task_number > from + UNFOUND_WINDOW && is_unfound(p))
+            return 0;
         *task_number = p->task_number;
         if (examine(p, extent))
             return 1;

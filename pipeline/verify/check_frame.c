@@ -187,7 +187,7 @@ static struct verdict glance_at_extent(struct weir_frame_checker *checker, const
         return outside();
     if (!weir_frame_is_encoded(kind))
         return (struct verdict){0};
-    if (location->heap_slot || location->length <= PREFIX)
+    if (location->heap_slot || location->unpacked_bytes || location->length <= PREFIX)
         return look_at_frame(checker, episode, camera, t);
     int width = probe->width, height = probe->height;
     int rc = weir_read(checker->fetcher.reader, location->file, location->offset, PREFIX, prefix, &bytes);

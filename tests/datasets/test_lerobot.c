@@ -196,20 +196,26 @@ static void expect_fetched(int t, const char *image)
     cr_assert(length == IMAGE && memcmp(buffer, image, IMAGE) == 0);
 }
 
-/* Asserts that the frame's extent contains the image. */
-static void expect_extent(int t, const char *image)
+/* Asserts that the frame's extent contains the image, possibly compressed. */
+static void expect_extent(int t, const char *image, bool is_packed)
 {
-    char path[WEIR_READ_PATH_MAX], bytes[IMAGE];
+    char path[WEIR_READ_PATH_MAX], bytes[LEROBOT_STEPS * (IMAGE + 64)], unpacked[sizeof bytes];
     struct weir_location location;
     struct weir_dataset_file file;
+    const char *why = "";
     cr_assert_eq(weir_locate(dataset, 1, 0, t, &location), WEIR_HOW_EXTENT);
-    cr_assert_eq(location.length, IMAGE);
     cr_assert_leq(location.length, weir_dataset_extent_max(dataset));
+    cr_assert(location.length <= sizeof bytes && location.unpacked_bytes <= sizeof unpacked);
     weir_dataset_read_file(dataset, location.file, &file, path);
     int fd = open(file.path, O_RDONLY | O_CLOEXEC);
-    cr_assert_eq(pread(fd, bytes, IMAGE, (off_t)location.offset), IMAGE);
+    cr_assert_eq(pread(fd, bytes, location.length, (off_t)location.offset), location.length);
     close(fd);
-    cr_assert_eq(memcmp(bytes, image, IMAGE), 0);
+    cr_assert_eq(weir_unwrap(dataset, &location, (const uint8_t *)bytes, &why), 0);
+    cr_assert_eq(location.payload_length, IMAGE);
+    cr_assert_eq(location.unpacked_bytes > 0, is_packed);
+    if (is_packed)
+        cr_assert_eq(weir_unpack(&location, (const uint8_t *)bytes, (uint8_t *)unpacked, &why), 0, "%s", why);
+    cr_assert_eq(memcmp((is_packed ? unpacked : bytes) + location.payload, image, IMAGE), 0);
 }
 
 Test(lerobot, images_become_extents_with_the_first_read)
@@ -220,29 +226,29 @@ Test(lerobot, images_become_extents_with_the_first_read)
     cr_assert_eq(weir_locate(dataset, 1, 0, 1, &location), WEIR_HOW_LIBRARY);
     expect_fetched(2, images[2]);
     for (int t = 0; t < LEROBOT_STEPS; t++)
-        expect_extent(t, images[t]);
+        expect_extent(t, images[t], false);
     size_t length;
     cr_assert_eq(weir_fetch(dataset, 0, 0, 0, images[0], 4, &length, &err), -ENOSPC);
     cr_assert_eq(length, IMAGE);
 }
 
-Test(lerobot, images_across_literals_are_joined)
+Test(lerobot, images_in_compressed_pages_become_extents)
 {
     char images[LEROBOT_STEPS][IMAGE + 1];
     struct weir_location location;
-    write_images(images, IMAGE + 300); /* the first image is in one literal, the others in two */
-    for (int t = 0; t < LEROBOT_STEPS; t++)
-        expect_fetched(t, images[t]);
-    expect_extent(0, images[0]);
-    cr_assert_eq(weir_locate(dataset, 1, 0, 1, &location), WEIR_HOW_LIBRARY);
-}
-
-Test(lerobot, images_in_compressed_pages_are_unpacked)
-{
-    char images[LEROBOT_STEPS][IMAGE + 1];
-    write_images(images, 100); /* too short for extents */
-    for (int t = 0; t < LEROBOT_STEPS; t++)
-        expect_fetched(t, images[t]);
+    static const int literals[] = {IMAGE + 300, 100}; /* the first image is in one literal; all are in several */
+    for (int i = 0; i < 2; i++) {
+        write_images(images, literals[i]);
+        cr_assert(weir_dataset_can_find_frames(dataset, 1, 0));
+        cr_assert_eq(weir_locate(dataset, 1, 0, 1, &location), WEIR_HOW_LIBRARY);
+        cr_assert_eq(weir_dataset_find_frames(dataset, 1, 0, &err), 1, "%s", err.text);
+        cr_assert_eq(weir_dataset_find_frames(dataset, 1, 0, &err), 0);
+        cr_assert_not(weir_dataset_can_find_frames(dataset, 1, 0));
+        for (int t = 0; t < LEROBOT_STEPS; t++) {
+            expect_extent(t, images[t], i > 0 || t > 0);
+            expect_fetched(t, images[t]);
+        }
+    }
 }
 
 /* ---- meta/info.json ---- */

@@ -1,5 +1,6 @@
 /* Rows of Parquet files whose pages divide lists, are damaged, or announce more than they contain.
  * tests/datasets/compare_parquet.py compares with pyarrow. */
+#include "datasets/chunks/snappy.h"
 #include "datasets/parquet/parquet.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/parquet_build.h"
@@ -148,6 +149,63 @@ Test(parquet, half_precision_becomes_single_precision)
     cr_assert(isnan(*(float *)values));
     free(values);
     weir_parquet_close(&parquet);
+}
+
+/* ---- locations of values ---- */
+
+enum { IMAGES = 4, IMAGE_BYTES = 40000, PERIOD = 26 };
+
+/* Reads a value by its location. */
+static void expect_image(const struct weir_parquet_extent *extent, const char *image)
+{
+    uint8_t *stored = malloc(extent->span), *unpacked = malloc((size_t)extent->skip + extent->length);
+    FILE *file = fopen(fixture_path("x.parquet"), "rb");
+    cr_assert(file && stored && unpacked);
+    cr_assert_eq(fseek(file, (long)extent->offset, SEEK_SET), 0);
+    cr_assert_eq(fread(stored, 1, extent->span, file), extent->span);
+    cr_assert_eq(extent->length, IMAGE_BYTES);
+    cr_assert_eq(weir_parquet_unpack(extent, stored, unpacked), 0);
+    cr_assert_arr_eq(unpacked + extent->skip, image, IMAGE_BYTES);
+    cr_assert_eq(weir_snappy_resume(stored, extent->span / 8, extent->first, unpacked, extent->skip + extent->length),
+                 -EBADMSG, "truncated");
+    fclose(file);
+    free(stored);
+    free(unpacked);
+}
+
+/* Writes images that together have more than two of Snappy's blocks, and reads each by its location. */
+static void locate_images(struct pq_column column, struct weir_parquet_extent extents[IMAGES])
+{
+    static char images[IMAGES][IMAGE_BYTES + 1];
+    const char *values[IMAGES];
+    for (int i = 0; i < IMAGES; i++) {
+        for (int k = 0; k < IMAGE_BYTES; k++)
+            images[i][k] = (char)('a' + (k * 7 + i) % PERIOD);
+        values[i] = images[i];
+    }
+    column.name = "x";
+    column.type = PQ_TEXT;
+    column.values = values;
+    open_file(&column, IMAGES);
+    cr_assert_eq(weir_parquet_extents(parquet, 0, 0, IMAGES, extents, &err), 0, "%s", err.text);
+    for (int i = 0; i < IMAGES; i++)
+        expect_image(&extents[i], images[i]);
+    weir_parquet_close(&parquet);
+}
+
+Test(parquet, compressed_values_are_read_on_their_own)
+{
+    enum { BLOCK = 65536 };
+    struct weir_parquet_extent extents[IMAGES];
+    locate_images((struct pq_column){.literal_bytes = BLOCK}, extents);
+    for (int i = 0; i < IMAGES; i++) /* literals only, so nothing but their tags is read in addition */
+        cr_assert(extents[i].skip == 0 && extents[i].span <= IMAGE_BYTES + 6);
+    locate_images((struct pq_column){.literal_bytes = 1000, .copy_distance = PERIOD}, extents);
+    for (int i = 0; i < IMAGES; i++) /* decompressed from the start of a block */
+        cr_assert_eq(extents[i].skip, (4 + i * (IMAGE_BYTES + 4)) % BLOCK);
+    locate_images((struct pq_column){.literal_bytes = 10, .copy_distance = PERIOD, .copies_across = true}, extents);
+    for (int i = 0; i < IMAGES; i++) /* decompressed from the start of the page */
+        cr_assert_eq(extents[i].skip, 4 + i * (IMAGE_BYTES + 4));
 }
 
 Test(parquet, rows_that_do_not_exist)

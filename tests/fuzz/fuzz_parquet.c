@@ -60,7 +60,7 @@ static void read_bytes(struct weir_parquet *parquet, int column, int64_t first, 
     weir_parquet_bytes_free(&bytes);
 }
 
-/* Every value that has a location is there: joining its bytes in the file gives the value. */
+/* Every value that has a location is there, verbatim or compressed. */
 static void compare_extents(struct weir_parquet *parquet, int column, int64_t n, const uint8_t *file, size_t size)
 {
     struct weir_parquet_bytes bytes;
@@ -76,11 +76,11 @@ static void compare_extents(struct weir_parquet *parquet, int column, int64_t n,
         require(extent->length == bytes.ends[i] - begin);
         if (extent->length == 0 || extent->offset == UINT64_MAX)
             continue;
-        uint8_t *joined = malloc(extent->length);
-        require(joined && extent->offset <= size && extent->span <= size - extent->offset);
-        require(weir_parquet_join(extent, file + extent->offset, joined) == 0);
-        require(memcmp(joined, bytes.data + begin, extent->length) == 0);
-        free(joined);
+        uint8_t *unpacked = malloc((size_t)extent->skip + extent->length);
+        require(unpacked && extent->offset <= size && extent->span <= size - extent->offset);
+        require(weir_parquet_unpack(extent, file + extent->offset, unpacked) == 0);
+        require(memcmp(unpacked + extent->skip, bytes.data + begin, extent->length) == 0);
+        free(unpacked);
     }
     if (both)
         weir_parquet_bytes_free(&bytes);
