@@ -1,4 +1,4 @@
-/* The files of a dataset: their names, and the tracks of its videos. */
+/* A dataset and its files: their names, and the tracks of its videos. */
 #include "base/shortage.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
@@ -130,4 +130,48 @@ void weir_lerobot_videos_close(void *of)
     free(videos->videos);
     free(videos->depth_values);
     free(videos);
+}
+
+/* ---- opening and closing ---- */
+
+void weir_lerobot_close(struct weir_lerobot *lerobot)
+{
+    for (int i = 0; i < lerobot->n_episodes; i++)
+        free(lerobot->episodes[i].task);
+    free(lerobot->episodes);
+    free(lerobot->clips);
+    free(lerobot->features);
+    free(lerobot->data_path);
+    free(lerobot->video_path);
+    weir_parts_close(&lerobot->parts);
+    if (lerobot->videos)
+        weir_lerobot_videos_close(lerobot->videos);
+    for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
+        pthread_mutex_destroy(&lerobot->locks[i]);
+    *lerobot = (struct weir_lerobot){0};
+}
+
+static int open_parts(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    struct stat st;
+    struct weir_parts *parts = lerobot->parts = calloc(1, sizeof *parts);
+    lerobot->videos = calloc(1, sizeof *lerobot->videos);
+    if (!parts || !lerobot->videos || asprintf(&parts->stand_in, "%s/meta/info.json", lerobot->path) < 0)
+        return weir_no_memory(err);
+    parts->root = lerobot->path;
+    if (stat(parts->stand_in, &st) < 0)
+        return weir_err_set(err, -errno, "meta/info.json: %s", strerror(errno));
+    parts->looked = weir_part_identify(&st);
+    return 0;
+}
+
+int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err)
+{
+    *lerobot = (struct weir_lerobot){.path = path};
+    for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
+        pthread_mutex_init(&lerobot->locks[i], NULL);
+    int rc = weir_lerobot_read_info(lerobot, err);
+    if (rc == 0)
+        rc = weir_lerobot_read_episodes(lerobot, err);
+    return rc == 0 ? open_parts(lerobot, err) : rc;
 }

@@ -122,12 +122,6 @@ static inline double weir_lerobot_fps(const struct weir_lerobot *lerobot)
     return (double)lerobot->fps_numerator / (double)lerobot->fps_denominator;
 }
 
-/* ---- lerobot.c ---- */
-
-/* Reads meta/info.json and the list of episodes. Errors do not contain the path. Close *lerobot also after an error. */
-int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err);
-void weir_lerobot_close(struct weir_lerobot *lerobot);
-
 /* ---- lerobot_info.c ---- */
 
 /* Reads a whole file of the dataset. The caller frees *text, which ends with a zero byte. Errors name the file. */
@@ -165,6 +159,10 @@ int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tas
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err);
 
 /* ---- lerobot_files.c ---- */
+
+/* Reads meta/info.json and the list of episodes. Errors do not contain the path. Close *lerobot also after an error. */
+int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err);
+void weir_lerobot_close(struct weir_lerobot *lerobot);
 
 /* Lists the dataset's files as parts, each of them once, and sets the parts of episodes and clips. */
 int weir_lerobot_list_files(struct weir_lerobot *lerobot, struct weir_err *err);
