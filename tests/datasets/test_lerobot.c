@@ -208,7 +208,7 @@ static void expect_extent(int t, const char *image, bool is_packed)
     cr_assert(location.length <= sizeof bytes && location.unpacked_bytes <= sizeof unpacked);
     weir_dataset_read_file(dataset, location.file, &file, path);
     int fd = open(file.path, O_RDONLY | O_CLOEXEC);
-    cr_assert_eq(pread(fd, bytes, location.length, (off_t)location.offset), location.length);
+    cr_assert_eq(pread(fd, bytes, location.length, (off_t)location.offset), (ssize_t)location.length);
     close(fd);
     cr_assert_eq(weir_unwrap(dataset, &location, (const uint8_t *)bytes, &why), 0);
     cr_assert_eq(location.payload_length, IMAGE);

@@ -202,10 +202,10 @@ Test(parquet, compressed_values_are_read_on_their_own)
         cr_assert(extents[i].skip == 0 && extents[i].span <= IMAGE_BYTES + 6);
     locate_images((struct pq_column){.literal_bytes = 1000, .copy_distance = PERIOD}, extents);
     for (int i = 0; i < IMAGES; i++) /* decompressed from the start of a block */
-        cr_assert_eq(extents[i].skip, (4 + i * (IMAGE_BYTES + 4)) % BLOCK);
+        cr_assert_eq(extents[i].skip, (uint32_t)(4 + i * (IMAGE_BYTES + 4)) % BLOCK);
     locate_images((struct pq_column){.literal_bytes = 10, .copy_distance = PERIOD, .copies_across = true}, extents);
     for (int i = 0; i < IMAGES; i++) /* decompressed from the start of the page */
-        cr_assert_eq(extents[i].skip, 4 + i * (IMAGE_BYTES + 4));
+        cr_assert_eq(extents[i].skip, (uint32_t)(4 + i * (IMAGE_BYTES + 4)));
 }
 
 Test(parquet, rows_that_do_not_exist)
