@@ -1,16 +1,9 @@
 #include "datasets/chunks/snappy.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-
-static size_t little_endian(const uint8_t *at, size_t bytes)
-{
-    size_t value = 0;
-    for (size_t i = 0; i < bytes; i++)
-        value |= (size_t)at[i] << 8 * i;
-    return value;
-}
 
 /* Reads the uncompressed length. Returns the bytes read, or 0. */
 static size_t read_length(const uint8_t *in, size_t n, size_t *length)
@@ -35,12 +28,12 @@ static size_t read_tag(const uint8_t *in, size_t n, struct weir_snappy_element *
         if (n < 1 + more)
             return 0;
         *element =
-            (struct weir_snappy_element){.length = 1 + (more ? little_endian(in + 1, more) : (size_t)(tag >> 2))};
+            (struct weir_snappy_element){.length = 1 + (more ? weir_le(in + 1, (int)more) : (size_t)(tag >> 2))};
         return 1 + more;
     }
     if (n < 1 + more)
         return 0;
-    size_t offset = little_endian(in + 1, more);
+    size_t offset = weir_le(in + 1, (int)more);
     *element = (tag & 3) == 1 ? (struct weir_snappy_element){.length = 4 + (size_t)(tag >> 2 & 7),
                                                              .offset = (size_t)(tag >> 5) << 8 | offset}
                               : (struct weir_snappy_element){.length = 1 + (size_t)(tag >> 2), .offset = offset};
