@@ -27,8 +27,7 @@ static size_t read_tag(const uint8_t *in, size_t n, struct weir_snappy_element *
         more = tag >> 2 < 60 ? 0 : (size_t)(tag >> 2) - 59;
         if (n < 1 + more)
             return 0;
-        *element =
-            (struct weir_snappy_element){.length = 1 + (more ? weir_le(in + 1, (int)more) : (size_t)(tag >> 2))};
+        *element = (struct weir_snappy_element){.length = 1 + (more ? weir_le(in + 1, (int)more) : (size_t)(tag >> 2))};
         return 1 + more;
     }
     if (n < 1 + more)

@@ -70,8 +70,8 @@ static inline const uint8_t *weir_parquet_value(const struct weir_parquet_bytes 
 }
 void weir_parquet_bytes_free(struct weir_parquet_bytes *bytes);
 
-/* Location of a value in the file. It is verbatim if first == length. Otherwise it is compressed by Snappy, and
- * weir_parquet_unpack decompresses it. */
+/* Location of a value in the file. It is verbatim if first == length. Otherwise it is compressed by Snappy:
+ * weir_snappy_resume makes skip + length bytes of it, which end with the value. */
 struct weir_parquet_extent {
     uint64_t offset; /* UINT64_MAX: only all bytes of the page together can be decompressed */
     uint32_t length; /* of the value; 0 = null or empty */
@@ -83,8 +83,5 @@ struct weir_parquet_extent {
  * weir_parquet_numbers. */
 int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first, int64_t n,
                          struct weir_parquet_extent *extents, struct weir_err *err);
-/* Decompresses the extent->span bytes that the file has at extent->offset. out: extent->skip + extent->length bytes,
- * which end with the value. Returns 0, or -EBADMSG if the file changed. */
-int weir_parquet_unpack(const struct weir_parquet_extent *extent, const uint8_t *stored, uint8_t *out);
 
 #endif

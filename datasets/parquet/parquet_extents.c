@@ -140,8 +140,3 @@ struct weir_parquet_extent weir_page_extent(const struct weir_page_values *value
         in_blocks(values, at, end, &extent);
     return extent;
 }
-
-int weir_parquet_unpack(const struct weir_parquet_extent *extent, const uint8_t *stored, uint8_t *out)
-{
-    return weir_snappy_resume(stored, extent->span, extent->first, out, (size_t)extent->skip + extent->length);
-}
