@@ -13,24 +13,37 @@ static const uint64_t VALUES_MAX_BYTES = (uint64_t)1 << 30;
 
 /* ---- rows ---- */
 
-/* The rows that are read, and where their values go. */
-struct gather {
-    const struct weir_parquet_leaf *leaf;
-    int64_t first, end; /* rows that are wanted */
-    int64_t row;        /* row of the last entry; -1 before the first */
-    struct weir_err *err;
+struct gather;
+
+/* What is done with values. The functions return 0 or a negative code. */
+struct taker {
     /* Adds n values of the wanted row, or of rows from it on: those of `indices`, or those after the first (NULL). */
     int (*add)(struct gather *gather, const struct weir_page_values *from, const uint32_t *indices, uint32_t first,
                uint32_t n);
     int (*add_null)(struct gather *gather);
     int (*begin_list)(struct gather *gather); /* called when a wanted row begins, if rows are lists */
-    int64_t row_values;                       /* of the current row */
-    int width;                                /* of the rows before it; -1 = none */
+};
+
+/* The rows that are read, and where their values go. */
+struct gather {
+    const struct weir_parquet_leaf *leaf;
+    const struct taker *taker;
+    int64_t first, end; /* rows that are wanted */
+    int64_t row;        /* row of the last entry; -1 before the first */
+    struct weir_err *err;
+    int64_t row_values; /* of the current row */
+    int width;          /* of the rows before it; -1 = none */
     uint64_t n, capacity, bytes, bytes_capacity;
     uint8_t *values;
     struct weir_parquet_bytes out;
     struct weir_parquet_extent *extents; /* one per row; NULL = not wanted */
 };
+
+static struct gather gather_of(const struct weir_parquet_leaf *leaf, const struct taker *taker, int64_t first,
+                               int64_t n, struct weir_err *err)
+{
+    return (struct gather){.leaf = leaf, .taker = taker, .first = first, .end = first + n, .err = err, .width = -1};
+}
 
 static int grow(struct gather *g, void *array, uint64_t *capacity, uint64_t n, size_t size)
 {
@@ -70,8 +83,8 @@ static uint32_t entries_alike(const struct gather *g, const struct weir_page *pa
 static int add_values(struct gather *g, const struct weir_page_reader *reader, uint32_t value, uint32_t n)
 {
     const uint32_t *indices = reader->page.indices;
-    return indices ? g->add(g, &reader->dictionary, indices + value, 0, n)
-                   : g->add(g, &reader->page.values, NULL, value, n);
+    return indices ? g->taker->add(g, &reader->dictionary, indices + value, 0, n)
+                   : g->taker->add(g, &reader->page.values, NULL, value, n);
 }
 
 /* Adds those of n rows with a value each that are wanted. The first of them follows g->row. */
@@ -97,17 +110,17 @@ static int take_list(struct gather *g, const struct weir_page_reader *reader, ui
                             g->leaf->name);
     if (!is_wanted(g))
         return 0;
-    int rc = begins ? g->begin_list(g) : 0;
+    int rc = begins ? g->taker->begin_list(g) : 0;
     if (rc < 0 || n > 0)
         return rc < 0 ? rc : add_values(g, reader, value, n);
     bool is_empty = page->definitions[entry] < g->leaf->list_definition;
-    return is_empty ? 0 : g->add_null(g);
+    return is_empty ? 0 : g->taker->add_null(g);
 }
 
 static int take_null(struct gather *g)
 {
     g->row++;
-    return is_wanted(g) ? g->add_null(g) : 0;
+    return is_wanted(g) ? g->taker->add_null(g) : 0;
 }
 
 static int take_page(struct gather *g, const struct weir_page_reader *reader)
@@ -264,14 +277,8 @@ int weir_parquet_numbers(struct weir_parquet *parquet, int column, int64_t first
 {
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
-    struct gather g = {.leaf = leaf,
-                       .first = first,
-                       .end = first + n,
-                       .err = &why,
-                       .add = add_numbers,
-                       .add_null = add_null_number,
-                       .begin_list = begin_numbers,
-                       .width = -1};
+    static const struct taker taker = {add_numbers, add_null_number, begin_numbers};
+    struct gather g = gather_of(leaf, &taker, first, n, &why);
     *values = NULL;
     *width = leaf->max_repetition > 0 ? 0 : 1;
     *type = leaf->about.type;
@@ -337,13 +344,8 @@ int weir_parquet_bytes(struct weir_parquet *parquet, int column, int64_t first, 
 {
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
-    struct gather g = {.leaf = leaf,
-                       .first = first,
-                       .end = first + n,
-                       .err = &why,
-                       .add = add_bytes,
-                       .add_null = add_null_bytes,
-                       .begin_list = begin_bytes};
+    static const struct taker taker = {add_bytes, add_null_bytes, begin_bytes};
+    struct gather g = gather_of(leaf, &taker, first, n, &why);
     *out = (struct weir_parquet_bytes){0};
     if (leaf->about.kind != WEIR_PARQUET_BYTES)
         return weir_err_set(err, -EINVAL, "column %s: does not contain strings or other bytes", leaf->name);
@@ -386,13 +388,9 @@ int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first
 {
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
-    struct gather g = {.leaf = leaf,
-                       .first = first,
-                       .end = first + n,
-                       .err = &why,
-                       .add = add_extents,
-                       .add_null = add_null_extent,
-                       .extents = extents};
+    static const struct taker taker = {add_extents, add_null_extent, NULL}; /* rows are not lists */
+    struct gather g = gather_of(leaf, &taker, first, n, &why);
+    g.extents = extents;
     if (leaf->about.kind != WEIR_PARQUET_BYTES || leaf->max_repetition > 0)
         return weir_err_set(err, -EINVAL, "column %s: does not contain one value of bytes per row", leaf->name);
     memset(extents, 0, (size_t)n * sizeof *extents);
