@@ -59,11 +59,11 @@ static int describe_in(struct weir_lerobot_table *table, const struct weir_lerob
         rc = weir_episode_describe(&view.store, episode, config, err);
     if (rc < 0 || !config->columns)
         return rc;
-    for (int i = 0; i < table->lerobot->n_features && rc == 0; i++) {
+    for (int i = 0; i < table->lerobot->n_features && rc >= 0; i++) {
         enum weir_lerobot_kind kind = table->lerobot->features[i].kind;
-        rc = kind == WEIR_LEROBOT_NUMBERS || kind == WEIR_LEROBOT_TEXT ? weir_lerobot_check_column(table, i, err) : 0;
+        rc = kind == WEIR_LEROBOT_NUMBERS || kind == WEIR_LEROBOT_TEXT ? weir_lerobot_find_column(table, i, err) : 0;
     }
-    return rc == 0 ? weir_lerobot_add_texts(table, of, episode, err) : rc;
+    return rc >= 0 ? weir_lerobot_add_texts(table, of, episode, err) : rc;
 }
 
 static void keep_outcome(struct work *w, int i, int rc, const struct weir_err *why)

@@ -184,8 +184,8 @@ int weir_lerobot_check_rows(struct weir_lerobot_table *table, const struct weir_
  * per row. */
 int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err);
-/* Checks that the table has the column of a feature, and that it has strings if the feature does. */
-int weir_lerobot_check_column(const struct weir_lerobot_table *table, int feature, struct weir_err *err);
+/* Returns the column of a feature in the Parquet file, which must have strings if the feature does; or -EBADMSG. */
+int weir_lerobot_find_column(const struct weir_lerobot_table *table, int feature, struct weir_err *err);
 /* Adds the columns of strings to an episode. */
 int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
                            struct weir_episode *episode, struct weir_err *err);

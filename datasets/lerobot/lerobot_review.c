@@ -32,8 +32,8 @@ struct weir_lerobot_place weir_lerobot_place_of(int64_t episode, const char *key
 
 /* ---- columns ---- */
 
-/* Returns the column's rows of an episode; *values is NULL if there is no such column of one int64 per row. */
-static void integers(const struct weir_lerobot_view *view, const char *key, const int64_t **values)
+/* Returns the column's rows of an episode, or NULL if there is no such column of one int64 per row. */
+static const int64_t *integers(const struct weir_lerobot_view *view, const char *key)
 {
     enum weir_number_type type;
     const void *found = NULL;
@@ -41,13 +41,12 @@ static void integers(const struct weir_lerobot_view *view, const char *key, cons
     struct weir_err why = WEIR_ERR_NONE;
     bool there = number >= 0 && view->lerobot->features[number].kind == WEIR_LEROBOT_NUMBERS &&
                  weir_lerobot_column(view->table, view->episode, number, &type, &found, &width, &why) == 0;
-    *values = there && type == WEIR_I64 && width == 1 ? found : NULL;
+    return there && type == WEIR_I64 && width == 1 ? found : NULL;
 }
 
 static int review_tasks(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
 {
-    const int64_t *tasks;
-    integers(view, "task_index", &tasks);
+    const int64_t *tasks = integers(view, "task_index");
     for (int64_t t = 0; t < view->episode->length && tasks && r->tasks.n > 0; t++)
         if (tasks[t] < 0 || tasks[t] >= r->tasks.n || !r->tasks.texts[tasks[t]])
             return weir_lerobot_report(r, WEIR_REVIEW_TABLES,
@@ -59,8 +58,7 @@ static int review_tasks(const struct weir_lerobot_review *r, const struct weir_l
 /* Version 3.0 refuses such episodes when they are opened. In version 2.1, nothing else depends on the column. */
 static int review_index(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
 {
-    const int64_t *index;
-    integers(view, "index", &index);
+    const int64_t *index = integers(view, "index");
     for (int64_t t = 0; t < view->episode->length && index && r->is_whole && !r->lerobot->is_third; t++)
         if (index[t] != r->rows + t)
             return weir_lerobot_report(
@@ -85,15 +83,22 @@ static struct weir_lerobot_stats *stats_of(const struct weir_lerobot_review *r,
     return &r->stats[set * (size_t)r->lerobot->n_features + (size_t)feature];
 }
 
-static int review_texts(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
+/* Reports a column that cannot be read, once. */
+static int report_column(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number,
+                         const struct weir_err *why)
 {
-    struct weir_err why = WEIR_ERR_NONE;
-    if (r->is_reported[number] || weir_lerobot_check_column(view->table, number, &why) == 0)
+    if (r->is_reported[number])
         return 0;
     r->is_reported[number] = true;
     return weir_lerobot_report(r, WEIR_REVIEW_TABLES,
                                weir_lerobot_place_of(view->episode->index, r->lerobot->features[number].key).text, -1,
-                               "%s", why.text);
+                               "%s", why->text);
+}
+
+static int review_texts(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    return weir_lerobot_find_column(view->table, number, &why) < 0 ? report_column(r, view, number, &why) : 0;
 }
 
 static int review_column(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, int number)
@@ -107,12 +112,9 @@ static int review_column(struct weir_lerobot_review *r, const struct weir_lerobo
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_lerobot_column(view->table, view->episode, number, &type, &values, &width, &why);
     if (rc < 0) {
-        bool is_new = rc == -EBADMSG && !r->is_reported[number];
-        r->is_reported[number] = stats->is_unknown = true;
-        return is_new ? weir_lerobot_report(r, WEIR_REVIEW_TABLES,
-                                            weir_lerobot_place_of(view->episode->index, feature->key).text, -1, "%s",
-                                            why.text)
-                      : 0;
+        stats->is_unknown = true;
+        r->is_reported[number] |= rc != -EBADMSG;
+        return report_column(r, view, number, &why);
     }
     rc = weir_lerobot_stats_add(stats, feature, type, values, view->episode->length, &bad);
     if (rc < 0)

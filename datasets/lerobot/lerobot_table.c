@@ -43,7 +43,7 @@ int weir_lerobot_open_table(struct weir_lerobot_table *table, struct weir_lerobo
 
 /* ---- columns ---- */
 
-int weir_lerobot_check_column(const struct weir_lerobot_table *table, int number, struct weir_err *err)
+int weir_lerobot_find_column(const struct weir_lerobot_table *table, int number, struct weir_err *err)
 {
     const struct weir_lerobot_feature *feature = &table->lerobot->features[number];
     struct weir_parquet_column column = {0};
@@ -52,7 +52,7 @@ int weir_lerobot_check_column(const struct weir_lerobot_table *table, int number
     if (found >= 0)
         weir_parquet_column(table->parquet, found, &column);
     if (found >= 0 && (!is_text || column.kind == WEIR_PARQUET_BYTES))
-        return 0;
+        return found;
     return weir_err_set(err, -EBADMSG,
                         "%.300s: has no column %s%s, but meta/info.json has this feature; copy the dataset again",
                         table->name, feature->key, is_text ? " of strings" : "");
@@ -65,11 +65,11 @@ static int read_column(struct weir_lerobot_table *table, int feature, struct wei
     struct weir_err why = WEIR_ERR_NONE;
     if (column->values)
         return 0;
-    int rc = weir_lerobot_check_column(table, feature, err);
-    if (rc < 0)
-        return rc;
-    rc = weir_parquet_numbers(table->parquet, weir_parquet_find(table->parquet, about->key, NULL), 0, table->rows,
-                              &column->type, &column->values, &column->width, &why);
+    int number = weir_lerobot_find_column(table, feature, err);
+    if (number < 0)
+        return number;
+    int rc = weir_parquet_numbers(table->parquet, number, 0, table->rows, &column->type, &column->values,
+                                  &column->width, &why);
     if (rc == 0 && column->width != about->width)
         rc = weir_err_set(&why, -EBADMSG,
                           "column %s has %d numbers per row, but in meta/info.json its shape has %d; "
