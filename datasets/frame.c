@@ -95,14 +95,9 @@ static int part_of(const struct weir_dataset *dataset, int episode, uint32_t par
 
 /* ---- videos ---- */
 
-static uint32_t rank_of(const struct weir_frame_map *map, int t)
-{
-    return map->ranks ? map->ranks[t] : map->first_rank + (uint32_t)t;
-}
-
 static void sample_of(const struct weir_frame_map *map, int t, struct weir_video_sample *sample)
 {
-    weir_video_track_sample(map->video, weir_video_track_at_rank(map->video, rank_of(map, t)), sample);
+    weir_video_track_sample(map->video, weir_video_track_at_rank(map->video, weir_map_rank(map, t)), sample);
 }
 
 static void locate_sample(const struct weir_dataset *dataset, int episode, const struct weir_frame_map *map, int t,
@@ -127,7 +122,7 @@ const struct weir_video_track *weir_dataset_video(const struct weir_dataset *dat
 
 uint32_t weir_dataset_video_rank(const struct weir_dataset *dataset, int episode, int camera, int t)
 {
-    return rank_of(map_of(dataset, episode, camera), t);
+    return weir_map_rank(map_of(dataset, episode, camera), t);
 }
 
 /* Returns the first frame whose picture is not before this one. It is negative or past the episode if the picture is.
@@ -222,7 +217,7 @@ int weir_block_number(const struct weir_dataset *dataset, int episode, int camer
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     const struct weir_blocks *blocks = map->blocks;
-    return map->video ? (int)weir_video_track_block_of(map->video, rank_of(map, t))
+    return map->video ? (int)weir_video_track_block_of(map->video, weir_map_rank(map, t))
                       : ((int)blocks->before + t) / (int)blocks->rows;
 }
 
@@ -232,9 +227,7 @@ int weir_block_begin(const struct weir_dataset *dataset, int episode, int camera
     const struct weir_blocks *blocks = map->blocks;
     if (!map->video)
         return number * (int)blocks->rows - (int)blocks->before;
-    bool last = (uint32_t)number >= weir_video_track_blocks(map->video);
-    return frame_at_rank(map, last ? weir_video_track_frames(map->video)
-                                   : weir_video_track_block_first(map->video, (uint32_t)number));
+    return frame_at_rank(map, weir_video_track_block_first(map->video, (uint32_t)number));
 }
 
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
@@ -423,7 +416,7 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
 static uint64_t bytes_from_sync(const struct weir_frame_map *map, int t)
 {
     struct weir_video_sample sync, sample;
-    uint32_t block = weir_video_track_block_of(map->video, rank_of(map, t));
+    uint32_t block = weir_video_track_block_of(map->video, weir_map_rank(map, t));
     weir_video_track_sample(map->video, weir_video_track_block_sync(map->video, block), &sync);
     sample_of(map, t, &sample);
     return sample.offset < sync.offset ? sample.bytes : sample.offset + sample.bytes - sync.offset;

@@ -92,6 +92,12 @@ struct weir_frame_map {
     const float *depth_values; /* see struct weir_camera; owned by the episode's file */
 };
 
+/* Returns the number of a frame's picture in presentation order, for WEIR_STORED_VIDEO. */
+static inline uint32_t weir_map_rank(const struct weir_frame_map *map, int64_t t)
+{
+    return map->ranks ? map->ranks[t] : map->first_rank + (uint32_t)t;
+}
+
 /* A column besides state and actions. */
 struct weir_column {
     char name[WEIR_NAME_MAX];

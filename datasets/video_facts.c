@@ -86,7 +86,7 @@ static void count_groups(const struct weir_video_track *track, uint64_t counts[G
 {
     uint32_t n = weir_video_track_blocks(track);
     for (uint32_t block = 0; block < n; block++) {
-        uint32_t next = block + 1 < n ? weir_video_track_block_first(track, block + 1) : weir_video_track_frames(track);
+        uint32_t next = weir_video_track_block_first(track, block + 1);
         uint32_t length = next - weir_video_track_block_first(track, block);
         counts[length < GROUPS_MAX ? length : GROUPS_MAX]++;
     }
@@ -98,7 +98,7 @@ static uint64_t count_decoded(const struct weir_video_track *track)
     uint32_t n = weir_video_track_blocks(track);
     uint64_t decoded = 0;
     for (uint32_t block = 0; block < n; block++) {
-        uint32_t next = block + 1 < n ? weir_video_track_block_first(track, block + 1) : weir_video_track_frames(track);
+        uint32_t next = weir_video_track_block_first(track, block + 1);
         uint32_t sync = weir_video_track_block_sync(track, block);
         for (uint32_t rank = weir_video_track_block_first(track, block); rank < next; rank++) {
             uint32_t sample = weir_video_track_at_rank(track, rank);

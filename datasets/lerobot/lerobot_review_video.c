@@ -20,11 +20,6 @@ static double most_off(double time, uint32_t timescale)
     return TOLERANCE_S + fabs(time) * (FLT_EPSILON / 2) + (timescale > 0 ? 0.5 / timescale : 0);
 }
 
-static uint32_t rank_of(const struct weir_frame_map *map, int64_t t)
-{
-    return map->ranks ? map->ranks[t] : map->first_rank + (uint32_t)t;
-}
-
 /* Reports the row that is furthest from its picture. Returns 1 if there is one. */
 static int review_drift(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view,
                         const struct weir_lerobot_feature *feature, const struct weir_frame_map *map,
@@ -37,7 +32,7 @@ static int review_drift(const struct weir_lerobot_review *r, const struct weir_l
     double most = 0, row_s = 0, picture_s = 0;
     for (int64_t t = 0; t < view->episode->length; t++) {
         double at = clip->from_s + times[t];
-        double shown = (double)weir_video_track_time(map->video, rank_of(map, t)) / timescale;
+        double shown = (double)weir_video_track_time(map->video, weir_map_rank(map, t)) / timescale;
         if (fabs(at - shown) <= most_off(times[t], timescale))
             continue;
         n++;
@@ -108,8 +103,9 @@ static int review_video(struct weir_lerobot_review *r, const struct weir_lerobot
                                  r->lerobot->parts->names[map.first_part], map.width, map.height, feature->dims[0],
                                  feature->dims[1], feature->dims[2]);
     }
-    r->spans[r->n_spans++] = (struct weir_lerobot_span){
-        map.first_part, rank_of(&map, 0), rank_of(&map, view->episode->length - 1), view->episode->index, feature};
+    r->spans[r->n_spans++] =
+        (struct weir_lerobot_span){map.first_part, weir_map_rank(&map, 0),
+                                   weir_map_rank(&map, view->episode->length - 1), view->episode->index, feature};
     if (rc == 0)
         rc = review_drift(r, view, feature, &map, times);
     free(map.ranks);

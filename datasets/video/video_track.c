@@ -263,6 +263,8 @@ uint32_t weir_video_track_block_of(const struct weir_video_track *track, uint32_
 
 uint32_t weir_video_track_block_first(const struct weir_video_track *track, uint32_t block)
 {
+    if (block >= weir_video_track_blocks(track))
+        return track->n;
     return track->starts.words ? member(&track->starts, track->n, block) : block;
 }
 

@@ -64,7 +64,7 @@ uint32_t weir_video_track_blocks(const struct weir_video_track *track);
 /* Returns the maximum number of pictures in a block. */
 uint32_t weir_video_track_block_max(const struct weir_video_track *track);
 uint32_t weir_video_track_block_of(const struct weir_video_track *track, uint32_t rank);
-/* Returns the rank of the block's first picture. */
+/* Returns the rank of the block's first picture; the number of pictures for a block after the last one. */
 uint32_t weir_video_track_block_first(const struct weir_video_track *track, uint32_t block);
 /* Returns the block's sync sample. */
 uint32_t weir_video_track_block_sync(const struct weir_video_track *track, uint32_t block);

@@ -191,9 +191,7 @@ static int take_picture(void *user, int64_t time, const struct weir_picture *pic
 
 static uint32_t group_pictures(const struct weir_video_track *track, uint32_t block)
 {
-    bool is_last = block + 1 == weir_video_track_blocks(track);
-    uint32_t end = is_last ? weir_video_track_frames(track) : weir_video_track_block_first(track, block + 1);
-    return end - weir_video_track_block_first(track, block);
+    return weir_video_track_block_first(track, block + 1) - weir_video_track_block_first(track, block);
 }
 
 /* Returns the last sample, in decoding order, that the wanted frames need, and stores their presentation times. */

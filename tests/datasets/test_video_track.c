@@ -134,6 +134,7 @@ static void expect_large(const struct large *l)
         longest = rank - first + 1 > longest ? rank - first + 1 : longest;
     }
     cr_assert(weir_video_track_blocks(mp4_track) == block + 1 && weir_video_track_block_max(mp4_track) == longest);
+    cr_assert_eq(weir_video_track_block_first(mp4_track, block + 1), weir_video_track_frames(mp4_track), "the end");
     free(seen);
 }
 
