@@ -67,11 +67,6 @@ static int product(int value, int factor)
     return value * factor >> 16;
 }
 
-static uint8_t clamped(int value)
-{
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-}
-
 /* Returns a sample in 11 bits. */
 static inline int sample(uint8_t value)
 {
@@ -101,9 +96,9 @@ void weir_yuv_plain_row(const struct weir_yuv *yuv_in, const struct weir_yuv_row
             tint = tint_of(&yuv, row.cb[x / 2], row.cr[x / 2]);
         int y = product(sample(row.luma[x]) - yuv.luma_offset, yuv.luma);
         uint8_t *to = row.to + x * places.step;
-        to[places.red] = clamped(y + tint.red);
-        to[places.green] = clamped(y + tint.green);
-        to[places.blue] = clamped(y + tint.blue);
+        to[places.red] = weir_yuv_clamped(y + tint.red);
+        to[places.green] = weir_yuv_clamped(y + tint.green);
+        to[places.blue] = weir_yuv_clamped(y + tint.blue);
     }
 }
 

@@ -41,6 +41,11 @@ static inline struct weir_yuv_places weir_yuv_places(const struct weir_yuv_row *
                                     row->planes ? 1 : 3};
 }
 
+static inline uint8_t weir_yuv_clamped(int value)
+{
+    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
 /* Converts a row. Does not read or write past its ends. */
 typedef void weir_yuv_row_fn(const struct weir_yuv *yuv, const struct weir_yuv_row *row);
 
@@ -57,6 +62,7 @@ weir_yuv_row_fn *weir_yuv_best(void);
 
 /* The plain C engine's conversion. */
 void weir_yuv_plain_row(const struct weir_yuv *yuv, const struct weir_yuv_row *row);
+
 /* ---- yuv_scaled.c ---- */
 
 /* Converts pictures whose chroma is interpolated. Belongs to one thread. */

@@ -44,15 +44,9 @@ static struct weights weigh(int i, int64_t step, int taps)
     int64_t center = step - unit / 2 + 2 * step * i;
     struct weights weights = {.first = (int)((center - (taps - 2) * (unit / 2)) / unit)};
     for (int j = 0; j < taps; j++) {
-        int64_t away = (weights.first + j) * unit - center;
-        weights.values[j] = cubic((away < 0 ? -away : away) << 13);
+        weights.values[j] = cubic(llabs((weights.first + j) * unit - center) << 13);
     }
     return weights;
-}
-
-static int64_t magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
 }
 
 /* Removes leading weights that are negligible, unless the next output would then not start later. Returns the number of
@@ -62,7 +56,7 @@ static int trim(struct weights *weights, const struct weights *next, int taps)
     const int64_t negligible = ((int64_t)1 << 54) / 500;
     int64_t lost = 0;
     for (int j = 0; j < taps && (!next || weights->first < next->first); j++) {
-        lost += magnitude(weights->values[0]);
+        lost += llabs(weights->values[0]);
         if (lost > negligible)
             break;
         memmove(weights->values, weights->values + 1, (TAPS_MAX - 1) * sizeof weights->values[0]);
@@ -71,7 +65,7 @@ static int trim(struct weights *weights, const struct weights *next, int taps)
     }
     lost = 0;
     int n = taps;
-    while (n > 1 && (lost += magnitude(weights->values[n - 1])) <= negligible)
+    while (n > 1 && (lost += llabs(weights->values[n - 1])) <= negligible)
         n--;
     return n;
 }
@@ -166,10 +160,14 @@ struct weir_yuv_scaler {
     int32_t *sums[2];         /* the current row, scaled down the rows: samples x 2^DOWN_BITS */
 };
 
+static bool has_half_columns(const struct weir_picture *picture)
+{
+    return picture->chroma == WEIR_CHROMA_420 || picture->chroma == WEIR_CHROMA_422;
+}
+
 bool weir_yuv_is_scaled(const struct weir_picture *picture)
 {
-    bool is_half = picture->chroma == WEIR_CHROMA_420 || picture->chroma == WEIR_CHROMA_422;
-    return picture->bit_depth > 8 || !is_half || picture->height % 2 != 0;
+    return picture->bit_depth > 8 || !has_half_columns(picture) || picture->height % 2 != 0;
 }
 
 int weir_yuv_scaler_open(struct weir_yuv_scaler **out)
@@ -217,7 +215,7 @@ static int grow_lines(struct weir_yuv_scaler *s)
 int weir_yuv_scaler_begin(struct weir_yuv_scaler *s, const struct weir_yuv *yuv, const struct weir_picture *picture)
 {
     int width = picture->width, height = picture->height, half = (width + 1) / 2;
-    bool is_half = picture->chroma == WEIR_CHROMA_420 || picture->chroma == WEIR_CHROMA_422;
+    bool is_half = has_half_columns(picture);
     int chroma_width = is_half ? half : width,
         chroma_height = picture->chroma == WEIR_CHROMA_420 ? (height + 1) / 2 : height;
     s->yuv = yuv;
@@ -297,8 +295,7 @@ static void sum_lines(struct weir_yuv_scaler *s, int y)
 /* Adds in 32 bits, which wrap, as those of swscale do for bright and saturated colours. */
 static inline uint8_t pixel_of(uint32_t luma, uint32_t chroma)
 {
-    int32_t value = (int32_t)(luma + chroma) >> 22;
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    return weir_yuv_clamped((int32_t)(luma + chroma) >> 22);
 }
 
 /* Samples have 17 bits, factors 13 bits after the point. */
@@ -324,14 +321,12 @@ static void put_full(const struct weir_yuv_scaler *s, const uint8_t *luma, size_
 /* What a chroma sample of 8 bits adds to luma of 8 bits. ratio: the factor divided by that of luma, x 65536. */
 static inline int shift_of(int chroma, int32_t ratio)
 {
-    chroma = chroma < 0 ? 0 : chroma > 255 ? 255 : chroma;
-    return (int)((int64_t)chroma * ratio >> 16) - (ratio >> 9);
+    return (int)((int64_t)weir_yuv_clamped(chroma) * ratio >> 16) - (ratio >> 9);
 }
 
 static inline uint8_t scaled(const struct weir_yuv *yuv, int luma)
 {
-    int value = (yuv->exact.bias + luma * yuv->exact.luma) >> 16;
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    return weir_yuv_clamped((yuv->exact.bias + luma * yuv->exact.luma) >> 16);
 }
 
 /* Samples are rounded to 8 bits. */
