@@ -66,8 +66,7 @@ void weir_findings_key_frames(const struct weir_dataset *dataset, const struct w
             continue;
         snprintf(why, sizeof why,
                  "a key frame every %u pictures (median; at most %u): a random frame costs %.3g decoded pictures (1.5 "
-                 "with a "
-                 "key frame every 2); encode the videos again, or use weir convert --frames jpeg:95",
+                 "with a key frame every 2); encode the videos again, or use weir convert --frames jpeg:95",
                  facts.group_median, facts.group_max, facts.random_pictures);
         weir_finding_of_file(WEIR_FOUND_KEY_FRAMES, config->data, weir_dataset_camera(dataset, camera)->name, why,
                              config, totals);
