@@ -2,9 +2,9 @@
 """Compares the rates of random frames of a LeRobot dataset with videos: lerobot_rates.py FOLDER [options]
 
 Sides, each in a process of its own, interleaved: weir.Loader with keys="lerobot" (weir-u8, weir-f32), LeRobotDataset
-in a DataLoader with worker processes (lerobot: its default, float32), and loops of torchcodec and PyAV in as many
-processes, which decode random frames of all cameras and make no batches. A trial is a warm-up and then --seconds of
-batches. Prints frames (images) per second and per CPU second: median, min, max of the rounds, and the ratio to lerobot.
+in a DataLoader with worker processes (lerobot: its default, float32; lerobot-u8: as it trains since 0.6, not among the
+default sides), and loops of torchcodec and PyAV in as many processes, which decode random frames of all cameras and make
+no batches. A trial is a warm-up and then --seconds of batches. Prints frames (images) per second and per CPU second: median, min, max of the rounds, and the ratio to lerobot.
 Needs lerobot (tests/lerobot/setup.sh) and weir.
 
     build/lerobot-venv/bin/python bench/lerobot_rates.py DATASET --workers 2 --rounds 5 --seconds 5 --json rates.json
@@ -23,7 +23,7 @@ import sys
 import time
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-SIDES = ("weir-u8", "weir-f32", "lerobot", "torchcodec", "pyav")
+SIDES = ("weir-u8", "weir-f32", "lerobot", "lerobot-u8", "torchcodec", "pyav")
 
 
 def forever(loader):
@@ -48,11 +48,11 @@ def weir_side(o, dtype):
     return (images_in(batch, cameras) for batch in forever(loader))
 
 
-def lerobot_side(o):
+def lerobot_side(o, **colours):
     import torch
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    dataset = LeRobotDataset("bench/rates", root=o.folder)
+    dataset = LeRobotDataset("bench/rates", root=o.folder, **colours)
     options = {"batch_size": o.batch_size, "shuffle": True, "num_workers": o.workers}
     if o.workers:
         options.update({"persistent_workers": True, "prefetch_factor": 4})  # the values of lerobot's training script
@@ -140,6 +140,7 @@ def trial(o):
         "weir-u8": lambda: weir_side(o, "uint8"),
         "weir-f32": lambda: weir_side(o, "float32"),
         "lerobot": lambda: lerobot_side(o),
+        "lerobot-u8": lambda: lerobot_side(o, return_uint8=True),
         "torchcodec": lambda: loop_side(o, torchcodec_frames),
         "pyav": lambda: loop_side(o, pyav_frames),
     }
@@ -189,7 +190,7 @@ def report(o, rates):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--sides", type=lambda text: text.split(","), default=list(SIDES))
+    parser.add_argument("--sides", type=lambda text: text.split(","), default=[side for side in SIDES if side != "lerobot-u8"])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)

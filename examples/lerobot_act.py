@@ -4,8 +4,11 @@
     python lerobot_act.py DATASET --loader lerobot --steps 200
 
 DATASET is a folder as the Hub has it (v3.0). Both print steps per second and how long training waited for data. The
-policy, its normalisation and the batches are lerobot's in both; only the loader differs."""
+policy, its normalisation and the batches are lerobot's in both; only the loader differs. weir.Loader delivers the
+batches in GPU memory where there is a GPU. Cameras are uint8 and become floats on the GPU, as in lerobot's own training
+since 0.6; older versions of its loader make floats."""
 import argparse
+import inspect
 import sys
 import time
 
@@ -16,7 +19,11 @@ if not hasattr(weir, "Loader"):
     sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
 from lerobot.configs.types import FeatureType
 from lerobot.datasets.lerobot_dataset import LeRobotDataset, LeRobotDatasetMetadata
-from lerobot.datasets.utils import dataset_to_policy_features
+
+try:
+    from lerobot.utils.feature_utils import dataset_to_policy_features
+except ImportError:  # lerobot 0.4
+    from lerobot.datasets.utils import dataset_to_policy_features
 from lerobot.policies.act.configuration_act import ACTConfig
 from lerobot.policies.act.modeling_act import ACTPolicy
 from lerobot.policies.factory import make_pre_post_processors
@@ -36,11 +43,14 @@ def make_loader(meta, config, options):
     deltas = {"action": [step / meta.fps for step in config.action_delta_indices]}
     if options.loader == "weir":
         return weir.Loader(options.dataset, batch_size=options.batch_size, num_workers=options.num_workers,
-                           keys="lerobot", delta_timestamps=deltas, drop_last=True)
-    dataset = LeRobotDataset(meta.repo_id, root=options.dataset, delta_timestamps=deltas)
+                           keys="lerobot", dtype="uint8", delta_timestamps=deltas, drop_last=True,
+                           device=options.device)
+    colours = {"return_uint8": True} if "return_uint8" in inspect.signature(LeRobotDataset).parameters else {}
+    dataset = LeRobotDataset(meta.repo_id, root=options.dataset, delta_timestamps=deltas, **colours)
     return torch.utils.data.DataLoader(dataset, batch_size=options.batch_size, shuffle=True, drop_last=True,
                                        num_workers=options.num_workers, persistent_workers=options.num_workers > 0,
-                                       pin_memory=options.device != "cpu")
+                                       pin_memory=options.device != "cpu",
+                                       prefetch_factor=4 if options.num_workers > 0 else None)
 
 
 def batches(loader):
@@ -48,7 +58,15 @@ def batches(loader):
         yield from loader
 
 
-def train(policy, preprocess, loader, options):
+def float_cameras(batch, cameras, device):
+    for key in cameras:
+        batch[key] = batch[key].to(device, non_blocking=True)
+        if batch[key].dtype == torch.uint8:
+            batch[key] = batch[key].float() / 255.0
+    return batch
+
+
+def train(policy, preprocess, loader, cameras, options):
     """Returns (steps per second, part of the time spent waiting), without the first steps."""
     optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-5)
     waited, begin, source = 0.0, 0.0, batches(loader)
@@ -59,7 +77,7 @@ def train(policy, preprocess, loader, options):
         asked = time.perf_counter()
         batch = next(source)
         waited += time.perf_counter() - asked
-        loss, _ = policy.forward(preprocess(batch))
+        loss, _ = policy.forward(preprocess(float_cameras(batch, cameras, options.device)))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -83,7 +101,7 @@ def main():
     torch.manual_seed(0)
     meta = LeRobotDatasetMetadata("local/dataset", root=options.dataset)
     policy, preprocess, config = make_policy(meta, options)
-    train(policy, preprocess, make_loader(meta, config, options), options)
+    train(policy, preprocess, make_loader(meta, config, options), meta.camera_keys, options)
 
 
 if __name__ == "__main__":
