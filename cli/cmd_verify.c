@@ -69,7 +69,8 @@ static void json_finding(struct weir_json *json, const struct weir_finding *find
 {
     weir_json_object(json, NULL);
     weir_json_text(json, "kind", weir_finding_name(finding->kind));
-    weir_json_bool(json, "unreadable", !weir_finding_is_remark(finding->kind));
+    weir_json_bool(json, "unreadable", weir_finding_class(finding->kind) == WEIR_FINDING_UNREADABLE);
+    weir_json_bool(json, "wrong", weir_finding_class(finding->kind) == WEIR_FINDING_WRONG);
     weir_json_text(json, "file", finding->file);
     weir_json_text(json, "dataset", finding->dataset);
     known(json, "t", finding->t);
@@ -90,7 +91,7 @@ static void found(void *user, const struct weir_finding *finding)
         return;
     }
     FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
-    fprintf(out, "%s%s\n", weir_finding_is_remark(finding->kind) ? "note: " : "", finding->text);
+    fprintf(out, "%s%s\n", weir_finding_class(finding->kind) == WEIR_FINDING_REMARK ? "note: " : "", finding->text);
     weir_wrap_close(&wrap);
 }
 
@@ -225,11 +226,11 @@ static void json_lengths(struct weir_json *json, const struct lengths *lengths)
 
 /* ---- the summary ---- */
 
-static uint64_t unreadable(const struct weir_verify_totals *totals)
+static uint64_t count(const struct weir_verify_totals *totals, enum weir_finding_class class)
 {
     uint64_t n = 0;
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++)
-        n += weir_finding_is_remark((enum weir_finding_kind)kind) ? 0 : totals->found[kind];
+        n += weir_finding_class((enum weir_finding_kind)kind) == class ? totals->found[kind] : 0;
     return n;
 }
 
@@ -285,7 +286,8 @@ static void json_summary(const struct verification *v, double seconds)
     weir_json_uint(json, "bad_frames", totals->bad_frames);
     weir_json_uint(json, "bytes", totals->bytes);
     weir_json_double(json, "seconds", seconds);
-    weir_json_uint(json, "unreadable", unreadable(totals));
+    weir_json_uint(json, "unreadable", count(totals, WEIR_FINDING_UNREADABLE));
+    weir_json_uint(json, "wrong", count(totals, WEIR_FINDING_WRONG));
     weir_json_object(json, "found");
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++)
         weir_json_uint(json, weir_finding_name((enum weir_finding_kind)kind), totals->found[kind]);
@@ -414,7 +416,8 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     drop(&v);
     if (rc < 0)
         return weir_cli_fail(command, &err);
-    return unreadable(&v.totals) > 0 ? WEIR_EXIT_FOUND : WEIR_EXIT_SUCCESS;
+    uint64_t faults = count(&v.totals, WEIR_FINDING_UNREADABLE) + count(&v.totals, WEIR_FINDING_WRONG);
+    return faults > 0 ? WEIR_EXIT_FOUND : WEIR_EXIT_SUCCESS;
 }
 
 const struct weir_command weir_cmd_verify = {
@@ -432,7 +435,8 @@ const struct weir_command weir_cmd_verify = {
     .examples = "weir verify episodes/\tAll unusable frames, and anything suspicious.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
     .notes = "Prints one line per finding, as FILE: DATASET[frame]: reason. The exit status is 3 if data is "
-             "unusable, and 1 if there is no permission to read all of it. Lines that begin with note: do not affect "
+             "unusable or wrong, and 1 if there is no permission to read all of it. Lines that begin with note: do not "
+             "affect "
              "it. They report, for example, a camera that "
              "shows the same picture for at least 30 steps in a row, or a dimension of the state or actions "
              "that never changes.",

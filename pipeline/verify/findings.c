@@ -47,9 +47,11 @@ const char *weir_finding_noun(enum weir_finding_kind kind, uint64_t n)
     return nouns[kind][n != 1];
 }
 
-bool weir_finding_is_remark(enum weir_finding_kind kind)
+enum weir_finding_class weir_finding_class(enum weir_finding_kind kind)
 {
-    return kind >= WEIR_FOUND_FILL;
+    return kind < WEIR_FOUND_TABLE  ? WEIR_FINDING_UNREADABLE
+           : kind < WEIR_FOUND_FILL ? WEIR_FINDING_WRONG
+                                    : WEIR_FINDING_REMARK;
 }
 
 /* ---- lists ---- */

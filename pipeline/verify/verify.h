@@ -9,18 +9,19 @@
 #include <stdint.h>
 
 enum weir_finding_kind {
-    /* Errors, which make a run fail or training wrong: */
+    /* Unreadable data, which makes a run fail: */
     WEIR_FOUND_EPISODE,  /* cannot be opened, has non-finite state or actions, or does not match the other episodes */
     WEIR_FOUND_FRAME,    /* cannot be read or decoded */
     WEIR_FOUND_SIZE,     /* size of a frame differs from that of its camera */
     WEIR_FOUND_FILE,     /* the file changed while it was read */
     WEIR_FOUND_CHECKSUM, /* a part of a file has a wrong checksum (weir_dataset_check_file); not checked with fast */
-    WEIR_FOUND_TABLE,    /* tables of the dataset disagree */
-    WEIR_FOUND_VIDEO,    /* the pictures of a video do not match the rows */
-    WEIR_FOUND_NUMBER,   /* not finite, in a column that loading does not check */
-    WEIR_FOUND_STATS,    /* recorded statistics do not fit the data */
     WEIR_FOUND_DENIED,   /* this user has no permission to read a file or folder, so nothing is known about the data */
-    /* Remarks, which would not make a run fail: */
+    /* Wrong data, which makes training wrong: */
+    WEIR_FOUND_TABLE,  /* tables of the dataset disagree */
+    WEIR_FOUND_VIDEO,  /* the pictures of a video do not match the rows */
+    WEIR_FOUND_NUMBER, /* not finite, in a column that loading does not check */
+    WEIR_FOUND_STATS,  /* recorded statistics do not fit the data */
+    /* Remarks: */
     WEIR_FOUND_FILL,       /* a chunk of the frame was never written or is lost; readers get the fill value */
     WEIR_FOUND_OUTLIER,    /* state or action value far from all others of its dimension */
     WEIR_FOUND_STILL,      /* all images of a camera in an episode are equal */
@@ -35,7 +36,9 @@ enum weir_finding_kind {
 const char *weir_finding_name(enum weir_finding_kind kind);
 /* Returns what n findings of the kind are, in the singular or plural: "episodes", "range of frames", ... */
 const char *weir_finding_noun(enum weir_finding_kind kind, uint64_t n);
-bool weir_finding_is_remark(enum weir_finding_kind kind);
+
+enum weir_finding_class { WEIR_FINDING_UNREADABLE, WEIR_FINDING_WRONG, WEIR_FINDING_REMARK };
+enum weir_finding_class weir_finding_class(enum weir_finding_kind kind);
 
 struct weir_finding {
     enum weir_finding_kind kind;

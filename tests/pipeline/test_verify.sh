@@ -330,8 +330,8 @@ out "findings: 2 outliers;"
 run 0 verify "$data" --json
 check "JSON has step and dimension" "$python" -c 'import json, sys
 found = json.load(open(sys.argv[1]))["findings"]
-assert [(f["kind"], f["t"], f["dimension"], f["unreadable"]) for f in found] == [
-    ("outlier", 5, 0, False), ("outlier", 7, 3, False)], found' "$work/out"
+assert [(f["kind"], f["t"], f["dimension"], f["unreadable"], f["wrong"]) for f in found] == [
+    ("outlier", 5, 0, False, False), ("outlier", 7, 3, False, False)], found' "$work/out"
 
 # ---- chunks that are lost, or were never written ----
 copy robomimic-gzip
@@ -433,7 +433,7 @@ PY
 run 0 verify "$work/act" --json
 check "JSON of sound data" "$python" -c 'import json, sys
 told = json.load(open(sys.argv[1]))
-assert told["findings"] == [] and told["frames"] == 160 and told["unreadable"] == 0, told' "$work/out"
+assert told["findings"] == [] and told["frames"] == 160 and told["unreadable"] == told["wrong"] == 0, told' "$work/out"
 
 # ---- invalid input ----
 run 2 verify
