@@ -444,10 +444,18 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
     }
 }
 
+const char *weir_frame_part(const struct weir_dataset *dataset, int episode, int camera)
+{
+    const struct weir_parts *parts = dataset->files[dataset->episodes[episode].file].parts;
+    uint32_t part = map_of(dataset, episode, camera)->first_part;
+    return parts && parts->names && part < parts->n ? parts->names[part] : NULL;
+}
+
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
-    snprintf(text, size, "%s: %s[%d]", dataset->files[dataset->episodes[episode].file].file.path,
-             map_of(dataset, episode, camera)->key, t);
+    const char *part = weir_frame_part(dataset, episode, camera);
+    snprintf(text, size, "%s: %s[%d]%s%s", dataset->files[dataset->episodes[episode].file].file.path,
+             map_of(dataset, episode, camera)->key, t, part ? ": " : "", part ? part : "");
     weir_text_printable(text);
 }
 

@@ -286,7 +286,11 @@ struct weir_frame_cost {
 };
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost);
 
-/* Writes "FILE: DATASET[t]" for use in messages. Control characters become '?'. */
+/* Returns the path, within the dataset's folder, of the video or Parquet file that contains the camera's frames, or
+ * NULL if the episode has no such files. */
+const char *weir_frame_part(const struct weir_dataset *dataset, int episode, int camera);
+/* Writes "FILE: DATASET[t]" for use in messages, followed by ": " and the name of weir_frame_part, if any. Control
+ * characters become '?'. */
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 /* Returns the path of the camera's dataset within the episode's file. */
 const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera);

@@ -190,6 +190,7 @@ void weir_findings_report(struct weir_findings *list, const struct weir_dataset 
                           const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {
     int next;
+    const char *part = weir_frame_part(dataset, episode, camera);
     if (list->n > 0)
         qsort(list->runs, (size_t)list->n, sizeof *list->runs, by_t);
     for (int i = 0; i < list->n; i = next) {
@@ -197,13 +198,16 @@ void weir_findings_report(struct weir_findings *list, const struct weir_dataset 
         for (next = i + 1;
              next < list->n && goes_on(&run, list->runs[next].t, list->runs[next].kind, list->runs[next].why); next++)
             run.frames += list->runs[next].frames;
+        char why[1024];
+        bool is_bad = weir_finding_class(run.kind) != WEIR_FINDING_REMARK;
+        snprintf(why, sizeof why, "%s%s%s", is_bad && part ? part : "", is_bad && part ? ": " : "", run.why);
         struct weir_finding finding = {.kind = run.kind,
                                        .file = weir_dataset_episode_path(dataset, episode),
                                        .dataset = weir_dataset_camera_key(dataset, episode, camera),
                                        .t = run.t,
                                        .frames = run.frames,
                                        .dimension = -1,
-                                       .why = run.why};
+                                       .why = why};
         weir_finding_report(&finding, config, totals);
     }
 }

@@ -247,6 +247,28 @@ class Items(unittest.TestCase):
         done = subprocess.run([os.environ["WEIR_PROGRAM"], "verify", root, "--fast"], text=True, capture_output=True)
         self.assertEqual(done.returncode, 3, done)
 
+    def test_faults_name_the_file_and_say_what_they_are(self):
+        """A damaged frame is unreadable. Wrong statistics are not."""
+        for name, options, files in (("v2.1", {}, "videos/*/*/*.mp4"), ("images-v2.1", {"images": True}, "data/*/*.parquet")):
+            root = self.work / (name + "-faulty")
+            shutil.copytree(self.dataset(name, version="v2.1", **options), root)
+            path = sorted(root.glob(files))[0]
+            content = path.read_bytes()
+            begin = content.index(b"IDAT" if options else b"mdat") + 4
+            path.write_bytes(content[:begin] + bytes(64) + content[begin + 64:])
+            stats = root / "meta" / "episodes_stats.jsonl"
+            stats.write_text(stats.read_text().replace('"max": [', '"max": [9', 1))
+            place = r"%s: episode 0/observation.images.top\[\d+(\.\.\d+)?\]: %s: " % (root, path.relative_to(root))
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "run", root], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertRegex(done.stderr, place)
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "verify", root, "--json"], text=True, capture_output=True)
+            told = json.loads(done.stdout)
+            self.assertRegex(told["findings"][0]["text"], place)
+            self.assertEqual({(f["kind"], f["unreadable"], f["wrong"]) for f in told["findings"]},
+                             {("frame", True, False), ("stats", False, True)})
+            self.assertEqual((done.returncode, told["wrong"], told["found"]["frame"]), (3, 1, told["unreadable"]))
+
     def test_video_is_decoded_for_a_copy_only_when_asked(self):
         for target, choice in (("packed", "--frames raw (every pixel as it is decoded) or --frames jpeg:95"),
                                ("hdf5-gzip", "choose --frames raw"), ("tfrecord", "choose --frames jpeg:95")):
