@@ -451,7 +451,8 @@ Test(rank_session, a_table)
 }
 
 /* One rank is killed, one never starts: the next table names them, without waiting for the time limit. The child is
- * forked before there are threads: one that held AddressSanitizer's allocator lock would leave it locked in the child. */
+ * forked before there are threads: one that held AddressSanitizer's allocator lock would leave it locked in the child.
+ */
 Test(rank_session, a_killed_rank)
 {
     struct table table;
