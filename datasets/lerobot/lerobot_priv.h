@@ -186,6 +186,11 @@ int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lero
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err);
 /* Returns the column of a feature in the Parquet file, which must have strings if the feature does; or -EBADMSG. */
 int weir_lerobot_find_column(const struct weir_lerobot_table *table, int feature, struct weir_err *err);
+/* Returns whether the type of a column of numbers or strings cannot be read, and the reason. */
+bool weir_lerobot_is_unreadable(const struct weir_lerobot_table *table, int feature, char *why, size_t size);
+/* Adds such columns to the list of weir_dataset_left_out. */
+int weir_lerobot_leave_out_columns(const struct weir_lerobot_table *table, struct weir_episode *episode,
+                                   struct weir_err *err);
 /* Adds the columns of strings to an episode. */
 int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
                            struct weir_episode *episode, struct weir_err *err);

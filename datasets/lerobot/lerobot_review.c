@@ -109,7 +109,10 @@ static int review_column(struct weir_lerobot_review *r, const struct weir_lerobo
     const void *values;
     int width;
     int64_t bad;
+    char text[128];
     struct weir_err why = WEIR_ERR_NONE;
+    if (weir_lerobot_is_unreadable(view->table, number, text, sizeof text)) /* opening the dataset reports it */
+        return 0;
     int rc = weir_lerobot_column(view->table, view->episode, number, &type, &values, &width, &why);
     if (rc < 0) {
         stats->is_unknown = true;

@@ -58,6 +58,39 @@ int weir_lerobot_find_column(const struct weir_lerobot_table *table, int number,
                         table->name, feature->key, is_text ? " of strings" : "");
 }
 
+bool weir_lerobot_is_unreadable(const struct weir_lerobot_table *table, int number, char *why, size_t size)
+{
+    const struct weir_lerobot_feature *feature = &table->lerobot->features[number];
+    struct weir_parquet_column column;
+    int found = weir_parquet_find(table->parquet, feature->key, NULL);
+    bool is_text = feature->kind == WEIR_LEROBOT_TEXT;
+    if (found < 0 || (!is_text && feature->kind != WEIR_LEROBOT_NUMBERS))
+        return false;
+    weir_parquet_column(table->parquet, found, &column);
+    if (column.kind == WEIR_PARQUET_OTHER)
+        snprintf(why, size, "its type in the Parquet file is %s", column.refused);
+    else if (column.kind == WEIR_PARQUET_BYTES && !is_text)
+        snprintf(why, size, "it has strings, but meta/info.json describes numbers");
+    else if (column.kind == WEIR_PARQUET_BYTES && column.list_depth > 0)
+        snprintf(why, size, "it has lists of strings");
+    else
+        return false;
+    return true;
+}
+
+int weir_lerobot_leave_out_columns(const struct weir_lerobot_table *table, struct weir_episode *episode,
+                                   struct weir_err *err)
+{
+    char why[128];
+    int rc = 0;
+    for (int i = 0; i < table->lerobot->n_features && rc == 0; i++)
+        if (weir_lerobot_is_unreadable(table, i, why, sizeof why))
+            rc = weir_episode_leave_out(episode, err,
+                                        "column %s is left out: %s; numbers, strings and lists of numbers are read",
+                                        table->lerobot->features[i].key, why);
+    return rc;
+}
+
 static int read_column(struct weir_lerobot_table *table, int feature, struct weir_err *err)
 {
     struct weir_lerobot_column *column = &table->columns[feature];
@@ -68,6 +101,10 @@ static int read_column(struct weir_lerobot_table *table, int feature, struct wei
     int number = weir_lerobot_find_column(table, feature, err);
     if (number < 0)
         return number;
+    char type[128];
+    if (weir_lerobot_is_unreadable(table, feature, type, sizeof type))
+        return weir_err_set(err, -EBADMSG, "%.300s: column %s cannot be read: %s; store numbers", table->name,
+                            about->key, type);
     int rc = weir_parquet_numbers(table->parquet, number, 0, table->rows, &column->type, &column->values,
                                   &column->width, &why);
     if (rc == 0 && column->width != about->width)

@@ -28,7 +28,8 @@ struct weir_parquet_column {
     const char *leaf; /* last component of the path: "element", "bytes"; that of a plain column is its name */
     enum weir_parquet_kind kind;
     enum weir_number_type type;
-    int list_depth; /* 0 = one value per row; lists of lists of bytes cannot be read */
+    const char *refused; /* name of the type of WEIR_PARQUET_OTHER; NULL for others */
+    int list_depth;      /* 0 = one value per row; lists of lists of bytes cannot be read */
     bool is_string;
 };
 

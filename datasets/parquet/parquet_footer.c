@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { REQUIRED, OPTIONAL, REPEATED };
-enum { UTF8 = 0, ENUM = 4, JSON = 19, UINT_8 = 11, UINT_64 = 14, INT_8 = 15, INT_64 = 18 };
+enum { UTF8 = 0, ENUM = 4, DECIMAL = 5, JSON = 19, UINT_8 = 11, UINT_64 = 14, INT_8 = 15, INT_64 = 18 };
 enum { PATH_DEPTH_MAX = 16, NO_TYPE = -1 };
 
 /* An element of the schema, which is a tree in depth-first order. */
@@ -18,7 +18,7 @@ struct element {
     uint32_t children;
     const uint8_t *name;
     size_t name_bytes;
-    bool is_string, is_half; /* by its logical type */
+    bool is_string, is_half, is_decimal; /* by its logical type */
 };
 
 struct footer {
@@ -46,12 +46,13 @@ static char *copy_text(const uint8_t *bytes, size_t n)
 /* Reads the logical type, whose fields are its alternatives. */
 static void read_logical(struct weir_thrift *t, struct element *element)
 {
-    enum { STRING = 1, ENUMERATION = 4, FLOAT16 = 15 };
+    enum { STRING = 1, ENUMERATION = 4, DECIMALS = 5, FLOAT16 = 15 };
     int id = 0, type;
     while ((type = weir_thrift_field(t, &id)) != 0) {
         if (id == STRING || id == ENUMERATION)
             element->is_string = true;
         element->is_half |= id == FLOAT16;
+        element->is_decimal |= id == DECIMALS;
         weir_thrift_skip(t, type);
     }
 }
@@ -104,6 +105,18 @@ static int value_bytes(const struct element *element)
     return element->physical >= 0 && element->physical <= WEIR_PHYSICAL_FIXED ? bytes[element->physical] : 0;
 }
 
+/* Decimals are stored as integers without their scale. */
+static const char *refused_type(const struct element *element, const struct weir_parquet_column *about)
+{
+    if (element->is_decimal || element->converted == DECIMAL)
+        return "DECIMAL";
+    if (about->kind == WEIR_PARQUET_OTHER)
+        return element->physical == WEIR_PHYSICAL_INT96   ? "INT96"
+               : element->physical == WEIR_PHYSICAL_FIXED ? "FIXED_LEN_BYTE_ARRAY"
+                                                          : "unknown";
+    return about->kind == WEIR_PARQUET_BYTES && about->list_depth > 1 ? "lists of lists of bytes" : NULL;
+}
+
 static void classify(struct weir_parquet_leaf *leaf, const struct element *element)
 {
     struct weir_parquet_column *about = &leaf->about;
@@ -121,7 +134,8 @@ static void classify(struct weir_parquet_leaf *leaf, const struct element *eleme
     about->is_string = about->kind == WEIR_PARQUET_BYTES && (element->is_string || element->converted == UTF8 ||
                                                              element->converted == ENUM || element->converted == JSON);
     about->list_depth = leaf->max_repetition;
-    if (leaf->max_repetition > 1 && about->kind == WEIR_PARQUET_BYTES)
+    about->refused = refused_type(element, about);
+    if (about->refused)
         about->kind = WEIR_PARQUET_OTHER;
 }
 

@@ -375,6 +375,31 @@ Test(lerobot, columns_that_info_promises_exist)
     }
 }
 
+Test(lerobot, columns_that_cannot_be_read_are_named)
+{
+    char line[512];
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root, .columns = true};
+    lerobot_write_3_0();
+    expect_open();
+    cr_assert(!weir_dataset_left_out(dataset, 0, line, sizeof line), "%s", line);
+    rows.has_decimals = true;
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    for (int columns = 0; columns < 2; columns++) {
+        config.columns = columns;
+        weir_dataset_close(&dataset);
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
+        cr_assert(strstr(line, "column task_index is left out: its type in the Parquet file is DECIMAL;"), "%s", line);
+        cr_assert(strstr(line, "(in 2 of 2 episodes,"), "%s", line);
+        cr_assert(!weir_dataset_left_out(dataset, 1, line, sizeof line), "%s", line);
+    }
+    weir_dataset_close(&dataset);
+    config.qpos_keys = "task_index";
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -EBADMSG);
+    cr_assert(strstr(err.text, LEROBOT_DATA ": column task_index cannot be read: its type"), "%s", err.text);
+}
+
 Test(lerobot, incomplete_copies_are_named)
 {
     lerobot_write_2_1();

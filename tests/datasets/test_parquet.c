@@ -208,6 +208,27 @@ Test(parquet, compressed_values_are_read_on_their_own)
         cr_assert_eq(extents[i].skip, (uint32_t)(4 + i * (IMAGE_BYTES + 4)));
 }
 
+Test(parquet, decimals_are_no_integers)
+{
+    struct weir_parquet_column about;
+    for (int width = 0; width <= WIDTH; width += WIDTH) {
+        open_file(
+            &(struct pq_column){.name = "x", .type = PQ_I64, .width = width, .values = integers, .is_decimal = true},
+            ROWS);
+        weir_parquet_column(parquet, 0, &about);
+        cr_assert_eq(about.kind, WEIR_PARQUET_OTHER);
+        cr_assert_str_eq(about.refused, "DECIMAL");
+        void *values;
+        int read;
+        cr_assert_eq(read_numbers(0, 1, &values, &read), -EINVAL);
+        weir_parquet_close(&parquet);
+    }
+    open_file(&(struct pq_column){.name = "x", .type = PQ_I64, .values = integers}, ROWS);
+    weir_parquet_column(parquet, 0, &about);
+    cr_assert_null(about.refused);
+    weir_parquet_close(&parquet);
+}
+
 Test(parquet, rows_that_do_not_exist)
 {
     void *values;
