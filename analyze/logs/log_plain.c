@@ -37,6 +37,7 @@ int weir_plain_open(struct weir_plain_log *log)
         return -ENOMEM;
     log->state_->pending = weir_no_times;
     log->state_->next.after_epoch = -1;
+    weir_trainers_open(&log->trainers);
     return 0;
 }
 
@@ -47,6 +48,7 @@ void weir_plain_close(struct weir_plain_log *log)
     free(log->state_);
     free(log->epochs);
     weir_totals_free(&log->totals);
+    weir_trainers_close(&log->trainers);
     *log = (struct weir_plain_log){0};
 }
 
@@ -360,17 +362,20 @@ int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length,
     if (closes)
         table_end(log, true);
     code = rule ? 0 : take_line(log, line, number);
+    if (code == 0)
+        code = weir_trainers_line(&log->trainers, line, number);
     state->rule_before = rule;
     state->just_closed = closes;
     return code;
 }
 
-void weir_plain_finish(struct weir_plain_log *log)
+int weir_plain_finish(struct weir_plain_log *log)
 {
     struct weir_plain_state_ *state = log->state_;
     table_end(log, false);
     weir_totals_drop_empty(&log->totals);
     log->times_left += (state->pending.total_s >= 0) + (state->pending.train_s >= 0) + (state->pending.val_s >= 0);
+    return weir_trainers_finish(&log->trainers);
 }
 
 int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines)
@@ -381,11 +386,11 @@ int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines)
         if (code < 0)
             break;
     }
-    weir_plain_finish(log);
-    return code;
+    int finished = weir_plain_finish(log);
+    return code < 0 ? code : finished;
 }
 
 bool weir_plain_found(const struct weir_plain_log *log)
 {
-    return log->totals.n_tables > 0 || log->n_epochs > 0;
+    return log->totals.n_tables > 0 || log->n_epochs > 0 || weir_trainers_found(&log->trainers);
 }

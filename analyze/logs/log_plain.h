@@ -1,10 +1,11 @@
-/* log_plain.h: reads the classic Chinese stage tables and epoch lines from plain training logs, which also contain
- * other programs' output, progress bars, colours and logger prefixes. */
+/* log_plain.h: reads plain training logs: the classic Chinese stage tables and epoch lines, or the lines of well-known
+ * training programs, between other output, progress bars, colours and logger prefixes. */
 #ifndef WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 #define WEIR_ANALYZE_LOGS_LOG_PLAIN_H
 
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_totals.h"
+#include "analyze/logs/trainer.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,13 +22,14 @@ struct weir_plain_log {
     struct weir_totals totals; /* contains one table per stage table in the log */
     size_t n_epochs;
     struct weir_plain_epoch *epochs;
-    uint64_t epochs_dropped; /* epochs beyond WEIR_PLAIN_EPOCHS_MAX */
-    uint64_t rows_cut;       /* incomplete rows */
-    uint64_t times_left;     /* times that could not be assigned to an epoch */
-    uint64_t not_utf8;       /* lines that are not UTF-8 */
-    uint64_t first_not_utf8; /* number of the first line that is not UTF-8 */
-    uint64_t empty_title;    /* line number of the last title, if it has no rows; otherwise 0 */
-    bool periodic;           /* the tables name the epochs that they cover */
+    uint64_t epochs_dropped;       /* epochs beyond WEIR_PLAIN_EPOCHS_MAX */
+    uint64_t rows_cut;             /* incomplete rows */
+    uint64_t times_left;           /* times that could not be assigned to an epoch */
+    uint64_t not_utf8;             /* lines that are not UTF-8 */
+    uint64_t first_not_utf8;       /* number of the first line that is not UTF-8 */
+    uint64_t empty_title;          /* line number of the last title, if it has no rows; otherwise 0 */
+    bool periodic;                 /* the tables name the epochs that they cover */
+    struct weir_trainers trainers; /* contains the lines of well-known training programs */
     struct weir_plain_state_ *state_;
 };
 
@@ -35,11 +37,11 @@ int weir_plain_open(struct weir_plain_log *log);
 void weir_plain_close(struct weir_plain_log *log);
 /* Processes the next line or a part of it. number starts at 1 and must not decrease. Returns 0 or -ENOMEM. */
 int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length, uint64_t number);
-/* Completes the result. Call this after the last line. */
-void weir_plain_finish(struct weir_plain_log *log);
+/* Completes the result. Call this after the last line. Returns 0 or -ENOMEM. */
+int weir_plain_finish(struct weir_plain_log *log);
 /* Processes all lines and completes the result. Returns 0, -ENOMEM or the error of reading. */
 int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines);
-/* Returns whether the log has a table or an epoch. */
+/* Returns whether the log has a table, an epoch, or a line of a well-known training program. */
 bool weir_plain_found(const struct weir_plain_log *log);
 
 /* Print the result, as tables and as members of the open JSON object. */

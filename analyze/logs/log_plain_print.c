@@ -58,9 +58,22 @@ static const char *nature(const struct weir_plain_log *log, bool cumulative)
     return texts[cumulative ? 2 : 3];
 }
 
+/* Returns the lines of a training program to print, or NULL if the log's own tables show more. */
+static const struct weir_trainer_log *trainer_of(const struct weir_plain_log *log)
+{
+    return log->totals.n_tables > 0 ? NULL : weir_trainers_found(&log->trainers);
+}
+
 void weir_plain_print(FILE *out, const struct weir_plain_log *log)
 {
     bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
+    const struct weir_trainer_log *trainer = trainer_of(log);
+    if (trainer)
+        weir_trainer_print(out, trainer);
+    if (trainer && log->n_epochs == 0)
+        return;
+    if (trainer)
+        putc('\n', out);
     fprintf(out, "plain training log: %zu tables, %zu epochs\n", log->totals.n_tables, log->n_epochs);
     if (log->totals.n_tables > 0)
         weir_plain_verdict_print(out, log, cumulative);
@@ -88,6 +101,7 @@ static void json_seconds(struct weir_json *json, const char *key, double seconds
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log)
 {
     bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
+    const struct weir_trainer_log *trainer = trainer_of(log);
     weir_json_text(json, "kind", "plain");
     weir_json_array(json, "epochs");
     for (size_t i = 0; i < log->n_epochs; i++) {
@@ -109,8 +123,11 @@ void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log)
     weir_totals_json(json, &log->totals, cumulative);
     if (log->totals.n_tables > 0)
         weir_plain_verdict_json(json, log, cumulative);
+    else if (trainer)
+        weir_trainer_verdict_json(json, trainer);
     else
         weir_json_null(json, "verdict");
+    weir_trainer_json(json, trainer);
     weir_json_uint(json, "rows_cut", log->rows_cut);
     weir_json_uint(json, "times_left", log->times_left);
 }

@@ -221,9 +221,9 @@ const struct weir_command weir_cmd_report = {
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes =
-        "LOG is a file written by weir run --log or weir.watch, or a plain training log with stage tables "
-        "(性能分析统计) or "
-        "epoch lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. The logs of several ranks are also compared: "
+        "LOG is a file written by weir run --log or weir.watch, a plain training log with stage tables (性能分析统计) "
+        "or epoch lines (Epoch 3/10 总耗时: 12.34s), or the output of a well-known training program, such as LeRobot; "
+        "- reads standard input. The logs of several ranks are also compared: "
         "which rank is slow, and why. TRACE is a file recorded by weir "
         "run --profile or torch.profiler (.json or .json.gz); a folder stands for the newest trace in it. Its "
         "report shows what each GPU waited for while it was idle (launches, synchronising calls, data, "

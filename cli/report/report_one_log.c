@@ -17,8 +17,10 @@
 
 enum { EPOCHS_MAX = 1 << 17 };
 
-#define LOG_HAS                                                                                                        \
-    "the JSON lines of weir run --log, Chinese stage tables (性能分析统计) or epoch lines (Epoch 3/10 总耗时: 12.34s)"
+#define LOG_HAS                                                                                                          \
+    "the JSON lines of weir run --log, Chinese stage tables (性能分析统计) or epoch lines (Epoch 3/10 总耗时: " \
+    "12.34s), "                                                                                                          \
+    "or lines of a program that docs/report.md lists"
 
 /* A log to print, and where to print it. */
 struct job {
@@ -284,7 +286,11 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
 
 static void warn_plain(const struct job *job, const struct weir_plain_log *log)
 {
+    const struct weir_trainer_log *trainer = weir_trainers_found(&log->trainers);
     warn_dropped(job, &log->totals, log->epochs_dropped);
+    if (trainer && trainer->rows_dropped > 0)
+        fprintf(stderr, "weir report: %s: %" PRIu64 " rows exceed the limit and are left out\n", job->path,
+                trainer->rows_dropped);
     if (log->not_utf8 > 0)
         fprintf(stderr,
                 "weir report: %s: %" PRIu64 " lines are not UTF-8 (line %" PRIu64

@@ -48,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (weir_lines_next(&lines) > 0)
             if (weir_plain_line(&log, lines.text, lines.length, lines.number) < 0)
                 break;
-        weir_plain_finish(&log);
-        print_all(&log);
+        if (weir_plain_finish(&log) == 0)
+            print_all(&log);
         weir_lines_close(&lines);
     }
     weir_plain_close(&log);

@@ -616,7 +616,7 @@ static struct weir_plain_log plain(const char *bytes, size_t size)
     cr_assert_eq(weir_plain_open(&log), 0);
     while (weir_lines_next(&lines) > 0)
         cr_assert_eq(weir_plain_line(&log, lines.text, lines.length, lines.number), 0);
-    weir_plain_finish(&log);
+    cr_assert_eq(weir_plain_finish(&log), 0);
     weir_lines_close(&lines);
     fclose(in);
     return log;

@@ -1,0 +1,118 @@
+/* trainer.h: reads the logs of training programs that print no stage tables. Each format is one row of the table in
+ * trainers.c: a name, a recogniser, a parser, and what its figures mean. Lines must be clean (log_clean.h). */
+#ifndef WEIR_ANALYZE_LOGS_TRAINER_H
+#define WEIR_ANALYZE_LOGS_TRAINER_H
+
+#include "weir/base.h"
+#include "weir/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { WEIR_TRAINER_COLUMNS = 6, WEIR_TRAINER_LABEL = 64, WEIR_TRAINER_ROWS_MAX = 1 << 16, WEIR_TRAINERS_MAX = 8 };
+
+/* What a column contributes to a step. */
+enum weir_trainer_role {
+    WEIR_TRAINER_OTHER, /* nothing */
+    WEIR_TRAINER_WAIT,  /* the wait for data */
+    WEIR_TRAINER_WORK,  /* another part of the step */
+    WEIR_TRAINER_STEP   /* the whole step, including the wait */
+};
+
+enum weir_trainer_unit { WEIR_TRAINER_SECONDS, WEIR_TRAINER_COUNT, WEIR_TRAINER_NUMBER };
+
+struct weir_trainer_column {
+    const char *name; /* as in the log */
+    enum weir_trainer_role role;
+    enum weir_trainer_unit unit;
+};
+
+struct weir_trainer_row {
+    uint64_t line;
+    char label[WEIR_TRAINER_LABEL];
+    double values[WEIR_TRAINER_COLUMNS]; /* NAN = not printed */
+};
+
+/* What was read of one format. */
+struct weir_trainer_log {
+    const struct weir_trainer *trainer;
+    size_t n_rows;
+    struct weir_trainer_row *rows;
+    uint64_t rows_dropped; /* rows beyond WEIR_TRAINER_ROWS_MAX */
+    int ranks;             /* 0 = unknown */
+    double steps_per_row;  /* 0 = unknown */
+    int table_columns_;    /* columns of the table that is open in the log; 0 = none */
+    char *document_;       /* a JSON document so far */
+    size_t document_bytes_;
+};
+
+/* The wait for data, per step and as a fraction of the step. */
+struct weir_trainer_wait {
+    bool recorded;
+    double wait_s, step_s;        /* means; step_s is the sum of the parts if the log has no whole step */
+    double fraction, least, most; /* the limits follow from rounding, and from what the log combines */
+    size_t first, n_rows;         /* the rows that count */
+};
+
+struct weir_trainer {
+    const char *name;  /* in JSON */
+    const char *title; /* in a heading */
+    const char *label; /* heading of the rows' labels */
+    struct weir_trainer_column columns[WEIR_TRAINER_COLUMNS];
+    bool series;       /* rows follow each other in time, so several can be averaged */
+    double rounding_s; /* maximum error of a printed time */
+    /* Returns whether parse needs the line. */
+    bool (*recognise)(const struct weir_trainer_log *log, const char *line);
+    /* Returns 0 or -ENOMEM. */
+    int (*parse)(struct weir_trainer_log *log, const char *line, uint64_t number);
+    int (*finish)(struct weir_trainer_log *log); /* after the last line; can be NULL */
+    /* Computes the wait if it is not the column with that role over the step; can be NULL. */
+    void (*wait)(const struct weir_trainer_log *log, struct weir_trainer_wait *wait);
+    /* Prints lines about this log, indented by two spaces; can be NULL. */
+    void (*remark)(FILE *out, const struct weir_trainer_log *log);
+    const char *means; /* what the wait includes, or what the log shows in its place */
+    const char *watch; /* command that shows more */
+};
+
+struct weir_trainers {
+    int n;
+    struct weir_trainer_log logs[WEIR_TRAINERS_MAX]; /* in the order of the table of formats */
+};
+
+void weir_trainers_open(struct weir_trainers *trainers);
+void weir_trainers_close(struct weir_trainers *trainers);
+/* Processes the next line. Returns 0 or -ENOMEM. */
+int weir_trainers_line(struct weir_trainers *trainers, const char *line, uint64_t number);
+int weir_trainers_finish(struct weir_trainers *trainers);
+/* Returns the log with rows whose format comes first in the table, or NULL. Formats that record the wait come first. */
+const struct weir_trainer_log *weir_trainers_found(const struct weir_trainers *trainers);
+
+/* ---- for the formats ---- */
+
+/* Appends a row without values, and sets *row to it, or to NULL beyond the limit. Returns 0 or -ENOMEM. */
+int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_trainer_row **row);
+/* Copies a label of `length` bytes, shortened to fit. */
+void weir_trainer_label(struct weir_trainer_row *row, const char *text, size_t length);
+/* Returns what follows the last "name:" that is a whole word, without spaces, or NULL. */
+const char *weir_trainer_field(const char *line, const char *name);
+/* Returns the number after the last "name:", or NAN. */
+double weir_trainer_number(const char *line, const char *name);
+/* Reads a plausible duration or count with sign and exponent. Returns its bytes, or 0 (also for nan and inf). */
+size_t weir_trainer_decimal(const char *text, double *value);
+
+extern const struct weir_trainer weir_trainer_lerobot, weir_trainer_detectron2, weir_trainer_mmengine;
+
+/* ---- what the log shows ---- */
+
+void weir_trainer_wait_find(const struct weir_trainer_log *log, struct weir_trainer_wait *wait);
+/* Prints the verdict, and what such a log does not show. */
+void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log);
+/* Prints a heading, the verdict and the rows. If there are many rows, prints means of several. */
+void weir_trainer_print(FILE *out, const struct weir_trainer_log *log);
+/* Add the members "verdict" and "format" to the open JSON object. log can be NULL in the latter. */
+void weir_trainer_verdict_json(struct weir_json *json, const struct weir_trainer_log *log);
+void weir_trainer_json(struct weir_json *json, const struct weir_trainer_log *log);
+
+#endif

@@ -1,0 +1,160 @@
+/* What a training program's log shows about the wait for data. */
+#include "analyze/logs/trainer.h"
+#include "analyze/verdict/verdict.h"
+#include "base/terminal.h"
+
+#include <math.h>
+
+#define LIMITS_APART 0.03 /* a larger difference between the limits of the wait is printed */
+
+enum { FIRST_LEFT_OUT_FROM = 3 }; /* rows from which the first one, with the start of the workers, does not count */
+
+/* Returns the sum of the row's columns with this role; NAN if it has none. */
+static double sum_of(const struct weir_trainer *trainer, const struct weir_trainer_row *row,
+                     enum weir_trainer_role role)
+{
+    double sum_s = NAN;
+    for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name; i++)
+        if (trainer->columns[i].role == role && !isnan(row->values[i]))
+            sum_s = isnan(sum_s) ? row->values[i] : sum_s + row->values[i];
+    return sum_s;
+}
+
+/* Adds the rows from `first` on. whole: the rows have whole steps. */
+static void add_rows(const struct weir_trainer_log *log, struct weir_trainer_wait *wait, bool *whole)
+{
+    *whole = false;
+    for (size_t i = wait->first; i < log->n_rows; i++) {
+        const struct weir_trainer_row *row = &log->rows[i];
+        double wait_s = sum_of(log->trainer, row, WEIR_TRAINER_WAIT),
+               step_s = sum_of(log->trainer, row, WEIR_TRAINER_STEP);
+        double work_s = sum_of(log->trainer, row, WEIR_TRAINER_WORK);
+        if (isnan(wait_s) || (isnan(step_s) && isnan(work_s)))
+            continue;
+        *whole |= !isnan(step_s);
+        wait->wait_s += wait_s;
+        wait->step_s += isnan(step_s) ? wait_s + work_s : step_s;
+        wait->n_rows++;
+    }
+}
+
+void weir_trainer_wait_find(const struct weir_trainer_log *log, struct weir_trainer_wait *wait)
+{
+    double error_s = log->trainer->rounding_s;
+    bool whole;
+    *wait = (struct weir_trainer_wait){.fraction = -1, .least = -1, .most = -1};
+    wait->first = log->trainer->series && log->n_rows >= FIRST_LEFT_OUT_FROM ? 1 : 0;
+    add_rows(log, wait, &whole);
+    if (wait->n_rows > 0) {
+        wait->wait_s /= (double)wait->n_rows;
+        wait->step_s /= (double)wait->n_rows;
+        wait->recorded = wait->step_s > (whole ? error_s : 0);
+    }
+    if (wait->recorded) {
+        double step_error_s = whole ? error_s : 0;
+        wait->fraction = wait->wait_s / wait->step_s;
+        wait->least = fmax(wait->wait_s - error_s, 0) / (wait->step_s + step_error_s);
+        wait->most = (wait->wait_s + error_s) / (wait->step_s - step_error_s);
+    }
+    if (log->trainer->wait && log->n_rows > 0)
+        log->trainer->wait(log, wait);
+    wait->fraction = fmin(wait->fraction, 1);
+    wait->most = fmin(wait->most, 1);
+}
+
+/* Returns whether the wait's limits allow no verdict. */
+static bool is_doubtful(const struct weir_trainer_wait *wait)
+{
+    return weir_data_bound(wait->least) != weir_data_bound(wait->most);
+}
+
+static enum weir_data_bound bound_of(const struct weir_trainer_wait *wait)
+{
+    return wait->recorded && !is_doubtful(wait) ? weir_data_bound(wait->fraction) : WEIR_BOUND_UNKNOWN;
+}
+
+/* error_s: maximum error of a printed time */
+static void print_headline(FILE *out, const struct weir_trainer_wait *wait, double error_s)
+{
+    bool apart = wait->most - wait->least > LIMITS_APART, wide = apart || wait->wait_s < error_s;
+    if (!wait->recorded)
+        fputs("verdict: This log does not record the wait for data.\n", out);
+    else if (is_doubtful(wait))
+        fprintf(out,
+                "verdict: Cannot tell whether training waits for data: the log allows %.1f to %.1f %% of the time.\n",
+                100 * wait->least, 100 * wait->most);
+    else {
+        weir_verdict_lead_print(out, bound_of(wait), wide ? wait->most : wait->fraction, wide, false, "time");
+        if (wide && wait->least > 0)
+            fprintf(out, "It waited at least %.0f %%.", 100 * wait->least);
+        if (!apart)
+            fprintf(out, "The mean step took %.4gs, the mean wait %.4gs.", wait->step_s, wait->wait_s);
+        putc('\n', out);
+    }
+}
+
+void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log)
+{
+    struct weir_trainer_wait found;
+    struct weir_wrap wrap;
+    weir_trainer_wait_find(log, &found);
+    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log->trainer->rounding_s);
+    wrap.highlight = true;
+    weir_wrap_close(&wrap);
+    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
+    fprintf(text, "  %s\n", log->trainer->means);
+    if (found.first > 0 && found.recorded)
+        fputs("  the first line, which includes the start of the workers, does not count\n", text);
+    if (log->trainer->remark)
+        log->trainer->remark(text, log);
+    if (found.recorded)
+        fprintf(text, "  such a log does not show why training waits; `%s` does\n", log->trainer->watch);
+    else
+        fprintf(text, "  to measure it: `%s`, or loader = weir.watch(loader)\n", log->trainer->watch);
+    weir_wrap_close(&wrap);
+}
+
+void weir_trainer_verdict_json(struct weir_json *json, const struct weir_trainer_log *log)
+{
+    struct weir_trainer_wait wait;
+    weir_trainer_wait_find(log, &wait);
+    weir_json_object(json, "verdict");
+    weir_json_text(json, "data_bound", weir_data_bound_name(bound_of(&wait)));
+    weir_json_known(json, "data_wait_fraction", wait.recorded ? wait.fraction : -1);
+    weir_json_known(json, "data_wait_at_least", wait.recorded ? wait.least : -1);
+    weir_json_known(json, "data_wait_at_most", wait.recorded ? wait.most : -1);
+    weir_json_known(json, "wait_s", wait.recorded ? wait.wait_s : -1);
+    weir_json_known(json, "step_s", wait.recorded ? wait.step_s : -1);
+    weir_json_end(json, '}');
+}
+
+static void json_rows(struct weir_json *json, const struct weir_trainer_log *log)
+{
+    weir_json_array(json, "rows");
+    for (size_t i = 0; i < log->n_rows; i++) {
+        const struct weir_trainer_row *row = &log->rows[i];
+        weir_json_object(json, NULL);
+        weir_json_uint(json, "line", row->line);
+        weir_json_text(json, "label", row->label);
+        for (int c = 0; c < WEIR_TRAINER_COLUMNS && log->trainer->columns[c].name; c++)
+            if (isnan(row->values[c]))
+                weir_json_null(json, log->trainer->columns[c].name);
+            else
+                weir_json_double(json, log->trainer->columns[c].name, row->values[c]);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+void weir_trainer_json(struct weir_json *json, const struct weir_trainer_log *log)
+{
+    if (!log) {
+        weir_json_null(json, "format");
+        return;
+    }
+    weir_json_object(json, "format");
+    weir_json_text(json, "name", log->trainer->name);
+    weir_json_known(json, "ranks", log->ranks > 0 ? log->ranks : -1);
+    json_rows(json, log);
+    weir_json_end(json, '}');
+}
