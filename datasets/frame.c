@@ -5,6 +5,7 @@
 #include "datasets/chunks/inflate.h"
 #include "datasets/chunks/snappy.h"
 #include "datasets/index.h"
+#include "datasets/review.h"
 #include "datasets/video_frames.h"
 
 #include <errno.h>
@@ -442,6 +443,13 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
         cost->read += chunk->bytes;
         cost->unpacked += blocks->chunk_bytes;
     }
+}
+
+bool weir_dataset_described_size(const struct weir_dataset *dataset, int camera, int *width, int *height)
+{
+    *width = map_of(dataset, 0, camera)->described_width;
+    *height = map_of(dataset, 0, camera)->described_height;
+    return *width > 0;
 }
 
 const char *weir_frame_part(const struct weir_dataset *dataset, int episode, int camera)

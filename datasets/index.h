@@ -62,8 +62,9 @@ enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROW
 struct weir_frame_map {
     char *key; /* path of the dataset in the file */
     enum weir_frame_kind kind;
-    int width, height; /* size of raw frames */
-    int frames;        /* number of frames in the dataset, which is at least the episode's steps */
+    int width, height;                     /* size of raw frames */
+    int described_width, described_height; /* of encoded images, as the dataset describes them; 0 = not described */
+    int frames;                            /* number of frames in the dataset, which is at least the episode's steps */
     enum weir_storage storage;
     enum weir_rows rows;
     const char *why;   /* reason for WEIR_STORED_LIBRARY, a static string */

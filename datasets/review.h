@@ -32,4 +32,7 @@ typedef int weir_review_fn(void *user, const struct weir_reviewed *reviewed);
 int weir_dataset_review(const struct weir_dataset *dataset, int file, const char *episodes, weir_review_fn *found,
                         void *user, struct weir_err *err);
 
+/* Returns whether the dataset describes the size of a camera's encoded images. Videos are reviewed above. */
+bool weir_dataset_described_size(const struct weir_dataset *dataset, int camera, int *width, int *height);
+
 #endif

@@ -148,23 +148,27 @@ static int read_tasks(const struct table *table, int first)
 
 static int read_clip_columns(const struct table *table, const struct weir_lerobot_feature *feature, int first)
 {
-    static const char *const names[] = {"chunk_index", "file_index", "from_timestamp"};
-    void *columns[3] = {NULL};
+    enum { CLIP_CHUNK, CLIP_FILE, FROM, TO, CLIP_COLUMNS };
+    static const char *const names[] = {"chunk_index", "file_index", "from_timestamp", "to_timestamp"};
+    void *columns[CLIP_COLUMNS] = {NULL};
     int rc = 0;
-    for (int i = 0; i < 3 && rc == 0; i++) {
+    for (int i = 0; i < CLIP_COLUMNS && rc == 0; i++) {
         char name[WEIR_LEROBOT_KEY_MAX + 32];
         snprintf(name, sizeof name, "videos/%s/%s", feature->key, names[i]);
-        rc = read_column(table, name, i < 2 ? WEIR_I64 : WEIR_F64, &columns[i]);
+        if (i != TO || weir_parquet_find(table->parquet, name, NULL) >= 0)
+            rc = read_column(table, name, i < FROM ? WEIR_I64 : WEIR_F64, &columns[i]);
     }
     for (int64_t i = 0; i < table->rows && rc == 0; i++) {
         struct weir_lerobot_clip *clip = weir_lerobot_clip(table->lerobot, (size_t)(first + i), feature);
-        *clip = (struct weir_lerobot_clip){((int64_t *)columns[0])[i], ((int64_t *)columns[1])[i],
-                                           ((double *)columns[2])[i], 0};
+        *clip = (struct weir_lerobot_clip){.chunk = ((int64_t *)columns[CLIP_CHUNK])[i],
+                                           .file = ((int64_t *)columns[CLIP_FILE])[i],
+                                           .from_s = ((double *)columns[FROM])[i],
+                                           .to_s = columns[TO] ? ((double *)columns[TO])[i] : NAN};
         if (!(clip->from_s >= 0 && clip->from_s < 1e9))
             rc = weir_err_set(table->err, -EBADMSG, "%s: episode %" PRId64 " begins at an invalid time of %s",
                               table->name, table->lerobot->episodes[first + i].index, feature->key);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < CLIP_COLUMNS; i++)
         free(columns[i]);
     return rc;
 }
@@ -294,7 +298,7 @@ static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
         episode->file = episode->index;
         for (size_t video = 0; video < videos; video++)
             lerobot->clips[(size_t)i * videos + video] =
-                (struct weir_lerobot_clip){episode->chunk, episode->file, 0, 0};
+                (struct weir_lerobot_clip){.chunk = episode->chunk, .file = episode->file, .to_s = NAN};
     }
     return 0;
 }

@@ -22,6 +22,8 @@ int weir_lerobot_place_images(const struct weir_lerobot_view *view, int number, 
         return weir_err_set(err, -EBADMSG, "%.300s: has no images in a column %s; copy the dataset again",
                             view->table->name, feature->key);
     map->depth_values = feature->depth_values;
+    if (!weir_lerobot_picture_size(feature, &map->described_width, &map->described_height))
+        map->described_width = map->described_height = 0;
     map->kind = feature->is_depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
     map->storage = WEIR_STORED_LIBRARY;
     map->why = "images in pages of Parquet files";

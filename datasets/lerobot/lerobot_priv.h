@@ -37,8 +37,8 @@ struct weir_lerobot_feature {
 /* Position of an episode's frames in one video. */
 struct weir_lerobot_clip {
     int64_t chunk, file;
-    double from_s;
-    uint32_t part; /* the video */
+    double from_s, to_s; /* to_s: NaN if it is not recorded; LeRobot's readers do not use it */
+    uint32_t part;       /* the video */
 };
 
 struct weir_lerobot_episode {
@@ -114,6 +114,15 @@ static inline struct weir_lerobot_clip *weir_lerobot_clip(const struct weir_lero
                                                           const struct weir_lerobot_feature *feature)
 {
     return &lerobot->clips[episode * (size_t)lerobot->n_videos + (size_t)feature->video];
+}
+
+/* Returns whether the feature's shape is that of pictures: height x width x channels, or channels x height x width. */
+static inline bool weir_lerobot_picture_size(const struct weir_lerobot_feature *feature, int *width, int *height)
+{
+    bool channels_first = feature->rank == 3 && feature->dims[0] <= 4 && feature->dims[2] > 4;
+    *height = feature->dims[channels_first];
+    *width = feature->dims[1 + channels_first];
+    return feature->rank == 3;
 }
 
 /* Returns the frame rate in Hz. */

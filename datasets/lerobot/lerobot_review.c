@@ -68,6 +68,17 @@ static int review_index(const struct weir_lerobot_review *r, const struct weir_l
     return 0;
 }
 
+static int review_frame_index(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
+{
+    const int64_t *index = integers(view, "frame_index");
+    for (int64_t t = 0; t < view->episode->length && index; t++)
+        if (index[t] != t)
+            return weir_lerobot_report(
+                r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, "frame_index").text, t,
+                "is %" PRId64 ", but this is row %" PRId64 " of the episode; correct it", index[t], t);
+    return 0;
+}
+
 /* Opening an episode checks its state and actions, and its times if it has videos. */
 static bool is_checked(const struct weir_lerobot *lerobot, const char *key)
 {
@@ -146,6 +157,8 @@ static int review_episode(struct weir_lerobot_review *r, struct weir_lerobot_tab
     rc = weir_lerobot_review_times(r, &view);
     if (rc == 0)
         rc = review_index(r, &view);
+    if (rc == 0)
+        rc = review_frame_index(r, &view);
     if (rc == 0)
         rc = review_tasks(r, &view);
     for (int i = 0; i < r->lerobot->n_features && rc == 0; i++) {

@@ -75,12 +75,26 @@ static int review_steps(struct weir_lerobot_review *r, const struct weir_lerobot
                                times[worst] - times[worst - 1], 1 / frame, frame);
 }
 
-/* Shapes are height x width x channels, or channels x height x width. */
+/* Tools that cut videos use the recorded end of an episode. */
+static int review_end(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view,
+                      const struct weir_lerobot_feature *feature)
+{
+    const struct weir_lerobot_clip *clip =
+        weir_lerobot_clip(r->lerobot, (size_t)(view->episode - r->lerobot->episodes), feature);
+    double fps = weir_lerobot_fps(r->lerobot), end = clip->from_s + (double)view->episode->length / fps;
+    if (isnan(clip->to_s) || fabs(clip->to_s - end) <= 0.5 / fps)
+        return 0;
+    return weir_lerobot_report(r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, feature->key).text,
+                               -1,
+                               "to_timestamp in the list of episodes is %.6g s, but %" PRId64
+                               " rows from %.6g s at %.6g fps end at %.6g s; correct it",
+                               clip->to_s, view->episode->length, clip->from_s, fps, end);
+}
+
 static bool is_size_right(const struct weir_lerobot_feature *feature, const struct weir_frame_map *map)
 {
-    const int *dims = feature->dims;
-    return feature->rank != 3 || (dims[0] == map->height && dims[1] == map->width) ||
-           (dims[1] == map->height && dims[2] == map->width);
+    int width, height;
+    return !weir_lerobot_picture_size(feature, &width, &height) || (width == map->width && height == map->height);
 }
 
 /* Returns 1 if the rows' times are faulty. */
@@ -125,6 +139,9 @@ int weir_lerobot_review_times(struct weir_lerobot_review *r, const struct weir_l
     }
     if (rc >= 0)
         rc = faults ? 0 : review_steps(r, view, times);
+    for (int i = 0; i < r->lerobot->n_features && rc == 0 && !faults && !r->is_rate_wrong; i++)
+        if (r->lerobot->features[i].kind == WEIR_LEROBOT_VIDEO)
+            rc = review_end(r, view, &r->lerobot->features[i]);
     free(times);
     return rc;
 }

@@ -51,6 +51,10 @@ int weir_check_files(const struct weir_dataset *dataset, const struct weir_verif
  * negative on a resource shortage. */
 int weir_review_files(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                       struct weir_verify_totals *totals, struct weir_err *err);
+/* Reports cameras whose images have another size than the dataset describes. probes: one per camera. */
+struct weir_camera_probe;
+void weir_findings_described_sizes(const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                                   const struct weir_verify_config *config, struct weir_verify_totals *totals);
 /* Reports cameras whose videos have key frames so far apart that random frames are expensive. */
 void weir_findings_key_frames(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                               struct weir_verify_totals *totals);

@@ -2,6 +2,7 @@
 #include "datasets/review.h"
 #include "base/shortage.h"
 #include "datasets/video_frames.h"
+#include "pipeline/samples/probe.h"
 #include "pipeline/verify/findings.h"
 
 #include <errno.h>
@@ -54,6 +55,24 @@ int weir_review_files(const struct weir_dataset *dataset, const struct weir_veri
         rc = 0;
     }
     return rc;
+}
+
+void weir_findings_described_sizes(const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                                   const struct weir_verify_config *config, struct weir_verify_totals *totals)
+{
+    for (int camera = 0; camera < weir_dataset_cameras(dataset); camera++) {
+        int width, height;
+        char why[128];
+        const struct weir_camera_probe *probe = &probes[camera];
+        if (!weir_dataset_described_size(dataset, camera, &width, &height) || probe->width == 0 ||
+            (width == probe->width && height == probe->height))
+            continue;
+        snprintf(why, sizeof why,
+                 "its images are %dx%d, but the dataset describes them as %dx%d; correct the description", probe->width,
+                 probe->height, width, height);
+        weir_finding_of_file(WEIR_FOUND_TABLE, weir_dataset_episode_path(dataset, 0),
+                             weir_dataset_camera_key(dataset, 0, camera), why, config, totals);
+    }
 }
 
 void weir_findings_key_frames(const struct weir_dataset *dataset, const struct weir_verify_config *config,

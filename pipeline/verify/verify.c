@@ -259,6 +259,8 @@ int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *c
         rc = weir_check_files(dataset, config, totals, err);
     if (rc == 0)
         rc = weir_review_files(dataset, config, totals, err);
+    if (rc == 0)
+        weir_findings_described_sizes(dataset, v.probes, config, totals);
     if (rc == 0) {
         report_changed_files(&v);
         rc = report_dataset(&v, err);

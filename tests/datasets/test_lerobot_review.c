@@ -187,7 +187,24 @@ Test(lerobot_review, rows_are_numbered_by_the_lengths_before_them)
     cr_assert_str_empty(found); /* not all lengths count */
 }
 
-static void write_feature(const char *name, const char *dtype)
+Test(lerobot_review, recorded_ends_are_those_of_the_rows)
+{
+    struct lerobot_list list = lerobot_plain_list;
+    write_joined();
+    list.end[0] = 0.3;
+    list.end[1] = 0.64;
+    lerobot_write_list(&list);
+    expect(0, "", ""); /* less than half a frame */
+    list.end[1] = 0.7;
+    lerobot_write_list(&list);
+    expect(1, "tables episode 1" TOP ": ",
+           "to_timestamp in the list of episodes is 0.7 s, but 3 rows from 0.3 s at 10");
+    list.end[1] = NAN;
+    lerobot_write_list(&list);
+    expect(0, "", "");
+}
+
+static void write_feature_of(bool third, const char *name, const char *dtype)
 {
     char features[512];
     snprintf(features, sizeof features,
@@ -197,7 +214,12 @@ static void write_feature(const char *name, const char *dtype)
              "\"timestamp\": {\"dtype\": \"float32\", \"shape\": [1]},"
              "\"%s\": {\"dtype\": \"%s\", \"shape\": [1]}}",
              name, dtype);
-    lerobot_write_info(true, "features", features);
+    lerobot_write_info(third, "features", features);
+}
+
+static void write_feature(const char *name, const char *dtype)
+{
+    write_feature_of(true, name, dtype);
 }
 
 Test(lerobot_review, columns_that_info_promises_exist)
@@ -221,6 +243,22 @@ Test(lerobot_review, numbers_are_finite)
     rows.state[1][1] = NAN; /* opening the dataset reports it */
     lerobot_write_rows(LEROBOT_DATA, &rows);
     expect(0, "", "");
+}
+
+Test(lerobot_review, frames_are_numbered_in_their_episode)
+{
+    for (int third = 0; third < 2; third++) {
+        struct lerobot_rows rows = lerobot_rows_of(third ? 0 : 1, third ? LEROBOT_ROWS : LEROBOT_STEPS);
+        if (third)
+            write_joined();
+        else
+            write_single();
+        write_feature_of(third, "frame_index", "int64");
+        expect(0, "", "");
+        rows.frame[rows.n - 1] = 0;
+        lerobot_write_rows(third ? LEROBOT_DATA : LEROBOT_DATA_1, &rows);
+        expect(1, "tables episode 1/frame_index[2]: ", "is 0, but this is row 2 of the episode");
+    }
 }
 
 /* ---- statistics ---- */

@@ -258,6 +258,8 @@ class Items(unittest.TestCase):
             path.write_bytes(content[:begin] + bytes(64) + content[begin + 64:])
             stats = root / "meta" / "episodes_stats.jsonl"
             stats.write_text(stats.read_text().replace('"max": [', '"max": [9', 1))
+            info = root / "meta" / "info.json"
+            info.write_text(info.read_text().replace("64", "65"))  # the height of both cameras
             place = r"%s: episode 0/observation.images.top\[\d+(\.\.\d+)?\]: %s: " % (root, path.relative_to(root))
             done = subprocess.run([os.environ["WEIR_PROGRAM"], "run", root], text=True, capture_output=True)
             self.assertEqual(done.returncode, 1, done)
@@ -266,8 +268,9 @@ class Items(unittest.TestCase):
             told = json.loads(done.stdout)
             self.assertRegex(told["findings"][0]["text"], place)
             self.assertEqual({(f["kind"], f["unreadable"], f["wrong"]) for f in told["findings"]},
-                             {("frame", True, False), ("stats", False, True)})
-            self.assertEqual((done.returncode, told["wrong"], told["found"]["frame"]), (3, 1, told["unreadable"]))
+                             {("frame", True, False), ("table", False, True), ("stats", False, True)})
+            self.assertEqual((done.returncode, told["found"]["frame"], told["found"]["table"], told["wrong"]),
+                             (3, told["unreadable"], 2, 3), told)
 
     def test_video_is_decoded_for_a_copy_only_when_asked(self):
         for target, choice in (("packed", "--frames raw (every pixel as it is decoded) or --frames jpeg:95"),
