@@ -193,7 +193,10 @@ static int substitute(struct conversion *c, int episode, int camera, int t, cons
     weir_unit_bad(&c->plan, episode, camera, t, frame->code, frame->reason, &bad);
     c->report->bad_frames++;
     if (c->config->on_error != WEIR_ON_ERROR_SUBSTITUTE)
-        return weir_err_set(err, bad.code, "%s", bad.text);
+        return weir_err_set(err, bad.code, "%s%s", bad.text,
+                            bad.code == -ENOTSUP /* the reason says what to install */
+                                ? ""
+                                : "; repair or remove the frame, or use --on-error skip or substitute");
     if (latest->length == 0)
         return weir_err_set(err, bad.code, "%s; the episode has no earlier frame that could replace it", bad.text);
     note(c, true, bad.text);

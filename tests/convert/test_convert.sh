@@ -197,6 +197,7 @@ with h5py.File(sys.argv[1], "r+") as f:
     f["/observations/images/top"][3, 200:600] = 0' "$work/bad/episode_1.hdf5"
 run 1 convert "$work/bad" "$work/of-bad" --to hdf5
 err "weir convert: $work/bad/episode_1.hdf5: /observations/images/top[3]: "
+err "; repair or remove the frame, or use --on-error skip or substitute"
 one_line
 check "no copy with a bad frame" [ ! -e "$work/of-bad" ]
 rm -rf "$work/of-bad.partial"
