@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
+#include "decoders/frame_kind.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -68,22 +69,32 @@ static void wish_for(struct wish *wish, const struct bench_setup *setup, const c
         wish->n++;
 }
 
+/* Wishes for the first format that can store the codec. */
+static void wish_once(struct wish *wish, const struct bench_setup *setup, const char *codec)
+{
+    const char *name, *summary, *why_not;
+    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
+        if (!why_not && weir_convert_format_holds(i, codec)) {
+            wish_for(wish, setup, name, codec);
+            return;
+        }
+}
+
 /* Chooses the formats if --formats is not given: DATA itself, every format that can store the source's codec, every
- * format that can store raw frames, and one PNG copy. */
+ * format that can store raw frames, and one PNG copy. No format stores video, so its frames also get one JPEG copy. */
 static void default_formats(struct wish *wish, const struct bench_setup *setup)
 {
-    const char *name, *summary, *why_not, *png = "png";
+    const char *name, *summary, *why_not;
     const char *const codecs[] = {setup->source.codec, "raw"};
     wish_for(wish, setup, "as-is", "");
     for (size_t c = 0; c < sizeof codecs / sizeof codecs[0]; c++)
         for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
             if (!why_not && weir_convert_format_holds(i, codecs[c]) && (c == 0 || strcmp(codecs[0], codecs[c]) != 0))
                 wish_for(wish, setup, name, codecs[c]);
-    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not) && strcmp(setup->source.codec, png) != 0; i++)
-        if (!why_not && weir_convert_format_holds(i, png)) {
-            wish_for(wish, setup, name, png);
-            return;
-        }
+    if (strcmp(setup->source.codec, weir_frame_kind_name(WEIR_FRAME_VIDEO)) == 0)
+        wish_once(wish, setup, weir_frame_kind_name(WEIR_FRAME_JPEG));
+    if (strcmp(setup->source.codec, weir_frame_kind_name(WEIR_FRAME_PNG)) != 0)
+        wish_once(wish, setup, weir_frame_kind_name(WEIR_FRAME_PNG));
 }
 
 static int check_format(const struct weir_copy_spec *spec, struct weir_err *err)
