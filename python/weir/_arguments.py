@@ -115,6 +115,8 @@ def _steps_of(timestamps, fps):
         raise ValueError("delta_timestamps must be a dict of lists of seconds, such as {'action': [0, 0.1]}, not "
                          f"{shown(timestamps)}") from None
     for key, steps in seconds.items():
+        if not steps:
+            raise ValueError(f"delta_timestamps: {key!r} has no offsets; give at least one, such as [0]")
         for second in steps:
             if not math.isfinite(second) or abs(round(second * fps) / fps - second) > TOLERANCE_S:
                 raise ValueError(f"delta_timestamps: {second} s of {key!r} is not a multiple of 1/{fps:g} s, the "

@@ -281,6 +281,13 @@ class Items(unittest.TestCase):
             self.assertIn("is video, which %s cannot store; " % target, done.stderr)
             self.assertIn(choice, done.stderr)
 
+    def test_a_comparison_of_formats_has_a_copy_of_jpegs(self):
+        for name, options, there in (("v3.0", {}, True), ("images-v3.0", {"images": True}, False)):
+            done = subprocess.run([os.environ["WEIR_PROGRAM"], "bench", self.dataset(name, **options), "--cache", "warm",
+                                   "--max-copies", "1", "--repeats", "1", "--min-seconds", "0.05", "--json"],
+                                  text=True, capture_output=True, check=True)
+            self.assertEqual("hdf5:jpeg" in json.loads(done.stdout)["left_out"], there, done)
+
     def test_killed_copies_are_resumed(self):
         script = os.path.join(ROOT, "tests", "convert", "kill_convert.sh")
         done = subprocess.run(["bash", script, "2", "packed"], text=True, capture_output=True,
@@ -322,6 +329,7 @@ class Items(unittest.TestCase):
         root = self.dataset("v3.0")
         for options, error in (({"delta_timestamps": {"action": [0.01]}}, "is not a multiple of 1/30 s"),
                                ({"delta_timestamps": {"nothing": [0.0]}}, "names no camera or column"),
+                               ({"delta_timestamps": {"action": []}}, "'action' has no offsets"),
                                ({"delta_timestamps": {"language_instruction": [0.0]}}, "names no camera or column"),
                                ({"episodes": [7]}, "has no episode 7; its episodes are 0 to 2"),
                                ({"episodes": []}, "episodes must be a list of episode numbers"),
