@@ -24,7 +24,8 @@ enum weir_trainer_role {
 enum weir_trainer_unit { WEIR_TRAINER_SECONDS, WEIR_TRAINER_COUNT, WEIR_TRAINER_NUMBER };
 
 struct weir_trainer_column {
-    const char *name; /* as in the log */
+    const char *name;    /* in JSON; as in the log if it has one */
+    const char *heading; /* NULL = name */
     enum weir_trainer_role role;
     enum weir_trainer_unit unit;
 };
@@ -43,8 +44,9 @@ struct weir_trainer_log {
     uint64_t rows_dropped; /* rows beyond WEIR_TRAINER_ROWS_MAX */
     int ranks;             /* 0 = unknown */
     double steps_per_row;  /* 0 = unknown */
-    int table_columns_;    /* columns of the table that is open in the log; 0 = none */
-    char *document_;       /* a JSON document so far */
+    int state_;            /* the parser's */
+    double memo_;
+    char *document_; /* a JSON document so far */
     size_t document_bytes_;
 };
 
@@ -102,7 +104,8 @@ double weir_trainer_number(const char *line, const char *name);
 /* Reads a plausible duration or count with sign and exponent. Returns its bytes, or 0 (also for nan and inf). */
 size_t weir_trainer_decimal(const char *text, double *value);
 
-extern const struct weir_trainer weir_trainer_lerobot, weir_trainer_detectron2, weir_trainer_mmengine;
+extern const struct weir_trainer weir_trainer_lerobot, weir_trainer_detectron2, weir_trainer_mmengine,
+    weir_trainer_lightning, weir_trainer_traceml, weir_trainer_transformers, weir_trainer_act, weir_trainer_tqdm;
 
 /* ---- what the log shows ---- */
 

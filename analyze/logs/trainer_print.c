@@ -25,14 +25,17 @@ static void print_value(struct weir_table *table, const struct weir_trainer *tra
     enum weir_trainer_unit unit = trainer->columns[column].unit;
     if (isnan(value))
         weir_table_cell(table, "-");
-    else if (unit == WEIR_TRAINER_COUNT)
+    else if (unit == WEIR_TRAINER_COUNT || (unit == WEIR_TRAINER_NUMBER && fabs(value) >= 1000))
         weir_table_cell(table, "%.0f", value);
     else if (unit == WEIR_TRAINER_NUMBER)
         weir_table_cell(table, "%.4g", value);
     else if (trainer->rounding_s > 0)
         weir_table_cell(table, "%.*fs", (int)-log10(trainer->rounding_s) + is_mean, value);
-    else
-        weir_table_cell(table, "%.4gs", value);
+    else {
+        char time[24];
+        weir_report_time(time, value);
+        weir_table_cell(table, "%s", time);
+    }
 }
 
 /* Returns the mean of the column's values in n rows; NAN if there are none. */
@@ -51,7 +54,7 @@ static double mean_of(const struct weir_trainer_row *rows, size_t n, int column)
 static void print_label(struct weir_table *table, const struct weir_trainer_row *rows, size_t n)
 {
     if (n == 1 || strcmp(rows[0].label, rows[n - 1].label) == 0)
-        weir_table_cell(table, "%s", rows[0].label);
+        weir_table_cell(table, "%s", *rows[0].label ? rows[0].label : "-");
     else
         weir_table_cell(table, "%s .. %s", rows[0].label, rows[n - 1].label);
 }
@@ -63,9 +66,12 @@ static void print_rows(FILE *out, const struct weir_trainer_log *log, size_t eac
     int used[WEIR_TRAINER_COLUMNS], n = 0;
     for (int i = 0; i < WEIR_TRAINER_COLUMNS && log->trainer->columns[i].name; i++)
         if (is_used(log, i)) {
-            columns[1 + n] = (struct weir_column){.heading = log->trainer->columns[i].name};
+            const char *heading = log->trainer->columns[i].heading;
+            columns[1 + n] = (struct weir_column){.heading = heading ? heading : log->trainer->columns[i].name};
             used[n++] = i;
         }
+    if (n == 0)
+        return;
     columns[1 + n] = (struct weir_column){"line", .priority = 1};
     struct weir_table table;
     weir_table_open(&table, columns, n + 2);

@@ -16,7 +16,8 @@ static void read_fields(const struct weir_trainer *trainer, struct weir_trainer_
 
 static void label_from(struct weir_trainer_row *row, const char *text)
 {
-    weir_trainer_label(row, text, text ? strcspn(text, " ,") : 0);
+    if (text)
+        weir_trainer_label(row, text, strcspn(text, " ,"));
 }
 
 /* ---- LeRobot: step:1K smpl:8K ep:10 epch:1.25 loss:0.5 grdn:1.2 lr:1.0e-05 updt_s:0.120 data_s:0.004 smp/s:66 ---- */
@@ -90,11 +91,11 @@ const struct weir_trainer weir_trainer_lerobot = {
     .name = "lerobot",
     .title = "LeRobot's step lines",
     .label = "step",
-    .columns = {[DATA_S] = {"data_s", WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [PREP_S] = {"prep_s", WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
-                [UPDT_S] = {"updt_s", WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
-                [STEP_S] = {"step_s", WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS},
-                [SAMPLES_PER_S] = {"smp/s", WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER}},
+    .columns = {[DATA_S] = {"data_s", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
+                [PREP_S] = {"prep_s", NULL, WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
+                [UPDT_S] = {"updt_s", NULL, WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
+                [STEP_S] = {"step_s", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS},
+                [SAMPLES_PER_S] = {"smp/s", NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER}},
     .series = true,
     .rounding_s = 0.5e-3,
     .recognise = is_lerobot,
@@ -156,8 +157,8 @@ const struct weir_trainer weir_trainer_detectron2 = {
     .name = "detectron2",
     .title = "detectron2's step lines",
     .label = "iter",
-    .columns = {[DATA_TIME] = {"data_time", WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [TIME] = {"time", WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
+    .columns = {[DATA_TIME] = {"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
+                [TIME] = {"time", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
     .series = true,
     .rounding_s = 0.05e-3,
     .recognise = is_detectron2,
@@ -215,8 +216,8 @@ const struct weir_trainer weir_trainer_mmengine = {
     .name = "mmengine",
     .title = "step lines with data_time, as MMEngine prints them",
     .label = "step",
-    .columns = {[DATA_TIME] = {"data_time", WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [TIME] = {"time", WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
+    .columns = {[DATA_TIME] = {"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
+                [TIME] = {"time", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
     .series = true,
     .rounding_s = 0.05e-3,
     .recognise = is_mmengine,

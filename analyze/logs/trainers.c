@@ -10,9 +10,8 @@
 #include <string.h>
 
 static const struct weir_trainer *const formats[] = {
-    &weir_trainer_lerobot,
-    &weir_trainer_detectron2,
-    &weir_trainer_mmengine,
+    &weir_trainer_lerobot, &weir_trainer_detectron2,   &weir_trainer_mmengine, &weir_trainer_lightning,
+    &weir_trainer_traceml, &weir_trainer_transformers, &weir_trainer_act,      &weir_trainer_tqdm,
 };
 _Static_assert(sizeof formats / sizeof *formats <= WEIR_TRAINERS_MAX, "one log for each format");
 

@@ -73,6 +73,12 @@ Test(log_trainers, lerobot_with_further_figures)
           "The mean step took 0.1s, the mean wait 0.01s.");
 }
 
+Test(log_trainers, rows_without_a_label)
+{
+    SHOWN("updt_s:0.020 data_s:0.001\n", NULL, "-     0.001s  0.020s     1\n");
+    SHOWN("iter:\ntime: 1 data_time: 0.5 [\n", NULL, "-       0.5000s  1.0000s     2\n");
+}
+
 Test(log_trainers, many_rows_are_averaged)
 {
     char text[4096] = "";
@@ -111,4 +117,118 @@ Test(log_trainers, mmengine_and_what_prints_alike)
     SHOWN("Epoch: [0]  [  20/1251]  eta: 0:15:52  lr: 0.0001  loss: 6.91 (6.92)  time: 0.7642  data: 0.0003  max mem: "
           "19231\n",
           NULL, "data loading is not the limit", "[0]  [  20/1251]    0.0003s  0.7642s     1\n");
+}
+
+/* ---- Lightning's SimpleProfiler ---- */
+
+#define RULED "-----------------------------------------------------------------------------------------------\n"
+#define ACTION(name, mean, calls, total, percent)                                                                      \
+    "|  " name "\t|  " mean "\t|  " calls "\t|  " total "\t|  " percent "\t|\n"
+#define EXTENDED                                                                                                       \
+    "FIT Profiler Report\n\n" RULED ACTION("Action", "Mean duration (s)", "Num calls", "Total time (s)",               \
+                                           "Percentage %")                                                             \
+        RULED ACTION("Total", "-              ", "951", "0.31967", "100 %")                                            \
+            RULED ACTION("run_training_epoch", "0.14552", "2", "0.29105", "91.048")
+
+Test(log_trainers, lightning)
+{
+    SHOWN(EXTENDED ACTION("[_TrainingEpochLoop].train_dataloader_next         ", "0.0051047      ", "20", "0.10209",
+                          "31.938") ACTION("run_training_batch", "0.0031889", "20", "0.063778", "19.951")
+              ACTION("[LightningModule]M.on_train_start", "6.81e-07       ", "1", "6.81e-07", "0.00021304") RULED
+          "| not an action |\n",
+          NULL, "the table of Lightning's SimpleProfiler, 5 rows\n",
+          "verdict: Training waited for data 35 % of the time. The mean step took 0.01455s, the mean wait 0.005105s.\n",
+          "actions contain each other, so percentages do not add up\n",
+          "[_TrainingEpochLoop].train_dataloader_next    5.10ms     20  102.09ms     31.94     9\n",
+          "[LightningModule]M.on_train_start              681ns      1     681ns  0.000213    11\n");
+}
+
+Test(log_trainers, lightning_with_validation_inside_the_epoch)
+{
+    SHOWN(EXTENDED ACTION("[_EvaluationLoop].val_next", "0.0047245", "22", "0.10394", "32.515")
+              ACTION("[_TrainingEpochLoop].train_dataloader_next", "0.0051047", "20", "0.10209", "31.938")
+                  ACTION("run_training_batch", "0.0031889", "20", "0.063778", "19.951"),
+          NULL, "verdict: Training waited for data at most 62 % of the time. It waited at least 35 %.\n");
+}
+
+Test(log_trainers, lightning_without_calls)
+{
+    SHOWN("|  Action                    \t|  Mean duration (s)\t|  Total time (s) \t|\n" RULED
+          "|  run_training_epoch        \t|  0.13877        \t|  0.27754        \t|\n"
+          "|  [_TrainingEpochLoop].train_dataloader_next\t|  0.0046235      \t|  0.092469       \t|\n" RULED,
+          NULL, "Training waited for data 33 % of the time. ", "action                                      ");
+    SHOWN("|  Action                    \t|  Mean duration (s)\t|  Total time (s) \t|\n"
+          "|  [LightningModule]M.setup  \t|  0.13877        \t|  0.27754        \t|\n",
+          NULL, "verdict: This log does not record the wait for data.\n");
+}
+
+/* ---- TraceML ---- */
+
+#define METRICS(step, wait)                                                                                            \
+    "{\"input_wait_ms\": " wait ",\n \"step_time_ms\": " step ",\n \"dataloader_fetch_cpu_ms\": 23.417,\n"             \
+    " \"h2d_ms\": null, \"compute_ms\": 0.4128, \"residual_ms\": 14.21}"
+#define SUMMARY(average, rows)                                                                                         \
+    "{\n  \"schema_version\": 1.9,\n  \"step_time\": {\"global\": {\"window\": {\"steps_analyzed\": 200},\n"           \
+    "  \"average\": " average "},\n \"groups\": {\"rows\": " rows "}},\n  \"text\": \"+--+\\n| \\u2713 |\"\n}\n"
+
+Test(log_trainers, traceml)
+{
+    SHOWN(SUMMARY(METRICS("38.0423", "23.4173"), "{}"), NULL, "the summary of TraceML, 1 row\n",
+          "verdict: Training waited for data 62 % of the time. The mean step took 0.03804s, the mean wait 0.02342s.\n",
+          "means of 200 steps\n", "rank     step  input_wait  fetch (CPU)  compute  residual  line\n");
+    SHOWN(SUMMARY(METRICS("1", "1"),
+                  "{\"0\": {\"metrics\": " METRICS("40", "10") "}, \"1\": {\"metrics\": " METRICS("40", "30") "}}"),
+          NULL, "waited for data 50 % of the time", "the wait is the mean of 2 ranks\n", "rank 1  40.00ms     30.00ms");
+    SHOWN(SUMMARY(METRICS("null", "null"), "{}"), NULL, "verdict: This log does not record the wait for data.\n");
+}
+
+/* ---- logs without the wait ---- */
+
+Test(log_trainers, transformers_4_and_5)
+{
+    SHOWN("{'loss': 1.4795, 'grad_norm': 2.8784291744232178, 'learning_rate': 4.375e-05, 'epoch': 0.3125}\n"
+          "\r 62%|██████▎   | 20/32 [00:00<00:00, 411.41it/s]\r{'eval_loss': 1.59, 'eval_runtime': 0.0029, "
+          "'eval_samples_per_second': 21918.466, 'eval_steps_per_second': 2739.808, 'epoch': 1.0}\n"
+          "{'train_runtime': 0.0514, 'train_samples_per_second': 2488.867, 'train_steps_per_second': 622.217, "
+          "'train_loss': 1.37, 'epoch': 2.0}\n",
+          NULL, "dictionaries of the Trainer of transformers, 3 rows\n",
+          "verdict: This log does not record the wait for data.\n", "the run took 0.0514s with 622.2 steps/s",
+          "to measure it: `python -m weir watch SCRIPT ...`, or loader = weir.watch(loader)\n",
+          "epoch   loss    eval  samples/s    train  samples/s  steps/s  line\n");
+    SHOWN("{'loss': '0.6132', 'grad_norm': '0.5325', 'learning_rate': '2.813e-05', 'epoch': '0.9375'}\n"
+          "{'train_runtime': '0.4057', 'train_samples_per_second': '315.5', 'train_steps_per_second': '78.87', "
+          "'train_loss': '1.327', 'epoch': '2'}\n",
+          "--json", "\"data_bound\": null,", "\"name\": \"transformers\"", "\"label\": \"0.9375\"", "\"loss\": 0.6132,",
+          "\"train_steps_per_second\": 78.87");
+}
+
+Test(log_trainers, progress_bars)
+{
+    SHOWN(
+        "\rEpoch 0:   0%|          | 0/100 [00:00<?, ?it/s]\rEpoch 0:  20%|██        | 20/100 [00:10<00:40,  1.90it/s]"
+        "\rVal: |          | 3/? [00:01<?, 2.50s/it]\rEpoch 0: 100%|██████████| 100/100 [00:50<00:00,  2.10it/s, "
+        "v_num=0]\n\rEpoch 1:   5%|▌         | 5/100 [00:02<00:40,  2.35it/s, loss=0.31]\n"
+        "12it [1:00:00, 300.00s/it]\n",
+        NULL, "progress bars of tqdm, 4 rows\n", "verdict: This log does not record the wait for data.\n",
+        "the longest bar made 0.003333 steps/s in 3600s\n", "Epoch 0   100    100    50.00s         2     1\n",
+        "Val         3      -", "-          12      -", "Epoch 1     5    100");
+}
+
+Test(log_trainers, act)
+{
+    SHOWN(
+        "  0%|          | 0/2000 [00:00<?, ?it/s]\nEpoch 0\nVal loss:   91.53472\nl1: 0.917 kl: 9.062 loss: 91.535 \n"
+        "Train loss: 61.82731\nl1: 0.870 kl: 6.096 loss: 61.827 \n\r  0%|          | 1/2000 [00:12<6:39:48, 12.00s/it]"
+        "\nEpoch 1\nVal loss:   25.00481\nTrain loss: 20.11111\n\r  0%|          | 2/2000 [00:23<6:20:00, 11.41s/it]\n",
+        NULL, "epochs as ACT prints them, 2 rows\n", "verdict: This log does not record the wait for data.\n",
+        "epoch  train loss  val loss  duration  line\n", "0           61.83     91.53    12.00s     3\n",
+        "1           20.11        25    11.00s     9\n");
+}
+
+Test(log_trainers, stage_tables_take_precedence)
+{
+    SHOWN(LEROBOT("1K", "updt_s:0.050 data_s:0.010") HEAD ROW("08_wait_for_data", "5.00", "10") RULE, NULL,
+          "plain training log: 1 tables, 0 epochs\n");
+    SHOWN(LEROBOT("1K", "updt_s:0.050 data_s:0.010") "Epoch 1/2 总耗时: 30.00s\n", NULL,
+          "LeRobot's step lines, 1 row\n", "plain training log: 0 tables, 1 epochs\n");
 }
