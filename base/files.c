@@ -30,6 +30,12 @@ int weir_read_at(int fd, uint64_t offset, void *buffer, size_t n)
     return 0;
 }
 
+bool weir_is_lfs_pointer(const void *bytes, size_t n)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    return n >= sizeof begin - 1 && memcmp(bytes, begin, sizeof begin - 1) == 0;
+}
+
 int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n)
 {
     for (size_t done = 0; done < n;) {

@@ -34,6 +34,9 @@ static inline uint64_t weir_le(const uint8_t *bytes, int n)
     return value;
 }
 
+/* Returns whether a file that begins with these n bytes only names the contents, which Git LFS has not fetched. */
+bool weir_is_lfs_pointer(const void *bytes, size_t n);
+
 /* ---- outputs ---- */
 
 /* Creates the folder and its parents. Returns 0 if the folder exists afterwards, -ENOTDIR if the path is not a folder,

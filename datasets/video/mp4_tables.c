@@ -164,7 +164,7 @@ static int read_chunks(struct weir_mp4_reader *r)
         sample += samples;
     }
     if (rc == 0 && sample < track->n)
-        return weir_mp4_damaged(r->err, "stsc", "its chunks contain fewer samples than the video has");
+        return weir_mp4_damaged(r->err, "stsc", "describes fewer samples than the video has");
     if (rc == 0)
         shrink(&track->runs, track->n_runs * sizeof *track->runs);
     return rc;

@@ -156,9 +156,11 @@ class Mp4(unittest.TestCase):
         encode("mpeg4.mp4", ["-c:v", "mpeg4"], 3, 10)
         self.refuses("mpeg4.mp4", "mp4v", "AV1")
         self.refuses("sound.mp4", "no video track")
-        with open("text.mp4", "w") as file:
-            file.write("version https://git-lfs.github.com/spec/v1\n")
-        self.refuses("text.mp4", "not an MP4 file")
+        for text, error in (("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
+                            ("version https://git-lfs.org/spec/v1\n", "not an MP4 file")):
+            with open("text.mp4", "w") as file:
+                file.write(text)
+            self.refuses("text.mp4", error)
 
     def test_every_length(self):
         """A file with the index at its end is refused at every shorter length."""

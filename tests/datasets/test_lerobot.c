@@ -430,6 +430,16 @@ Test(lerobot, missing_and_truncated_files_are_named)
     expect_error("episode 1", LEROBOT_VIDEO_1);
 }
 
+Test(lerobot, files_that_git_lfs_has_not_fetched_are_named)
+{
+    const char *files[] = {LEROBOT_DATA, LEROBOT_VIDEO, "meta/episodes/chunk-000/file-000.parquet"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        lerobot_write_3_0();
+        lerobot_write_text(files[i], "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+        expect_error(files[i], "a Git LFS pointer; fetch");
+    }
+}
+
 Test(lerobot, bad_episodes_are_left_out)
 {
     lerobot_write_2_1();

@@ -212,8 +212,8 @@ Test(mp4, tables_that_disagree)
     REFUSED(file.stsz.words[1] = 0, -ENODATA, "no samples");
     REFUSED(file.stts.words[1] = 5, -EBADMSG, "stts describes fewer samples");
     REFUSED(file.ctts = MP4_TABLE(1, 5, 0), -EBADMSG, "ctts describes fewer samples");
-    REFUSED(file.stsc.words[2] = 2, -EBADMSG, "stsc its chunks contain fewer samples");
-    REFUSED(file.stsc.words[2] = 0, -EBADMSG, "stsc its chunks contain fewer samples");
+    REFUSED(file.stsc.words[2] = 2, -EBADMSG, "stsc describes fewer samples");
+    REFUSED(file.stsc.words[2] = 0, -EBADMSG, "stsc describes fewer samples");
     REFUSED(file.stsc.words[1] = 2, -EBADMSG, "stsc its chunk numbers");
     REFUSED(file.stsc = MP4_TABLE(3, 1, 1, 1, 3, 2, 1, 2, 3, 1), -EBADMSG, "stsc its chunk numbers");
     REFUSED(file.stss.words[3] = 7, -EBADMSG, "stss");
