@@ -312,7 +312,7 @@ static void print_text(const struct facts *facts, const char *path)
     fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
             100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        weir_info_video(out, dataset, c, facts->cameras[c].fetch_s);
+        weir_info_video(out, dataset, c, &facts->cameras[c].probe, facts->cameras[c].fetch_s);
     print_amplification(out, facts);
     uint64_t cut;
     int ragged = weir_dataset_ragged(dataset, &cut);
@@ -361,7 +361,7 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
-    weir_info_video_json(json, facts->dataset, c, camera->fetch_s);
+    weir_info_video_json(json, facts->dataset, c, &camera->probe, camera->fetch_s);
     weir_json_object(json, "chunk_amplification");
     weir_json_double(json, "read", amplification(&camera->cost, camera->cost.read));
     weir_json_double(json, "inflated", amplification(&camera->cost, camera->cost.unpacked));

@@ -11,9 +11,13 @@
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
                     struct weir_err *err);
 
+struct weir_camera_probe;
+
 /* Print the videos of a camera, as a line and as a member of a JSON object; nothing if it has no videos.
  * fetch_s: measured time to load a random frame; 0 = unknown. */
-void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, double fetch_s);
-void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dataset, int camera, double fetch_s);
+void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, const struct weir_camera_probe *probe,
+                     double fetch_s);
+void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dataset, int camera,
+                          const struct weir_camera_probe *probe, double fetch_s);
 
 #endif

@@ -1,34 +1,43 @@
 /* The part of weir info that describes videos. */
 #include "cli/info_print.h"
 #include "datasets/video_frames.h"
+#include "decoders/video/video.h"
+#include "pipeline/samples/probe.h"
 
-static const char *color_name(const struct weir_video_stream *stream)
+/* Returns the name of the pictures' colour matrix, or NULL if they have no tag. */
+static const char *color_name(const struct weir_camera_probe *probe)
 {
-    switch (stream->matrix) { /* ISO/IEC 23091-2 */
-    case 1:
+    switch (probe->matrix) {
+    case WEIR_MATRIX_709:
         return "BT.709";
-    case 5:
-    case 6:
+    case WEIR_MATRIX_BT470BG:
+    case WEIR_MATRIX_601:
         return "BT.601";
-    case 9:
+    case WEIR_MATRIX_FCC:
+        return "FCC";
+    case WEIR_MATRIX_SMPTE240M:
+        return "SMPTE 240M";
+    case WEIR_MATRIX_2020:
+    case WEIR_MATRIX_2020_CONSTANT:
         return "BT.2020";
     default:
         return NULL;
     }
 }
 
-void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, double fetch_s)
+void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, const struct weir_camera_probe *probe,
+                     double fetch_s)
 {
     struct weir_video_facts facts;
     if (!weir_dataset_video_facts(dataset, camera, &facts))
         return;
-    const char *color = color_name(facts.stream);
+    const char *color = color_name(probe);
     fprintf(out, "video: %s: %s (%s)", weir_dataset_camera(dataset, camera)->name, facts.codec, facts.stream->fourcc);
     if (facts.pixels[0])
         fprintf(out, ", %s", facts.pixels);
     if (color)
         fprintf(out, ", %s", color);
-    if (facts.stream->full_range > 0)
+    if (probe->is_full_range)
         fprintf(out, ", full range");
     fprintf(out,
             ", %.5g fps, %d file%s; a key frame every %u frames (median; at most %u), so "
@@ -40,7 +49,8 @@ void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, 
     fprintf(out, "\n");
 }
 
-void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dataset, int camera, double fetch_s)
+void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dataset, int camera,
+                          const struct weir_camera_probe *probe, double fetch_s)
 {
     struct weir_video_facts facts;
     if (!weir_dataset_video_facts(dataset, camera, &facts))
@@ -49,7 +59,8 @@ void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dat
     weir_json_text(json, "codec", facts.codec);
     weir_json_text(json, "fourcc", facts.stream->fourcc);
     weir_json_text(json, "pixels", facts.pixels[0] ? facts.pixels : NULL);
-    weir_json_text(json, "matrix", color_name(facts.stream));
+    weir_json_text(json, "matrix", color_name(probe));
+    weir_json_bool(json, "full_range", probe->is_full_range);
     weir_json_double(json, "fps", facts.fps);
     weir_json_int(json, "files", facts.videos);
     weir_json_uint(json, "key_frame_distance_median", facts.group_median);

@@ -1,5 +1,6 @@
 #include "pipeline/samples/probe.h"
 #include "base/shortage.h"
+#include "decoders/video/video.h"
 #include "pipeline/samples/fetch.h"
 #include "weir/base.h"
 
@@ -36,6 +37,11 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
         probe->height = probe->image.height;
         probe->episode = episode;
         probe->t = t;
+        if (weir_frame_is_video(probe->kind)) {
+            const struct weir_picture *picture = (const struct weir_picture *)bytes;
+            probe->matrix = (int)picture->matrix;
+            probe->is_full_range = picture->full_range;
+        }
         return 0;
     }
     char name[768];

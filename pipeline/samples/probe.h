@@ -10,6 +10,8 @@ struct weir_camera_probe {
     enum weir_frame_kind kind;
     struct weir_image_info image; /* not set for raw cameras */
     int episode, t;               /* position of the probed frame */
+    int matrix;                   /* of the picture of a video: enum weir_matrix (decoders/video/video.h) */
+    bool is_full_range;           /* the same */
 };
 
 /* Returns the kind found in the header of the probed frame (WEIR_FRAME_PNG also for depth), or the camera's kind if no

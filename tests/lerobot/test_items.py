@@ -204,6 +204,22 @@ class Items(unittest.TestCase):
             self.compare(root, Reference(root, "v3.0", False), {"observation.images.top": [-1, 0]})
             self.compare(root, Reference(root, "v3.0", False))
 
+    def test_tags_of_colours_are_printed(self):
+        """Of the stream: there is no box colr."""
+        if not ready("h264"):
+            self.skipTest("libavcodec is not installed")
+        plain_root, root = self.dataset("h264", codec="libx264"), self.work / "full-range"
+        shutil.copytree(plain_root, root)
+        for video in (root / "videos" / "observation.images.top").rglob("*.mp4"):
+            subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", plain_root / video.relative_to(root), "-c:v", "libx264",
+                            "-g", "2", "-bf", "0", "-pix_fmt", "yuvj420p", "-x264-params", "colormatrix=bt709",
+                            video], check=True)
+            self.assertNotIn(b"colr", video.read_bytes())
+        done = subprocess.run([os.environ["WEIR_PROGRAM"], "info", root, "--json"], text=True, capture_output=True,
+                              check=True)
+        videos = [camera["video"] for camera in json.loads(done.stdout)["cameras"]]
+        self.assertEqual([(v["matrix"], v["full_range"]) for v in videos], [("BT.709", True), (None, False)])
+
     def test_a_missing_decoder_says_what_to_install(self):
         if not ready("h264"):
             self.skipTest("libavcodec is not installed")
