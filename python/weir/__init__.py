@@ -36,12 +36,11 @@ def _warn_of_other():
 _warn_of_other()
 
 try:
-    from . import _weir
-except ImportError as error:
+    from . import _weir, _package
+except Exception as error:  # the extension is missing, or lacks what this version of the package needs
     from . import _without as _package
     _package.reason = str(error)
-else:
-    from . import _package
+    _package.warn_of_version()
 
 from ._watch import watch
 

@@ -2,7 +2,7 @@
 import functools
 import sys
 
-from . import _watch
+from . import _watch, _watch_library
 
 reason = ""  # why the extension is not loaded
 __version__ = "0"
@@ -58,6 +58,17 @@ def verdict(lang="en", *, all_loaders=False):
 def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
     """Prints table(lang, whole=whole)."""
     print(table(lang, whole=whole, all_loaders=all_loaders), end="")
+
+
+def warn_of_version():
+    """Warns if the extension can be loaded, but is of another version, and lets go of it. Workers of spawn stay silent."""
+    if sys.modules.pop("weir._weir", None) is None:
+        return
+    vars(sys.modules["weir"]).pop("_weir", None)
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or not getattr(process.current_process(), "_inheriting", False):  # set while spawn imports __main__
+        _watch_library.warn("weir: its extension weir._weir is of another version ({}): only weir.watch and weir.stage "
+                            "work; install weir-loader again".format(reason), 4)
 
 
 def missing(name):

@@ -352,6 +352,31 @@ class Failures(unittest.TestCase):
             vars(sys.modules.setdefault("weir._weir", types.ModuleType("weir._weir"))).pop("_watch_stages", None)
         """ + self.LOOP, "weir._weir is of another version", table=True)
 
+    def test_package_with_an_extension_of_another_version(self):
+        """import weir works as it does without an extension."""
+        package = os.path.dirname(weir.__file__)
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(folder + "/weir")
+            for name in os.listdir(package):
+                if not name.startswith(("_weir.", "__pycache__")):
+                    os.symlink(os.path.join(package, name), os.path.join(folder, "weir", name))
+            with open(folder + "/weir/_weir.py", "w") as file:
+                file.write("version = '0.0.1'")
+            out, err = run("""
+                class Mine(Data):
+                    def __getitem__(self, i):
+                        with weir.stage("my_part"): return super().__getitem__(i)
+                if __name__ == "__main__":
+                    for batch in weir.watch(DataLoader(Mine(), batch_size=4, num_workers=1,
+                                                       multiprocessing_context="spawn")): pass
+                    try: weir.Loader
+                    except AttributeError as error: print(error)
+            """, PYTHONPATH=folder)
+        self.assertEqual(calls(out).get("my_part"), 32, out)
+        self.assertIn("weir.Loader needs ", out)
+        self.assertEqual(err.count("weir._weir is of another version"), 1, err)
+        self.assertEqual(err.count("RuntimeWarning"), 1, err)
+
     def test_limits(self):
         """Files, memory and a thread that the system refuses."""
         for limit, value in (("FSIZE", "1 << 20"), ("NOFILE", "3"),
