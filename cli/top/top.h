@@ -42,6 +42,7 @@ struct top {
     struct top_job *jobs[WEIR_JOBS]; /* by rank, then PID; includes jobs that have ended */
     uint64_t begun_ns, interval_ns, search_ns;
     int n_intervals;
+    int n_found; /* by the last search */
     struct weir_job found[WEIR_JOBS];
 };
 

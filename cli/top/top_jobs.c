@@ -61,23 +61,36 @@ static int add_job(struct top *top, const struct weir_job *found, struct weir_er
     weir_machine_begin_of(&job->machine, "", (int)found->pid);
     job->machine.load_average = -1; /* of no use beside the cores of others */
     weir_machine_read_of(&job->machine_then, "", (int)found->pid, 0);
-    int at = top->n_jobs++;
-    for (; at > 0 && top->jobs[at - 1]->job.rank > found->rank; at--)
-        top->jobs[at] = top->jobs[at - 1];
-    top->jobs[at] = job;
+    top->jobs[top->n_jobs++] = job;
     look_for_gpu(top, job);
     return 0;
 }
 
-/* Removes jobs that have ended if others run, so that a list of all jobs does not grow. */
-static void remove_ended(struct top *top)
+static void update_job(struct top *top, struct top_job *job, const struct weir_job *found)
+{
+    struct weir_job before = job->job;
+    job->job = *found;
+    if (before.world_size > found->world_size) { /* counted, and some have ended: the others keep their ranks */
+        job->job.rank = before.rank;
+        job->job.world_size = before.world_size;
+        job->job.local_rank = before.local_rank;
+    }
+    weir_job_watch_update(job->watch, &job->job);
+    look_for_gpu(top, job);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct weir_job *x = &(*(struct top_job *const *)a)->job, *y = &(*(struct top_job *const *)b)->job;
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank) : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void remove_jobs(struct top *top, bool (*gone)(const struct top *top, const struct top_job *job))
 {
     int n = 0;
-    if (top->wanted || !top_is_running(top))
-        return;
     for (int i = 0; i < top->n_jobs; i++) {
         struct top_job *job = top->jobs[i];
-        if (!job->ended) {
+        if (!gone(top, job)) {
             top->jobs[n++] = job;
             continue;
         }
@@ -87,23 +100,51 @@ static void remove_ended(struct top *top)
     top->n_jobs = n;
 }
 
+static bool has_ended(const struct top *top, const struct top_job *job)
+{
+    (void)top;
+    return job->ended;
+}
+
+/* Whether a process that runs and never had workers is no job any more: its children are. */
+static bool is_launcher(const struct top *top, const struct top_job *job)
+{
+    struct weir_task_stat stat;
+    if (job->ended || job->total.workers_begun > 0 || job->job.n_workers > 0 ||
+        !weir_task_stat_read(&stat, "", job->job.pid, 0) || stat.state == 'Z')
+        return false;
+    for (int i = 0; i < top->n_found; i++)
+        if (top->found[i].pid == job->job.pid)
+            return false;
+    return top->n_found < WEIR_JOBS;
+}
+
+/* Removes jobs that have ended if others run, so that a list of all jobs does not grow. */
+static void remove_ended(struct top *top)
+{
+    if (!top->wanted && top_is_running(top))
+        remove_jobs(top, has_ended);
+}
+
 int top_find(struct top *top, struct weir_err *err)
 {
     int running = 0, n = weir_jobs_find(top->search, top->found, top->wanted, err);
     if (n < 0)
         return n;
+    top->n_found = n;
     top->search_ns = weir_clock_monotonic_ns();
+    if (n > 0)
+        remove_jobs(top, is_launcher);
     for (int i = 0; i < n; i++) {
         struct top_job *job = job_of(top, &top->found[i]);
         int rc = job ? 0 : add_job(top, &top->found[i], err);
         if (rc < 0)
             return rc;
-        if (!job)
-            continue;
-        job->job = top->found[i];
-        weir_job_watch_update(job->watch, &job->job);
-        look_for_gpu(top, job);
+        if (job)
+            update_job(top, job, &top->found[i]);
     }
+    if (top->n_jobs > 1)
+        qsort(top->jobs, (size_t)top->n_jobs, sizeof *top->jobs, by_rank);
     for (int i = 0; i < top->n_jobs; i++)
         running += !top->jobs[i]->ended;
     return running;

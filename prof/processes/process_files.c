@@ -89,15 +89,17 @@ uint64_t weir_process_pss_bytes(const char *root, pid_t pid)
     return kib > UINT64_MAX / 1024 ? 0 : kib * 1024;
 }
 
-bool weir_process_has_library(const char *root, pid_t pid, const char *library)
+bool weir_process_library(const char *root, pid_t pid, const char *library, char *path, size_t size)
 {
-    char path[WEIR_PROC_PATH], line[LINE_BYTES + 256];
-    FILE *f = weir_proc_path(path, root, pid, 0, "maps") ? fopen(path, "re") : NULL;
+    char maps[WEIR_PROC_PATH], line[LINE_BYTES + 256];
+    FILE *f = weir_proc_path(maps, root, pid, 0, "maps") ? fopen(maps, "re") : NULL;
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f)) {
         const char *name = strrchr(line, '/');
         found = name && strncmp(name + 1, library, strlen(library)) == 0;
     }
+    if (found)
+        snprintf(path, size, "%s", strchr(line, '/'));
     if (f)
         fclose(f);
     return found;

@@ -40,8 +40,9 @@ uint64_t weir_process_storage_bytes(const char *root, pid_t pid, uint64_t *asked
  * unknown. Takes 1 to 50 ms for a process with much memory. */
 uint64_t weir_process_pss_bytes(const char *root, pid_t pid);
 
-/* Returns whether the process has mapped a file whose name begins with `library`, such as "libtorch". */
-bool weir_process_has_library(const char *root, pid_t pid, const char *library);
+/* Returns whether the process has mapped a file whose name begins with `library`, such as "libtorch", and copies its
+ * path, cut to `size`, as the process sees it. */
+bool weir_process_library(const char *root, pid_t pid, const char *library, char *path, size_t size);
 
 /* Copies the command line, made printable and cut to `size`, with spaces between arguments. Returns false if it is
  * empty. */

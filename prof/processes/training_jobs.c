@@ -3,16 +3,22 @@
 #include "base/ranks.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static const char worker_name[] = "pt_data_worker", pin_name[] = "pt_data_pin";
+static const char worker_name[] = "pt_data_worker", pin_name[] = "pt_data_pin", store_name[] = "pt_tcpstore";
 
 /* A process can exec, or map libtorch, some time after it was created. Young ones are looked at in each search, others
  * in one of LOOK_EVERY. */
 enum { LOOK_EVERY = 12 };
 static const double YOUNG_S = 60;
+
+/* A new process has no worker's name before it has imported torch and the program; a forked one has done so. */
+static const double STARTING_S = 20, FORKED_S = 2;
 
 struct process {
     pid_t pid;
@@ -20,6 +26,8 @@ struct process {
     char command[1024];
     bool helper; /* started by multiprocessing or torch for itself: a fork server, a compiler */
     bool torch;  /* has libtorch mapped */
+    bool names;  /* its torch names workers */
+    bool starting;
     bool worker;
     bool main;
 };
@@ -69,9 +77,40 @@ static bool is_helper(const char *command)
 
 static struct process *find(const struct processes *all, pid_t pid);
 
-static bool is_young(const struct weir_job_search *search, const struct process *process)
+static double age_s(const struct weir_job_search *search, const struct process *process)
 {
-    return search->uptime_s - (double)weir_ticks_to_ns(process->stat.start_ticks) / 1e9 < YOUNG_S;
+    return search->uptime_s - (double)weir_ticks_to_ns(process->stat.start_ticks) / 1e9;
+}
+
+/* Reads the beginning of a file that another user may have made: no other kind of file is opened. */
+static void read_beginning(char *text, size_t size, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, text, size - 1) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Whether its torch is 2.6 or later, by torch/version.py beside torch/lib. Older and unknown ones name no workers. */
+static bool names_workers(const char *root, pid_t pid)
+{
+    static const char folder[] = "/lib", key[] = "__version__ = '";
+    char library[WEIR_PROC_PATH - 32], name[WEIR_PROC_PATH], path[WEIR_PROC_PATH], text[1024];
+    int major = 0, minor = 0;
+    if (!weir_process_library(root, pid, "libtorch_cpu", library, sizeof library))
+        return false;
+    const char *end = strrchr(library, '/') - strlen(folder);
+    if (end < library || strncmp(end, folder, strlen(folder)) != 0)
+        return false;
+    snprintf(name, sizeof name, "root%.*s/version.py", (int)(end - library), library);
+    if (!weir_proc_path(path, root, pid, 0, name))
+        return false;
+    read_beginning(text, sizeof text, path);
+    const char *version = strstr(text, key);
+    return version && sscanf(version + strlen(key), "%4d.%4d", &major, &minor) == 2 &&
+           (major > 2 || (major == 2 && minor >= 6));
 }
 
 static bool add_process(void *user, pid_t pid)
@@ -91,11 +130,14 @@ static bool add_process(void *user, pid_t pid)
         memcpy(process.command, before->command, sizeof process.command);
         process.helper = before->helper;
         process.torch = before->torch;
+        process.names = before->names;
     }
-    if (!process.torch && (!known || is_young(search, &process) || search->n % LOOK_EVERY == 0)) {
+    if (!process.torch && (!known || age_s(search, &process) < YOUNG_S || search->n % LOOK_EVERY == 0)) {
+        char path[WEIR_PROC_PATH];
         weir_process_command(search->root, pid, process.command, sizeof process.command);
         process.helper = is_helper(process.command);
-        process.torch = weir_process_has_library(search->root, pid, "libtorch");
+        process.torch = weir_process_library(search->root, pid, "libtorch", path, sizeof path);
+        process.names = process.torch && names_workers(search->root, pid);
     }
     search->now.list[search->now.n++] = process;
     return true;
@@ -113,11 +155,18 @@ static struct process *find(const struct processes *all, pid_t pid)
     return all->n ? bsearch(&key, all->list, all->n, sizeof key, by_pid) : NULL;
 }
 
+/* Whether a fork server has forked it; it has the server's command. */
+static bool is_served(const struct processes *all, const struct process *process)
+{
+    const struct process *parent = find(all, process->stat.parent);
+    return process->helper && parent && parent->helper && strcmp(process->command, parent->command) == 0;
+}
+
 /* The parent, or the grandparent if the parent is a fork server. */
 static struct process *owner_of(const struct processes *all, const struct process *process)
 {
     struct process *parent = find(all, process->stat.parent);
-    return parent && parent->helper ? find(all, parent->stat.parent) : parent;
+    return parent && parent->helper && !is_served(all, parent) ? find(all, parent->stat.parent) : parent;
 }
 
 /* ---- workers and main processes ---- */
@@ -135,36 +184,99 @@ static bool has_named_workers(const struct processes *all, const struct process 
     return false;
 }
 
+/* A process that torch or multiprocessing has started for itself. */
+static bool is_aside(const struct processes *all, const struct process *process)
+{
+    return process->helper && !is_served(all, process);
+}
+
 static bool has_torch_child(const struct processes *all, const struct process *owner)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->list[i].torch && !all->list[i].helper && owner_of(all, &all->list[i]) == owner)
+    for (size_t i = 0; i < all->n; i++) {
+        const struct process *child = &all->list[i];
+        if (child->torch && !is_aside(all, child) && (!child->starting || child->main) && owner_of(all, child) == owner)
             return true;
+    }
     return false;
 }
 
-/* Whether a fork server has forked it; it has the server's command. */
-static bool is_served(const struct processes *all, const struct process *process)
+static bool is_forked(const struct processes *all, const struct process *process, const struct process *owner)
 {
-    const struct process *parent = find(all, process->stat.parent);
-    return process->helper && parent && parent->helper;
+    return !is_served(all, process) && strcmp(process->command, owner->command) == 0;
 }
 
-/* Before torch 2.6 workers have no name of their own: they are Python's children without children, by fork with the
- * parent's command, otherwise with multiprocessing's. */
-static bool is_unnamed_worker(const struct processes *all, const struct process *process)
+/* Whether a process with torch has started it by multiprocessing: a worker, or a process that trains. By fork it has
+ * the parent's command, otherwise multiprocessing's. */
+static bool is_child(const struct processes *all, const struct process *process)
 {
     const struct process *owner = owner_of(all, process);
-    bool served = is_served(all, process);
-    if (!process->torch || (process->helper && !served) || !owner || !owner->torch || has_named_workers(all, owner))
+    if (!process->torch || is_aside(all, process) || !owner || !owner->torch)
         return false;
-    return (served || strcmp(process->command, owner->command) == 0 ||
-            strstr(process->command, "multiprocessing.spawn import")) &&
+    return is_served(all, process) || is_forked(all, process, owner) ||
+           strstr(process->command, "multiprocessing.spawn import");
+}
+
+/* Before torch 2.6 workers have no name of their own: they are children without children. */
+static bool is_unnamed_worker(const struct processes *all, const struct process *process)
+{
+    return !process->names && is_child(all, process) && !has_named_workers(all, owner_of(all, process)) &&
            !has_torch_child(all, process);
 }
 
-static void classify(struct processes *all)
+/* The threads of a process that tell what it is. */
+struct thread_search {
+    const char *root;
+    pid_t pid, pin;
+    bool store;
+};
+
+static bool look_at_thread(void *user, pid_t tid)
 {
+    struct thread_search *search = user;
+    struct weir_task_stat stat;
+    if (!weir_task_stat_read(&stat, search->root, search->pid, tid))
+        return true;
+    if (strcmp(stat.name, pin_name) == 0)
+        search->pin = tid;
+    if (strncmp(stat.name, store_name, strlen(store_name)) == 0)
+        search->store = true;
+    return true;
+}
+
+static struct thread_search threads_of(const char *root, pid_t pid)
+{
+    struct thread_search found = {.root = root, .pid = pid};
+    weir_threads_each(root, pid, look_at_thread, &found);
+    return found;
+}
+
+/* Whether it can still become a worker with a name. */
+static bool is_starting(const struct weir_job_search *search, const struct process *process)
+{
+    const struct processes *all = &search->now;
+    if (!process->names || is_named_worker(process) || !is_child(all, process))
+        return false;
+    return age_s(search, process) < (is_forked(all, process, owner_of(all, process)) ? FORKED_S : STARTING_S);
+}
+
+static void see_starting(struct weir_job_search *search)
+{
+    struct processes *all = &search->now;
+    for (size_t i = 0; i < all->n; i++)
+        all->list[i].starting = is_starting(search, &all->list[i]);
+    for (size_t i = 0; i < all->n; i++) {
+        if (!all->list[i].starting || !threads_of(search->root, all->list[i].pid).store)
+            continue;
+        const struct process *owner = owner_of(all, &all->list[i]); /* of ranks, not of workers */
+        for (size_t k = 0; k < all->n; k++)
+            all->list[k].starting = all->list[k].starting && owner_of(all, &all->list[k]) != owner;
+    }
+}
+
+static void classify(struct weir_job_search *search)
+{
+    struct processes *all = &search->now;
+    see_starting(search);
     for (size_t i = 0; i < all->n; i++)
         all->list[i].worker = is_named_worker(&all->list[i]) || is_unnamed_worker(all, &all->list[i]);
     for (size_t i = 0; i < all->n; i++) {
@@ -175,7 +287,8 @@ static void classify(struct processes *all)
     }
     for (size_t i = 0; i < all->n; i++) {
         struct process *process = &all->list[i];
-        if (process->torch && !process->worker && !process->helper && !has_torch_child(all, process))
+        if (process->torch && !process->worker && !process->starting && !is_aside(all, process) &&
+            !has_torch_child(all, process))
             process->main = true;
     }
 }
@@ -219,20 +332,6 @@ static bool read_variable(void *user, const char *name, char *value, size_t size
     return weir_process_variable(of->root, of->pid, name, value, size);
 }
 
-struct pin_search {
-    const char *root;
-    struct weir_job *job;
-};
-
-static bool look_for_pin(void *user, pid_t tid)
-{
-    struct pin_search *search = user;
-    struct weir_task_stat stat;
-    if (weir_task_stat_read(&stat, search->root, search->job->pid, tid) && strcmp(stat.name, pin_name) == 0)
-        search->job->pin_thread = tid;
-    return search->job->pin_thread == 0;
-}
-
 static void fill_job(struct weir_job *job, const struct weir_job_search *search, const struct process *process)
 {
     const struct processes *all = &search->now;
@@ -244,7 +343,8 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
     job->rank = launched.rank;
     job->world_size = launched.world_size;
     job->local_rank = launched.local_rank;
-    weir_process_command(search->root, job->pid, job->command, sizeof job->command);
+    const struct process *named = is_child(all, process) ? owner_of(all, process) : process;
+    weir_process_command(search->root, named->pid, job->command, sizeof job->command);
     for (size_t i = 0; i < all->n && !job->more_workers; i++) {
         if (!all->list[i].worker || owner_of(all, &all->list[i]) != process)
             continue;
@@ -252,7 +352,40 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
         if (!job->more_workers)
             job->workers[job->n_workers++] = all->list[i].pid;
     }
-    weir_threads_each(search->root, job->pid, look_for_pin, &(struct pin_search){search->root, job});
+    struct thread_search threads = threads_of(search->root, job->pid);
+    job->pin_thread = threads.pin;
+    job->serves_store = threads.store;
+}
+
+/* The process that has started a job by multiprocessing, if the job has no rank from a launcher. */
+static const struct process *starter_of(const struct processes *all, const struct weir_job *job)
+{
+    const struct process *process = find(all, job->pid);
+    return job->rank < 0 && process && is_child(all, process) ? owner_of(all, process) : NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct weir_job *x = a, *y = b;
+    return x->start_ticks != y->start_ticks ? (x->start_ticks > y->start_ticks) - (x->start_ticks < y->start_ticks)
+                                            : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Processes of torch.multiprocessing.spawn get their ranks as arguments, which cannot be seen. Rank 0 is the one that
+ * serves torch.distributed's store, here the first of n jobs in the order of their start; those that the same process
+ * has started after it follow. */
+static void number_ranks(const struct processes *all, struct weir_job *jobs, int n)
+{
+    const struct process *starter = starter_of(all, &jobs[0]);
+    int world_size = 0;
+    for (int i = 0; i < n; i++)
+        world_size += starter && starter_of(all, &jobs[i]) == starter;
+    for (int i = 0, rank = 0; i < n && world_size > 1; i++) {
+        if (starter_of(all, &jobs[i]) != starter)
+            continue;
+        jobs[i].rank = jobs[i].local_rank = rank++;
+        jobs[i].world_size = world_size;
+    }
 }
 
 static int by_rank(const void *a, const void *b)
@@ -277,10 +410,14 @@ int weir_jobs_find(struct weir_job_search *search, struct weir_job jobs[WEIR_JOB
     struct processes *all = &search->now;
     if (all->n)
         qsort(all->list, all->n, sizeof *all->list, by_pid);
-    classify(all);
+    classify(search);
     for (size_t i = 0; i < all->n && n < WEIR_JOBS; i++)
         if (all->list[i].main && is_wanted(search, &all->list[i], wanted))
             fill_job(&jobs[n++], search, &all->list[i]);
+    qsort(jobs, (size_t)n, sizeof *jobs, by_start);
+    for (int i = 0; i < n; i++)
+        if (jobs[i].serves_store)
+            number_ranks(all, &jobs[i], n - i);
     qsort(jobs, (size_t)n, sizeof *jobs, by_rank);
     return n;
 }

@@ -2,9 +2,11 @@
  *
  * - A worker is named "pt_data_worker" (torch 2.6 and later). Before, it is a child of a process that has libtorch
  *   mapped, has libtorch mapped itself, and runs the same command or one of multiprocessing. Its loop is the thread
- * whose TID is its PID.
+ *   whose TID is its PID.
  * - The main process is the parent of workers (their grandparent, with a fork server), or has libtorch mapped and no
  *   child that has. So launchers that import torch do not count.
+ * - With torch 2.6 or later, a process that multiprocessing has just started is neither for some seconds, unless it has
+ *   workers.
  * - The pin thread is named "pt_data_pin". */
 #ifndef WEIR_PROF_PROCESSES_TRAINING_JOBS_H
 #define WEIR_PROF_PROCESSES_TRAINING_JOBS_H
@@ -17,13 +19,15 @@ enum { WEIR_JOB_WORKERS = 256, WEIR_JOBS = 64, WEIR_JOB_COMMAND = 128 };
 struct weir_job {
     pid_t pid;
     uint64_t start_ticks;             /* with pid, identifies the process */
-    int rank, world_size, local_rank; /* -1: not started by torchrun, srun or mpirun */
+    int rank, world_size, local_rank; /* of torchrun, srun, mpirun or torch.multiprocessing.spawn, else -1. With spawn
+                                         world_size is the number of its processes, and known from torch 2.6 on */
+    bool serves_store;                /* of torch.distributed */
     bool foreign;                     /* belongs to another user, so only stat and schedstat can be read */
     int n_workers;
     pid_t workers[WEIR_JOB_WORKERS]; /* ascending */
     bool more_workers;               /* more than WEIR_JOB_WORKERS exist */
     pid_t pin_thread;                /* TID in the main process; 0: none */
-    char command[WEIR_JOB_COMMAND];
+    char command[WEIR_JOB_COMMAND];  /* of its parent, if multiprocessing has started it */
 };
 
 /* A search remembers the processes that it has seen. The first one takes about 20 us per process of the user and 1 ms

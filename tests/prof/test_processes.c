@@ -60,11 +60,15 @@ Test(processes, bytes_and_memory)
 
 Test(processes, libraries_match_at_the_beginning_of_the_file_name)
 {
+    char path[64], cut[6];
     proc_put("/proc/5/maps", "7f0-7f1 r-xp 0 08:01 9 /opt/libtorch/lib/libc10.so\n7f2-7f3 rw-p 0 00:00 0\n");
-    cr_assert_not(weir_process_has_library(proc_root, 5, "libtorch"));
+    cr_assert_not(weir_process_library(proc_root, 5, "libtorch", path, sizeof path));
     proc_put("/proc/5/maps", "7f0-7f1 r-xp 0 08:01 9 /opt/x/libtorch_cpu.so (deleted)\n");
-    cr_assert(weir_process_has_library(proc_root, 5, "libtorch"));
-    cr_assert_not(weir_process_has_library(proc_root, 6, "libtorch"));
+    cr_assert(weir_process_library(proc_root, 5, "libtorch", path, sizeof path));
+    cr_assert_eq(strncmp(path, "/opt/x/libtorch_cpu.so", 22), 0, "%s", path);
+    cr_assert(weir_process_library(proc_root, 5, "libtorch", cut, sizeof cut));
+    cr_assert_str_eq(cut, "/opt/");
+    cr_assert_not(weir_process_library(proc_root, 6, "libtorch", path, sizeof path));
 }
 
 Test(processes, own_environment_and_command)

@@ -168,6 +168,123 @@ Test(training_jobs, ranks_below_a_launcher_that_imports_torch)
     cr_assert_eq(find(21), 1);
 }
 
+/* ---- torch.multiprocessing.spawn ---- */
+
+static const char spawned[] = "python -c from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)";
+
+/* A process whose torch has a file with its version. */
+static void put_torch_process(int pid, int parent, const char *command, const char *version)
+{
+    char path[64], text[128];
+    put_process(pid, parent, "python", command, false);
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    proc_put(path, "7f0-7f1 r-xp 0 08:01 9 /opt/site/torch/lib/libtorch_cpu.so\n");
+    snprintf(path, sizeof path, "/proc/%d/root/opt/site/torch/version.py", pid);
+    snprintf(text, sizeof text, "from typing import Optional\n__version__ = '%s'\n", version);
+    proc_put(path, text);
+}
+
+/* A launcher and two processes that train, without workers. */
+static void put_spawned(const char *version, const char *command)
+{
+    put_torch_process(20, 1, "python train.py", version);
+    put_torch_process(31, 20, command, version);
+    put_torch_process(32, 20, command, version);
+    put_process(29, 20, "python", "python -c from multiprocessing.resource_tracker import main", false);
+    proc_put("/proc/uptime", "100.00 1\n");
+}
+
+static void assert_ranks(int n, const int pids[], const int ranks[])
+{
+    cr_assert_eq(find(20), n);
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(jobs[i].pid, pids[i], "%d", i);
+        cr_assert_eq(jobs[i].rank, ranks[i], "%d", i);
+    }
+}
+
+Test(training_jobs, spawned_processes_that_train_are_no_workers)
+{
+    put_spawned("2.6.0+cu124", spawned);
+    assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
+    cr_assert_eq(jobs[0].n_workers, 0);
+    cr_assert_str_eq(jobs[0].command, "python train.py");
+    put_spawned("2.10.1", "python train.py"); /* by fork */
+    assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
+}
+
+Test(training_jobs, spawned_processes_with_workers)
+{
+    put_spawned("2.15.0", spawned);
+    put_process(40, 31, "pt_data_worker", spawned, true);
+    put_process(41, 32, "pt_data_worker", spawned, true);
+    proc_put("/proc/uptime", "11.00 1\n");
+    assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
+    cr_assert_eq(jobs[1].workers[0], 41);
+}
+
+/* Until a worker of spawn has imported the program, it looks like any process that trains. */
+Test(training_jobs, spawned_processes_that_have_just_begun)
+{
+    put_spawned("2.6.0", spawned);
+    proc_put("/proc/uptime", "12.00 1\n");
+    assert_ranks(1, (int[]){20}, (int[]){-1});
+    cr_assert_eq(jobs[0].n_workers, 0);
+    put_process(31, 20, "pt_data_worker", spawned, true);
+    assert_ranks(1, (int[]){20}, (int[]){-1});
+    cr_assert_eq(jobs[0].n_workers, 1);
+}
+
+Test(training_jobs, spawned_processes_that_have_just_begun_to_serve_a_store)
+{
+    put_spawned("2.6.0", spawned);
+    proc_put("/proc/uptime", "12.00 1\n");
+    proc_put_task(&(struct proc_task){.pid = 31, .tid = 300, .name = "pt_tcpstore_uv", .state = 'S', .parent = 20});
+    assert_ranks(2, (int[]){31, 32}, (int[]){0, 1});
+}
+
+Test(training_jobs, unnamed_workers_by_the_version_of_torch)
+{
+    static const char *const old[] = {"2.5.1+cpu", "1.13.1", "x", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        put_spawned(old[i], spawned);
+        assert_ranks(1, (int[]){20}, (int[]){-1});
+        cr_assert_eq(jobs[0].n_workers, 2, "%s", old[i]);
+    }
+}
+
+Test(training_jobs, ranks_of_spawned_processes_begin_with_the_one_that_serves_the_store)
+{
+    put_spawned("2.10.0", spawned);
+    put_torch_process(30, 20, spawned, "2.10.0"); /* begun before rank 0 */
+    put_torch_process(50, 1, "python other.py", "2.10.0");
+    proc_put_task(&(struct proc_task){.pid = 31, .tid = 300, .name = "pt_tcpstore_uv", .state = 'S', .parent = 20});
+    assert_ranks(3, (int[]){30, 31, 32}, (int[]){-1, 0, 1});
+    cr_assert_eq(jobs[2].world_size, 2);
+    cr_assert_eq(jobs[2].local_rank, 1);
+    cr_assert_eq(find(0), 4);
+    put_environment(31, "RANK=4\nWORLD_SIZE=8");
+    put_environment(32, "RANK=5\nWORLD_SIZE=8");
+    assert_ranks(3, (int[]){30, 31, 32}, (int[]){-1, 4, 5});
+}
+
+/* The process and its fork server's child have the same command; a fork server of a child has another one. */
+Test(training_jobs, fork_servers_of_processes_that_a_fork_server_has_started)
+{
+    static const char server[] = "python -c from multiprocessing.forkserver import main; main(3)",
+                      own[] = "python -c from multiprocessing.forkserver import main; main(9)";
+    put_spawned("2.15.0", server);
+    put_torch_process(25, 20, server, "2.15.0");
+    put_torch_process(31, 25, server, "2.15.0");
+    put_torch_process(32, 25, server, "2.15.0");
+    assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
+    put_torch_process(39, 31, own, "2.15.0");
+    put_process(40, 39, "pt_data_worker", own, true);
+    assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
+    cr_assert_eq(jobs[0].n_workers, 1);
+    cr_assert_eq(jobs[0].workers[0], 40);
+}
+
 /* Each line: a process's environment, and its rank, world size and local rank. mpirun in a job of Slurm leaves Slurm's
  * variables of the task that mpirun or its daemon is. */
 Test(training_jobs, launchers_in_the_order_of_ranks_h)
