@@ -44,8 +44,9 @@ int weir_plain_read(struct weir_plain_log *log, struct weir_lines *lines);
 /* Returns whether the log has a table, an epoch, or a line of a well-known training program. */
 bool weir_plain_found(const struct weir_plain_log *log);
 
-/* Print the result, as tables and as members of the open JSON object. */
-void weir_plain_print(FILE *out, const struct weir_plain_log *log);
+/* Print the result, as tables and as members of the open JSON object. lang: language of the table of a training
+ * program's stages. */
+void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang);
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
 /* Print what all tables show together: the data wait, the 40 % rule, and what such a log does not contain; and the

@@ -64,12 +64,12 @@ static const struct weir_trainer_log *trainer_of(const struct weir_plain_log *lo
     return log->totals.n_tables > 0 ? NULL : weir_trainers_found(&log->trainers);
 }
 
-void weir_plain_print(FILE *out, const struct weir_plain_log *log)
+void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang)
 {
     bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
     const struct weir_trainer_log *trainer = trainer_of(log);
     if (trainer)
-        weir_trainer_print(out, trainer);
+        weir_trainer_print(out, trainer, lang);
     if (trainer && log->n_epochs == 0)
         return;
     if (trainer)

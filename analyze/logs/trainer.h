@@ -21,7 +21,7 @@ enum weir_trainer_role {
     WEIR_TRAINER_STEP   /* the whole step, including the wait */
 };
 
-enum weir_trainer_unit { WEIR_TRAINER_SECONDS, WEIR_TRAINER_COUNT, WEIR_TRAINER_NUMBER };
+enum weir_trainer_unit { WEIR_TRAINER_SECONDS, WEIR_TRAINER_CLOCK, WEIR_TRAINER_COUNT, WEIR_TRAINER_NUMBER };
 
 struct weir_trainer_column {
     const char *name;    /* in JSON; as in the log if it has one */
@@ -72,6 +72,9 @@ struct weir_trainer {
     int (*finish)(struct weir_trainer_log *log); /* after the last line; can be NULL */
     /* Computes the wait if it is not the column with that role over the step; can be NULL. */
     void (*wait)(const struct weir_trainer_log *log, struct weir_trainer_wait *wait);
+    /* Returns whether a row is a stage, and its figures. NULL: each column that is a part of the step is a stage with
+     * steps_per_row calls. */
+    bool (*stage)(const struct weir_trainer_row *row, double *total_s, double *calls);
     /* Prints lines about this log, indented by two spaces; can be NULL. */
     void (*remark)(FILE *out, const struct weir_trainer_log *log);
     const char *means; /* what the wait includes, or what the log shows in its place */
@@ -95,6 +98,8 @@ const struct weir_trainer_log *weir_trainers_found(const struct weir_trainers *t
 
 /* Appends a row without values, and sets *row to it, or to NULL beyond the limit. Returns 0 or -ENOMEM. */
 int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_trainer_row **row);
+/* Learns steps_per_row from the numbers of the steps in two successive rows. */
+void weir_trainer_step(struct weir_trainer_log *log, double step);
 /* Copies a label of `length` bytes, shortened to fit. */
 void weir_trainer_label(struct weir_trainer_row *row, const char *text, size_t length);
 /* Returns what follows the last "name:" that is a whole word, without spaces, or NULL. */
@@ -112,8 +117,11 @@ extern const struct weir_trainer weir_trainer_lerobot, weir_trainer_detectron2, 
 void weir_trainer_wait_find(const struct weir_trainer_log *log, struct weir_trainer_wait *wait);
 /* Prints the verdict, and what such a log does not show. */
 void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log);
-/* Prints a heading, the verdict and the rows. If there are many rows, prints means of several. */
-void weir_trainer_print(FILE *out, const struct weir_trainer_log *log);
+/* Prints a heading, the verdict and the rows. If there are many rows, prints means of several. In Chinese, prints the
+ * classic table of stages in place of the rows, if the log has stages with the number of their calls. */
+void weir_trainer_print(FILE *out, const struct weir_trainer_log *log, enum weir_lang lang);
+/* Prints the classic table of stages. Returns whether it has rows. */
+bool weir_trainer_stages_zh(FILE *out, const struct weir_trainer_log *log);
 /* Add the members "verdict" and "format" to the open JSON object. log can be NULL in the latter. */
 void weir_trainer_verdict_json(struct weir_json *json, const struct weir_trainer_log *log);
 void weir_trainer_json(struct weir_json *json, const struct weir_trainer_log *log);

@@ -107,6 +107,14 @@ static void wait_of_profiler(const struct weir_trainer_log *log, struct weir_tra
     wait->fraction = epoch_s > val_s ? fmin(wait_s / (epoch_s - val_s), wait->most) : wait->most;
 }
 
+/* The table with extended=False has no calls. */
+static bool stage_of_action(const struct weir_trainer_row *row, double *total_s, double *calls)
+{
+    *total_s = row->values[TOTAL];
+    *calls = isnan(row->values[CALLS]) ? round(*total_s / row->values[MEAN]) : row->values[CALLS];
+    return row->values[MEAN] > 0 && *total_s >= 0 && *calls >= 1 && *calls < 1e15;
+}
+
 const struct weir_trainer weir_trainer_lightning = {
     .name = "lightning",
     .title = "the table of Lightning's SimpleProfiler",
@@ -118,6 +126,7 @@ const struct weir_trainer weir_trainer_lightning = {
     .recognise = is_profiler,
     .parse = parse_profiler,
     .wait = wait_of_profiler,
+    .stage = stage_of_action,
     .means = "train_dataloader_next is the wait for a batch, and run_training_epoch contains it, the batches, and "
              "validation if there is one; actions contain each other, so percentages do not add up",
     .watch = "python -m weir watch SCRIPT ...",

@@ -18,6 +18,19 @@ struct bar {
 
 enum { UNIT_MAX = 24 };
 
+/* Reads a number that may have the suffix of a scaled unit: 123k, 4.5M. */
+static size_t read_scaled(const char *text, double *value)
+{
+    static const char suffixes[] = "kMGTP";
+    size_t n = weir_trainer_decimal(text, value);
+    const char *suffix = n > 0 && text[n] ? strchr(suffixes, text[n]) : NULL;
+    if (!suffix || !(isalpha((unsigned char)text[n + 1]) || text[n + 1] == '/' || text[n + 1] == ' '))
+        return n;
+    for (const char *at = suffixes; at <= suffix; at++)
+        *value *= 1e3;
+    return n + 1;
+}
+
 /* Reads "00:07<00:37,  1.33step/s]", "00:07, 2.5s/it" and so on. */
 static bool read_times(const char *text, struct bar *bar)
 {
@@ -31,7 +44,7 @@ static bool read_times(const char *text, struct bar *bar)
         return false;
     rate = weir_skip_spaces(rate + 1);
     double value;
-    n = weir_trainer_decimal(rate, &value);
+    n = read_scaled(rate, &value);
     const char *unit = rate + n, *per = memchr(unit, '/', strnlen(unit, UNIT_MAX));
     bool positive = n > 0 && value > 0 && per, inverse = positive && per == unit + 1 && *unit == 's';
     bool plain = positive && isalpha((unsigned char)*unit) && per[1] == 's';
@@ -42,11 +55,11 @@ static bool read_times(const char *text, struct bar *bar)
 /* Reads "10/60", "10/?" or "10it", and returns whether it is one. */
 static bool read_count(const char *text, struct bar *bar)
 {
-    size_t n = weir_trainer_decimal(text, &bar->done);
+    size_t n = read_scaled(text, &bar->done);
     bar->total = NAN;
     if (n == 0 || bar->done < 0)
         return false;
-    if (text[n] == '/' && weir_trainer_decimal(text + n + 1, &bar->total) == 0)
+    if (text[n] == '/' && read_scaled(text + n + 1, &bar->total) == 0)
         bar->total = NAN;
     return text[n] == '/' || isalpha((unsigned char)text[n]);
 }
@@ -127,7 +140,8 @@ static struct weir_trainer_row *row_of(const struct weir_trainer_log *log, const
 static int parse_bar(struct weir_trainer_log *log, const char *line, uint64_t number)
 {
     struct bar bar;
-    if (!read_bar(line, &bar))
+    bool begun = read_bar(line, &bar) && (bar.done > 0 || bar.elapsed_s > 0);
+    if (!begun)
         return 0;
     struct weir_trainer_row *row = row_of(log, &bar);
     int code = row ? 0 : weir_trainer_add(log, number, &row);
@@ -157,7 +171,7 @@ const struct weir_trainer weir_trainer_tqdm = {
     .label = "bar",
     .columns = {[DONE] = {"done", NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_COUNT},
                 [TOTAL] = {"total", NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_COUNT},
-                [ELAPSED] = {"elapsed_s", "elapsed", WEIR_TRAINER_OTHER, WEIR_TRAINER_SECONDS},
+                [ELAPSED] = {"elapsed_s", "elapsed", WEIR_TRAINER_OTHER, WEIR_TRAINER_CLOCK},
                 [RATE] = {"steps_per_s", "steps/s", WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER}},
     .recognise = is_bar,
     .parse = parse_bar,
@@ -230,7 +244,7 @@ const struct weir_trainer weir_trainer_act = {
     .label = "epoch",
     .columns = {[TRAIN_LOSS] = {"train_loss", "train loss", WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER},
                 [VAL_LOSS] = {"val_loss", "val loss", WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER},
-                [EPOCH_S] = {"epoch_s", "duration", WEIR_TRAINER_OTHER, WEIR_TRAINER_SECONDS}},
+                [EPOCH_S] = {"epoch_s", "duration", WEIR_TRAINER_OTHER, WEIR_TRAINER_CLOCK}},
     .series = true,
     .recognise = is_act,
     .parse = parse_act,

@@ -29,6 +29,8 @@ static void print_value(struct weir_table *table, const struct weir_trainer *tra
         weir_table_cell(table, "%.0f", value);
     else if (unit == WEIR_TRAINER_NUMBER)
         weir_table_cell(table, "%.4g", value);
+    else if (unit == WEIR_TRAINER_CLOCK) /* whole seconds */
+        weir_table_cell(table, "%.*fs", is_mean, value);
     else if (trainer->rounding_s > 0)
         weir_table_cell(table, "%.*fs", (int)-log10(trainer->rounding_s) + is_mean, value);
     else {
@@ -86,7 +88,7 @@ static void print_rows(FILE *out, const struct weir_trainer_log *log, size_t eac
     weir_table_print(out, &table);
 }
 
-void weir_trainer_print(FILE *out, const struct weir_trainer_log *log)
+void weir_trainer_print(FILE *out, const struct weir_trainer_log *log, enum weir_lang lang)
 {
     bool folds = weir_terminal_folds() && log->n_rows > ROWS_SHOWN;
     size_t each = folds && log->trainer->series ? (log->n_rows + ROWS_SHOWN - 1) / ROWS_SHOWN : 1;
@@ -94,6 +96,8 @@ void weir_trainer_print(FILE *out, const struct weir_trainer_log *log)
             log->n_rows == 1 ? "row" : "rows");
     weir_trainer_verdict_print(out, log);
     putc('\n', out);
+    if (lang == WEIR_LANG_ZH && weir_trainer_stages_zh(out, log))
+        return;
     if (each > 1)
         fprintf(out, "means of %zu lines each; --wide prints every line\n", each);
     print_rows(out, log, each, folds ? ROWS_SHOWN : log->n_rows);

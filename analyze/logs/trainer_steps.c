@@ -14,10 +14,15 @@ static void read_fields(const struct weir_trainer *trainer, struct weir_trainer_
         row->values[i] = weir_trainer_number(line, trainer->columns[i].name);
 }
 
-static void label_from(struct weir_trainer_row *row, const char *text)
+/* Labels the last row with the number of its step. Abbreviated numbers ("1K") are no number of steps. */
+static void label_from(struct weir_trainer_log *log, const char *text)
 {
+    double step;
+    size_t n = text ? weir_trainer_decimal(text, &step) : 0;
     if (text)
-        weir_trainer_label(row, text, strcspn(text, " ,"));
+        weir_trainer_label(&log->rows[log->n_rows - 1], text, strcspn(text, " ,"));
+    if (n > 0 && !isalpha((unsigned char)text[n]))
+        weir_trainer_step(log, step);
 }
 
 /* ---- LeRobot: step:1K smpl:8K ep:10 epch:1.25 loss:0.5 grdn:1.2 lr:1.0e-05 updt_s:0.120 data_s:0.004 smp/s:66 ---- */
@@ -54,7 +59,7 @@ static int parse_lerobot(struct weir_trainer_log *log, const char *line, uint64_
     if (code < 0 || !row)
         return code;
     read_fields(log->trainer, row, line);
-    label_from(row, weir_trainer_field(line, "step"));
+    label_from(log, weir_trainer_field(line, "step"));
     return 0;
 }
 
@@ -137,7 +142,7 @@ static int parse_detectron2(struct weir_trainer_log *log, const char *line, uint
 {
     int code = parse_data_time(log, line, number);
     if (code == 1)
-        label_from(&log->rows[log->n_rows - 1], weir_trainer_field(line, "iter"));
+        label_from(log, weir_trainer_field(line, "iter"));
     return code < 0 ? code : 0;
 }
 
@@ -207,8 +212,13 @@ static int parse_mmengine(struct weir_trainer_log *log, const char *line, uint64
     int code = parse_data_time(log, line, number);
     size_t length = 0;
     const char *label = code == 1 ? progress(line, &length) : NULL;
-    if (label)
+    if (label) {
+        double step;
+        const char *fraction = memrchr(label, '[', length);
         weir_trainer_label(&log->rows[log->n_rows - 1], label, length);
+        if (weir_trainer_decimal(weir_skip_spaces(fraction + 1), &step) > 0)
+            weir_trainer_step(log, step);
+    }
     return code < 0 ? code : 0;
 }
 

@@ -154,6 +154,7 @@ void weir_trainer_json(struct weir_json *json, const struct weir_trainer_log *lo
     }
     weir_json_object(json, "format");
     weir_json_text(json, "name", log->trainer->name);
+    weir_json_known(json, "steps_per_row", log->steps_per_row > 0 ? log->steps_per_row : -1);
     weir_json_known(json, "ranks", log->ranks > 0 ? log->ranks : -1);
     json_rows(json, log);
     weir_json_end(json, '}');

@@ -75,6 +75,13 @@ int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_
     return 0;
 }
 
+void weir_trainer_step(struct weir_trainer_log *log, double step)
+{
+    if (log->steps_per_row <= 0 && log->n_rows > 1 && step > log->memo_)
+        log->steps_per_row = step - log->memo_;
+    log->memo_ = step;
+}
+
 static bool is_inside_character(char byte)
 {
     return ((unsigned char)byte & 0xc0) == 0x80;

@@ -330,7 +330,7 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
         if (job->json)
             weir_plain_json(job->json, &log);
         else
-            weir_plain_print(job->out, &log);
+            weir_plain_print(job->out, &log, job->lang);
         warn_plain(job, &log);
     }
     weir_plain_close(&log);

@@ -25,7 +25,8 @@ static void print_all(const struct weir_plain_log *log)
     if (!out)
         return;
     struct weir_json json;
-    weir_plain_print(out, log);
+    weir_plain_print(out, log, WEIR_LANG_EN);
+    weir_plain_print(out, log, WEIR_LANG_ZH);
     weir_json_open(&json, out, true);
     weir_json_object(&json, NULL);
     weir_plain_json(&json, log);

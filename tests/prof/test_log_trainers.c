@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void widen(void)
 {
@@ -21,6 +22,24 @@ static void assert_shown(const char *text, const char *option, const char *const
     for (; *wanted; wanted++)
         cr_assert_not_null(strstr(output.out, *wanted), "wanted: %s\n%s", *wanted, output.out);
     report_release(output);
+}
+
+/* Asserts that the report with --lang zh contains the classic table with these rows, and that it can be read back. */
+static void assert_chinese(const char *text, const char *rows)
+{
+    char path[] = "/tmp/weir-zh-XXXXXX", wanted[1024];
+    int fd = mkstemp(path);
+    snprintf(wanted, sizeof wanted, "%s%s%s", HEAD "------------------------------------------------------------\n",
+             rows, RULE);
+    struct report_output output = report_text(text, "--lang=zh");
+    cr_assert_not_null(strstr(output.out, wanted), "wanted: %s\n%s", wanted, output.out);
+    cr_assert_eq(write(fd, output.out, strlen(output.out)), (ssize_t)strlen(output.out));
+    close(fd);
+    report_release(output);
+    output = report_file(path, NULL);
+    cr_assert_not_null(strstr(output.out, "plain training log: 1 tables, 0 epochs\n"), "%s", output.out);
+    report_release(output);
+    unlink(path);
 }
 
 #define SHOWN(text, option, ...) assert_shown(text, option, (const char *const[]){__VA_ARGS__, NULL})
@@ -210,8 +229,16 @@ Test(log_trainers, progress_bars)
         "v_num=0]\n\rEpoch 1:   5%|▌         | 5/100 [00:02<00:40,  2.35it/s, loss=0.31]\n"
         "12it [1:00:00, 300.00s/it]\n",
         NULL, "progress bars of tqdm, 4 rows\n", "verdict: This log does not record the wait for data.\n",
-        "the longest bar made 0.003333 steps/s in 3600s\n", "Epoch 0   100    100    50.00s         2     1\n",
+        "the longest bar made 0.003333 steps/s in 3600s\n", "Epoch 0   100    100      50s         2     1\n",
         "Val         3      -", "-          12      -", "Epoch 1     5    100");
+}
+
+Test(log_trainers, progress_bars_with_scaled_units)
+{
+    SHOWN("stream: 123kB [00:00, 401kB/s]\r  0%|          | 0/4.00k [00:00<?, ?it/s]\rloss 0.333:  75%|#######5  | "
+          "3.00k/4.00k [00:04<00:01,  1.50s/it]\rloss 0.250: 100%|##########| 4.00k/4.00k [00:06<00:00,  1.50s/it]\n",
+          NULL, "2 rows\n", "stream      123000      -       0s   401000     1\n",
+          "loss 0.250    4000   4000       6s   0.6667     1\n");
 }
 
 Test(log_trainers, act)
@@ -221,8 +248,8 @@ Test(log_trainers, act)
         "Train loss: 61.82731\nl1: 0.870 kl: 6.096 loss: 61.827 \n\r  0%|          | 1/2000 [00:12<6:39:48, 12.00s/it]"
         "\nEpoch 1\nVal loss:   25.00481\nTrain loss: 20.11111\n\r  0%|          | 2/2000 [00:23<6:20:00, 11.41s/it]\n",
         NULL, "epochs as ACT prints them, 2 rows\n", "verdict: This log does not record the wait for data.\n",
-        "epoch  train loss  val loss  duration  line\n", "0           61.83     91.53    12.00s     3\n",
-        "1           20.11        25    11.00s     9\n");
+        "epoch  train loss  val loss  duration  line\n", "0           61.83     91.53       12s     3\n",
+        "1           20.11        25       11s     9\n");
 }
 
 Test(log_trainers, stage_tables_take_precedence)
@@ -231,4 +258,24 @@ Test(log_trainers, stage_tables_take_precedence)
           "plain training log: 1 tables, 0 epochs\n");
     SHOWN(LEROBOT("1K", "updt_s:0.050 data_s:0.010") "Epoch 1/2 总耗时: 30.00s\n", NULL,
           "LeRobot's step lines, 1 row\n", "plain training log: 0 tables, 1 epochs\n");
+}
+
+/* ---- the classic table ---- */
+
+Test(log_trainers, chinese_tables)
+{
+    assert_chinese(LEROBOT("200", "updt_s:0.500 data_s:0.100") LEROBOT("400", "updt_s:0.500 data_s:0.020"),
+                   "08_wait_for_data                         | 总计:    24.00s | 调用:    400次 | 平均:  60.00ms\n"
+                   "updt_s                                   | 总计:   200.00s | 调用:    400次 | 平均: 500.00ms\n");
+    assert_chinese(MMENGINE("(train) [1][ 10/50]", "0.0200", "0.0100")
+                       MMENGINE("(train) [1][ 20/50]", "0.0200", "0.0100"),
+                   "08_wait_for_data                         | 总计:     0.20s | 调用:     20次 | 平均:  10.00ms\n"
+                   "time                                     | 总计:     0.40s | 调用:     20次 | 平均:  20.00ms\n");
+    assert_chinese("|  Action\t|  Mean duration (s)\t|  Total time (s) \t|\n|  run_training_epoch\t|  0.5\t|  1.0\t|\n",
+                   "run_training_epoch                       | 总计:     1.00s | 调用:      2次 | 平均: 500.00ms\n");
+}
+
+Test(log_trainers, chinese_without_a_number_of_steps)
+{
+    SHOWN(LEROBOT("1K", "updt_s:0.500 data_s:0.100"), "--lang=zh", "step  data_s  updt_s  line\n");
 }
