@@ -146,16 +146,25 @@ static int parse_detectron2(struct weir_trainer_log *log, const char *line, uint
     return code < 0 ? code : 0;
 }
 
-/* `time` is the mean since the start, so the last line has the mean of the run. */
+enum { UNTIMED = 2 }; /* steps at the start that are not in `time` */
+
+/* `time` is the mean since the start. Two such means, and the number of steps in each, give that of the steps between
+ * them, so the start of the workers does not count here either. */
 static void wait_of_detectron2(const struct weir_trainer_log *log, struct weir_trainer_wait *wait)
 {
-    double step_s = log->rows[log->n_rows - 1].values[TIME], error_s = log->trainer->rounding_s;
-    if (!wait->recorded || !(step_s > error_s))
+    const struct weir_trainer_row *first = &log->rows[0], *last = &log->rows[log->n_rows - 1];
+    double steps = log->steps_per_row - UNTIMED, between = strtod(last->label, NULL) - strtod(first->label, NULL);
+    double step_s = last->values[TIME], error_s = log->trainer->rounding_s, step_error_s = error_s;
+    if (wait->first > 0 && steps > 0 && between > 0) {
+        step_s += steps / between * (step_s - first->values[TIME]);
+        step_error_s *= 1 + 2 * steps / between;
+    }
+    if (!wait->recorded || !(step_s > step_error_s))
         return;
     wait->step_s = step_s;
     wait->fraction = wait->wait_s / step_s;
-    wait->least = fmax(wait->wait_s - error_s, 0) / (step_s + error_s);
-    wait->most = (wait->wait_s + error_s) / (step_s - error_s);
+    wait->least = fmax(wait->wait_s - error_s, 0) / (step_s + step_error_s);
+    wait->most = (wait->wait_s + error_s) / (step_s - step_error_s);
 }
 
 const struct weir_trainer weir_trainer_detectron2 = {
