@@ -60,8 +60,9 @@ struct weir_lerobot_table {
     struct weir_parquet *parquet;
     struct weir_lerobot_column { /* per feature */
         enum weir_number_type type;
-        void *values;
+        void *values; /* of all rows; if the column is damaged, those of the episode that needed them last */
         int width;
+        bool is_damaged; /* in some rows */
     } * columns;
 };
 
@@ -190,7 +191,8 @@ void weir_lerobot_close_table(struct weir_lerobot_table *table);
 int weir_lerobot_check_rows(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode,
                             struct weir_err *err);
 /* Returns the numbers of a column, for the rows of one episode in the open table: its first number, and *width numbers
- * per row. */
+ * per row. They are valid until the column's numbers of another episode are requested. Damage that begins more
+ * than a page after the episode, or is in other row groups (LeRobot writes one per episode), is not an error. */
 int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err);
 /* Returns the column of a feature in the Parquet file, which must have strings if the feature does; or -EBADMSG. */

@@ -128,6 +128,8 @@ static int review_column(struct weir_lerobot_review *r, const struct weir_lerobo
     if (rc < 0) {
         stats->is_unknown = true;
         r->is_reported[number] |= rc != -EBADMSG;
+        if (is_checked(r->lerobot, r->lerobot->features[number].key))
+            return 0;
         return report_column(r, view, number, &why);
     }
     rc = weir_lerobot_stats_add(stats, feature, type, values, view->episode->length, &bad);

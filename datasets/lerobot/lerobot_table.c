@@ -91,13 +91,14 @@ int weir_lerobot_leave_out_columns(const struct weir_lerobot_table *table, struc
     return rc;
 }
 
-static int read_column(struct weir_lerobot_table *table, int feature, struct weir_err *err)
+/* Replaces the values by those of rows first .. first + n - 1. */
+static int read_rows(struct weir_lerobot_table *table, int feature, int64_t first, int64_t n, struct weir_err *err)
 {
     struct weir_lerobot_column *column = &table->columns[feature];
     const struct weir_lerobot_feature *about = &table->lerobot->features[feature];
     struct weir_err why = WEIR_ERR_NONE;
-    if (column->values)
-        return 0;
+    free(column->values);
+    column->values = NULL;
     int number = weir_lerobot_find_column(table, feature, err);
     if (number < 0)
         return number;
@@ -105,8 +106,8 @@ static int read_column(struct weir_lerobot_table *table, int feature, struct wei
     if (weir_lerobot_is_unreadable(table, feature, type, sizeof type))
         return weir_err_set(err, -EBADMSG, "%.300s: column %s cannot be read: %s; store numbers", table->name,
                             about->key, type);
-    int rc = weir_parquet_numbers(table->parquet, number, 0, table->rows, &column->type, &column->values,
-                                  &column->width, &why);
+    int rc =
+        weir_parquet_numbers(table->parquet, number, first, n, &column->type, &column->values, &column->width, &why);
     if (rc == 0 && column->width != about->width)
         rc = weir_err_set(&why, -EBADMSG,
                           "column %s has %d numbers per row, but in meta/info.json its shape has %d; "
@@ -119,17 +120,31 @@ static int read_column(struct weir_lerobot_table *table, int feature, struct wei
     return weir_err_set(err, rc, "%.300s: %s", table->name, why.text);
 }
 
+/* Reads all rows when the column is first needed. */
+static int read_column(struct weir_lerobot_table *table, int feature, struct weir_err *err)
+{
+    const struct weir_lerobot_column *column = &table->columns[feature];
+    return column->values && !column->is_damaged ? 0 : read_rows(table, feature, 0, table->rows, err);
+}
+
 int weir_lerobot_column(struct weir_lerobot_table *table, const struct weir_lerobot_episode *episode, int feature,
                         enum weir_number_type *type, const void **values, int *width, struct weir_err *err)
 {
-    int rc = read_column(table, feature, err);
+    struct weir_lerobot_column *column = &table->columns[feature];
+    int64_t first = episode->first - table->first;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = column->is_damaged ? -EBADMSG : read_column(table, feature, &why);
+    if (rc == -EBADMSG) { /* perhaps only in other episodes */
+        column->is_damaged = true;
+        why = (struct weir_err)WEIR_ERR_NONE;
+        rc = read_rows(table, feature, first, episode->length, &why);
+        first = 0;
+    }
     if (rc < 0)
-        return rc;
-    const struct weir_lerobot_column *column = &table->columns[feature];
-    size_t first = (size_t)(episode->first - table->first);
+        return weir_err_set(err, rc, "%s", why.text);
     *type = column->type;
     *width = column->width;
-    *values = (const uint8_t *)column->values + first * (size_t)column->width * weir_number_bytes(column->type);
+    *values = (const uint8_t *)column->values + (size_t)first * (size_t)column->width * weir_number_bytes(column->type);
     return 0;
 }
 

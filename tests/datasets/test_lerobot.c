@@ -451,6 +451,45 @@ Test(lerobot, bad_episodes_are_left_out)
     cr_assert_float_eq(weir_dataset_qpos(dataset, 0)[0], 10 * LEROBOT_STEPS, 0);
 }
 
+/* Asserts that the second episode is left out, and why. */
+static void expect_first_episode(const char *why)
+{
+    for (int columns = 0; columns < 2; columns++) {
+        struct weir_dataset_config config = {
+            .size = sizeof config, .path = lerobot_root, .tolerant = true, .columns = columns};
+        weir_dataset_close(&dataset);
+        err = (struct weir_err)WEIR_ERR_NONE;
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
+        cr_assert(strstr(weir_dataset_bad_episode(dataset, 0), "episode 1: "));
+        cr_assert(strstr(weir_dataset_bad_episode(dataset, 0), why), "%s", weir_dataset_bad_episode(dataset, 0));
+        for (int t = 0; t < LEROBOT_STEPS; t++)
+            cr_assert_float_eq(weir_dataset_qpos(dataset, 0)[t * LEROBOT_DIM], 10 * t, 0);
+    }
+}
+
+Test(lerobot, damaged_rows_cost_their_episode_only)
+{
+    /* The page after an episode shows where its last list ends. */
+    for (int row = LEROBOT_STEPS + 1; row < LEROBOT_ROWS; row++) {
+        struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+        uint8_t bytes[8192];
+        rows.has_many_pages = true;
+        lerobot_write_3_0();
+        lerobot_write_rows(LEROBOT_DATA, &rows);
+        FILE *file = fopen(lerobot_path(LEROBOT_DATA), "r+b");
+        size_t n = fread(bytes, 1, sizeof bytes, file), at = 0;
+        while (at + 8 < n && memcmp(bytes + at, rows.state[row], 8) != 0)
+            at++;
+        cr_assert_lt(at + 8, n);
+        memset(bytes + at - 4, 0xff, 4); /* levels */
+        rewind(file);
+        cr_assert_eq(fwrite(bytes, 1, n, file), n);
+        cr_assert_eq(fclose(file), 0);
+        expect_first_episode(LEROBOT_DATA ": column observation.state: the Parquet page before");
+    }
+}
+
 Test(lerobot, rows_of_another_episode_are_an_error)
 {
     lerobot_write_2_1();
