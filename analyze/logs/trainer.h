@@ -44,6 +44,7 @@ struct weir_trainer_log {
     uint64_t rows_dropped; /* rows beyond WEIR_TRAINER_ROWS_MAX */
     int ranks;             /* 0 = unknown */
     double steps_per_row;  /* 0 = unknown */
+    double rounding_s;     /* maximum error of a printed time, at least that of the format */
     int state_;            /* the parser's */
     double memo_;
     char *document_; /* a JSON document so far */
@@ -98,6 +99,8 @@ const struct weir_trainer_log *weir_trainers_found(const struct weir_trainers *t
 
 /* Appends a row without values, and sets *row to it, or to NULL beyond the limit. Returns 0 or -ENOMEM. */
 int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_trainer_row **row);
+/* Raises rounding_s to half of the last digit of a printed time. */
+void weir_trainer_rounding(struct weir_trainer_log *log, const char *time);
 /* Learns steps_per_row from the numbers of the steps in two successive rows. */
 void weir_trainer_step(struct weir_trainer_log *log, double step);
 /* Copies a label of `length` bytes, shortened to fit. */

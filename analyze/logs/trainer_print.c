@@ -19,10 +19,10 @@ static bool is_used(const struct weir_trainer_log *log, int column)
 }
 
 /* Times have as many digits as in the log, and means one more. */
-static void print_value(struct weir_table *table, const struct weir_trainer *trainer, int column, double value,
+static void print_value(struct weir_table *table, const struct weir_trainer_log *log, int column, double value,
                         bool is_mean)
 {
-    enum weir_trainer_unit unit = trainer->columns[column].unit;
+    enum weir_trainer_unit unit = log->trainer->columns[column].unit;
     if (isnan(value))
         weir_table_cell(table, "-");
     else if (unit == WEIR_TRAINER_COUNT || (unit == WEIR_TRAINER_NUMBER && fabs(value) >= 1000))
@@ -31,8 +31,8 @@ static void print_value(struct weir_table *table, const struct weir_trainer *tra
         weir_table_cell(table, "%.4g", value);
     else if (unit == WEIR_TRAINER_CLOCK) /* whole seconds */
         weir_table_cell(table, "%.*fs", is_mean, value);
-    else if (trainer->rounding_s > 0)
-        weir_table_cell(table, "%.*fs", (int)-log10(trainer->rounding_s) + is_mean, value);
+    else if (log->rounding_s > 0)
+        weir_table_cell(table, "%.*fs", (int)-log10(log->rounding_s) + is_mean, value);
     else {
         char time[24];
         weir_report_time(time, value);
@@ -82,7 +82,7 @@ static void print_rows(FILE *out, const struct weir_trainer_log *log, size_t eac
         size_t left = log->n_rows - line * each, count = left < each ? left : each;
         print_label(&table, rows, count);
         for (int i = 0; i < n; i++)
-            print_value(&table, log->trainer, used[i], mean_of(rows, count, used[i]), each > 1);
+            print_value(&table, log, used[i], mean_of(rows, count, used[i]), each > 1);
         weir_table_cell(&table, "%" PRIu64, rows[0].line);
     }
     weir_table_print(out, &table);

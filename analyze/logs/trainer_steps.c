@@ -133,6 +133,7 @@ static int parse_data_time(struct weir_trainer_log *log, const char *line, uint6
     int code = weir_trainer_add(log, number, &row);
     if (code < 0 || !row)
         return code;
+    weir_trainer_rounding(log, weir_trainer_field(line, new_name ? "data_time" : "data"));
     row->values[DATA_TIME] = data_s;
     row->values[TIME] = step_s;
     return 1;
@@ -154,7 +155,7 @@ static void wait_of_detectron2(const struct weir_trainer_log *log, struct weir_t
 {
     const struct weir_trainer_row *first = &log->rows[0], *last = &log->rows[log->n_rows - 1];
     double steps = log->steps_per_row - UNTIMED, between = strtod(last->label, NULL) - strtod(first->label, NULL);
-    double step_s = last->values[TIME], error_s = log->trainer->rounding_s, step_error_s = error_s;
+    double step_s = last->values[TIME], error_s = log->rounding_s, step_error_s = error_s;
     if (wait->first > 0 && steps > 0 && between > 0) {
         step_s += steps / between * (step_s - first->values[TIME]);
         step_error_s *= 1 + 2 * steps / between;

@@ -40,7 +40,7 @@ static void add_rows(const struct weir_trainer_log *log, struct weir_trainer_wai
 
 void weir_trainer_wait_find(const struct weir_trainer_log *log, struct weir_trainer_wait *wait)
 {
-    double error_s = log->trainer->rounding_s;
+    double error_s = log->rounding_s;
     bool whole;
     *wait = (struct weir_trainer_wait){.fraction = -1, .least = -1, .most = -1};
     wait->first = log->trainer->series && log->n_rows >= FIRST_LEFT_OUT_FROM ? 1 : 0;
@@ -98,7 +98,7 @@ void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log)
     struct weir_trainer_wait found;
     struct weir_wrap wrap;
     weir_trainer_wait_find(log, &found);
-    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log->trainer->rounding_s);
+    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log->rounding_s);
     wrap.highlight = true;
     weir_wrap_close(&wrap);
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);

@@ -19,7 +19,7 @@ void weir_trainers_open(struct weir_trainers *trainers)
 {
     *trainers = (struct weir_trainers){.n = sizeof formats / sizeof *formats};
     for (int i = 0; i < trainers->n; i++)
-        trainers->logs[i].trainer = formats[i];
+        trainers->logs[i] = (struct weir_trainer_log){.trainer = formats[i], .rounding_s = formats[i]->rounding_s};
 }
 
 void weir_trainers_close(struct weir_trainers *trainers)
@@ -73,6 +73,13 @@ int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_
     for (int i = 0; i < WEIR_TRAINER_COLUMNS; i++)
         (*row)->values[i] = NAN;
     return 0;
+}
+
+void weir_trainer_rounding(struct weir_trainer_log *log, const char *time)
+{
+    size_t whole = strspn(time, "0123456789"),
+           decimals = time[whole] == '.' ? strspn(time + whole + 1, "0123456789") : 0;
+    log->rounding_s = fmax(log->rounding_s, 0.5 * pow(10, -(double)decimals));
 }
 
 void weir_trainer_step(struct weir_trainer_log *log, double step)

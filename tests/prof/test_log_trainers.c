@@ -95,7 +95,7 @@ Test(log_trainers, lerobot_with_further_figures)
 Test(log_trainers, rows_without_a_label)
 {
     SHOWN("updt_s:0.020 data_s:0.001\n", NULL, "-     0.001s  0.020s     1\n");
-    SHOWN("iter:\ntime: 1 data_time: 0.5 [\n", NULL, "-       0.5000s  1.0000s     2\n");
+    SHOWN("iter:\ntime: 1 data_time: 0.5 [\n", NULL, "-          0.5s  1.0s     2\n");
 }
 
 Test(log_trainers, many_rows_are_averaged)
@@ -140,6 +140,13 @@ Test(log_trainers, mmengine_and_what_prints_alike)
     SHOWN("Epoch: [0]  [  20/1251]  eta: 0:15:52  lr: 0.0001  loss: 6.91 (6.92)  time: 0.7642  data: 0.0003  max mem: "
           "19231\n",
           NULL, "data loading is not the limit", "[0]  [  20/1251]    0.0003s  0.7642s     1\n");
+}
+
+Test(log_trainers, mmcv_rounds_to_milliseconds)
+{
+    SHOWN("2021-01-01 10:00:00,123 - mmdet - INFO - Epoch [1][50/7330]\tlr: 1.978e-03, eta: 5:40:33, time: 0.005, "
+          "data_time: 0.000, memory: 2900, loss: 1.2\n",
+          NULL, "the log allows 0.0 to 11.1 % of the time.\n", "[1][50/7330]     0.000s  0.005s     1\n");
 }
 
 /* ---- Lightning's SimpleProfiler ---- */
