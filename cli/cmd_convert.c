@@ -311,7 +311,8 @@ void weir_convert_list_formats(void)
     }
     add_note("\nThe copy is written to DST.partial, and renamed once it is complete and its samples match those of the "
              "source. Rerun an interrupted command to resume. States and actions keep their type, except that float16 "
-             "becomes float32. Encoded frames are copied unchanged unless --codec specifies another codec.\n");
+             "becomes float32. Encoded frames are copied unchanged unless --codec specifies another codec. "
+             "Video needs --frames jpeg:95 or --frames raw.\n");
 }
 
 const struct weir_command weir_cmd_convert = {
