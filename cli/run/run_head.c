@@ -175,9 +175,10 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     char line[1024];
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         fprintf(stderr, "note: %s\n", line);
-    if (weir_dataset_bad_episodes(dataset) > 0)
-        fprintf(stderr, "%d episodes cannot be opened and are skipped; the first is %s\n",
-                weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
+    int bad = weir_dataset_bad_episodes(dataset);
+    if (bad > 0)
+        fprintf(stderr, "%d episode%s cannot be opened and %s skipped; the first is %s\n", bad, bad == 1 ? "" : "s",
+                bad == 1 ? "is" : "are", weir_dataset_bad_episode(dataset, 0));
     if (head->consumer)
         head->consumer->head(head->consumer->user);
 }

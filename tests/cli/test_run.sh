@@ -425,7 +425,7 @@ run 1 run "$work/bad"
 err "episode_1.hdf5"
 one_line
 run 0 run "$work/bad" --on-error skip
-err "1 episodes cannot be opened and are skipped; the first is "
+err "1 episode cannot be opened and is skipped; the first is "
 out "1 episodes left out"
 
 # ---- Ctrl-C ----
