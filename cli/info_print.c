@@ -112,7 +112,7 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
     int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     facts->dataset = dataset;
-    int rc = weir_probe_cameras(dataset, tolerant, probes, err);
+    int rc = weir_probe_cameras(dataset, tolerant, -1, probes, err);
     if (rc < 0)
         return rc;
     facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);

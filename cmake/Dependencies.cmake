@@ -92,6 +92,7 @@ elseif(WEIR_STATIC_DEPS)
 endif()
 weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
 weir_with(LIBDW libdw "libdw") # header only
+weir_with(NVDEC ffnvcodec>=11 "ffnvcodec") # headers only
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)
 if(WEIR_HAVE_LIBDEFLATE)

@@ -72,7 +72,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
-        rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.probes, err);
+        rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.placement.video_gpu, s->setup.probes, err);
     if (rc == 0)
         rc = weir_windows_init(&s->setup.windows, c, s->setup.dataset, err);
     return rc == 0 ? weir_views_init(s->setup.views, c, s->setup.dataset, s->setup.probes, err) : rc;

@@ -48,8 +48,10 @@ const struct weir_opt weir_loader_opts[] = {
      .details = "With a GPU the simulated training steps are kernels. cuda without a number is the local rank's GPU.",
      .is_common = true},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), decoder_choices, "auto", "JPEG decoder", .users = TRAIN,
-     .details = "turbo decodes on the CPU. With --device cuda, nvjpeg decodes on the GPU and hybrid on CPU and GPU "
-                "together; auto chooses by measuring. null decodes nothing.",
+     .details =
+         "turbo decodes on the CPU. With --device cuda, nvjpeg decodes on the GPU and hybrid on CPU and GPU "
+         "together; auto chooses by measuring. null decodes nothing. With --device cuda, all but turbo decode H.264 "
+         "and HEVC video on the GPU's video engines.",
      .is_common = true},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_width), "WxH", NULL, "image size in the batch, after cropping", 1,
      WEIR_IMAGE_SIDE_MAX, .unit = "pixels", .users = ALL | WEIR_FOR_BENCH},

@@ -16,7 +16,7 @@ static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct we
 {
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_probe_cameras(dataset, true, probes, &why);
+    int rc = weir_probe_cameras(dataset, true, -1, probes, &why);
     bool probed = rc == 0;
     if (weir_is_shortage(rc))
         return weir_err_set(err, rc, "%s", why.text);

@@ -55,7 +55,7 @@ int weir_copy_source_of(struct weir_dataset *dataset, struct weir_copy_source *s
     struct weir_camera_probe *probes = calloc((size_t)weir_dataset_cameras(dataset) + 1, sizeof *probes);
     *source = (struct weir_copy_source){.codec = weir_frame_kind_name(WEIR_FRAME_RAW),
                                         .layout = weir_dataset_layout(dataset, 0)};
-    int rc = probes ? weir_probe_cameras(dataset, true, probes, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = probes ? weir_probe_cameras(dataset, true, -1, probes, err) : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {
         count_frames(dataset, probes, source);
         look_at_files(dataset, source);

@@ -10,8 +10,9 @@
 
 enum { CONFIG_HEADER_BYTES = 4 }; /* in front of the OBUs in an av1C box */
 
-static int av1_open(void **self, char *reason)
+static int av1_open(void **self, int gpu, char *reason)
 {
+    (void)gpu;
     Dav1dSettings settings;
     Dav1dContext *context = NULL;
     dav1d_default_settings(&settings);

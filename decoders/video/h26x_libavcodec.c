@@ -6,6 +6,7 @@
  * else is read and set by name (AVOption). */
 #include "base/shared_library.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/video/annexb.h"
 #include "decoders/video/video_ops.h"
 
 #include <assert.h>
@@ -376,33 +377,11 @@ static int send(struct h26x *h, struct av_context *context, const struct weir_pa
     return rc < 0 ? refuse(h, rc, reason) : 0;
 }
 
-/* Whether an H.264 group starts with an IDR picture, so that no picture refers to earlier ones. Also true if the packet
- * is damaged. */
-static bool has_idr(const struct weir_video_job *job)
-{
-    enum { LENGTH_SIZE_AT = 4, TYPE_IDR = 5 };
-    const struct weir_packet *packet = &job->packets[0];
-    const struct weir_video_format *format = job->format;
-    size_t size = format->config_bytes > LENGTH_SIZE_AT ? (format->config[LENGTH_SIZE_AT] & 3) + 1u : 4;
-    for (size_t at = 0; packet->length - at > size;) {
-        size_t length = 0;
-        for (size_t i = 0; i < size; i++)
-            length = length << 8 | packet->bytes[at + i];
-        at += size;
-        if ((packet->bytes[at] & 31) == TYPE_IDR)
-            return true;
-        if (length > packet->length - at)
-            return true;
-        at += length;
-    }
-    return false;
-}
-
 /* Makes damage an error. An H.264 group that starts at another picture than an IDR picture (open groups of pictures)
  * refers to pictures before it when it releases them, which would be an error too. */
-static void set_strictness(const struct h26x *h, struct av_context *context, const struct weir_video_job *job)
+static void set_strictness(struct av_context *context, const struct weir_video_job *job)
 {
-    bool is_open = h->codec == &h264 && job->n > 0 && !has_idr(job);
+    bool is_open = job->n > 0 && !weir_annexb_is_closed(job->format, &job->packets[0]);
     lib.opt_set(context, "err_detect", is_open ? "crccheck" : "explode", 0);
 }
 
@@ -411,7 +390,7 @@ static void set_strictness(const struct h26x *h, struct av_context *context, con
 static int decode_packets(struct h26x *h, struct av_context *context, struct weir_video_job *job, char *reason)
 {
     int rc = 0;
-    set_strictness(h, context, job);
+    set_strictness(context, job);
     for (int i = 0; i < job->n && rc == 0; i++) {
         if (job->packets[i].pts < job->packets[0].pts)
             continue;
@@ -450,23 +429,27 @@ static int h26x_decode(void *self, struct weir_video_job *job, char *reason)
     return 0;
 }
 
-static int h264_ready(struct weir_err *err)
+static int h264_ready(int gpu, struct weir_err *err)
 {
+    (void)gpu;
     return ready(&h264, err);
 }
 
-static int h264_open(void **self, char *reason)
+static int h264_open(void **self, int gpu, char *reason)
 {
+    (void)gpu;
     return h26x_open(self, &h264, reason);
 }
 
-static int hevc_ready(struct weir_err *err)
+static int hevc_ready(int gpu, struct weir_err *err)
 {
+    (void)gpu;
     return ready(&hevc, err);
 }
 
-static int hevc_open(void **self, char *reason)
+static int hevc_open(void **self, int gpu, char *reason)
 {
+    (void)gpu;
     return h26x_open(self, &hevc, reason);
 }
 

@@ -9,17 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_video_ops *const rows[] = {&weir_video_av1, &weir_video_h264, &weir_video_hevc};
+static const struct weir_video_ops *const rows[] = {
+    &weir_video_av1, &weir_video_h264, &weir_video_hevc, &weir_video_h264_nvdec, &weir_video_hevc_nvdec,
+};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 struct weir_video_decoder {
     void *contexts[ROWS]; /* NULL until first used */
+    bool refused[ROWS];   /* opening it has failed */
+    int gpu;
 };
 
-int weir_video_open(struct weir_video_decoder **out)
+int weir_video_open(struct weir_video_decoder **out, int gpu)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? 0 : -ENOMEM;
+    if (!*out)
+        return -ENOMEM;
+    (*out)->gpu = gpu;
+    return 0;
 }
 
 void weir_video_close(struct weir_video_decoder **decoder)
@@ -49,7 +56,8 @@ int weir_video_put(struct weir_video_job *job, int64_t pts, const struct weir_pi
     int rc = check_size(job, picture, reason);
     if (rc < 0)
         return rc;
-    job->pictures++;
+    if (job->pictures++ < job->skip)
+        return 0;
     weir_zone_end();
     /* Each packet contains at most one visible picture. */
     job->is_over = job->fn(job->user, pts, picture) != 0 || job->pictures == job->n;
@@ -71,14 +79,38 @@ static int decode(const struct weir_video_ops *ops, void *context, struct weir_v
     return rc;
 }
 
-int weir_video_decode(struct weir_video_decoder *decoder, const struct weir_video_format *format,
-                      const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
-                      char reason[WEIR_REASON_MAX])
+static int find_row(enum weir_video_codec codec, bool on_gpu)
 {
-    struct weir_video_job job = {.format = format, .packets = packets, .n = n, .fn = fn, .user = user};
-    int row = 0, rc = 0;
-    while (rows[row]->codec != format->codec)
-        row++;
+    for (int row = 0; row < ROWS; row++)
+        if (rows[row]->codec == codec && rows[row]->on_gpu == on_gpu)
+            return row;
+    return -1;
+}
+
+static int decode_on(struct weir_video_decoder *decoder, int row, struct weir_video_job *job, char *reason)
+{
+    int rc = 0;
+    snprintf(reason, WEIR_REASON_MAX, "out of memory");
+    if (!decoder->contexts[row])
+        rc = rows[row]->open(&decoder->contexts[row], decoder->gpu, reason);
+    return rc < 0 ? rc : decode(rows[row], decoder->contexts[row], job, reason);
+}
+
+/* Returns -ENOTSUP without a reason if there is no row for the GPU. */
+static int try_gpu(struct weir_video_decoder *decoder, struct weir_video_job *job, char *reason)
+{
+    int row = decoder->gpu >= 0 ? find_row(job->format->codec, true) : -1;
+    reason[0] = '\0';
+    if (row < 0 || rows[row]->why_not || decoder->refused[row])
+        return -ENOTSUP;
+    int rc = decode_on(decoder, row, job, reason);
+    decoder->refused[row] = !decoder->contexts[row];
+    return rc;
+}
+
+static int decode_on_cpu(struct weir_video_decoder *decoder, struct weir_video_job *job, char *reason)
+{
+    int row = find_row(job->format->codec, false);
     const struct weir_video_ops *ops = rows[row];
     if (ops->why_not) {
         snprintf(reason, WEIR_REASON_MAX,
@@ -87,10 +119,26 @@ int weir_video_decode(struct weir_video_decoder *decoder, const struct weir_vide
                  ops->name, ops->why_not);
         return -ENOTSUP;
     }
-    snprintf(reason, WEIR_REASON_MAX, "out of memory");
-    if (!decoder->contexts[row])
-        rc = ops->open(&decoder->contexts[row], reason);
-    return rc < 0 ? rc : decode(ops, decoder->contexts[row], &job, reason);
+    return decode_on(decoder, row, job, reason);
+}
+
+/* The CPU decides about what the GPU cannot decode. If the CPU cannot decode the codec, damage is the GPU's finding. */
+int weir_video_decode(struct weir_video_decoder *decoder, const struct weir_video_format *format,
+                      const struct weir_packet *packets, int n, weir_picture_fn *fn, void *user,
+                      char reason[WEIR_REASON_MAX])
+{
+    struct weir_video_job job = {.format = format, .packets = packets, .n = n, .fn = fn, .user = user};
+    char cpu_reason[WEIR_REASON_MAX];
+    int gpu_rc = try_gpu(decoder, &job, reason);
+    if (gpu_rc == 0)
+        return 0;
+    struct weir_video_job again = {.format = format, .packets = packets, .n = n, .fn = fn, .user = user};
+    again.skip = job.pictures;
+    int rc = decode_on_cpu(decoder, &again, cpu_reason);
+    if (rc == -ENOTSUP && gpu_rc == -EBADMSG)
+        return gpu_rc;
+    snprintf(reason, WEIR_REASON_MAX, "%s", cpu_reason);
+    return rc;
 }
 
 bool weir_video_row(int i, const char **name, const char **summary, const char **why_not)
@@ -107,6 +155,6 @@ int weir_video_ready(const char *name, struct weir_err *err)
 {
     for (int i = 0; i < ROWS; i++)
         if (strcmp(rows[i]->name, name) == 0)
-            return rows[i]->ready ? rows[i]->ready(err) : 0;
+            return rows[i]->ready ? rows[i]->ready(0, err) : 0;
     return 0;
 }

@@ -33,6 +33,7 @@ struct weir_picture {
     enum weir_chroma chroma;
     enum weir_matrix matrix;
     bool full_range; /* luma uses 0..255 instead of 16..235 (8 bits) */
+    bool from_gpu;   /* decoded by the GPU's video engines */
 };
 
 /* A stream of encoded pictures, as its file describes it. */
@@ -57,8 +58,10 @@ typedef int weir_picture_fn(void *user, int64_t pts, const struct weir_picture *
  * streams. */
 struct weir_video_decoder;
 
-/* Returns 0 or -ENOMEM. */
-int weir_video_open(struct weir_video_decoder **out);
+/* gpu: number of the GPU whose engines decode the streams that they can (H.264 and HEVC, 8 bits, 4:2:0), or -1. They
+ * need the driver's video library; what they cannot decode, and what they call damaged, is decoded on the CPU. Returns
+ * 0 or -ENOMEM. */
+int weir_video_open(struct weir_video_decoder **out, int gpu);
 void weir_video_close(struct weir_video_decoder **decoder);
 
 /* Decodes n packets of one stream, which are in decoding order and start with a sync sample, and calls fn for each

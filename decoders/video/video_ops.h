@@ -16,6 +16,7 @@ struct weir_video_job {
     weir_picture_fn *fn;
     void *user;
     int pictures, width, height; /* number of pictures so far, and their size */
+    int skip;                    /* number of first pictures that fn has had from the GPU */
     bool is_over;
 };
 
@@ -27,16 +28,19 @@ struct weir_video_ops {
     const char *name, *summary;
     const char *why_not; /* reason if the codec is not built in (its functions are then NULL), otherwise NULL */
     enum weir_video_codec codec;
-    /* Returns 0, or -ENODEV with the reason why the codec does not work on this machine. NULL: it always works. */
-    int (*ready)(struct weir_err *err);
+    bool on_gpu; /* decodes with the GPU's engines; another row of the same codec decodes on the CPU */
+    /* Returns 0, or -ENODEV with the reason why the codec does not work on this machine. NULL: it always works. gpu:
+     * number of the GPU, for rows on the GPU. */
+    int (*ready)(int gpu, struct weir_err *err);
     /* Creates one thread's context. Returns 0, -ENOMEM, or -ENOTSUP with the reason. */
-    int (*open)(void **self, char *reason);
+    int (*open)(void **self, int gpu, char *reason);
     void (*close)(void *self);
     /* Returns the same values as weir_video_decode, with the reason. Afterwards the context refers to none of the
      * packets, and is ready for another stream. */
     int (*decode)(void *self, struct weir_video_job *job, char *reason);
 };
 
-extern const struct weir_video_ops weir_video_av1, weir_video_h264, weir_video_hevc;
+extern const struct weir_video_ops weir_video_av1, weir_video_h264, weir_video_hevc, weir_video_h264_nvdec,
+    weir_video_hevc_nvdec;
 
 #endif

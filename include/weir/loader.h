@@ -358,6 +358,7 @@ struct weir_video_counts {
     uint64_t groups, group_pictures; /* groups decoded at least in part, each time, and the pictures in them */
     uint64_t decoded, used;          /* pictures decoded, and those of them that were wanted */
     double key_s;                    /* time to decode the first picture of each group; 0 without timing */
+    uint64_t gpu_groups;             /* groups that the GPU's video engines decoded */
 };
 
 /* Reads of frames from one file. A block of chunks counts as one read. */

@@ -79,6 +79,7 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
         .decoded = now->video.decoded - then->video.decoded,
         .used = now->video.used - then->video.used,
         .key_s = now->video.key_s - then->video.key_s,
+        .gpu_groups = now->video.gpu_groups - then->video.gpu_groups,
     };
     report->frames_shared = now->frames_shared - then->frames_shared;
     report->bad_frames = now->bad_frames - then->bad_frames;

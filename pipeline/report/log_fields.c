@@ -155,9 +155,10 @@ static WEIR_FIELDS(gpu_fields, gpu);
 
 #define S struct weir_report_video
 static const struct weir_field pictures[] = {
-    PLAIN("groups", counts.groups),   PLAIN("group_pictures", counts.group_pictures),
-    PLAIN("decoded", counts.decoded), PLAIN("used", counts.used),
-    PLAIN("key_s", counts.key_s),     PLAIN("jpeg_s", jpeg_s),
+    PLAIN("groups", counts.groups),         PLAIN("group_pictures", counts.group_pictures),
+    PLAIN("decoded", counts.decoded),       PLAIN("used", counts.used),
+    PLAIN("key_s", counts.key_s),           PLAIN("jpeg_s", jpeg_s),
+    PLAIN("gpu_groups", counts.gpu_groups),
 };
 static WEIR_FIELDS(picture_fields, pictures);
 #undef S

@@ -36,11 +36,14 @@ static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
 
 static void print_pictures(FILE *out, const struct weir_video_counts *counts)
 {
-    if (counts->groups > 0 && counts->used > 0)
-        fprintf(out,
-                "videos: %" PRIu64 " pictures decoded for %" PRIu64 " frames, %.2f each, in groups of %.1f pictures\n",
-                counts->decoded, counts->used, (double)counts->decoded / (double)counts->used,
-                (double)counts->group_pictures / (double)counts->groups);
+    if (counts->groups == 0 || counts->used == 0)
+        return;
+    fprintf(out, "videos: %" PRIu64 " pictures decoded for %" PRIu64 " frames, %.2f each, in groups of %.1f pictures",
+            counts->decoded, counts->used, (double)counts->decoded / (double)counts->used,
+            (double)counts->group_pictures / (double)counts->groups);
+    if (counts->gpu_groups > 0)
+        fprintf(out, ", %.0f %% of them by the GPU", 100 * (double)counts->gpu_groups / (double)counts->groups);
+    fputc('\n', out);
 }
 
 static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallbacks)

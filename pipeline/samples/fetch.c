@@ -61,7 +61,7 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
     memset(fetcher, 0, sizeof *fetcher);
     fetcher->dataset = dataset;
     fetcher->files = files;
-    fetcher->bad_block.episode = fetcher->file = -1;
+    fetcher->bad_block.episode = fetcher->file = fetcher->gpu = -1;
     int rc = weir_reader_open(&fetcher->reader, io, files, err);
     if (rc < 0)
         return rc;

@@ -22,6 +22,7 @@ struct weir_fetcher {
     struct weir_reader *reader;     /* owned */
     struct weir_unpacker *unpacker; /* owned; NULL until the first block */
     int file;                       /* index of the last file read; -1 = none */
+    int gpu;                        /* number of the GPU that decodes videos; -1 = none (weir_fetcher_open) */
     uint8_t *buffer;                /* stored bytes; grows on demand */
     size_t capacity;
     struct weir_video_fetch *video; /* owned; NULL until the first frame of a video */
@@ -36,7 +37,7 @@ struct weir_fetcher {
         _Atomic uint64_t frames, blocks, chunks, frame_bytes, unpacked_bytes, stored_bytes, read_bytes;
     } chunks; /* see weir_fetch_add_chunks */
     struct {
-        _Atomic uint64_t groups, group_pictures, decoded, used, key_ticks;
+        _Atomic uint64_t groups, group_pictures, decoded, used, key_ticks, gpu_groups;
     } pictures;                     /* see weir_fetch_add_pictures */
     char reason[WEIR_FETCH_REASON]; /* reason for the last failure */
 };

@@ -43,7 +43,7 @@ static int open_video(struct weir_fetcher *fetcher)
     if (fetcher->video)
         return 0;
     fetcher->video = calloc(1, sizeof *fetcher->video);
-    if (!fetcher->video || weir_video_open(&fetcher->video->decoder) < 0) {
+    if (!fetcher->video || weir_video_open(&fetcher->video->decoder, fetcher->gpu) < 0) {
         weir_fetch_video_close(fetcher);
         return out_of_memory(fetcher);
     }
@@ -156,13 +156,14 @@ static uint64_t decoding_ticks(void)
     return weir_thread_self ? weir_stage_ticks_here(WEIR_STAGE_VIDEO_DECODE) : 0;
 }
 
-static void count_picture(struct wanted *wanted, bool is_first)
+static void count_picture(struct wanted *wanted, bool is_first, bool from_gpu)
 {
     struct weir_fetcher *fetcher = wanted->fetcher;
     weir_counter_add(&fetcher->pictures.decoded, 1);
     if (!is_first)
         return;
     weir_counter_add(&fetcher->pictures.groups, 1);
+    weir_counter_add(&fetcher->pictures.gpu_groups, from_gpu);
     weir_counter_add(&fetcher->pictures.group_pictures, wanted->group_pictures);
     weir_counter_add(&fetcher->pictures.key_ticks, decoding_ticks() - wanted->ticks_before);
 }
@@ -173,7 +174,7 @@ static int take_picture(void *user, int64_t time, const struct weir_picture *pic
     struct wanted *wanted = user;
     const int64_t *times = wanted->fetcher->video->times;
     bool is_used = false;
-    count_picture(wanted, wanted->is_first);
+    count_picture(wanted, wanted->is_first, picture->from_gpu);
     wanted->is_first = false;
     for (int i = 0; i < wanted->n; i++) {
         if (times[i] != time)
@@ -248,6 +249,7 @@ void weir_fetch_add_pictures(const struct weir_fetcher *fetcher, struct weir_vid
     counts->group_pictures += atomic_load_explicit(&fetcher->pictures.group_pictures, memory_order_relaxed);
     counts->decoded += atomic_load_explicit(&fetcher->pictures.decoded, memory_order_relaxed);
     counts->used += atomic_load_explicit(&fetcher->pictures.used, memory_order_relaxed);
+    counts->gpu_groups += atomic_load_explicit(&fetcher->pictures.gpu_groups, memory_order_relaxed);
     counts->key_s += (double)weir_clock_to_ns(key_ticks) / 1e9;
 }
 

@@ -24,4 +24,6 @@ void weir_placement_find(struct weir_placement *placement, const struct weir_loa
     weir_cores_read(&cores, "");
     placement->cores = weir_cores_part(&cores, config->local_size, config->local_cores);
     choose_gpu(placement, config);
+    bool is_on_cpu = strcmp(config->decoder, "auto") != 0 && !weir_decoder_on_gpu(config->decoder);
+    placement->video_gpu = is_on_cpu ? -1 : placement->gpu;
 }

@@ -9,6 +9,8 @@ struct weir_placement {
     int cores; /* this process's share of the usable cores */
     int gpu;   /* number of the GPU; -1 = none */
     int gpus;  /* number of GPUs if they were assigned to local ranks; otherwise 0 */
+    /* The GPU whose video engines decode; -1 = none, also if a decoder of the CPU was requested by name. */
+    int video_gpu;
 };
 
 /* The chosen JPEG decoder, and the reason for the choice. */

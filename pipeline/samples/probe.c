@@ -137,12 +137,13 @@ int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err)
     return rc;
 }
 
-int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
+int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, int gpu, struct weir_camera_probe *probes,
                        struct weir_err *err)
 {
     struct weir_file_set *files = NULL;
     struct prober p = {.dataset = dataset};
     int rc = open_prober(&p, &files, err);
+    p.fetcher.gpu = gpu;
     for (int c = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++)
         rc = probe_camera(&p, c, tolerant, &probes[c], err);
     close_prober(&p, &files);

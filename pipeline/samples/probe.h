@@ -18,8 +18,8 @@ struct weir_camera_probe {
  * header was read. */
 enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
 
-/* Probes every camera. tolerant: skips up to 256 bad frames per camera. */
-int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
+/* Probes every camera. tolerant: skips up to 256 bad frames per camera. gpu: as for weir_video_open. */
+int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, int gpu, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
 /* Probes one camera; skips up to 256 bad frames. Returns 0, with a width of 0 if none of those tried is readable.

@@ -15,6 +15,7 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
     for (int c = 0; c < shared->setup.layout.n_cameras; c++)
         width_max = shared->setup.probes[c].width > width_max ? shared->setup.probes[c].width : width_max;
     int rc = weir_fetcher_open(&worker->fetcher, shared->setup.dataset, shared->files, shared->reading.used, err);
+    worker->fetcher.gpu = shared->setup.placement.video_gpu;
     if (rc == 0 && shared->setup.block_rows > 0 && weir_gather_open(&worker->gather, shared) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)

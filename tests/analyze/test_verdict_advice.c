@@ -144,9 +144,12 @@ static struct made *make_videos(double groups, double group_pictures, double dec
     row->total_s = row->self_s;
     made->report.setup.kind = WEIR_FRAME_VIDEO;
     made->report.setup.frames_bytes = 0; /* no advice about a cache */
-    made->report.video.counts =
-        (struct weir_video_counts){(uint64_t)groups, (uint64_t)(groups * group_pictures), (uint64_t)decoded,
-                                   (uint64_t)used, row->total_s * 2 * groups / (decoded + groups)};
+    made->report.video.counts = (struct weir_video_counts){(uint64_t)groups,
+                                                           (uint64_t)(groups * group_pictures),
+                                                           (uint64_t)decoded,
+                                                           (uint64_t)used,
+                                                           row->total_s * 2 * groups / (decoded + groups),
+                                                           0};
     verdict_set_wait(made, 9.999);
     return made;
 }

@@ -64,6 +64,7 @@ check ZSTD libzstd
 check OPENJPEG libopenjp2
 check JXL libjxl
 check DAV1D dav1d
+check NVDEC ffnvcodec
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

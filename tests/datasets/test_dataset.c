@@ -50,7 +50,7 @@ static void begin(struct reading *r, const char *path, const char *engine)
     r->dataset = open_dataset(path, NULL, false);
     cr_assert_eq(weir_fetch_files(r->dataset, &r->files), 0);
     cr_assert_eq(weir_fetcher_open(&r->fetcher, r->dataset, r->files, engine, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_probe_cameras(r->dataset, false, r->probes, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_probe_cameras(r->dataset, false, -1, r->probes, &err), 0, "%s", err.text);
     for (int f = 0; f < 8; f++) {
         struct weir_pixel_format format = format_of(f);
         cr_assert_eq(weir_decoder_open(&r->decoders[f], "turbo", &format, 4096, &err), 0, "%s", err.text);
@@ -317,7 +317,7 @@ Test(dataset, cameras_by_name_and_in_the_order_asked_for)
     struct weir_dataset *dataset = open_dataset(path, "under,main", false);
     struct weir_camera_probe probes[2];
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_probe_cameras(dataset, false, probes, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_probe_cameras(dataset, false, -1, probes, &err), 0, "%s", err.text);
     cr_assert_eq(probes[0].width, 40);
     cr_assert_eq(probes[1].width, 32);
     for (int e = 0; e < 2; e++)

@@ -29,7 +29,7 @@ static char reason[WEIR_REASON_MAX];
 
 static void open_video(void)
 {
-    cr_assert_eq(weir_video_open(&video), 0);
+    cr_assert_eq(weir_video_open(&video, -1), 0);
 }
 
 static void close_video(void)

@@ -1,6 +1,7 @@
 /* libFuzzer: decodes a hostile group of pictures. The input is: codec (1 byte), length of the configuration (u16),
  * configuration, and for each packet its length (u16) and bytes. Like the loader, it decodes pictures with their own
  * size, into an image of exactly that size. The codecs' libraries are not instrumented. */
+#include "decoders/video/annexb.h"
 #include "decoders/video/video.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
@@ -31,9 +32,22 @@ static int convert(void *user, int64_t pts, const struct weir_picture *picture)
     return 0;
 }
 
+/* What a GPU's parser would get of each packet. */
+static void convert_units(const struct weir_video_format *format, const struct weir_packet *packets, int n)
+{
+    for (int i = 0; i < n && format->codec != WEIR_VIDEO_AV1; i++) {
+        size_t config_room = weir_annexb_bytes(format->config_bytes), room = weir_annexb_bytes(packets[i].length);
+        uint8_t *units = malloc(config_room + room);
+        require(weir_annexb_config(format, units, config_room) <= config_room);
+        require(weir_annexb_packet(format, &packets[i], units, room) <= room);
+        weir_annexb_is_closed(format, &packets[i]);
+        free(units);
+    }
+}
+
 static void open_all(void)
 {
-    require(weir_video_open(&video) == 0);
+    require(weir_video_open(&video, -1) == 0);
     for (int i = 0; i < 2; i++) {
         struct weir_pixel_format format = {.layout = i ? WEIR_LAYOUT_NCHW : WEIR_LAYOUT_NHWC};
         require(weir_decoder_open(&decoders[i], "turbo", &format, SIDE_MAX, NULL) == 0);
@@ -74,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (length == 0)
             at = end;
     }
+    convert_units(&format, packets, n);
     int rc = weir_video_decode(video, &format, packets, n, convert, &pictures, reason);
     require(rc == 0 ? pictures > 0 : rc == -EBADMSG || rc == -ENOTSUP);
     require(rc == 0 || *reason);

@@ -6,8 +6,8 @@
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to copy)
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]       (on the GPU machine: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
-# Parts: tests release (the archive and the wheel of "make release", in $RELEASE) clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), sanitizer (2
-# minutes) and motion (2 minutes). clocks is for docs/internals/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
+# Parts: tests release (the archive and the wheel of "make release", in $RELEASE) clocks compare step profile memory failures (the default, about 8 minutes on 16 cores), video (1 minute; LeRobot
+# datasets in $VIDEO, and libavcodec), sanitizer (2 minutes) and motion (2 minutes). clocks is for docs/internals/kernel_clock.md: %globaltimer's step, accuracy and cost of laps,
 # the tables of the preparing kernel, its time with and without clocks, and the sum of its stages compared with CUPTI's
 # time. motion is for extras/motion/README.md: the minimum time of a step, and steps of both variants, compared with torch if it
 # is installed.
@@ -62,7 +62,7 @@ synth "$data/raw" --format act --episodes 4 --steps 40 --cameras top,left,right,
 synth "$data/small" --format act-jpeg --episodes 4 --steps 40 --cameras top,wrist --size 64x48
 
 if wants tests; then
-    for name in test_gpu_ops test_gpu_upload test_gpu_jpeg test_gpu_order test_gpu_lost test_cupti test_compute test_motion_cuda; do
+    for name in test_gpu_ops test_gpu_upload test_gpu_jpeg test_gpu_order test_gpu_lost test_gpu_video test_cupti test_compute test_motion_cuda; do
         [ -f "$build/tests/$name" ] || continue # an extra that was not built
         head_line "$name"
         arguments=()
@@ -167,6 +167,30 @@ if wants memory; then
     LIMIT_S=120 TAIL=8 tried memory run "$data/small" --decoder hybrid --dtype f16 --image-layout nchw --train-split 1 \
         --batch-size 4 --num-epochs 250 --every 25 --log "$out/memory.jsonl"
     tried memory-judged python3 "$here/judge.py" memory "$out/memory.jsonl"
+fi
+
+# Every dataset of $VIDEO: the same batches from the GPU's video engines as from the CPU, and the rates of both.
+if wants video && [ -n "${VIDEO:-}" ]; then
+    for folder in "$VIDEO"/*/meta; do
+        folder=${folder%/meta}
+        head_line "$folder"
+        for decoder in turbo auto; do
+            rm -f "$data/sums-$decoder"
+            run "$folder" --decoder $decoder --num-workers 4 --seed 1 --checksums "$data/sums-$decoder" >"$out/video.txt" 2>&1 ||
+                { tail -5 "$out/video.txt"; fault "$folder with $decoder"; }
+        done
+        grep ^videos: "$out/video.txt"
+        cmp "$data/sums-turbo" "$data/sums-auto" || fault "$folder: other batches from the GPU"
+    done
+    for round in 1 2 3; do
+        for folder in "$VIDEO"/rates-*; do
+            for options in "turbo --num-workers 16" "auto --num-workers 8" "auto --num-workers 16" "auto --num-workers 32"; do
+                # shellcheck disable=SC2086
+                run "$folder" --seconds 3 --decoder $options >"$out/video.txt" 2>&1 || fault "$folder $options"
+                echo "round $round, $(basename "$folder"), $options: $(grep -o '[0-9.]* images/s' "$out/video.txt" | head -1)"
+            done
+        done
+    done
 fi
 
 if wants failures; then

@@ -9,7 +9,7 @@
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
-    tests/test_gpu_ops tests/test_gpu_upload tests/test_gpu_jpeg tests/test_gpu_order tests/test_gpu_lost tests/test_cupti
+    tests/test_gpu_ops tests/test_gpu_upload tests/test_gpu_jpeg tests/test_gpu_order tests/test_gpu_lost tests/test_gpu_video tests/test_cupti
     tests/jpeg_both tests/test_device_clock)
 # The extras that were built.
 for file in bench/train_step bench/motion_floor bench/motion_sides tests/test_compute tests/test_clock_cost tests/test_motion_cuda; do

@@ -320,13 +320,18 @@ Test(report, pictures_are_counted_for_videos_only)
 {
     struct weir_loader_report *report = small_report();
     char *none = printed(report, WEIR_LANG_EN);
-    report->video.counts = (struct weir_video_counts){50, 1000, 525, 75, 0.1};
+    report->video.counts = (struct weir_video_counts){50, 1000, 525, 75, 0.1, 0};
     char *text = printed(report, WEIR_LANG_EN);
+    report->video.counts.gpu_groups = 20;
+    char *with_gpu = printed(report, WEIR_LANG_EN);
     cr_assert_null(strstr(none, "videos:"));
-    cr_assert_not_null(strstr(text, "videos: 525 pictures decoded for 75 frames, 7.00 each, in groups of 20.0"), "%s",
-                       text);
+    cr_assert_not_null(
+        strstr(text, "videos: 525 pictures decoded for 75 frames, 7.00 each, in groups of 20.0 pictures\n"), "%s",
+        text);
+    cr_assert_not_null(strstr(with_gpu, "in groups of 20.0 pictures, 40 % of them by the GPU\n"), "%s", with_gpu);
     free(none);
     free(text);
+    free(with_gpu);
     release(report);
 }
 

@@ -59,7 +59,7 @@ int main(void)
     struct weir_video_decoder *video;
     char reason[WEIR_REASON_MAX];
     uint32_t head[4];
-    if (weir_video_open(&video) < 0 || weir_decoder_open(&decoder, "turbo", &format, WIDTH_MAX, NULL) < 0)
+    if (weir_video_open(&video, -1) < 0 || weir_decoder_open(&decoder, "turbo", &format, WIDTH_MAX, NULL) < 0)
         fail("out of memory");
     while (fread(head, sizeof head, 1, stdin) == 1) {
         uint8_t *config = take(head[1]);
