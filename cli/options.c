@@ -4,6 +4,7 @@
 #include "cli/config_file.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
+#include "pipeline/report/log_fields.h"
 
 #include <assert.h>
 #include <errno.h>

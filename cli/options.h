@@ -100,9 +100,6 @@ static inline int weir_parse_status(enum weir_parse parse)
 /* Prints "weir COMMAND: ..." and a hint to stderr. Returns -EINVAL. */
 int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Version of the objects that --json prints: the schema of all commands (docs/internals/log-format.md). Incremented
- * when a member is removed or changes its meaning, but not for new members. */
-enum { WEIR_JSON_SCHEMA = 1 };
 /* Begins a command's JSON output: opens the object and writes "schema". close ends it. */
 void weir_cli_json_open(struct weir_json *json, FILE *out);
 void weir_cli_json_close(struct weir_json *json);

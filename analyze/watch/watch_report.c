@@ -246,14 +246,14 @@ static void fill_epoch(struct weir_epoch_line *line, const struct weir_watch_epo
                                  .cached_fraction = -1};
 }
 
-/* type: of a log line, or NULL. */
-static void write_stages(FILE *out, const struct made *made, const char *type)
+static void write_stages(FILE *out, const struct made *made, bool logs)
 {
     struct weir_json json;
     weir_json_open(&json, out, false);
     weir_json_object(&json, NULL);
-    if (type)
-        weir_json_text(&json, "type", type);
+    if (!logs)
+        weir_json_int(&json, "schema", WEIR_JSON_SCHEMA);
+    weir_json_text(&json, "type", logs ? "stages" : "watch");
     weir_fields_json(&json, &weir_stages_fields, &made->report);
     weir_watch_json(&json, &made->figures, &made->report);
     weir_json_end(&json, '}');
@@ -270,7 +270,7 @@ static void write_log(FILE *out, struct watched *watched, const struct made *mad
         fill_epoch(&line, &made->reading.epochs[i]);
         weir_epoch_log(out, &line);
     }
-    write_stages(out, made, "stages");
+    write_stages(out, made, true);
 }
 
 static void write_report(FILE *out, struct watched *watched, const struct made *made, int what, enum weir_lang lang)
@@ -284,7 +284,7 @@ static void write_report(FILE *out, struct watched *watched, const struct made *
         weir_watch_trial_print(out, &made->figures);
         break;
     case WEIR_WATCH_JSON:
-        write_stages(out, made, NULL);
+        write_stages(out, made, false);
         break;
     default:
         write_log(out, watched, made);

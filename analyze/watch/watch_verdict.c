@@ -54,8 +54,8 @@ static void find_start_up(struct weir_watch_case *c)
         return;
     double saved_s = first_s + f->startup_s * (f->first_waits - 1) / f->first_waits;
     weir_watch_cause_add(c, WEIR_JOB_START_UP, share, weir_watch_gain_saved(c, saved_s),
-                         "%.2f s per epoch for creating %.0f workers and their first batch, %.0f %% of the time",
-                         all_s / f->first_waits, c->workers, weir_watch_percent(share));
+                         "%.2f s per epoch for creating %.0f worker%s and the first batch, %.0f %% of the time",
+                         all_s / f->first_waits, c->workers, c->workers == 1 ? "" : "s", weir_watch_percent(share));
 }
 
 /* Copies to the GPU take the loop's time, and pinning that of its process. */
@@ -134,9 +134,9 @@ static void find_core_wait(struct weir_watch_case *c)
                              weir_watch_percent(throttled_share(c->report)));
     else if (too_many_threads(c) && (waits || other_threads(c) >= 0.5))
         weir_watch_cause_add(c, WEIR_JOB_TOO_MANY_THREADS, sums->core_wait, gain,
-                             "%.0f workers with %.0f threads each on %d cores; %.0f %% of their busy time was spent "
+                             "%.0f worker%s with %.0f threads each on %d cores; %.0f %% of the busy time was spent "
                              "waiting for a core",
-                             c->workers, fmax(c->figures->n_threads, 1), machine->cores,
+                             c->workers, c->workers == 1 ? "" : "s", fmax(c->figures->n_threads, 1), machine->cores,
                              weir_watch_percent(sums->core_wait));
     else if (waits && (others >= WEIR_VERDICT_OTHERS || machine->steal_cores >= WEIR_VERDICT_STEAL * machine->cores))
         weir_watch_cause_add(c, WEIR_JOB_NEIGHBOURS, sums->core_wait, gain,

@@ -5,6 +5,7 @@
 #include "cli/run/run_head.h"
 #include "cli/run/run_loop.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/report/log_fields.h"
 #include "pipeline/samples/read_ahead.h"
 #include "pipeline/samples/views.h"
 #include "prof/report/machine.h"

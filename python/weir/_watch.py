@@ -215,6 +215,8 @@ class Session:
         text = self.text(_watch_library.JSON, True, "en", first.number)
         if others:
             reports = [_watch_trial.reported(self, each) for each in others]
+            for each in reports:
+                del each["schema"]  # of the document
             text = json.dumps(dict(json.loads(text), other_loaders=reports), indent=2) + "\n"
         try:
             with open(path, "w") as file:

@@ -147,11 +147,13 @@ static double number(const json_t *object, const char *outer, const char *key)
 
 Test(watch_report, periods_add_up_to_the_whole)
 {
+    static const char head[] = "{\"schema\":1,\"type\":\"watch\",";
     start_workers();
     epoch(30);
     char *text = report(WEIR_WATCH_JSON, 0, "en");
     json_t *first = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     cr_assert_not_null(first, "%s", text);
+    cr_expect_eq(strncmp(text, head, strlen(head)), 0, "%s", text);
     weir_watch_free(text);
     epoch(50);
     text = report(WEIR_WATCH_VERDICT, 0, "en"); /* does not end the period */
