@@ -37,6 +37,8 @@ static const struct weir_job_advice_info advices[WEIR_JOB_ADVICES] = {
     [WEIR_JOB_ADVICE_WATCH] = {"watch", "look inside with weir.watch(dataloader)",
                                "or without a change: python -m weir watch train.py"},
     [WEIR_JOB_ADVICE_TRACE] = {"trace", "trace the step", "with weir.profile, or torch.profiler"},
+    [WEIR_JOB_ADVICE_TIME_PARTS] = {"time-parts", "time the parts of the iterable",
+                                    "with weir.stage, if they run in this process"},
     [WEIR_JOB_ADVICE_NUM_WORKERS] = {"num-workers", "raise num_workers", ""},
     [WEIR_JOB_ADVICE_FEWER_WORKERS] = {"fewer-workers", "lower num_workers", ""},
     [WEIR_JOB_ADVICE_PREFETCH] = {"prefetch-factor", "raise prefetch_factor", ""},

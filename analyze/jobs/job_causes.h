@@ -36,6 +36,7 @@ enum weir_job_advice {
     WEIR_JOB_ADVICE_NONE,
     WEIR_JOB_ADVICE_WATCH, /* look inside, with weir.watch */
     WEIR_JOB_ADVICE_TRACE, /* the step */
+    WEIR_JOB_ADVICE_TIME_PARTS,
     WEIR_JOB_ADVICE_NUM_WORKERS,
     WEIR_JOB_ADVICE_FEWER_WORKERS,
     WEIR_JOB_ADVICE_PREFETCH,

@@ -71,6 +71,16 @@ static void advise_open(const struct weir_watch_case *c)
         add(c, WEIR_JOB_ADVICE_KEEP_OPEN, weir_watch_gain_times(c, times, times));
 }
 
+/* What to look at next if no cause is known, or it is not the data. */
+static enum weir_job_advice next_step(const struct weir_watch_case *c)
+{
+    const struct weir_watch_verdict *verdict = c->verdict;
+    if (verdict->parts.step_s <= 0 || verdict->bound == WEIR_BOUND_UNKNOWN)
+        return WEIR_JOB_ADVICE_NONE;
+    return c->figures->settings.any_iterable > 0 && verdict->bound != WEIR_BOUND_NO ? WEIR_JOB_ADVICE_TIME_PARTS
+                                                                                    : WEIR_JOB_ADVICE_TRACE;
+}
+
 static void advise_cause(const struct weir_watch_case *c, const struct weir_watch_cause *cause)
 {
     enum weir_job_advice advice = weir_job_cause_info(cause->cause)->advice;
@@ -78,10 +88,7 @@ static void advise_cause(const struct weir_watch_case *c, const struct weir_watc
     switch (cause->cause) {
     case WEIR_JOB_UNSURE: /* this is the watch */
     case WEIR_JOB_NOT_DATA_BOUND:
-        add(c,
-            c->verdict->parts.step_s > 0 && c->verdict->bound != WEIR_BOUND_UNKNOWN ? WEIR_JOB_ADVICE_TRACE
-                                                                                    : WEIR_JOB_ADVICE_NONE,
-            0);
+        add(c, next_step(c), 0);
         return;
     case WEIR_JOB_TOO_FEW_WORKERS:
         to = add(c, advice, cause->gain);

@@ -58,12 +58,13 @@ static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, co
     }
     if (verdict->headroom > 0)
         fprintf(out,
-                "  headroom: %.2f x +- %.2f, measured: %.1f steps/s in %.0f windows of batches held back, %.1f "
+                "  headroom: %.2f x +- %.2f, measured: %.1f steps/s in %.0f window%s of batches held back, %.1f "
                 "otherwise\n",
                 verdict->headroom, verdict->headroom_error, figures->window_batches / figures->window_s,
-                figures->windows, figures->rest_batches / figures->rest_s);
+                figures->windows, figures->windows == 1 ? "" : "s", figures->rest_batches / figures->rest_s);
     else if (figures->given_up > 0)
-        fprintf(out, "  headroom: not measured; %.0f windows were given up\n", figures->given_up);
+        fprintf(out, "  headroom: not measured; %.0f window%s given up\n", figures->given_up,
+                figures->given_up == 1 ? " was" : "s were");
 }
 
 /* items/s of weir.Loader over those of the watched loader; 0 = not measured. */
@@ -103,7 +104,13 @@ void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdic
 {
     struct weir_wrap wrap;
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    weir_verdict_lead_print(text, verdict->bound, verdict->wait, false, false, "time");
+    if (verdict->replayed > 0)
+        fprintf(text,
+                "verdict: Without any loading, training makes %.1f steps/s +- %.1f: this run replayed the first batch "
+                "of each epoch. A real run cannot be faster.\n",
+                verdict->replayed, verdict->replayed_error);
+    else
+        weir_verdict_lead_print(text, verdict->bound, verdict->wait, false, false, "time");
     if (verdict->n_causes > 0)
         print_cause(text, &verdict->causes[0], true);
     wrap.highlight = true;
@@ -147,9 +154,9 @@ static void print_loader(FILE *out, const struct weir_watch_figures *figures, co
         fprintf(out, ", %s", s->start_method);
     if (s->torch_version[0])
         fprintf(out, ", torch %s", s->torch_version);
-    fprintf(out, "\ncovers %.0f epoch%s, %.0f batches, %.0f items in %.2f s%s\n", figures->epochs,
-            figures->epochs == 1 ? "" : "s", figures->batches, figures->items, report->wall_s,
-            report->final ? "" : " since the last table");
+    fprintf(out, "\ncovers %.0f epoch%s, %.0f batch%s, %.0f items in %.2f s%s\n", figures->epochs,
+            figures->epochs == 1 ? "" : "s", figures->batches, figures->batches == 1 ? "" : "es", figures->items,
+            report->wall_s, report->final ? "" : " since the last table");
 }
 
 static void print_ready(FILE *out, const struct weir_watch_figures *f)
@@ -362,6 +369,7 @@ void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_ver
     weir_json_known(json, "without_waits", known(verdict->most));
     weir_json_known(json, "headroom", known(verdict->headroom));
     weir_json_known(json, "headroom_error", verdict->headroom > 0 ? verdict->headroom_error : -1);
+    weir_json_known(json, "replayed_steps_per_s", known(verdict->replayed));
     json_causes(json, verdict);
     json_advice(json, verdict);
     weir_json_end(json, '}');

@@ -313,8 +313,8 @@ static bool is_too_short(struct weir_watch_case *c)
     uint64_t batches = (uint64_t)fmin(fmax(f->batches, 0), 1e15);
     if (weir_verdict_suffices(batches, c->train_s, (int)fmin(slots, 1e6)))
         return false;
-    weir_watch_cause_add(c, WEIR_JOB_UNSURE, 0, 0, "%.0f batches in %.1f s are too few for a verdict", f->batches,
-                         c->train_s);
+    weir_watch_cause_add(c, WEIR_JOB_UNSURE, 0, 0, "%.0f batch%s in %.1f s %s too few for a verdict", f->batches,
+                         f->batches == 1 ? "" : "es", c->train_s, f->batches == 1 ? "is" : "are");
     return true;
 }
 
@@ -327,6 +327,15 @@ static void measure_headroom(struct weir_watch_verdict *verdict, const struct we
     double rest_part = f->rest_sd_s / sqrt(f->rest_batches) / rest_s;
     verdict->headroom = rest_s / window_s;
     verdict->headroom_error = verdict->headroom * sqrt(window_part * window_part + rest_part * rest_part);
+}
+
+static bool measure_replay(struct weir_watch_verdict *verdict, const struct weir_watch_figures *f)
+{
+    if (f->settings.headroom != WEIR_WATCH_REPLAYS || f->window_batches < 4 || f->window_s <= 0)
+        return false;
+    verdict->replayed = f->window_batches / f->window_s;
+    verdict->replayed_error = verdict->replayed * f->window_sd_s * sqrt(f->window_batches) / f->window_s;
+    return true;
 }
 
 static void make_case(struct weir_watch_case *c)
@@ -356,6 +365,8 @@ void weir_watch_verdict_make(struct weir_watch_verdict *verdict, const struct we
     weir_watch_parts_make(&verdict->parts, report);
     weir_watch_sum_threads(&verdict->sums, figures, &verdict->parts);
     make_case(&c);
+    if (measure_replay(verdict, figures))
+        return;
     if (is_too_short(&c)) {
         weir_watch_advise(&c);
         return;

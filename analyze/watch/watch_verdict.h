@@ -32,6 +32,8 @@ struct weir_watch_verdict {
     double wait;                     /* fraction of training time, without the run's first batch; -1 = unknown */
     double most;                     /* batches/s without any wait over those now; 0 = unknown */
     double headroom, headroom_error; /* the same, measured; 0 = not measured. The error is its standard error */
+    double replayed, replayed_error; /* steps/s of a run that replays one batch; 0 = there was none, or too few steps.
+                                        Such a run has no other verdict */
     int n_causes;
     struct weir_watch_cause causes[WEIR_WATCH_CAUSES];
     int n_advices;

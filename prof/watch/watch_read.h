@@ -68,6 +68,8 @@ struct weir_watch_file {
     double total_s, max_s;
 };
 
+enum { WEIR_WATCH_REPLAYS = 2 }; /* headroom of a throw-away run that replays one batch; 1: measured in windows */
+
 /* Settings; numbers are -1 if they are not known. */
 struct weir_watch_settings {
     double num_workers, prefetch_factor, batch_size, pin_memory, persistent_workers, in_order;

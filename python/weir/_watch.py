@@ -159,6 +159,8 @@ class Session:
             self.library.sampling(self.segment, 0)
             if used and first_rank():
                 self._print_end(used)
+            elif not used:
+                self._say_nothing_was_seen()
         if self._written:
             return
         self._written = True
@@ -197,6 +199,12 @@ class Session:
         used = {"host": os.uname().nodename, "pid": self.pid, "rank": rank, "world_size": world_size}
         version = getattr(sys.modules.get("weir"), "__version__", "")
         return json.dumps({"type": "run", "weir": version, "used": used}, separators=(",", ":")) + "\n"
+
+    def _say_nothing_was_seen(self):
+        """For the command, whose script may start other programs."""
+        if self.all is not None and not (self.child or self.interrupted or _watch_children.started) and first_rank():
+            print("weir.watch: no DataLoader of this process delivered a batch; programs that the script starts are not "
+                  "watched", file=sys.stderr)
 
     def _print_end(self, used):
         if not (len(used) == 1 and used[0].is_shown()):

@@ -21,6 +21,14 @@ finally:
 """
 
 
+started = False  # whether this process has started another one by multiprocessing or fork()
+
+
+def _note_start():
+    global started
+    started = True
+
+
 class _Begin:
     """Begins the watch in the process that unpickles it."""
 
@@ -39,11 +47,13 @@ def hand_down(options, json):
     original = multiprocessing.spawn.get_preparation_data
 
     def get_preparation_data(name):
+        _note_start()
         data = original(name)
         if _watch_worker.current is None:
             data["weir_watch"] = _Begin(given)
         return data
     multiprocessing.spawn.get_preparation_data = get_preparation_data
+    os.register_at_fork(before=_note_start)
 
 
 def begin(options, json):

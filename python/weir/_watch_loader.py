@@ -10,6 +10,9 @@ from ._watch_ranks import Ranks, first_rank, ranks
 from ._watch_warn import failed, never_fails, printed, warn
 
 
+_REPLAYS = 2  # watch_read.h
+
+
 def _type_name(value):
     kind = value if isinstance(value, type) or hasattr(value, "__qualname__") else type(value)
     return "{}.{}".format(getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "?"))
@@ -43,7 +46,7 @@ class Watched:
             self._set_text("name", name)
         if bool(options.headroom) != (self.headroom is not None):
             self.headroom = self._measures_headroom(options.headroom == "only") if options.headroom else None
-            self._set("headroom", bool(options.headroom))
+            self._set("headroom", _REPLAYS if options.headroom == "only" else bool(options.headroom))
 
     def _measures_headroom(self, only):
         if only:
@@ -184,6 +187,11 @@ class Watched:
     @never_fails
     def started(self, seconds):
         self.library.startup(self.number, seconds)
+        self.sample()
+
+    @never_fails
+    def sample(self):
+        """Begins the time that reports cover, and samples of the loop."""
         self.library.sampling(self.session.segment, 1)
 
     def gave_up(self, error):

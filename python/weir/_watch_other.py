@@ -42,6 +42,7 @@ class Iterable:
         watched = self._weir_watched
         watched.epoch_began(self._weir_iterable)
         watched._set("any_iterable", 1)
+        watched.sample()
         try:
             iterator = iter(self._weir_iterable)
             requests = Requests(watched, iterator)

@@ -454,12 +454,34 @@ Test(watch_verdict, not_data_bound_or_unknown)
     figures->wait_s = 10;
     idle_workers();
     expect_first(WEIR_JOB_UNSURE);
+    cr_expect_not_null(advice(WEIR_JOB_ADVICE_TRACE));
     figures->settings.any_iterable = 1;
     expect_first(WEIR_JOB_UNSURE);
+    cr_expect_not_null(advice(WEIR_JOB_ADVICE_TIME_PARTS));
+    cr_expect_null(advice(WEIR_JOB_ADVICE_TRACE));
     figures->batches = 3;
     expect_first(WEIR_JOB_UNSURE);
     cr_expect_eq(verdict.bound, WEIR_BOUND_UNKNOWN);
     cr_expect_eq(verdict.n_advices, 0);
+}
+
+Test(watch_verdict, a_run_that_replays_one_batch_has_its_rate_alone)
+{
+    figures->settings.headroom = WEIR_WATCH_REPLAYS;
+    figures->window_batches = 100;
+    figures->window_s = 2;
+    figures->window_sd_s = 0.002;
+    figures->rest_batches = 10; /* the first batch of each epoch */
+    figures->rest_s = 5;
+    make();
+    cr_expect_lt(fabs(verdict.replayed - 50), 1e-9, "%g", verdict.replayed);
+    cr_expect_lt(fabs(verdict.replayed_error - 0.5), 1e-9, "%g", verdict.replayed_error);
+    cr_expect_eq(verdict.headroom, 0);
+    cr_expect_eq(verdict.n_causes, 0);
+    figures->settings.headroom = 1;
+    make();
+    cr_expect_eq(verdict.replayed, 0);
+    cr_expect_gt(verdict.headroom, 0);
 }
 
 Test(watch_verdict, a_measured_headroom_limits_gains)

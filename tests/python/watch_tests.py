@@ -269,7 +269,9 @@ class Figures(unittest.TestCase):
     def test_other_iterables(self):
         out, _ = run("""
             def batches():
-                for i in range(5): yield torch.zeros(3)
+                for i in range(5):
+                    time.sleep(0.01)
+                    yield torch.zeros(3)
             watched = weir.watch(batches(), name="mine")
             assert len(list(watched)) == 5
             try:
@@ -278,6 +280,7 @@ class Figures(unittest.TestCase):
         """)
         self.assertRegex(out, r"(?s)loader mine: any iterable.*RAISED")
         self.assertEqual(calls(out[:out.index("RAISED")])["20_step"], 5)
+        self.assertRegex(out, r"covers 1 epoch, 5 batches, 15 items in (?!0\.00)")
 
     def test_wrapper_is_like_its_iterable(self):
         run("""
@@ -687,6 +690,12 @@ class Command(unittest.TestCase):
         run(code, "stdout", module=self.WATCH, check=-signal.SIGTERM)
         run(code, "rank", module=self.WATCH, check=-signal.SIGTERM, RANK="0", WORLD_SIZE="2")
 
+    def test_nothing_to_see(self):
+        text = "no DataLoader of this process delivered a batch"
+        self.assertIn(text, run("DataLoader(Data())", module=self.WATCH)[1])
+        for code, status in (("1 / 0", 1), ("if os.fork(): os.wait()", 0)):
+            self.assertNotIn(text, run(code, module=self.WATCH, check=status)[1], code)
+
     def test_usage(self):
         for arguments, status, text in ((["watch"], 2, "no script given"), (["watch", "--evry", "1", "x"], 2, "--evry"),
                                         (["watch", "--every", "x", "y"], 2, "--every x"), (["watch", "no.py"], 2, "no.py"),
@@ -704,6 +713,7 @@ class Command(unittest.TestCase):
             print([b[0, 0].item() for b in loader])
         """, module=(*self.WATCH, "--headroom-only"))
         self.assertIn("[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]", out)
+        self.assertRegex(out, r"verdict: Without any loading, training makes \d+\.\d steps/s")
 
 
 @needs_torch
