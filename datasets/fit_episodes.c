@@ -141,8 +141,10 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
                                 "%s: %s has another scale of depth than in %s; put each kind in a folder of its own",
                                 path, a->key, first_path);
         if (a->width && b->width && (a->width != b->width || a->height != b->height))
-            return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, but in %s they are %dx%d", path, a->key,
-                                a->width, a->height, first_path, b->width, b->height);
+            return weir_err_set(
+                err, -EBADMSG,
+                "%s: %s has frames of %dx%d, but in %s they are %dx%d; put each size in a folder of its own", path,
+                a->key, a->width, a->height, first_path, b->width, b->height);
     }
     return 0;
 }

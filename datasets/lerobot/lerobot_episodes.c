@@ -20,7 +20,8 @@ enum { EPISODES_MAX = 10 * 1000 * 1000, CHUNKS_MAX = 100000 };
 static int add_episode(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, struct weir_err *err)
 {
     if (episode->length < 1 || episode->length > INT32_MAX || episode->index < 0 || episode->index > INT32_MAX)
-        return weir_err_set(err, -EBADMSG, "episode %" PRId64 " has an invalid number or length (%" PRId64 ")",
+        return weir_err_set(err, -EBADMSG,
+                            "its list of episodes has an episode %" PRId64 " of %" PRId64 " rows; correct it",
                             episode->index, episode->length);
     if (lerobot->n_episodes == EPISODES_MAX)
         return weir_err_set(err, -EFBIG, "the dataset has more than %d episodes", EPISODES_MAX);
@@ -39,7 +40,8 @@ static int add_line(void *user, json_t *object, int line, struct weir_err *err)
     const char *task = json_string_value(json_array_get(json_object_get(object, "tasks"), 0));
     struct weir_lerobot_episode episode = {.index = json_integer_value(index), .length = json_integer_value(length)};
     if (!json_is_integer(index) || !json_is_integer(length))
-        return weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers", line);
+        return weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers; correct it",
+                            line);
     if (task && !(episode.task = strdup(task)))
         return weir_no_memory(err);
     int rc = add_episode(lerobot, &episode, err);
@@ -86,7 +88,8 @@ static int read_column(const struct table *table, const char *name, enum weir_nu
         free(*out);
         *out = NULL;
         return width != 1
-                   ? weir_err_set(table->err, -EBADMSG, "%s: column %s must have one number per row", table->name, name)
+                   ? weir_err_set(table->err, -EBADMSG,
+                                  "%s: column %s must have one number per row; copy the file again", table->name, name)
                    : weir_no_memory(table->err);
     }
     weir_numbers_convert(type, values, (size_t)table->rows, as, *out);
@@ -165,7 +168,8 @@ static int read_clip_columns(const struct table *table, const struct weir_lerobo
                                            .from_s = ((double *)columns[FROM])[i],
                                            .to_s = columns[TO] ? ((double *)columns[TO])[i] : NAN};
         if (!(clip->from_s >= 0 && clip->from_s < 1e9))
-            rc = weir_err_set(table->err, -EBADMSG, "%s: episode %" PRId64 " begins at an invalid time of %s",
+            rc = weir_err_set(table->err, -EBADMSG,
+                              "%s: episode %" PRId64 " begins at an invalid time of %s; correct its from_timestamp",
                               table->name, table->lerobot->episodes[first + i].index, feature->key);
     }
     for (int i = 0; i < CLIP_COLUMNS; i++)

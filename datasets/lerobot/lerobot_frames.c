@@ -89,7 +89,7 @@ int weir_lerobot_read_times(const struct weir_lerobot_view *view, double **times
     if (feature >= 0)
         rc = weir_lerobot_column(view->table, view->episode, feature, &type, &values, &width, err);
     if (rc == 0 && width != 1)
-        rc = weir_err_set(err, -EBADMSG, "timestamp: must have one number per row");
+        rc = weir_err_set(err, -EBADMSG, "timestamp: must have one number per row; repair the dataset");
     if (rc < 0)
         return rc;
     *times = malloc((size_t)view->episode->length * sizeof **times);

@@ -52,7 +52,8 @@ static int read_line(const char *name, const char *line, size_t length, int numb
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_json_object_parse(line, length, &object, &why);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: line %d: %s", name, number, why.text);
+        return weir_err_set(err, rc, "%s: line %d: %s%s", name, number, why.text,
+                            rc == -EBADMSG ? "; copy the file again" : "");
     rc = use(user, object, number, err);
     json_decref(object);
     return rc;
@@ -130,13 +131,13 @@ int weir_lerobot_name(const char *template, const struct weir_lerobot_names *nam
             break;
         n = at[1 + field] == '}' && used < size ? put_field(at + 1, field, names, text + used, size - used) : -1;
         if (n < 0)
-            return weir_err_set(err, -ENOTSUP, INFO ": the path \"%.200s\" has a field that is not supported",
-                                template);
+            return weir_err_set(err, -ENOTSUP,
+                                INFO ": the path \"%.200s\" has a field that is not supported; correct it", template);
         used += (size_t)n;
         at += field + 2;
     }
     if (used >= size)
-        return weir_err_set(err, -ENAMETOOLONG, INFO ": the path \"%.200s\" is too long", template);
+        return weir_err_set(err, -ENAMETOOLONG, INFO ": the path \"%.200s\" is too long; correct it", template);
     if (leads_out(text))
         return weir_err_set(err, -EPERM, INFO ": the path \"%.200s\" leads out of the dataset; correct it", text);
     return 0;
@@ -226,7 +227,8 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
         return weir_err_set(err, -EBADMSG,
                             INFO ": the shape of feature %.100s is not a list of positive sizes; correct it", key);
     if (strlen(key) >= sizeof feature->key || strchr(key, '/'))
-        return weir_err_set(err, -ENOTSUP, INFO ": the name of feature %.100s has more than 63 bytes, or a slash", key);
+        return weir_err_set(err, -ENOTSUP,
+                            INFO ": the name of feature %.100s has more than 63 bytes, or a slash; rename it", key);
     *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype),
                                              .is_depth = is_depth(about),
                                              .is_bool = strcmp(dtype, "bool") == 0,
@@ -249,7 +251,8 @@ static int read_features(struct weir_lerobot *lerobot, json_t *info, struct weir
     json_t *features = json_object_get(info, "features"), *about;
     size_t n = json_object_size(features);
     if (n == 0 || n > WEIR_LEROBOT_FEATURES_MAX)
-        return weir_err_set(err, -EBADMSG, INFO ": \"features\" must have 1 to %d entries", WEIR_LEROBOT_FEATURES_MAX);
+        return weir_err_set(err, -EBADMSG, INFO ": \"features\" must be an object of 1 to %d entries; correct it",
+                            WEIR_LEROBOT_FEATURES_MAX);
     lerobot->features = calloc(n, sizeof *lerobot->features);
     if (!lerobot->features)
         return weir_no_memory(err);

@@ -201,7 +201,8 @@ static int integers(struct weir_lerobot_table *table, const char *key, const int
         return rc;
     const struct weir_lerobot_column *column = &table->columns[feature];
     if (column->type != WEIR_I64 || column->width != 1)
-        return weir_err_set(err, -EBADMSG, "%.300s: column %s must have one int64 per row", table->name, key);
+        return weir_err_set(err, -EBADMSG, "%.300s: column %s must have one int64 per row; repair the dataset",
+                            table->name, key);
     *values = column->values;
     return 0;
 }

@@ -20,7 +20,7 @@ enum { TASKS_MAX = 1000 * 1000 };
 static int reserve(struct weir_tasks *tasks, int64_t number, struct weir_err *err)
 {
     if (number < 0 || number >= TASKS_MAX)
-        return weir_err_set(err, -EBADMSG, "the tasks' numbers must be from 0 to %d", TASKS_MAX - 1);
+        return weir_err_set(err, -EBADMSG, "the tasks' numbers must be from 0 to %d; correct them", TASKS_MAX - 1);
     if (number < tasks->n)
         return 0;
     char **more = realloc(tasks->texts, (size_t)(number + 1) * sizeof *more);
@@ -47,7 +47,7 @@ static int add_line(void *user, json_t *object, int line, struct weir_err *err)
     json_t *index = json_object_get(object, "task_index"), *task = json_object_get(object, "task");
     return json_is_integer(index) && json_is_string(task)
                ? add(user, json_integer_value(index), json_string_value(task), json_string_length(task), err)
-               : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task", line);
+               : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task; correct it", line);
 }
 
 /* pandas writes the texts as the table's index, whose column has no fixed name. */
@@ -71,7 +71,7 @@ static int read_table(struct weir_lerobot *lerobot, const char *name, struct wei
     snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
     int rc = weir_parquet_open(&parquet, path, &why), column = rc == 0 ? text_column(parquet) : -ENOENT;
     if (rc == 0 && column < 0)
-        rc = weir_err_set(&why, -EBADMSG, "has no column of texts");
+        rc = weir_err_set(&why, -EBADMSG, "has no column of texts; copy the file again");
     if (rc == 0)
         rc = weir_parquet_bytes(parquet, column, 0, weir_parquet_rows(parquet), &texts, &why);
     for (uint64_t i = 0; rc == 0 && i < texts.n; i++) {
