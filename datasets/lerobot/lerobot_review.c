@@ -172,16 +172,33 @@ static int review_episode(struct weir_lerobot_review *r, struct weir_lerobot_tab
     return rc;
 }
 
+/* Missing rows are an error of their episode. */
+static int review_rows(struct weir_lerobot_review *r, const struct weir_lerobot_table *table, uint32_t part)
+{
+    int64_t rows = r->part_rows[part];
+    r->part_rows[part] = 0;
+    return !r->is_whole || rows == 0 || table->rows <= rows
+               ? 0
+               : weir_lerobot_report(r, WEIR_REVIEW_TABLES, table->name, -1,
+                                     "has %" PRId64 " rows, but by the list of episodes its episodes have %" PRId64
+                                     "; copy the dataset again, or remove the other rows",
+                                     table->rows, rows);
+}
+
 static int review_episodes(struct weir_lerobot_review *r)
 {
     struct weir_lerobot *lerobot = r->lerobot;
     int rc = 0;
+    for (int i = 0; i < lerobot->n_episodes; i++)
+        r->part_rows[lerobot->episodes[i].part] += lerobot->episodes[i].length;
     for (int i = 0, end; i < lerobot->n_episodes && rc == 0; i = end) {
         struct weir_lerobot_table table;
         struct weir_err why = WEIR_ERR_NONE;
         int opened = weir_lerobot_open_table(&table, lerobot, &lerobot->episodes[i], &why);
         r->is_complete = r->is_complete && opened == 0;
         rc = opened == -ENOMEM ? weir_no_memory(r->err) : 0;
+        if (opened == 0)
+            rc = review_rows(r, &table, lerobot->episodes[i].part);
         for (end = i; end < lerobot->n_episodes && lerobot->episodes[end].part == lerobot->episodes[i].part; end++) {
             if (opened == 0 && rc == 0)
                 rc = review_episode(r, &table, &lerobot->episodes[end]);
@@ -215,7 +232,8 @@ static bool reserve(struct weir_lerobot_review *r)
     r->is_reported = calloc(features, sizeof *r->is_reported);
     r->has_line = calloc(episodes, sizeof *r->has_line);
     r->spans = calloc(episodes * (size_t)r->lerobot->n_videos + 1, sizeof *r->spans);
-    return r->stats && r->is_reported && r->has_line && r->spans;
+    r->part_rows = calloc(r->lerobot->parts->n + 1, sizeof *r->part_rows);
+    return r->stats && r->is_reported && r->has_line && r->spans && r->part_rows;
 }
 
 static int review_all(struct weir_lerobot_review *r)
@@ -251,6 +269,7 @@ int weir_lerobot_review(const struct weir_dataset_file *file, const char *episod
     free(r.is_reported);
     free(r.has_line);
     free(r.spans);
+    free(r.part_rows);
     weir_tasks_close(&r.tasks);
     weir_lerobot_close(&lerobot);
     return rc;

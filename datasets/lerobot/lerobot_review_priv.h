@@ -48,7 +48,8 @@ struct weir_lerobot_review {
     int stopped;       /* what the callback returned, if it ended the reading of a file */
     struct weir_lerobot_span *spans;
     size_t n_spans;
-    int64_t rows; /* of the episodes before this one */
+    int64_t rows;       /* of the episodes before this one */
+    int64_t *part_rows; /* per Parquet file: rows of all its episodes; 0 once they have been compared */
 };
 
 /* A column of an episode, as messages name it. */

@@ -204,6 +204,23 @@ Test(lerobot_review, recorded_ends_are_those_of_the_rows)
     expect(0, "", "");
 }
 
+Test(lerobot_review, rows_without_episode)
+{
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    struct lerobot_list list = lerobot_plain_list;
+    write_joined();
+    list.length[1]--;
+    list.to[1]--;
+    lerobot_write_list(&list);
+    lerobot_write_info(true, "total_frames", "5");
+    rows.episode[LEROBOT_ROWS - 1] = 9;
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    /* The video and the statistics have one row more, too. */
+    expect(3, "tables " LEROBOT_DATA ": ", "has 6 rows, but by the list of episodes its episodes have 5;");
+    review("0");
+    cr_assert_null(strstr(found, "tables " LEROBOT_DATA));
+}
+
 static void write_feature_of(bool third, const char *name, const char *dtype)
 {
     char features[512];
