@@ -49,8 +49,9 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     if (!advice)
         advice = rc == -ENOTSUP ? "" : "repair or remove the frame"; /* that reason says what to install */
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
-    return weir_err_set(err, rc, "%s: %s%s%s%s", name, reason, *advice ? "; " : "", advice,
-                        weir_is_shortage(rc) ? "" : ", or skip bad frames with `weir run --on-error skip`");
+    return weir_err_set(
+        err, rc, "%s: %s%s%s%s", name, reason, *advice ? "; " : "", advice,
+        weir_is_shortage(rc) || rc == -ENOTSUP ? "" : ", or skip bad frames with `weir run --on-error skip`");
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,

@@ -228,8 +228,9 @@ class Items(unittest.TestCase):
                                    policy], text=True, capture_output=True,
                                   env={**os.environ, "WEIR_LIBAVCODEC": "/nonexistent/libavcodec.so"})
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done)
-            self.assertRegex(done.stderr, r"observation.images.top\[0\]: H.264 video: .*; install FFmpeg's libavcodec")
+            self.assertRegex(done.stderr, r"observation.images.top\[0\]: videos/.*\.mp4: H.264 video: .*; install FFmpeg's libavcodec")
             self.assertNotIn("repair", done.stderr)
+            self.assertNotIn("skip", done.stderr)
 
     def test_images(self):
         for version in ("v3.0", "v2.1"):
