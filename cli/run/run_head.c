@@ -61,7 +61,8 @@ static void print_place(FILE *out, const struct weir_loader_facts *facts, const 
         fputc('\n', out);
     }
     if (ranks->local_size > 1)
-        fprintf(out, "local rank %d of %d, with %d cores\n", ranks->local_rank, ranks->local_size, facts->cores);
+        fprintf(out, "local rank %d of %d, with %d core%s\n", ranks->local_rank, ranks->local_size, facts->cores,
+                facts->cores == 1 ? "" : "s");
 }
 
 void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader)

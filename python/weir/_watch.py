@@ -33,6 +33,8 @@ class Options:
         if lang not in ("en", "zh"):
             raise ValueError("lang must be 'en' or 'zh', not {!r}".format(lang))
         if log is not None:
+            if not isinstance(log, (str, bytes, os.PathLike)):
+                raise TypeError("log must be the path of a file, not {!r}".format(log))
             log = os.path.abspath(log)
         if headroom not in (False, True, "only"):
             raise ValueError("headroom must be True or False, not {!r}".format(headroom))
@@ -310,6 +312,8 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
 
     If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""
     options = Options(every, log, headroom)
+    if not isinstance(name, (str, type(None))):
+        raise TypeError("name must be a str, not {!r}".format(name))
     if type(loader).__module__.split(".")[0] == "weir" and hasattr(loader, "verdict"):
         raise TypeError("weir.watch: a weir.Loader measures itself: print(loader.table())")
     inner = _data_loader(loader)

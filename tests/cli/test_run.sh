@@ -703,7 +703,7 @@ local_cores() { # EXPECTED NAME: checks the previous run
 launched "local rank 1 of 2, with " LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 taskset -c "$one" sh -c '"$0" "$@" --log '"$work/log; exit"
 local_cores "$here" "the launcher is above the script"
 # shellcheck disable=SC2016 # likewise
-launched "local rank 1 of 2, with 1 cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
+launched "local rank 1 of 2, with 1 core" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
 local_cores 1 "a launcher that is bound to one core"
 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
 check "a program in a batch script is not a rank" lacks "$work/err" "rank 0"

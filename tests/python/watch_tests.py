@@ -318,8 +318,9 @@ class Figures(unittest.TestCase):
         self.assertEqual(err.count("persistent workers started before weir.watch"), 1, err)
 
     def test_bad_arguments(self):
-        for bad, error in (({"every": -1}, ValueError), ({"headroom": "x"}, ValueError)):
-            with self.assertRaises(error):
+        for bad, error in (({"every": -1}, ValueError), ({"headroom": "x"}, ValueError), ({"log": 5}, TypeError),
+                           ({"name": 5}, TypeError)):
+            with self.assertRaisesRegex(error, next(iter(bad)) + " must be "):
                 weir.watch([1], **bad)
         with self.assertRaisesRegex(TypeError, "needs a DataLoader or another iterable"):
             weir.watch(5)
