@@ -45,7 +45,7 @@ static int load_all(struct raw_frames *frames, struct weir_dataset *dataset, str
 static int check_size(struct raw_frames *frames, struct weir_dataset *dataset, struct weir_err *err)
 {
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    int rc = weir_probe_cameras(dataset, false, probes, err);
+    int rc = weir_probe_cameras(dataset, false, -1, probes, err);
     for (int c = 0; rc == 0 && c < weir_dataset_cameras(dataset); c++)
         if (weir_probe_kind(&probes[c]) != WEIR_FRAME_JPEG || probes[c].width != probes[0].width ||
             probes[c].height != probes[0].height)

@@ -1,4 +1,4 @@
-/* video_ops.h: interface of a video codec. video.c times the decoding and checks the pictures.
+/* video_ops.h: interface of a video codec. video.c times the decoding, video_put.c checks the pictures.
  *
  * A new codec is a struct weir_video_ops, its extern declaration below, its row in video.c, its enum weir_video_codec
  * and a row in README. */
@@ -12,7 +12,7 @@ struct weir_video_job {
     const struct weir_video_format *format;
     const struct weir_packet *packets;
     int n;
-    /* used only by video.c */
+    /* used only by video.c and video_put.c */
     weir_picture_fn *fn;
     void *user;
     int pictures, width, height; /* number of pictures so far, and their size */
