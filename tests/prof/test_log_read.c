@@ -177,7 +177,7 @@ static struct weir_loader_report *full_report(int seed)
                                           .stored_pixels = 307200000,
                                           .decoded_pixels = 76800001,
                                           .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
-                                          .video = {{seed > 0 ? 50 : 0, 1000, 525, 50, 0.987654321}, 0.00123},
+                                          .video = {{seed > 0 ? 50 : 0, 1000, 525, 50, 0.987654321, 17}, 0.00123},
                                           .frames_shared = 12 + (unsigned)seed,
                                           .prof.machine = machines[seed > 0],
                                           .cache = seed ? full_cache : (struct weir_report_cache){0},
