@@ -106,17 +106,21 @@ static bool has_ended(const struct top *top, const struct top_job *job)
     return job->ended;
 }
 
-/* Whether a process that runs and never had workers is no job any more: its children are. */
+/* Whether a process has started a job, and is none itself as long as it has no workers. */
+static bool is_starter(const struct top *top, pid_t pid)
+{
+    for (int i = 0; i < top->n_jobs; i++)
+        if (top->jobs[i]->job.starter == pid)
+            return true;
+    for (int i = 0; i < top->n_found; i++)
+        if (top->found[i].starter == pid)
+            return true;
+    return false;
+}
+
 static bool is_launcher(const struct top *top, const struct top_job *job)
 {
-    struct weir_task_stat stat;
-    if (job->ended || job->total.workers_begun > 0 || job->job.n_workers > 0 ||
-        !weir_task_stat_read(&stat, "", job->job.pid, 0) || stat.state == 'Z')
-        return false;
-    for (int i = 0; i < top->n_found; i++)
-        if (top->found[i].pid == job->job.pid)
-            return false;
-    return top->n_found < WEIR_JOBS;
+    return job->job.n_workers == 0 && job->total.workers_begun == 0 && is_starter(top, job->job.pid);
 }
 
 /* Removes jobs that have ended if others run, so that a list of all jobs does not grow. */
@@ -133,11 +137,11 @@ int top_find(struct top *top, struct weir_err *err)
         return n;
     top->n_found = n;
     top->search_ns = weir_clock_monotonic_ns();
-    if (n > 0)
-        remove_jobs(top, is_launcher);
+    remove_jobs(top, is_launcher);
     for (int i = 0; i < n; i++) {
         struct top_job *job = job_of(top, &top->found[i]);
-        int rc = job ? 0 : add_job(top, &top->found[i], err);
+        bool is_new = !job && (top->found[i].n_workers > 0 || !is_starter(top, top->found[i].pid));
+        int rc = is_new ? add_job(top, &top->found[i], err) : 0;
         if (rc < 0)
             return rc;
         if (job)

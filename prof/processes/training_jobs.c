@@ -137,8 +137,10 @@ static bool add_process(void *user, pid_t pid)
         weir_process_command(search->root, pid, process.command, sizeof process.command);
         process.helper = is_helper(process.command);
         process.torch = weir_process_library(search->root, pid, "libtorch", path, sizeof path);
-        process.names = process.torch && names_workers(search->root, pid);
     }
+    if (process.torch && !process.names &&
+        (!known || age_s(search, &process) < YOUNG_S)) /* libraries are mapped in turn */
+        process.names = names_workers(search->root, pid);
     search->now.list[search->now.n++] = process;
     return true;
 }
@@ -343,8 +345,8 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
     job->rank = launched.rank;
     job->world_size = launched.world_size;
     job->local_rank = launched.local_rank;
-    const struct process *named = is_child(all, process) ? owner_of(all, process) : process;
-    weir_process_command(search->root, named->pid, job->command, sizeof job->command);
+    job->starter = is_child(all, process) ? owner_of(all, process)->pid : 0;
+    weir_process_command(search->root, job->starter ? job->starter : job->pid, job->command, sizeof job->command);
     for (size_t i = 0; i < all->n && !job->more_workers; i++) {
         if (!all->list[i].worker || owner_of(all, &all->list[i]) != process)
             continue;
@@ -357,13 +359,6 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
     job->serves_store = threads.store;
 }
 
-/* The process that has started a job by multiprocessing, if the job has no rank from a launcher. */
-static const struct process *starter_of(const struct processes *all, const struct weir_job *job)
-{
-    const struct process *process = find(all, job->pid);
-    return job->rank < 0 && process && is_child(all, process) ? owner_of(all, process) : NULL;
-}
-
 static int by_start(const void *a, const void *b)
 {
     const struct weir_job *x = a, *y = b;
@@ -374,14 +369,14 @@ static int by_start(const void *a, const void *b)
 /* Processes of torch.multiprocessing.spawn get their ranks as arguments, which cannot be seen. Rank 0 is the one that
  * serves torch.distributed's store, here the first of n jobs in the order of their start; those that the same process
  * has started after it follow. */
-static void number_ranks(const struct processes *all, struct weir_job *jobs, int n)
+static void number_ranks(struct weir_job *jobs, int n)
 {
-    const struct process *starter = starter_of(all, &jobs[0]);
+    pid_t starter = jobs[0].rank < 0 ? jobs[0].starter : 0;
     int world_size = 0;
     for (int i = 0; i < n; i++)
-        world_size += starter && starter_of(all, &jobs[i]) == starter;
+        world_size += starter && jobs[i].starter == starter && jobs[i].rank < 0;
     for (int i = 0, rank = 0; i < n && world_size > 1; i++) {
-        if (starter_of(all, &jobs[i]) != starter)
+        if (jobs[i].starter != starter || jobs[i].rank >= 0)
             continue;
         jobs[i].rank = jobs[i].local_rank = rank++;
         jobs[i].world_size = world_size;
@@ -417,7 +412,7 @@ int weir_jobs_find(struct weir_job_search *search, struct weir_job jobs[WEIR_JOB
     qsort(jobs, (size_t)n, sizeof *jobs, by_start);
     for (int i = 0; i < n; i++)
         if (jobs[i].serves_store)
-            number_ranks(all, &jobs[i], n - i);
+            number_ranks(&jobs[i], n - i);
     qsort(jobs, (size_t)n, sizeof *jobs, by_rank);
     return n;
 }

@@ -22,6 +22,7 @@ struct weir_job {
     int rank, world_size, local_rank; /* of torchrun, srun, mpirun or torch.multiprocessing.spawn, else -1. With spawn
                                          world_size is the number of its processes, and known from torch 2.6 on */
     bool serves_store;                /* of torch.distributed */
+    pid_t starter;                    /* the process with torch that has started it by multiprocessing; 0: none */
     bool foreign;                     /* belongs to another user, so only stat and schedstat can be read */
     int n_workers;
     pid_t workers[WEIR_JOB_WORKERS]; /* ascending */

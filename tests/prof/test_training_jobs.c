@@ -209,6 +209,7 @@ Test(training_jobs, spawned_processes_that_train_are_no_workers)
     assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
     cr_assert_eq(jobs[0].n_workers, 0);
     cr_assert_str_eq(jobs[0].command, "python train.py");
+    cr_assert_eq(jobs[0].starter, 20);
     put_spawned("2.10.1", "python train.py"); /* by fork */
     assert_ranks(2, (int[]){31, 32}, (int[]){-1, -1});
 }
@@ -230,6 +231,7 @@ Test(training_jobs, spawned_processes_that_have_just_begun)
     proc_put("/proc/uptime", "12.00 1\n");
     assert_ranks(1, (int[]){20}, (int[]){-1});
     cr_assert_eq(jobs[0].n_workers, 0);
+    cr_assert_eq(jobs[0].starter, 0);
     put_process(31, 20, "pt_data_worker", spawned, true);
     assert_ranks(1, (int[]){20}, (int[]){-1});
     cr_assert_eq(jobs[0].n_workers, 1);
