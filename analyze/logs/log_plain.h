@@ -54,6 +54,8 @@ void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
  * JSON, both are the member "verdict" of the open object. */
 void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
+/* Returns the data wait of all tables together, as a fraction of the loop's time; -1 = unknown. */
+double weir_plain_wait(const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative);
 
 #endif

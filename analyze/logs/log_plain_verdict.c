@@ -282,3 +282,12 @@ void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log
     json_parts(json, "loop", &summary.loop);
     weir_json_end(json, '}');
 }
+
+double weir_plain_wait(const struct weir_plain_log *log, bool cumulative)
+{
+    struct summary summary;
+    if (log->totals.n_tables == 0)
+        return -1;
+    summarise(&summary, log, cumulative);
+    return summary.wait;
+}

@@ -249,6 +249,47 @@ static void print_pairs(FILE *out, const json_t *object, int depth, bool *first)
     }
 }
 
+static int put_setting(const char *name, const json_t *value, weir_log_setting_fn *put, void *user)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return -ENOMEM;
+    print_value(out, value);
+    int code = fclose(out) == 0 ? put(user, name, text) : -ENOMEM;
+    free(text);
+    return code;
+}
+
+static int put_settings(const char *prefix, const json_t *object, int depth, weir_log_setting_fn *put, void *user)
+{
+    const char *key;
+    json_t *value;
+    int code = 0;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        char name[128];
+        snprintf(name, sizeof name, "%.60s%s%.60s", prefix, *prefix ? "." : "", key);
+        weir_text_printable(name);
+        if (json_is_object(value) && depth < PRINT_DEPTH)
+            code = put_settings(name, value, depth + 1, put, user);
+        else if (!json_is_object(value) && !json_is_array(value) && strcmp(name, "type") != 0)
+            code = put_setting(name, value, put, user);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+int weir_log_settings(const struct weir_log_record *record, weir_log_setting_fn *put, void *user)
+{
+    const json_t *settings = json_object_get(json_object_get(record->parsed_, "watch"), "settings");
+    return record->type == WEIR_LOG_RUN ? put_settings("", record->parsed_, 0, put, user)
+           : settings                   ? put_settings("watch", settings, 0, put, user)
+                                        : 0;
+}
+
 void weir_log_run_print(FILE *out, const struct weir_log_record *record)
 {
     static const char *const parts[] = {"machine", "versions", "config"};

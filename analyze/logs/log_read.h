@@ -61,6 +61,11 @@ void weir_log_record_clear(struct weir_log_record *record);
 void weir_log_report_print(FILE *out, const struct weir_log_record *record, enum weir_lang lang);
 void weir_log_report_json(struct weir_json *json, const struct weir_log_record *record);
 
+/* Calls put for each setting of a run record, and of the loader in a stages record: "config.batch_size", "machine.cpu".
+ * Texts are printable; arrays are left out. Ends at the first error of put, which it returns, or returns -ENOMEM. */
+typedef int weir_log_setting_fn(void *user, const char *name, const char *value);
+int weir_log_settings(const struct weir_log_record *record, weir_log_setting_fn *put, void *user);
+
 /* Print a run record, as lines of "key value" pairs (only the first of them in narrow output) and as a JSON member with
  * the same content. */
 void weir_log_run_print(FILE *out, const struct weir_log_record *record);

@@ -64,8 +64,9 @@ struct weir_trainer {
     const char *title; /* in a heading */
     const char *label; /* heading of the rows' labels */
     struct weir_trainer_column columns[WEIR_TRAINER_COLUMNS];
-    bool series;       /* rows follow each other in time, so several can be averaged */
-    double rounding_s; /* maximum error of a printed time */
+    bool series;           /* rows follow each other in time, so several can be averaged */
+    bool mean_since_start; /* the whole step is a mean since the start, so its rows are no separate measurements */
+    double rounding_s;     /* maximum error of a printed time */
     /* Returns whether parse needs the line. */
     bool (*recognise)(const struct weir_trainer_log *log, const char *line);
     /* Returns 0 or -ENOMEM. */

@@ -175,6 +175,7 @@ const struct weir_trainer weir_trainer_detectron2 = {
     .columns = {[DATA_TIME] = {"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
                 [TIME] = {"time", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
     .series = true,
+    .mean_since_start = true,
     .rounding_s = 0.05e-3,
     .recognise = is_detectron2,
     .parse = parse_detectron2,
