@@ -21,6 +21,7 @@ WEIR_EXTRA_COMMANDS(DECLARE)
 const struct weir_command *const weir_commands[] = {
     &weir_cmd_run,
     &weir_cmd_report,
+    &weir_cmd_compare,
     &weir_cmd_top,
     &weir_cmd_doctor,
 

@@ -14,6 +14,7 @@ extern const struct weir_command weir_cmd_whatif;
 extern const struct weir_command weir_cmd_tune;
 extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
+extern const struct weir_command weir_cmd_compare;
 extern const struct weir_command weir_cmd_doctor;
 
 /* All commands, followed by NULL. Programs must call weir_commands_complete once before they use the option tables. */

@@ -64,6 +64,7 @@ bool weir_opt_next(struct weir_opt_walk *walk); /* returns false after the last 
     X(FAILURE, 1, "failure")                                                                                           \
     X(USAGE, 2, "usage error")                                                                                         \
     X(FOUND, 3, "unusable data (verify) or data wait above --max-wait (run)")                                          \
+    X(SLOWER, 4, "slower than --fail-if-slower (compare)")                                                             \
     X(SIGINT, 130, "ended by SIGINT (Ctrl-C)")                                                                         \
     X(SIGTERM, 143, "ended by SIGTERM")
 #define WEIR_EXIT_ENUM(name, status, meaning) WEIR_EXIT_##name = (status),

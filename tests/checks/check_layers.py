@@ -34,9 +34,9 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/processes": 0, "prof/ranks": 
          "pipeline/gpu": 0, "pipeline/samples": 1, "pipeline/offload": 2, "pipeline/verify": 2, "pipeline/work": 3,
          "pipeline": 4, "pipeline/report": 5,
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/jobs": 0, "analyze/verdict": 1, "analyze/ranks": 2, "analyze/watch": 3, "analyze/logs": 4, "analyze/trials": 5,
-         "analyze/tuning": 6,
+         "analyze/tuning": 6, "analyze/compare": 6,
          "convert": 0,
-         "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/top": 1,
+         "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/top": 1, "cli/compare": 2,
          "extras/common": 0, "extras/common/cuda": 1, "extras/motion/clips": 1, "extras/motion": 2,
          "extras/motion/cuda": 3, "extras/motion/cli": 3, "extras/motion/python": 3, "extras/train": 1,
          "extras/train/cli": 2, "extras/scenario": 1, "extras/scenario/cli": 2}
@@ -55,7 +55,7 @@ CUDA_ROOM = re.compile(r"(extras/\w+/)?cuda$")
 CLI_ROOM = re.compile(r"(extras/\w+/)?cli(/|$)")
 PYTHON_ROOM = re.compile(r"python/src$|extras/\w+/python$")
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
-PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 16, "lmdb.h": 2}
+PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 17, "lmdb.h": 2}
 CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 NAME = r"\b(?:weir|WEIR)_\w+"

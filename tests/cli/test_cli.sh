@@ -12,7 +12,7 @@ out "Usage: weir COMMAND"
 empty_err
 # An extra that was not built is not listed.
 mapfile -t extras < <("$weir" --help | sed -n '/^Extras:/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
-for command in run info verify convert bench tune whatif synth report top doctor "${extras[@]}"; do
+for command in run info verify convert bench tune whatif synth report compare top doctor "${extras[@]}"; do
     run 0 --help
     out "  $command "
     run 0 help "$command"
@@ -110,6 +110,7 @@ for command in "${commands[@]}"; do
     info | verify) one 0 "$command" "$work/data" ;;
     run) one 0 run "$work/data" --log "$work/log" ;;
     report) one 0 report "$work/log" ;;
+    compare) one 0 compare "$work/log" "$work/log" ;;
     synth) one 0 synth "$work/more" --episodes 1 --steps 4 --size 64x48 --cameras top ;;
     convert) one 0 convert "$work/data" "$work/packed.weir" --to packed ;;
     bench) one 0 bench "$work/data" --formats as-is --cache warm --num-workers 1 --repeats 1 "${quick[@]}" ;;
@@ -126,6 +127,7 @@ for command in "${commands[@]}"; do
     esac
     more=()
     [ "$command" != convert ] || more=("$work/never" --to packed)
+    [ "$command" != compare ] || more=("$work/log")
     run 1 "$command" "$work/nowhere" "${more[@]}" --json
     one_line
     [ ! -s "$work/out" ] || object "$command" of nothing

@@ -24,7 +24,7 @@ import threading
 TIMEOUT_S = 300
 CNN = ["--hidden-dim", "8", "--dim-feedforward", "8", "--chunk-size", "2", "--batch-size", "2", "--max-batches", "1"]
 # Options that make each command quick. A new command needs an entry here, and its arguments one in Case.arguments.
-QUICK = {"run": ["--max-batches", "1"], "train": CNN, "info": [], "verify": [], "doctor": [], "report": [], "top": [],
+QUICK = {"run": ["--max-batches", "1"], "train": CNN, "info": [], "verify": [], "doctor": [], "report": [], "compare": [], "top": [],
          "scenario": ["--batch-size", "2", "--warmup-steps", "0", "--profile-steps", "1", "--trace-dir", "t"],
          "motion": ["--num-envs", "2", "--num-steps", "4", "--warmup", "1", "--active", "1", "--device", "cpu",
                     "--trace-path", "t"],
@@ -136,10 +136,11 @@ class Case:
                 raise SystemExit(f"{command['name']} --{name}: add its input here")
 
     def input_of(self, command, i):
-        if command == "report":
-            shutil.copy(self.world.trace, self.at("t.json.gz"))
-            self.inputs.append("t.json.gz")
-            return "t.json.gz"
+        if command in ("report", "compare"):
+            name = f"t{i}.json.gz"
+            shutil.copy(self.world.trace, self.at(name))
+            self.inputs.append(name)
+            return name
         shutil.copytree(self.world.act, self.at("data"))
         self.inputs.append("data/episode_1.hdf5")
         return "data"
