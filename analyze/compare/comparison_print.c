@@ -104,7 +104,7 @@ static void add_wait_row(struct weir_table *table, const struct weir_delta *chan
 
 static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
 {
-    char heading[64];
+    char heading[64] = "";
     const struct weir_column columns[] = {{heading, .left = true, .shrink_to = 22, .width = 22},
                                           {"before", .width = 9},
                                           {"after", .width = 9},
@@ -114,7 +114,8 @@ static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
                                           {"n", .priority = 3, .width = 5}};
     struct weir_table table;
     int left_out = 0;
-    snprintf(heading, sizeof heading, c->n_rows > 0 ? "stage, per %s" : "", c->before->per ? c->before->per : "");
+    if (c->n_rows > 0)
+        snprintf(heading, sizeof heading, "stage, per %s", c->before->per ? c->before->per : "");
     weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     add_value_row(&table, c->before->whole_name, &c->whole, is_rate(c));
     add_wait_row(&table, &c->wait);

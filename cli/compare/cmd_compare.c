@@ -27,8 +27,8 @@ static const struct weir_opt compare_opts[] = {
      "max slowdown; above it, the exit status is 4", 0, 100, .unit = "%",
      .details = "Applies to each file. A slowdown within the noise is none. If nothing can be said, the exit status is "
                 "1."},
-    {"repeat", WEIR_OPT_INT, FIELD(repeat), "N", "0", "runs of two commands, in turns; 0: files", 0,
-     1000, .unit = "runs",
+    {"repeat", WEIR_OPT_INT, FIELD(repeat), "N", "0", "runs of two commands, in turns; 0: files", 0, 1000,
+     .unit = "runs",
      .details = "The commands follow: -- COMMAND -- COMMAND. A run is one measurement: the medians of what the command "
                 "prints, if weir compare reads that (weir run --log -), else its duration. 5 runs or more are needed."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
