@@ -178,8 +178,9 @@ static void man_examples(FILE *out, const char *examples)
 {
     char line[256];
     fputs(".SH EXAMPLES\n", out);
-    for (; *examples; examples += strcspn(examples, "\n") + 1) {
-        snprintf(line, sizeof line, "%.*s", (int)strcspn(examples, "\n"), examples);
+    for (size_t length; *examples; examples += length + (examples[length] == '\n')) {
+        length = strcspn(examples, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, examples);
         char *does = strchr(line, '\t');
         *does++ = '\0';
         fputs(".TP\n\\fB", out);
