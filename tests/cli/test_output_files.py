@@ -137,7 +137,7 @@ class Case:
 
     def input_of(self, command, i):
         if command in ("report", "compare"):
-            name = f"t{i}.json.gz"
+            name = "t.json.gz" if command == "report" else f"t{i}.json.gz"
             shutil.copy(self.world.trace, self.at(name))
             self.inputs.append(name)
             return name
