@@ -9,24 +9,15 @@
 
 /* ---- training programs ---- */
 
-static double sum_of(const struct weir_trainer *trainer, const struct weir_trainer_row *row,
-                     enum weir_trainer_role role)
-{
-    double sum_s = NAN;
-    for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name; i++)
-        if (trainer->columns[i].role == role && !isnan(row->values[i]))
-            sum_s = isnan(sum_s) ? row->values[i] : sum_s + row->values[i];
-    return sum_s;
-}
-
 /* Adds the parts of a step, the step and its wait. */
 static int add_steps(struct weir_compared *compared, const struct weir_trainer *trainer,
                      const struct weir_trainer_row *row)
 {
-    double wait_s = sum_of(trainer, row, WEIR_TRAINER_WAIT), step_s = sum_of(trainer, row, WEIR_TRAINER_STEP);
+    double wait_s = weir_trainer_sum(trainer, row, WEIR_TRAINER_WAIT),
+           step_s = weir_trainer_sum(trainer, row, WEIR_TRAINER_STEP);
     int code = 0;
     if (isnan(step_s))
-        step_s = wait_s + sum_of(trainer, row, WEIR_TRAINER_WORK);
+        step_s = wait_s + weir_trainer_sum(trainer, row, WEIR_TRAINER_WORK);
     for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name && code == 0; i++)
         if (trainer->columns[i].role == WEIR_TRAINER_WAIT || trainer->columns[i].role == WEIR_TRAINER_WORK)
             if (!isnan(row->values[i]))

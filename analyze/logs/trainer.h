@@ -96,6 +96,10 @@ int weir_trainers_finish(struct weir_trainers *trainers);
 /* Returns the log with rows whose format comes first in the table, or NULL. Formats that record the wait come first. */
 const struct weir_trainer_log *weir_trainers_found(const struct weir_trainers *trainers);
 
+/* Returns the sum of the row's columns with this role, or NAN if it has none. */
+double weir_trainer_sum(const struct weir_trainer *trainer, const struct weir_trainer_row *row,
+                        enum weir_trainer_role role);
+
 /* ---- for the formats ---- */
 
 /* Appends a row without values, and sets *row to it, or to NULL beyond the limit. Returns 0 or -ENOMEM. */

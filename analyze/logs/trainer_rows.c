@@ -96,3 +96,13 @@ size_t weir_trainer_decimal(const char *text, double *value)
     *value = negative ? -*value : *value;
     return fabs(*value) < 1e15 ? at : 0;
 }
+
+double weir_trainer_sum(const struct weir_trainer *trainer, const struct weir_trainer_row *row,
+                        enum weir_trainer_role role)
+{
+    double sum_s = NAN;
+    for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name; i++)
+        if (trainer->columns[i].role == role && !isnan(row->values[i]))
+            sum_s = isnan(sum_s) ? row->values[i] : sum_s + row->values[i];
+    return sum_s;
+}

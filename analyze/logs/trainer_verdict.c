@@ -9,26 +9,15 @@
 
 enum { FIRST_LEFT_OUT_FROM = 3 }; /* rows from which the first one, with the start of the workers, does not count */
 
-/* Returns the sum of the row's columns with this role; NAN if it has none. */
-static double sum_of(const struct weir_trainer *trainer, const struct weir_trainer_row *row,
-                     enum weir_trainer_role role)
-{
-    double sum_s = NAN;
-    for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name; i++)
-        if (trainer->columns[i].role == role && !isnan(row->values[i]))
-            sum_s = isnan(sum_s) ? row->values[i] : sum_s + row->values[i];
-    return sum_s;
-}
-
 /* Adds the rows from `first` on. whole: the rows have whole steps. */
 static void add_rows(const struct weir_trainer_log *log, struct weir_trainer_wait *wait, bool *whole)
 {
     *whole = false;
     for (size_t i = wait->first; i < log->n_rows; i++) {
         const struct weir_trainer_row *row = &log->rows[i];
-        double wait_s = sum_of(log->trainer, row, WEIR_TRAINER_WAIT),
-               step_s = sum_of(log->trainer, row, WEIR_TRAINER_STEP);
-        double work_s = sum_of(log->trainer, row, WEIR_TRAINER_WORK);
+        double wait_s = weir_trainer_sum(log->trainer, row, WEIR_TRAINER_WAIT),
+               step_s = weir_trainer_sum(log->trainer, row, WEIR_TRAINER_STEP);
+        double work_s = weir_trainer_sum(log->trainer, row, WEIR_TRAINER_WORK);
         if (isnan(wait_s) || (isnan(step_s) && isnan(work_s)))
             continue;
         *whole |= !isnan(step_s);
