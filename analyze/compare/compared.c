@@ -30,7 +30,7 @@ static int read_log(struct weir_compared *compared, FILE *in, struct weir_err *e
 
 int weir_compared_read(struct weir_compared *compared, const char *path, FILE *in, struct weir_err *err)
 {
-    *compared = (struct weir_compared){.path = path, .others_cores = -1, .cores = -1};
+    weir_compared_begin(compared, path);
     int code = in ? read_log(compared, in, err) : weir_compared_trace(compared, err);
     if (code == -ENOMEM)
         return weir_err_set(err, code, "%s: out of memory", path);

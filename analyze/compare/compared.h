@@ -57,5 +57,7 @@ struct weir_compared {
  * says what the file is if it has nothing to compare. The caller frees *compared, also after an error. */
 int weir_compared_read(struct weir_compared *compared, const char *path, FILE *in, struct weir_err *err);
 void weir_compared_free(struct weir_compared *compared);
+/* Returns the stage with this name, or NULL. */
+struct weir_compared_stage *weir_compared_find(const struct weir_compared *compared, const char *name);
 
 #endif

@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+void weir_compared_begin(struct weir_compared *compared, const char *path)
+{
+    *compared = (struct weir_compared){.path = path, .cores = -1, .others_cores = -1};
+}
+
 static void free_stage(struct weir_compared_stage *stage)
 {
     weir_series_free(&stage->seconds);
@@ -25,7 +30,7 @@ void weir_compared_free(struct weir_compared *compared)
     *compared = (struct weir_compared){0};
 }
 
-static struct weir_compared_stage *find_stage(const struct weir_compared *compared, const char *name)
+struct weir_compared_stage *weir_compared_find(const struct weir_compared *compared, const char *name)
 {
     for (int i = 0; i < compared->n_stages; i++)
         if (strcmp(compared->stages[i].name, name) == 0)
@@ -35,14 +40,14 @@ static struct weir_compared_stage *find_stage(const struct weir_compared *compar
 
 int weir_compared_fastest(struct weir_compared *compared, const char *name, double fastest_s, double calls)
 {
-    struct weir_compared_stage *stage = find_stage(compared, name);
+    struct weir_compared_stage *stage = weir_compared_find(compared, name);
     int code = stage ? weir_series_add(&stage->fastest, fastest_s) : 0;
     return stage && code == 0 ? weir_series_add(&stage->calls, calls) : code;
 }
 
 int weir_compared_stage(struct weir_compared *compared, const char *name, double seconds)
 {
-    struct weir_compared_stage *stage = find_stage(compared, name);
+    struct weir_compared_stage *stage = weir_compared_find(compared, name);
     if (stage)
         return weir_series_add(&stage->seconds, seconds);
     if (compared->n_stages == WEIR_COMPARED_STAGES)

@@ -7,6 +7,14 @@
 #include <math.h>
 #include <string.h>
 
+static void drop_first(struct weir_compared *compared)
+{
+    weir_series_drop_first(&compared->whole, 0);
+    weir_series_drop_first(&compared->wait, 0);
+    for (int i = 0; i < compared->n_stages; i++)
+        weir_series_drop_first(&compared->stages[i].seconds, 0);
+}
+
 /* ---- training programs ---- */
 
 /* Adds the parts of a step, the step and its wait. */
@@ -74,12 +82,8 @@ static int add_trainer(struct weir_compared *compared, const struct weir_trainer
     weir_trainer_wait_find(log, &wait);
     for (size_t i = 0; i < log->n_rows && code == 0; i++)
         code = add_trainer_row(compared, trainer, &log->rows[i]);
-    if (trainer->series) {
-        weir_series_drop_first(&compared->whole, 0);
-        weir_series_drop_first(&compared->wait, 0);
-        for (int i = 0; i < compared->n_stages; i++)
-            weir_series_drop_first(&compared->stages[i].seconds, 0);
-    }
+    if (trainer->series)
+        drop_first(compared);
     if (code == 0 && wait.recorded && compared->whole.n == 0)
         code = weir_series_add(&compared->whole, wait.step_s);
     if (code == 0 && wait.recorded && compared->wait.n == 0)
@@ -139,9 +143,7 @@ static int add_plain(struct weir_compared *compared, const struct weir_plain_log
     if (code == 0 && wait >= 0)
         code = weir_series_add(&compared->wait, wait);
     compared->bound = wait >= 0 ? weir_data_bound(wait) : WEIR_BOUND_UNKNOWN;
-    weir_series_drop_first(&compared->whole, 0);
-    for (int i = 0; i < compared->n_stages; i++)
-        weir_series_drop_first(&compared->stages[i].seconds, 0);
+    drop_first(compared);
     return code;
 }
 

@@ -5,6 +5,8 @@
 #include "analyze/compare/compared.h"
 #include "analyze/logs/log_lines.h"
 
+/* Begins a file of which nothing is known. path is borrowed. */
+void weir_compared_begin(struct weir_compared *compared, const char *path);
 /* Adds a measurement of a stage. Stages beyond the limit are left out. Returns 0 or -ENOMEM. */
 int weir_compared_stage(struct weir_compared *compared, const char *name, double seconds);
 /* Adds the fastest call of the same measurement, and the number of calls. Returns 0 or -ENOMEM. */

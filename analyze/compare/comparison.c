@@ -11,14 +11,6 @@
 #define FASTEST_S   1e-4 /* shorter calls depend on the state of caches */
 #define FASTEST     0.02 /* smaller changes of the fastest call are noise */
 
-static const struct weir_compared_stage *find(const struct weir_compared *compared, const char *name)
-{
-    for (int i = 0; i < compared->n_stages; i++)
-        if (strcmp(compared->stages[i].name, name) == 0)
-            return &compared->stages[i];
-    return NULL;
-}
-
 /* Of more calls, the fastest one is faster. */
 static bool has_equal_calls(const struct weir_compared_stage *before, const struct weir_compared_stage *after)
 {
@@ -29,7 +21,8 @@ static bool has_equal_calls(const struct weir_compared_stage *before, const stru
 static int add_row(struct weir_comparison *comparison, const char *name)
 {
     static const struct weir_series none = {0};
-    const struct weir_compared_stage *before = find(comparison->before, name), *after = find(comparison->after, name);
+    const struct weir_compared_stage *before = weir_compared_find(comparison->before, name);
+    const struct weir_compared_stage *after = weir_compared_find(comparison->after, name);
     if (!weir_grow(&comparison->rows, (size_t)comparison->n_rows, sizeof *comparison->rows))
         return -ENOMEM;
     struct weir_comparison_row *row = &comparison->rows[comparison->n_rows++];
@@ -73,7 +66,7 @@ static int add_rows(struct weir_comparison *comparison)
     for (int i = 0; i < before->n_stages && code == 0; i++)
         code = add_row(comparison, before->stages[i].name);
     for (int i = 0; i < after->n_stages && code == 0; i++)
-        if (!find(before, after->stages[i].name))
+        if (!weir_compared_find(before, after->stages[i].name))
             code = add_row(comparison, after->stages[i].name);
     mark_small(comparison);
     for (int i = 0; i < comparison->n_rows; i++)

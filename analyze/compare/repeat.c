@@ -77,12 +77,10 @@ static int run_command(struct printed *printed, const struct weir_repeat_config 
 
 static int read_duration(struct weir_compared *run, const char *command, double seconds)
 {
-    *run = (struct weir_compared){.path = command,
-                                  .what = "a command without measurements in its output",
-                                  .family = "command",
-                                  .whole_name = "duration",
-                                  .cores = -1,
-                                  .others_cores = -1};
+    weir_compared_begin(run, command);
+    run->what = "a command without measurements in its output";
+    run->family = "command";
+    run->whole_name = "duration";
     return weir_series_add(&run->whole, seconds);
 }
 
@@ -183,7 +181,7 @@ int weir_repeat_run(struct weir_compared sides[WEIR_REPEAT_SIDES], char *command
     int code = 0;
     for (int i = 0; i < WEIR_REPEAT_SIDES; i++) {
         commands[i] = command_text(config->argv[i]);
-        sides[i] = (struct weir_compared){.path = commands[i], .cores = -1, .others_cores = -1};
+        weir_compared_begin(&sides[i], commands[i]);
         code = commands[i] ? code : -ENOMEM;
     }
     for (int run = 0; run < WEIR_REPEAT_SIDES * config->runs && code == 0; run++) {
