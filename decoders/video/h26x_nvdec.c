@@ -105,9 +105,8 @@ struct nvdec {
     CUdevice device;
     CUcontext context;
     CUstream stream;
-    uint8_t *units; /* a packet as a byte stream */
-    size_t units_capacity;
-    uint8_t *host; /* a picture: luma and interleaved chroma; pinned */
+    struct weir_whole_image units; /* a packet as a byte stream */
+    uint8_t *host;                 /* a picture: luma and interleaved chroma; pinned */
     size_t host_bytes;
     uint8_t *chroma; /* both chroma planes of the same picture */
     /* A decoder for each configuration of a stream; usually a data set has one per size of its cameras. */
@@ -130,21 +129,30 @@ struct nvdec {
     char *reason;
 };
 
+/* Opens the libraries and the GPU. Release the context with cuda.release(*device). */
+static int retain(int gpu, CUdevice *device, CUcontext *context, struct weir_err *err)
+{
+    pthread_once(&once, load_libs);
+    if (why_no_libs[0])
+        return weir_err_set(err, -ENODEV, "%s", why_no_libs);
+    if (cuda.device_get(device, gpu) != CUDA_SUCCESS || cuda.retain(context, *device) != CUDA_SUCCESS)
+        return weir_err_set(err, -ENODEV, "GPU %d cannot be opened", gpu);
+    return 0;
+}
+
 static int nvdec_ready(int gpu, struct weir_err *err, const struct codec *codec)
 {
     CUdevice device;
     CUcontext context;
     CUVIDDECODECAPS caps = {.eCodecType = codec->id, .eChromaFormat = cudaVideoChromaFormat_420};
-    pthread_once(&once, load_libs);
-    if (why_no_libs[0])
-        return weir_err_set(err, -ENODEV, "%s", why_no_libs);
-    if (cuda.device_get(&device, gpu) != CUDA_SUCCESS || cuda.retain(&context, device) != CUDA_SUCCESS)
-        return weir_err_set(err, -ENODEV, "GPU %d cannot be opened", gpu);
+    int rc = retain(gpu, &device, &context, err);
+    if (rc < 0)
+        return rc;
     cuda.push(context);
-    CUresult rc = cuvid.capabilities(&caps);
+    CUresult asked = cuvid.capabilities(&caps);
     cuda.pop(&context);
     cuda.release(device);
-    return rc == CUDA_SUCCESS && caps.bIsSupported
+    return asked == CUDA_SUCCESS && caps.bIsSupported
                ? 0
                : weir_err_set(err, -ENODEV, "GPU %d has no engine for %s", gpu, codec->title);
 }
@@ -172,26 +180,23 @@ static void nvdec_close(void *self)
     cuda.release(n->device);
     weir_in_order_free(&n->order);
     free(n->chroma);
-    free(n->units);
+    free(n->units.pixels);
     free(n);
 }
 
+/* Whether the GPU has an engine for the codec is asked at the first stream (fits_engine). */
 static int nvdec_open(void **self, int gpu, char *reason, const struct codec *codec)
 {
     struct weir_err err = WEIR_ERR_NONE;
     CUcontext context;
-    int rc = nvdec_ready(gpu, &err, codec);
-    if (rc < 0) {
-        snprintf(reason, WEIR_REASON_MAX, "%s video: %.200s", codec->title, err.text);
-        return -ENOTSUP;
-    }
     struct nvdec *n = calloc(1, sizeof *n);
     if (!n)
         return -ENOMEM;
     n->codec = codec;
-    if (cuda.device_get(&n->device, gpu) != CUDA_SUCCESS || cuda.retain(&n->context, n->device) != CUDA_SUCCESS) {
+    if (retain(gpu, &n->device, &n->context, &err) < 0) {
+        snprintf(reason, WEIR_REASON_MAX, "%s video: %.200s", codec->title, err.text);
         free(n);
-        return -ENOMEM;
+        return -ENOTSUP;
     }
     cuda.push(n->context);
     CUresult created = cuda.stream_create(&n->stream, CU_STREAM_NON_BLOCKING);
@@ -436,17 +441,6 @@ static int CUDAAPI on_show(void *user, CUVIDPARSERDISPINFO *shown)
 
 /* ---- packets ---- */
 
-static int room_for_units(struct nvdec *n, size_t input)
-{
-    size_t bytes = weir_annexb_bytes(input);
-    if (bytes <= n->units_capacity)
-        return 0;
-    free(n->units);
-    n->units = malloc(bytes);
-    n->units_capacity = n->units ? bytes : 0;
-    return n->units ? 0 : -ENOMEM;
-}
-
 /* Parses packet i, the first one with the stream's parameter sets before it. */
 static int send(struct nvdec *n, int i, bool is_first)
 {
@@ -455,14 +449,15 @@ static int send(struct nvdec *n, int i, bool is_first)
     size_t used = 0;
     if (packet->length == 0 || packet->length > PACKET_BYTES_MAX)
         return stop(n, -EBADMSG, "the stream is damaged");
-    if (room_for_units(n, packet->length + format->config_bytes) < 0)
-        return stop(n, -ENOMEM, "out of memory");
+    if (weir_whole_image_grow(&n->units, weir_annexb_bytes(packet->length + format->config_bytes), n->reason) < 0)
+        return stop(n, -ENOMEM, NULL);
+    uint8_t *to = n->units.pixels;
     if (is_first)
-        used = weir_annexb_config(format, n->units, n->units_capacity);
-    size_t units = weir_annexb_packet(format, packet, n->units + used, n->units_capacity - used);
+        used = weir_annexb_config(format, to, n->units.capacity);
+    size_t units = weir_annexb_packet(format, packet, to + used, n->units.capacity - used);
     if (units == 0 || (is_first && used == 0))
         return stop(n, -EBADMSG, "the stream is damaged");
-    CUVIDSOURCEDATAPACKET source = {.flags = CUVID_PKT_ENDOFPICTURE, .payload_size = used + units, .payload = n->units};
+    CUVIDSOURCEDATAPACKET source = {.flags = CUVID_PKT_ENDOFPICTURE, .payload_size = used + units, .payload = to};
     n->sending = i;
     if (cuvid.parse(n->parser, &source) != CUDA_SUCCESS && n->result == 0)
         return stop(n, -EBADMSG, "the stream is damaged");
