@@ -4,7 +4,8 @@
 Sides, each in a process of its own, interleaved: weir.Loader with keys="lerobot" (weir-u8, weir-f32), LeRobotDataset
 in a DataLoader with worker processes (lerobot: its default, float32; lerobot-u8: as it trains since 0.6, not among the
 default sides), and loops of torchcodec and PyAV in as many processes, which decode random frames of all cameras and make
-no batches. A trial is a warm-up and then --seconds of batches. Prints frames (images) per second and per CPU second: median, min, max of the rounds, and the ratio to lerobot.
+no batches. A trial is a warm-up and then --seconds of batches. Prints frames (images) per second and per CPU second:
+median, min, max of the rounds, and the ratio to lerobot.
 Needs lerobot (tests/lerobot/setup.sh) and weir.
 
     build/lerobot-venv/bin/python bench/lerobot_rates.py DATASET --workers 2 --rounds 5 --seconds 5 --json rates.json
@@ -190,7 +191,8 @@ def report(o, rates):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--sides", type=lambda text: text.split(","), default=[side for side in SIDES if side != "lerobot-u8"])
+    default = [side for side in SIDES if side != "lerobot-u8"]
+    parser.add_argument("--sides", type=lambda text: text.split(","), default=default)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)

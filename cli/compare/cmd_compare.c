@@ -25,8 +25,8 @@ struct compare_options {
 static const struct weir_opt compare_opts[] = {
     {"fail-if-slower", WEIR_OPT_DOUBLE, FIELD(fail_if_slower), "PERCENT", "100",
      "max slowdown; above it, the exit status is 4", 0, 100, .unit = "%",
-     .details = "Applies to each file. A slowdown within the noise is none. If nothing can be said, the exit status is "
-                "1."},
+     .details = "Applies to each file. A slowdown within the noise does not count. With too few measurements, the exit "
+                "status is 1."},
     {"repeat", WEIR_OPT_INT, FIELD(repeat), "N", "0", "runs of two commands, in turns; 0: files", 0, 1000,
      .unit = "runs",
      .details = "The commands follow: -- COMMAND -- COMMAND. A run is one measurement: the medians of what the command "

@@ -106,7 +106,7 @@ static bool has_ended(const struct top *top, const struct top_job *job)
     return job->ended;
 }
 
-/* Whether a process has started a job, and is none itself as long as it has no workers. */
+/* Whether a process has started a job. Such a process is no job itself while it has no workers. */
 static bool is_starter(const struct top *top, pid_t pid)
 {
     for (int i = 0; i < top->n_jobs; i++)

@@ -136,7 +136,7 @@ Test(video_gpu, only_what_is_wanted)
     cr_assert_eq(fake_nvcuvid.decoded, 2);
 }
 
-/* The CPU goes on after the pictures that the GPU has returned, none of which comes twice. */
+/* The CPU continues after the pictures that the GPU has returned; none is delivered twice. */
 Test(video_gpu, damage_is_left_to_the_cpu)
 {
     if (!has_libavcodec())
