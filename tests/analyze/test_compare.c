@@ -1,4 +1,5 @@
-/* weir compare: the test for a change, what is read from each kind of file, and the command's output and exit status. */
+/* weir compare: the test for a change, what is read from each kind of file, and the command's output and exit status.
+ */
 #include "analyze/compare/comparison.h"
 #include "cli/commands.h"
 
