@@ -2,6 +2,7 @@
 
 WEIR_WATCH_EPOCHS: how many epochs test_many_epochs runs (default 60; 1,000 take minutes)."""
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 
@@ -17,10 +19,13 @@ from watch_tests import DATASET, HAVE_TORCH, environment
 
 EPOCHS = int(os.environ.get("WEIR_WATCH_EPOCHS", "60"))
 LIMIT_S = 60
+JOB_LIMIT_S = 300
 METHODS = ("fork", "spawn", "forkserver")
 
 LOOK = """
-import json, gc, threading, multiprocessing
+import faulthandler, json, gc, signal, threading, multiprocessing
+faulthandler.enable()
+if __name__ == "__main__": signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell job ignores it
 from weir import _watch
 torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.2  # how long an epoch that has failed waits for its workers
 class Data(Data):
@@ -74,6 +79,16 @@ class Job:
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+")
         self.process = subprocess.Popen([sys.executable, path, *arguments], stdout=subprocess.PIPE, stderr=self.errors,
                                         env=environment(), start_new_session=True, universal_newlines=True)
+        self.limit = threading.Timer(JOB_LIMIT_S, self.abort)
+        self.limit.daemon = True
+        self.limit.start()
+
+    def abort(self):
+        """Ends a job that hangs; faulthandler prints the stacks of all its processes to stderr."""
+        for pid in processes_of(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGABRT)
+            time.sleep(0.5)  # so that their stacks do not mix
 
     def until(self, text):
         for line in self.process.stdout:
@@ -88,6 +103,7 @@ class Job:
     def end(self, status):
         """(rest of the output, processes left) once the job has ended; torch's workers look every 5 s for their parent."""
         found = self.process.wait()
+        self.limit.cancel()
         end = time.monotonic() + LIMIT_S
         while processes_of(self.process.pid) and time.monotonic() < end:
             time.sleep(0.1)
