@@ -42,3 +42,4 @@ with weir.Loader(sys.argv[1], batch_size=8) as loader:
                 optimizer.zero_grad()
         accelerator.print(f"epoch {epoch} loss {loss.item():.3f}")
     weir.print_timing_stats()  # rank 0 prints for all ranks
+accelerator.end_training()  # ends the threads of torch.distributed, which otherwise may abort the process at its exit

@@ -42,5 +42,7 @@ arguments = TrainingArguments("build/hf_trainer", num_train_epochs=int((sys.argv
 with weir.Loader(sys.argv[1], batch_size=arguments.train_batch_size) as loader:
     sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
     policy = Policy(len(loader.dataset.cameras), *sizes, 20)
-    WeirTrainer(loader, model=policy, args=arguments).train()
+    trainer = WeirTrainer(loader, model=policy, args=arguments)
+    trainer.train()
     weir.print_timing_stats()  # rank 0 prints for all ranks
+trainer.accelerator.end_training()  # ends the threads of torch.distributed before the process exits
