@@ -102,6 +102,12 @@ static void add_wait_row(struct weir_table *table, const struct weir_delta *chan
     add_change(table, change, true);
 }
 
+/* What a row of the table is. */
+static const char *rows_of(const struct weir_comparison *c)
+{
+    return strcmp(c->before->unit, "trial") == 0 ? "candidate" : "stage";
+}
+
 static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
 {
     char heading[64] = "";
@@ -115,7 +121,7 @@ static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
     struct weir_table table;
     int left_out = 0;
     if (c->n_rows > 0)
-        snprintf(heading, sizeof heading, "stage, per %s", c->before->per ? c->before->per : "");
+        snprintf(heading, sizeof heading, "%s, per %s", rows_of(c), c->before->per ? c->before->per : "");
     weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     add_value_row(&table, c->before->whole_name, &c->whole, is_rate(c));
     add_wait_row(&table, &c->wait);
@@ -126,7 +132,8 @@ static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
             left_out++;
     weir_table_print(out, &table);
     if (left_out > 0)
-        fprintf(out, "%d more stage%s under 1 %% of the largest: --wide\n", left_out, left_out == 1 ? "" : "s");
+        fprintf(out, "%d more %s%s under 1 %% of the largest: --wide\n", left_out, rows_of(c),
+                left_out == 1 ? "" : "s");
 }
 
 /* ---- lines ---- */
@@ -216,8 +223,8 @@ static void print_test(FILE *out, const struct weir_comparison *c)
             "intervals %g %%",
             WEIR_DELTA_LEAST, c->before->unit, WEIR_DELTA_P, 100 * (1 - WEIR_DELTA_P));
     if (c->n_rows > 1)
-        fprintf(out, "; of %d stages, p must also be below %g / %d, or the means %d standard errors apart", c->n_rows,
-                WEIR_DELTA_P_OF_ANY, c->n_rows, WEIR_DELTA_ERRORS);
+        fprintf(out, "; of %d %ss, p must also be below %g / %d, or the means %d standard errors apart", c->n_rows,
+                rows_of(c), WEIR_DELTA_P_OF_ANY, c->n_rows, WEIR_DELTA_ERRORS);
     if (strcmp(c->before->unit, "run") != 0)
         fputs(". It knows the noise within these runs, not that between runs", out);
     putc('\n', out);
@@ -235,9 +242,11 @@ void weir_comparison_print(FILE *out, const struct weir_comparison *c, bool all)
     print_tables(out, c, all);
     putc('\n', out);
     text = weir_wrap_open(&wrap, out, 2, NULL);
-    print_bound(text, "data-bound: ", c->before);
-    print_bound(text, " -> ", c->after);
-    putc('\n', text);
+    if (strcmp(c->before->unit, "trial") != 0) {
+        print_bound(text, "data-bound: ", c->before);
+        print_bound(text, " -> ", c->after);
+        putc('\n', text);
+    }
     if (c->stages_differ)
         fprintf(text, "stages: not compared, because one file has them per %s and the other per %s\n", c->before->per,
                 c->after->per);

@@ -366,12 +366,54 @@ Test(compare, results_of_json)
     has(&output, "\"name\": \"images/s\",\n        \"result\": \"higher\"");
     has(&output, "\"slower\": -0.50");
     has(&output, "\"name\": \"03b_image_decode\",\n          \"result\": null");
-    run_texts(&output, before, "{\"schema\":1,\"candidates\":[]}", NULL);
+    run_texts(&output, before, "{\"schema\":1,\"ladder\":[]}", NULL);
     cr_assert_eq(output.status, 1);
-    has(&output, " is output of weir tune --json; weir compare reads the --json of weir run, ");
+    has(&output, " is output of weir whatif --json; weir compare reads the --json of weir run, ");
     run_texts(&output, before, "{\"schema\":1,\"epochs\":", NULL);
     has(&output, ": line 1 is invalid JSON: ");
     free(before);
+}
+
+/* A candidate of weir bench (with the format and "settings") or weir tune (with "setting"), with six trials. */
+static void add_candidate(char text[4096], const char *format, const char *settings, int workers, int images_per_s)
+{
+    char *end = text + strlen(text);
+    end += sprintf(end, "%s{%s\"%s\":{\"num_workers\":%d,\"io\":\"pread\"},\"turns\":[",
+                   text[strlen(text) - 1] == '[' ? "" : ",", format, settings, workers);
+    for (int i = 0; i < 6; i++)
+        end += sprintf(end, "%s{\"round\":%d,\"images_per_s\":%d}", i > 0 ? "," : "", i, images_per_s + i);
+    strcpy(end, "]}");
+}
+
+Test(compare, results_of_bench_and_tune)
+{
+    static struct output output;
+    char before[4096] = "{\"schema\":1,\"config\":{\"sample\":1},\"cells\":[",
+         after[4096] = "{\"schema\":1,\"config\":{\"sample\":2},\"cells\":[";
+    add_candidate(before, "\"format\":\"as-is\",\"cache\":\"warm\",", "settings", 1, 1000);
+    add_candidate(before, "\"format\":\"packed:jpeg\",\"cache\":\"warm\",", "settings", 2, 2000);
+    add_candidate(after, "\"format\":\"as-is\",\"cache\":\"warm\",", "settings", 1, 800);
+    add_candidate(after, "\"format\":\"packed:jpeg\",\"cache\":\"warm\",", "settings", 2, 2001);
+    strcat(before, "]}");
+    strcat(after, "]}");
+    run_texts(&output, before, after, "--fail-if-slower=5%");
+    cr_assert_eq(output.status, 4, "%s", output.err);
+    has(&output, "verdict: 20.0 % slower");
+    has(&output, "as-is warm num_workers=1 ");
+    has(&output, "packed:jpeg warm num_workers=2 ");
+    has(&output, "settings differ: config.sample 1 -> 2");
+
+    strcpy(before, "{\"schema\":1,\"candidates\":[");
+    add_candidate(before, "", "setting", 1, 1000);
+    add_candidate(before, "", "setting", 2, 2000);
+    strcpy(after, before);
+    strcat(before, "],\"chosen\":0}");
+    strcat(after, "],\"chosen\":1}");
+    run_texts(&output, before, after, NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    has(&output, "% faster");
+    has(&output, "num_workers=1 ");
+    cr_assert_null(strstr(output.out, "io=pread"), "%s", output.out);
 }
 
 Test(compare, runs_of_a_log_with_seconds_are_measurements)
