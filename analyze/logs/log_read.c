@@ -229,26 +229,6 @@ static void print_value(FILE *out, const json_t *value)
     }
 }
 
-/* Prints "key value, key value" on one line, including the members of inner objects. */
-static void print_pairs(FILE *out, const json_t *object, int depth, bool *first)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-    {
-        if (json_is_object(value) && depth < PRINT_DEPTH)
-            print_pairs(out, value, depth + 1, first);
-        if (json_is_object(value) || json_is_array(value))
-            continue;
-        char name[64];
-        snprintf(name, sizeof name, "%s", key);
-        weir_text_printable(name);
-        fprintf(out, "%s%s ", *first ? "" : ", ", name);
-        *first = false;
-        print_value(out, value);
-    }
-}
-
 static int put_setting(const char *name, const json_t *value, weir_log_setting_fn *put, void *user)
 {
     char *text = NULL;
@@ -290,6 +270,19 @@ int weir_log_settings(const struct weir_log_record *record, weir_log_setting_fn 
                                         : 0;
 }
 
+struct pairs {
+    FILE *out;
+    int n;
+};
+
+/* Prints "name value, name value" on one line. */
+static int print_pair(void *user, const char *name, const char *value)
+{
+    struct pairs *pairs = user;
+    fprintf(pairs->out, "%s%s %s", pairs->n++ > 0 ? ", " : " ", name, value);
+    return 0;
+}
+
 void weir_log_run_print(FILE *out, const struct weir_log_record *record)
 {
     static const char *const parts[] = {"machine", "versions", "config"};
@@ -305,11 +298,11 @@ void weir_log_run_print(FILE *out, const struct weir_log_record *record)
         return;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const json_t *part = json_object_get(record->parsed_, parts[i]);
-        bool first = true;
         if (!json_is_object(part))
             continue;
-        fprintf(out, "%s: ", parts[i]);
-        print_pairs(out, part, 0, &first);
+        fprintf(out, "%s:", parts[i]);
+        struct pairs pairs = {.out = out};
+        put_settings("", part, 0, print_pair, &pairs);
         putc('\n', out);
     }
 }

@@ -156,8 +156,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     fprintf(out, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
             weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
     if (o->seconds <= 0)
-        fprintf(out, " x %d epochs", o->loader.num_epochs);
-    fprintf(out, "; %d workers, prefetch %d%s\n", facts.workers, facts.prefetch,
+        fprintf(out, " x %d epoch%s", o->loader.num_epochs, o->loader.num_epochs == 1 ? "" : "s");
+    fprintf(out, "; %d worker%s, prefetch %d%s\n", facts.workers, facts.workers == 1 ? "" : "s", facts.prefetch,
             head->consumer || o->step_ms > 0 ? "" : "; no training step (--step-ms), so data wait is near 100 %");
     print_reading(out, &facts, o);
     print_decoding(out, &facts);

@@ -690,8 +690,8 @@ launched "LOCAL_RANK=one is not a valid local rank; " LOCAL_RANK=one
 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1000000 run 1 run "$data" --batch-size 2
 err " are free for each local rank; use a smaller --batch-size or --prefetch"
 cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
-launched "; $((cores > 1 ? cores / 2 : 1)) workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
-launched "; 1 workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
+launched "; $((cores > 1 ? cores / 2 : 1)) worker" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
+launched "; 1 worker," LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
 # The launcher is the process that set the rank, not a wrapper script, which may be bound to the rank's own cores.
 one=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 here=$(python3 -c 'import os; print(len(os.sched_getaffinity(0)))')
