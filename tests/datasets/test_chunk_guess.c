@@ -35,7 +35,7 @@ static bool h5py_chooses(char *path)
     const char *source = getenv("WEIR_SOURCE");
     char script[4096];
     snprintf(script, sizeof script, "%s/tests/datasets/h5py_chunks.py", source ? source : ".");
-    char *arguments[] = {"python3", script, path, NULL};
+    char *arguments[] = {"/usr/bin/python3", script, path, NULL};
     pid_t child;
     int status = -1;
     extern char **environ;

@@ -650,7 +650,7 @@ static bool h5py_writes(const char *path)
     const char *source = getenv("WEIR_SOURCE");
     char script[4096];
     snprintf(script, sizeof script, "%s/tests/datasets/h5py_lzf.py", source ? source : ".");
-    char *arguments[] = {(char *)"python3", script, (char *)path, NULL};
+    char *arguments[] = {(char *)"/usr/bin/python3", script, (char *)path, NULL};
     pid_t child;
     int status = -1;
     extern char **environ;
