@@ -9,7 +9,7 @@
 
 /* Where the measurements of the current run begin. A file can contain several runs. */
 struct run_part {
-    size_t whole, wait, stage[WEIR_COMPARED_STAGES];
+    size_t whole, wait, stage[WEIR_COMPARED_STAGES], fastest[WEIR_COMPARED_STAGES];
     bool has_periodic;
     double rate, data_wait; /* of the last table; 0 = unknown */
 };
@@ -56,8 +56,10 @@ static int put_setting(void *user, const char *name, const char *value)
 static void begin_run(const struct weir_compared *compared, struct run_part *run)
 {
     *run = (struct run_part){.whole = compared->whole.n, .wait = compared->wait.n};
-    for (int i = 0; i < compared->n_stages; i++)
+    for (int i = 0; i < compared->n_stages; i++) {
         run->stage[i] = compared->stages[i].seconds.n;
+        run->fastest[i] = compared->stages[i].fastest.n;
+    }
 }
 
 static int add_whole(struct weir_compared *compared, double images_per_s, double wait)
@@ -82,8 +84,11 @@ static int end_run(struct weir_compared *compared, struct run_part *run)
     int code = empty ? add_whole(compared, run->rate, run->data_wait) : 0;
     weir_series_drop_first(&compared->whole, run->whole);
     weir_series_drop_first(&compared->wait, run->wait);
-    for (int i = 0; i < compared->n_stages; i++)
+    for (int i = 0; i < compared->n_stages; i++) {
         weir_series_drop_first(&compared->stages[i].seconds, run->stage[i]);
+        weir_series_drop_first(&compared->stages[i].fastest, run->fastest[i]);
+        weir_series_drop_first(&compared->stages[i].calls, run->fastest[i]);
+    }
     begin_run(compared, run);
     return code;
 }

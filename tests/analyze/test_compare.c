@@ -317,6 +317,8 @@ Test(compare, the_fastest_call_shows_what_noise_hides)
     run_texts(&output, before, after, NULL);
     has(&output, " *+5.0%  ");
     has(&output, "*: of the fastest call in each epoch, where noise hides the change of all calls");
+    run_texts(&output, before, after, "--wide");
+    cr_assert_null(strstr(output.out, "6+6"), "the first epoch counts:\n%s", output.out);
     run_texts(&output, before, close, NULL);
     cr_assert_null(strstr(output.out, "*"), "below 2 %%:\n%s", output.out);
     run_texts(&output, before, more, NULL);
