@@ -33,6 +33,7 @@ COMPONENTS = {
     "liblmdb.a": ("lmdb", "OLDAP-2.8", "https://www.symas.com/mdb"),
     "libopenjp2.a": ("openjpeg", "BSD-2-Clause", "https://www.openjpeg.org/"),
     "libdav1d.a": ("dav1d", "BSD-2-Clause", "https://code.videolan.org/videolan/dav1d"),
+    "libmicrohttpd.a": ("libmicrohttpd", "LGPL-2.1-or-later", "https://www.gnu.org/software/libmicrohttpd/"),
     "xxhash.h": ("xxhash", "BSD-2-Clause", "https://xxhash.com/"),
     "libcudart_static.a": ("cuda-runtime", "LicenseRef-NVIDIA-CUDA", "https://docs.nvidia.com/cuda/eula/"),
     "libcudadevrt.a": ("cuda-runtime", "LicenseRef-NVIDIA-CUDA", "https://docs.nvidia.com/cuda/eula/"),
@@ -98,7 +99,7 @@ def component(path):
     if package:
         facts["purl"] = f"pkg:deb/debian/{package}@{version.replace('+', '%2B')}?distro=bookworm"
         facts["text"] = read(f"/usr/share/doc/{package}/copyright")
-    elif name in ("hdf5", "dav1d"):  # made by .ci/hdf5.sh and .ci/dav1d.sh
+    elif name in ("hdf5", "dav1d", "libmicrohttpd"):  # made by .ci/hdf5.sh, .ci/dav1d.sh and .ci/microhttpd.sh
         folder = os.path.dirname(os.path.dirname(path))
         source = next(file for file in os.listdir(folder) if file.endswith(".dsc"))
         version = source.removeprefix(f"{name}_").removesuffix(".dsc")

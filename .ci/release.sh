@@ -21,6 +21,7 @@ pack() {
 # The wheel's build makes the archive's files too.
 .ci/hdf5.sh build/hdf5
 .ci/dav1d.sh build/dav1d
+.ci/microhttpd.sh build/microhttpd
 .ci/glibc.sh build/glibc
 rm -rf $to $build/stage
 mkdir -p $to

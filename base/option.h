@@ -52,11 +52,13 @@ struct weir_opt {
     bool is_list;            /* string: a list of names separated by commas */
     enum weir_opt_path path; /* string: the path of a file or folder */
     const char *files;       /* WEIR_PATH_WRITE_INTO: names of the files if known, separated by spaces; may be NULL */
-    const char *unit;        /* number: its unit, such as "batches"; may be NULL. "%" may follow the number */
-    const char *details;     /* whole sentences for --help-all and the man page; may be NULL */
-    bool is_common;          /* listed by --help, which leaves out the other options of a command with many */
-    const char *topic;       /* heading in help for this row and for the rows below it that have none; may be NULL */
-    const char *old_name;    /* former name, accepted with a warning, also in Python; may be NULL */
+    const char *otherwise;   /* string: the value if the option is given without one; NULL = it needs one */
+    bool (*is_value)(const char *text); /* with otherwise: whether the next argument is the option's value */
+    const char *unit;     /* number: its unit, such as "batches"; may be NULL. "%" may follow the number */
+    const char *details;  /* whole sentences for --help-all and the man page; may be NULL */
+    bool is_common;       /* listed by --help, which leaves out the other options of a command with many */
+    const char *topic;    /* heading in help for this row and for the rows below it that have none; may be NULL */
+    const char *old_name; /* former name, accepted with a warning, also in Python; may be NULL */
     unsigned users; /* in shared tables: set of the commands (and Python) that have the option (loader_options.h) */
 
     /* The option's keyword in Python, in tables that have the user WEIR_FOR_PYTHON. */

@@ -1,3 +1,4 @@
+#include "analyze/live/http_server.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -31,7 +32,7 @@ struct finding {
 };
 
 struct findings {
-    struct finding at[12 + WEIR_GPU_FACTS_MAX];
+    struct finding at[13 + WEIR_GPU_FACTS_MAX];
     int n;
     struct weir_gpu_facts gpu;
 };
@@ -73,6 +74,8 @@ static void look(struct findings *findings)
     weir_dataset_inflate(device->text, sizeof device->text);
     weir_device_io_uring(add(findings, "io_uring"));
     weir_device_liburing(add(findings, "liburing"));
+    device = add(findings, "http");
+    device->present = weir_http_library(device->text, sizeof device->text);
     device = add(findings, "stacks");
     device->present = weir_symbols_library(why, sizeof why);
     if (device->present)

@@ -320,6 +320,8 @@ static int take_option(const struct weir_command *command, int argc, char **argv
                      : set_option(&origin, &found, name, "", values);
     if (value)
         return set_option(&origin, &found, name, value + 1, values);
+    if (opt->otherwise && (*i + 1 >= argc || !opt->is_value(argv[*i + 1])))
+        return set_option(&origin, &found, name, opt->otherwise, values);
     if (*i + 1 >= argc)
         return weir_usage_error(command, "--%s needs a value: %s", opt->name, opt->value);
     value = argv[++*i];

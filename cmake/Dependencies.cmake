@@ -91,6 +91,17 @@ elseif(WEIR_STATIC_DEPS)
   set(WEIR_WITH_DAV1D OFF CACHE STRING "dav1d: AUTO, ON or OFF")
 endif()
 weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
+# Debian's archive of libmicrohttpd needs GnuTLS. .ci/microhttpd.sh builds one without it from Debian's source.
+set(WEIR_MICROHTTPD_ROOT "" CACHE PATH "Folder with lib/libmicrohttpd.a and lib/pkgconfig, linked statically; empty: use pkg-config")
+if(WEIR_MICROHTTPD_ROOT)
+  if(NOT EXISTS ${WEIR_MICROHTTPD_ROOT}/lib/libmicrohttpd.a)
+    message(FATAL_ERROR "${WEIR_MICROHTTPD_ROOT}/lib/libmicrohttpd.a is missing; run .ci/microhttpd.sh ${WEIR_MICROHTTPD_ROOT}")
+  endif()
+  set(ENV{PKG_CONFIG_PATH} "${WEIR_MICROHTTPD_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+elseif(WEIR_STATIC_DEPS)
+  set(WEIR_WITH_MICROHTTPD OFF CACHE STRING "libmicrohttpd: AUTO, ON or OFF")
+endif()
+weir_with(MICROHTTPD libmicrohttpd>=0.9.75 "libmicrohttpd" libmicrohttpd.a)
 weir_with(LIBDW libdw "libdw") # header only
 weir_with(NVDEC ffnvcodec>=11 "ffnvcodec") # headers only
 weir_with(CRITERION criterion "Criterion (for the tests)")

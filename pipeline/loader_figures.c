@@ -189,6 +189,11 @@ int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy)
     return weir_steps_take(&loader->steps, weir_clock_monotonic_ns(), copy);
 }
 
+void weir_steps_shown_of(const struct weir_loader *loader, struct weir_step_sums *sums)
+{
+    weir_steps_shown(&loader->steps, sums);
+}
+
 /* Returns the size of a decode cache for all frames of the dataset: its pages, including its tables. */
 static uint64_t frames_bytes(const struct weir_shared *s)
 {

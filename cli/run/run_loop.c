@@ -338,6 +338,7 @@ static int note_fill(struct loop *l, int epochs_done)
  * the next epoch. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
 {
+    weir_run_serve_epoch(l->run->serve, l->epoch.number + 1);
     int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* with --seconds, the window continues across epochs */
     if (rc < 0)
         return rc;
@@ -449,6 +450,16 @@ static void *consumer_stream(const struct weir_run_config *run)
     return run->consumer ? run->consumer->stream(run->consumer->user) : NULL;
 }
 
+static int open_parts(struct loop *l, struct weir_err *err)
+{
+    const struct weir_run_config *run = l->run;
+    /* Saves the state now, so that an unwritable file fails at the start rather than after hours. */
+    int rc = run->state ? weir_loader_save(l->loader, run->state, err) : 0;
+    if (rc == 0)
+        rc = weir_run_serve_begin(run->serve, l->loader, l->reports, l->config->data, err);
+    return rc == 0 ? weir_run_gpu_open(&l->gpu, l->loader, run->sync_steps, consumer_stream(run), err) : rc;
+}
+
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
                   const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err)
 {
@@ -477,10 +488,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.cached = l.facts.io_cached;
     begin_window(&l);
     begin_live(&l);
-    /* Saves the state now, so that an unwritable file fails at the start rather than after hours. */
-    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0;
-    if (rc == 0)
-        rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, consumer_stream(run), err);
+    int rc = open_parts(&l, err);
     if (rc == 0)
         rc = consume(&l, err);
     l.failed = rc < 0;
@@ -500,6 +508,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     int report_rc = finish(&l);
     weir_run_ranks_finish(run->ranks, interrupted);
     weir_run_gpu_close(&l.gpu);
+    weir_run_serve_end(run->serve);
     weir_loader_reports_end(&l.reports);
     if (run->log)
         weir_run_profile_log(run->log, run->profile);

@@ -4,6 +4,7 @@
 
 #include "cli/run/run_profile.h"
 #include "cli/run/run_ranks.h"
+#include "cli/run/run_serve.h"
 #include "weir/loader.h"
 #include "weir/report.h"
 
@@ -49,6 +50,7 @@ struct weir_run_config {
     FILE *checksums; /* output file for hashes; may be NULL */
     struct weir_run_profile *profile;         /* may be NULL */
     struct weir_run_ranks *ranks;             /* the other ranks */
+    struct weir_run_serve *serve;             /* live figures */
     uint64_t opened_ns;                       /* when the workers started, as weir_clock_monotonic_ns */
     double seconds;                           /* measured time after a warm-up; 0: whole epochs */
     const struct weir_run_consumer *consumer; /* NULL for the simulated step of step_ms */

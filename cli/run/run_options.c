@@ -1,6 +1,8 @@
 #include "cli/run/run_options.h"
 #include "cli/outputs.h"
 
+#include <string.h>
+
 #define FIELD(field) .offset = offsetof(struct run_options, field)
 
 enum {
@@ -8,6 +10,13 @@ enum {
     RUN = WEIR_FOR_RUN,
     TRAIN = WEIR_FOR_RUN | WEIR_FOR_TRAIN,
 };
+
+/* A value of --serve ends in a colon and digits, as no dataset's name does. */
+static bool has_port(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    return colon && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+}
 
 const struct weir_opt weir_run_opts[] = {
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
@@ -41,6 +50,15 @@ const struct weir_opt weir_run_opts[] = {
      .details = "With several ranks, rank 3 writes FILE.rank3.jsonl. With -, the lines replace the tables on standard "
                 "output.",
      .is_common = true},
+    {"serve", WEIR_OPT_TEXT, FIELD(serve), "[ADDRESS]", NULL, "live figures over HTTP, such as on 127.0.0.1:9464",
+     .otherwise = "127.0.0.1:9464", .is_value = has_port, .users = TRAIN,
+     .details = "A page at / and metrics for Prometheus at /metrics. Without ADDRESS: 127.0.0.1:9464, which only this "
+                "machine can reach. ADDRESS is HOST:PORT or [IPV6]:PORT; port 0 is any free port. With several ranks, "
+                "local rank 3 adds 3 to the port."},
+    {"prometheus", WEIR_OPT_TEXT, FIELD(prometheus), "FILE", NULL, "metrics for Prometheus, rewritten every 10 s",
+     .path = WEIR_PATH_WRITE, .users = TRAIN,
+     .details = "Also after each epoch. The file is replaced as a whole, as the textfile collector of node_exporter "
+                "requires. With several ranks, one file per rank."},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN, .details = "With several ranks, one file per rank."},
     {"max-wait", WEIR_OPT_DOUBLE, FIELD(max_wait), "PERCENT", "100", "max data wait; above it, the exit status is 3", 0,

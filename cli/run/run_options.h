@@ -12,6 +12,7 @@ struct run_options {
     bool step_spin, sync_steps;
     int every, lang;
     const char *log, *checksums, *state;
+    const char *serve, *prometheus;
     bool json, wide;
     const char *profile, *schedule, *sort_by;
     bool record_shapes, profile_memory, with_stack, worker_ops, nvtx;

@@ -298,7 +298,7 @@ static const char *log_file(const struct run_options *o)
 
 /* Paths of this rank's output files, which replace those of the options. */
 struct rank_files {
-    char log[PATH_MAX], checksums[PATH_MAX], state[PATH_MAX];
+    char log[PATH_MAX], checksums[PATH_MAX], state[PATH_MAX], prometheus[PATH_MAX];
 };
 
 /* Inserts ".rankN" before the extension. Devices and pipes, which ranks can share, keep their names. */
@@ -321,13 +321,15 @@ static int name_rank_files(const struct weir_run_session *session, const struct 
                            struct rank_files *files, struct weir_err *err)
 {
     struct run_options *o = session->options;
-    if (ranks->world_size == 1 || (!log_file(o) && !o->checksums && !o->state))
+    if (ranks->world_size == 1 || (!log_file(o) && !o->checksums && !o->state && !o->prometheus))
         return 0;
     int rc = log_file(o) ? name_rank_file(&o->log, files->log, ranks->rank, err) : 0;
     if (rc == 0)
         rc = name_rank_file(&o->checksums, files->checksums, ranks->rank, err);
     if (rc == 0)
         rc = name_rank_file(&o->state, files->state, ranks->rank, err);
+    if (rc == 0)
+        rc = name_rank_file(&o->prometheus, files->prometheus, ranks->rank, err);
     return rc < 0 ? rc : weir_outputs_check(session->command, session->values, &session->data, 1, NULL, err);
 }
 
@@ -408,14 +410,19 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
                                   .sync_steps = o->sync_steps};
     struct record record = {0};
     struct weir_run_ranks ranks = {0};
+    struct weir_run_serve serve = {0};
     double data_wait = -1;
     run.ranks = &ranks;
+    run.serve = &serve;
     run.data_wait = &data_wait;
     weir_machine_begin(&run.machine, 0, "");
     catch_signals();
     int rc = o->json ? open_record(&record, &run, &err) : 0;
     if (rc == 0)
+        rc = weir_run_serve_open(&serve, o, head->ranks, head->command->name, &err);
+    if (rc == 0)
         rc = run_loader(head, profile, &run, &err);
+    weir_run_serve_close(&serve);
     weir_rank_session_close(&ranks.session);
     int log_rc = weir_output_close(o->log, run.log, &err);
     int sums_rc = weir_output_close(o->checksums, run.checksums, &err);
@@ -436,7 +443,7 @@ int weir_run_session(const struct weir_run_session *session)
     if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
         to_profile(o, &profile, &err) < 0 || check_max_wait(o, &err) < 0 ||
         weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0 ||
-        name_rank_files(session, &ranks, &files, &err) < 0) {
+        weir_run_serve_check(o, &ranks, &err) < 0 || name_rank_files(session, &ranks, &files, &err) < 0) {
         weir_cli_fail(session->command, &err);
         return WEIR_EXIT_USAGE;
     }

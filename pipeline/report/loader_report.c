@@ -3,6 +3,7 @@
 #include "base/option.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
+#include "pipeline/report/live_report.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "pipeline/samples/faults.h"
 #include "pipeline/samples/sources.h"
@@ -45,6 +46,8 @@ struct weir_loader_reports {
     struct weir_loader_facts facts;
     struct window since_table, since_start;
     struct window since_fill; /* since the epoch that filled the decode cache */
+    struct window since_live; /* since weir_live_report_begin, for live reports */
+    struct weir_report_setup live_setup;
     bool filled;
     uint64_t cached_frames;  /* frames in the decode cache after the last epoch */
     uint64_t queue_samples;  /* value at the last take */
@@ -176,34 +179,45 @@ static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_
     r->queue_samples = counts->queue_samples;
 }
 
-static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struct figures *figures)
+/* Takes the figures that any thread can read. */
+static void take_shared(const struct weir_loader_reports *r, struct figures *figures, bool reset_extremes)
 {
-    struct weir_loader_counts *counts = &figures->counts;
     char text[WEIR_FAULT_TEXT];
-    *now = NULL;
     memset(figures, 0, sizeof *figures);
-    weir_loader_counts(r->loader, counts, true);
+    weir_loader_counts(r->loader, &figures->counts, reset_extremes);
     weir_loader_gpu_figures(r->loader, &figures->gpu);
     weir_loader_gpu_decode_figures(r->loader, &figures->decode);
     weir_machine_read(&figures->machine, "");
     for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(r->loader, i, text, &figures->faults[i]); i++)
         continue;
-    widen_queue(r, counts);
-    struct weir_recorder *recorder = weir_loader_recorder(r->loader);
     figures->device_bytes = weir_storage_bytes();
+}
+
+static int take_snapshot(const struct weir_loader_reports *r, struct weir_snapshot **now)
+{
+    struct weir_recorder *recorder = weir_loader_recorder(r->loader);
+    char workers[12];
+    *now = NULL;
+    weir_worker_prefix(workers, r->facts.number);
+    return recorder ? weir_snapshot_take_workers(recorder, workers, now) : 0;
+}
+
+static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struct figures *figures)
+{
+    *now = NULL;
+    take_shared(r, figures, true);
+    widen_queue(r, &figures->counts);
     int rc = weir_steps_of(r->loader, &figures->steps);
     if (rc == 0)
         rc = weir_loader_sources(r->loader, &figures->sources);
     weir_sources_widen(r->since_table.figures.sources, figures->sources);
     weir_sources_widen(r->since_start.figures.sources, figures->sources);
     weir_sources_widen(r->since_fill.figures.sources, figures->sources);
-    char workers[12];
-    weir_worker_prefix(workers, r->facts.number);
-    return rc == 0 && recorder ? weir_snapshot_take_workers(recorder, workers, now) : rc;
+    return rc == 0 ? take_snapshot(r, now) : rc;
 }
 
-static void fill_steps(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
-                       const struct figures *now)
+static void fill_steps(struct weir_loader_report *report, const struct weir_loader_reports *r,
+                       const struct window *since, const struct figures *now)
 {
     uint64_t then_bytes = since->figures.device_bytes;
     weir_fill_steps(report, r->loader, r->config.folder, r->facts.number, &now->steps, &since->figures.steps);
@@ -215,13 +229,11 @@ static void fill_steps(struct weir_loader_report *report, struct weir_loader_rep
         weir_fill_epochs(report, &now->steps, since->first_epoch, now->device_bytes);
     bool known = now->device_bytes != UINT64_MAX && then_bytes != UINT64_MAX;
     report->storage.device_bytes = known ? (double)(now->device_bytes - then_bytes) : -1;
-    bool measure = report->steps.train_batches >= WEIR_REPORT_BATCHES_LEAST;
-    weir_fill_setup(&report->setup, r->loader, measure, &r->copy_bytes_per_s);
 }
 
-/* Fills in the report for the time since the beginning of a window. */
-static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
-                const struct weir_snapshot *now, const struct figures *figures)
+/* Fills in the figures of take_shared and of the snapshot for the time since the beginning of a window. */
+static int fill_shared(struct weir_loader_report *report, const struct weir_loader_reports *r,
+                       const struct window *since, const struct weir_snapshot *now, const struct figures *figures)
 {
     struct weir_snapshot *diff = NULL;
     int rc = now ? weir_snapshot_diff(now, since->snapshot, &diff) : 0;
@@ -238,15 +250,24 @@ static int fill(struct weir_loader_report *report, struct weir_loader_reports *r
     report->prof.machine = r->machine;
     weir_machine_between(&report->prof.machine, &since->figures.machine, &figures->machine);
     fill_cache(&report->cache, r, &figures->counts, &since->figures.counts, now, diff);
+    fill_steps(report, r, since, figures);
+    fill_errors(report, r->loader, figures, &since->figures);
+    weir_snapshot_free(&diff);
+    return rc;
+}
+
+static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
+                const struct weir_snapshot *now, const struct figures *figures)
+{
+    int rc = fill_shared(report, r, since, now, figures);
+    if (rc < 0)
+        return rc;
     if (report->queue_samples) {
         report->queue_min = since->queue_min;
         report->queue_max = since->queue_max;
     }
-    fill_steps(report, r, since, figures);
-    fill_errors(report, r->loader, figures, &since->figures);
-    weir_snapshot_free(&diff);
-    if (rc < 0)
-        return rc;
+    bool measure = report->steps.train_batches >= WEIR_REPORT_BATCHES_LEAST;
+    weir_fill_setup(&report->setup, r->loader, measure, &r->copy_bytes_per_s);
     return weir_fill_sources(&report->sources, r->loader, r->config.folder, figures->sources, since->figures.sources);
 }
 
@@ -338,6 +359,40 @@ int weir_loader_reports_restart(struct weir_loader_reports *r)
     return rc == 0 ? window_begin(r, &r->since_table) : rc;
 }
 
+/* ---- live reports ---- */
+
+static int take_live(const struct weir_loader_reports *r, struct window *now)
+{
+    take_shared(r, &now->figures, false);
+    weir_steps_shown_of(r->loader, &now->figures.steps.sums);
+    now->at_ns = weir_clock_monotonic_ns();
+    return take_snapshot(r, &now->snapshot);
+}
+
+int weir_live_report_begin(struct weir_loader_reports *r)
+{
+    window_clear(&r->since_live);
+    weir_fill_setup(&r->live_setup, r->loader, false, &r->copy_bytes_per_s);
+    return take_live(r, &r->since_live);
+}
+
+int weir_live_report(struct weir_loader_reports *r, struct weir_loader_report *report)
+{
+    struct window *now = calloc(1, sizeof *now);
+    int rc = now ? take_live(r, now) : -ENOMEM;
+    memset(report, 0, sizeof *report);
+    if (rc == 0)
+        rc = fill_shared(report, r, &r->since_live, now->snapshot, &now->figures);
+    report->final = true;
+    report->setup = r->live_setup;
+    if (now)
+        window_clear(now);
+    free(now);
+    if (rc < 0)
+        weir_loader_report_clear(report);
+    return rc;
+}
+
 int weir_loader_reports_fill(struct weir_loader_reports *r, int epochs_done)
 {
     static const double MUCH = 0.1;
@@ -394,6 +449,7 @@ void weir_loader_reports_end(struct weir_loader_reports **reports)
     window_clear(&(*reports)->since_table);
     window_clear(&(*reports)->since_start);
     window_clear(&(*reports)->since_fill);
+    window_clear(&(*reports)->since_live);
     free((char *)(*reports)->config.folder);
     free(*reports);
     *reports = NULL;

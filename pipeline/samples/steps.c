@@ -29,11 +29,28 @@ void weir_steps_close(struct weir_steps *steps)
     *steps = (struct weir_steps){.current = -1};
 }
 
+static void show(struct weir_steps *steps)
+{
+    uint64_t words[WEIR_STEPS_WORDS];
+    memcpy(words, &steps->sums, sizeof words);
+    for (int i = 0; i < WEIR_STEPS_WORDS; i++)
+        atomic_store_explicit(&steps->shown[i], words[i], memory_order_relaxed); /* each word is a figure of its own */
+}
+
+void weir_steps_shown(const struct weir_steps *steps, struct weir_step_sums *sums)
+{
+    uint64_t words[WEIR_STEPS_WORDS];
+    for (int i = 0; i < WEIR_STEPS_WORDS; i++)
+        words[i] = atomic_load_explicit(&steps->shown[i], memory_order_relaxed);
+    memcpy(sums, words, sizeof words);
+}
+
 void weir_steps_asked(struct weir_steps *steps, uint64_t now_ns)
 {
     if (steps->open) {
         steps->sums.ns[steps->split] += now_ns - steps->begin_ns;
         steps->epochs[steps->current].ns += now_ns - steps->begin_ns;
+        show(steps);
     }
     steps->open = false;
     steps->begin_ns = now_ns;
@@ -87,6 +104,7 @@ void weir_steps_given(struct weir_steps *steps, const struct weir_batch *batch, 
     epoch->batches++;
     epoch->images += images;
     epoch->wait_ns += batch->wait_ns;
+    show(steps);
     if (last && !first && batch->wait_ns >= WEIR_LATE_NS)
         add_late(steps, last, batch->wait_ns);
 }

@@ -1,10 +1,12 @@
 /* steps.h: the times at which the consumer requested batches, its waits, and the tasks that completed the batches that
- * it waited for. Only the consumer's thread writes and reads them. */
+ * it waited for. Only the consumer's thread writes and reads them; other threads read a copy of the sums
+ * (weir_steps_shown). */
 #ifndef WEIR_PIPELINE_SAMPLES_STEPS_H
 #define WEIR_PIPELINE_SAMPLES_STEPS_H
 
 #include "weir/loader.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,6 +43,7 @@ struct weir_late_sums {
 enum { WEIR_STEPS_EPOCHS = 64 };
 /* A shorter wait is not counted, because the batch was ready. */
 enum { WEIR_LATE_NS = 100 * 1000 };
+enum { WEIR_STEPS_WORDS = sizeof(struct weir_step_sums) / sizeof(uint64_t) };
 
 struct weir_steps {
     bool open; /* a step has begun */
@@ -48,7 +51,8 @@ struct weir_steps {
     uint64_t begin_ns;
     uint64_t begin_bytes; /* bytes read from storage when the workers began; the first epoch counts from there */
     struct weir_step_sums sums;
-    int n_epochs, current; /* current: index of the current epoch */
+    _Atomic uint64_t shown[WEIR_STEPS_WORDS]; /* copy of sums for other threads */
+    int n_epochs, current;                    /* current: index of the current epoch */
     struct weir_epoch_sums epochs[WEIR_STEPS_EPOCHS];
     struct weir_late_sums late;
     int n_cameras, n_files, n_workers;
@@ -68,11 +72,17 @@ void weir_steps_given(struct weir_steps *steps, const struct weir_batch *batch, 
  * The caller owns the arrays of the copy. Returns 0 or -ENOMEM. */
 int weir_steps_take(struct weir_steps *steps, uint64_t now_ns, struct weir_steps *copy);
 
+/* Copies the sums of finished steps, and of delivered batches. For any thread; a batch that is delivered meanwhile can
+ * be in a part of the sums. */
+void weir_steps_shown(const struct weir_steps *steps, struct weir_step_sums *sums);
+
 struct weir_loader;
 struct weir_report_setup;
 
 /* Calls weir_steps_take on the loader's steps. */
 int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy);
+/* Calls weir_steps_shown on the loader's steps. */
+void weir_steps_shown_of(const struct weir_loader *loader, struct weir_step_sums *sums);
 /* Fills in the resolved configuration of a loader, except values that are measured when a report is made. */
 void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup *setup);
 

@@ -65,6 +65,7 @@ check OPENJPEG libopenjp2
 check JXL libjxl
 check DAV1D dav1d
 check NVDEC ffnvcodec
+check MICROHTTPD libmicrohttpd
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

@@ -1,0 +1,59 @@
+/* live.h: shows the figures of running loaders to others: in a file for Prometheus, and over HTTP as metrics and as a
+ * page. A thread of its own reads what the loaders count, so that neither clients nor a slow disk delay a loader.
+ *
+ *     weir_live_open(&live, &config, &err);
+ *     weir_live_add(live, &source);          when a loader has been opened
+ *     weir_live_epoch(live);                 after an epoch
+ *     weir_live_remove(live, source.user);   before it is closed
+ *     weir_live_close(&live);
+ *
+ * All functions are thread-safe. In a child of fork() they do nothing. */
+#ifndef WEIR_ANALYZE_LIVE_LIVE_H
+#define WEIR_ANALYZE_LIVE_LIVE_H
+
+#include "analyze/live/metrics.h"
+
+#include <stdbool.h>
+
+/* A loader. The functions are called one at a time, on the thread of live or in weir_live_add and _remove. */
+struct weir_live_source {
+    /* Fills in the metrics; the caller clears their report. Returns 0, or -errno to leave the loader out. */
+    int (*collect)(void *user, struct weir_metrics *metrics);
+    /* Prints the verdict and the tables; NULL = those of metrics->report. */
+    void (*print)(void *user, FILE *out, const struct weir_metrics *metrics);
+    void *user;
+};
+
+struct weir_live_config {
+    const char *prometheus;              /* file; NULL = none */
+    const char *serve;                   /* address to listen on (weir_http_address_parse); NULL = none */
+    int local_rank;                      /* is added to the port */
+    struct weir_metrics_process process; /* start_unix_s is set by weir_live_open */
+};
+
+struct weir_live;
+
+/* Opens the address and starts the thread. A second call with the same file and address in a process
+ * returns the same object. Returns 0, or -errno with an error that names the address. */
+int weir_live_open(struct weir_live **out, const struct weir_live_config *config, struct weir_err *err);
+/* Returns "http://127.0.0.1:9464", or NULL. */
+const char *weir_live_url(const struct weir_live *live);
+
+/* At most WEIR_LIVE_SOURCES loaders are shown; further ones are left out. Labels of the same name are numbered.
+ * Writes the file, which the caller must have checked: it must be no part of the dataset. Returns 0, or -errno with an
+ * error that names the file; the loader is then not shown. */
+enum { WEIR_LIVE_SOURCES = 64 };
+int weir_live_add(struct weir_live *live, const struct weir_live_source *source, struct weir_err *err);
+/* Writes the file once more, and forgets the loader. */
+void weir_live_remove(struct weir_live *live, const void *user);
+/* Has the file written soon. Costs a system call, and waits for nothing. */
+void weir_live_epoch(struct weir_live *live);
+/* Writes the file. Accepts NULL. The last call for an object stops its thread. */
+void weir_live_close(struct weir_live **live);
+
+/* Writes the metrics of these loaders, as the file contains them, to *text, which the caller frees. Returns 0 or
+ * -ENOMEM. */
+int weir_live_text(char **text, const struct weir_live_source *sources, int n,
+                   const struct weir_metrics_process *process);
+
+#endif
