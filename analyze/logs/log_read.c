@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRINT_DEPTH = 4, COPY_DEPTH = 32 };
+enum { PRINT_DEPTH = 4, COPY_DEPTH = 32, WINDOWS_MAX = 1024 };
 
 static void read_optional_text(struct weir_log_at *at, const json_t *object, const char *key, char *text, size_t size)
 {
@@ -60,6 +60,21 @@ static int read_watch(struct weir_log_at *at, const json_t *watch, struct weir_w
     return 0;
 }
 
+/* Paths that are too long for a file system are left out. */
+static void read_profile(struct weir_log_at *at, const json_t *object, struct weir_log_window *window)
+{
+    const json_t *windows = weir_log_array(at, object, "windows", WINDOWS_MAX);
+    *window = (struct weir_log_window){0};
+    for (size_t i = json_array_size(windows); i > 0 && !window->trace[0] && !at->failed; i--) {
+        const json_t *each = json_array_get(windows, i - 1), *path = json_object_get(each, "path");
+        if (!json_is_string(path) || json_string_length(path) >= sizeof window->trace)
+            continue;
+        snprintf(window->trace, sizeof window->trace, "%s", json_string_value(path));
+        window->first_step = weir_log_integer(at, each, "first_step", 0, INT64_MAX);
+        window->last_step = weir_log_integer(at, each, "last_step", 0, INT64_MAX);
+    }
+}
+
 static const char *record_type(const json_t *object)
 {
     const char *type = json_string_value(json_object_get(object, "type"));
@@ -68,7 +83,7 @@ static const char *record_type(const json_t *object)
 
 static bool is_record_type(const char *type)
 {
-    static const char *const types[] = {"run", "start", "epoch", "stages", "measured", "whatif"};
+    static const char *const types[] = {"run", "start", "epoch", "stages", "measured", "whatif", "profile"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(type, types[i]) == 0)
             return true;
@@ -136,6 +151,9 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
     } else if (strcmp(type, "whatif") == 0) {
         record->type = WEIR_LOG_WHATIF;
         code = weir_log_read_whatif(&at, object, &record->whatif);
+    } else if (strcmp(type, "profile") == 0) {
+        record->type = WEIR_LOG_PROFILE;
+        read_profile(&at, object, &record->window);
     } else {
         record->type = WEIR_LOG_STAGES;
         read_report(&at, object, &record->report);

@@ -17,7 +17,16 @@ enum weir_log_type {
     WEIR_LOG_EPOCH,
     WEIR_LOG_STAGES,
     WEIR_LOG_MEASURED,
-    WEIR_LOG_WHATIF
+    WEIR_LOG_WHATIF,
+    WEIR_LOG_PROFILE
+};
+
+enum { WEIR_LOG_PATH = 4096 };
+
+/* The newest window of --profile whose trace was written, from a "profile" record. */
+struct weir_log_window {
+    char trace[WEIR_LOG_PATH]; /* path as the run knew it; empty = none */
+    int64_t first_step, last_step;
 };
 
 /* The loader's choices, from a "run" record. */
@@ -39,6 +48,7 @@ struct weir_log_record {
     struct weir_watch_figures *watch;   /* the same, if the loader was watched, otherwise NULL; owned */
     struct weir_measured_line measured; /* for WEIR_LOG_MEASURED */
     struct weir_whatif *whatif;         /* for WEIR_LOG_WHATIF; owned */
+    struct weir_log_window window;      /* for WEIR_LOG_PROFILE */
     void *parsed_;
 };
 
@@ -51,9 +61,9 @@ bool weir_log_recognised(const char *line, size_t length);
  * weir_log_next returns; otherwise NULL. Peeks at the first lines, which must not have been read; skips a line "{". */
 const char *weir_log_unread(struct weir_lines *lines);
 
-/* Reads the next record of type run, start, epoch, stages, measured or whatif. Skips empty lines and records of other
- * types. Zero-initialise the record; each call frees its previous contents. Returns WEIR_LOG_RECORD, WEIR_LOG_END,
- * WEIR_LOG_CUT if the last line is incomplete because the run was killed, or -errno. */
+/* Reads the next record of type run, start, epoch, stages, measured, whatif or profile. Skips empty lines and records
+ * of other types. Zero-initialise the record; each call frees its previous contents. Returns WEIR_LOG_RECORD,
+ * WEIR_LOG_END, WEIR_LOG_CUT if the last line is incomplete because the run was killed, or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
 

@@ -344,16 +344,20 @@ static void print_rows(FILE *out, const struct rows *rows)
     weir_table_print(out, &table);
 }
 
+void weir_rank_verdict_lines(FILE *out, const struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n)
+{
+    fprintf(out, "%d ranks", n);
+    say_epochs(out, ranks, n);
+    fputs(": ", out);
+    say_verdict(out, verdict);
+    say_missing(out, ranks, n);
+}
+
 void weir_rank_table_print(FILE *out, const struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n)
 {
     struct weir_wrap wrap;
     struct rows *rows = malloc(sizeof *rows);
-    FILE *text = weir_wrap_open(&wrap, out, 4, NULL);
-    fprintf(text, "%d ranks", n);
-    say_epochs(text, ranks, n);
-    fputs(": ", text);
-    say_verdict(text, verdict);
-    say_missing(text, ranks, n);
+    weir_rank_verdict_lines(weir_wrap_open(&wrap, out, 4, NULL), verdict, ranks, n);
     weir_wrap_close(&wrap);
     if (rows && verdict->reported > 1 && fill_rows(rows, ranks, n))
         print_rows(out, rows);

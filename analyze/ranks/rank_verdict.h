@@ -90,6 +90,8 @@ void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir
 /* Prints the verdict, the ranks without a report and the table: median, worst and skew of each stage, and the worst
  * rank and its host. The columns fit the width of the output. */
 void weir_rank_table_print(FILE *out, const struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n);
+/* Writes the verdict and the ranks without a report, one line each, however long. */
+void weir_rank_verdict_lines(FILE *out, const struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n);
 /* Writes the same figures into the open object. */
 void weir_rank_table_json(struct weir_json *json, const struct weir_rank_verdict *verdict,
                           const struct weir_rank *ranks, int n);

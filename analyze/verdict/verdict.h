@@ -288,6 +288,8 @@ void weir_cache_bytes_text(char text[24], double bytes, bool flag);
 
 /* Returns the name used in logs, such as "decode" or "slow-camera". */
 const char *weir_cause_name(enum weir_cause cause);
+/* Returns the name in sentences and logs, such as "decode cache". */
+const char *weir_advice_name(enum weir_advice_kind kind);
 
 /* ---- verdicts with tables and in logs ---- */
 

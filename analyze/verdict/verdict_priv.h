@@ -102,6 +102,5 @@ void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_
 /* Writes one sentence about a cause, without the full stop. */
 void weir_verdict_sentence(char *text, size_t size, const struct weir_verdict *verdict,
                            const struct weir_verdict_cause *cause, const struct weir_loader_report *report);
-const char *weir_advice_name(enum weir_advice_kind kind);
 
 #endif

@@ -99,29 +99,44 @@ void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures)
     weir_wrap_close(&wrap);
 }
 
-void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
-                              const struct weir_watch_figures *figures)
+static void put_headline(FILE *out, const struct weir_watch_verdict *verdict)
 {
-    struct weir_wrap wrap;
-    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
     if (verdict->replayed > 0)
-        fprintf(text,
+        fprintf(out,
                 "verdict: Without any loading, training makes %.1f steps/s +- %.1f: this run replayed the first batch "
                 "of each epoch. A real run cannot be faster.\n",
                 verdict->replayed, verdict->replayed_error);
     else
-        weir_verdict_lead_print(text, verdict->bound, verdict->wait, false, false, "time");
+        weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, false, "time");
     if (verdict->n_causes > 0)
-        print_cause(text, &verdict->causes[0], true);
+        print_cause(out, &verdict->causes[0], true);
+}
+
+static void put_rest(FILE *out, const struct weir_watch_verdict *verdict, const struct weir_watch_figures *figures)
+{
+    for (int i = 1; i < verdict->n_causes; i++)
+        print_cause(out, &verdict->causes[i], false);
+    for (int i = 0; i < verdict->n_advices; i++)
+        print_advice(out, &verdict->advices[i], figures);
+    print_limits(out, verdict, figures);
+    print_trial(out, &figures->settings);
+}
+
+void weir_watch_verdict_lines(FILE *out, const struct weir_watch_verdict *verdict,
+                              const struct weir_watch_figures *figures)
+{
+    put_headline(out, verdict);
+    put_rest(out, verdict, figures);
+}
+
+void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
+                              const struct weir_watch_figures *figures)
+{
+    struct weir_wrap wrap;
+    put_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict);
     wrap.highlight = true;
     weir_wrap_close(&wrap);
-    text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    for (int i = 1; i < verdict->n_causes; i++)
-        print_cause(text, &verdict->causes[i], false);
-    for (int i = 0; i < verdict->n_advices; i++)
-        print_advice(text, &verdict->advices[i], figures);
-    print_limits(text, verdict, figures);
-    print_trial(text, &figures->settings);
+    put_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict, figures);
     weir_wrap_close(&wrap);
 }
 

@@ -52,5 +52,8 @@ void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_ver
 /* Prints the verdict, wrapped at the width of the output. */
 void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
                               const struct weir_watch_figures *figures);
+/* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
+void weir_watch_verdict_lines(FILE *out, const struct weir_watch_verdict *verdict,
+                              const struct weir_watch_figures *figures);
 
 #endif

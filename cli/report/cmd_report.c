@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/report/report_folder.h"
 #include "cli/report/report_one_log.h"
+#include "cli/report/report_page.h"
 #include "cli/report/report_ranks.h"
 #include "cli/report/report_trace.h"
 #include "prof/trace/trace_read.h"
@@ -18,7 +19,7 @@ enum { FILES_MAX = 64 };
 struct report_options {
     int lang;
     bool json, wide;
-    const char *sort_by, *export_stacks, *export_clocks;
+    const char *html, *sort_by, *export_stacks, *export_clocks;
     int row_limit, by_stack;
     bool by_shape, top_level;
 };
@@ -29,6 +30,9 @@ static const struct weir_opt report_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
+    {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "the same as a web page that needs no network",
+     .path = WEIR_PATH_WRITE,
+     .details = "For logs of weir run, weir train and weir.watch; the logs of all ranks make one page."},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
      .topic = "Traces", .details = "The keys are those of torch.profiler."},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "auto", "rows of the averages; -1: all", -1, 1e9, true,
@@ -93,6 +97,8 @@ static int report_logs(const char *const *paths, int n, const struct report_opti
     }
     if (o->json && code == 0)
         weir_cli_json_close(&json);
+    if (o->html && code == 0)
+        code = weir_report_page(o->html, paths, n, (enum weir_lang)o->lang, &ranks, err);
     weir_report_ranks_free(&ranks);
     return code;
 }
@@ -140,6 +146,8 @@ static bool is_misused(int n, const struct report_options *o, int traces, const 
                      "%s is a log, but --group-by-input-shape, --group-by-stack, --top-level-events-only, "
                      "--export-stacks and --export-clocks are for traces",
                      log);
+    else if (traces > 0 && o->html)
+        weir_err_set(err, -EINVAL, "--html is for logs; a log of weir run --profile DIR shows its trace too");
     else if (n > 1 && (o->export_stacks || o->export_clocks))
         weir_err_set(err, -EINVAL, "--export-%s accepts only one trace at a time",
                      o->export_stacks ? "stacks" : "clocks");

@@ -179,6 +179,8 @@ static int show_line(const struct job *job, struct run_part *part, const struct 
 
 static int show_record(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
+    if (record->type == WEIR_LOG_PROFILE)
+        return 0;
     if (record->type == WEIR_LOG_WHATIF)
         return show_whatif(job, part, record->whatif);
     if (record->type == WEIR_LOG_RUN)
@@ -214,7 +216,7 @@ static int read_records(const struct job *job, struct run_part *part, bool *cut,
     struct weir_log_record record = {0};
     int code, records = 0;
     while ((code = weir_log_next(job->lines, &record, err)) == WEIR_LOG_RECORD) {
-        records++;
+        records += record.type != WEIR_LOG_PROFILE;
         if (show_record(job, part, &record) < 0) {
             code = weir_err_set(err, -ENOMEM, "line %" PRIu64 ": out of memory", record.line);
             break;

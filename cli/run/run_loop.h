@@ -40,14 +40,15 @@ struct weir_run_consumer {
 struct weir_run_config {
     int every; /* number of epochs between tables; 0: only at the end */
     enum weir_lang lang;
-    bool lines;      /* writes log lines to `out` instead of tables */
-    bool only_final; /* with lines: writes only the final table to `out`; `log` gets all */
-    FILE *out;       /* output of the epochs and tables */
-    double step_ms;  /* duration of the simulated step per batch */
-    bool step_spin;  /* busy-waits instead of sleeping; on a GPU, steps are always busy-waiting kernels */
-    bool sync_steps; /* on a GPU: finishes each step before starting the next */
-    FILE *log;       /* output file for JSON lines; may be NULL */
-    FILE *checksums; /* output file for hashes; may be NULL */
+    bool lines;                 /* writes log lines to `out` instead of tables */
+    bool only_final;            /* with lines: writes only the final table to `out`; `log` gets all */
+    FILE *out;                  /* output of the epochs and tables */
+    double step_ms;             /* duration of the simulated step per batch */
+    bool step_spin;             /* busy-waits instead of sleeping; on a GPU, steps are always busy-waiting kernels */
+    bool sync_steps;            /* on a GPU: finishes each step before starting the next */
+    FILE *log;                  /* output file for JSON lines; may be NULL */
+    FILE *checksums;            /* output file for hashes; may be NULL */
+    struct weir_run_page *page; /* keeps the lines of `log` for --html */
     struct weir_run_profile *profile;         /* may be NULL */
     struct weir_run_ranks *ranks;             /* the other ranks */
     struct weir_run_serve *serve;             /* live figures */

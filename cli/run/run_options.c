@@ -59,6 +59,10 @@ const struct weir_opt weir_run_opts[] = {
      .path = WEIR_PATH_WRITE, .users = TRAIN,
      .details = "Also after each epoch. The file is replaced as a whole, as the textfile collector of node_exporter "
                 "requires. With several ranks, one file per rank."},
+    {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "report as a web page that needs no network",
+     .path = WEIR_PATH_WRITE, .users = TRAIN,
+     .details = "Verdict, limits, charts over the epochs, stages, threads, and with --profile a timeline. weir report "
+                "LOG --html makes the same page later. With several ranks, one file per rank."},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "output file with one line of hashes per batch",
      .path = WEIR_PATH_WRITE, .users = RUN, .details = "With several ranks, one file per rank."},
     {"max-wait", WEIR_OPT_DOUBLE, FIELD(max_wait), "PERCENT", "100", "max data wait; above it, the exit status is 3", 0,

@@ -11,7 +11,7 @@ struct run_options {
     double step_ms, seconds, max_wait;
     bool step_spin, sync_steps;
     int every, lang;
-    const char *log, *checksums, *state;
+    const char *log, *html, *checksums, *state;
     const char *serve, *prometheus;
     bool json, wide;
     const char *profile, *schedule, *sort_by;

@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/run/run_head.h"
 #include "cli/run/run_loop.h"
+#include "cli/run/run_page.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/log_fields.h"
 #include "pipeline/samples/read_ahead.h"
@@ -298,7 +299,7 @@ static const char *log_file(const struct run_options *o)
 
 /* Paths of this rank's output files, which replace those of the options. */
 struct rank_files {
-    char log[PATH_MAX], checksums[PATH_MAX], state[PATH_MAX], prometheus[PATH_MAX];
+    char log[PATH_MAX], checksums[PATH_MAX], state[PATH_MAX], prometheus[PATH_MAX], html[PATH_MAX];
 };
 
 /* Inserts ".rankN" before the extension. Devices and pipes, which ranks can share, keep their names. */
@@ -321,7 +322,8 @@ static int name_rank_files(const struct weir_run_session *session, const struct 
                            struct rank_files *files, struct weir_err *err)
 {
     struct run_options *o = session->options;
-    if (ranks->world_size == 1 || (!log_file(o) && !o->checksums && !o->state && !o->prometheus))
+    bool any = log_file(o) || o->checksums || o->state || o->prometheus || o->html;
+    if (ranks->world_size == 1 || !any)
         return 0;
     int rc = log_file(o) ? name_rank_file(&o->log, files->log, ranks->rank, err) : 0;
     if (rc == 0)
@@ -330,6 +332,8 @@ static int name_rank_files(const struct weir_run_session *session, const struct 
         rc = name_rank_file(&o->state, files->state, ranks->rank, err);
     if (rc == 0)
         rc = name_rank_file(&o->prometheus, files->prometheus, ranks->rank, err);
+    if (rc == 0)
+        rc = name_rank_file(&o->html, files->html, ranks->rank, err);
     return rc < 0 ? rc : weir_outputs_check(session->command, session->values, &session->data, 1, NULL, err);
 }
 
@@ -343,6 +347,8 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
     int rc = weir_outputs_spare(head->command, head->values, weir_loader_dataset(loader), err);
     if (rc == 0)
         rc = weir_output_open(&run->log, log_file(head->options), err);
+    if (rc == 0)
+        rc = weir_run_page_open(run->page, head->options->html, &run->log, err);
     if (rc == 0)
         rc = weir_output_open(&run->checksums, head->options->checksums, err);
     if (rc < 0)
@@ -411,9 +417,11 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
     struct record record = {0};
     struct weir_run_ranks ranks = {0};
     struct weir_run_serve serve = {0};
+    struct weir_run_page page = {0};
     double data_wait = -1;
     run.ranks = &ranks;
     run.serve = &serve;
+    run.page = &page;
     run.data_wait = &data_wait;
     weir_machine_begin(&run.machine, 0, "");
     catch_signals();
@@ -424,9 +432,11 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
         rc = run_loader(head, profile, &run, &err);
     weir_run_serve_close(&serve);
     weir_rank_session_close(&ranks.session);
-    int log_rc = weir_output_close(o->log, run.log, &err);
+    int log_rc = weir_run_page_detach(&page, &run.log) < 0 ? weir_err_set(&err, -EIO, "the log was not written") : 0;
+    log_rc = weir_output_close(o->log, run.log, &err) < 0 ? -EIO : log_rc;
     int sums_rc = weir_output_close(o->checksums, run.checksums, &err);
-    rc = rc < 0 ? rc : log_rc < 0 ? log_rc : sums_rc;
+    int page_rc = weir_run_page_close(&page, o->html, run.lang, &err);
+    rc = rc < 0 ? rc : log_rc < 0 ? log_rc : sums_rc < 0 ? sums_rc : page_rc;
     if (close_record(&record, rc, &err) < 0)
         return weir_cli_fail(head->command, &err);
     return interrupted ? weir_exit_by_signal(interrupted) : judge_wait(head, data_wait);

@@ -109,7 +109,7 @@ class World:
 class Case:
     """A folder with a command's fresh inputs, and its command line."""
 
-    def __init__(self, world, command):
+    def __init__(self, world, command, option=None):
         self.world, self.command, self.cwd = world, command, world.folder()
         self.options, self.inputs = [], []
         self.arguments = []
@@ -120,6 +120,8 @@ class Case:
                 self.arguments.append(f"new{i}")
         if command["name"] == "report":
             self.arguments = self.arguments[:1]
+            if option == "html":  # for logs; the other outputs are for traces
+                self.put(self.inputs[0], '{"type":"run","config":{}}\n')
         if any(o["name"] == "config" for o in command["options"]):
             self.put("c.conf", "# nothing\n")
             self.options += ["--config", "c.conf"]
@@ -195,7 +197,7 @@ def check_marks(commands):
 
 def unmarked(world, command, option):
     """An option that is not marked as an output must not write to its path."""
-    case = Case(world, command)
+    case = Case(world, command, option)
     case.put("kept", "kept\n")
     before = look(case.at("kept"))
     for value in ("kept", "made"):
@@ -222,7 +224,7 @@ def name_of(case, path, form):
 
 
 def against_inputs(world, command, option, form):
-    case = Case(world, command)
+    case = Case(world, command, option)
     for path in case.inputs:
         for name in ("other", "folder"):
             with contextlib.suppress(FileNotFoundError):
@@ -247,7 +249,7 @@ def against_outputs(world, command, first, second):
 
 
 def against_own_files(world, command, folder, name, option):
-    case = Case(world, command)
+    case = Case(world, command, option)
     case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="names a file that")
     os.makedirs(case.at("into"), exist_ok=True)
     case.refused("a file of the folder", {}, f"--{folder}", "into", f"--{option}", f"into/{name}", line="names a file that")
@@ -256,7 +258,7 @@ def against_own_files(world, command, folder, name, option):
 
 def against_parts(world, command, option, kind):
     """Files inside a dataset, used for frames or not, existing or not."""
-    case = Case(world, command)
+    case = Case(world, command, option)
     to = case.at(os.path.basename(world.sets[kind]))
     (shutil.copytree if os.path.isdir(world.sets[kind]) else shutil.copy)(world.sets[kind], to)
     case.arguments[0] = to
@@ -283,7 +285,7 @@ def against_parts(world, command, option, kind):
 
 
 def onto_streams(world, command, option):
-    case = Case(world, command)
+    case = Case(world, command, option)
     for stream in ("stdout", "stderr"):
         case.put("both", "kept\n")
         with open(case.at("both"), "a") as f:
@@ -302,7 +304,7 @@ def onto_streams(world, command, option):
 
 def targets(world, command, option):
     name = f"{command['name']} --{option}"
-    case = Case(world, command)
+    case = Case(world, command, option)
     os.mkdir(case.at("folder"))
     os.mkfifo(case.at("fifo"))
     os.symlink("/dev/full", case.at("full"))
@@ -338,7 +340,7 @@ def targets(world, command, option):
 
 
 def into_folder(world, command, option):
-    case = Case(world, command)
+    case = Case(world, command, option)
     case.put("file", "kept\n")
     case.refused("a file is no folder", look(case.at("file")), f"--{option}", "file")
     case.close()

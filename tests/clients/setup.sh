@@ -10,5 +10,5 @@ rm -rf "$venv"
 /usr/bin/python3 -m venv "$venv"
 pip=("$venv/bin/python" -m pip install -q --disable-pip-version-check --root-user-action=ignore)
 "${pip[@]}" -r "$list"
-"${pip[@]}" --no-deps HolisticTraceAnalysis==0.5.0
+"${pip[@]}" --no-deps HolisticTraceAnalysis==0.5.0 axe-playwright-python==0.1.8
 cp "$list" "$venv/requirements.txt" # last, so that an incomplete one is rebuilt

@@ -103,6 +103,7 @@ class Page:
         self.socket = websocket.create_connection(url, timeout=seconds, suppress_origin=True)
         self.number = 0
         self.charts = "Google's"
+        self.events = []
 
     def call(self, method, **params):
         self.number += 1
@@ -115,6 +116,8 @@ class Page:
                 return message["result"]
             if message.get("method") == "Fetch.requestPaused":
                 self.answer(message["params"])
+            else:
+                self.events.append(message)
 
     def answer(self, request):
         """Serves a request for Google's chart library: the original if reachable, else CHARTS."""

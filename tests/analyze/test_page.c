@@ -1,0 +1,222 @@
+/* The page of logs: untrusted texts, unusual figures, and its size. */
+#include "analyze/page/page.h"
+#include "analyze/page/page_html.h"
+#include "weir/stages.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOSTILE "</title><script>alert(1)</script><img src=x onerror=alert(2)>\\\"'&\\u202e"
+
+static char *text;
+static size_t size;
+
+static void register_stages(void)
+{
+    cr_assert_eq(weir_loader_stages(), 0);
+}
+
+static void release(void)
+{
+    free(text);
+    text = NULL;
+}
+
+TestSuite(page, .init = register_stages, .fini = release);
+
+static const char *escaped(const char *plain)
+{
+    free(text);
+    FILE *out = open_memstream(&text, &size);
+    weir_page_text(out, plain);
+    fclose(out);
+    return text;
+}
+
+Test(page, texts_are_escaped)
+{
+    cr_expect_str_eq(escaped("<b>\"a\" & 'b'</b>"), "&lt;b&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/b&gt;");
+    cr_expect_str_eq(escaped("摄像头 é"), "摄像头 é");
+    cr_expect_str_eq(escaped("a\x01\x7f\n\xff\xc3 b"), "a????? b");
+    cr_expect_str_eq(escaped("right\xe2\x80\xaeleft"), "right?left", "bidirectional overrides");
+}
+
+Test(page, texts_are_cut)
+{
+    char plain[3 * WEIR_PAGE_TEXT];
+    memset(plain, 'x', sizeof plain);
+    plain[sizeof plain - 1] = '\0';
+    const char *cut = escaped(plain);
+    cr_expect_eq(strlen(cut), WEIR_PAGE_TEXT + strlen("…"));
+    cr_expect_str_eq(cut + WEIR_PAGE_TEXT, "…");
+}
+
+Test(page, figures_have_three_digits)
+{
+    char figure[WEIR_PAGE_FIGURE];
+    cr_expect_str_eq(weir_page_time(figure, 0.0123456), "12.3 ms");
+    cr_expect_str_eq(weir_page_time(figure, 0.99999), "1.00 s");
+    cr_expect_str_eq(weir_page_time(figure, 1e-9), "1 ns");
+    cr_expect_str_eq(weir_page_time(figure, 0), "0 µs");
+    cr_expect_str_eq(weir_page_time(figure, NAN), "–");
+    cr_expect_str_eq(weir_page_number(figure, 1234567.8), "1,234,568");
+    cr_expect_str_eq(weir_page_number(figure, -1234), "-1,234");
+    cr_expect_str_eq(weir_page_number(figure, 999.7), "1,000");
+    cr_expect_str_eq(weir_page_number(figure, 1e300), "–");
+    cr_expect_str_eq(weir_page_percent(figure, 0.0123), "1.2 %");
+    cr_expect_str_eq(weir_page_percent(figure, 7), "100 %");
+    cr_expect_eq(weir_page_part(NAN, 1), 0);
+    cr_expect_eq(weir_page_part(1, 0), 0);
+    cr_expect_eq(weir_page_part(INFINITY, 2), 0);
+}
+
+/* ---- pages ---- */
+
+static const char *page_of(const char *log, enum weir_lang lang, int expected)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    free(text);
+    FILE *out = open_memstream(&text, &size);
+    int rc = weir_page_of_log(out, log, strlen(log), lang, &err);
+    fclose(out);
+    cr_assert_eq(rc, expected, "%d: %s", rc, err.text);
+    return text;
+}
+
+static int count(const char *in, const char *what)
+{
+    int n = 0;
+    for (const char *at = in; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+#define RUN "{\"type\":\"run\",\"weir\":\"0\",\"config\":{\"data\":\"d\"},\"used\":{\"num_workers\":2}}\n"
+#define ROW(name, share)                                                                                               \
+    "{\"name\":\"" name "\",\"kind\":\"work\",\"side\":\"worker\",\"count\":9,\"total_s\":1,\"self_s\":1,"             \
+    "\"mean_s\":0.1,\"min_s\":0.01,\"p50_s\":0.1,\"p90_s\":0.2,\"p99_s\":0.3,\"max_s\":0.4,\"share\":" share "}"
+
+Test(page, a_hostile_log_adds_no_markup)
+{
+    const char *page = page_of(
+        "{\"type\":\"run\",\"weir\":\"" HOSTILE "\",\"config\":{\"data\":\"" HOSTILE "\",\"" HOSTILE
+        "\":1},\"used\":{\"host\":\"" HOSTILE "\"}}\n"
+        "{\"type\":\"stages\",\"final\":true,\"timing\":true,\"wall_s\":3,\"stages\":[" ROW(
+            HOSTILE,
+            "1") "],"
+                 "\"workers\":[{\"name\":\"<i>w0</i>\",\"wall_s\":1,\"work_s\":1}],\"errors\":[{\"text\":\"" HOSTILE
+                 "\",\"count\":1}]}\n",
+        WEIR_LANG_EN, 0);
+    cr_expect_eq(count(page, "<script"), 1, "only the page's own script");
+    cr_expect_eq(count(page, "</script>"), 1);
+    cr_expect_eq(count(page, "</title>"), 1);
+    cr_expect_eq(count(page, "<img"), 0);
+    cr_expect_eq(count(page, "<i>"), 0);
+    cr_expect_eq(count(page, "\xe2\x80\xae"), 0);
+    cr_expect_gt(count(page, "&lt;script&gt;alert(1)&lt;/script&gt;"), 2, "it is shown as text");
+}
+
+Test(page, unusual_figures_are_drawn_inside_the_charts)
+{
+    const char *page = page_of(
+        RUN "{\"type\":\"epoch\",\"epoch\":-2147483648,\"total_s\":0,\"train_s\":0,\"data_wait_fraction\":1e15,"
+            "\"images_per_s\":-1e15}\n"
+            "{\"type\":\"epoch\",\"epoch\":2147483647,\"total_s\":-1,\"train_s\":1e15,\"data_wait_fraction\":-1e15,"
+            "\"images_per_s\":1e15}\n"
+            "{\"type\":\"stages\",\"epoch_first\":1,\"wall_s\":0,\"stages\":[" ROW("a", "-1e15") "," ROW(
+                "b", "1e15") "],\"queue\":{\"mean\":-1e15,\"requests\":1,\"min\":-5,\"max\":2000000000},"
+                             "\"workers\":[{\"name\":\"w\",\"wall_s\":-1,\"work_s\":1e15,\"wait_s\":-1e15}]}\n"
+                             "{\"type\":\"stages\",\"final\":true,\"wall_s\":0,\"stages\":[" ROW(
+                                 "a", "0") "],\"steps\":{\"images\":0,\"train_s\":-1}}\n",
+        WEIR_LANG_EN, 0);
+    const char *body = strstr(page, "<main>"), *end = strstr(page, "<script>");
+    cr_assert(body && end);
+    ((char *)(uintptr_t)end)[0] = '\0';
+    cr_expect_eq(count(body, "nan"), 0);
+    cr_expect_eq(count(body, "inf"), 0);
+    cr_expect_eq(count(body, "width=\"-"), 0);
+    cr_expect_gt(count(body, "<figure"), 1);
+}
+
+Test(page, a_long_run_makes_a_page_of_bounded_size)
+{
+    char *log = NULL;
+    size_t length;
+    FILE *out = open_memstream(&log, &length);
+    fputs(RUN, out);
+    for (int epoch = 1; epoch <= 2500; epoch++) {
+        fprintf(out,
+                "{\"type\":\"epoch\",\"epoch\":%d,\"total_s\":1.5,\"train_s\":1,\"data_wait_fraction\":0.%d,"
+                "\"images_per_s\":%d}\n",
+                epoch, epoch % 10, 1000 + epoch % 37);
+        fprintf(out,
+                "{\"type\":\"stages\",\"epoch_first\":%d,\"epoch_last\":%d,\"timing\":true,\"wall_s\":1,"
+                "\"queue\":{\"mean\":1.5,\"min\":0,\"max\":3,\"requests\":20},\"steps\":{\"images\":%d},"
+                "\"stages\":[",
+                epoch, epoch, 100 + epoch % 7);
+        for (int stage = 0; stage < 20; stage++)
+            fprintf(out, "%s{\"name\":\"stage %d\",\"kind\":\"work\",\"side\":\"worker\",\"count\":9,\"total_s\":%d.5}",
+                    stage ? "," : "", stage, (epoch + stage) % 11);
+        fputs("]}\n", out);
+    }
+    fclose(out);
+    const char *page = page_of(log, WEIR_LANG_EN, 0);
+    free(log);
+    cr_expect_lt(strlen(page), 1000000);
+    cr_expect(strstr(page, "<span>2500</span>"), "the newest epoch is the chart's end");
+    cr_expect(strstr(page, ">epochs 1–2500<"), "tables are merged, not dropped");
+}
+
+Test(page, sections_without_data_are_left_out)
+{
+    const char *page = page_of(RUN, WEIR_LANG_EN, 0);
+    cr_expect_eq(count(page, "<h2>"), 1, "only the settings");
+    page = page_of(RUN, WEIR_LANG_ZH, 0);
+    cr_expect(strstr(page, "<html lang=\"zh\">") && strstr(page, "设置与机器"));
+}
+
+Test(page, a_cut_off_line_does_not_matter)
+{
+    const char *page = page_of(RUN "{\"type\":\"epoch\",\"epo", WEIR_LANG_EN, 0);
+    cr_expect(strstr(page, "<h1>d</h1>"));
+}
+
+Test(page, logs_without_a_run_are_refused)
+{
+    page_of("", WEIR_LANG_EN, -ENODATA);
+    page_of("{\"type\":\"later\"}\n", WEIR_LANG_EN, -ENODATA);
+    page_of("{\"type\":\"run\"}\n{\"type\":\n{}\n", WEIR_LANG_EN, -EBADMSG);
+    page_of(RUN "{\"type\":\"profile\",\"windows\":7}\n", WEIR_LANG_EN, -EBADMSG);
+}
+
+/* The log is untrusted, so a path in it must not block or make the page fail. */
+Test(page, traces_that_are_no_files_are_left_out)
+{
+    char folder[] = "/tmp/weir-page-XXXXXX", log[4096];
+    cr_assert(mkdtemp(folder));
+    char pipe[64], file[64];
+    snprintf(pipe, sizeof pipe, "%s/a.pt.trace.json", folder);
+    snprintf(file, sizeof file, "%s/b.pt.trace.json", folder);
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
+    FILE *damaged = fopen(file, "w");
+    fputs("{\"traceEvents\": [{\"ph\": ", damaged);
+    fclose(damaged);
+    const char *const paths[] = {pipe, file, "/dev/zero", folder, "/nowhere"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        snprintf(
+            log, sizeof log,
+            RUN "{\"type\":\"stages\",\"final\":true,\"stages\":[" ROW(
+                "a", "1") "]}\n"
+                          "{\"type\":\"profile\",\"windows\":[{\"first_step\":1,\"last_step\":2,\"path\":\"%s\"}]}\n",
+            paths[i]);
+        cr_expect_eq(count(page_of(log, WEIR_LANG_EN, 0), "class=\"timeline\""), 0, "%s", paths[i]);
+    }
+    unlink(pipe);
+    unlink(file);
+    rmdir(folder);
+}
