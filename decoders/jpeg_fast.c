@@ -21,11 +21,15 @@
 /* Smaller scans with new Huffman tables are decoded by libjpeg-turbo, because building the look-up tables would cost
  * more time than they save. */
 enum { SMALL_SCAN = 4096 };
+/* The same for tables that only step over coefficients. Smaller scans are decoded without them. */
+enum { SMALL_SKIPPED = 65536 };
 enum { MARKER = 2 }; /* bytes of a marker */
+
+typedef void transform(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 
 /* Destination of one block of an MCU. */
 struct place {
-    jpeg_component_info *info;
+    transform *transform;
     const int16_t *quant;
     JSAMPARRAY rows; /* NULL: the block is below the image */
     JDIMENSION column, step;
@@ -39,6 +43,7 @@ struct weir_jpeg_fast {
     size_t segment_bytes;               /* size of scan.segment, which grows on demand */
     unsigned mcus_left, restarts_to_go; /* MCUs left in the scan, and MCUs until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
+    unsigned only_dc, skipped; /* the scan's only_dc for MCUs that are put out, and for the others */
     _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the coefficient order of weir_jpeg_idct */
     struct weir_jpeg_output output;
     struct weir_jpeg_row row; /* template with the fields that all rows of the frame share */
@@ -121,9 +126,10 @@ static void end_scan(j_decompress_ptr jpeg)
 
 /* ---- blocks ---- */
 
-static void next_mcu(j_decompress_ptr jpeg)
+static void next_mcu(j_decompress_ptr jpeg, unsigned only_dc)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
+    fast->scan.only_dc = only_dc;
     if (jpeg->restart_interval && fast->restarts_to_go-- == 0)
         restart(jpeg);
     if (!weir_jpeg_mcu(&fast->scan))
@@ -137,22 +143,25 @@ static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
 {
     if (blocks)
         give_up(jpeg);
-    next_mcu(jpeg);
+    next_mcu(jpeg, of(jpeg)->skipped);
     return TRUE;
 }
 
-/* Outputs a block. Scaled components use libjpeg's inverse DCT. */
-static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
+/* Returns the inverse DCT with this number of columns and rows, or NULL. */
+static transform *transform_of(int size)
 {
-    struct weir_jpeg_fast *fast = of(jpeg);
-    jpeg_component_info *info = place->info;
-    int16_t *block = fast->scan.blocks[at];
-    if (info->DCT_scaled_size != DCTSIZE)
-        jpeg->idct->inverse_DCT[info->component_index](jpeg, info, block, place->rows, place->column);
-    else if (fast->scan.ends[at] == 1)
-        weir_jpeg_idct_dc(block, place->quant, place->rows, place->column);
-    else
-        weir_jpeg_idct(block, place->quant, place->rows, place->column);
+    switch (size) {
+    case 8:
+        return weir_jpeg_idct;
+    case 4:
+        return weir_jpeg_idct_4x4;
+    case 2:
+        return weir_jpeg_idct_2x2;
+    case 1:
+        return weir_jpeg_idct_1x1;
+    default:
+        return NULL;
+    }
 }
 
 /* Sets the destinations of component i's blocks in the first MCU of a row. `at` is the index of the component's first
@@ -165,7 +174,7 @@ static void place_component(j_decompress_ptr jpeg, int i, int at, JSAMPIMAGE to)
     for (int y = 0; y < info->MCU_height; y++)
         for (int x = 0; x < info->MCU_width; x++, at++)
             fast->places[at] = (struct place){
-                .info = info,
+                .transform = transform_of(info->DCT_scaled_size),
                 .quant = fast->quant[i],
                 .rows = y < rows ? to[info->component_index] + y * info->DCT_scaled_size : NULL,
                 .column = (JDIMENSION)(x * info->DCT_scaled_size),
@@ -179,8 +188,10 @@ static void put_mcu(j_decompress_ptr jpeg, bool last)
     struct weir_jpeg_fast *fast = of(jpeg);
     for (int at = 0; at < fast->scan.n_blocks; at++) {
         struct place *place = &fast->places[at];
+        bool only_dc = fast->scan.ends[at] == 1 && place->transform == weir_jpeg_idct;
         if (place->rows && !(last && place->past_last))
-            put_block(jpeg, place, at);
+            (only_dc ? weir_jpeg_idct_dc : place->transform)(fast->scan.blocks[at], place->quant, place->rows,
+                                                             place->column);
         place->column += place->step;
     }
 }
@@ -206,8 +217,9 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
     for (JDIMENSION mcu = 0; mcu < jpeg->MCUs_per_row; mcu++) {
         if (of(jpeg)->output.f32)
             fetch_for(jpeg, mcu);
-        next_mcu(jpeg);
-        if (mcu >= jpeg->master->first_iMCU_col && mcu <= jpeg->master->last_iMCU_col)
+        bool wanted = mcu >= jpeg->master->first_iMCU_col && mcu <= jpeg->master->last_iMCU_col;
+        next_mcu(jpeg, wanted ? of(jpeg)->only_dc : of(jpeg)->skipped);
+        if (wanted)
             put_mcu(jpeg, mcu + 1 == jpeg->MCUs_per_row);
     }
     jpeg->output_iMCU_row++;
@@ -222,12 +234,12 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 /* Outputs row y of the image. group: its row group in the samples output by the IDCT. */
 static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, JDIMENSION y, JSAMPROW to)
 {
-    struct weir_jpeg_fast *fast = of(jpeg);
-    struct weir_jpeg_row *row = &fast->row;
+    struct weir_jpeg_row *row = &of(jpeg)->row;
+    JDIMENSION of_group = (JDIMENSION)jpeg->max_v_samp_factor, at = group * of_group + y % of_group;
     bool two_rows = row->chroma == WEIR_JPEG_420, lower = y % 2 == 1;
-    row->luma = in[0][two_rows ? 2 * group + lower : group];
+    row->luma = in[0][at];
     for (int c = 0; c < 2; c++) {
-        JSAMPARRAY rows = in[c + 1] + group;
+        JSAMPARRAY rows = in[c + 1] + (two_rows ? group : at);
         row->near[c] = rows[0];
         row->far[c] = two_rows ? rows[lower ? 1 : -1] : NULL;
     }
@@ -252,16 +264,26 @@ static void put_rows(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION *group, JD
         ++*group;
 }
 
+/* Sets the subsampling of the samples output by the IDCT, which is less than that of the JPEG if chroma is scaled less
+ * than luma. Returns false if it is not supported, or if libjpeg does not interpolate. */
 static bool has_chroma(const struct jpeg_decompress_struct *jpeg, enum weir_jpeg_chroma *chroma)
 {
     const jpeg_component_info *c = jpeg->comp_info;
-    *chroma = c[0].v_samp_factor == 2 ? WEIR_JPEG_420 : c[0].h_samp_factor == 2 ? WEIR_JPEG_422 : WEIR_JPEG_444;
-    bool known = (c[0].h_samp_factor == 1 && c[0].v_samp_factor == 1) || c[0].h_samp_factor == 2;
-    for (int i = 0; i < 3; i++) {
-        known = known && c[i].DCT_scaled_size == DCTSIZE && c[i].component_needed;
-        known = known && (i == 0 || (c[i].h_samp_factor == 1 && c[i].v_samp_factor == 1));
+    int least = jpeg->min_DCT_scaled_size, width = jpeg->max_h_samp_factor * least;
+    int height = jpeg->max_v_samp_factor * least, h = c[1].h_samp_factor * c[1].DCT_scaled_size;
+    int v = c[1].v_samp_factor * c[1].DCT_scaled_size;
+    bool known = jpeg->max_v_samp_factor <= 2;
+    for (int i = 0; i < 3; i++)
+        known = known && c[i].component_needed && c[i].h_samp_factor * c[i].DCT_scaled_size == (i ? h : width) &&
+                c[i].v_samp_factor * c[i].DCT_scaled_size == (i ? v : height);
+    if (!known || v > height || h > width)
+        return false;
+    if (v == height && h == width) {
+        *chroma = WEIR_JPEG_444;
+        return true;
     }
-    return known && c[0].v_samp_factor <= 2 && c[1].downsampled_width > 2 && c[2].downsampled_width > 2;
+    *chroma = v == height ? WEIR_JPEG_422 : WEIR_JPEG_420;
+    return 2 * h == width && (v == height || 2 * v == height) && least > 1 && c[1].downsampled_width > 2;
 }
 
 static bool grow_sums(struct weir_jpeg_fast *fast, size_t width)
@@ -306,8 +328,10 @@ static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_s
 static bool suits(const struct jpeg_decompress_struct *jpeg)
 {
     bool baseline = !jpeg->progressive_mode && !jpeg->arith_code && jpeg->data_precision == 8;
-    bool one_row = jpeg->comps_in_scan > 1 || jpeg->cur_comp_info[0]->v_samp_factor == 1;
-    return baseline && one_row && !jpeg->inputctl->has_multiple_scans && !jpeg->coef->coef_arrays &&
+    bool one_row = jpeg->comps_in_scan > 1 || jpeg->cur_comp_info[0]->v_samp_factor == 1, known = true;
+    for (int i = 0; i < jpeg->comps_in_scan; i++)
+        known = known && transform_of(jpeg->cur_comp_info[i]->DCT_scaled_size);
+    return baseline && one_row && known && !jpeg->inputctl->has_multiple_scans && !jpeg->coef->coef_arrays &&
            jpeg->dct_method == JDCT_ISLOW && jpeg->unread_marker == 0 && jpeg->Ss == 0 && jpeg->Se == DCTSIZE2 - 1 &&
            jpeg->Ah == 0 && jpeg->Al == 0;
 }
@@ -317,40 +341,58 @@ static bool suits(const struct jpeg_decompress_struct *jpeg)
 static const struct weir_huffman *find_table(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg,
                                              int i, enum weir_huffman_kind kind)
 {
-    bool make_new = jpeg->src->bytes_in_buffer >= SMALL_SCAN, is_dc = kind == WEIR_HUFFMAN_DC;
+    bool make_new = jpeg->src->bytes_in_buffer >= (kind == WEIR_HUFFMAN_SKIP ? SMALL_SKIPPED : SMALL_SCAN);
+    bool is_dc = kind == WEIR_HUFFMAN_DC;
     int number = is_dc ? jpeg->cur_comp_info[i]->dc_tbl_no : jpeg->cur_comp_info[i]->ac_tbl_no;
     for (int before = 0; before < i; before++)
         if (number == (is_dc ? jpeg->cur_comp_info[before]->dc_tbl_no : jpeg->cur_comp_info[before]->ac_tbl_no))
-            return is_dc ? fast->scan.components[before].dc : fast->scan.components[before].ac;
+            return fast->scan.components[before].huffman[kind];
     const JHUFF_TBL *table = is_dc ? jpeg->dc_huff_tbl_ptrs[number] : jpeg->ac_huff_tbl_ptrs[number];
     return weir_huffman_table(fast->tables, kind, table->bits, table->huffval, make_new);
 }
 
-static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
+/* Sets which blocks need their AC coefficients. Returns whether some do not. */
+static bool choose_blocks(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg, bool skips_rows)
+{
+    const struct jpeg_decomp_master *master = jpeg->master;
+    fast->only_dc = 0;
+    for (int i = 0; i < jpeg->blocks_in_MCU; i++) {
+        fast->scan.component_of[i] = (uint8_t)jpeg->MCU_membership[i];
+        fast->only_dc |= (unsigned)(jpeg->cur_comp_info[jpeg->MCU_membership[i]]->DCT_scaled_size == 1) << i;
+    }
+    bool skips = skips_rows || master->first_iMCU_col > 0 || master->last_iMCU_col + 1 < jpeg->MCUs_per_row;
+    fast->skipped = skips ? (1u << jpeg->blocks_in_MCU) - 1 : 0;
+    return fast->only_dc || fast->skipped;
+}
+
+static bool find_kind(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg,
+                      enum weir_huffman_kind kind)
 {
     bool found = true;
     for (int i = 0; i < jpeg->comps_in_scan; i++) {
-        struct weir_jpeg_component *to = &fast->scan.components[i];
-        to->dc = find_table(fast, jpeg, i, WEIR_HUFFMAN_DC);
-        to->ac = find_table(fast, jpeg, i, WEIR_HUFFMAN_AC);
-        found = found && to->dc && to->ac;
+        fast->scan.components[i].huffman[kind] = find_table(fast, jpeg, i, kind);
+        found = found && fast->scan.components[i].huffman[kind];
     }
+    return found;
+}
+
+static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg, bool skips_rows)
+{
     fast->scan.n_components = jpeg->comps_in_scan;
     fast->scan.n_blocks = jpeg->blocks_in_MCU;
-    for (int i = 0; i < jpeg->blocks_in_MCU && i < WEIR_JPEG_BLOCKS; i++)
-        fast->scan.component_of[i] = (uint8_t)jpeg->MCU_membership[i];
-    return found;
+    if (choose_blocks(fast, jpeg, skips_rows) && !find_kind(fast, jpeg, WEIR_HUFFMAN_SKIP))
+        fast->only_dc = fast->skipped = 0;
+    bool dc = find_kind(fast, jpeg, WEIR_HUFFMAN_DC), ac = find_kind(fast, jpeg, WEIR_HUFFMAN_AC);
+    return dc && ac;
 }
 
 static void order_blocks(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
 {
-    const uint8_t *natural = weir_jpeg_natural_order(), *pairs = weir_jpeg_idct_order();
+    const uint8_t *order = weir_jpeg_idct_order();
     for (int i = 0; i < jpeg->comps_in_scan; i++) {
-        const jpeg_component_info *info = jpeg->cur_comp_info[i];
-        const int16_t *quant = info->dct_table;
-        fast->scan.components[i].order = info->DCT_scaled_size == DCTSIZE ? pairs : natural;
+        const int16_t *quant = jpeg->cur_comp_info[i]->dct_table;
         for (int k = 0; k < DCTSIZE2; k++)
-            fast->quant[i][pairs[k]] = quant[natural[k]];
+            fast->quant[i][order[k]] = quant[jpeg_natural_order[k]];
     }
 }
 
@@ -370,7 +412,7 @@ static bool grow_segment(struct weir_jpeg_fast *fast, size_t bytes)
 enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg,
                                          const struct weir_jpeg_output *output)
 {
-    if (!suits(jpeg) || !find_tables(fast, jpeg) || !grow_segment(fast, jpeg->src->bytes_in_buffer))
+    if (!suits(jpeg) || !find_tables(fast, jpeg, output->skips_rows) || !grow_segment(fast, jpeg->src->bytes_in_buffer))
         return WEIR_JPEG_ORIGINAL;
     fast->scan.source = jpeg->src->next_input_byte;
     fast->scan.source_end = fast->scan.source + jpeg->src->bytes_in_buffer;

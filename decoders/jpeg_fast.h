@@ -35,7 +35,8 @@ enum weir_jpeg_rows {
 
 /* Destination of the decoded rows. */
 struct weir_jpeg_output {
-    bool planes; /* the caller accepts WEIR_JPEG_PLANES */
+    bool planes;     /* the caller accepts WEIR_JPEG_PLANES */
+    bool skips_rows; /* the caller skips rows before the first one that it reads */
     /* The final image, which is prefetched during decoding, if it consists of three f32 planes of the JPEG's size;
      * otherwise NULL. */
     const float *f32;

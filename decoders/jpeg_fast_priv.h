@@ -15,11 +15,12 @@
  * camera usually have the same tables. */
 
 enum {
-    WEIR_HUFFMAN_LOOK = 11,     /* number of bits that index a look-up table */
+    WEIR_HUFFMAN_LOOK = 11, /* number of bits that index a look-up table */
+    WEIR_HUFFMAN_SKIP_LOOK = 12,
     WEIR_HUFFMAN_BITS = 16,     /* maximum code length in bits */
     WEIR_HUFFMAN_END = 128,     /* added to the next coefficient's index at the end of a block */
     WEIR_HUFFMAN_NOWHERE = 192, /* greater than any coefficient index plus WEIR_HUFFMAN_END */
-    WEIR_HUFFMAN_CACHE = 16,    /* cached tables per kind (DC, AC) */
+    WEIR_HUFFMAN_CACHE = 16,    /* cached tables per kind */
 };
 
 /* Contents of a DHT segment. */
@@ -31,21 +32,32 @@ struct weir_huffman_codes {
     int32_t largest[WEIR_HUFFMAN_BITS + 1], offset[WEIR_HUFFMAN_BITS + 1];
 };
 
-enum weir_huffman_kind { WEIR_HUFFMAN_DC, WEIR_HUFFMAN_AC };
+enum weir_huffman_kind { WEIR_HUFFMAN_DC, WEIR_HUFFMAN_AC, WEIR_HUFFMAN_SKIP, WEIR_HUFFMAN_KINDS };
+
+/* Up to two AC coefficients. The first one is complete and includes its value; the second one is only the code, and its
+ * value follows in the stream. */
+struct weir_huffman_two {
+    int16_t value;         /* the first value */
+    uint8_t before, size;  /* bits before the second value; bits of the second value */
+    uint8_t first, second; /* index increments of both, or WEIR_HUFFMAN_NOWHERE if missing */
+};
 
 struct weir_huffman {
-    /* Look-up tables, indexed by the next 11 bits. */
+    /* Look-up tables, indexed by the next bits. */
     union {
-        /* Byte 0: total bits of the code and its value, or 0 if the code is invalid or too long for the table. Byte 1:
-         * bits of the value. */
+        /* DC. Byte 0: total bits of the code and its value, or 0 if the code is invalid or too long for the table. Byte
+         * 1: bits of the value. */
         uint16_t dc[1 << WEIR_HUFFMAN_LOOK];
-        /* Up to two coefficients. The first one is complete and includes its value; the second one is only the code,
-         * and its value follows in the stream. Byte 0: total bits of both, or 0 if the code is invalid or too long for
-         * the table. Byte 1: bits before the second value. Byte 2: bits of the second value. Bytes 3 and 4: index
-         * increments of the first and second coefficient. Byte 5: index increment of the coefficient after them (at
-         * least WEIR_HUFFMAN_END if the block ends). Bytes 6 and 7: the first value. The increment of a missing
-         * coefficient is WEIR_HUFFMAN_NOWHERE; if the code is invalid or too long, so is byte 5. */
-        uint64_t ac[1 << WEIR_HUFFMAN_LOOK];
+        /* AC. A step has the total bits of the codes and values in bits 0 to 5, and above them the index increment of
+         * the coefficient after them: at least WEIR_HUFFMAN_END if the block ends, WEIR_HUFFMAN_NOWHERE (and no bits)
+         * if the code is invalid or too long for the table. Steps are apart from the coefficients, because decoding
+         * waits for them: this table stays in the L1 cache. */
+        struct {
+            uint16_t steps[1 << WEIR_HUFFMAN_LOOK];
+            struct weir_huffman_two two[1 << WEIR_HUFFMAN_LOOK];
+        };
+        /* AC, to skip coefficients: as many as there are whole codes. */
+        uint16_t skips[1 << WEIR_HUFFMAN_SKIP_LOOK];
     };
     struct weir_huffman_codes codes;
 };
@@ -83,8 +95,7 @@ struct weir_jpeg_bits {
 };
 
 struct weir_jpeg_component {
-    const struct weir_huffman *dc, *ac;
-    const uint8_t *order; /* coefficient order in its blocks */
+    const struct weir_huffman *huffman[WEIR_HUFFMAN_KINDS]; /* SKIP may be NULL if `only_dc` is 0 */
     int last_dc;
 };
 
@@ -99,6 +110,7 @@ struct weir_jpeg_scan {
      * last coefficient that can be nonzero (ends; 1: DC only) */
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
+    unsigned only_dc; /* bit i: AC coefficients of block i are not stored, and its end is not set */
     int ends[WEIR_JPEG_BLOCKS];
     /* memory to prefetch during decoding: one cache line per row in each of three planes. Each block prefetches only a
      * few rows, because the CPU has few line fill buffers. */
@@ -119,14 +131,16 @@ bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 /* Decodes the blocks of the next MCU. Returns false if the data is invalid. */
 bool weir_jpeg_mcu(struct weir_jpeg_scan *scan);
 
-/* Coefficient orders: the position in a block for each zigzag index. The natural order is row by row; the IDCT order is
- * required by weir_jpeg_idct. In both, DC is first. */
-const uint8_t *weir_jpeg_natural_order(void);
+/* The position in a block for each zigzag index, as weir_jpeg_idct requires it. DC is first. */
 const uint8_t *weir_jpeg_idct_order(void);
 
 /* Dequantises a block, applies the inverse DCT and stores 8 x 8 samples at to[0..7] + column. block and quant are in
- * IDCT order and aligned to 32 bytes. */
+ * the order above and aligned to 32 bytes. */
 void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+/* The same with 4 x 4 or 2 x 2 samples, or with one, which depends on DC alone. */
+void weir_jpeg_idct_4x4(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+void weir_jpeg_idct_2x2(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+void weir_jpeg_idct_1x1(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 /* Like weir_jpeg_idct, for a block whose only nonzero coefficient is DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif

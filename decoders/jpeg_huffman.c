@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK = WEIR_HUFFMAN_LOOK, ENTRIES = 1 << LOOK, RUN_OF_16 = 0xF0, NOWHERE = WEIR_HUFFMAN_NOWHERE };
+enum { LOOK = WEIR_HUFFMAN_LOOK, RUN_OF_16 = 0xF0, NOWHERE = WEIR_HUFFMAN_NOWHERE };
 
 struct kept {
     struct weir_huffman table;
@@ -12,7 +12,7 @@ struct kept {
 };
 
 struct weir_huffman_tables {
-    struct kept kept[2][WEIR_HUFFMAN_CACHE];
+    struct kept kept[WEIR_HUFFMAN_KINDS][WEIR_HUFFMAN_CACHE];
     uint64_t calls;
 };
 
@@ -59,95 +59,137 @@ static int extend(unsigned bits, int size)
     return size > 0 && value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
 }
 
-/* Lists the first code in every 11-bit prefix: the symbol in bits 0 to 7 and the code length above them. The entry is 0
- * if the code is invalid or longer than the prefix. */
-static void list_codes(const struct weir_huffman_codes *codes, uint16_t list[ENTRIES])
+/* The first code in every prefix of `look` bits: the symbol in bits 0 to 7 and the code length above them. The entry is
+ * 0 if the code is invalid or longer than the prefix. */
+struct list {
+    int look;
+    unsigned entries;
+    uint16_t codes[1 << WEIR_HUFFMAN_SKIP_LOOK];
+};
+
+static void list_codes(const struct weir_huffman_codes *codes, int look, struct list *list)
 {
-    for (unsigned i = 0; i < ENTRIES;) {
+    list->look = look;
+    list->entries = 1u << look;
+    for (unsigned i = 0; i < list->entries;) {
         uint8_t symbol = 0;
-        int length = weir_huffman_symbol(codes, (uint64_t)i << (64 - LOOK), &symbol);
-        unsigned end = i + (length && length <= LOOK ? 1u << (LOOK - length) : 1);
+        int length = weir_huffman_symbol(codes, (uint64_t)i << (64 - look), &symbol);
+        unsigned end = i + (length && length <= look ? 1u << (look - length) : 1);
         for (; i < end; i++)
-            list[i] = (uint16_t)(length <= LOOK ? symbol | length << 8 : 0);
+            list->codes[i] = (uint16_t)(length <= look ? symbol | length << 8 : 0);
     }
 }
 
-static void make_dc(uint16_t *look, const uint16_t list[ENTRIES])
+static void make_dc(uint16_t *look, const struct list *list)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
-        unsigned size = list[i] & 15, length = list[i] >> 8;
+    for (unsigned i = 0; i < list->entries; i++) {
+        unsigned size = list->codes[i] & 15, length = list->codes[i] >> 8;
         look[i] = (uint16_t)(length ? (length + size) | size << 8 : 0);
     }
 }
 
-/* ---- two coefficients per entry ---- */
+/* ---- several coefficients per entry ---- */
 
 struct coefficient {
     int code, size, run; /* bits of the code, bits of the value, preceding zero coefficients */
     int next;            /* increment of the coefficient index */
 };
 
-static bool find(const uint16_t list[ENTRIES], unsigned bits, int known, struct coefficient *c)
+/* Finds the code after the first `at` bits of a prefix. Returns false if it is invalid or not wholly in the prefix. */
+static bool find(const struct list *list, unsigned prefix, int at, struct coefficient *c)
 {
-    int symbol = list[bits] & 255, length = list[bits] >> 8;
-    *c = (struct coefficient){.code = length <= known ? length : 0, .size = symbol & 15};
+    unsigned code = list->codes[(prefix << at) & (list->entries - 1)];
+    int symbol = code & 255, length = (int)(code >> 8);
+    *c = (struct coefficient){.code = at + length <= list->look ? length : 0, .size = symbol & 15};
     c->run = c->size ? symbol >> 4 : 0;
     c->next = c->size ? c->run + 1 : symbol == RUN_OF_16 ? 16 : WEIR_HUFFMAN_END;
     return c->code > 0;
 }
 
-static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
+static uint16_t step(int total, int next)
 {
-    struct coefficient first, second = {0};
-    if (!find(list, bits, LOOK, &first))
-        return (uint64_t)NOWHERE << 24 | (uint64_t)NOWHERE << 32 | (uint64_t)NOWHERE << 40;
-    int value = 0, whole = first.code + first.size;
-    if (whole > LOOK) { /* the value exceeds the prefix: make this the second coefficient, whose value is read from the
-                           stream */
-        second = first;
-        first = (struct coefficient){0};
-        whole = 0;
-    } else {
-        value = extend((bits >> (LOOK - whole)) & ((1u << first.size) - 1), first.size);
-        bool more = first.next < WEIR_HUFFMAN_END && whole < LOOK;
-        if (!more || !find(list, (bits << whole) & (ENTRIES - 1), LOOK - whole, &second))
+    return (uint16_t)(total | (total ? next : NOWHERE) << 6);
+}
+
+/* Sets `two` for a prefix and returns its step. */
+static uint16_t find_two(const struct list *list, unsigned prefix, struct weir_huffman_two *two)
+{
+    struct coefficient first = {0}, second;
+    bool found = find(list, prefix, 0, &second);
+    int value = 0, whole = second.code + second.size;
+    if (found && whole <= LOOK) { /* otherwise the value exceeds the prefix and is read from the stream */
+        first = second;
+        value = extend((prefix >> (LOOK - whole)) & ((1u << first.size) - 1), first.size);
+        if (first.next >= WEIR_HUFFMAN_END || whole == LOOK || !find(list, prefix, whole, &second))
             second = (struct coefficient){0};
+    } else {
+        whole = 0;
     }
-    uint64_t before = (uint64_t)(whole + second.code), total = before + (uint64_t)second.size;
-    uint64_t at_first = (uint64_t)(first.size ? first.run : NOWHERE);
-    uint64_t at_second = (uint64_t)(second.size ? first.next + second.run : NOWHERE);
-    uint64_t next = (uint64_t)(first.next + second.next);
-    return total | before << 8 | (uint64_t)second.size << 16 | at_first << 24 | at_second << 32 | next << 40 |
-           (uint64_t)(uint16_t)value << 48;
+    *two = (struct weir_huffman_two){
+        .value = (int16_t)value,
+        .before = (uint8_t)(whole + second.code),
+        .size = (uint8_t)second.size,
+        .first = (uint8_t)(first.size ? first.run : NOWHERE),
+        .second = (uint8_t)(second.size ? first.next + second.run : NOWHERE),
+    };
+    return step(whole + second.code + second.size, first.next + second.next);
 }
 
 /* Returns the number of consecutive prefixes, all starting with this code, that have equal entries: all of them if the
  * code ends the block or if its value is read from the stream, otherwise only one. */
-static unsigned same_entries(uint16_t code)
+static unsigned same_entries(const struct list *list, unsigned prefix)
 {
-    int length = code >> 8, size = code & 15, symbol = code & 255;
-    bool ends = size == 0 && symbol != RUN_OF_16;
-    return length > 0 && (ends || length + size > LOOK) ? 1u << (LOOK - length) : 1;
+    struct coefficient c;
+    bool found = find(list, prefix, 0, &c), ends = c.next == WEIR_HUFFMAN_END;
+    return found && (ends || c.code + c.size > list->look) ? 1u << (list->look - c.code) : 1;
 }
 
-static void make_ac(uint64_t *look, const uint16_t list[ENTRIES])
+static void make_ac(struct weir_huffman *table, const struct list *list)
 {
-    for (unsigned i = 0; i < ENTRIES;) {
-        uint64_t made = entry(list, i);
-        for (unsigned end = i + same_entries(list[i]); i < end; i++)
-            look[i] = made;
+    for (unsigned i = 0; i < list->entries;) {
+        struct weir_huffman_two two;
+        uint16_t made = find_two(list, i, &two);
+        for (unsigned end = i + same_entries(list, i); i < end; i++) {
+            table->steps[i] = made;
+            table->two[i] = two;
+        }
+    }
+}
+
+/* Returns the step over as many coefficients as there are whole codes in a prefix. */
+static uint16_t find_many(const struct list *list, unsigned prefix)
+{
+    /* Added to an index in a block, the increments of more coefficients could exceed WEIR_HUFFMAN_END. */
+    enum { NEXT_MAX = WEIR_HUFFMAN_END - WEIR_JPEG_BLOCK - 16 };
+    struct coefficient c;
+    int total = 0, next = 0;
+    while (total < list->look && next <= NEXT_MAX && find(list, prefix, total, &c)) {
+        total += c.code + c.size;
+        next += c.next;
+    }
+    return step(total, next);
+}
+
+static void make_skip(uint16_t *skips, const struct list *list)
+{
+    for (unsigned i = 0; i < list->entries;) {
+        uint16_t made = find_many(list, i);
+        for (unsigned end = i + same_entries(list, i); i < end; i++)
+            skips[i] = made;
     }
 }
 
 static void make(struct weir_huffman *table, enum weir_huffman_kind kind)
 {
-    uint16_t list[ENTRIES];
+    struct list list;
     make_codes(&table->codes);
-    list_codes(&table->codes, list);
+    list_codes(&table->codes, kind == WEIR_HUFFMAN_SKIP ? WEIR_HUFFMAN_SKIP_LOOK : LOOK, &list);
     if (kind == WEIR_HUFFMAN_DC)
-        make_dc(table->dc, list);
+        make_dc(table->dc, &list);
+    else if (kind == WEIR_HUFFMAN_AC)
+        make_ac(table, &list);
     else
-        make_ac(table->ac, list);
+        make_skip(table->skips, &list);
 }
 
 /* ---- cache ---- */

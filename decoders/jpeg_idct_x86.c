@@ -1,7 +1,8 @@
 /* weir_jpeg_idct: the accurate ("slow") integer DCT, bit-exact with libjpeg-turbo's AVX2 code
- * (simd/x86_64/jidctint-avx2.asm), even for values that no encoder writes. The first pass transforms columns, the
- * second one rows. Products with the quantisation table, and sums of two such products, have 16 bits and wrap. Products
- * with constants, and their sums, have 32 bits and wrap. Between the passes, values are saturated to 16 bits.
+ * (simd/x86_64/jidctint-avx2.asm), and its reduced versions with 4 x 4 and 2 x 2 samples (jidctred-sse2.asm) and one
+ * sample (jidctred.c), even for values that no encoder writes. The first pass transforms columns, the second one rows.
+ * Products with the quantisation table, and sums of two such products, have 16 bits and wrap. Products with constants,
+ * and their sums, have 32 bits and wrap. Between the passes, values are saturated to 16 bits.
  *
  * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3). Coefficients are therefore stored in such pairs
  * of rows, and the order of columns is such that the first pass outputs pairs of columns (see weir_jpeg_idct_order). */
@@ -117,41 +118,108 @@ FAST INLINE __m256i load(const int16_t *values, int i)
     return _mm256_load_si256((const __m256i *)values + i);
 }
 
-/* If all coefficients are in the first row, libjpeg-turbo replaces the first pass with a 16-bit shift, which wraps
- * where the sums of pass() would saturate. Returns inputs for which pass() gives the result of that shift. */
-__attribute__((noinline)) FAST static __m256i shortcut(__m256i in_04, const int16_t *block)
+/* If all coefficients are in the first row (4 x 4 samples: or in row 4, which they do not use), libjpeg-turbo replaces
+ * the first pass with a 16-bit shift, which wraps where the sums of pass() would saturate. Returns inputs for which
+ * pass() gives the result of that shift. */
+__attribute__((noinline)) FAST static __m256i shortcut(__m256i in_04, const int16_t *block, bool uses_4)
 {
-    __m256i in_4 = _mm256_and_si256(load(block, 0), _mm256_set1_epi32(~0xFFFF));
+    __m256i in_4 = _mm256_and_si256(load(block, 0), _mm256_set1_epi32(uses_4 ? ~0xFFFF : 0));
     __m256i other =
         _mm256_or_si256(_mm256_or_si256(in_4, load(block, 1)), _mm256_or_si256(load(block, 2), load(block, 3)));
     return _mm256_testz_si256(other, other) ? _mm256_srai_epi16(_mm256_slli_epi16(in_04, 2), 2) : in_04;
 }
 
-FAST INLINE void dequantise(const int16_t *block, const int16_t *quant, __m256i pairs[4])
+FAST INLINE __m256i dequantise(const int16_t *block, const int16_t *quant, int i)
+{
+    return _mm256_mullo_epi16(load(block, i), load(quant, i));
+}
+
+FAST INLINE void dequantise_all(const int16_t *block, const int16_t *quant, bool uses_4, __m256i pairs[4])
 {
     for (int i = 0; i < 4; i++)
-        pairs[i] = _mm256_mullo_epi16(load(block, i), load(quant, i));
+        pairs[i] = dequantise(block, quant, i);
     __m256i above = _mm256_add_epi16(pairs[0], _mm256_set1_epi16(0x2000));
     if (__builtin_expect(!_mm256_testz_si256(above, _mm256_set1_epi16((int16_t)0xC000)), 0))
-        pairs[0] = shortcut(pairs[0], block);
+        pairs[0] = shortcut(pairs[0], block, uses_4);
 }
 
 FAST void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
 {
     __m256i pairs[4], lines[8];
-    dequantise(block, quant, pairs);
+    dequantise_all(block, quant, true, pairs);
     pass(pairs, COLUMNS_SHIFT, lines);
     turn(lines, pairs);
     pass(pairs, ROWS_SHIFT, lines);
     store(lines, to, column);
 }
 
+/* ---- fewer samples ---- */
+
+/* Like pass(), but outputs four vectors. */
+FAST INLINE void pass_4(const __m256i in[4], int shift, __m256i out[4])
+{
+    __m256i round = _mm256_set1_epi32(1 << (shift - 1));
+    __m256i even_0 = _mm256_add_epi32(_mm256_srai_epi32(_mm256_slli_epi32(in[0], 16), 2), round);
+    __m256i even_2 = products(in[1], PAIR(-6270, 15137));
+    __m256i odd_0 = _mm256_add_epi32(products(in[2], PAIR(20995, -4176)), products(in[3], PAIR(-4926, 7373)));
+    __m256i odd_1 = _mm256_add_epi32(products(in[2], PAIR(8697, -1730)), products(in[3], PAIR(11893, -17799)));
+    sums(_mm256_add_epi32(even_0, even_2), odd_0, shift, &out[0], &out[3]);
+    sums(_mm256_sub_epi32(even_0, even_2), odd_1, shift, &out[1], &out[2]);
+}
+
+FAST void weir_jpeg_idct_4x4(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    __m256i pairs[4], lines[4];
+    dequantise_all(block, quant, false, pairs);
+    pass_4(pairs, COLUMNS_SHIFT + 1, lines);
+    __m256i rows_01 = _mm256_packs_epi32(lines[0], lines[1]), rows_23 = _mm256_packs_epi32(lines[2], lines[3]);
+    pairs[0] = lanes_02(rows_01, rows_23); /* columns 0 and 4, then 1 and 7; only the lower half counts from here on */
+    pairs[1] = lanes_13(rows_01, rows_23);
+    pairs[2] = _mm256_permute4x64_epi64(pairs[0], 0x0E);
+    pairs[3] = _mm256_permute4x64_epi64(pairs[1], 0x0E);
+    pass_4(pairs, ROWS_SHIFT + 1, lines);
+    __m128i rows = _mm256_castsi256_si128(to_bytes(lines[0], lines[1], lines[2], lines[3]));
+    for (int row = 0; row < 4; row++, rows = _mm_srli_si128(rows, 4))
+        _mm_storeu_si32(to[row] + column, rows);
+}
+
+FAST void weir_jpeg_idct_2x2(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    const __m256i round = _mm256_set1_epi32(1 << (COLUMNS_SHIFT + 1));
+    __m256i even = _mm256_srai_epi32(_mm256_slli_epi32(dequantise(block, quant, 0), 16), 1), sum, difference;
+    __m256i odd = _mm256_add_epi32(products(dequantise(block, quant, 2), PAIR(29692, -5906)),
+                                   products(dequantise(block, quant, 3), PAIR(6967, -10426)));
+    sums(_mm256_add_epi32(even, round), odd, COLUMNS_SHIFT + 2, &sum, &difference);
+    /* The lower halves start with column 0, which keeps 32 bits; the upper halves are columns 1, 7, 5 and 3. */
+    __m128i upper = _mm_packs_epi32(_mm256_extracti128_si256(sum, 1), _mm256_extracti128_si256(difference, 1));
+    __m128i parts = _mm_madd_epi16(upper, _mm_setr_epi16(29692, -5906, 6967, -10426, 29692, -5906, 6967, -10426));
+    __m128i odds = _mm_sign_epi32(_mm_hadd_epi32(parts, parts), _mm_setr_epi32(1, 1, -1, -1));
+    __m128i evens = _mm_unpacklo_epi32(_mm256_castsi256_si128(sum), _mm256_castsi256_si128(difference));
+    evens = _mm_add_epi32(_mm_slli_epi32(_mm_unpacklo_epi64(evens, evens), 15), _mm_set1_epi32(1 << (ROWS_SHIFT + 1)));
+    __m128i samples = _mm_srai_epi32(_mm_add_epi32(evens, odds), ROWS_SHIFT + 2);
+    samples = _mm_packs_epi16(_mm_packs_epi32(samples, samples), samples);
+    uint32_t four = (uint32_t)_mm_cvtsi128_si32(samples) ^ 0x80808080u; /* columns 0, then columns 1 */
+    for (int row = 0; row < 2; row++, four >>= 8) {
+        to[row][column] = (uint8_t)four;
+        to[row][column + 1] = (uint8_t)(four >> 16);
+    }
+}
+
+static uint8_t to_sample(int level)
+{
+    return (uint8_t)((level < -128 ? -128 : level > 127 ? 127 : level) + 128);
+}
+
+void weir_jpeg_idct_1x1(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    int level = (block[0] * quant[0] + 4) >> 3; /* of which libjpeg-turbo uses 10 bits */
+    to[0][column] = to_sample((int)((unsigned)level << 22) >> 22);
+}
+
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
 {
     int16_t scaled = (int16_t)((unsigned)block[0] * (unsigned)quant[0] << 2);
-    int level = (scaled * 8192 + (1 << (ROWS_SHIFT - 1))) >> ROWS_SHIFT;
-    int sample = (level < -128 ? -128 : level > 127 ? 127 : level) + 128;
-    uint64_t eight = 0x0101010101010101u * (uint64_t)sample;
+    uint64_t eight = 0x0101010101010101u * (uint64_t)to_sample((scaled * 8192 + (1 << (ROWS_SHIFT - 1))) >> ROWS_SHIFT);
     for (int row = 0; row < 8; row++)
         memcpy(to[row] + column, &eight, sizeof eight);
 }

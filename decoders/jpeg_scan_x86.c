@@ -17,17 +17,9 @@
  * data and missing coefficients. */
 enum { ORDER = WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 32 };
 
-static const uint8_t natural[ORDER] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18,
-    11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
-    13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43,
-    36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45,
-    38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
-};
-
 /* The order for jpeg_idct_x86.c: each pair of rows, (0, 4), (6, 2), (1, 7) and (5, 3), is interleaved, with its columns
  * in the order 0, 4, 6, 2, 1, 7, 5, 3. */
-static const uint8_t pairs[ORDER] = {
+static const uint8_t order[ORDER] = {
     0,  8,  32, 17, 40, 6,  14, 38, 25, 49, 1,  57, 23,
     46, 2,  12, 34, 31, 55, 9,  48, 16, 56, 7,  63, 19,
     44, 4,  10, 36, 29, 51, 15, 54, 24, 33, 41, 22, 62,
@@ -35,14 +27,9 @@ static const uint8_t pairs[ORDER] = {
     5,  59, 11, 52, 28, 35, 45, 20, 58, 26, 37, 43, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
 };
 
-const uint8_t *weir_jpeg_natural_order(void)
-{
-    return natural;
-}
-
 const uint8_t *weir_jpeg_idct_order(void)
 {
-    return pairs;
+    return order;
 }
 
 /* ---- bytes ---- */
@@ -92,7 +79,7 @@ INLINE void drop(struct weir_jpeg_bits *bits, uint64_t n)
     bits->count -= n;
 }
 
-/* Returns the value encoded by the top `size` bits, which must be at least one bit (EXTEND in T.81, F.2.2.1). */
+/* Returns the value encoded by the top `size` bits (EXTEND in T.81, F.2.2.1). If size is 0, the result is arbitrary. */
 FAST INLINE int value(uint64_t top, uint64_t size)
 {
     uint64_t negative = (uint64_t)((int64_t)~top >> 63);
@@ -123,8 +110,8 @@ FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *tabl
         *bits = rare;
         return found;
     }
-    unsigned total = entry & 255, size = entry >> 8;
-    *difference = size ? value(bits->next << (total - size), size) : 0;
+    uint64_t total = entry & 255, size = entry >> 8;
+    *difference = value(bits->next << (total - size), size) & -(size > 0); /* a branch would often be mispredicted */
     drop(bits, total);
     return true;
 }
@@ -136,12 +123,12 @@ __attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
 {
     unsigned symbol;
     int v;
-    if (!one(bits, &component->ac->codes, &symbol, &v))
+    if (!one(bits, &component->huffman[WEIR_HUFFMAN_AC]->codes, &symbol, &v))
         return -1;
     if ((symbol & 15) == 0)
         return symbol >> 4 == 15 ? k + 16 : k + WEIR_HUFFMAN_END;
     k += (int)(symbol >> 4);
-    block[component->order[k]] = (int16_t)v;
+    block[order[k]] = (int16_t)v;
     return k + 1;
 }
 
@@ -151,41 +138,75 @@ INLINE bool is_end(int k)
     return k == WEIR_JPEG_BLOCK || (k > WEIR_HUFFMAN_END && k < WEIR_HUFFMAN_END + WEIR_JPEG_BLOCK);
 }
 
+/* Decodes the coefficient at index k where a step leads out of the block: the code is too long for the table, or one of
+ * the step's coefficients is the last of the block and the others belong to the next block, or the data is invalid.
+ * Returns the same as one_ac. */
+FAST INLINE int rarely(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int k, int16_t *block)
+{
+    struct weir_jpeg_bits rare = *bits; /* a copy, as in dc */
+    refill(&rare);
+    k = one_ac(&rare, component, k, block);
+    *bits = rare;
+    return k;
+}
+
 /* Decodes the AC coefficients of a block, up to two per look-up. Returns the index after the last one (plus
  * WEIR_HUFFMAN_END after an end-of-block code), or -1 if the data is invalid. */
 FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int16_t *block)
 {
-    const struct weir_huffman *table = component->ac;
-    const uint8_t *order = component->order, *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
-    struct weir_jpeg_bits rare;
+    const struct weir_huffman *table = component->huffman[WEIR_HUFFMAN_AC];
+    const uint8_t *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
     for (;;) {
         refill(bits); /* enough for two table entries of at most 26 bits each */
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
-            uint64_t entry = table->ac[bits->next >> (64 - WEIR_HUFFMAN_LOOK)];
-            const uint8_t *next = at + (uint8_t)(entry >> 40);
-            block[at[(uint8_t)(entry >> 24)]] = (int16_t)(entry >> 48);
-            block[at[(uint8_t)(entry >> 32)]] =
-                (int16_t)value(bits->next << ((entry >> 8) & 63), (uint8_t)(entry >> 16));
+            size_t index = bits->next >> (64 - WEIR_HUFFMAN_LOOK);
+            const struct weir_huffman_two *two = &table->two[index];
+            unsigned step = table->steps[index];
+            const uint8_t *next = at + (step >> 6);
+            block[at[two->first]] = two->value;
+            block[at[two->second]] = (int16_t)value(bits->next << (two->before & 63), two->size);
             if (__builtin_expect(next >= end, 0)) {
                 int k = (int)(next - order);
                 if (__builtin_expect(is_end(k), 1)) {
-                    drop(bits, (uint8_t)entry);
+                    drop(bits, step & 63);
                     return k;
                 }
-                /* Either the code is too long for the table (then its index is far outside the block), or the first
-                 * coefficient ended the block and the second belongs to the next block, or the data is invalid. */
-                rare = *bits;
-                refill(&rare);
-                k = one_ac(&rare, component, (int)(at - order), block);
-                *bits = rare;
+                k = rarely(bits, component, (int)(at - order), block);
                 if (k >= WEIR_JPEG_BLOCK || k < 0)
                     return is_end(k) ? k : -1;
                 at = order + k;
                 break;
             }
-            drop(bits, (uint8_t)entry);
+            drop(bits, step & 63);
             at = next;
+        }
+    }
+}
+
+/* The same without the coefficients. Some may be stored in the block, but none at DC. */
+FAST INLINE int skip_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int16_t *block)
+{
+    const struct weir_huffman *table = component->huffman[WEIR_HUFFMAN_SKIP];
+    for (int k = 1;;) {
+        refill(bits); /* enough for two table entries of at most 27 bits each */
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            unsigned step = table->skips[bits->next >> (64 - WEIR_HUFFMAN_SKIP_LOOK)];
+            int next = k + (int)(step >> 6);
+            if (__builtin_expect(next >= WEIR_JPEG_BLOCK, 0)) {
+                if (__builtin_expect(is_end(next), 1)) {
+                    drop(bits, step & 63);
+                    return next;
+                }
+                next = rarely(bits, component, k, block);
+                if (next >= WEIR_JPEG_BLOCK || next < 0)
+                    return is_end(next) ? next : -1;
+                k = next;
+                break;
+            }
+            drop(bits, step & 63);
+            k = next;
         }
     }
 }
@@ -202,16 +223,22 @@ FAST bool weir_jpeg_mcu(struct weir_jpeg_scan *scan)
         for (int end = row + FETCH_ROWS; row < end && row < scan->fetch_rows; row++)
             for (size_t c = 0; c < 3; c++)
                 __builtin_prefetch(scan->fetch[c] + (size_t)row * scan->fetch_stride);
-        const __m256i zero = _mm256_setzero_si256();
-        for (int j = 0; j < WEIR_JPEG_BLOCK; j += 16)
-            _mm256_store_si256((__m256i *)(block + j), zero);
         refill(&bits);
-        if (!dc(&bits, component->dc, &difference))
+        if (!dc(&bits, component->huffman[WEIR_HUFFMAN_DC], &difference))
             return false;
         component->last_dc = (int)((unsigned)component->last_dc + (unsigned)difference);
-        block[0] = (int16_t)component->last_dc;
-        int k = all_ac(&bits, component, block);
-        scan->ends[i] = k > WEIR_HUFFMAN_END ? k - WEIR_HUFFMAN_END : k;
+        int k;
+        if (scan->only_dc >> i & 1) {
+            block[0] = (int16_t)component->last_dc;
+            k = skip_ac(&bits, component, block);
+        } else {
+            const __m256i zero = _mm256_setzero_si256();
+            for (int j = 0; j < WEIR_JPEG_BLOCK; j += 16)
+                _mm256_store_si256((__m256i *)(block + j), zero);
+            block[0] = (int16_t)component->last_dc;
+            k = all_ac(&bits, component, block);
+            scan->ends[i] = k > WEIR_HUFFMAN_END ? k - WEIR_HUFFMAN_END : k;
+        }
         if (k < 0 || bits.at - (bits.count >> 3) > scan->segment_end)
             return false;
     }

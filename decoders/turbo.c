@@ -238,7 +238,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
         return rc;
     }
     crop_columns(turbo, rows);
-    const struct weir_jpeg_output output = {rows->takes_planes, rows->planes_f32};
+    const struct weir_jpeg_output output = {rows->takes_planes, rows->first_row > 0, rows->planes_f32};
     enum weir_jpeg_rows made = fast ? weir_jpeg_fast_begin(fast, &turbo->jpeg, &output) : WEIR_JPEG_ORIGINAL;
     *took_part = made != WEIR_JPEG_ORIGINAL;
     rows->planes = made == WEIR_JPEG_PLANES;

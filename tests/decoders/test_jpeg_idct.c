@@ -1,5 +1,5 @@
-/* The inverse DCT compared with the library's, block by block: arbitrary coefficients and quantisation tables,
- * including values that no encoder writes, near the limits where 16-bit sums wrap or saturate. */
+/* The inverse DCT and its reduced versions compared with the library's, block by block: arbitrary coefficients and
+ * quantisation tables, including values that no encoder writes, near the limits where 16-bit sums wrap or saturate. */
 #include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_fast_priv.h"
 #include "tests/fixtures/jpeg_choices.h"
@@ -17,7 +17,14 @@
 
 typedef void idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 
-static struct jpeg_decompress_struct jpeg;
+/* Number of samples per row and column. */
+static const struct {
+    int size;
+    idct *transform;
+} sizes[] = {{8, weir_jpeg_idct}, {4, weir_jpeg_idct_4x4}, {2, weir_jpeg_idct_2x2}, {1, weir_jpeg_idct_1x1}};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static struct jpeg_decompress_struct jpegs[SIZES];
 static struct jpeg_error_mgr errors;
 static uint8_t *frame;
 static struct jpeg_choices choices;
@@ -30,17 +37,24 @@ static void start(void)
     size_t length;
     frame = jpeg_encode(&(struct jpeg_encode){.width = 8, .height = 8, .colours = JPEG_ENCODE_GRAY, .quality = 90},
                         &length);
-    jpeg.err = jpeg_std_error(&errors);
-    jpeg_create_decompress(&jpeg);
-    jpeg_mem_src(&jpeg, frame, length);
-    jpeg_read_header(&jpeg, TRUE);
-    jpeg_start_decompress(&jpeg);
+    for (int i = 0; i < SIZES; i++) {
+        struct jpeg_decompress_struct *jpeg = &jpegs[i];
+        jpeg->err = jpeg_std_error(&errors);
+        jpeg_create_decompress(jpeg);
+        jpeg_mem_src(jpeg, frame, length);
+        jpeg_read_header(jpeg, TRUE);
+        jpeg->scale_num = (unsigned)sizes[i].size;
+        jpeg->scale_denom = 8;
+        jpeg_start_decompress(jpeg);
+        cr_assert_eq(jpeg->comp_info[0].DCT_scaled_size, sizes[i].size);
+    }
     choices = jpeg_choices_of_seed(7);
 }
 
 static void end(void)
 {
-    jpeg_destroy_decompress(&jpeg);
+    for (int i = 0; i < SIZES; i++)
+        jpeg_destroy_decompress(&jpegs[i]);
     free(frame);
 }
 
@@ -56,18 +70,21 @@ static bool skipped(void)
     return why_not;
 }
 
-static void library(uint8_t samples[64])
+enum { UNTOUCHED = 0xA5 };
+
+static void library(struct jpeg_decompress_struct *jpeg, uint8_t samples[64])
 {
     _Alignas(32) JCOEF block[64];
     JSAMPROW rows[8];
-    int16_t *quant = jpeg.comp_info[0].dct_table;
+    int16_t *quant = jpeg->comp_info[0].dct_table;
     for (int k = 0; k < 64; k++) {
         block[jpeg_natural_order[k]] = values[k];
         quant[jpeg_natural_order[k]] = factors[k];
     }
+    memset(samples, UNTOUCHED, 64);
     for (int row = 0; row < 8; row++)
         rows[row] = samples + 8 * row;
-    jpeg.idct->inverse_DCT[0](&jpeg, &jpeg.comp_info[0], block, rows, 0);
+    jpeg->idct->inverse_DCT[0](jpeg, &jpeg->comp_info[0], block, rows, 0);
 }
 
 static void ours(idct *transform, uint8_t samples[64])
@@ -79,6 +96,7 @@ static void ours(idct *transform, uint8_t samples[64])
         block[order[k]] = values[k];
         quant[order[k]] = factors[k];
     }
+    memset(samples, UNTOUCHED, 64);
     for (int row = 0; row < 8; row++)
         rows[row] = samples + 8 * row - 5;
     transform(block, quant, rows, 5);
@@ -98,8 +116,12 @@ static void compare(const char *name, idct *transform, const uint8_t expected[64
 static void check(void)
 {
     uint8_t expected[64];
-    library(expected);
-    compare("idct", weir_jpeg_idct, expected);
+    for (int i = SIZES - 1; i >= 0; i--) {
+        char name[16];
+        snprintf(name, sizeof name, "idct %dx%d", sizes[i].size, sizes[i].size);
+        library(&jpegs[i], expected);
+        compare(name, sizes[i].transform, expected);
+    }
     bool only_dc = true;
     for (int k = 1; k < 64; k++)
         only_dc = only_dc && values[k] == 0;
