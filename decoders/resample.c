@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef float pixel __attribute__((vector_size(16))); /* three channels and an unused value */
-
 /* ---- taps ---- */
 
 /* Weighs each source pixel by its share of the output pixel's area (from .. to). */
@@ -64,15 +62,50 @@ void weir_taps_close(struct weir_taps *taps)
 
 /* ---- rows ---- */
 
+/* Lists the output columns for AVX2. Columns past the last one, and source pixels that a column does not have, have the
+ * weight 0. */
+static int open_pairs(struct weir_pairs *pairs, const struct weir_taps *x, int width)
+{
+    size_t n = ((size_t)width + 3) / 4 * 2;
+    for (int i = 0; i < width; i++)
+        pairs->most = x->taps[i].n > pairs->most ? x->taps[i].n : pairs->most;
+    pairs->at = calloc(n, sizeof *pairs->at);
+    pairs->weights = calloc(n * (size_t)pairs->most, 8 * sizeof *pairs->weights);
+    if (!pairs->at || !pairs->weights)
+        return -ENOMEM;
+    for (int i = 0; i < width; i++) {
+        pairs->at[i / 2][i % 2] = 3 * (x->taps[i].first - x->first);
+        for (int k = 0; k < x->taps[i].n; k++)
+            for (int j = 0; j < 4; j++)
+                pairs->weights[(i / 2 * pairs->most + k) * 8 + i % 2 * 4 + j] = x->weights[i * x->most + k];
+    }
+    return 0;
+}
+
 int weir_resampler_open(struct weir_resampler *resampler, struct weir_taps *x, int width, struct weir_taps *y,
                         int height)
 {
-    *resampler = (struct weir_resampler){.x = *x, .y = *y, .width = width, .height = height};
-    size_t values = (size_t)(x->end - x->first) * 3;
-    resampler->ring = malloc(values * (size_t)y->most);
-    resampler->sums = calloc(values + 1, sizeof *resampler->sums); /* the last pixel is loaded as four values */
-    resampler->row = malloc((size_t)width * 3);
-    return resampler->ring && resampler->sums && resampler->row ? 0 : -ENOMEM;
+    size_t values = (size_t)(x->end - x->first) * 3, group = WEIR_RESAMPLE_GROUP;
+    *resampler = (struct weir_resampler){
+        .x = *x,
+        .y = *y,
+        .width = width,
+        .height = height,
+        .values = values,
+        .stride = (values + group - 1) / group * group,
+        .mix = weir_resampler_mix,
+    };
+    resampler->ring = calloc(resampler->stride, (size_t)y->most);
+    resampler->sums = calloc(resampler->stride + 3 * (size_t)x->most + 1, sizeof *resampler->sums);
+    resampler->row = malloc(((size_t)width + 4) * 3 + 4); /* columns are stored by fours, in 16 bytes */
+    int rc = resampler->ring && resampler->sums && resampler->row ? 0 : -ENOMEM;
+#if defined(__x86_64__)
+    if (rc == 0 && __builtin_cpu_supports("avx2")) {
+        rc = open_pairs(&resampler->pairs, x, width);
+        resampler->mix = weir_resampler_mix_avx2;
+    }
+#endif
+    return rc;
 }
 
 void weir_resampler_close(struct weir_resampler *resampler)
@@ -82,89 +115,48 @@ void weir_resampler_close(struct weir_resampler *resampler)
     free(resampler->ring);
     free(resampler->sums);
     free(resampler->row);
+    free(resampler->pairs.at);
+    free(resampler->pairs.weights);
     *resampler = (struct weir_resampler){0};
-}
-
-static size_t values_of(const struct weir_resampler *resampler)
-{
-    return (size_t)(resampler->x.end - resampler->x.first) * 3;
-}
-
-static uint8_t *ring_row(const struct weir_resampler *resampler, int y)
-{
-    return resampler->ring + (size_t)(y % resampler->y.most) * values_of(resampler);
 }
 
 void weir_resampler_put(struct weir_resampler *resampler, int y, const uint8_t *pixels)
 {
     if (y == resampler->y.first)
         resampler->next = 0;
-    memcpy(ring_row(resampler, y), pixels, values_of(resampler));
+    memcpy(weir_resampler_ring(resampler, y), pixels, resampler->values);
 }
 
-static inline __attribute__((always_inline)) void add_rows(struct weir_resampler *resampler, const struct weir_tap *tap,
-                                                           const float *weights)
+static void add_rows(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights)
 {
     float *restrict sums = resampler->sums;
-    size_t n = values_of(resampler);
     for (int k = 0; k < tap->n; k++) {
-        const uint8_t *restrict row = ring_row(resampler, tap->first + k);
-        float weight = weights[k];
-        if (k == 0)
-            for (size_t i = 0; i < n; i++)
-                sums[i] = weight * (float)row[i];
-        else
-            for (size_t i = 0; i < n; i++)
-                sums[i] += weight * (float)row[i];
+        const uint8_t *restrict row = weir_resampler_ring(resampler, tap->first + k);
+        for (size_t i = 0; i < resampler->values; i++)
+            sums[i] = k ? sums[i] + weights[k] * (float)row[i] : weights[k] * (float)row[i];
     }
 }
 
-static inline __attribute__((always_inline)) void add_columns(struct weir_resampler *resampler)
+static void add_columns(struct weir_resampler *resampler)
 {
     const struct weir_taps *x = &resampler->x;
     for (int i = 0; i < resampler->width; i++) {
         const struct weir_tap *tap = &x->taps[i];
         const float *weights = x->weights + (size_t)i * (size_t)x->most;
-        pixel sum = {0.5f, 0.5f, 0.5f, 0}, part;
-        for (int k = 0; k < tap->n; k++) {
-            memcpy(&part, resampler->sums + (size_t)(tap->first + k - x->first) * 3, sizeof part);
-            sum += part * weights[k];
+        for (int c = 0; c < 3; c++) {
+            const float *values = resampler->sums + (tap->first - x->first) * 3 + c;
+            float sum = 0.5f;
+            for (int k = 0; k < tap->n; k++)
+                sum += weights[k] * values[3 * k];
+            resampler->row[3 * i + c] = (uint8_t)(sum < 255.0f ? sum : 255.0f);
         }
-        for (int c = 0; c < 3; c++)
-            resampler->row[3 * i + c] = (uint8_t)(sum[c] < 255.0f ? sum[c] : 255.0f);
     }
 }
 
-static inline __attribute__((always_inline)) void make_row(struct weir_resampler *resampler, const struct weir_tap *tap,
-                                                           const float *weights)
+void weir_resampler_mix(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights)
 {
     add_rows(resampler, tap, weights);
     add_columns(resampler);
-}
-
-static void make_row_plain(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights)
-{
-    make_row(resampler, tap, weights);
-}
-
-#if defined(__x86_64__)
-/* Compiled for AVX2 without FMA, so that products are rounded as in the plain version. */
-__attribute__((target("avx2"))) static void make_row_avx2(struct weir_resampler *resampler, const struct weir_tap *tap,
-                                                          const float *weights)
-{
-    make_row(resampler, tap, weights);
-}
-#endif
-
-static void make_row_best(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
-        make_row_avx2(resampler, tap, weights);
-        return;
-    }
-#endif
-    make_row_plain(resampler, tap, weights);
 }
 
 const uint8_t *weir_resampler_row(struct weir_resampler *resampler, int y, int *row)
@@ -172,10 +164,9 @@ const uint8_t *weir_resampler_row(struct weir_resampler *resampler, int y, int *
     if (resampler->next == resampler->height)
         return NULL;
     const struct weir_tap *tap = &resampler->y.taps[resampler->next];
-    const float *weights = resampler->y.weights + (size_t)resampler->next * (size_t)resampler->y.most;
     if (tap->first + tap->n - 1 > y)
         return NULL;
-    make_row_best(resampler, tap, weights);
+    resampler->mix(resampler, tap, resampler->y.weights + (size_t)resampler->next * (size_t)resampler->y.most);
     *row = resampler->next++;
     return resampler->row;
 }

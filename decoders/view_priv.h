@@ -29,13 +29,24 @@ struct weir_taps {
 int weir_taps_open(struct weir_taps *taps, double from, double to, int n);
 void weir_taps_close(struct weir_taps *taps);
 
+/* Values of a row are processed in groups of this size, also past the end of the row. */
+enum { WEIR_RESAMPLE_GROUP = 32 };
+
 struct weir_resampler {
     struct weir_taps x, y;
-    int width, height; /* size of the output */
-    int next;          /* next output row */
-    uint8_t *ring;     /* the last y.most source rows, columns x.first .. x.end - 1 */
-    float *sums;       /* weighted sum of source rows, one row */
-    uint8_t *row;      /* one output row */
+    int width, height;    /* size of the output */
+    int next;             /* next output row */
+    size_t values;        /* of a source row: columns x.first .. x.end - 1 */
+    size_t stride;        /* the same in whole groups */
+    uint8_t *ring;        /* the last y.most source rows */
+    float *sums;          /* weighted sum of source rows, one row, and zeros for columns that are not there */
+    uint8_t *row;         /* one output row */
+    struct weir_pairs {   /* output columns in pairs, an even number of them (unless AVX2 is unavailable) */
+        int most;         /* maximum number of source pixels per output pixel */
+        int32_t (*at)[2]; /* first value of each column in `sums` */
+        float *weights;   /* for each source pixel of a pair four times the weight of both columns */
+    } pairs;
+    void (*mix)(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
 };
 
 /* Takes ownership of x and y, even on failure. Returns 0 or -ENOMEM. */
@@ -47,6 +58,18 @@ void weir_resampler_close(struct weir_resampler *resampler);
  * After each row, call weir_resampler_row until it returns NULL; it returns the output rows that are complete. */
 void weir_resampler_put(struct weir_resampler *resampler, int y, const uint8_t *pixels);
 const uint8_t *weir_resampler_row(struct weir_resampler *resampler, int y, int *row);
+
+/* Source row y in the ring. */
+static inline uint8_t *weir_resampler_ring(const struct weir_resampler *resampler, int y)
+{
+    return resampler->ring + (size_t)(y % resampler->y.most) * resampler->stride;
+}
+
+/* The values of `mix`, which mixes the source rows of a tap to the output row: plain C, and AVX2 with the same bits. */
+void weir_resampler_mix(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
+#if defined(__x86_64__)
+void weir_resampler_mix_avx2(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
+#endif
 
 /* ---- views (view.c) ---- */
 

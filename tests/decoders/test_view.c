@@ -1,5 +1,6 @@
 /* Views: a decoded crop equals that part of the whole frame bit for bit. A scaled frame equals the averaged or
  * interpolated whole frame, or is close to it if a JPEG is scaled during decoding. */
+#include "decoders/view_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
@@ -169,6 +170,48 @@ Test(view, raw_frames_in_another_size_are_exact)
         free(got);
     }
     weir_decoder_close(&decoder);
+}
+
+/* Resamples rgb with its best code and with plain C. Returns whether all rows are equal. */
+static bool resamples_like_plain_c(const uint8_t *rgb, int width, const struct weir_view *v)
+{
+    struct weir_resampler both[2];
+    bool equal = true;
+    for (int i = 0; i < 2; i++) {
+        struct weir_taps x = {0}, y = {0};
+        cr_assert_eq(weir_taps_open(&x, v->x, v->x + v->width, v->out_width), 0);
+        cr_assert_eq(weir_taps_open(&y, v->y, v->y + v->height, v->out_height), 0);
+        cr_assert_eq(weir_resampler_open(&both[i], &x, v->out_width, &y, v->out_height), 0);
+    }
+    both[1].mix = weir_resampler_mix;
+    for (int y = v->y; y < v->y + v->height; y++) {
+        const uint8_t *row[2];
+        int at[2];
+        for (int i = 0; i < 2; i++)
+            weir_resampler_put(&both[i], y, rgb + 3 * ((size_t)y * (size_t)width + (size_t)v->x));
+        while ((row[0] = weir_resampler_row(&both[0], y, &at[0]))) {
+            row[1] = weir_resampler_row(&both[1], y, &at[1]);
+            equal = equal && row[1] && at[0] == at[1] && memcmp(row[0], row[1], 3 * (size_t)v->out_width) == 0;
+        }
+    }
+    equal = equal && both[0].next == v->out_height && both[1].next == v->out_height;
+    for (int i = 0; i < 2; i++)
+        weir_resampler_close(&both[i]);
+    return equal;
+}
+
+Test(view, every_cpu_resamples_to_the_same_bits)
+{
+    enum { W = 211, H = 97 };
+    static uint8_t rgb[W * H * 3];
+    make_raw(rgb, sizeof rgb);
+    for (int i = 0; i < 400; i++) {
+        struct weir_view view = random_crop(W, H);
+        view.out_width = 1 + rand() % (i % 2 ? 250 : 30);
+        view.out_height = 1 + rand() % (i % 3 ? 110 : 9);
+        cr_assert(resamples_like_plain_c(rgb, W, &view), "%dx%d+%d+%d to %dx%d", view.width, view.height, view.x,
+                  view.y, view.out_width, view.out_height);
+    }
 }
 
 Test(view, every_output_format_has_the_same_pixels)
