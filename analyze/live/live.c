@@ -39,6 +39,7 @@ struct weir_live {
     _Atomic bool stop, write_now;
     int wake; /* eventfd */
     pid_t pid;
+    bool running; /* the thread; changes under `opening` */
     pthread_t thread;
 };
 
@@ -218,6 +219,24 @@ static void wake(struct weir_live *live)
         return; /* the counter is full, so the thread will wake */
 }
 
+/* Starts the thread. Returns 0 or -errno. */
+static int start(struct weir_live *live)
+{
+    int rc = live->running ? 0 : weir_thread_start(&live->thread, live_main, live);
+    live->running |= rc == 0;
+    return rc;
+}
+
+static void stop(struct weir_live *live)
+{
+    if (!live->running)
+        return;
+    live->stop = true;
+    wake(live);
+    pthread_join(live->thread, NULL);
+    live->running = live->stop = false;
+}
+
 /* ---- opening and closing ---- */
 
 static bool is_same(const char *a, const char *b)
@@ -271,7 +290,7 @@ static int open_new(struct weir_live **out, const struct weir_live_config *confi
     snprintf(live->version, sizeof live->version, "%s", config->process.version);
     live->process.version = live->version;
     int rc = open_parts(live, config, err);
-    if (rc == 0 && (rc = weir_thread_start(&live->thread, live_main, live)) < 0)
+    if (rc == 0 && (rc = start(live)) < 0)
         weir_err_set(err, rc, "cannot start the thread for live figures: %s", strerror(-rc));
     if (rc < 0) {
         release(live);
@@ -311,6 +330,12 @@ const char *weir_live_url(const struct weir_live *live)
     return live->http ? weir_http_url(live->http) : NULL;
 }
 
+static void drop_answers(struct weir_live *live)
+{
+    for (int i = 0; i < WEIR_LIVE_FORMS; i++)
+        live->answers[i].at_ns = 0;
+}
+
 static void forget(struct weir_live *live, const void *user)
 {
     pthread_mutex_lock(&lock);
@@ -319,8 +344,7 @@ static void forget(struct weir_live *live, const void *user)
         if (live->sources[i].user != user)
             live->sources[kept++] = live->sources[i];
     live->n_sources = kept;
-    for (int i = 0; i < WEIR_LIVE_FORMS; i++)
-        live->answers[i].at_ns = 0;
+    drop_answers(live);
     pthread_mutex_unlock(&lock);
 }
 
@@ -331,6 +355,7 @@ int weir_live_add(struct weir_live *live, const struct weir_live_source *source,
     pthread_mutex_lock(&lock);
     if (live->n_sources < WEIR_LIVE_SOURCES)
         live->sources[live->n_sources++] = *source;
+    drop_answers(live);
     pthread_mutex_unlock(&lock);
     if (!live->prometheus)
         return 0;
@@ -360,6 +385,24 @@ void weir_live_epoch(struct weir_live *live)
     wake(live);
 }
 
+void weir_live_pause(struct weir_live *live)
+{
+    if (live->pid != getpid())
+        return;
+    pthread_mutex_lock(&opening);
+    stop(live);
+    pthread_mutex_unlock(&opening);
+}
+
+void weir_live_resume(struct weir_live *live)
+{
+    if (live->pid != getpid())
+        return;
+    pthread_mutex_lock(&opening);
+    start(live);
+    pthread_mutex_unlock(&opening);
+}
+
 void weir_live_close(struct weir_live **out)
 {
     struct weir_live *live = *out;
@@ -374,12 +417,10 @@ void weir_live_close(struct weir_live **out)
         while (*at != live)
             at = &(*at)->next;
         *at = live->next;
-        live->stop = true;
-        wake(live);
     }
     pthread_mutex_unlock(&lock);
     if (last) {
-        pthread_join(live->thread, NULL);
+        stop(live);
         release(live);
     }
     pthread_mutex_unlock(&opening);

@@ -46,6 +46,9 @@ enum { WEIR_LIVE_SOURCES = 64 };
 int weir_live_add(struct weir_live *live, const struct weir_live_source *source, struct weir_err *err);
 /* Writes the file once more, and forgets the loader. */
 void weir_live_remove(struct weir_live *live, const void *user);
+/* No thread of `live` exists between pause and resume: for fork() in programs that must not have one. */
+void weir_live_pause(struct weir_live *live);
+void weir_live_resume(struct weir_live *live);
 /* Has the file written soon. Costs a system call, and waits for nothing. */
 void weir_live_epoch(struct weir_live *live);
 /* Writes the file. Accepts NULL. The last call for an object stops its thread. */

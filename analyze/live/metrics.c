@@ -28,10 +28,13 @@ struct family {
     void (*samples)(const struct sink *sink); /* NULL: one sample, value */
     enum { COUNT, INT, REAL } kind;           /* of the member at offset */
     size_t offset;
+    bool own; /* known of Weir's loader only */
 };
 
-#define MEMBER(kind, member) NULL, kind, offsetof(struct weir_metrics, member)
-#define SAMPLES(function)    function, REAL, 0
+#define MEMBER(kind, member)     NULL, kind, offsetof(struct weir_metrics, member), false
+#define OWN_MEMBER(kind, member) NULL, kind, offsetof(struct weir_metrics, member), true
+#define SAMPLES(function)        function, REAL, 0, false
+#define OWN_SAMPLES(function)    function, REAL, 0, true
 
 static void escaped(FILE *out, const char *text)
 {
@@ -271,20 +274,21 @@ static const struct family families[] = {
     {"weir_workers_busy", GAUGE, NULL, "Workers that are loading at this moment.", MEMBER(INT, now.workers_busy)},
     {"weir_batches_ready", GAUGE, NULL, "Batches ready at this moment.", MEMBER(INT, now.batches_ready)},
     {"weir_batch_slots", GAUGE, NULL, "Batches that can be in memory.", MEMBER(INT, now.slots)},
-    {"weir_reads", COUNTER, NULL, "Reads of files.", MEMBER(COUNT, report.reads)},
-    {"weir_read_bytes", COUNTER, "bytes", "Bytes read from files.", MEMBER(COUNT, report.read_bytes)},
+    {"weir_reads", COUNTER, NULL, "Reads of files.", OWN_MEMBER(COUNT, report.reads)},
+    {"weir_read_bytes", COUNTER, "bytes", "Bytes read from files.", OWN_MEMBER(COUNT, report.read_bytes)},
     {"weir_storage_read_bytes", COUNTER, "bytes", "Bytes that the process read from storage.",
-     MEMBER(REAL, report.storage.device_bytes)},
-    {"weir_cache_lookups", COUNTER, NULL, "Frames looked up in the decode cache.", SAMPLES(cache_lookups)},
-    {"weir_cache_bytes", GAUGE, "bytes", "Memory of the decode cache.", SAMPLES(cache_bytes)},
-    {"weir_bad_frames", COUNTER, NULL, "Failed attempts to read or decode a frame.", MEMBER(COUNT, report.bad_frames)},
+     OWN_MEMBER(REAL, report.storage.device_bytes)},
+    {"weir_cache_lookups", COUNTER, NULL, "Frames looked up in the decode cache.", OWN_SAMPLES(cache_lookups)},
+    {"weir_cache_bytes", GAUGE, "bytes", "Memory of the decode cache.", OWN_SAMPLES(cache_bytes)},
+    {"weir_bad_frames", COUNTER, NULL, "Failed attempts to read or decode a frame.",
+     OWN_MEMBER(COUNT, report.bad_frames)},
     {"weir_skipped_samples", COUNTER, NULL, "Samples skipped because of a bad frame.",
-     MEMBER(COUNT, report.skipped_samples)},
+     OWN_MEMBER(COUNT, report.skipped_samples)},
     {"weir_substituted_frames", COUNTER, NULL, "Bad frames replaced by an earlier frame.",
-     MEMBER(COUNT, report.substituted_frames)},
-    {"weir_bad_episodes", GAUGE, NULL, "Episodes that could not be opened.", MEMBER(COUNT, report.bad_episodes)},
+     OWN_MEMBER(COUNT, report.substituted_frames)},
+    {"weir_bad_episodes", GAUGE, NULL, "Episodes that could not be opened.", OWN_MEMBER(COUNT, report.bad_episodes)},
     {"weir_changed_files", COUNTER, NULL, "Files that changed while they were read.",
-     MEMBER(COUNT, report.changed_files)},
+     OWN_MEMBER(COUNT, report.changed_files)},
     {"weir_gpu_busy_ratio", GAUGE, "ratio", "Fraction of the time in which the GPU ran a step or prepared a batch.",
      SAMPLES(gpu_busy)},
     {"weir_gpu_memory_bytes", GAUGE, "bytes", "GPU memory that all programs use.", SAMPLES(gpu_memory)},
@@ -333,13 +337,25 @@ static void value(const struct sink *sink)
 
 static void write_process(struct sink *sink)
 {
-    static const struct family
-        build = {"weir_build", GAUGE, NULL, "Version of Weir, and what it measures.", NULL, REAL, 0},
-        info = {"weir_build_info", GAUGE, NULL, NULL, NULL, REAL, 0},
-        start =
-            {"weir_start_time_seconds", GAUGE, "seconds", "When counting began, in seconds since 1970.", NULL, REAL, 0},
-        memory = {
-            "weir_peak_memory_bytes", GAUGE, "bytes", "Largest resident memory of the process so far.", NULL, REAL, 0};
+    static const struct family build = {"weir_build", GAUGE, NULL, "Version of Weir, and what it measures.",
+                                        NULL,         REAL,  0,    false},
+                               info = {"weir_build_info", GAUGE, NULL, NULL, NULL, REAL, 0, false},
+                               start = {"weir_start_time_seconds",
+                                        GAUGE,
+                                        "seconds",
+                                        "When counting began, in seconds since 1970.",
+                                        NULL,
+                                        REAL,
+                                        0,
+                                        false},
+                               memory = {"weir_peak_memory_bytes",
+                                         GAUGE,
+                                         "bytes",
+                                         "Largest resident memory of the process so far.",
+                                         NULL,
+                                         REAL,
+                                         0,
+                                         false};
     bool open = sink->format == WEIR_METRICS_OPENMETRICS;
     sink->metrics = NULL;
     sink->family = &build;
@@ -365,6 +381,8 @@ void weir_metrics_write(FILE *out, const struct weir_metrics *metrics, int n,
         head(&sink, counter ? "counter" : "gauge", counter ? "_total" : "");
         for (int i = 0; i < n; i++) {
             sink.metrics = &metrics[i];
+            if (sink.family->own && metrics[i].watched)
+                continue;
             if (sink.family->samples)
                 sink.family->samples(&sink);
             else

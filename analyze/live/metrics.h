@@ -19,6 +19,7 @@ struct weir_metrics {
     struct weir_loader_report report;
     struct weir_loader_now now;
     double epochs; /* epochs completed; -1 = unknown */
+    bool watched;  /* another program's loader: its reads and errors are unknown */
 };
 
 /* What all metrics of a process share. */

@@ -20,7 +20,7 @@ struct task {
 static struct {
     pthread_mutex_t lock; /* held by the functions below, but not while a sample is taken */
     pthread_cond_t stop;
-    bool once, running, stopping;
+    bool running, stopping;
     pthread_t thread;
     struct weir_watch *watch; /* NULL = off */
     int n_tasks;
@@ -196,12 +196,15 @@ static void in_child(void)
     pthread_mutex_unlock(&sampler.lock);
 }
 
+/* When the library is loaded, and so before handlers of threads that read samples, which then let go of them first. */
+__attribute__((constructor)) static void survive_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
 void weir_watch_samples_run(struct weir_watch *watch, bool on)
 {
     pthread_mutex_lock(&sampler.lock);
-    if (!sampler.once)
-        pthread_atfork(before_fork, in_parent, in_child);
-    sampler.once = true;
     if (!on || (sampler.watch && sampler.watch != watch))
         stop();
     if (on && sampler.watch != watch)

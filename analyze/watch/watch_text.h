@@ -9,6 +9,11 @@
  * caller clears it (weir_loader_report_clear). Returns 0 or -errno. */
 int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loader_report *report);
 
+/* Makes the report of a loader since the watch began, and copies its name. epochs: epochs ended; workers: worker
+ * processes, 0 = the loop loads itself. The caller clears the report. Thread-safe. Returns 0 or -errno. */
+int weir_watch_report_whole(struct weir_watch *watch, int loader, struct weir_loader_report *report, char *name,
+                            size_t name_size, double *epochs, int *workers);
+
 /* verdict_only: the verdict without tables. */
 void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report,
                       enum weir_lang lang, bool verdict_only);

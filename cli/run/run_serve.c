@@ -49,7 +49,7 @@ int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loade
     serve->loader = loader;
     serve->reports = reports;
     weir_metrics_label(serve->label, data);
-    int rc = weir_live_report_begin(reports);
+    int rc = weir_live_report_begin(reports, true);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for live figures");
     return weir_live_add(serve->live, &(struct weir_live_source){.collect = collect, .user = serve}, err);

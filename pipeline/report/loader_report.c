@@ -369,14 +369,15 @@ static int take_live(const struct weir_loader_reports *r, struct window *now)
     return take_snapshot(r, &now->snapshot);
 }
 
-int weir_live_report_begin(struct weir_loader_reports *r)
+int weir_live_report_begin(struct weir_loader_reports *r, bool setup)
 {
     window_clear(&r->since_live);
-    weir_fill_setup(&r->live_setup, r->loader, false, &r->copy_bytes_per_s);
+    if (setup)
+        weir_fill_setup(&r->live_setup, r->loader, false, &r->copy_bytes_per_s);
     return take_live(r, &r->since_live);
 }
 
-int weir_live_report(struct weir_loader_reports *r, struct weir_loader_report *report)
+int weir_live_report(const struct weir_loader_reports *r, struct weir_loader_report *report)
 {
     struct window *now = calloc(1, sizeof *now);
     int rc = now ? take_live(r, now) : -ENOMEM;

@@ -58,7 +58,8 @@ static void close_loader(struct weir_loader_object *self)
         PyErr_Fetch(&type, &error, &trace);
         self->busy = true;
         weir_profile_loader_closes(self->loader);
-        Py_BEGIN_ALLOW_THREADS weir_batches_leave(self);
+        Py_BEGIN_ALLOW_THREADS weir_loader_live_end(self);
+        weir_batches_leave(self);
         weir_loader_reports_end(&self->reports);
         weir_loader_close(&self->loader);
         weir_lender_drop(self->lender);
@@ -106,6 +107,8 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
         rc = weir_loader_reports_begin(&self->reports, self->loader, &reports);
     if (rc == 0)
         rc = weir_loader_reports_restart(self->reports); /* excludes stages of earlier loaders */
+    if (rc == 0)
+        rc = weir_loader_live_begin(self, &err);
     if (rc == 0 && weir_device_of(self->loader) && !(self->lender = weir_lender_new(self->loader)))
         rc = -ENOMEM;
     Py_END_ALLOW_THREADS self->busy = false;
@@ -221,6 +224,7 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
         return NULL;
     weir_loader_end_ranks(self);
     close_loader(self);
+    weir_loader_live_close(self);
     Py_RETURN_NONE;
 }
 
@@ -230,6 +234,7 @@ static void loader_free(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     weir_rank_session_close(&self->ranks);
     close_loader(self);
+    weir_loader_live_close(self);
     weir_batches_clear_entries(self);
     Py_XDECREF(self->from_dlpack);
     Py_XDECREF(self->bool_dtype);
@@ -279,6 +284,7 @@ static PyObject *end_of_epoch(struct iteration *self)
     self->done = true;
     if (weir_loader_step_ends(self->loader) < 0)
         return PyErr_NoMemory();
+    weir_loader_live_epoch(self->loader);
     if (warn_of_faults(self->loader) < 0)
         return NULL;
     Py_XDECREF(PyObject_CallMethod((PyObject *)self->loader, "_epoch_ended", NULL));
@@ -433,6 +439,8 @@ int weir_loader_object_begin(PyObject *module)
          "Selects the epoch, counted from 0, of the next iteration. By default, epochs follow each other."},
         {"_open_ranks", weir_loader_py_open_ranks, METH_VARARGS, NULL},
         {"_ranks_table", weir_loader_py_ranks_table, METH_O, NULL},
+        {"_open_live", weir_loader_py_open_live, METH_VARARGS, NULL},
+        {"_metrics", weir_loader_py_metrics, METH_NOARGS, NULL},
         {"_published", weir_loader_py_published, METH_NOARGS, NULL},
         {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
         {"_steps", weir_loader_py_steps, METH_O, NULL},

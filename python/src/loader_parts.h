@@ -23,6 +23,7 @@ struct weir_entry {
 };
 
 struct weir_gpu_mark;
+struct weir_live;
 struct weir_rank_session;
 
 /* Totals at the beginning of the time that a table covers. */
@@ -62,6 +63,10 @@ struct weir_loader_object {
     bool has_number;                                    /* config.number is reserved for this loader */
     struct weir_loader_period since_start, since_table; /* for figures that `reports` does not contain */
     struct weir_rank_session *ranks;                    /* the table over ranks; NULL = none */
+    struct weir_live *live;                             /* serve= and prometheus=; NULL = neither */
+    bool is_live;                                       /* the open loader has been added to `live` */
+    double opened_unix_s;                               /* when live figures began */
+    _Atomic uint64_t epochs_done;
 };
 
 /* Returns 0, or -1 with an exception if the loader is closed, or is in use by another thread, or belongs to another
@@ -108,6 +113,20 @@ void weir_loader_publish(struct weir_loader_object *self, const struct weir_load
 void weir_loader_poll_ranks(struct weir_loader_object *self);
 /* Calls _ranks_end if a table has not been printed, then leaves the other ranks. */
 void weir_loader_end_ranks(struct weir_loader_object *self);
+
+/* ---- live figures ---- */
+
+/* Takes a file or None, an address or None, and the local rank. Returns the URL or None. */
+PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args);
+/* Returns the loader's metrics in the classic text format. */
+PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused);
+/* Starts counting when the loader has been opened, and shows it. Needs no lock of the interpreter, like _end. */
+int weir_loader_live_begin(struct weir_loader_object *self, struct weir_err *err);
+void weir_loader_live_end(struct weir_loader_object *self);
+void weir_loader_live_epoch(struct weir_loader_object *self);
+void weir_loader_live_close(struct weir_loader_object *self);
+/* Prints the verdict and the tables of a live report. */
+void weir_loader_print_live(FILE *out, const struct weir_loader_report *report);
 
 /* Returns a dict that describes the loader's dataset, or NULL with an exception. */
 PyObject *weir_loader_describe(const struct weir_loader_object *self);

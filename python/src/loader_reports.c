@@ -144,6 +144,21 @@ static void write_verdict(const struct wanted *wanted, FILE *out, const struct w
     free(text);
 }
 
+void weir_loader_print_live(FILE *out, const struct weir_loader_report *report)
+{
+    struct wanted wanted = {.whole = true};
+    struct weir_loader_report *judged = malloc(sizeof *judged);
+    if (!judged)
+        return;
+    *judged = *report;
+    judge_validation(&judged->steps);
+    weir_verdict_make(&wanted.made, judged, NULL);
+    write_verdict(&wanted, out, judged);
+    fputc('\n', out);
+    weir_loader_report_print(out, report, WEIR_LANG_EN);
+    free(judged);
+}
+
 static void judge(void *user, struct weir_loader_report *report)
 {
     struct wanted *wanted = user;

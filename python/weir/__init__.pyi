@@ -157,10 +157,13 @@ class _Options(TypedDict, total=False):
     allow_external: bool
     deterministic: bool
     every: int
+    serve: bool | str | None
+    prometheus: _Path | None
 
 class Loader(Generic[_B]):
     batch_size: int
     dataset: Dataset
+    url: str | None
     @overload
     def __init__(
         self: Loader[_Batch[Tensor]],
@@ -281,9 +284,11 @@ def table(lang: _Lang = "en", *, whole: bool = False, all_loaders: bool = False)
 def verdict(lang: _Lang = "en", *, all_loaders: bool = False) -> str: ...
 def print_timing_stats(lang: _Lang = "en", *, whole: bool = False, all_loaders: bool = False) -> None: ...
 def watch(
-    loader: _Watched, *, every: int = 1, log: str | PathLike[str] | None = None, headroom: bool = False, name: str | None = None
+    loader: _Watched, *, every: int = 1, log: str | PathLike[str] | None = None, headroom: bool = False,
+    serve: bool | str | None = None, prometheus: str | PathLike[str] | None = None, name: str | None = None
 ) -> _Watched: ...
 def stats() -> list[StageStats]: ...
+def metrics() -> dict[str, float]: ...
 def reset() -> None: ...
 
 class RecordFunction:

@@ -12,7 +12,7 @@ import types
 import warnings
 import weakref
 
-from . import _arguments, _cuda, _loops, _ranks, _watch, _weir
+from . import _arguments, _cuda, _loops, _metrics, _ranks, _watch, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
                         tensorboard_trace_handler)
@@ -20,7 +20,7 @@ from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_funct
 
 __all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "KernelClocks",
            "KernelStage", "Loader", "ProfilerAction", "ProfilerActivity",
-           "RecordFunction", "Stage", "StageStats", "kernel_clocks", "log_timing",
+           "RecordFunction", "Stage", "StageStats", "kernel_clocks", "log_timing", "metrics",
            "print_timing_stats", "profile", "record_function", "reset", "schedule", "stage", "stats", "table",
            "tensorboard_trace_handler", "verdict"]
 __version__ = _weir.version
@@ -158,6 +158,9 @@ class Loader(_weir._Loader):
     allow_ragged, allow_external  see `weir run --help-all`
     every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints,
                   also which rank is slow and why, as soon as all ranks have reported (docs/distributed.md)
+    serve         True: a page and metrics for Prometheus on http://127.0.0.1:9464 while the loader is open; or an address
+                  (docs/live.md). The attribute url has the result. Loaders with equal serve and prometheus share them
+    prometheus    file for the same metrics, rewritten after each epoch and every 10 s
 
     A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond 100 MB one
     RuntimeWarning reports it. In a child of fork() the loader raises weir.Error; open one there instead.
@@ -171,11 +174,13 @@ class Loader(_weir._Loader):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    __init__ = _arguments.initializer(_KEYWORDS, _POSITIONAL, {"keys": "'weir'", "tensors": "'auto'", "every": "0",
+    __init__ = _arguments.initializer(_KEYWORDS, _POSITIONAL, {"keys": "'weir'", "tensors": "'auto'", "every": "0", "serve": "None",
+                                                                        "prometheus": "None",
                                                                         "delta_timestamps": "None"})
 
     def _start(self, path, given):
         keys, tensors, every = (given.pop(name) for name in ("keys", "tensors", "every"))
+        live = _metrics.address(given.pop("serve")), given.pop("prometheus")
         device = given["device"] = str(given["device"])
         on_gpu = device != "cpu"
         mode = _arguments.choice("keys", keys, _KEYS)
@@ -212,12 +217,24 @@ class Loader(_weir._Loader):
                    torch and torch.bool, hasattr(torch, "uint16"), make,
                    _cuda.Stream(torch, device) if on_gpu and torch else None)
         self.dataset = Dataset(self._path, self._describe())
+        self.url = self._show(*live, given) if any(live) else None
         global _opened_any
         _opened_any = True
         _open_loaders.append(weakref.ref(self, _open_loaders.remove))
         self._patience = 10.0  # seconds to wait for the last table over ranks
         if every and given["world_size"] > 1:
             self._join_ranks(given["rank"], given["world_size"])
+
+    def _show(self, address, prometheus, given):
+        """Shows live figures, and returns their URL or None."""
+        try:
+            if prometheus is not None:
+                prometheus = _metrics.path_of_rank(_arguments.path("prometheus", prometheus), given["rank"],
+                                                   given["world_size"])
+            return self._open_live(prometheus, address, _ranks.local_ranks()[0])
+        except BaseException:
+            self.close()
+            raise
 
     def _join_ranks(self, rank, world_size):
         global _joined
@@ -419,6 +436,20 @@ def verdict(lang="en", *, all_loaders=False):
     if not text:
         raise Error("no loader is open, and no stage was timed" + (_never_entered() and "; " + _never_entered().strip()))
     return text
+
+
+def metrics():
+    return _metrics.since_last([text for loader in _all_open() for text in _texts(loader)] + _watch.metrics())
+
+
+metrics.__doc__ = _metrics.DOC
+
+
+def _texts(loader):
+    try:
+        return [loader._metrics()]
+    except Error:  # in use by another thread
+        return []
 
 
 def stats():

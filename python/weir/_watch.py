@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from . import _watch_children, _watch_library, _watch_loop, _watch_trial, _watch_worker
+from . import _metrics, _watch_children, _watch_library, _watch_live, _watch_loop, _watch_trial, _watch_worker
 from ._watch_hooks import call_cost_ns
 from ._watch_loader import Watched
 from ._watch_other import wrapper
@@ -27,7 +27,7 @@ def _in_thread(function, *arguments):
 class Options:
     """How to watch a loader."""
 
-    def __init__(self, every=1, log=None, headroom=False, lang="en"):
+    def __init__(self, every=1, log=None, headroom=False, lang="en", serve=None, prometheus=None):
         if not isinstance(every, int) or isinstance(every, bool) or every < 0:
             raise ValueError("every must be a number of epochs, 0 or more, not {!r}".format(every))
         if lang not in ("en", "zh"):
@@ -36,6 +36,11 @@ class Options:
             if not isinstance(log, (str, bytes, os.PathLike)):
                 raise TypeError("log must be the path of a file, not {!r}".format(log))
             log = os.path.abspath(log)
+        if prometheus is not None:
+            prometheus = os.path.abspath(os.fsdecode(prometheus))
+        self.serve, self.prometheus = _metrics.address(serve), prometheus
+        if self.serve is not None:
+            _watch_live.check(self.serve)
         if headroom not in (False, True, "only"):
             raise ValueError("headroom must be True or False, not {!r}".format(headroom))
         self.every, self.log, self.headroom, self.lang = every, log, headroom, lang
@@ -61,7 +66,7 @@ class Session:
         self.segment, self.pid = self.library.created(), os.getpid()
         self.fd = self.library.fd(self.segment)
         self.hooks = None
-        self.ranks = self.ranks_of = None
+        self.ranks = self.ranks_of = self.live = None
         self._logs = set()  # begun
         self.finished = self._written = False
         _watch_worker.forked = (self.pid, self.segment)
@@ -119,6 +124,24 @@ class Session:
         same = sum(each.name.split(" #")[0] == name for each in self.loaders)
         return "{} #{}".format(name, same + 1) if same else name
 
+    @never_fails
+    def show(self, watched):
+        """Shows a loader that begins an epoch, if one is to be shown. A process that is no rank has no address of its
+        own."""
+        address, prometheus = watched.options.serve, watched.options.prometheus
+        if self.child and not is_rank():
+            address = None
+        try:
+            if self.live is None and (address is not None or prometheus is not None):
+                self.live = False
+                self.live = _watch_live.Live(self.segment, address, prometheus and self.path_of(prometheus))
+                if self.live.url is not None:
+                    print("weir.watch: live figures: {}/".format(self.live.url), file=sys.stderr)
+            if self.live:
+                self.live.add(watched.number)
+        except _watch_library.Unavailable as error:
+            warn("no live figures: {}".format(error))
+
     def used(self):
         return [watched for watched in self.loaders if watched.batches > 0]
 
@@ -170,6 +193,8 @@ class Session:
             watched.write_log(True)
         if used and self.json is not None:
             self._write_json()
+        if self.live:
+            self.live.end()
         self.end_ranks()
 
     def end_ranks(self):
@@ -291,7 +316,7 @@ def _find(loader):
     return here and here.watched(loader)
 
 
-def watch(loader, *, every=1, log=None, headroom=False, name=None):
+def watch(loader, *, every=1, log=None, headroom=False, serve=None, prometheus=None, name=None):
     """Watches a DataLoader of torch, inside its workers too, and returns the same object.
 
         loader = weir.watch(DataLoader(dataset, batch_size=8, num_workers=4))
@@ -308,10 +333,13 @@ def watch(loader, *, every=1, log=None, headroom=False, name=None):
     headroom  now and then hold back some batches and hand them out without waits, to see how fast training would be with
               loading for free. No batch is replayed, dropped or reordered; where running ahead could change training, a
               warning says why it is refused
+    serve     True: a page and metrics for Prometheus on http://127.0.0.1:9464, or an address (docs/live.md), for all watched
+              loaders of the process
+    prometheus  file for the same metrics, rewritten after each epoch and every 10 s
     name      of the loader in tables
 
     If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""
-    options = Options(every, log, headroom)
+    options = Options(every, log, headroom, serve=serve, prometheus=prometheus)
     if not isinstance(name, (str, type(None))):
         raise TypeError("name must be a str, not {!r}".format(name))
     if type(loader).__module__.split(".")[0] == "weir" and hasattr(loader, "verdict"):
@@ -401,6 +429,12 @@ _stages = _Stages()
 def is_worker():
     """Whether this process is a watched worker."""
     return _watch_worker.current is not None
+
+
+def metrics():
+    """Metrics of the watched loaders, as a list of texts."""
+    here = active()
+    return [] if here is None else [here.library.metrics_text(here.segment, *ranks(), _watch_live.version())]
 
 
 def active():

@@ -1,7 +1,7 @@
 """Bindings to libweir_watch.so, the C side of weir.watch.
 
-Functions are called with the GIL held (ctypes.PyDLL): most take less time than it takes to release it. The two that wait
-for other ranks release it (ctypes.CDLL)."""
+Functions are called with the GIL held (ctypes.PyDLL): most take less time than it takes to release it. Those that wait
+for other ranks or threads release it (ctypes.CDLL)."""
 import ctypes
 import os
 import sys
@@ -47,8 +47,16 @@ _FUNCTIONS = {
     "ranks_table": (_INT, ctypes.POINTER(ctypes.c_void_p)),
     "ranks_pause": (None, _INT),
     "ranks_end": (_INT, _DOUBLE, ctypes.POINTER(ctypes.c_void_p)),
+    "live_check": (_INT, _TEXT, ctypes.c_char_p, ctypes.c_size_t),
+    "live": (_INT, _WATCH, _TEXT, _TEXT, _INT, _INT, _TEXT, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
+             ctypes.c_size_t),
+    "live_loader": (_INT, _INT, ctypes.c_char_p, ctypes.c_size_t),
+    "live_epoch": (None,),
+    "live_pause": (None, _INT),
+    "live_end": (None,),
+    "metrics": (_INT, _WATCH, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
 }
-_WAITING = ("ranks_pause", "ranks_end")
+_WAITING = ("ranks_pause", "ranks_end", "live", "live_loader", "live_pause", "live_end")
 
 
 def warn(text, level=2):
@@ -95,8 +103,15 @@ class Library:
 
     def text(self, segment, number, what, whole, lang):
         """A report as text; empty if there is nothing to report."""
+        return self._made(self.report, segment, number, what, whole, lang.encode())
+
+    def metrics_text(self, segment, rank, world_size, version):
+        """The metrics of all loaders, in the classic text format."""
+        return self._made(self.metrics, segment, rank, world_size, version.encode())
+
+    def _made(self, function, *arguments):
         found = ctypes.c_void_p()
-        if self.report(segment, number, what, whole, lang.encode(), ctypes.byref(found)) != 0 or not found.value:
+        if function(*arguments, ctypes.byref(found)) != 0 or not found.value:
             return ""
         try:
             return ctypes.string_at(found.value).decode("utf-8", "replace")

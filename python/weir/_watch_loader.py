@@ -177,6 +177,7 @@ class Watched:
             self._settings(loader)
         self._see_copies()
         self.epoch_open()
+        self.session.show(self)
 
     def epoch_open(self):
         if self._open:  # two loops at once: the figures are those of both
@@ -193,6 +194,8 @@ class Watched:
     def sample(self):
         """Begins the time that reports cover, and samples of the loop."""
         self.library.sampling(self.session.segment, 1)
+        if self.session.live and self.session.live.paused:
+            self.session.live.resume()
 
     def gave_up(self, error):
         """This epoch is not watched."""
@@ -209,6 +212,8 @@ class Watched:
     @never_fails
     def request_end(self, items):
         self.library.request_end(self.number, items)
+        if self.session.live and self.session.live.paused:  # the program has forked within an epoch
+            self.session.live.resume()
         if items > 0:
             self.batches += 1
             if self.batches in (1, 2, 10):
@@ -237,6 +242,8 @@ class Watched:
         self._open = False
         self.library.epoch_end(self.number, int(complete))
         self.epochs += 1
+        if self.session.live:
+            self.session.live.epoch()
         if self.batches == 0 or self.session.finished:
             return
         if self.options.log is not None:

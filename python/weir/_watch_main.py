@@ -1,6 +1,7 @@
 """The command `python -m weir watch`: runs a training script with every DataLoader watched."""
 import builtins
 import os
+import re
 import runpy
 import signal
 import sys
@@ -21,6 +22,8 @@ Options:
   -e, --every N         epochs between tables (default 0 = only at the end)
       --log FILE        append JSON lines for `weir report`
       --json FILE       write the final figures as JSON
+      --serve [ADDRESS] live figures on http://127.0.0.1:9464, or on this address
+      --prometheus FILE the same as metrics in a file, rewritten every 10 s
       --headroom        measure steps without waiting, now and then
       --headroom-only   throw-away run: replay one batch, no loading
       --lang en|zh      language of the tables (default en)
@@ -31,7 +34,7 @@ is no rank prints, and writes run.pid123.jsonl. torchrun parses --log itself; pu
 torchrun [...] -m -- weir watch --log run.jsonl train.py
 """.format(usage=USAGE)
 
-_VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang"}
+_VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang", "--prometheus": "prometheus"}
 _FLAGS = {"--headroom": "headroom", "--headroom-only": "headroom_only"}
 
 
@@ -52,6 +55,10 @@ def _parsed(arguments):
             break
         if name in _FLAGS and not equals:
             found[_FLAGS[name]] = True
+        elif name == "--serve":
+            follows = not equals and i < len(arguments) and re.search(r":\d+$", arguments[i])
+            found["serve"] = value if equals else arguments[i] if follows else True
+            i += 1 if follows else 0
         elif name in _VALUES:
             if not equals and i == len(arguments):
                 raise _Usage("{} needs a value".format(name))
@@ -81,11 +88,15 @@ def _options(found):
         raise _Usage("--every {}: must be a number of epochs, 0 or more".format(every))
     if found.get("lang", "en") not in ("en", "zh"):
         raise _Usage("--lang {}: must be en or zh".format(found["lang"]))
-    for name in ("log", "json"):
+    for name in ("log", "json", "prometheus"):
         if name in found:
             _check_file("--" + name, found[name])
     headroom = "only" if "headroom_only" in found else found.get("headroom", False)
-    return _watch.Options(int(every), found.get("log"), headroom, found.get("lang", "en"))
+    try:
+        return _watch.Options(int(every), found.get("log"), headroom, found.get("lang", "en"), found.get("serve"),
+                              found.get("prometheus"))
+    except ValueError as error:
+        raise _Usage("--" + str(error)) from None
 
 
 def _report_on_sigterm(session):

@@ -2,11 +2,11 @@
 import functools
 import sys
 
-from . import _watch, _watch_library
+from . import _metrics, _watch, _watch_library
 
 reason = ""  # why the extension is not loaded
 __version__ = "0"
-__all__ = ["Error", "Stage", "print_timing_stats", "stage", "table", "verdict"]
+__all__ = ["Error", "Stage", "metrics", "print_timing_stats", "stage", "table", "verdict"]
 
 
 class Error(RuntimeError):
@@ -53,6 +53,13 @@ def verdict(lang="en", *, all_loaders=False):
     if session is None:
         raise Error("no loader is watched, or none has delivered a batch yet")
     return session.verdict(lang, all_loaders)
+
+
+def metrics():
+    return _metrics.since_last(_watch.metrics())
+
+
+metrics.__doc__ = _metrics.DOC
 
 
 def print_timing_stats(lang="en", *, whole=False, all_loaders=False):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests examples/imitate_episodes.py and examples/with_*.py. Uses build/examples-venv (setup.sh) if it exists;
-otherwise skips the tests that need it. PYTHONPATH contains the Python package, WEIR_PROGRAM is the program. Exit status
+"""Tests examples/imitate_episodes.py, examples/with_*.py, examples/log_metrics.py and examples/grafana.json. Uses
+build/examples-venv (setup.sh) if it exists; otherwise skips the tests that need it. PYTHONPATH contains the Python package, WEIR_PROGRAM is the program. Exit status
 77: no torch."""
 import importlib.util
 import os
@@ -22,7 +22,7 @@ def main():
     if sys.prefix == sys.base_prefix:
         print("no build/examples-venv (tests/examples/setup.sh): skipping frameworks and OpenCV")
     sys.path[:0] = [HERE, os.path.join(HERE, "../python")]
-    names = sys.argv[1:] or ["test_imitate", "test_frameworks"]
+    names = sys.argv[1:] or ["test_imitate", "test_frameworks", "test_log_metrics"]
     result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(names))
     sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)
 

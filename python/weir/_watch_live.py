@@ -1,0 +1,63 @@
+"""Live figures of watched loaders, in a file for Prometheus and over HTTP."""
+import ctypes
+import os
+import sys
+
+from ._watch_library import Unavailable, library
+from ._watch_ranks import ranks
+
+_here = None  # the Live of this process
+
+
+def version():
+    return getattr(sys.modules.get("weir"), "__version__", "")
+
+
+def check(address):
+    """Raises ValueError for what is no address to listen on."""
+    why = ctypes.create_string_buffer(512)
+    if library().live_check(address.encode(), why, len(why)) != 0:
+        raise ValueError("serve: " + why.value.decode("utf-8", "replace"))
+
+
+class Live:
+    """Shows loaders. Its thread does not exist during a fork, of which Python would warn, and starts again with the next
+    request of a loop."""
+
+    def __init__(self, segment, address, prometheus):
+        global _here
+        self._library, self.paused = library(), False
+        url, why = ctypes.create_string_buffer(80), ctypes.create_string_buffer(512)
+        path = None if prometheus is None else os.fsencode(prometheus)
+        rank, world_size = ranks()
+        if self._library.live(segment, path, address and address.encode(), rank, world_size, version().encode(), url,
+                              len(url), why, len(why)) != 0:
+            raise Unavailable(why.value.decode("utf-8", "replace"))
+        self.url = url.value.decode() or None
+        if _here is None:
+            os.register_at_fork(before=_pause)
+        _here = self
+
+    def add(self, number):
+        why = ctypes.create_string_buffer(512)
+        if self._library.live_loader(number, why, len(why)) != 0:
+            raise Unavailable(why.value.decode("utf-8", "replace"))
+
+    def epoch(self):
+        self._library.live_epoch()
+
+    def resume(self):
+        self.paused = False
+        self._library.live_pause(0)
+
+    def end(self):
+        global _here
+        if _here is self:
+            _here = False  # keeps the handler of forks
+        self._library.live_end()
+
+
+def _pause():
+    if _here and not _here.paused:
+        _here.paused = True
+        _here._library.live_pause(1)
