@@ -96,7 +96,7 @@ static int put_sections(struct weir_page_out *page)
     return rc;
 }
 
-/* Several runs are folded, except the newest one. */
+/* open: of several runs, this one is unfolded. */
 static int put_run(struct weir_page_out *page, bool one, bool open)
 {
     FILE *out = page->out;
@@ -125,16 +125,18 @@ int weir_page_write(FILE *out, const struct weir_page *page)
     struct weir_page_out at = {.out = out, .lang = page->lang};
     bool one = page->n_runs == 1 && page->n_ranks == 0;
     int rc = 0;
-    put_head(out, page, page->n_runs > 0 ? run_title(page->runs[0]) : "Weir");
+    int shown = page->n_ranks > 0 ? 0 : page->n_runs - 1; /* unfolded: the first rank, or the newest run */
+    const char *title = page->n_runs > 0 ? run_title(page->runs[shown]) : "Weir";
+    put_head(out, page, title);
     if (!one) {
         fputs("<header><h1>", out);
-        weir_page_text(out, page->n_runs > 0 ? run_title(page->runs[0]) : "Weir");
+        weir_page_text(out, title);
         fputs("</h1></header>\n", out);
     }
     weir_page_ranks(&at, page);
     for (int i = 0; i < page->n_runs && rc == 0; i++) {
         at.run = page->runs[i];
-        rc = put_run(&at, one, page->n_ranks > 0 ? i == 0 : i == page->n_runs - 1);
+        rc = put_run(&at, one, i == shown);
     }
     put_foot(out);
     return rc;

@@ -1,4 +1,5 @@
 /* weir._weir, the extension module that weir/__init__.py uses. */
+#include "analyze/page/page.h"
 #include "base/extras.h"
 #include "python/src/array.h"
 #include "python/src/profile_parts.h"
@@ -7,6 +8,7 @@
 #include "weir/base.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 PyObject *weir_py_error;
@@ -75,8 +77,34 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
     return *type ? PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, *type) : -1;
 }
 
+static PyObject *py_page(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *lines, *lang;
+    Py_ssize_t length;
+    struct weir_err err = WEIR_ERR_NONE;
+    char *html = NULL;
+    size_t size;
+    if (!PyArg_ParseTuple(args, "s#s", &lines, &length, &lang))
+        return NULL;
+    FILE *out = open_memstream(&html, &size);
+    if (!out)
+        return PyErr_NoMemory();
+    int rc = weir_page_of_log(out, lines, (size_t)length, strcmp(lang, "zh") == 0 ? WEIR_LANG_ZH : WEIR_LANG_EN, &err);
+    if (fclose(out) != 0 && rc == 0)
+        rc = -ENOMEM;
+    PyObject *page = rc < 0 ? weir_py_raise(rc, &err) : weir_py_text(html);
+    free(html);
+    return page;
+}
+
+static PyMethodDef functions[] = {
+    {"_page", py_page, METH_VARARGS, "_page(lines, lang): the HTML page of log lines."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C part of weir.",
-                                        .m_size = -1};
+                                        .m_size = -1, .m_methods = functions};
 
 #define ROW(name) weir_##name##_begin,
 WEIR_EXTRA_PYTHON(WEIR_PY_DECLARE_)

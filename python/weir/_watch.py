@@ -27,15 +27,11 @@ def _in_thread(function, *arguments):
 class Options:
     """How to watch a loader."""
 
-    def __init__(self, every=1, log=None, headroom=False, lang="en", serve=None, prometheus=None):
+    def __init__(self, every=1, log=None, headroom=False, lang="en", serve=None, prometheus=None, html=None):
         if not isinstance(every, int) or isinstance(every, bool) or every < 0:
             raise ValueError("every must be a number of epochs, 0 or more, not {!r}".format(every))
         if lang not in ("en", "zh"):
             raise ValueError("lang must be 'en' or 'zh', not {!r}".format(lang))
-        if log is not None:
-            if not isinstance(log, (str, bytes, os.PathLike)):
-                raise TypeError("log must be the path of a file, not {!r}".format(log))
-            log = os.path.abspath(log)
         if prometheus is not None:
             prometheus = os.path.abspath(os.fsdecode(prometheus))
         self.serve, self.prometheus = _metrics.address(serve), prometheus
@@ -43,7 +39,14 @@ class Options:
             _watch_live.check(self.serve)
         if headroom not in (False, True, "only"):
             raise ValueError("headroom must be True or False, not {!r}".format(headroom))
-        self.every, self.log, self.headroom, self.lang = every, log, headroom, lang
+        self.every, self.log, self.headroom, self.lang = every, _path("log", log), headroom, lang
+        self.html = _path("html", html)
+
+
+def _path(name, path):
+    if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError("{} must be the path of a file, not {!r}".format(name, path))
+    return None if path is None else os.path.abspath(path)
 
 
 class Session:
@@ -191,6 +194,7 @@ class Session:
         self._written = True
         for watched in sorted(used, key=lambda each: each.batches):  # the last line is that of the rank
             watched.write_log(True)
+        self._write_pages()
         if used and self.json is not None:
             self._write_json()
         if self.live:
@@ -218,10 +222,13 @@ class Session:
                         ".pid{}".format(self.pid) if self.child and not is_rank() else "", end))
 
     def log_head(self, path):
-        """The line with which this process begins its part of a log."""
+        """The line with which this process begins its part of a log, the first time."""
         if path in self._logs:
             return ""
         self._logs.add(path)
+        return self.run_line()
+
+    def run_line(self):
         rank, world_size = ranks()
         used = {"host": os.uname().nodename, "pid": self.pid, "rank": rank, "world_size": world_size}
         version = getattr(sys.modules.get("weir"), "__version__", "")
@@ -258,6 +265,24 @@ class Session:
                 file.write(text)
         except OSError as error:
             warn("--json {}: {}".format(path, error.strerror))
+
+
+    def _write_pages(self):
+        """The loaders of a page, the one that is waited for most last: it is the one that is unfolded."""
+        pages = {}
+        for watched in reversed(self.by_wait()):
+            if watched.options.html is not None:
+                pages.setdefault(self.path_of(watched.options.html), []).append(watched)
+        for path, shown in pages.items():
+            try:
+                from ._weir import _page
+                html = _page("".join(self.run_line() + each.lines() for each in shown), shown[-1].options.lang)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(html)
+            except ImportError:
+                warn("html {}: needs weir's extension; weir report LOG --html makes it from the log".format(path))
+            except (OSError, RuntimeError) as error:
+                warn("html {}: {}".format(path, getattr(error, "strerror", None) or error))
 
 
 class _Nobody:
@@ -316,7 +341,7 @@ def _find(loader):
     return here and here.watched(loader)
 
 
-def watch(loader, *, every=1, log=None, headroom=False, serve=None, prometheus=None, name=None):
+def watch(loader, *, every=1, log=None, html=None, headroom=False, serve=None, prometheus=None, name=None):
     """Watches a DataLoader of torch, inside its workers too, and returns the same object.
 
         loader = weir.watch(DataLoader(dataset, batch_size=8, num_workers=4))
@@ -330,6 +355,7 @@ def watch(loader, *, every=1, log=None, headroom=False, serve=None, prometheus=N
     every     epochs between tables; 0 = only at exit. In a distributed run only rank 0 prints
     log       a file to which lines in JSON are appended, for `weir report`; with ranks, run.jsonl is run.rank3.jsonl, and
               in a process that the program has started, run.pid123.jsonl
+    html      a file for the same as a web page, at exit; with ranks, one file per rank, like log
     headroom  now and then hold back some batches and hand them out without waits, to see how fast training would be with
               loading for free. No batch is replayed, dropped or reordered; where running ahead could change training, a
               warning says why it is refused
@@ -339,7 +365,7 @@ def watch(loader, *, every=1, log=None, headroom=False, serve=None, prometheus=N
     name      of the loader in tables
 
     If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""
-    options = Options(every, log, headroom, serve=serve, prometheus=prometheus)
+    options = Options(every, log, headroom, serve=serve, prometheus=prometheus, html=html)
     if not isinstance(name, (str, type(None))):
         raise TypeError("name must be a str, not {!r}".format(name))
     if type(loader).__module__.split(".")[0] == "weir" and hasattr(loader, "verdict"):

@@ -62,6 +62,7 @@ class Watched:
         self._set("zone_ns", self.session.zone_ns)
         self.batches = self.epochs = 0
         self._shown, self._logged = None, 0
+        self._lines = None  # of the log, for the page
         self._known = threading.local()  # of threads that have a slot; identities of ended threads are used again
         self._copies = False
         self._open = False
@@ -246,8 +247,7 @@ class Watched:
             self.session.live.epoch()
         if self.batches == 0 or self.session.finished:
             return
-        if self.options.log is not None:
-            self.write_log()
+        self.write_log()
         self._publish()
         if self.options.every and self.epochs % self.options.every == 0 and first_rank() and self._is_main():
             self._shown = (self.epochs, self.batches)
@@ -276,17 +276,39 @@ class Watched:
         return self._shown == (1, self.batches)
 
     def write_log(self, whole=False):
-        """Logs what has happened since the last call, or the whole run."""
-        if self.options.log is None or (self._logged == self.batches and not whole):
+        """Logs what has happened since the last call, or the whole run. Keeps the lines for the page."""
+        if (self.options.log is None and self.options.html is None) or (self._logged == self.batches and not whole):
             return
         self._logged = self.batches
+        text = self.session.text(_watch_library.LOG, whole, "en", self.number)
+        if self.options.html is not None:
+            self._keep(text)
+        if self.options.log is None:
+            return
         path = self.session.path_of(self.options.log)
         try:
             with open(path, "a") as file:
-                file.write(self.session.log_head(path) + self.session.text(_watch_library.LOG, whole, "en", self.number))
+                file.write(self.session.log_head(path) + text)
         except OSError as error:
             warn("log {}: {}; nothing more is logged".format(path, error.strerror))
             self.options.log = None
+
+    def _keep(self, text):
+        import tempfile
+        try:
+            if self._lines is None:
+                self._lines = tempfile.TemporaryFile("w+", encoding="utf-8")
+            self._lines.write(text)
+        except OSError as error:
+            warn("html {}: {}; the page is left out".format(self.options.html, error.strerror))
+            self.options.html = None
+
+    def lines(self):
+        """The lines of the log so far, if they are kept."""
+        if self._lines is None:
+            return ""
+        self._lines.seek(0)
+        return self._lines.read()
 
 
 def _length(value):

@@ -22,6 +22,7 @@ Options:
   -e, --every N         epochs between tables (default 0 = only at the end)
       --log FILE        append JSON lines for `weir report`
       --json FILE       write the final figures as JSON
+      --html FILE       write the report as a web page
       --serve [ADDRESS] live figures on http://127.0.0.1:9464, or on this address
       --prometheus FILE the same as metrics in a file, rewritten every 10 s
       --headroom        measure steps without waiting, now and then
@@ -34,7 +35,8 @@ is no rank prints, and writes run.pid123.jsonl. torchrun parses --log itself; pu
 torchrun [...] -m -- weir watch --log run.jsonl train.py
 """.format(usage=USAGE)
 
-_VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--lang": "lang", "--prometheus": "prometheus"}
+_VALUES = {"--every": "every", "-e": "every", "--log": "log", "--json": "json", "--html": "html", "--lang": "lang",
+           "--prometheus": "prometheus"}
 _FLAGS = {"--headroom": "headroom", "--headroom-only": "headroom_only"}
 
 
@@ -88,13 +90,13 @@ def _options(found):
         raise _Usage("--every {}: must be a number of epochs, 0 or more".format(every))
     if found.get("lang", "en") not in ("en", "zh"):
         raise _Usage("--lang {}: must be en or zh".format(found["lang"]))
-    for name in ("log", "json", "prometheus"):
+    for name in ("log", "json", "html", "prometheus"):
         if name in found:
             _check_file("--" + name, found[name])
     headroom = "only" if "headroom_only" in found else found.get("headroom", False)
     try:
         return _watch.Options(int(every), found.get("log"), headroom, found.get("lang", "en"), found.get("serve"),
-                              found.get("prometheus"))
+                              found.get("prometheus"), found.get("html"))
     except ValueError as error:
         raise _Usage("--" + str(error)) from None
 

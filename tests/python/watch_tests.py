@@ -2,6 +2,7 @@
 import _ctypes
 import concurrent.futures
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -209,6 +210,28 @@ class Figures(unittest.TestCase):
                 print([json.loads(line)["watch"]["batches"] for line in open(log) if '"watch"' in line])
         """)
         self.assertEqual(out.split("\n")[-3:], ["[8, 8]", "[2, 2]", ""])
+
+    def test_page(self):
+        """The page has each loader, and the one that is waited for most is unfolded. The extension makes it."""
+        if importlib.util.find_spec("weir._weir") is None:
+            self.skipTest("the extension is not installed")
+        out, _ = run("""
+            class Slow(Data):
+                def __getitem__(self, i):
+                    time.sleep(0.002)
+                    return super().__getitem__(i)
+            import time
+            for dataset in Slow(), Data():
+                loader = weir.watch(DataLoader(dataset, batch_size=4), html="page.html", log=None)
+                for epoch in range(2):
+                    for batch in loader: pass
+            batch = None
+            weir._watch.session().finish()
+            page = open("page.html", encoding="utf-8").read()
+            print(page.count("<article>"), page.count('<details class="run">'), page.count('<details class="run" open>'))
+            print(page.index("<summary>Data") < page.index("<summary>Slow"), "items/s" in page, "01_getitem" in page)
+        """)
+        self.assertEqual(out.split("\n")[-3:], ["2 1 1", "True True True", ""])
 
     def test_hdf5_file_opened_before_the_workers(self):
         out, _ = run("""
