@@ -22,6 +22,7 @@ enum {
     IDLE_S = 5,
     LOOK_MS = 100, /* between looks for clients that have left */
 };
+static const char RELOAD_S[] = "10";                    /* seconds after which browsers load the page again */
 static const uint64_t REQUEST_NS = 10ull * 1000000000u; /* from the connection to the end of the answer */
 
 struct connection {
@@ -49,8 +50,9 @@ static enum MHD_Result reply(struct MHD_Connection *connection, const struct wei
         {"Connection", "close"},
         {"Cache-Control", "no-store"},
         {"X-Content-Type-Options", "nosniff"},
-        {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                                    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
+        {"Content-Security-Policy",
+         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
         {"Referrer-Policy", "no-referrer"}};
     struct MHD_Response *response =
         MHD_create_response_from_buffer(answer->size, (void *)answer->body, MHD_RESPMEM_MUST_COPY);
@@ -59,6 +61,8 @@ static enum MHD_Result reply(struct MHD_Connection *connection, const struct wei
     bool ok = MHD_add_response_header(response, "Content-Type", answer->type) == MHD_YES;
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         ok = ok && MHD_add_response_header(response, headers[i][0], headers[i][1]) == MHD_YES;
+    if (strncmp(answer->type, "text/html", 9) == 0)
+        ok = ok && MHD_add_response_header(response, "Refresh", RELOAD_S) == MHD_YES;
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         ok = ok && MHD_add_response_header(response, "Allow", "GET, HEAD") == MHD_YES;
     enum MHD_Result result = ok ? MHD_queue_response(connection, (unsigned)answer->status, response) : MHD_NO;

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 static const uint64_t FILE_NS = 10ull * 1000000000u; /* longest time between two versions of the file */
-static const uint64_t KEEP_NS = 250000000u;          /* answers are made anew at most this often */
-enum { PAUSE_MS = 10 };                              /* between rounds of the server, which bounds its CPU time */
+static const uint64_t NOTE_NS = 1000000000u;
+static const uint64_t KEEP_NS = 250000000u; /* answers are made anew at most this often */
+enum { PAUSE_MS = 10 };                     /* between rounds of the server, which bounds its CPU time */
 
 struct answer {
     char *text; /* NULL = none yet */
@@ -36,8 +37,9 @@ struct weir_live {
     _Atomic uint64_t file_ns;  /* when the file was written */
     _Atomic bool begun;        /* a loader has been added; the file is not touched before */
     bool failed;               /* writing the file has failed, and that was reported */
-    _Atomic bool stop, write_now;
-    int wake; /* eventfd */
+    _Atomic bool stop, write_now, epoch_ended;
+    uint64_t noted_ns; /* when epochs were noted */
+    int wake;          /* eventfd */
     pid_t pid;
     bool running; /* the thread; changes under `opening` */
     pthread_t thread;
@@ -186,6 +188,28 @@ static int serve(struct weir_live *live)
     return ms;
 }
 
+/* Notes epochs for the page, at most once per second. */
+static void note_epochs(struct weir_live *live)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (!live->http || !live->epoch_ended || now_ns - live->noted_ns < NOTE_NS)
+        return;
+    live->epoch_ended = false;
+    live->noted_ns = now_ns;
+    struct weir_metrics *metrics = calloc(1, sizeof *metrics);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < live->n_sources && metrics; i++) {
+        const struct weir_live_source *source = &live->sources[i];
+        if (!source->history_ || source->collect(source->user, metrics) < 0)
+            continue;
+        weir_live_note_epoch(source->history_, metrics);
+        weir_loader_report_clear(&metrics->report);
+        memset(metrics, 0, sizeof *metrics);
+    }
+    pthread_mutex_unlock(&lock);
+    free(metrics);
+}
+
 /* One round. Returns the ms until the next one is due; -1 = none. */
 static int work(struct weir_live *live)
 {
@@ -193,6 +217,7 @@ static int work(struct weir_live *live)
     if (read(live->wake, &count, sizeof count) < 0)
         count = 0; /* woken by a client, or by the time */
     int ms = serve(live);
+    note_epochs(live);
     if (live->prometheus && live->begun && (live->write_now || weir_clock_monotonic_ns() - live->file_ns >= FILE_NS))
         update_file(live);
     return wait_ms(live, ms);
@@ -259,6 +284,8 @@ static void release(struct weir_live *live)
         close(live->wake);
     for (int i = 0; i < WEIR_LIVE_FORMS; i++)
         free(live->answers[i].text);
+    for (int i = 0; i < live->n_sources; i++)
+        free(live->sources[i].history_);
     free(live->prometheus);
     free(live->serve);
     free(live);
@@ -340,9 +367,12 @@ static void forget(struct weir_live *live, const void *user)
 {
     pthread_mutex_lock(&lock);
     int kept = 0;
-    for (int i = 0; i < live->n_sources; i++)
-        if (live->sources[i].user != user)
+    for (int i = 0; i < live->n_sources; i++) {
+        if (live->sources[i].user == user)
+            free(live->sources[i].history_);
+        else
             live->sources[kept++] = live->sources[i];
+    }
     live->n_sources = kept;
     drop_answers(live);
     pthread_mutex_unlock(&lock);
@@ -353,8 +383,11 @@ int weir_live_add(struct weir_live *live, const struct weir_live_source *source,
     if (live->pid != getpid())
         return 0;
     pthread_mutex_lock(&lock);
-    if (live->n_sources < WEIR_LIVE_SOURCES)
-        live->sources[live->n_sources++] = *source;
+    if (live->n_sources < WEIR_LIVE_SOURCES) {
+        struct weir_live_source *added = &live->sources[live->n_sources++];
+        *added = *source;
+        added->history_ = source->write_log ? NULL : calloc(1, sizeof *added->history_); /* NULL: without charts */
+    }
     drop_answers(live);
     pthread_mutex_unlock(&lock);
     if (!live->prometheus)
@@ -381,7 +414,7 @@ void weir_live_epoch(struct weir_live *live)
 {
     if (live->pid != getpid())
         return;
-    live->write_now = true;
+    live->write_now = live->epoch_ended = true;
     wake(live);
 }
 

@@ -19,9 +19,12 @@
 struct weir_live_source {
     /* Fills in the metrics; the caller clears their report. Returns 0, or -errno to leave the loader out. */
     int (*collect)(void *user, struct weir_metrics *metrics);
-    /* Prints the verdict and the tables; NULL = those of metrics->report. */
-    void (*print)(void *user, FILE *out, const struct weir_metrics *metrics);
+    /* Write lines of a log for the page: the "run" line, and those of epochs and stages; NULL = none, and those of the
+     * metrics collected so far. */
+    void (*write_run)(void *user, FILE *out);
+    void (*write_log)(void *user, FILE *out);
     void *user;
+    struct weir_live_history *history_; /* private */
 };
 
 struct weir_live_config {

@@ -4,6 +4,17 @@
 
 #include "analyze/live/live.h"
 
+/* The last epochs of a loader, for the page. */
+enum { WEIR_LIVE_EPOCHS = 512 };
+struct weir_live_history {
+    uint64_t n; /* number of lines so far; line i is at i % WEIR_LIVE_EPOCHS */
+    struct weir_epoch_line lines[WEIR_LIVE_EPOCHS];
+    double epochs, wall_s, step_s, wait_s, images; /* at the last line */
+};
+
+/* Adds a line for the epochs since the last one, if there are any. */
+void weir_live_note_epoch(struct weir_live_history *history, const struct weir_metrics *metrics);
+
 /* The forms of the figures: metrics in a format, or a page. */
 enum weir_live_form {
     WEIR_LIVE_CLASSIC = WEIR_METRICS_CLASSIC,

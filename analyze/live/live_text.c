@@ -1,8 +1,11 @@
-/* The figures of running loaders as metrics, and as a page of tables. */
+/* The figures of running loaders as metrics, and as a page. */
 #include "analyze/live/live_priv.h"
+#include "analyze/page/page.h"
 #include "analyze/verdict/verdict.h"
+#include "base/resources.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -34,75 +37,86 @@ enum weir_live_form weir_live_accepted(const char *accept)
 
 /* ---- the page ---- */
 
-static const char PAGE_HEAD[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>weir</title>\n"
-    "<meta name=\"viewport\" content=\"width=device-width\"><meta http-equiv=\"refresh\" content=\"5\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<style>body{font:16px/1.4 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em}"
-    "pre{font-size:14px;overflow-x:auto}</style></head>\n<body><main>\n<h1>weir</h1>\n";
-static const char PAGE_END[] = "<p><a href=\"/metrics\">metrics</a> (this page is reloaded every 5 s)</p>\n"
-                               "</main></body></html>\n";
-
-static void escape(FILE *out, const char *text)
+void weir_live_note_epoch(struct weir_live_history *history, const struct weir_metrics *metrics)
 {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            fputc(*text, out);
-        }
-    }
-}
-
-static void print_report(FILE *out, const struct weir_metrics *metrics)
-{
-    struct weir_verdict verdict;
-    weir_verdict_make(&verdict, &metrics->report, NULL);
-    weir_verdict_print(out, &verdict, &metrics->report);
-    fputc('\n', out);
-    weir_loader_report_print(out, &metrics->report, WEIR_LANG_EN);
-}
-
-static void write_section(FILE *out, const struct weir_live_source *source, const struct weir_metrics *metrics)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *plain = open_memstream(&text, &size);
-    if (!plain)
+    const struct weir_loader_report *report = &metrics->report;
+    const struct weir_report_steps *steps = &report->steps;
+    double step_s = steps->train_s + steps->val_s, wait_s = steps->train_wait_s + steps->val_wait_s;
+    double s = report->wall_s - history->wall_s, images = (double)steps->images - history->images;
+    if (metrics->epochs <= history->epochs || s <= 0)
         return;
-    if (source->print)
-        source->print(source->user, plain, metrics);
-    else
-        print_report(plain, metrics);
-    bool complete = fclose(plain) == 0;
-    fputs("<section>\n<h2>", out);
-    escape(out, metrics->loader);
-    fputs("</h2>\n<pre tabindex=\"0\">", out);
-    escape(out, complete ? text : "out of memory");
-    fputs("</pre>\n</section>\n", out);
-    free(text);
+    int per_sample = report->setup.images_per_sample > 0 ? report->setup.images_per_sample : 1;
+    double waited = step_s > history->step_s ? (wait_s - history->wait_s) / (step_s - history->step_s) : 0;
+    history->lines[history->n++ % WEIR_LIVE_EPOCHS] =
+        (struct weir_epoch_line){.epoch = (int)metrics->epochs,
+                                 .epoch_count = (int)metrics->epochs,
+                                 .total_s = s,
+                                 .train_s = step_s - history->step_s,
+                                 .data_wait_fraction = fmin(fmax(waited, 0), 1),
+                                 .samples_per_s = images / s / per_sample,
+                                 .images_per_s = images / s,
+                                 .peak_rss_bytes = weir_peak_rss_bytes(),
+                                 .cached_fraction = -1};
+    history->epochs = metrics->epochs;
+    history->wall_s = report->wall_s;
+    history->step_s = step_s;
+    history->wait_s = wait_s;
+    history->images = (double)steps->images;
 }
 
-static void write_page(FILE *out, const struct weir_live_source *const *shown, const struct weir_metrics *metrics,
-                       int n)
+static void write_log(FILE *out, const struct weir_live_source *source, struct weir_metrics *metrics)
 {
-    fputs(PAGE_HEAD, out);
-    for (int i = 0; i < n; i++)
-        write_section(out, shown[i], &metrics[i]);
-    if (n == 0)
-        fputs("<p>No loader is open.</p>\n", out);
-    fputs(PAGE_END, out);
+    const struct weir_live_history *history = source->history_;
+    struct weir_added_verdict added;
+    struct weir_json json;
+    weir_add_verdict(&added, NULL);
+    weir_verdict_judge_validation(&metrics->report.steps);
+    uint64_t n = history ? history->n : 0;
+    for (uint64_t i = n > WEIR_LIVE_EPOCHS ? n - WEIR_LIVE_EPOCHS : 0; i < n; i++)
+        weir_epoch_log(out, &history->lines[i % WEIR_LIVE_EPOCHS]);
+    added.addition.begin(added.addition.user, &metrics->report);
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "stages");
+    weir_loader_report_json(&json, &metrics->report);
+    added.addition.json(added.addition.user, &json, &metrics->report);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+static int add_log(struct weir_page *page, const struct weir_live_source *source, struct weir_metrics *metrics)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    char *lines = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&lines, &size), *in = NULL;
+    if (!out)
+        return -ENOMEM;
+    if (source->write_run)
+        source->write_run(source->user, out);
+    if (source->write_log)
+        source->write_log(source->user, out);
+    else
+        write_log(out, source, metrics);
+    int rc = fclose(out) == 0 && (in = fmemopen(lines, size + 1, "r")) ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = weir_page_add_log(page, metrics->loader, in, &err);
+    if (in)
+        fclose(in);
+    free(lines);
+    return rc == -ENODATA ? 0 : rc; /* the loader has delivered no batch yet */
+}
+
+static int write_page(FILE *out, const struct weir_live_source *const *shown, struct weir_metrics *metrics, int n)
+{
+    struct weir_page *page;
+    int rc = weir_page_open(&page, WEIR_LANG_EN);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = add_log(page, shown[i], &metrics[i]);
+    if (rc == 0)
+        rc = weir_page_write(out, page);
+    weir_page_close(&page);
+    return rc;
 }
 
 /* ---- collecting ---- */
@@ -147,14 +161,15 @@ int weir_live_write(char **text, size_t *size, enum weir_live_form form, const s
         return -ENOMEM;
     }
     int found = collect(metrics, shown, sources, n);
+    int rc = 0;
     if (form == WEIR_LIVE_PAGE)
-        write_page(out, shown, metrics, found);
+        rc = write_page(out, shown, metrics, found);
     else
         weir_metrics_write(out, metrics, found, process, (enum weir_metrics_format)form);
     for (int i = 0; i < found; i++)
         weir_loader_report_clear(&metrics[i].report);
     free(metrics);
-    if (fclose(out) == 0)
+    if (fclose(out) == 0 && rc == 0)
         return 0;
     free(*text);
     *text = NULL;

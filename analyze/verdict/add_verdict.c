@@ -62,3 +62,15 @@ void weir_verdict_of_log_json(struct weir_json *to, const struct weir_loader_rep
     weir_verdict_make(&verdict, report, NULL);
     weir_verdict_json(to, &verdict, report);
 }
+
+void weir_verdict_judge_validation(struct weir_report_steps *steps)
+{
+    if (steps->train_batches > 0 || steps->val_batches == 0)
+        return;
+    steps->validation = true;
+    steps->train_batches = steps->val_batches;
+    steps->train_s = steps->val_s;
+    steps->train_wait_s = steps->val_wait_s;
+    steps->val_batches = 0;
+    steps->val_s = steps->val_wait_s = 0;
+}

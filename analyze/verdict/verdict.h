@@ -256,6 +256,9 @@ struct weir_verdict {
 void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_report *report,
                        const struct weir_verdict_facts *facts);
 
+/* If a loader has delivered only validation batches, treats them as training batches, so that it gets a verdict. */
+void weir_verdict_judge_validation(struct weir_report_steps *steps);
+
 bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause);
 
 /* Prints the main cause, further causes, advice, the limits, and the shares of the step, wrapped at the width of the

@@ -260,16 +260,24 @@ static void write_stages(FILE *out, const struct made *made, bool logs)
     weir_json_close(&json);
 }
 
-static void write_log(FILE *out, struct watched *watched, const struct made *made)
+/* Writes the epochs after a number, and returns the last one's. */
+static int write_epochs(FILE *out, const struct made *made, int after)
 {
     struct weir_epoch_line line;
+    int last = after;
     for (int i = 0; i < made->reading.n_epochs; i++) {
-        if (made->reading.epochs[i].number <= watched->epochs_logged)
+        if (made->reading.epochs[i].number <= last)
             continue;
-        watched->epochs_logged = made->reading.epochs[i].number;
+        last = made->reading.epochs[i].number;
         fill_epoch(&line, &made->reading.epochs[i]);
         weir_epoch_log(out, &line);
     }
+    return last;
+}
+
+static void write_log(FILE *out, struct watched *watched, const struct made *made)
+{
+    watched->epochs_logged = write_epochs(out, made, watched->epochs_logged);
     write_stages(out, made, true);
 }
 
@@ -285,6 +293,10 @@ static void write_report(FILE *out, struct watched *watched, const struct made *
         break;
     case WEIR_WATCH_JSON:
         write_stages(out, made, false);
+        break;
+    case WEIR_WATCH_PAGE:
+        write_epochs(out, made, 0);
+        write_stages(out, made, true);
         break;
     default:
         write_log(out, watched, made);

@@ -10,6 +10,7 @@ enum weir_watch_what {
     WEIR_WATCH_VERDICT, /* the verdict without tables */
     WEIR_WATCH_JSON,    /* one JSON object */
     WEIR_WATCH_LOG,     /* log lines (JSON lines): epochs since the last call for lines, and a "stages" line */
+    WEIR_WATCH_PAGE,    /* the lines of a log, for a page; later logs have the same epochs again */
     WEIR_WATCH_TRIAL,   /* what weir.Loader gives, if the setting weir_items_s is known */
 };
 

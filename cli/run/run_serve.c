@@ -1,9 +1,11 @@
 #include "cli/run/run_serve.h"
 #include "analyze/live/http_server.h"
+#include "cli/run/run_head.h"
 #include "cli/sysinfo.h"
 #include "pipeline/report/live_report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int collect(void *user, struct weir_metrics *metrics)
@@ -41,6 +43,26 @@ int weir_run_serve_open(struct weir_run_serve *serve, const struct run_options *
     return rc;
 }
 
+static void write_run(void *user, FILE *out)
+{
+    const struct weir_run_serve *serve = user;
+    fputs(serve->run_line ? serve->run_line : "", out);
+}
+
+void weir_run_serve_head(struct weir_run_serve *serve, const struct weir_run_head *head,
+                         const struct weir_loader *loader, double load_average)
+{
+    size_t size;
+    FILE *out = serve->live ? open_memstream(&serve->run_line, &size) : NULL;
+    if (!out)
+        return;
+    weir_run_head_log(out, head, loader, load_average);
+    if (fclose(out) == 0)
+        return;
+    free(serve->run_line);
+    serve->run_line = NULL;
+}
+
 int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loader, struct weir_loader_reports *reports,
                          const char *data, struct weir_err *err)
 {
@@ -52,7 +74,8 @@ int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loade
     int rc = weir_live_report_begin(reports, true);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for live figures");
-    return weir_live_add(serve->live, &(struct weir_live_source){.collect = collect, .user = serve}, err);
+    const struct weir_live_source source = {.collect = collect, .write_run = write_run, .user = serve};
+    return weir_live_add(serve->live, &source, err);
 }
 
 void weir_run_serve_epoch(struct weir_run_serve *serve, int epochs_done)
@@ -72,4 +95,6 @@ void weir_run_serve_end(struct weir_run_serve *serve)
 void weir_run_serve_close(struct weir_run_serve *serve)
 {
     weir_live_close(&serve->live);
+    free(serve->run_line);
+    serve->run_line = NULL;
 }

@@ -357,6 +357,7 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
     weir_run_head_machine(&run->machine, loader);
     if (run->log)
         weir_run_head_log(run->log, head, loader, run->machine.load_average);
+    weir_run_serve_head(run->serve, head, loader, run->machine.load_average);
     if (run->lines)
         weir_run_head_log(run->out, head, loader, run->machine.load_average);
     *run->ranks = (struct weir_run_ranks){.out = run->out, .log = run->log, .lines = run->lines};

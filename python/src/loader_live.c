@@ -19,15 +19,29 @@ static int collect(void *user, struct weir_metrics *metrics)
     return weir_live_report(self->reports, &metrics->report);
 }
 
-static void print(void *user, FILE *out, const struct weir_metrics *metrics)
+static void write_run(void *user, FILE *out)
 {
-    (void)user;
-    weir_loader_print_live(out, &metrics->report);
+    const struct weir_loader_object *self = user;
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "run");
+    weir_json_text(&json, "weir", WEIR_VERSION);
+    weir_json_object(&json, "config");
+    weir_json_text(&json, "data", self->config.data);
+    weir_json_int(&json, "batch_size", self->config.batch_size);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "used");
+    weir_json_int(&json, "rank", self->config.rank);
+    weir_json_int(&json, "world_size", self->config.world_size);
+    weir_json_end(&json, '}');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
 }
 
 static struct weir_live_source source_of(struct weir_loader_object *self)
 {
-    return (struct weir_live_source){.collect = collect, .print = print, .user = self};
+    return (struct weir_live_source){.collect = collect, .write_run = write_run, .user = self};
 }
 
 static struct weir_metrics_process process_of(const struct weir_loader_object *self)

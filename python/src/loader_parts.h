@@ -125,8 +125,6 @@ int weir_loader_live_begin(struct weir_loader_object *self, struct weir_err *err
 void weir_loader_live_end(struct weir_loader_object *self);
 void weir_loader_live_epoch(struct weir_loader_object *self);
 void weir_loader_live_close(struct weir_loader_object *self);
-/* Prints the verdict and the tables of a live report. */
-void weir_loader_print_live(FILE *out, const struct weir_loader_report *report);
 
 /* Returns a dict that describes the loader's dataset, or NULL with an exception. */
 PyObject *weir_loader_describe(const struct weir_loader_object *self);

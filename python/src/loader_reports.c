@@ -110,19 +110,6 @@ struct wanted {
     struct weir_verdict made;
 };
 
-/* If a loader has only validation batches, treats them as training batches, so that it gets a verdict. */
-static void judge_validation(struct weir_report_steps *steps)
-{
-    if (steps->train_batches > 0 || steps->val_batches == 0)
-        return;
-    steps->validation = true;
-    steps->train_batches = steps->val_batches;
-    steps->train_s = steps->val_s;
-    steps->train_wait_s = steps->val_wait_s;
-    steps->val_batches = 0;
-    steps->val_s = steps->val_wait_s = 0;
-}
-
 /* Prints the verdict, with the program's options replaced by keyword arguments. */
 static void write_verdict(const struct wanted *wanted, FILE *out, const struct weir_loader_report *report)
 {
@@ -144,25 +131,10 @@ static void write_verdict(const struct wanted *wanted, FILE *out, const struct w
     free(text);
 }
 
-void weir_loader_print_live(FILE *out, const struct weir_loader_report *report)
-{
-    struct wanted wanted = {.whole = true};
-    struct weir_loader_report *judged = malloc(sizeof *judged);
-    if (!judged)
-        return;
-    *judged = *report;
-    judge_validation(&judged->steps);
-    weir_verdict_make(&wanted.made, judged, NULL);
-    write_verdict(&wanted, out, judged);
-    fputc('\n', out);
-    weir_loader_report_print(out, report, WEIR_LANG_EN);
-    free(judged);
-}
-
 static void judge(void *user, struct weir_loader_report *report)
 {
     struct wanted *wanted = user;
-    judge_validation(&report->steps);
+    weir_verdict_judge_validation(&report->steps);
     weir_gpu_timing_add(&report->gpu, wanted->whole ? wanted->self->since_start.gpu : wanted->self->since_table.gpu);
     weir_verdict_make(&wanted->made, report, NULL);
     if (wanted->publish)

@@ -46,12 +46,17 @@ static int collect(void *user, struct weir_metrics *metrics)
     return rc;
 }
 
-static void print(void *user, FILE *out, const struct weir_metrics *metrics)
+static void write_run(void *user, FILE *out)
+{
+    (void)user;
+    fputs("{\"type\":\"run\",\"used\":{}}\n", out);
+}
+
+static void write_log(void *user, FILE *out)
 {
     const struct loader *loader = user;
     char *text;
-    (void)metrics;
-    if (weir_watch_report(loader->watch, loader->number, WEIR_WATCH_TABLE, 1, "en", &text) == 0)
+    if (weir_watch_report(loader->watch, loader->number, WEIR_WATCH_PAGE, 1, "en", &text) == 0)
         fputs(text, out);
     weir_watch_free(text);
 }
@@ -106,7 +111,8 @@ int weir_watch_live_loader(int loader, char *why, size_t why_size)
         return 0;
     struct loader *added = &shown.loaders[loader];
     *added = (struct loader){.watch = shown.watch, .number = loader, .is_shown = true};
-    const struct weir_live_source source = {.collect = collect, .print = print, .user = added};
+    const struct weir_live_source source = {
+        .collect = collect, .write_run = write_run, .write_log = write_log, .user = added};
     return explained(weir_live_add(shown.live, &source, &err), &err, why, why_size);
 }
 

@@ -12,7 +12,7 @@ _INT, _TEXT, _WATCH, _DOUBLE = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, c
 # Roles of threads, and kinds of stages and reports, as in prof/watch/watch.h and analyze/watch/watch_report.h.
 LOOP, WORKER, FEEDER, PIN = range(4)
 WORK, INCLUSIVE, WAIT = range(3)
-TABLE, VERDICT, JSON, LOG, TRIAL = range(5)
+TABLE, VERDICT, JSON, LOG, PAGE, TRIAL = range(6)
 
 _FUNCTIONS = {
     "create": (_WATCH, ctypes.c_char_p, ctypes.c_size_t),

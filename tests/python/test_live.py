@@ -82,7 +82,7 @@ class Live(common.Data):
             list(loader)
             text = self.get(loader.url + "/metrics")
             self.assertIn('weir_epochs_total{loader="data"} 1\n', text)
-            self.assertIn("verdict: ", self.get(loader.url + "/"))
+            self.assertIn("03b_image_decode", self.get(loader.url + "/"))
             loader.set_epoch(7)  # opens it again, under the same address
             list(loader)
             self.assertIn('weir_epochs_total{loader="data"} 2\n', self.get(loader.url + "/metrics"))
