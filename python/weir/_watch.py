@@ -32,9 +32,7 @@ class Options:
             raise ValueError("every must be a number of epochs, 0 or more, not {!r}".format(every))
         if lang not in ("en", "zh"):
             raise ValueError("lang must be 'en' or 'zh', not {!r}".format(lang))
-        if prometheus is not None:
-            prometheus = os.path.abspath(os.fsdecode(prometheus))
-        self.serve, self.prometheus = _metrics.address(serve), prometheus
+        self.serve, self.prometheus = _metrics.address(serve), _path("prometheus", prometheus)
         if self.serve is not None:
             _watch_live.check(self.serve)
         if headroom not in (False, True, "only"):
