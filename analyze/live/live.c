@@ -28,6 +28,7 @@ struct weir_live {
     int users; /* calls of weir_live_open without weir_live_close */
     char *prometheus, *serve;
     struct weir_metrics_process process;
+    weir_live_page_fn *page;
     char version[32];
     struct weir_http *http; /* NULL = not served */
     int n_sources;
@@ -108,7 +109,8 @@ static int write_file(struct weir_live *live, struct weir_err *err)
     live->write_now = false;
     live->file_ns = weir_clock_monotonic_ns();
     pthread_mutex_lock(&lock);
-    int rc = weir_live_write(&text, &size, WEIR_LIVE_CLASSIC, live->sources, live->n_sources, &live->process);
+    int rc =
+        weir_live_write(&text, &size, WEIR_LIVE_CLASSIC, live->sources, live->n_sources, &live->process, live->page);
     pthread_mutex_unlock(&lock);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: out of memory", live->prometheus);
@@ -145,7 +147,7 @@ static void answer_with(struct weir_live *live, enum weir_live_form form, const 
     if (!answer->text || now_ns - answer->at_ns >= KEEP_NS) {
         free(answer->text);
         *answer = (struct answer){.at_ns = now_ns};
-        weir_live_write(&answer->text, &answer->size, form, live->sources, live->n_sources, &live->process);
+        weir_live_write(&answer->text, &answer->size, form, live->sources, live->n_sources, &live->process, live->page);
     }
     reply->status = answer->text ? 200 : 503;
     reply->body = answer->text ? answer->text : "";
@@ -313,6 +315,7 @@ static int open_new(struct weir_live **out, const struct weir_live_config *confi
     live->pid = getpid();
     pthread_mutex_init(&live->file_lock, NULL);
     live->process = config->process;
+    live->page = config->page;
     live->process.start_unix_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     snprintf(live->version, sizeof live->version, "%s", config->process.version);
     live->process.version = live->version;
@@ -386,7 +389,7 @@ int weir_live_add(struct weir_live *live, const struct weir_live_source *source,
     if (live->n_sources < WEIR_LIVE_SOURCES) {
         struct weir_live_source *added = &live->sources[live->n_sources++];
         *added = *source;
-        added->history_ = source->write_log ? NULL : calloc(1, sizeof *added->history_); /* NULL: without charts */
+        added->history_ = source->keeps_history ? calloc(1, sizeof *added->history_) : NULL; /* NULL: without charts */
     }
     drop_answers(live);
     pthread_mutex_unlock(&lock);

@@ -15,22 +15,36 @@
 
 #include <stdbool.h>
 
+struct weir_live_history;
+
 /* A loader. The functions are called one at a time, on the thread of live or in weir_live_add and _remove. */
 struct weir_live_source {
     /* Fills in the metrics; the caller clears their report. Returns 0, or -errno to leave the loader out. */
     int (*collect)(void *user, struct weir_metrics *metrics);
-    /* Write lines of a log for the page: the "run" line, and those of epochs and stages; NULL = none, and those of the
-     * metrics collected so far. */
+    /* Writes the "run" line of the loader's log, for the page. */
     void (*write_run)(void *user, FILE *out);
-    void (*write_log)(void *user, FILE *out);
+    /* Writes its other lines: weir_live_log, which needs keeps_history, or a function that knows the epochs itself. */
+    void (*write_log)(void *user, FILE *out, struct weir_metrics *metrics, const struct weir_live_history *history);
+    /* Prints the verdict and the tables, where there is no page; may be NULL if there is. */
+    void (*print)(void *user, FILE *out);
     void *user;
+    bool keeps_history;
     struct weir_live_history *history_; /* private */
 };
+
+/* Writes the lines of epochs and stages, from the figures collected so far. */
+void weir_live_log(void *user, FILE *out, struct weir_metrics *metrics, const struct weir_live_history *history);
+
+/* Makes the page of n logs. Returns 0 or -errno. libweir_watch.so, which cannot make one, gets the function of the
+ * Python extension if that is loaded. */
+typedef int weir_live_page_fn(FILE *out, const char *const *names, const char *const *logs, int n);
+int weir_live_page(FILE *out, const char *const *names, const char *const *logs, int n);
 
 struct weir_live_config {
     const char *prometheus;              /* file; NULL = none */
     const char *serve;                   /* address to listen on (weir_http_address_parse); NULL = none */
     int local_rank;                      /* is added to the port */
+    weir_live_page_fn *page;             /* weir_live_page; NULL = a page of plain tables */
     struct weir_metrics_process process; /* start_unix_s is set by weir_live_open */
 };
 

@@ -1,7 +1,5 @@
 /* The figures of running loaders as metrics, and as a page. */
 #include "analyze/live/live_priv.h"
-#include "analyze/page/page.h"
-#include "analyze/verdict/verdict.h"
 #include "base/resources.h"
 
 #include <errno.h>
@@ -64,58 +62,74 @@ void weir_live_note_epoch(struct weir_live_history *history, const struct weir_m
     history->images = (double)steps->images;
 }
 
-static void write_log(FILE *out, const struct weir_live_source *source, struct weir_metrics *metrics)
+/* Without a page: the tables as text. */
+static const char HEAD[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Weir</title>\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n"
+    "<style>body{font:16px/1.4 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em}"
+    "pre{font-size:14px;overflow-x:auto}</style></head>\n<body><main>\n<h1>Weir</h1>\n";
+static const char END[] = "</main></body></html>\n";
+
+static void escape(FILE *out, const char *text)
 {
-    const struct weir_live_history *history = source->history_;
-    struct weir_added_verdict added;
-    struct weir_json json;
-    weir_add_verdict(&added, NULL);
-    weir_verdict_judge_validation(&metrics->report.steps);
-    uint64_t n = history ? history->n : 0;
-    for (uint64_t i = n > WEIR_LIVE_EPOCHS ? n - WEIR_LIVE_EPOCHS : 0; i < n; i++)
-        weir_epoch_log(out, &history->lines[i % WEIR_LIVE_EPOCHS]);
-    added.addition.begin(added.addition.user, &metrics->report);
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "stages");
-    weir_loader_report_json(&json, &metrics->report);
-    added.addition.json(added.addition.user, &json, &metrics->report);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    for (; *text; text++) {
+        const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
+        if (entity)
+            fputs(entity, out);
+        else
+            fputc(*text, out);
+    }
 }
 
-static int add_log(struct weir_page *page, const struct weir_live_source *source, struct weir_metrics *metrics)
+static void write_plain(FILE *out, const char *const *names, const char *const *texts, int n)
 {
-    struct weir_err err = WEIR_ERR_NONE;
-    char *lines = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&lines, &size), *in = NULL;
+    fputs(HEAD, out);
+    for (int i = 0; i < n; i++) {
+        fputs("<section>\n<h2>", out);
+        escape(out, names[i]);
+        fputs("</h2>\n<pre tabindex=\"0\">", out);
+        escape(out, texts[i]);
+        fputs("</pre>\n</section>\n", out);
+    }
+    fputs(END, out);
+}
+
+/* Returns the log of a loader, or its tables. The caller frees it; NULL = out of memory. */
+static char *text_of(const struct weir_live_source *source, struct weir_metrics *metrics, bool log)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
     if (!out)
-        return -ENOMEM;
-    if (source->write_run)
+        return NULL;
+    if (log) {
         source->write_run(source->user, out);
-    if (source->write_log)
-        source->write_log(source->user, out);
-    else
-        write_log(out, source, metrics);
-    int rc = fclose(out) == 0 && (in = fmemopen(lines, size + 1, "r")) ? 0 : -ENOMEM;
-    if (rc == 0)
-        rc = weir_page_add_log(page, metrics->loader, in, &err);
-    if (in)
-        fclose(in);
-    free(lines);
-    return rc == -ENODATA ? 0 : rc; /* the loader has delivered no batch yet */
+        source->write_log(source->user, out, metrics, source->history_);
+    } else if (source->print) {
+        source->print(source->user, out);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
-static int write_page(FILE *out, const struct weir_live_source *const *shown, struct weir_metrics *metrics, int n)
+static int write_page(FILE *out, weir_live_page_fn *page, const struct weir_live_source *const *shown,
+                      struct weir_metrics *metrics, int n)
 {
-    struct weir_page *page;
-    int rc = weir_page_open(&page, WEIR_LANG_EN);
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = add_log(page, shown[i], &metrics[i]);
-    if (rc == 0)
-        rc = weir_page_write(out, page);
-    weir_page_close(&page);
+    const char *names[WEIR_LIVE_SOURCES], *texts[WEIR_LIVE_SOURCES];
+    int made = 0, rc = 0;
+    for (; made < n && (texts[made] = text_of(shown[made], &metrics[made], page)); made++)
+        names[made] = metrics[made].loader;
+    if (made < n)
+        rc = -ENOMEM;
+    else if (page)
+        rc = page(out, names, texts, n);
+    else
+        write_plain(out, names, texts, n);
+    while (made > 0)
+        free((char *)texts[--made]);
     return rc;
 }
 
@@ -150,7 +164,7 @@ static int collect(struct weir_metrics *metrics, const struct weir_live_source *
 }
 
 int weir_live_write(char **text, size_t *size, enum weir_live_form form, const struct weir_live_source *sources, int n,
-                    const struct weir_metrics_process *process)
+                    const struct weir_metrics_process *process, weir_live_page_fn *page)
 {
     struct weir_metrics *metrics = calloc((size_t)n + 1, sizeof *metrics);
     const struct weir_live_source *shown[WEIR_LIVE_SOURCES];
@@ -163,7 +177,7 @@ int weir_live_write(char **text, size_t *size, enum weir_live_form form, const s
     int found = collect(metrics, shown, sources, n);
     int rc = 0;
     if (form == WEIR_LIVE_PAGE)
-        rc = write_page(out, shown, metrics, found);
+        rc = write_page(out, page, shown, metrics, found);
     else
         weir_metrics_write(out, metrics, found, process, (enum weir_metrics_format)form);
     for (int i = 0; i < found; i++)
@@ -181,5 +195,5 @@ int weir_live_text(char **text, const struct weir_live_source *sources, int n,
 {
     size_t size;
     return weir_live_write(text, &size, WEIR_LIVE_CLASSIC, sources, n < WEIR_LIVE_SOURCES ? n : WEIR_LIVE_SOURCES,
-                           process);
+                           process, NULL);
 }

@@ -32,6 +32,7 @@ int weir_run_serve_open(struct weir_run_serve *serve, const struct run_options *
     const struct weir_live_config config = {
         .prometheus = options->prometheus,
         .serve = options->serve,
+        .page = weir_live_page,
         .local_rank = ranks->local_rank,
         .process = {.version = weir_version(), .source = command, .rank = ranks->rank, .world_size = ranks->world_size},
     };
@@ -74,7 +75,8 @@ int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loade
     int rc = weir_live_report_begin(reports, true);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for live figures");
-    const struct weir_live_source source = {.collect = collect, .write_run = write_run, .user = serve};
+    const struct weir_live_source source = {
+        .collect = collect, .write_run = write_run, .write_log = weir_live_log, .user = serve, .keeps_history = true};
     return weir_live_add(serve->live, &source, err);
 }
 

@@ -41,7 +41,8 @@ static void write_run(void *user, FILE *out)
 
 static struct weir_live_source source_of(struct weir_loader_object *self)
 {
-    return (struct weir_live_source){.collect = collect, .write_run = write_run, .user = self};
+    return (struct weir_live_source){
+        .collect = collect, .write_run = write_run, .write_log = weir_live_log, .user = self, .keeps_history = true};
 }
 
 static struct weir_metrics_process process_of(const struct weir_loader_object *self)
@@ -89,7 +90,7 @@ void weir_loader_live_close(struct weir_loader_object *self)
 PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    struct weir_live_config config = {.process = process_of(self)};
+    struct weir_live_config config = {.process = process_of(self), .page = weir_live_page};
     struct weir_err err = WEIR_ERR_NONE;
     const char *url;
     int rc;
@@ -111,6 +112,19 @@ PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args)
     }
     url = weir_live_url(self->live);
     return url ? PyUnicode_FromString(url) : Py_NewRef(Py_None);
+}
+
+/* The address of weir_live_page, for libweir_watch.so. */
+static PyObject *py_page_function(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromVoidPtr((void *)weir_live_page);
+}
+
+int weir_loader_live_begin_module(PyObject *module)
+{
+    static PyMethodDef functions[] = {{"_live_page", py_page_function, METH_NOARGS, NULL}, {0}};
+    return PyModule_AddFunctions(module, functions);
 }
 
 PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused)

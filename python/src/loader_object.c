@@ -464,5 +464,7 @@ int weir_loader_object_begin(PyObject *module)
                                .basicsize = sizeof(struct weir_loader_object),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                                .slots = slots};
-    return add_iteration(module) < 0 ? -1 : weir_py_add_type(module, &spec, &loader_type);
+    return add_iteration(module) < 0 || weir_loader_live_begin_module(module) < 0
+               ? -1
+               : weir_py_add_type(module, &spec, &loader_type);
 }

@@ -52,13 +52,23 @@ static void write_run(void *user, FILE *out)
     fputs("{\"type\":\"run\",\"used\":{}}\n", out);
 }
 
-static void write_log(void *user, FILE *out)
+static void report(const struct loader *loader, enum weir_watch_what what, FILE *out)
 {
-    const struct loader *loader = user;
     char *text;
-    if (weir_watch_report(loader->watch, loader->number, WEIR_WATCH_PAGE, 1, "en", &text) == 0)
+    if (weir_watch_report(loader->watch, loader->number, what, 1, "en", &text) == 0)
         fputs(text, out);
     weir_watch_free(text);
+}
+
+static void write_log(void *user, FILE *out, struct weir_metrics *metrics, const struct weir_live_history *history)
+{
+    (void)metrics, (void)history;
+    report(user, WEIR_WATCH_PAGE, out);
+}
+
+static void print(void *user, FILE *out)
+{
+    report(user, WEIR_WATCH_TABLE, out);
 }
 
 static int explained(int rc, const struct weir_err *err, char *why, size_t why_size)
@@ -84,13 +94,14 @@ int weir_watch_live_check(const char *serve, char *why, size_t why_size)
 }
 
 int weir_watch_live(struct weir_watch *watch, const char *prometheus, const char *serve, int rank, int world_size,
-                    const char *version, char *url, size_t url_size, char *why, size_t why_size)
+                    const char *version, void *page, char *url, size_t url_size, char *why, size_t why_size)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct weir_err err = WEIR_ERR_NONE;
     const struct weir_live_config config = {
         .prometheus = prometheus,
         .serve = serve,
+        .page = (weir_live_page_fn *)page,
         .local_rank = local_rank(rank),
         .process = {.version = version, .source = "watch", .rank = rank, .world_size = world_size}};
     pthread_once(&once, begin);
@@ -112,7 +123,7 @@ int weir_watch_live_loader(int loader, char *why, size_t why_size)
     struct loader *added = &shown.loaders[loader];
     *added = (struct loader){.watch = shown.watch, .number = loader, .is_shown = true};
     const struct weir_live_source source = {
-        .collect = collect, .write_run = write_run, .write_log = write_log, .user = added};
+        .collect = collect, .write_run = write_run, .write_log = write_log, .print = print, .user = added};
     return explained(weir_live_add(shown.live, &source, &err), &err, why, why_size);
 }
 

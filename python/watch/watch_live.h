@@ -11,9 +11,9 @@ struct weir_watch;
 /* Checks an address for weir_watch_live. Returns 0, or -errno with one line in why. */
 int weir_watch_live_check(const char *serve, char *why, size_t why_size);
 /* Shows the loaders of a watch in a file, if prometheus is not NULL, and over HTTP, if serve is not NULL. version: of
- * the package. Returns 0 with the URL, or -errno with one line in why. */
+ * the package. page: a weir_live_page_fn, or NULL. Returns 0 with the URL, or -errno with one line in why. */
 int weir_watch_live(struct weir_watch *watch, const char *prometheus, const char *serve, int rank, int world_size,
-                    const char *version, char *url, size_t url_size, char *why, size_t why_size);
+                    const char *version, void *page, char *url, size_t url_size, char *why, size_t why_size);
 /* Shows one more loader. Returns 0, or -errno with one line in why. */
 int weir_watch_live_loader(int loader, char *why, size_t why_size);
 void weir_watch_live_epoch(void);

@@ -13,6 +13,15 @@ def version():
     return getattr(sys.modules.get("weir"), "__version__", "")
 
 
+def _page():
+    """The extension's function that makes pages, or None: then they are plain tables."""
+    extension = sys.modules.get("weir._weir")
+    try:
+        return None if extension is None else extension._live_page()
+    except Exception:  # an extension of another version
+        return None
+
+
 def check(address):
     """Raises ValueError for what is no address to listen on."""
     why = ctypes.create_string_buffer(512)
@@ -30,8 +39,8 @@ class Live:
         url, why = ctypes.create_string_buffer(80), ctypes.create_string_buffer(512)
         path = None if prometheus is None else os.fsencode(prometheus)
         rank, world_size = ranks()
-        if self._library.live(segment, path, address and address.encode(), rank, world_size, version().encode(), url,
-                              len(url), why, len(why)) != 0:
+        if self._library.live(segment, path, address and address.encode(), rank, world_size, version().encode(),
+                              _page(), url, len(url), why, len(why)) != 0:
             raise Unavailable(why.value.decode("utf-8", "replace"))
         self.url = url.value.decode() or None
         if _here is None:

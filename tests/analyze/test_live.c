@@ -33,6 +33,12 @@ static int collect(void *user, struct weir_metrics *metrics)
     return 0;
 }
 
+static void write_run(void *user, FILE *out)
+{
+    (void)user;
+    fputs("{\"type\":\"run\",\"used\":{}}\n", out);
+}
+
 static int fail(void *user, struct weir_metrics *metrics)
 {
     (void)user, (void)metrics;
@@ -45,8 +51,11 @@ static char *written(enum weir_live_form form, const char *const *loaders, int n
     char *text;
     size_t size;
     for (int i = 0; i < n; i++)
-        sources[i] = (struct weir_live_source){.collect = loaders[i] ? collect : fail, .user = (void *)loaders[i]};
-    cr_assert_eq(weir_live_write(&text, &size, form, sources, n, &process), 0);
+        sources[i] = (struct weir_live_source){.collect = loaders[i] ? collect : fail,
+                                               .write_run = write_run,
+                                               .write_log = weir_live_log,
+                                               .user = (void *)loaders[i]};
+    cr_assert_eq(weir_live_write(&text, &size, form, sources, n, &process, weir_live_page), 0);
     cr_assert_eq(strlen(text), size);
     return text;
 }

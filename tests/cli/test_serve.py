@@ -125,6 +125,7 @@ def check_metrics(text, counter_suffix):
 
 def test_answers(run):
     check("batches are counted", eventually(lambda: run.batches() > 0))
+    check("steps are counted", eventually(lambda: "weir_data_wait_ratio{" in run.ask("/metrics")[2]))
     status, headers, text = run.ask("/metrics")
     check("classic format", status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4"), headers)
     check_metrics(text, True)
