@@ -122,6 +122,11 @@ void weir_decoder_close(struct weir_decoder **decoder)
     *decoder = NULL;
 }
 
+void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resize)
+{
+    decoder->plans.resize = resize;
+}
+
 /* Returns the id of the frame's shape for trace records. */
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {

@@ -32,12 +32,31 @@ static void linear(struct weir_tap *tap, float *weights, double at, int first, i
     weights[1] = (float)part;
 }
 
-int weir_taps_open(struct weir_taps *taps, double from, double to, int n)
+/* Weighs the pixel centres closer to `at` than step, by a triangle. Pixels outside first .. end - 1 do not count. */
+static void triangle(struct weir_tap *tap, float *weights, double at, double step, int first, int end)
+{
+    int begin = (int)floor(at - step + 0.5), stop = (int)floor(at + step + 0.5);
+    double sum = 0;
+    tap->first = begin > first ? begin : first;
+    tap->n = (stop < end ? stop : end) - tap->first;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < tap->n; i++) {
+            double weight = fmax(0, 1 - fabs(tap->first + i + 0.5 - at) / step);
+            if (pass == 0)
+                sum += weight;
+            else
+                weights[i] = (float)(weight / sum);
+        }
+}
+
+int weir_taps_open(struct weir_taps *taps, double from, double to, int n, enum weir_resize resize)
 {
     double step = (to - from) / n;
     taps->first = (int)floor(from);
     taps->end = (int)ceil(to);
-    taps->most = (int)ceil(step) + 2;
+    int all = taps->end - taps->first > 2 ? taps->end - taps->first : 2;
+    int most = (int)ceil(resize == WEIR_RESIZE_EXACT ? 2 * step : step) + 2;
+    taps->most = most < all ? most : all;
     taps->taps = calloc((size_t)n, sizeof *taps->taps);
     taps->weights = calloc((size_t)n * (size_t)taps->most, sizeof *taps->weights);
     if (!taps->taps || !taps->weights)
@@ -45,7 +64,9 @@ int weir_taps_open(struct weir_taps *taps, double from, double to, int n)
     for (int i = 0; i < n; i++) {
         float *weights = taps->weights + (size_t)i * (size_t)taps->most;
         double end = i + 1 < n ? from + (i + 1) * step : to;
-        if (step >= 1)
+        if (step > 1 && resize == WEIR_RESIZE_EXACT)
+            triangle(&taps->taps[i], weights, from + (i + 0.5) * step, step, taps->first, taps->end);
+        else if (step >= 1)
             area(&taps->taps[i], weights, from + i * step, end);
         else
             linear(&taps->taps[i], weights, from + (i + 0.5) * step - 0.5, taps->first, taps->end);

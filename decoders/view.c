@@ -23,14 +23,14 @@ static int scaled(int pixels, int scale)
     return (int)(((int64_t)pixels * scale + 7) / 8);
 }
 
-static int open_resampler(struct weir_view_plan *plan)
+static int open_resampler(struct weir_view_plan *plan, enum weir_resize resize)
 {
     const struct weir_view *v = &plan->view;
     double scale = plan->scale / 8.0;
     struct weir_taps x = {0}, y = {0};
-    int rc = weir_taps_open(&x, v->x * scale, (v->x + v->width) * scale, v->out_width);
+    int rc = weir_taps_open(&x, v->x * scale, (v->x + v->width) * scale, v->out_width, resize);
     if (rc == 0)
-        rc = weir_taps_open(&y, v->y * scale, (v->y + v->height) * scale, v->out_height);
+        rc = weir_taps_open(&y, v->y * scale, (v->y + v->height) * scale, v->out_height, resize);
     if (rc < 0) {
         weir_taps_close(&x);
         weir_taps_close(&y);
@@ -42,10 +42,11 @@ static int open_resampler(struct weir_view_plan *plan)
     return rc;
 }
 
-static int open_plan(struct weir_view_plan *plan, const struct weir_frame *frame, bool can_scale)
+static int open_plan(struct weir_view_plan *plan, const struct weir_frame *frame, bool can_scale,
+                     enum weir_resize resize)
 {
     const struct weir_view *v = frame->view;
-    int scale = can_scale ? scale_of(v) : 8;
+    int scale = can_scale && resize == WEIR_RESIZE_FAST ? scale_of(v) : 8;
     *plan = (struct weir_view_plan){
         .stored_width = frame->width,
         .stored_height = frame->height,
@@ -63,7 +64,7 @@ static int open_plan(struct weir_view_plan *plan, const struct weir_frame *frame
     plan->resamples = scale < 8 ? v->x * scale % 8 || v->y * scale % 8 || v->width * scale != v->out_width * 8 ||
                                       v->height * scale != v->out_height * 8
                                 : v->width != v->out_width || v->height != v->out_height;
-    return plan->resamples ? open_resampler(plan) : 0;
+    return plan->resamples ? open_resampler(plan, resize) : 0;
 }
 
 struct weir_view_plan *weir_view_plan(struct weir_view_plans *plans, const struct weir_frame *frame, bool can_scale)
@@ -79,7 +80,7 @@ struct weir_view_plan *weir_view_plan(struct weir_view_plans *plans, const struc
         plans->oldest = (plans->oldest + 1) % WEIR_VIEW_PLANS_MAX;
         weir_resampler_close(&plan->resampler);
     }
-    if (open_plan(plan, frame, can_scale) < 0) {
+    if (open_plan(plan, frame, can_scale, plans->resize) < 0) {
         plan->stored_width = 0; /* an unusable plan, which matches no frame */
         return NULL;
     }
@@ -110,13 +111,13 @@ void weir_view_nearest(const struct weir_frame *frame, const uint16_t *depth, ui
     }
 }
 
-int weir_view_taps_open(struct weir_view_taps *taps, const struct weir_view *view, bool rows)
+int weir_view_taps_open(struct weir_view_taps *taps, const struct weir_view *view, enum weir_resize resize, bool rows)
 {
     int from = rows ? view->y : view->x, length = rows ? view->height : view->width;
     int size = rows ? view->out_height : view->out_width;
     struct weir_taps made = {0};
     *taps = (struct weir_view_taps){.size = size};
-    int rc = weir_taps_open(&made, from, from + length, size);
+    int rc = weir_taps_open(&made, from, from + length, size, resize);
     taps->most = made.most;
     taps->first = calloc((size_t)size, sizeof *taps->first);
     taps->n = calloc((size_t)size, sizeof *taps->n);

@@ -2,8 +2,9 @@
  * output size), and resamples it. A plan is made for a camera's first frame and reused for later frames.
  *
  * An output row is computed as soon as its source rows of interleaved u8 have arrived, first vertically and then
- * horizontally. In each direction, an output pixel is the mean over its source area if the image shrinks, or a linear
- * interpolation if it grows. Plain float arithmetic in a fixed order gives the same bits on every CPU. */
+ * horizontally. In each direction, an output pixel is a linear interpolation if the image grows. If it shrinks, it is
+ * the mean over its source area, or for WEIR_RESIZE_EXACT weighed by a triangle twice as wide. Plain float arithmetic
+ * in a fixed order gives the same bits on every CPU. */
 #ifndef WEIR_DECODERS_VIEW_PRIV_H
 #define WEIR_DECODERS_VIEW_PRIV_H
 
@@ -26,7 +27,7 @@ struct weir_taps {
 
 /* Maps the source range from .. to, in fractional pixels, to n output pixels. Returns 0 or -ENOMEM; close taps in
  * either case. */
-int weir_taps_open(struct weir_taps *taps, double from, double to, int n);
+int weir_taps_open(struct weir_taps *taps, double from, double to, int n, enum weir_resize resize);
 void weir_taps_close(struct weir_taps *taps);
 
 /* Values of a row are processed in groups of this size, also past the end of the row. */
@@ -86,6 +87,7 @@ struct weir_view_plan {
 /* Plans of one decoder, usually one per camera and codec. If there are more, a new plan replaces the oldest one. */
 enum { WEIR_VIEW_PLANS_MAX = 64 };
 struct weir_view_plans {
+    enum weir_resize resize;
     int n, oldest;
     struct weir_view_plan plans[WEIR_VIEW_PLANS_MAX];
 };

@@ -13,7 +13,7 @@ struct weir_view_taps {
     float *weights;
 };
 /* rows: whether the direction is vertical. Returns 0 or -ENOMEM; close taps in either case. */
-int weir_view_taps_open(struct weir_view_taps *taps, const struct weir_view *view, bool rows);
+int weir_view_taps_open(struct weir_view_taps *taps, const struct weir_view *view, enum weir_resize resize, bool rows);
 void weir_view_taps_close(struct weir_view_taps *taps);
 
 #endif

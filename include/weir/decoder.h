@@ -5,10 +5,9 @@
  * while they are in cache. A depth frame always becomes height x width u16 in host byte order with its stored values;
  * the output format does not apply.
  *
- * A view selects a part of the frame, resizes it, or both. JPEGs are decoded at the smallest DCT scale that yields at
- * least the requested size, and only the required rows and columns of blocks are decoded. The colours are then averaged
- * over each output pixel's area (or interpolated linearly when enlarging) and rounded to u8 before conversion. Depth
- * frames use the nearest pixel, because an average of two surfaces would be a depth that does not exist. */
+ * A view selects a part of the frame, resizes it, or both. Only the required rows and columns of blocks of a JPEG are
+ * decoded. How colours are resized is enum weir_resize; they are rounded to u8 before conversion. Depth frames use the
+ * nearest pixel, because an average of two surfaces would be a depth that does not exist. */
 #ifndef WEIR_DECODER_H
 #define WEIR_DECODER_H
 
@@ -49,6 +48,12 @@ struct weir_view {
     int out_width, out_height;
 };
 
+/* fast: JPEGs are decoded at the smallest DCT scale that yields at least the requested size; then colours are averaged
+ * over each output pixel's area. exact: JPEGs are decoded at full size, and the result is that of Pillow's
+ * Image.resize(.., BILINEAR), and of torchvision's resize with antialiasing, within 1 of 255 levels. Both enlarge by
+ * linear interpolation. */
+enum weir_resize { WEIR_RESIZE_FAST, WEIR_RESIZE_EXACT };
+
 /* Returns the size in bytes of a colour image in this format. */
 size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height);
 /* Returns the size in bytes of a decoded frame of this kind, colour or depth. */
@@ -86,6 +91,8 @@ int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err);
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);
+/* Sets how views are resized; call before the first frame. Default: fast. */
+void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resize);
 
 /* Returns false for "null", so that pictures of videos need not be decoded either. */
 bool weir_decoder_has_pixels(const struct weir_decoder *decoder);

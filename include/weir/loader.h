@@ -195,6 +195,7 @@ struct weir_loader_config {
     const char *delta_indices;
     bool columns;         /* as in weir_dataset_config; each column is a tensor of the batch */
     const char *episodes; /* as in weir_dataset_config */
+    enum weir_resize resize;
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 

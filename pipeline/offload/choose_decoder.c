@@ -305,7 +305,8 @@ static bool becomes_smaller(const struct weir_view *view)
 static bool is_made_smaller(const struct weir_shared *s)
 {
     int cameras[WEIR_CAMERAS_MAX];
-    for (int e = 0; e < weir_dataset_episodes(s->setup.dataset); e++)
+    bool scales = s->setup.config.resize == WEIR_RESIZE_FAST;
+    for (int e = 0; e < weir_dataset_episodes(s->setup.dataset) && scales; e++)
         for (int n = jpeg_cameras(s, e, cameras), i = 0; i < n; i++)
             if (becomes_smaller(&s->setup.views[cameras[i]]))
                 return true;

@@ -180,10 +180,11 @@ static int open_taps(struct weir_upload *upload, struct weir_upload_images *imag
     images->resamples = images->alone && (view->width != view->out_width || view->height != view->out_height);
     if (!images->resamples)
         return 0;
+    enum weir_resize resize = upload->shared->setup.config.resize;
     struct weir_view_taps taps[2] = {{0}};
-    int rc = weir_view_taps_open(&taps[0], view, false);
+    int rc = weir_view_taps_open(&taps[0], view, resize, false);
     if (rc == 0)
-        rc = weir_view_taps_open(&taps[1], view, true);
+        rc = weir_view_taps_open(&taps[1], view, resize, true);
     rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : copy_taps(upload, images, taps, err);
     weir_view_taps_close(&taps[0]);
     weir_view_taps_close(&taps[1]);

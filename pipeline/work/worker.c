@@ -20,8 +20,11 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
-    return weir_decoder_open(&worker->decoder, shared->setup.config.decoder, &shared->setup.config.format, width_max,
-                             err);
+    rc =
+        weir_decoder_open(&worker->decoder, shared->setup.config.decoder, &shared->setup.config.format, width_max, err);
+    if (rc == 0)
+        weir_decoder_set_resize(worker->decoder, shared->setup.config.resize);
+    return rc;
 }
 
 void weir_worker_close(struct weir_worker *worker)

@@ -142,6 +142,7 @@ class _Options(TypedDict, total=False):
     action_offset: int
     color: Literal["rgb", "bgr"]
     crop: str | None
+    resize: Literal["fast", "exact"]
     on_error: Literal["fail", "skip", "substitute"]
     max_batches: int
     decode_cache: int | str

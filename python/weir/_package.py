@@ -145,6 +145,8 @@ class Loader(_weir._Loader):
     action_offset the first action is that of t + offset
     color         "rgb" or "bgr"
     crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", separated by commas
+    resize        to image_size: "fast" decodes JPEGs at 1/2, 1/4 or 1/8 where that suffices, then averages areas;
+                  "exact" equals the antialiased bilinear resizing of Pillow and torchvision within 1 level
     on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it;
                   RuntimeWarnings count them: at the first one, then at the end of each epoch with more
     max_batches   per epoch; 0 = all

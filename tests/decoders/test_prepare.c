@@ -166,7 +166,7 @@ struct taps {
 
 static void taps_open(struct taps *taps, int from, int length, int n)
 {
-    cr_assert_eq(weir_taps_open(&taps->made, from, from + length, n), 0);
+    cr_assert_eq(weir_taps_open(&taps->made, from, from + length, n, WEIR_RESIZE_FAST), 0);
     taps->first = malloc(sizeof(int32_t) * (size_t)n);
     taps->n = malloc(sizeof(int32_t) * (size_t)n);
     for (int i = 0; i < n; i++) {

@@ -172,15 +172,100 @@ Test(view, raw_frames_in_another_size_are_exact)
     weir_decoder_close(&decoder);
 }
 
+/* ---- WEIR_RESIZE_EXACT ---- */
+
+/* Resizes one row or column of a channel as Pillow does: weights of a triangle, and a result rounded to u8. */
+static void resize_line(const uint8_t *from, size_t from_step, int n, uint8_t *to, size_t to_step, int out)
+{
+    double step = (double)n / out, support = fmax(step, 1);
+    for (int i = 0; i < out; i++) {
+        double at = (i + 0.5) * step, sum = 0, weights = 0;
+        for (int k = 0; k < n; k++) {
+            double weight = fmax(0, 1 - fabs(k + 0.5 - at) / support);
+            sum += weight * from[(size_t)k * from_step];
+            weights += weight;
+        }
+        to[(size_t)i * to_step] = (uint8_t)(sum / weights + 0.5);
+    }
+}
+
+/* Pillow resizes the rows first and rounds between the directions. */
+static uint8_t *resize_as_pillow(const uint8_t *rgb, int width, const struct weir_view *v)
+{
+    size_t out = (size_t)v->out_width * 3;
+    uint8_t *rows = malloc(out * (size_t)v->height), *image = malloc(out * (size_t)v->out_height);
+    for (int y = 0; y < v->height; y++)
+        for (size_t c = 0; c < 3; c++)
+            resize_line(rgb + ((size_t)(v->y + y) * (size_t)width + (size_t)v->x) * 3 + c, 3, v->width,
+                        rows + (size_t)y * out + c, 3, v->out_width);
+    for (size_t x = 0; x < out; x++)
+        resize_line(rows + x, out, v->height, image + x, out, v->out_height);
+    free(rows);
+    return image;
+}
+
+/* Decodes the view exactly and returns the largest difference from what Pillow makes of the decoded pixels. */
+static int off_pillow(struct weir_frame frame, const uint8_t *rgb, uint64_t *decoded)
+{
+    const struct weir_pixel_format format = {0};
+    struct weir_decoder *decoder = open_decoder(format, frame.width);
+    struct weir_decoder_counts counts;
+    weir_decoder_set_resize(decoder, WEIR_RESIZE_EXACT);
+    uint8_t *got = decode(decoder, &format, frame), *want = resize_as_pillow(rgb, frame.width, frame.view);
+    int most = 0;
+    for (size_t i = 0; i < (size_t)frame.view->out_width * (size_t)frame.view->out_height * 3; i++)
+        most = abs(got[i] - want[i]) > most ? abs(got[i] - want[i]) : most;
+    weir_decoder_counts(decoder, &counts);
+    *decoded = counts.decoded_pixels;
+    weir_decoder_close(&decoder);
+    free(want);
+    free(got);
+    return most;
+}
+
+Test(view, exact_sizes_are_those_of_pillow)
+{
+    enum { W = 61, H = 47 };
+    static uint8_t rgb[W * H * 3];
+    uint64_t decoded;
+    make_raw(rgb, sizeof rgb);
+    for (int i = 0; i < 100; i++) {
+        struct weir_view view = random_crop(W, H);
+        view.out_width = 1 + rand() % 90;
+        view.out_height = 1 + rand() % (i % 2 ? 90 : 20);
+        int most = off_pillow((struct weir_frame){WEIR_FRAME_RAW, rgb, sizeof rgb, W, H, &view}, rgb, &decoded);
+        cr_assert_leq(most, 1, "%dx%d+%d+%d to %dx%d: off by %d", view.width, view.height, view.x, view.y,
+                      view.out_width, view.out_height, most);
+    }
+}
+
+Test(view, exact_jpegs_are_decoded_at_full_size)
+{
+    size_t length;
+    int width, height;
+    uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 320, 240, 5, &length);
+    uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
+    uint64_t decoded;
+    static const struct weir_view views[] = {
+        {0, 0, 320, 240, 160, 120}, {0, 0, 320, 240, 40, 30}, {0, 0, 320, 240, 112, 112}, {33, 17, 200, 200, 112, 112}};
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        int most = off_pillow((struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, 320, 240, &views[i]}, rgb, &decoded);
+        cr_assert_leq(most, 1, "view %zu: off by %d", i, most);
+        cr_assert_geq(decoded, (uint64_t)views[i].width * (uint64_t)views[i].height);
+    }
+    free(rgb);
+    free(bytes);
+}
+
 /* Resamples rgb with its best code and with plain C. Returns whether all rows are equal. */
-static bool resamples_like_plain_c(const uint8_t *rgb, int width, const struct weir_view *v)
+static bool resamples_like_plain_c(const uint8_t *rgb, int width, const struct weir_view *v, enum weir_resize resize)
 {
     struct weir_resampler both[2];
     bool equal = true;
     for (int i = 0; i < 2; i++) {
         struct weir_taps x = {0}, y = {0};
-        cr_assert_eq(weir_taps_open(&x, v->x, v->x + v->width, v->out_width), 0);
-        cr_assert_eq(weir_taps_open(&y, v->y, v->y + v->height, v->out_height), 0);
+        cr_assert_eq(weir_taps_open(&x, v->x, v->x + v->width, v->out_width, resize), 0);
+        cr_assert_eq(weir_taps_open(&y, v->y, v->y + v->height, v->out_height, resize), 0);
         cr_assert_eq(weir_resampler_open(&both[i], &x, v->out_width, &y, v->out_height), 0);
     }
     both[1].mix = weir_resampler_mix;
@@ -209,8 +294,9 @@ Test(view, every_cpu_resamples_to_the_same_bits)
         struct weir_view view = random_crop(W, H);
         view.out_width = 1 + rand() % (i % 2 ? 250 : 30);
         view.out_height = 1 + rand() % (i % 3 ? 110 : 9);
-        cr_assert(resamples_like_plain_c(rgb, W, &view), "%dx%d+%d+%d to %dx%d", view.width, view.height, view.x,
-                  view.y, view.out_width, view.out_height);
+        enum weir_resize resize = i % 4 ? WEIR_RESIZE_FAST : WEIR_RESIZE_EXACT;
+        cr_assert(resamples_like_plain_c(rgb, W, &view, resize), "%dx%d+%d+%d to %dx%d", view.width, view.height,
+                  view.x, view.y, view.out_width, view.out_height);
     }
 }
 

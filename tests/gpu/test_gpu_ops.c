@@ -72,7 +72,7 @@ struct taps {
 
 static void taps_open(struct taps *taps, double from, double to, int n)
 {
-    gpufx_check(weir_taps_open(&taps->made, from, to, n) == 0, "no memory for taps");
+    gpufx_check(weir_taps_open(&taps->made, from, to, n, WEIR_RESIZE_FAST) == 0, "no memory for taps");
     size_t bytes = sizeof(int32_t) * (size_t)n;
     taps->first = malloc(bytes);
     taps->n = malloc(bytes);

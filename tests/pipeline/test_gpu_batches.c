@@ -191,14 +191,19 @@ Test(gpu_batches, crops_are_the_hosts)
 }
 
 /* Averaging is the same arithmetic on both sides, but a DCT scale is not. 40x27 is more than half the size, so no DCT
- * scale is used. */
+ * scale is used, nor are they for exact sizes. */
 Test(gpu_batches, sizes_are_the_hosts)
 {
     const char *data = make();
-    for (int i = 0; i < 4; i++) {
+    static const struct {
+        int width, height;
+        enum weir_resize resize;
+    } sizes[] = {{61, 33, WEIR_RESIZE_FAST}, {40, 27, WEIR_RESIZE_FAST}, {20, 11, WEIR_RESIZE_EXACT}};
+    for (int i = 0; i < 6; i++) {
         struct weir_loader_config config = config_for(data, decoders[i % 2], 2);
-        config.image_width = i & 2 ? 40 : 61;
-        config.image_height = i & 2 ? 27 : 33;
+        config.image_width = sizes[i / 2].width;
+        config.image_height = sizes[i / 2].height;
+        config.resize = sizes[i / 2].resize;
         upload_compare(&config);
     }
 }

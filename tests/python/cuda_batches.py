@@ -100,7 +100,8 @@ class Cuda(common.Data):
 class Values(Cuda):
     def test_as_on_the_host(self):
         for options in ({}, {"dtype": "float32"}, {"image_layout": "nhwc"}, {"keys": "lerobot"}, {"num_workers": 0},
-                        {"image_size": (40, 30)}, {"obs_history": 2}, {"color": "bgr"}):
+                        {"image_size": (40, 30)}, {"image_size": (30, 20), "resize": "exact"}, {"obs_history": 2},
+                        {"color": "bgr"}):
             with self.subTest(**options), self.loader(**options) as loader:
                 self.assertEqual([bits(batch) for batch in loader], self.expected(**options))
 

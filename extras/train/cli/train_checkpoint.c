@@ -11,10 +11,11 @@
 /* Options that affect the results, and must be the same when training resumes. num-epochs is missing because it may be
  * increased. */
 static const char *const kept_options[] = {
-    "policy-class", "hidden-dim", "dim-feedforward", "lr",        "weight-decay",  "grad-accumulation", "batch-size",
-    "max-batches",  "sampling",   "chunk-size",      "pad",       "action-offset", "train-split",       "seed",
-    "no-shuffle",   "drop-last",  "cameras",         "qpos-keys", "action-keys",   "image-keys",        "split",
-    "image-size",   "crop",       "color",           "mean",      "std",
+    "policy-class", "hidden-dim",  "dim-feedforward", "lr",         "weight-decay", "grad-accumulation",
+    "batch-size",   "max-batches", "sampling",        "chunk-size", "pad",          "action-offset",
+    "train-split",  "seed",        "no-shuffle",      "drop-last",  "cameras",      "qpos-keys",
+    "action-keys",  "image-keys",  "split",           "image-size", "crop",         "color",
+    "mean",         "std",         "resize",
 };
 enum { KEPT = sizeof kept_options / sizeof kept_options[0] };
 
@@ -66,7 +67,7 @@ enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
 static const char version[] = "2";
 static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* because AdamW's bias correction is computed in double */
 
-/* Writes the option's value, its default if it was not set, or a hash if the value is too long. */
+/* Writes the option's value, its default if it was not set or options is NULL, or a hash if the value is too long. */
 static void option_text(const struct train_options *options, const char *name, char *text, size_t size)
 {
     char buffer[WEIR_OPTION_TEXT];
@@ -74,7 +75,7 @@ static void option_text(const struct train_options *options, const char *name, c
     struct weir_opt_walk walk = {.command = &command};
     while (weir_opt_next(&walk) && strcmp(walk.opt->name, name) != 0)
         ;
-    const char *typed = weir_option_typed(walk.opt, (const char *)options + walk.at, buffer);
+    const char *typed = options ? weir_option_typed(walk.opt, (const char *)options + walk.at, buffer) : NULL;
     if (walk.opt->kind == WEIR_OPT_FLAG)
         typed = typed ? "true" : "false";
     else if (!typed)
@@ -217,7 +218,9 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
                             path);
     for (int i = 0; i < KEPT; i++) {
         char now[sizeof meta->value];
-        const char *then = meta[OPTIONS + i].value;
+        char *then = meta[OPTIONS + i].value;
+        if (!*then) /* an option that is newer than the checkpoint */
+            option_text(NULL, kept_options[i], then, sizeof meta->value);
         option_text(options, kept_options[i], now, sizeof now);
         if (strcmp(now, then) != 0)
             return weir_err_set(err, -EINVAL,
