@@ -35,8 +35,8 @@ struct weir_live_source {
 /* Writes the lines of epochs and stages, from the figures collected so far. */
 void weir_live_log(void *user, FILE *out, struct weir_metrics *metrics, const struct weir_live_history *history);
 
-/* Makes the page of n logs. Returns 0 or -errno. libweir_watch.so, which cannot make one, gets the function of the
- * Python extension if that is loaded. */
+/* Makes the page of n logs. Returns 0 or -errno. The library of weir.watch, which cannot make one, gets the function of
+ * the Python extension if that is loaded. */
 typedef int weir_live_page_fn(FILE *out, const char *const *names, const char *const *logs, int n);
 int weir_live_page(FILE *out, const char *const *names, const char *const *logs, int n);
 

@@ -114,7 +114,7 @@ PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args)
     return url ? PyUnicode_FromString(url) : Py_NewRef(Py_None);
 }
 
-/* The address of weir_live_page, for libweir_watch.so. */
+/* The address of weir_live_page, for the library of weir.watch. */
 static PyObject *py_page_function(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
