@@ -1,4 +1,5 @@
 #include "cli/outputs.h"
+#include "analyze/page/page.h"
 #include "base/files.h"
 #include "base/shortage.h"
 
@@ -286,4 +287,31 @@ int weir_output_close(const char *path, FILE *file, struct weir_err *err)
     if (file && weir_file_close(file) < 0)
         return weir_err_set(err, -EIO, "%s: not written completely; is the disk full?", path);
     return 0;
+}
+
+/* ---- pages ---- */
+
+int weir_output_page_open(struct weir_output_page *page, const char *path, struct weir_err *err)
+{
+    *page = (struct weir_output_page){0};
+    int rc = weir_output_open(&page->file_, path, err);
+    if (rc < 0 || !path)
+        return rc;
+    page->json = open_memstream(&page->text_, &page->size_);
+    return page->json ? 0 : weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+}
+
+int weir_output_page_close(struct weir_output_page *page, const char *path, struct weir_err *err)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    bool failed = page->json && fclose(page->json) != 0;
+    int rc = failed ? -ENOMEM : 0;
+    if (page->json && !failed && page->size_ > 0)
+        rc = weir_page_of_result(page->file_, page->text_, page->size_, &why);
+    if (rc < 0)
+        weir_err_set(err, rc, "%s: the page cannot be made: %s", path, why.code < 0 ? why.text : strerror(-rc));
+    int closed = weir_output_close(path, page->file_, err);
+    free(page->text_);
+    *page = (struct weir_output_page){0};
+    return rc < 0 ? rc : closed;
 }

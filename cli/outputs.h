@@ -28,4 +28,17 @@ int weir_output_open(FILE **file, const char *path, struct weir_err *err);
 /* Closes the file. Returns -EIO if written data was lost. Accepts a NULL file. */
 int weir_output_close(const char *path, FILE *file, struct weir_err *err);
 
+/* A page of --html, made from what a command writes as JSON. */
+struct weir_output_page {
+    FILE *json; /* for the object; NULL = no page */
+    FILE *file_;
+    char *text_;
+    size_t size_;
+};
+
+/* Opens the file for the page, and a stream for the object. path: NULL = no page. Returns 0 or -errno. */
+int weir_output_page_open(struct weir_output_page *page, const char *path, struct weir_err *err);
+/* Writes the page, unless no object was written, and closes the file. Accepts a page that was not opened. */
+int weir_output_page_close(struct weir_output_page *page, const char *path, struct weir_err *err);
+
 #endif

@@ -20,6 +20,9 @@ struct run_part {
 static bool is_setting(const char *name)
 {
     static const char *const others[] = {"config.log",
+                                         "config.html",
+                                         "config.serve",
+                                         "config.prometheus",
                                          "config.json",
                                          "config.wide",
                                          "config.lang",

@@ -39,4 +39,7 @@ int weir_page_write(FILE *out, const struct weir_page *page);
 /* Writes the page of one log, whose lines are in memory. Returns 0 or -errno. */
 int weir_page_of_log(FILE *out, const char *lines, size_t length, enum weir_lang lang, struct weir_err *err);
 
+/* Writes the page of a result: the object that weir compare, bench or tune prints with --json. Returns 0 or -errno. */
+int weir_page_of_result(FILE *out, const char *json, size_t length, struct weir_err *err);
+
 #endif

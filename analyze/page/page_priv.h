@@ -75,6 +75,10 @@ struct weir_page_out {
     const struct weir_page_run *run;
 };
 
+/* Write the beginning and the end of a page. */
+void weir_page_head(FILE *out, enum weir_lang lang, const char *title);
+void weir_page_foot(FILE *out);
+
 /* Returns the value of a setting, such as "config.data", or NULL. */
 const char *weir_page_setting(const struct weir_page_run *run, const char *name);
 

@@ -8,10 +8,10 @@
 /* ---- the head ---- */
 
 /* The policy allows nothing but this style sheet, this script, and the empty icon. */
-static void put_head(FILE *out, const struct weir_page *page, const char *title)
+void weir_page_head(FILE *out, enum weir_lang lang, const char *title)
 {
     fprintf(out, "<!doctype html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n",
-            page->lang == WEIR_LANG_ZH ? "zh" : "en");
+            lang == WEIR_LANG_ZH ? "zh" : "en");
     fputs("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-", out);
     weir_page_base64(out, weir_page_css_sha256);
     fputs("'; script-src 'sha256-", out);
@@ -32,7 +32,7 @@ static void put_head(FILE *out, const struct weir_page *page, const char *title)
           out);
 }
 
-static void put_foot(FILE *out)
+void weir_page_foot(FILE *out)
 {
     fputs("</main>\n<script>", out);
     fwrite(weir_page_js, 1, weir_page_js_size, out);
@@ -127,7 +127,7 @@ int weir_page_write(FILE *out, const struct weir_page *page)
     int rc = 0;
     int shown = page->n_ranks > 0 ? 0 : page->n_runs - 1; /* unfolded: the first rank, or the newest run */
     const char *title = page->n_runs > 0 ? run_title(page->runs[shown]) : "Weir";
-    put_head(out, page, title);
+    weir_page_head(out, page->lang, title);
     if (!one) {
         fputs("<header><h1>", out);
         weir_page_text(out, title);
@@ -138,7 +138,7 @@ int weir_page_write(FILE *out, const struct weir_page *page)
         at.run = page->runs[i];
         rc = put_run(&at, one, i == shown);
     }
-    put_foot(out);
+    weir_page_foot(out);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "base/resources.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/outputs.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "decoders/frame_kind.h"
@@ -362,13 +363,15 @@ static int open_source(struct bench_setup *setup, int *cameras, struct weir_err 
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
+    rc = weir_outputs_spare(setup->command, setup->options, dataset, err);
     *cameras = weir_dataset_cameras(dataset);
     for (int c = 0; c < *cameras; c++) {
         size_t used = strlen(setup->cameras);
         snprintf(setup->cameras + used, sizeof setup->cameras - used, "%s%s", c ? "," : "",
                  weir_dataset_camera(dataset, c)->name);
     }
-    rc = weir_copy_source_of(dataset, &setup->source, err);
+    if (rc == 0)
+        rc = weir_copy_source_of(dataset, &setup->source, err);
     if (rc == 0)
         rc = weir_copy_source_files(dataset, &setup->files[0], &bytes, err);
     weir_dataset_close(&dataset);
@@ -396,12 +399,13 @@ static int add_formats(struct bench_setup *setup, const struct wish *wish, int c
     return rc;
 }
 
-int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
+int weir_bench_setup_open(struct bench_setup *setup, const struct weir_command *command,
+                          const struct bench_options *options, const char *data,
                           const volatile sig_atomic_t *interrupted, struct weir_err *err)
 {
     int cameras = 0;
     struct wish *wish = calloc(1, sizeof *wish);
-    *setup = (struct bench_setup){.options = options, .data = data, .interrupted = interrupted};
+    *setup = (struct bench_setup){.command = command, .options = options, .data = data, .interrupted = interrupted};
     setup->end_ns = weir_clock_monotonic_ns() + (uint64_t)(options->max_minutes * 60e9);
     common_arguments(setup);
     int rc = wish && !setup->common.failed && !setup->source_only.failed ? open_source(setup, &cameras, err)

@@ -19,9 +19,11 @@ struct bench_options {
     uint64_t max_copies;  /* bytes; can be WEIR_OPT_BYTES_AUTO */
     struct weir_loader_config loader;
     bool json, csv, wide;
+    const char *html;
 };
 
 struct bench_setup {
+    const struct weir_command *command;
     const struct bench_options *options;
     const char *data;
     struct weir_copy_source source;
@@ -43,7 +45,8 @@ struct bench_setup {
 /* Opens DATA, chooses the formats, and runs weir convert for missing copies, with progress on stderr. Drops formats
  * whose copy cannot be created or is too large. weir_bench_setup_close removes copies in a temporary folder. Returns 0,
  * -EINVAL for a usage error, -EINTR, or another negative code if DATA cannot be read. */
-int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
+int weir_bench_setup_open(struct bench_setup *setup, const struct weir_command *command,
+                          const struct bench_options *options, const char *data,
                           const volatile sig_atomic_t *interrupted, struct weir_err *err);
 void weir_bench_setup_close(struct bench_setup *setup);
 

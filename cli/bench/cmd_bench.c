@@ -4,6 +4,7 @@
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
@@ -57,6 +58,8 @@ static const struct weir_opt bench_opts[] = {
      .details = "auto is 90 % of the free space of --work-dir, or half of that of a temporary folder; if that is in "
                 "memory (tmpfs), also at most a quarter of the available memory."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports", .is_common = true},
+    {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "the same as a web page that needs no network",
+     .path = WEIR_PATH_WRITE},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
@@ -224,14 +227,17 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
     uint64_t begin_ns = weir_clock_monotonic_ns();
     struct bench_results results = {.setup = &b->setup, .grid = &b->grid};
     struct weir_grid_config config = grid_config(o);
-    int rc = weir_bench_setup_open(&b->setup, o, data, &weir_interrupted, err);
+    struct weir_output_page page = {0};
+    int rc = weir_bench_setup_open(&b->setup, command, o, data, &weir_interrupted, err);
     if (rc < 0)
         return rc;
     config.formats = b->setup.formats;
     config.n_formats = b->setup.n_formats;
     config.common = (const char *const *)b->setup.common.argv;
     config.source_only = (const char *const *)b->setup.source_only.argv;
-    rc = weir_grid_open(&b->grid, &config, err);
+    rc = weir_output_page_open(&page, o->html, err);
+    if (rc == 0)
+        rc = weir_grid_open(&b->grid, &config, err);
     if (rc == 0) {
         rc = measure(b, &results);
         if (rc < 0)
@@ -239,9 +245,13 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
         weir_advise(&b->grid, o->step_ms, weir_cores_usable(), &results.advice);
         results.took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
         print(&results, command);
+        if (page.json)
+            bench_print_json(&results, command, page.json);
         weir_grid_close(&b->grid);
     }
+    int page_rc = weir_output_page_close(&page, o->html, err);
     weir_bench_setup_close(&b->setup);
+    rc = rc < 0 ? rc : page_rc;
     return rc < 0 ? rc : results.advice.best ? 0 : -ENODATA;
 }
 

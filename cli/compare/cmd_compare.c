@@ -4,6 +4,7 @@
 #include "analyze/trials/child.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/report/report_folder.h"
 #include "prof/trace/trace_read.h"
 
@@ -18,6 +19,7 @@ struct compare_options {
     double fail_if_slower;
     int repeat;
     bool json, wide;
+    const char *html;
 };
 
 #define FIELD(member) .offset = offsetof(struct compare_options, member)
@@ -32,6 +34,8 @@ static const struct weir_opt compare_opts[] = {
      .details = "The commands follow: -- COMMAND -- COMMAND. A run is one measurement: the medians of what the command "
                 "prints, if weir compare reads that (weir run --log -), else its duration. 5 runs or more are needed."},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+    {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "the same as a web page that needs no network",
+     .path = WEIR_PATH_WRITE},
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 
@@ -73,32 +77,48 @@ static int judge(const struct weir_command *command, const struct weir_compariso
     return WEIR_EXIT_SLOWER;
 }
 
+static void write_json(FILE *out, const struct weir_comparison *comparisons, int n)
+{
+    struct weir_json json;
+    weir_cli_json_open(&json, out);
+    weir_json_array(&json, "comparisons");
+    for (int i = 0; i < n; i++) {
+        weir_json_object(&json, NULL);
+        weir_comparison_json(&json, &comparisons[i]);
+        weir_json_end(&json, '}');
+    }
+    weir_json_end(&json, ']');
+    weir_cli_json_close(&json);
+}
+
+static int write_page(const char *path, const struct weir_comparison *comparisons, int n, struct weir_err *err)
+{
+    struct weir_output_page page;
+    int rc = weir_output_page_open(&page, path, err);
+    if (page.json)
+        write_json(page.json, comparisons, n);
+    int closed = weir_output_page_close(&page, path, err);
+    return rc < 0 ? rc : closed;
+}
+
 /* Compares each later file with the first. Nothing is printed unless all can be compared. Returns the exit status. */
 static int show(const struct weir_command *command, const struct weir_comparison *comparisons, int n,
                 const struct compare_options *o)
 {
-    struct weir_json json;
+    struct weir_err err = WEIR_ERR_NONE;
     int status = WEIR_EXIT_SUCCESS;
-    if (o->json) {
-        weir_cli_json_open(&json, stdout);
-        weir_json_array(&json, "comparisons");
-    }
+    if (o->json)
+        write_json(stdout, comparisons, n);
     for (int i = 0; i < n; i++) {
-        if (o->json) {
-            weir_json_object(&json, NULL);
-            weir_comparison_json(&json, &comparisons[i]);
-            weir_json_end(&json, '}');
-        } else {
+        if (!o->json) {
             fputs(i > 0 ? "\n" : "", stdout);
             weir_comparison_print(stdout, &comparisons[i], o->wide);
         }
         int one = judge(command, &comparisons[i], o);
         status = one > status ? one : status;
     }
-    if (o->json) {
-        weir_json_end(&json, ']');
-        weir_cli_json_close(&json);
-    }
+    if (write_page(o->html, comparisons, n, &err) < 0)
+        return weir_cli_fail(command, &err);
     return status;
 }
 

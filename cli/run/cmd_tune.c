@@ -28,6 +28,8 @@ static const struct weir_opt own_options[] = {
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the trials as JSON lines", .path = WEIR_PATH_WRITE,
      .is_common = true},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .is_common = true},
+    {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "the result as a web page that needs no network",
+     .path = WEIR_PATH_WRITE},
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
 };
 const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
@@ -125,6 +127,8 @@ static int open_session(struct tune_session *s, const struct weir_command *comma
         rc = read_source(s, command, err);
     if (rc == 0 && o->out)
         rc = weir_gz_open(&s->settings, o->out, WEIR_GZ_PLAIN, err);
+    if (rc == 0)
+        rc = weir_output_page_open(&s->page, o->html, err);
     return rc < 0 ? rc : weir_output_open(&s->log, o->log, err);
 }
 
@@ -141,6 +145,8 @@ static int search(const struct weir_command *command, struct tune_session *s, st
         tune_print_json(s, command, stdout);
     else
         tune_print(s, stdout);
+    if (s->page.json)
+        tune_print_json(s, command, s->page.json);
     if (rc == -ENOMEM)
         return weir_err_set(err, rc, "out of memory");
     return s->options->out ? tune_write_config(s, err) : 0;
@@ -152,12 +158,13 @@ static int tune(const struct weir_command *command, struct tune_session *s, stru
     if (rc == 0)
         rc = search(command, s, err);
     int closed = weir_output_close(s->options->log, s->log, err);
+    int page_closed = weir_output_page_close(&s->page, s->options->html, err);
     weir_gz_discard(&s->settings);
     weir_tune_trials_close(&s->trials);
     weir_words_free(&s->words);
     for (int i = 0; i < s->n_lines; i++)
         free(s->lines[i]);
-    return rc < 0 ? rc : closed;
+    return rc < 0 ? rc : closed < 0 ? closed : page_closed;
 }
 
 static int tune_main(const struct weir_command *command, int argc, char **argv)

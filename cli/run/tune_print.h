@@ -5,6 +5,7 @@
 
 #include "analyze/tuning/tune_trials.h"
 #include "base/gz_file.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/run/run_options.h"
 
@@ -15,7 +16,7 @@ struct tune_options {
     uint64_t max_memory, max_cache; /* max_cache can be WEIR_OPT_BYTES_AUTO */
     int max_cpu;
     double min_seconds, max_minutes;
-    const char *out, *log;
+    const char *out, *log, *html;
     bool json, wide;
 };
 extern const struct weir_opt_set weir_tune_sets[];
@@ -25,8 +26,9 @@ enum { TUNE_LINES = 128 };
 struct tune_session {
     const struct tune_options *options;
     const char *data;
-    FILE *out;                     /* receives the steps of the search */
-    FILE *log;                     /* NULL: no log */
+    FILE *out; /* receives the steps of the search */
+    FILE *log; /* NULL: no log */
+    struct weir_output_page page;
     struct weir_gz_file *settings; /* file of --out; opened at the start, so that an unwritable file fails early */
     uint64_t begin_ns;             /* start of the search, as weir_clock_monotonic_ns */
     double cached;                 /* fraction of the files in the page cache at the start; -1 if unknown */

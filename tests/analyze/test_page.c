@@ -220,3 +220,90 @@ Test(page, traces_that_are_no_files_are_left_out)
     unlink(file);
     rmdir(folder);
 }
+
+/* ---- results ---- */
+
+static const char *result_page(const char *json, int expected)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    free(text);
+    FILE *out = open_memstream(&text, &size);
+    int rc = weir_page_of_result(out, json, strlen(json), &err);
+    fclose(out);
+    cr_assert_eq(rc, expected, "%d: %s", rc, err.text);
+    return text;
+}
+
+static void expect_safe(const char *page)
+{
+    const char *body = strstr(page, "<main>"), *end = strstr(page, "<script>");
+    cr_assert(body && end);
+    cr_expect_eq(count(page, "<script"), 1);
+    cr_expect_eq(count(page, "<img"), 0);
+    ((char *)(uintptr_t)end)[0] = '\0';
+    cr_expect_eq(count(body, "nan"), 0);
+    cr_expect_eq(count(body, "inf"), 0);
+    cr_expect_eq(count(body, "width=\"-"), 0);
+}
+
+Test(page, results_of_trials_are_drawn)
+{
+    const char *page = result_page(
+        "{\"config\":{\"data\":\"d\"},\"advice\":{\"format\":\"Use packed.\",\"command\":[\"weir\",\"run\"]},"
+        "\"formats\":[{\"name\":\"as-is\",\"bytes_per_frame\":3e4},{\"name\":\"packed\",\"bytes_per_frame\":3e5},"
+        "{\"name\":\"failed\",\"bytes_per_frame\":1}],"
+        "\"cells\":[{\"format\":\"as-is\",\"cache\":\"warm\",\"settings\":{\"io\":\"auto\",\"num_workers\":2},"
+        "\"images_per_s\":{\"median\":100,\"low\":90,\"high\":110}},"
+        "{\"format\":\"as-is\",\"cache\":\"memory\",\"images_per_s\":{\"median\":9000}},"
+        "{\"format\":\"packed\",\"cache\":\"cold\",\"images_per_s\":{\"median\":2000}},"
+        "{\"format\":\"failed\",\"cache\":\"warm\",\"error\":\"no memory\"}]}",
+        0);
+    cr_expect(strstr(page, "2 formats, up to 2,000 images/s"));
+    cr_expect(strstr(page, "weir run</code>") && strstr(page, "no memory") && strstr(page, "num_workers 2"));
+    page =
+        result_page("{\"data\":\"d\",\"chosen\":1,\"candidates\":[{\"setting\":{\"num_workers\":1},\"images_per_s\":5},"
+                    "{\"setting\":{\"num_workers\":2},\"images_per_s\":8,\"turns\":[{\"images_per_s\":7}]}],"
+                    "\"path\":[\"more workers\"]}",
+                    0);
+    cr_expect(strstr(page, "8 images/s with num_workers 2") && strstr(page, "class=\"chosen\""));
+}
+
+Test(page, comparisons_mark_what_exceeds_the_noise)
+{
+    const char *page = result_page(
+        "{\"comparisons\":[{\"whole\":{\"name\":\"images/s\",\"result\":\"higher\",\"before\":100,\"after\":150,"
+        "\"change\":0.5,\"low\":0.4,\"high\":0.6},\"per\":\"image\",\"stages\":[{\"name\":\"a\",\"result\":\"none\","
+        "\"before\":1,\"after\":1.1,\"change\":0.1,\"low\":-9,\"high\":9},{\"name\":\"b\",\"result\":\"higher\","
+        "\"before\":1,\"after\":4,\"change\":3,\"low\":2,\"high\":4}],"
+        "\"differences\":[{\"name\":\"config.io\",\"before\":\"mmap\"}]}]}",
+        0);
+    cr_expect(strstr(page, "images/s: 100 before, 150 after; higher."));
+    cr_expect(strstr(page, "<td>+50 %</td>") && strstr(page, "<td>~</td>") && strstr(page, "<td>4 ×</td>"));
+    cr_expect(strstr(page, "config.io</th><td>mmap</td><td></td>"));
+}
+
+Test(page, hostile_results_add_no_markup)
+{
+#define BAD                                                                                                            \
+    "{\"name\":\"" HOSTILE "\",\"result\":\"higher\",\"before\":-1e15,\"after\":1e300,\"change\":-7,\"low\":1e15}"
+    expect_safe(result_page("{\"comparisons\":[7,{\"whole\":" BAD ",\"stages\":[" BAD ",[]],\"per\":\"" HOSTILE
+                            "\",\"before\":{\"file\":\"" HOSTILE "\"},\"differences\":[{\"name\":\"" HOSTILE "\"}]}]}",
+                            0));
+    expect_safe(result_page("{\"config\":7,\"formats\":[{\"name\":\"" HOSTILE "\",\"bytes_per_frame\":1e-300},"
+                            "{\"name\":\"b\",\"bytes_per_frame\":1e15}],\"cells\":[{\"format\":\"" HOSTILE
+                            "\",\"cache\":\"warm\",\"settings\":{\"" HOSTILE "\":\"" HOSTILE
+                            "\"},\"images_per_s\":{\"median\":1e-300,\"low\":-1}},"
+                            "{\"format\":\"b\",\"cache\":\"cold\",\"images_per_s\":{\"median\":1e15}}]}",
+                            0));
+    expect_safe(result_page("{\"data\":\"" HOSTILE "\",\"chosen\":1e15,\"candidates\":[{\"error\":\"" HOSTILE
+                            "\"}],\"path\":[3,\"" HOSTILE "\"],\"command\":[\"" HOSTILE "\",null]}",
+                            0));
+}
+
+Test(page, other_documents_are_refused)
+{
+    result_page("", -ENODATA);
+    result_page("[1, 2]", -ENODATA);
+    result_page("{\"schema\":1}", -ENODATA);
+    result_page("{\"cells\":", -ENODATA);
+}

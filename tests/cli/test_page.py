@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The page of --html: a run and a later report of its log make the same one, its policy allows its own script and style
-alone, the logs of ranks make one page, and outputs are not inputs. With --browser, which CI runs once, the pages are also
+alone, the logs of ranks make one page, outputs are not inputs; the page of a comparison. With --browser, which CI runs once, the pages are also
 opened in Chromium (page_check.py), for which tests/clients/setup.sh must have run.
 
     test_page.py WEIR [--browser]"""
@@ -73,6 +73,23 @@ def check_ranks(program, work):
     return "ranks.html"
 
 
+def check_comparison(program, work):
+    """Returns the page of a comparison, with a hostile file name."""
+    name = "<script>alert(1)<img src=x onerror=alert(2)>.jsonl"
+    (work / name).write_bytes((work / "run.jsonl").read_bytes())
+    weir(program, "compare", "run.jsonl", name, "--html", "compare.html")
+    page = (work / "compare.html").read_text()
+    assert "03b_image_decode" in page
+    check_policy(page)
+    return "compare.html"
+
+
+def open_in_browser(program, pages):
+    weir(program, "bench", "data", "--formats", "as-is,hdf5:raw", "--cache", "warm", "--repeats", "1", "--min-seconds",
+         "0.02", "--max-minutes", "5", "--html", "bench.html")
+    subprocess.run([CLIENTS, ROOT / "tests/clients/page_check.py", *pages, "bench.html"], check=True)
+
+
 def check_refusals(program, work):
     log = (work / "run.jsonl").read_text()
     assert "same file" in weir(program, "report", "run.jsonl", "--html", "run.jsonl", status=2).stderr
@@ -88,10 +105,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         os.chdir(work)
-        pages = [check_run(program, work), check_ranks(program, work)]
+        pages = [check_run(program, work), check_ranks(program, work), check_comparison(program, work)]
         check_refusals(program, work)
         if browser:
-            subprocess.run([CLIENTS, ROOT / "tests/clients/page_check.py", *pages], check=True)
+            open_in_browser(program, pages)
 
 
 if __name__ == "__main__":

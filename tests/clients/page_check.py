@@ -86,8 +86,9 @@ def main():
             page = Page(port)
             for domain in ("Log", "Runtime", "Network", "Page"):
                 page.call(f"{domain}.enable")
-            for path in given.pages:
-                for scheme, width in (("light", 1000), ("dark", 400)):
+            views = [("light", 1000), ("dark", 400)]
+            for i, path in enumerate(given.pages):  # the first page both ways, the others in turns
+                for scheme, width in views if i == 0 or given.pictures else [views[i % 2]]:
                     problems += look(page, path, scheme, width, given.pictures)
     if problems:
         raise SystemExit("\n".join(problems))

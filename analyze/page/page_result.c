@@ -1,0 +1,204 @@
+/* Writes pages of results: weir compare's here, those of trials in page_trials.c. They have no Chinese, like the
+ * commands. */
+#include "analyze/page/page_result.h"
+#include "analyze/page/page_priv.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const double NUMBER_MAX = 1e15; /* larger figures are unknown */
+
+double weir_result_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    double number = json_number_value(value);
+    return json_is_number(value) && fabs(number) <= NUMBER_MAX ? number : NAN;
+}
+
+const char *weir_result_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+void weir_result_command(FILE *out, const json_t *words)
+{
+    if (json_array_size(words) == 0)
+        return;
+    fputs("<p class=\"remark\"><code>", out);
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        fputs(i ? " " : "", out);
+        weir_page_text(out, word ? word : "");
+    }
+    fputs("</code></p>\n", out);
+}
+
+/* ---- weir compare ---- */
+
+static const double CHANGE_MAX = 1; /* the axis ends at -100 % and +100 % */
+
+static bool is_clear(const json_t *delta)
+{
+    const char *result = weir_result_text(delta, "result");
+    return strcmp(result, "higher") == 0 || strcmp(result, "lower") == 0;
+}
+
+static double place(double change)
+{
+    return 100 * weir_page_part(change + CHANGE_MAX, 2 * CHANGE_MAX);
+}
+
+/* The change with its interval. It is filled if it exceeds the noise. */
+static void put_interval(FILE *out, const json_t *delta)
+{
+    double change = weir_result_number(delta, "change"), low = weir_result_number(delta, "low");
+    double high = weir_result_number(delta, "high");
+    fputs("<td class=\"wide\"><svg class=\"range\" width=\"100%\" height=\"18\" aria-hidden=\"true\">"
+          "<line class=\"rule\" x1=\"50%\" x2=\"50%\" y1=\"0\" y2=\"18\"/>",
+          out);
+    if (low <= high)
+        fprintf(out, "<line class=\"whisker\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"9\" y2=\"9\"/>", place(low),
+                place(high));
+    if (isfinite(change))
+        fprintf(out, "<circle class=\"%s\" cx=\"%.2f%%\" cy=\"9\" r=\"4\"/>", is_clear(delta) ? "cool" : "open",
+                place(change));
+    fputs("</svg></td>", out);
+}
+
+static void put_change(FILE *out, const json_t *delta)
+{
+    char text[WEIR_PAGE_FIGURE];
+    double change = weir_result_number(delta, "change");
+    if (!isfinite(change) || !json_is_string(json_object_get(delta, "result")))
+        fputs("<td>–</td>", out);
+    else if (!is_clear(delta))
+        fputs("<td>~</td>", out);
+    else if (change > 1)
+        fprintf(out, "<td>%s ×</td>", weir_page_number(text, 1 + change));
+    else
+        fprintf(out, "<td>%s%s</td>", change > 0 ? "+" : change < 0 ? "−" : "", weir_page_percent(text, fabs(change)));
+}
+
+typedef const char *figure_fn(char text[WEIR_PAGE_FIGURE], double value);
+
+static void put_delta(FILE *out, const json_t *delta, figure_fn *format)
+{
+    char before[WEIR_PAGE_FIGURE], after[WEIR_PAGE_FIGURE];
+    if (!json_is_object(delta) || !isfinite(weir_result_number(delta, "before")))
+        return;
+    fprintf(out, "<tr%s><th scope=\"row\">", is_clear(delta) ? " class=\"clear\"" : "");
+    weir_page_text(out, weir_result_text(delta, "name"));
+    fprintf(out, "</th><td class=\"minor\">%s</td><td>%s</td>", format(before, weir_result_number(delta, "before")),
+            format(after, weir_result_number(delta, "after")));
+    put_interval(out, delta);
+    put_change(out, delta);
+    fputs("</tr>\n", out);
+}
+
+static void put_headline(FILE *out, const json_t *whole)
+{
+    char before[WEIR_PAGE_FIGURE], after[WEIR_PAGE_FIGURE];
+    const char *result = weir_result_text(whole, "result");
+    fputs("<p class=\"verdict\">", out);
+    weir_page_text(out, weir_result_text(whole, "name"));
+    if (isfinite(weir_result_number(whole, "before")))
+        fprintf(out, ": %s before, %s after; ", weir_page_number(before, weir_result_number(whole, "before")),
+                weir_page_number(after, weir_result_number(whole, "after")));
+    else
+        fputs(": ", out);
+    fputs(is_clear(whole)               ? result
+          : strcmp(result, "none") == 0 ? "no change beyond the noise"
+                                        : "too few measurements to judge",
+          out);
+    fputs(".</p>\n", out);
+}
+
+static void put_differences(FILE *out, const json_t *differences)
+{
+    static const char *const keys[] = {"before", "after"};
+    if (json_array_size(differences) == 0)
+        return;
+    fputs("<h2>Differences</h2>\n<table class=\"settings\"><thead><tr><th scope=\"col\">name</th><th scope=\"col\">"
+          "before</th><th scope=\"col\">after</th></tr></thead>\n<tbody>\n",
+          out);
+    for (size_t i = 0; i < json_array_size(differences); i++) {
+        const json_t *each = json_array_get(differences, i);
+        fputs("<tr><th scope=\"row\">", out);
+        weir_page_text(out, weir_result_text(each, "name"));
+        fputs("</th>", out);
+        for (int side = 0; side < 2; side++) {
+            fputs("<td>", out);
+            weir_page_text(out, weir_result_text(each, keys[side]));
+            fputs("</td>", out);
+        }
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table>\n", out);
+}
+
+static void put_comparison(FILE *out, const json_t *comparison)
+{
+    const json_t *stages = json_object_get(comparison, "stages");
+    fputs("<section>\n<p class=\"facts\">", out);
+    weir_page_text(out, weir_result_text(json_object_get(comparison, "before"), "file"));
+    fputs(" → ", out);
+    weir_page_text(out, weir_result_text(json_object_get(comparison, "after"), "file"));
+    fputs("</p>\n", out);
+    put_headline(out, json_object_get(comparison, "whole"));
+    fputs("<p class=\"note\">Each change with its confidence interval, from −100 % to +100 %; the line is no change. "
+          "Filled: beyond the noise. ~: within it.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
+          "aria-label=\"Changes\"><table class=\"changes\"><thead><tr><th scope=\"col\">time per ",
+          out);
+    weir_page_text(out, weir_result_text(comparison, "per"));
+    fputs("</th><th scope=\"col\" class=\"minor\">before</th><th scope=\"col\">after</th><td></td><th "
+          "scope=\"col\">change</th></tr>"
+          "</thead>\n<tbody>\n",
+          out);
+    put_delta(out, json_object_get(comparison, "whole"), weir_page_number);
+    put_delta(out, json_object_get(comparison, "data_wait"), weir_page_percent);
+    for (size_t i = 0; i < json_array_size(stages); i++)
+        put_delta(out, json_array_get(stages, i), weir_page_time);
+    fputs("</tbody></table></div>\n", out);
+    put_differences(out, json_object_get(comparison, "differences"));
+    fputs("</section>\n", out);
+}
+
+static void put_comparisons(FILE *out, const json_t *comparisons)
+{
+    for (size_t i = 0; i < json_array_size(comparisons); i++)
+        put_comparison(out, json_array_get(comparisons, i));
+}
+
+/* ---- the page ---- */
+
+int weir_page_of_result(FILE *out, const char *json, size_t length, struct weir_err *err)
+{
+    json_error_t where;
+    json_t *result = json_loadb(json, length, 0, &where);
+    const json_t *comparisons = json_object_get(result, "comparisons"), *cells = json_object_get(result, "cells");
+    const json_t *candidates = json_object_get(result, "candidates");
+    if (!json_is_array(comparisons) && !json_is_array(cells) && !json_is_array(candidates)) {
+        json_decref(result);
+        return weir_err_set(err, -ENODATA, "is no result of weir compare, bench or tune");
+    }
+    const char *data = weir_result_text(result, "data");
+    const char *title = comparisons ? "Comparison"
+                        : cells     ? weir_result_text(json_object_get(result, "config"), "data")
+                                    : data;
+    weir_page_head(out, WEIR_LANG_EN, title);
+    fputs("<header><h1>", out);
+    weir_page_text(out, title);
+    fputs("</h1></header>\n", out);
+    if (comparisons)
+        put_comparisons(out, comparisons);
+    else if (cells)
+        weir_result_bench(out, result);
+    else
+        weir_result_tune(out, result);
+    weir_page_foot(out);
+    json_decref(result);
+    return 0;
+}
