@@ -228,6 +228,7 @@ static int work(struct weir_live *live)
 static void *live_main(void *user)
 {
     struct weir_live *live = user;
+    pthread_setname_np(pthread_self(), "weir-live");
     struct pollfd fds[] = {{.fd = live->wake, .events = POLLIN},
                            {.fd = live->http ? weir_http_fd(live->http) : -1, .events = POLLIN}};
     while (!live->stop) {
