@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,11 +120,12 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
     }
 }
 
-/* libmicrohttpd 0.9.75 overlooks the end of a request if it arrives together with the request's last bytes. */
+/* libmicrohttpd 0.9.75 overlooks the end of a request if it arrives together with the request's last bytes. A client
+ * that has sent a whole request and nothing more still gets its answer. */
 static bool has_left(const struct connection *c)
 {
-    struct pollfd fd = {.fd = c->fd, .events = POLLRDHUP};
-    return !c->answered && poll(&fd, 1, 0) > 0;
+    char next;
+    return !c->answered && recv(c->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 /* Ends the connections of clients that have left, or that send or read so slowly that they hold their place for too

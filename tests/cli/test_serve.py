@@ -198,6 +198,11 @@ def test_hostile(run):
     for text in (b"\0" * 1000, b"GET\r\n\r\n", b"\r\n" * 5000, b"GET /metrics HTTP/9.9\r\n\r\n", bytes(range(256)) * 16,
                  b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n"):
         send_all(run, [text])
+    with run.connect() as client:  # that sends nothing more, and reads
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    check("a client that has finished sending", answer.rstrip().endswith(b"</html>"), answer[-200:])
     readers = [run.connect() for _ in range(20)]  # that never read their answers
     for client in readers:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
