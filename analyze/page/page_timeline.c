@@ -14,13 +14,16 @@ enum {
     STAGES_MAX = 5, /* stages with a style of their own, those with the longest total time; then "other", and waits */
     OTHER = STAGES_MAX,
     WAITS,
+    KERNELS, /* of GPUs */
+    COPIES,
     CLASSES,
     ROW_HEIGHT = 16,
     NAME_BYTES = 15, /* of a thread, as the kernel has them */
     WIDTH = 1000000,
 };
 
-static const int heights[CLASSES] = {12, 10, 8, 6, 5, 4, 2}; /* of ranges, so that colour is not all that differs */
+static const int heights[CLASSES] = {12, 10, 8,  6, 5,
+                                     4,  2,  12, 7}; /* of ranges, so that colour is not all that differs */
 
 struct named {
     weir_text_id name;
@@ -41,9 +44,10 @@ struct timeline {
     struct named names[WEIR_REPORT_ROWS];
     struct range ranges[RANGES_MAX];
     uint32_t rows[ROWS_MAX];
-    int64_t from_ns, to_ns; /* time that is shown */
-    bool cut;               /* the window goes on */
+    double from_ns, to_ns; /* time that is shown; a damaged trace could overflow integers */
+    bool cut;              /* the window goes on */
     double total_s[ROWS_MAX][CLASSES];
+    bool has_class[CLASSES];
 };
 
 /* ---- collecting ---- */
@@ -65,11 +69,22 @@ static struct named *find_name(struct timeline *t, weir_text_id name)
 }
 
 /* Returns whether the event is a stage's work or wait on a thread, without other stages inside. */
-static bool is_shown(const struct timeline *t, const struct weir_event *event)
+static bool is_stage(const struct timeline *t, const struct weir_event *event)
 {
     const struct weir_report_row *row = find_row(t->report, weir_trace_text(t->trace, event->name));
     return event->kind == WEIR_EVENT_RANGE && !t->trace->tracks[event->track].device && event->duration_ns >= 0 &&
            row && (row->kind == WEIR_KIND_WORK || row->kind == WEIR_KIND_WAIT);
+}
+
+/* Returns the class of an event, or -1 if it is not drawn. */
+static int class_of(struct timeline *t, const struct weir_event *event)
+{
+    if (event->kind == WEIR_EVENT_RANGE && event->duration_ns >= 0 && t->trace->tracks[event->track].device)
+        return event->cat == WEIR_CAT_KERNEL                                            ? KERNELS
+               : event->cat == WEIR_CAT_GPU_MEMCPY || event->cat == WEIR_CAT_GPU_MEMSET ? COPIES
+                                                                                        : -1;
+    const struct named *named = is_stage(t, event) ? find_name(t, event->name) : NULL;
+    return named ? named->class : -1;
 }
 
 static int by_total(const void *a, const void *b)
@@ -82,7 +97,7 @@ static void collect_names(struct timeline *t)
 {
     for (size_t i = 0; i < t->trace->n_events; i++) {
         const struct weir_event *event = &t->trace->events[i];
-        if (!is_shown(t, event))
+        if (!is_stage(t, event))
             continue;
         struct named *named = find_name(t, event->name);
         if (!named && t->n_names < WEIR_REPORT_ROWS) {
@@ -103,47 +118,67 @@ static void collect_names(struct timeline *t)
 /* The window is shown up to the last range that fits. */
 static void find_window(struct timeline *t)
 {
-    int64_t begin = INT64_MAX, end = INT64_MIN;
+    double begin = INFINITY, end = -INFINITY;
     int n = 0;
     for (size_t i = 0; i < t->trace->n_events && !t->cut; i++) {
         const struct weir_event *event = &t->trace->events[i];
-        if (!is_shown(t, event) || !find_name(t, event->name))
+        if (class_of(t, event) < 0)
             continue;
-        int64_t last = event->start_ns + event->duration_ns;
+        double start = (double)event->start_ns, last = start + (double)event->duration_ns;
         t->cut = n++ == RANGES_MAX;
-        begin = event->start_ns < begin ? event->start_ns : begin;
-        end = t->cut ? event->start_ns : last > end ? last : end;
+        begin = fmin(begin, start);
+        end = t->cut ? start : fmax(end, last);
     }
     t->from_ns = begin;
     t->to_ns = end;
 }
 
-static int find_track(struct timeline *t, uint32_t track)
+static int find_track(const struct timeline *t, uint32_t track)
 {
     for (int i = 0; i < t->n_rows; i++)
         if (t->rows[i] == track)
             return i;
-    if (t->n_rows == ROWS_MAX)
-        return -1;
-    t->rows[t->n_rows] = track;
-    return t->n_rows++;
+    return -1;
+}
+
+/* Threads first, in the order in which they were created, then the streams of GPUs. */
+static int by_place(const void *a, const void *b, void *tracks)
+{
+    const struct weir_trace_row *left = (struct weir_trace_row *)tracks + *(const uint32_t *)a;
+    const struct weir_trace_row *right = (struct weir_trace_row *)tracks + *(const uint32_t *)b;
+    if (left->device != right->device)
+        return left->device ? 1 : -1;
+    if (left->pid != right->pid)
+        return left->pid < right->pid ? -1 : 1;
+    return left->tid < right->tid ? -1 : left->tid > right->tid;
+}
+
+static void collect_rows(struct timeline *t)
+{
+    for (size_t i = 0; i < t->trace->n_events && t->n_rows < ROWS_MAX; i++) {
+        const struct weir_event *event = &t->trace->events[i];
+        if (class_of(t, event) >= 0 && (double)event->start_ns < t->to_ns && find_track(t, event->track) < 0)
+            t->rows[t->n_rows++] = event->track;
+    }
+    qsort_r(t->rows, (size_t)t->n_rows, sizeof t->rows[0], by_place, t->trace->tracks);
 }
 
 static void collect_ranges(struct timeline *t)
 {
-    double length_ns = (double)(t->to_ns - t->from_ns);
+    double length_ns = t->to_ns - t->from_ns;
     for (size_t i = 0; i < t->trace->n_events && t->n_ranges < RANGES_MAX; i++) {
         const struct weir_event *event = &t->trace->events[i];
-        const struct named *named = is_shown(t, event) ? find_name(t, event->name) : NULL;
-        if (!named || event->start_ns >= t->to_ns)
+        int class = class_of(t, event);
+        if (class < 0 || (double)event->start_ns >= t->to_ns)
             continue;
         int row = find_track(t, event->track);
-        double from = (double)(event->start_ns - t->from_ns) / length_ns;
+        double from = ((double)event->start_ns - t->from_ns) / length_ns;
         double width = fmin((double)event->duration_ns / length_ns, 1 - from);
         if (row < 0)
             continue;
-        t->total_s[row][named->class] += width * length_ns / 1e9;
-        t->ranges[t->n_ranges++] = (struct range){(uint32_t)row, named->class, WIDTH * from, WIDTH * width};
+        t->has_class[class] = true;
+        t->total_s[row][class] += width * length_ns / 1e9;
+        t->ranges[t->n_ranges++] = (struct range){(uint32_t)row, class, WIDTH * from, WIDTH * width};
     }
 }
 
@@ -151,8 +186,12 @@ static void collect_ranges(struct timeline *t)
 
 static void put_class_name(struct weir_page_out *page, const struct timeline *t, int class)
 {
-    if (class == WAITS || class == OTHER) {
-        fputs(weir_word(class == WAITS ? WEIR_WORD_WAIT : WEIR_WORD_OTHER, page->lang), page->out);
+    static const enum weir_word words[CLASSES] = {[OTHER] = WEIR_WORD_OTHER,
+                                                  [WAITS] = WEIR_WORD_WAIT,
+                                                  [KERNELS] = WEIR_WORD_KERNELS,
+                                                  [COPIES] = WEIR_WORD_COPIES};
+    if (class >= OTHER) {
+        fputs(weir_word(words[class], page->lang), page->out);
         return;
     }
     for (int i = 0; i < t->n_names; i++)
@@ -160,19 +199,15 @@ static void put_class_name(struct weir_page_out *page, const struct timeline *t,
             weir_page_text(page->out, weir_trace_text(t->trace, t->names[i].name));
 }
 
-static bool has_class(const struct timeline *t, int class)
-{
-    for (int i = 0; i < t->n_names; i++)
-        if (t->names[i].class == class)
-            return true;
-    return false;
-}
-
-/* Traces name threads as "thread 77 (weir-w0)". */
+/* Traces name threads as "thread 77 (weir-w0)". Rows of GPUs are streams. */
 static void put_row_name(FILE *out, const struct timeline *t, int row)
 {
     const struct weir_trace_row *track = &t->trace->tracks[t->rows[row]];
     const char *name = weir_trace_text(t->trace, track->name), *inside = strchr(name, '(');
+    if (track->device) {
+        fprintf(out, "GPU %lld, %lld", (long long)track->pid, (long long)track->tid);
+        return;
+    }
     name = inside ? inside + 1 : name;
     size_t length = strcspn(name, ")");
     if (length > 0)
@@ -185,7 +220,7 @@ static void put_legend(struct weir_page_out *page, const struct timeline *t)
 {
     fputs("<ul class=\"legend\">", page->out);
     for (int class = 0; class < CLASSES; class ++) {
-        if (!has_class(t, class))
+        if (!t->has_class[class])
             continue;
         fprintf(page->out,
                 "<li><svg width=\"18\" height=\"14\" aria-hidden=\"true\"><rect class=\"s%d\" y=\"%d\" width=\"18\" "
@@ -223,7 +258,7 @@ static void put_table(struct weir_page_out *page, const struct timeline *t)
             weir_word(WEIR_WORD_TABLE, page->lang), weir_word(WEIR_WORD_TIMELINE, page->lang),
             weir_word(WEIR_WORD_THREAD, page->lang));
     for (int class = 0; class < CLASSES; class ++)
-        if (has_class(t, class)) {
+        if (t->has_class[class]) {
             fputs("<th scope=\"col\">", out);
             put_class_name(page, t, class);
             fputs("</th>", out);
@@ -234,7 +269,7 @@ static void put_table(struct weir_page_out *page, const struct timeline *t)
         put_row_name(out, t, row);
         fputs("</th>", out);
         for (int class = 0; class < CLASSES; class ++)
-            if (has_class(t, class))
+            if (t->has_class[class])
                 fprintf(out, "<td>%s</td>", weir_page_time(text, t->total_s[row][class]));
         fputs("</tr>\n", out);
     }
@@ -246,7 +281,7 @@ static void put_drawing(struct weir_page_out *page, const struct timeline *t)
     FILE *out = page->out;
     char text[WEIR_PAGE_FIGURE];
     int height = ROW_HEIGHT * t->n_rows, id = page->next_id++;
-    double seconds = (double)(t->to_ns - t->from_ns) / 1e9;
+    double seconds = (t->to_ns - t->from_ns) / 1e9;
     fprintf(out, "<div class=\"frame\"><svg class=\"axis\" width=\"104\" height=\"%d\" aria-hidden=\"true\">", height);
     for (int row = 0; row < t->n_rows; row++) {
         fprintf(out, "<text x=\"96\" y=\"%d\">", ROW_HEIGHT * (row + 1) - 3);
@@ -303,8 +338,10 @@ int weir_page_timeline(struct weir_page_out *page)
         t->report = run->report;
         collect_names(t);
         find_window(t);
-        if (t->to_ns > t->from_ns)
+        if (t->to_ns > t->from_ns) {
+            collect_rows(t);
             collect_ranges(t);
+        }
         if (t->n_ranges > 0)
             put_section(page, t);
     }

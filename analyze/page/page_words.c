@@ -45,10 +45,12 @@ static const char *const words[WEIR_WORDS][2] = {
     [WEIR_WORD_THREAD] = {"thread", "线程"},
     [WEIR_WORD_UNATTRIBUTED] = {"unattributed", "未计入"},
     [WEIR_WORD_OTHER] = {"other work", "其他工作"},
+    [WEIR_WORD_KERNELS] = {"GPU kernels", "GPU 内核"},
+    [WEIR_WORD_COPIES] = {"GPU copies", "GPU 拷贝"},
     [WEIR_WORD_TIMELINE] = {"Timeline", "时间线"},
-    [WEIR_WORD_TIMELINE_NOTE] = {"What each thread did in the recorded steps. Work fills its row; waits are low and "
-                                 "pale.",
-                                 "所记录步骤中各线程的活动。工作占满整行，等待为低而浅的条。"},
+    [WEIR_WORD_TIMELINE_NOTE] = {"What each thread did in the recorded steps. Each stage has its own height; waits are "
+                                 "thin.",
+                                 "所记录步骤中各线程的活动。每个环节高度不同，等待为细线。"},
     [WEIR_WORD_TIMELINE_CUT] = {"Only the beginning of the window is shown; the trace has all of it.",
                                 "仅显示窗口的开头部分，完整内容见 trace 文件。"},
     [WEIR_WORD_RANKS] = {"Ranks", "各 rank"},

@@ -221,6 +221,35 @@ Test(page, traces_that_are_no_files_are_left_out)
     rmdir(folder);
 }
 
+/* The largest times that the reader of traces accepts. */
+Test(page, traces_with_extreme_times_are_drawn)
+{
+    char path[] = "/tmp/weir-page-XXXXXX.json", log[1024];
+    FILE *trace = fdopen(mkstemps(path, 5), "w");
+    fputs("{\"traceEvents\":[", trace);
+    static const char *const times[] = {"-4e12", "4e12", "0", "7", "1e12"};
+    for (int i = 0; i < 5; i++)
+        fprintf(trace,
+                "%s{\"ph\":\"X\",\"cat\":\"loader_stage\",\"name\":\"a\",\"pid\":1,\"tid\":%d,\"ts\":%s,"
+                "\"dur\":%s}",
+                i ? "," : "", i, times[i], times[(i + 3) % 5]);
+    fputs(",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":5,\"dur\":2}]}", trace);
+    fclose(trace);
+    snprintf(log, sizeof log,
+             RUN "{\"type\":\"stages\",\"final\":true,\"stages\":[" ROW(
+                 "a", "1") "]}\n"
+                           "{\"type\":\"profile\",\"windows\":[{\"path\":\"%s\"}]}\n",
+             path);
+    const char *page = page_of(log, WEIR_LANG_EN, 0);
+    const char *figure = strstr(page, "<figure class=\"timeline\""), *end = strstr(page, "<script>");
+    cr_assert(figure && end);
+    ((char *)(uintptr_t)end)[0] = '\0';
+    cr_expect_eq(count(figure, "nan"), 0);
+    cr_expect_eq(count(figure, "inf"), 0);
+    cr_expect_eq(count(figure, "M-"), 0);
+    unlink(path);
+}
+
 /* ---- results ---- */
 
 static const char *result_page(const char *json, int expected)
