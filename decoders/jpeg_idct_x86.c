@@ -179,8 +179,10 @@ FAST void weir_jpeg_idct_4x4(const int16_t *block, const int16_t *quant, uint8_t
     pairs[3] = _mm256_permute4x64_epi64(pairs[1], 0x0E);
     pass_4(pairs, ROWS_SHIFT + 1, lines);
     __m128i rows = _mm256_castsi256_si128(to_bytes(lines[0], lines[1], lines[2], lines[3]));
-    for (int row = 0; row < 4; row++, rows = _mm_srli_si128(rows, 4))
-        _mm_storeu_si32(to[row] + column, rows);
+    for (int row = 0; row < 4; row++, rows = _mm_srli_si128(rows, 4)) {
+        int four = _mm_cvtsi128_si32(rows);
+        memcpy(to[row] + column, &four, sizeof four);
+    }
 }
 
 FAST void weir_jpeg_idct_2x2(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)

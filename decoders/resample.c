@@ -83,6 +83,7 @@ void weir_taps_close(struct weir_taps *taps)
 
 /* ---- rows ---- */
 
+#if defined(__x86_64__)
 /* Lists the output columns for AVX2. Columns past the last one, and source pixels that a column does not have, have the
  * weight 0. */
 static int open_pairs(struct weir_pairs *pairs, const struct weir_taps *x, int width)
@@ -102,6 +103,7 @@ static int open_pairs(struct weir_pairs *pairs, const struct weir_taps *x, int w
     }
     return 0;
 }
+#endif
 
 int weir_resampler_open(struct weir_resampler *resampler, struct weir_taps *x, int width, struct weir_taps *y,
                         int height)
