@@ -262,7 +262,8 @@ static void stop(struct weir_live *live)
     live->stop = true;
     wake(live);
     pthread_join(live->thread, NULL);
-    live->running = live->stop = false;
+    live->stop = false;
+    live->running = false;
 }
 
 /* ---- opening and closing ---- */
