@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OTHERS_APART 0.10 /* of the usable cores */
@@ -138,25 +139,32 @@ static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
 
 /* ---- lines ---- */
 
-static void print_headline(FILE *out, const struct weir_comparison *c)
+static void write_verdict(FILE *out, const struct weir_comparison *c)
 {
     double slower = weir_comparison_slower(c), low = is_rate(c) ? -c->whole.high : c->whole.low,
            high = is_rate(c) ? -c->whole.low : c->whole.high;
+    if (c->whole.kind == WEIR_DELTA_UNKNOWN)
+        fprintf(out, "Cannot tell: %d and %d measurements, and the test needs %d on each side.", c->whole.n_before,
+                c->whole.n_after, WEIR_DELTA_LEAST);
+    else if (c->whole.kind == WEIR_DELTA_NOISE)
+        fprintf(out, "No change beyond the noise of the %ss (%+.1f %% to %+.1f %%).", c->before->unit,
+                100 * c->whole.low, 100 * c->whole.high);
+    else if (slower > 0)
+        fprintf(out, "%.1f %% slower (%.1f %% to %.1f %%), beyond the noise of the %ss.", 100 * slower, 100 * low,
+                100 * high, c->before->unit);
+    else
+        fprintf(out, "%.1f %% faster (%.1f %% to %.1f %%), beyond the noise of the %ss.", -100 * slower, -100 * high,
+                -100 * low, c->before->unit);
+}
+
+static void print_headline(FILE *out, const struct weir_comparison *c)
+{
     struct weir_wrap wrap;
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
     wrap.highlight = true;
-    if (c->whole.kind == WEIR_DELTA_UNKNOWN)
-        fprintf(text, "verdict: ~ Cannot tell: %d and %d measurements, and the test needs %d on each side.\n",
-                c->whole.n_before, c->whole.n_after, WEIR_DELTA_LEAST);
-    else if (c->whole.kind == WEIR_DELTA_NOISE)
-        fprintf(text, "verdict: ~ No change beyond the noise of the %ss (%+.1f %% to %+.1f %%).\n", c->before->unit,
-                100 * c->whole.low, 100 * c->whole.high);
-    else if (slower > 0)
-        fprintf(text, "verdict: %.1f %% slower (%.1f %% to %.1f %%), beyond the noise of the %ss.\n", 100 * slower,
-                100 * low, 100 * high, c->before->unit);
-    else
-        fprintf(text, "verdict: %.1f %% faster (%.1f %% to %.1f %%), beyond the noise of the %ss.\n", -100 * slower,
-                -100 * high, -100 * low, c->before->unit);
+    fputs(is_change(&c->whole) ? "verdict: " : "verdict: ~ ", text);
+    write_verdict(text, c);
+    putc('\n', text);
     weir_wrap_close(&wrap);
 }
 
@@ -330,8 +338,20 @@ static void settings_json(struct weir_json *json, const struct weir_comparison *
     weir_json_end(json, ']');
 }
 
+static void verdict_json(struct weir_json *json, const struct weir_comparison *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
+        write_verdict(out, c);
+    weir_json_text(json, "verdict", out && fclose(out) == 0 ? text : NULL);
+    free(text);
+}
+
 void weir_comparison_json(struct weir_json *json, const struct weir_comparison *c)
 {
+    verdict_json(json, c);
     file_json(json, "before", c->before);
     file_json(json, "after", c->after);
     change_json(json, "whole", c->before->whole_name, &c->whole);

@@ -98,21 +98,27 @@ static void put_delta(FILE *out, const json_t *delta, figure_fn *format)
     fputs("</tr>\n", out);
 }
 
-static void put_headline(FILE *out, const json_t *whole)
+/* "no, limited by decode" */
+static void put_bound(FILE *out, const json_t *side)
 {
-    char before[WEIR_PAGE_FIGURE], after[WEIR_PAGE_FIGURE];
-    const char *result = weir_result_text(whole, "result");
+    const char *bound = weir_result_text(side, "data_bound"), *cause = weir_result_text(side, "cause");
+    weir_page_text(out, *bound ? bound : "cannot tell");
+    fputs(*bound && *cause ? ", limited by " : "", out);
+    weir_page_text(out, *bound ? cause : "");
+}
+
+static void put_headline(FILE *out, const json_t *comparison)
+{
+    const json_t *before = json_object_get(comparison, "before"), *after = json_object_get(comparison, "after");
     fputs("<p class=\"verdict\">", out);
-    weir_page_text(out, weir_result_text(whole, "name"));
-    if (isfinite(weir_result_number(whole, "before")))
-        fprintf(out, ": %s before, %s after; ", weir_page_number(before, weir_result_number(whole, "before")),
-                weir_page_number(after, weir_result_number(whole, "after")));
-    else
-        fputs(": ", out);
-    fputs(is_clear(whole)               ? result
-          : strcmp(result, "none") == 0 ? "no change beyond the noise"
-                                        : "too few measurements to judge",
-          out);
+    weir_page_text(out, weir_result_text(comparison, "verdict"));
+    fputs("</p>\n", out);
+    if (!*weir_result_text(before, "data_bound") && !*weir_result_text(after, "data_bound"))
+        return;
+    fputs("<p>Data-bound before: ", out);
+    put_bound(out, before);
+    fputs("; after: ", out);
+    put_bound(out, after);
     fputs(".</p>\n", out);
 }
 
@@ -147,7 +153,7 @@ static void put_comparison(FILE *out, const json_t *comparison)
     fputs(" → ", out);
     weir_page_text(out, weir_result_text(json_object_get(comparison, "after"), "file"));
     fputs("</p>\n", out);
-    put_headline(out, json_object_get(comparison, "whole"));
+    put_headline(out, comparison);
     fputs("<p class=\"note\">Each change with its confidence interval, from −100 % to +100 %; the line is no change. "
           "Filled: beyond the noise. ~: within it.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
           "aria-label=\"Changes\"><table class=\"changes\"><thead><tr><th scope=\"col\">time per ",

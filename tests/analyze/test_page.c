@@ -300,13 +300,16 @@ Test(page, results_of_trials_are_drawn)
 Test(page, comparisons_mark_what_exceeds_the_noise)
 {
     const char *page = result_page(
-        "{\"comparisons\":[{\"whole\":{\"name\":\"images/s\",\"result\":\"higher\",\"before\":100,\"after\":150,"
+        "{\"comparisons\":[{\"verdict\":\"50.0 % faster\",\"before\":{\"data_bound\":\"yes\",\"cause\":\"decode\"},"
+        "\"after\":{\"data_bound\":\"no\"},\"whole\":{\"name\":\"images/"
+        "s\",\"result\":\"higher\",\"before\":100,\"after\":150,"
         "\"change\":0.5,\"low\":0.4,\"high\":0.6},\"per\":\"image\",\"stages\":[{\"name\":\"a\",\"result\":\"none\","
         "\"before\":1,\"after\":1.1,\"change\":0.1,\"low\":-9,\"high\":9},{\"name\":\"b\",\"result\":\"higher\","
         "\"before\":1,\"after\":4,\"change\":3,\"low\":2,\"high\":4}],"
         "\"differences\":[{\"name\":\"config.io\",\"before\":\"mmap\"}]}]}",
         0);
-    cr_expect(strstr(page, "images/s: 100 before, 150 after; higher."));
+    cr_expect(strstr(page, "<p class=\"verdict\">50.0 % faster</p>"));
+    cr_expect(strstr(page, "Data-bound before: yes, limited by decode; after: no."));
     cr_expect(strstr(page, "<td>+50 %</td>") && strstr(page, "<td>~</td>") && strstr(page, "<td>4 ×</td>"));
     cr_expect(strstr(page, "config.io</th><td>mmap</td><td></td>"));
 }
@@ -315,8 +318,10 @@ Test(page, hostile_results_add_no_markup)
 {
 #define BAD                                                                                                            \
     "{\"name\":\"" HOSTILE "\",\"result\":\"higher\",\"before\":-1e15,\"after\":1e300,\"change\":-7,\"low\":1e15}"
-    expect_safe(result_page("{\"comparisons\":[7,{\"whole\":" BAD ",\"stages\":[" BAD ",[]],\"per\":\"" HOSTILE
-                            "\",\"before\":{\"file\":\"" HOSTILE "\"},\"differences\":[{\"name\":\"" HOSTILE "\"}]}]}",
+    expect_safe(result_page("{\"comparisons\":[7,{\"verdict\":\"" HOSTILE "\",\"whole\":" BAD ",\"stages\":[" BAD
+                            ",[]],\"per\":\"" HOSTILE "\",\"before\":{\"file\":\"" HOSTILE
+                            "\",\"data_bound\":\"" HOSTILE "\",\"cause\":\"" HOSTILE
+                            "\"},\"differences\":[{\"name\":\"" HOSTILE "\"}]}]}",
                             0));
     expect_safe(result_page("{\"config\":7,\"formats\":[{\"name\":\"" HOSTILE "\",\"bytes_per_frame\":1e-300},"
                             "{\"name\":\"b\",\"bytes_per_frame\":1e15}],\"cells\":[{\"format\":\"" HOSTILE
