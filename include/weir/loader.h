@@ -193,10 +193,11 @@ struct weir_loader_config {
      * is the name of a camera or of its array, "qpos" or "actions". Steps outside the episode are replaced by its first
      * or last step. Keys that are not named have obs_history frames and states, and chunk_size actions. NULL = none */
     const char *delta_indices;
-    bool columns;         /* as in weir_dataset_config; each column is a tensor of the batch */
-    const char *episodes; /* as in weir_dataset_config */
+    bool columns; /* as in weir_dataset_config; each column is a tensor of the batch */
     enum weir_resize resize;
-    /* New options are appended here, because programs pass the size of the struct that they were built with. */
+    const char *episodes; /* as in weir_dataset_config */
+    /* New options are appended here, because programs pass the size of the struct that they were built with. Each one
+     * makes the struct longer: its last member is a pointer, after which there is no padding to hide the next one. */
 };
 
 /* Fills a struct of size bytes with the defaults. C and C++ programs call weir_loader_config_default. Bindings for

@@ -197,11 +197,11 @@ class Values(common.Data):
         for size, crop, box in (((32, 24), None, None), ((21, 31), "40x30+7+5", (7, 5, 47, 35))):
             for batch, samples in self.batches(resize="exact", image_size=size, crop=crop):
                 images = self.images(samples)
-                shape = (*images.shape[:2], size[1], size[0], 3)
-                small = [common.Image.fromarray(image).crop(box).resize(size, common.Image.Resampling.BILINEAR)
+                small = [np.asarray(common.Image.fromarray(image).crop(box)
+                                    .resize(size, common.Image.Resampling.BILINEAR))
                          for image in images.reshape(-1, *images.shape[2:])]
-                off = array(batch["image"]).transpose(0, 1, 3, 4, 2).astype(int) - np.reshape(small, shape)
-                self.assertLessEqual(abs(off).max(), 1)
+                given = array(batch["image"]).transpose(0, 1, 3, 4, 2).reshape(-1, size[1], size[0], 3)
+                self.assertLessEqual(abs(given.astype(int) - np.stack(small)).max(), 1)
 
     def test_dataset(self):
         with weir.Loader(self.data, image_size=(32, 24)) as loader:
