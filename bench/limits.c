@@ -17,7 +17,7 @@ static const struct weir_opt limits_opts[] = {
     {"workers", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, workers), "N,N,auto", "1,auto",
      "numbers of worker threads; auto: one per usable core"},
     {"formats", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, formats), "LIST", "u8",
-     "formats of the loader's images: u8, u8-nchw, f32, f32-nchw"},
+     "formats of the loader's images: u8, u8-nchw, f32, f32-nchw; with a size: u8@224x224"},
     {"decoder", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, decoder), "NAME,NAME", "turbo",
      "CPU decoders of the loader, such as turbo,turbo-original"},
     {"simplejpeg", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, simplejpeg), "PYTHON|none", NULL,
@@ -38,10 +38,10 @@ static const struct weir_opt limits_opts[] = {
 };
 
 static const struct limits_format formats_known[] = {
-    {"u8", WEIR_DTYPE_U8, WEIR_LAYOUT_NHWC},
-    {"u8-nchw", WEIR_DTYPE_U8, WEIR_LAYOUT_NCHW},
-    {"f32", WEIR_DTYPE_F32, WEIR_LAYOUT_NHWC},
-    {"f32-nchw", WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW},
+    {.name = "u8", .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NHWC},
+    {.name = "u8-nchw", .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NCHW},
+    {.name = "f32", .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NHWC},
+    {.name = "f32-nchw", .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW},
 };
 
 /* Splits "a,b" into names. Returns the number of names, or -EINVAL if a name is empty or too long, or if there are too
@@ -61,18 +61,33 @@ static int split(const char *text, char names[LIMITS_LIST_MAX][LIMITS_NAME_BYTES
     return -EINVAL;
 }
 
+/* Reads NAME or NAME@WIDTHxHEIGHT. */
+static bool read_format(const char *name, struct limits_format *format)
+{
+    size_t length = strcspn(name, "@");
+    char rest;
+    for (size_t k = 0; k < sizeof formats_known / sizeof *formats_known; k++) {
+        if (strlen(formats_known[k].name) != length || strncmp(name, formats_known[k].name, length) != 0)
+            continue;
+        *format = formats_known[k];
+        snprintf(format->name, sizeof format->name, "%s", name);
+        return !name[length] || (sscanf(name + length, "@%5dx%5d%c", &format->width, &format->height, &rest) == 2 &&
+                                 format->width > 0 && format->height > 0);
+    }
+    return false;
+}
+
 static int plan_formats(const struct limits_options *o, struct limits_plan *plan, struct weir_err *err)
 {
     char names[LIMITS_LIST_MAX][LIMITS_NAME_BYTES];
     int n = split(o->formats, names);
-    for (int i = 0; i < n; i++)
-        for (size_t k = 0; k < sizeof formats_known / sizeof *formats_known; k++)
-            if (strcmp(names[i], formats_known[k].name) == 0)
-                plan->formats[plan->n_formats++] = &formats_known[k];
+    while (plan->n_formats < n && read_format(names[plan->n_formats], &plan->formats[plan->n_formats]))
+        plan->n_formats++;
     if (n > 0 && plan->n_formats == n)
         return 0;
     return weir_err_set(err, -EINVAL,
-                        "--formats accepts up to %d of u8, u8-nchw, f32 and f32-nchw, such as u8,f32-nchw",
+                        "--formats accepts up to %d of u8, u8-nchw, f32 and f32-nchw, with a size or without one, "
+                        "such as u8,f32-nchw@224x224",
                         LIMITS_LIST_MAX);
 }
 
@@ -131,7 +146,7 @@ static int make_plan(const struct limits_options *o, struct limits_plan *plan, s
         decoder = i % plan->n_decoders, count = i / plan->n_decoders;
         plan->comparisons[i].decoder = plan->decoders[decoder];
         plan->comparisons[i].workers = plan->counts[count % plan->n_counts];
-        plan->comparisons[i].format = plan->formats[count / plan->n_counts % plan->n_formats];
+        plan->comparisons[i].format = &plan->formats[count / plan->n_counts % plan->n_formats];
         plan->comparisons[i].data = &plan->data[count / plan->n_counts / plan->n_formats];
     }
     return 0;
@@ -140,7 +155,7 @@ static int make_plan(const struct limits_options *o, struct limits_plan *plan, s
 static int write_first_batch(const struct limits_options *o, const struct limits_plan *plan, struct weir_err *err)
 {
     struct weir_loader_config config;
-    limits_config(o, &plan->data[0], plan->formats[0], 1, &config);
+    limits_config(o, &plan->data[0], &plan->formats[0], 1, &config);
     config.decoder = plan->decoders[0];
     int rc = first_batch_write(&config, o->first_batch, err);
     if (rc == 0)

@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-enum { LIMITS_COUNTS_MAX = 16, LIMITS_LIST_MAX = 4, LIMITS_NAME_BYTES = 32 };
+enum { LIMITS_COUNTS_MAX = 16, LIMITS_LIST_MAX = 8, LIMITS_NAME_BYTES = 32 };
 
 struct limits_options {
     const char *data, *quality, *workers, *formats, *decoder, *simplejpeg, *first_batch;
@@ -19,9 +19,10 @@ struct limits_options {
 };
 
 struct limits_format {
-    const char *name;
+    char name[LIMITS_NAME_BYTES]; /* "u8", or with a size, "u8@224x224" */
     enum weir_dtype dtype;
     enum weir_image_layout layout;
+    int width, height; /* of the images; 0 = as stored */
 };
 
 struct limits_data {
@@ -50,7 +51,7 @@ struct comparison {
 struct limits_plan {
     int n_data, n_formats, n_counts, n_decoders;
     struct limits_data data[LIMITS_LIST_MAX];
-    const struct limits_format *formats[LIMITS_LIST_MAX];
+    struct limits_format formats[LIMITS_LIST_MAX];
     int counts[LIMITS_COUNTS_MAX];
     char decoders[LIMITS_LIST_MAX][LIMITS_NAME_BYTES];
     struct comparison *comparisons; /* in order of dataset, format, number of workers and decoder */

@@ -20,6 +20,8 @@ void limits_config(const struct limits_options *o, const struct limits_data *dat
     config->train_split = 1;
     config->format.dtype = format->dtype;
     config->format.layout = format->layout;
+    config->image_width = format->width;
+    config->image_height = format->height;
     for (int c = 0; c < 3 && format->dtype == WEIR_DTYPE_F32; c++) {
         config->format.mean[c] = 0.5f;
         config->format.std[c] = 0.25f;

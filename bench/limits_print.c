@@ -51,7 +51,7 @@ static const char *ratio(char text[96], const struct series *above, const struct
 
 static void print_name(const struct comparison *c)
 {
-    printf("%7d  %-8s  %-14s", c->workers, c->format->name, c->decoder);
+    printf("%7d  %-16s  %-14s", c->workers, c->format->name, c->decoder);
 }
 
 static void print_rates(const struct comparison *c)
@@ -122,7 +122,7 @@ static void print_decoders(struct rows rows, int n_decoders)
         const struct comparison *c = &rows.c[i], *first = &rows.c[i - i % n_decoders];
         char text[96];
         if (c != first)
-            printf("%7d  %-8s  %s / %s: %s\n", c->workers, c->format->name, first->decoder, c->decoder,
+            printf("%7d  %-16s  %s / %s: %s\n", c->workers, c->format->name, first->decoder, c->decoder,
                    ratio(text, &first->weir, &c->weir, 0));
     }
 }
@@ -166,23 +166,25 @@ void limits_print(const struct limits_options *o, const struct limits_plan *plan
         print_table("\nworkers  raw libjpeg-turbo, im/s", rows, print_raw);
         return;
     }
+    print_table(three ? "\nworkers  format            decoder         raw libjpeg-turbo, im/s     simplejpeg, im/s     "
+                        "       weir, im/s"
+                      : "\nworkers  format            decoder         raw libjpeg-turbo, im/s     weir, im/s",
+                rows, print_rates);
     print_table(
         three
-            ? "\nworkers  format    decoder         raw libjpeg-turbo, im/s     simplejpeg, im/s            weir, im/s"
-            : "\nworkers  format    decoder         raw libjpeg-turbo, im/s     weir, im/s",
-        rows, print_rates);
-    print_table(three
-                    ? "\nworkers  format    decoder         weir/raw per round                    weir/simplejpeg     "
-                      "                  simplejpeg/raw"
-                    : "\nworkers  format    decoder         weir/raw per round",
-                rows, print_ratios);
+            ? "\nworkers  format            decoder         weir/raw per round                    weir/simplejpeg     "
+              "                  simplejpeg/raw"
+            : "\nworkers  format            decoder         weir/raw per round",
+        rows, print_ratios);
     print_decoders(rows, plan->n_decoders);
-    print_table("\nworkers  format    decoder         decoding   converting reading    waiting    other       harness "
-                "alone, tasks/s (images/s)",
-                rows, print_shares);
-    snprintf(head, sizeof head,
-             "\nworkers  format    decoder         unaccounted time        timers (%4.1f ns/zone)    peak memory",
-             weir_zone_cost_ns());
+    print_table(
+        "\nworkers  format            decoder         decoding   converting reading    waiting    other       harness "
+        "alone, tasks/s (images/s)",
+        rows, print_shares);
+    snprintf(
+        head, sizeof head,
+        "\nworkers  format            decoder         unaccounted time        timers (%4.1f ns/zone)    peak memory",
+        weir_zone_cost_ns());
     print_table(head, rows, print_promises);
     fflush(stdout);
 }

@@ -52,6 +52,12 @@ out "simplejpeg is left out: --simplejpeg none"
 out "turbo / turbo-original: "
 count '(PASS|MISS) \(>= 1\.40\)' 1
 no_out "simplejpeg/raw"
+limits 0 --simplejpeg none --formats u8,u8@32x24 --json
+check "a format with a size" holds "[each['format'] for each in c] == ['u8', 'u8@32x24']"
+for format in u8@32 u8@0x24 u8@32x24x u9@32x24; do
+    limits 2 --formats "$format"
+    err "such as u8,f32-nchw@224x224"
+done
 limits 0 --simplejpeg none --data "$work/low" --formats u8,f32-nchw
 out "quality 50"
 count '(PASS|MISS) \(>= 1\.30\)' 1
@@ -64,7 +70,7 @@ check "raw alone" holds '"simplejpeg_left_out" not in d[0] and c[0]["raw_images_
 limits 2 --quality 95,50
 one_line
 limits 2 --quality 0
-err "limits: --quality accepts up to 4 numbers"
+err "limits: --quality accepts up to 8 numbers"
 limits 2 --decoder turbo,nothing
 err "nothing"
 limits 1 --simplejpeg "$work/nowhere"
