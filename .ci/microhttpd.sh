@@ -21,7 +21,7 @@ log=$work/log
 debian_source libmicrohttpd "$work"
 echo "building a static libmicrohttpd from Debian's $(basename "$package" .dsc)"
 mkdir -p "$work/build"
-# What Weir does not use is left out. The archive contains the names of its sources: those of the package, so that every
+# Disables unused features. The archive contains the names of its sources: those of the package, so that every
 # build is equal.
 (cd "$work/build" && CFLAGS="${CFLAGS:--O2} -fPIC -ffile-prefix-map=$work/= -ffile-prefix-map=../=" "$source/configure" \
     --prefix="$to" --libdir="$to/lib" --disable-shared --enable-static --disable-https --disable-bauth --disable-dauth \

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 static const uint64_t FILE_NS = 10ull * 1000000000u; /* longest time between two versions of the file */
-static const uint64_t NOTE_NS = 1000000000u;
-static const uint64_t KEEP_NS = 250000000u; /* answers are made anew at most this often */
-enum { PAUSE_MS = 10 };                     /* between rounds of the server, which bounds its CPU time */
+static const uint64_t EPOCH_NS = 1000000000u;        /* shortest time between two that epochs cause, and two notes */
+static const uint64_t KEEP_NS = 250000000u;          /* answers are made anew at most this often */
+enum { PAUSE_MS = 10 };                              /* between rounds of the server, which bounds its CPU time */
 
 struct answer {
     char *text; /* NULL = none yet */
@@ -101,19 +101,24 @@ static void report_failure(struct weir_live *live, const struct weir_err *err)
     live->failed = true;
 }
 
+/* The caller holds file_lock. Does nothing without loaders, because the last figures remain. */
 static int write_file(struct weir_live *live, struct weir_err *err)
 {
-    char *text;
-    size_t size;
+    char *text = NULL;
+    size_t size = 0;
     struct weir_gz_file *file;
     live->write_now = false;
     live->file_ns = weir_clock_monotonic_ns();
     pthread_mutex_lock(&lock);
-    int rc =
-        weir_live_write(&text, &size, WEIR_LIVE_CLASSIC, live->sources, live->n_sources, &live->process, live->page);
+    bool empty = live->n_sources == 0;
+    int rc = empty ? 0
+                   : weir_live_write(&text, &size, WEIR_LIVE_CLASSIC, live->sources, live->n_sources, &live->process,
+                                     live->page);
     pthread_mutex_unlock(&lock);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: out of memory", live->prometheus);
+    if (empty)
+        return 0;
     rc = weir_gz_open(&file, live->prometheus, WEIR_GZ_PLAIN, err);
     if (rc == 0) {
         weir_gz_write(file, text, size);
@@ -123,16 +128,32 @@ static int write_file(struct weir_live *live, struct weir_err *err)
     return rc;
 }
 
+/* The caller holds file_lock. */
 static void update_file(struct weir_live *live)
 {
     struct weir_err err = WEIR_ERR_NONE;
     if (!live->prometheus || !live->begun)
         return;
-    pthread_mutex_lock(&live->file_lock);
-    if (write_file(live, &err) < 0)
+    int rc = write_file(live, &err);
+    if (rc < 0)
         report_failure(live, &err);
-    else
-        live->failed = false;
+    live->failed = rc < 0;
+}
+
+/* When the thread writes the file next; UINT64_MAX = never. */
+static uint64_t file_due_ns(const struct weir_live *live)
+{
+    if (!live->prometheus || !live->begun)
+        return UINT64_MAX;
+    return live->file_ns + (live->write_now ? EPOCH_NS : FILE_NS);
+}
+
+/* Another thread may have written the file since the thread has seen that it is due. */
+static void update_due_file(struct weir_live *live)
+{
+    pthread_mutex_lock(&live->file_lock);
+    if (weir_clock_monotonic_ns() >= file_due_ns(live))
+        update_file(live);
     pthread_mutex_unlock(&live->file_lock);
 }
 
@@ -151,7 +172,7 @@ static void answer_with(struct weir_live *live, enum weir_live_form form, const 
     }
     reply->status = answer->text ? 200 : 503;
     reply->body = answer->text ? answer->text : "";
-    reply->size = answer->size;
+    reply->size = answer->text ? answer->size : 0;
 }
 
 static void answer(void *user, const char *path, const char *accept, struct weir_http_reply *reply)
@@ -171,13 +192,20 @@ static void answer(void *user, const char *path, const char *accept, struct weir
 
 /* ---- the thread ---- */
 
+/* When epochs are noted for the page; UINT64_MAX = none has ended. */
+static uint64_t note_due_ns(const struct weir_live *live)
+{
+    return live->http && live->epoch_ended ? live->noted_ns + EPOCH_NS : UINT64_MAX;
+}
+
 static int wait_ms(const struct weir_live *live, int server_ms)
 {
-    uint64_t now_ns = weir_clock_monotonic_ns(), due_ns = live->file_ns + FILE_NS;
-    int file_ms = due_ns > now_ns ? (int)((due_ns - now_ns) / 1000000u) + 1 : 0;
-    if (!live->prometheus || !live->begun)
+    uint64_t file_ns = file_due_ns(live), note_ns = note_due_ns(live), due_ns = file_ns < note_ns ? file_ns : note_ns;
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (due_ns == UINT64_MAX)
         return server_ms;
-    return server_ms >= 0 && server_ms < file_ms ? server_ms : file_ms;
+    int ms = due_ns > now_ns ? (int)((due_ns - now_ns) / 1000000u) + 1 : 0;
+    return server_ms >= 0 && server_ms < ms ? server_ms : ms;
 }
 
 static int serve(struct weir_live *live)
@@ -190,11 +218,10 @@ static int serve(struct weir_live *live)
     return ms;
 }
 
-/* Notes epochs for the page, at most once per second. */
 static void note_epochs(struct weir_live *live)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
-    if (!live->http || !live->epoch_ended || now_ns - live->noted_ns < NOTE_NS)
+    if (now_ns < note_due_ns(live))
         return;
     live->epoch_ended = false;
     live->noted_ns = now_ns;
@@ -218,10 +245,10 @@ static int work(struct weir_live *live)
     uint64_t count;
     if (read(live->wake, &count, sizeof count) < 0)
         count = 0; /* woken by a client, or by the time */
-    int ms = serve(live);
     note_epochs(live);
-    if (live->prometheus && live->begun && (live->write_now || weir_clock_monotonic_ns() - live->file_ns >= FILE_NS))
-        update_file(live);
+    int ms = serve(live);
+    if (weir_clock_monotonic_ns() >= file_due_ns(live))
+        update_due_file(live);
     return wait_ms(live, ms);
 }
 
@@ -368,12 +395,13 @@ static void drop_answers(struct weir_live *live)
         live->answers[i].at_ns = 0;
 }
 
+/* Forgets a loader; NULL = all. */
 static void forget(struct weir_live *live, const void *user)
 {
     pthread_mutex_lock(&lock);
     int kept = 0;
     for (int i = 0; i < live->n_sources; i++) {
-        if (live->sources[i].user == user)
+        if (!user || live->sources[i].user == user)
             free(live->sources[i].history_);
         else
             live->sources[kept++] = live->sources[i];
@@ -411,8 +439,10 @@ void weir_live_remove(struct weir_live *live, const void *user)
 {
     if (live->pid != getpid())
         return;
+    pthread_mutex_lock(&live->file_lock);
     update_file(live);
     forget(live, user);
+    pthread_mutex_unlock(&live->file_lock);
 }
 
 void weir_live_epoch(struct weir_live *live)

@@ -1,5 +1,5 @@
 /* live.h: shows the figures of running loaders to others: in a file for Prometheus, and over HTTP as metrics and as a
- * page. A thread of its own reads what the loaders count, so that neither clients nor a slow disk delay a loader.
+ * page. A thread of its own reads what the loaders count, so that neither clients nor a slow disk delay batches.
  *
  *     weir_live_open(&live, &config, &err);
  *     weir_live_add(live, &source);          when a loader has been opened
@@ -29,7 +29,8 @@ struct weir_live_source {
     void (*print)(void *user, FILE *out);
     void *user;
     bool keeps_history;
-    struct weir_live_history *history_; /* private */
+    struct weir_live_history *history_; /* private, like the next */
+    char label_[sizeof(((struct weir_metrics *)0)->loader)];
 };
 
 /* Writes the lines of epochs and stages, from the figures collected so far. */
@@ -61,19 +62,18 @@ const char *weir_live_url(const struct weir_live *live);
  * error that names the file; the loader is then not shown. */
 enum { WEIR_LIVE_SOURCES = 64 };
 int weir_live_add(struct weir_live *live, const struct weir_live_source *source, struct weir_err *err);
-/* Writes the file once more, and forgets the loader. */
+/* Writes the file once more, and forgets the loader; with NULL, all loaders. */
 void weir_live_remove(struct weir_live *live, const void *user);
 /* No thread of `live` exists between pause and resume: for fork() in programs that must not have one. */
 void weir_live_pause(struct weir_live *live);
 void weir_live_resume(struct weir_live *live);
-/* Has the file written soon. Costs a system call, and waits for nothing. */
+/* Has the file written within a second. Costs a system call, and waits for nothing. */
 void weir_live_epoch(struct weir_live *live);
-/* Writes the file. Accepts NULL. The last call for an object stops its thread. */
+/* Accepts NULL. The last call for an object stops its thread. */
 void weir_live_close(struct weir_live **live);
 
 /* Writes the metrics of these loaders, as the file contains them, to *text, which the caller frees. Returns 0 or
  * -ENOMEM. */
-int weir_live_text(char **text, const struct weir_live_source *sources, int n,
-                   const struct weir_metrics_process *process);
+int weir_live_text(char **text, struct weir_live_source *sources, int n, const struct weir_metrics_process *process);
 
 #endif

@@ -25,7 +25,7 @@ enum weir_live_form {
 
 /* Collects the figures of n sources and writes them in a form to *text, which the caller frees. Returns 0 or -ENOMEM.
  */
-int weir_live_write(char **text, size_t *size, enum weir_live_form form, const struct weir_live_source *sources, int n,
+int weir_live_write(char **text, size_t *size, enum weir_live_form form, struct weir_live_source *sources, int n,
                     const struct weir_metrics_process *process, weir_live_page_fn *page);
 
 /* Returns the form that a client accepts for /metrics: OpenMetrics if its Accept header prefers that. */

@@ -1,6 +1,7 @@
 /* The figures of running loaders as metrics, and as a page. */
 #include "analyze/live/live_priv.h"
 #include "base/resources.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -135,21 +136,29 @@ static int write_page(FILE *out, weir_live_page_fn *page, const struct weir_live
 
 /* ---- collecting ---- */
 
-/* Numbers a label that an earlier loader has, because the samples of a metric must differ in their labels. */
-static void number_label(struct weir_metrics *metrics, int n)
+static bool is_label_taken(const struct weir_live_source *sources, int n, const char *label)
 {
-    char name[sizeof metrics->loader];
-    memcpy(name, metrics[n].loader, sizeof name);
-    for (int number = 2, i = 0; i < n; i++) {
-        if (strcmp(metrics[i].loader, metrics[n].loader) != 0)
-            continue;
-        snprintf(metrics[n].loader, sizeof metrics[n].loader, "%.50s #%d", name, number++);
-        i = -1; /* the new name can be taken too */
+    for (int i = 0; i < n; i++)
+        if (strcmp(sources[i].label_, label) == 0)
+            return true;
+    return false;
+}
+
+/* Gives a source a label that no other one has, because the samples of a metric must differ in their labels. It keeps
+ * the label, so that counters do not move to another series when loaders come and go. */
+static void give_label(struct weir_live_source *source, const struct weir_live_source *sources, int n, const char *name)
+{
+    char label[sizeof source->label_];
+    snprintf(label, sizeof label, "%s", name);
+    for (int number = 2; is_label_taken(sources, n, label); number++) {
+        snprintf(label, sizeof label, "%.50s #%d", name, number);
+        weir_text_printable(label); /* a character may be cut */
     }
+    memcpy(source->label_, label, sizeof label);
 }
 
 static int collect(struct weir_metrics *metrics, const struct weir_live_source **shown,
-                   const struct weir_live_source *sources, int n)
+                   struct weir_live_source *sources, int n)
 {
     int found = 0;
     for (int i = 0; i < n; i++) {
@@ -157,13 +166,15 @@ static int collect(struct weir_metrics *metrics, const struct weir_live_source *
         metrics[found].epochs = -1;
         if (sources[i].collect(sources[i].user, &metrics[found]) < 0)
             continue;
-        number_label(metrics, found);
+        if (!sources[i].label_[0])
+            give_label(&sources[i], sources, n, metrics[found].loader);
+        memcpy(metrics[found].loader, sources[i].label_, sizeof metrics[found].loader);
         shown[found++] = &sources[i];
     }
     return found;
 }
 
-int weir_live_write(char **text, size_t *size, enum weir_live_form form, const struct weir_live_source *sources, int n,
+int weir_live_write(char **text, size_t *size, enum weir_live_form form, struct weir_live_source *sources, int n,
                     const struct weir_metrics_process *process, weir_live_page_fn *page)
 {
     struct weir_metrics *metrics = calloc((size_t)n + 1, sizeof *metrics);
@@ -190,8 +201,7 @@ int weir_live_write(char **text, size_t *size, enum weir_live_form form, const s
     return -ENOMEM;
 }
 
-int weir_live_text(char **text, const struct weir_live_source *sources, int n,
-                   const struct weir_metrics_process *process)
+int weir_live_text(char **text, struct weir_live_source *sources, int n, const struct weir_metrics_process *process)
 {
     size_t size;
     return weir_live_write(text, &size, WEIR_LIVE_CLASSIC, sources, n < WEIR_LIVE_SOURCES ? n : WEIR_LIVE_SOURCES,

@@ -28,7 +28,7 @@ struct family {
     void (*samples)(const struct sink *sink); /* NULL: one sample, value */
     enum { COUNT, INT, REAL } kind;           /* of the member at offset */
     size_t offset;
-    bool own; /* known of Weir's loader only */
+    bool own; /* only for Weir's own loader */
 };
 
 #define MEMBER(kind, member)     NULL, kind, offsetof(struct weir_metrics, member), false
@@ -269,7 +269,7 @@ static const struct family families[] = {
     {"weir_stage_p99_seconds", GAUGE, "seconds", "99th percentile of the duration of a stage's calls so far.",
      SAMPLES(stage_p99)},
     {"weir_stage_max_seconds", GAUGE, "seconds", "Longest call of a stage so far.", SAMPLES(stage_max)},
-    {"weir_worker_seconds", COUNTER, "seconds", "Time of the workers, by what they did.", SAMPLES(worker_seconds)},
+    {"weir_worker_seconds", COUNTER, "seconds", "Worker time by state.", SAMPLES(worker_seconds)},
     {"weir_workers", GAUGE, NULL, "Worker threads, or processes.", MEMBER(INT, now.workers)},
     {"weir_workers_busy", GAUGE, NULL, "Workers that are loading at this moment.", MEMBER(INT, now.workers_busy)},
     {"weir_batches_ready", GAUGE, NULL, "Batches ready at this moment.", MEMBER(INT, now.batches_ready)},
@@ -343,7 +343,7 @@ static void write_process(struct sink *sink)
                                start = {"weir_start_time_seconds",
                                         GAUGE,
                                         "seconds",
-                                        "When counting began, in seconds since 1970.",
+                                        "When live figures were opened, in seconds since 1970.",
                                         NULL,
                                         REAL,
                                         0,

@@ -25,7 +25,7 @@ struct weir_metrics {
 /* What all metrics of a process share. */
 struct weir_metrics_process {
     const char *version; /* of Weir */
-    const char *source;  /* "run", "loader" or "watch" */
+    const char *source;  /* "run", "train", "loader" or "watch" */
     int rank, world_size;
     double start_unix_s; /* when counting began */
 };

@@ -64,6 +64,14 @@ void weir_run_serve_head(struct weir_run_serve *serve, const struct weir_run_hea
     serve->run_line = NULL;
 }
 
+/* Epochs that a run has completed before it was continued (--state). */
+static int epochs_before(const struct weir_loader *loader)
+{
+    const struct weir_sampler *sampler = weir_loader_sampler(loader);
+    int per_epoch = weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN) + weir_sampler_batches(sampler, WEIR_SPLIT_VAL);
+    return per_epoch > 0 ? (int)(weir_loader_position(loader) / (uint64_t)per_epoch) : 0;
+}
+
 int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loader, struct weir_loader_reports *reports,
                          const char *data, struct weir_err *err)
 {
@@ -71,6 +79,7 @@ int weir_run_serve_begin(struct weir_run_serve *serve, struct weir_loader *loade
         return 0;
     serve->loader = loader;
     serve->reports = reports;
+    serve->epochs = epochs_before(loader);
     weir_metrics_label(serve->label, data);
     int rc = weir_live_report_begin(reports, true);
     if (rc < 0)

@@ -134,7 +134,7 @@ PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused)
     char *text;
     if (weir_loader_check(self) < 0)
         return NULL;
-    const struct weir_live_source source = source_of(self);
+    struct weir_live_source source = source_of(self);
     struct weir_metrics_process process = process_of(self);
     process.start_unix_s = self->opened_unix_s;
     if (weir_live_text(&text, &source, 1, &process) < 0)

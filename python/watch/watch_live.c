@@ -21,11 +21,14 @@ static struct {
     struct weir_live *live; /* NULL = nothing is shown */
     struct loader loaders[WEIR_WATCH_LOADERS];
 } shown;
+static pthread_mutex_t shown_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* a loop may still run in a thread while the program ends */
 
 /* A forked child shows nothing, until it opens a watch of its own. */
 static void in_child(void)
 {
     memset(&shown, 0, sizeof shown);
+    pthread_mutex_init(&shown_lock, NULL);
 }
 
 static void begin(void)
@@ -118,40 +121,48 @@ int weir_watch_live(struct weir_watch *watch, const char *prometheus, const char
 int weir_watch_live_loader(int loader, char *why, size_t why_size)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    if (!shown.live || loader < 0 || loader >= WEIR_WATCH_LOADERS || shown.loaders[loader].is_shown)
+    int rc = 0;
+    if (loader < 0 || loader >= WEIR_WATCH_LOADERS)
         return 0;
     struct loader *added = &shown.loaders[loader];
-    *added = (struct loader){.watch = shown.watch, .number = loader, .is_shown = true};
     const struct weir_live_source source = {
         .collect = collect, .write_run = write_run, .write_log = write_log, .print = print, .user = added};
-    return explained(weir_live_add(shown.live, &source, &err), &err, why, why_size);
+    pthread_mutex_lock(&shown_lock);
+    if (shown.live && !added->is_shown) {
+        *added = (struct loader){.watch = shown.watch, .number = loader, .is_shown = true};
+        rc = weir_live_add(shown.live, &source, &err);
+    }
+    pthread_mutex_unlock(&shown_lock);
+    return explained(rc, &err, why, why_size);
 }
 
 void weir_watch_live_epoch(void)
 {
+    pthread_mutex_lock(&shown_lock);
     if (shown.live)
         weir_live_epoch(shown.live);
+    pthread_mutex_unlock(&shown_lock);
 }
 
 void weir_watch_live_pause(int pause)
 {
-    if (!shown.live)
-        return;
-    if (pause)
+    pthread_mutex_lock(&shown_lock);
+    if (shown.live && pause)
         weir_live_pause(shown.live);
-    else
+    else if (shown.live)
         weir_live_resume(shown.live);
+    pthread_mutex_unlock(&shown_lock);
 }
 
 void weir_watch_live_end(void)
 {
-    if (!shown.live)
-        return;
-    for (int i = 0; i < WEIR_WATCH_LOADERS; i++)
-        if (shown.loaders[i].is_shown)
-            weir_live_remove(shown.live, &shown.loaders[i]);
-    weir_live_close(&shown.live);
-    memset(&shown, 0, sizeof shown);
+    pthread_mutex_lock(&shown_lock);
+    if (shown.live) {
+        weir_live_remove(shown.live, NULL);
+        weir_live_close(&shown.live);
+        memset(&shown, 0, sizeof shown);
+    }
+    pthread_mutex_unlock(&shown_lock);
 }
 
 int weir_watch_metrics(struct weir_watch *watch, int rank, int world_size, const char *version, char **text)

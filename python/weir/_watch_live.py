@@ -23,7 +23,7 @@ def _page():
 
 
 def check(address):
-    """Raises ValueError for what is no address to listen on."""
+    """Raises ValueError if the address is invalid."""
     why = ctypes.create_string_buffer(512)
     if library().live_check(address.encode(), why, len(why)) != 0:
         raise ValueError("serve: " + why.value.decode("utf-8", "replace"))

@@ -209,7 +209,7 @@ def test_hostile(run):
     for client in readers:
         client.close()
     check("answers afterwards", eventually(lambda: run.ask("/metrics")[0] == 200))
-    check("the run goes on", eventually(lambda: run.batches() > before))
+    check("the run continues", eventually(lambda: run.batches() > before))
     check("memory", run.memory_kib() - began < MEMORY_KIB, (began, run.memory_kib()))
 
 

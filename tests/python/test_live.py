@@ -91,6 +91,11 @@ class Live(common.Data):
             with weir.Loader(self.data, batch_size=4, serve="127.0.0.1:0") as other:  # shares the address
                 self.assertEqual(other.url, loader.url)
                 self.assertIn('loader="data #2"', self.get(loader.url + "/metrics"))
+                loader.set_epoch(20)  # opens it again; labels keep their loaders
+                list(loader)
+                text = self.get(loader.url + "/metrics")
+                self.assertIn('weir_epochs_total{loader="data"} 3\n', text)
+                self.assertIn('weir_epochs_total{loader="data #2"} 0\n', text)
             self.assertNotIn('loader="data #2"', self.get(loader.url + "/metrics"))
         with self.assertRaises(urllib.error.URLError):
             self.get(loader.url + "/metrics")

@@ -62,15 +62,17 @@ class Live(unittest.TestCase):
                     if child == 0:
                         os._exit(0)
                     os.waitpid(child, 0)
+            other = weir.watch(DataLoader(Items(), batch_size=4), every=0, prometheus="m.prom", name="val")
             found = weir.metrics()
             assert found["weir/train/epochs"] == 2 and found["weir/train/images_per_s"] > 0, found
             assert found["weir/train/01_getitem_ms"] > 0 and 0 <= found["weir/train/data_wait"] <= 1, found
             assert not any("bad_frames" in name or "read" in name for name in found), found
             assert weir.metrics()["weir/train/images_per_s"] == 0
+            for batch in other: pass
             """, self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         text = read(self.folder, "m.prom")
-        for line in ('weir_epochs_total{loader="train"} 2', 'weir_workers{loader="train"} 2',
+        for line in ('weir_epochs_total{loader="train"} 2', 'weir_epochs_total{loader="val"} 1', 'weir_workers{loader="train"} 2',
                      'weir_stage_calls_total{loader="train",stage="01_getitem",kind="work",thread="worker"} 48'):
             self.assertIn(line + "\n", text)
         self.assertNotIn("weir_read_bytes_total{", text)
