@@ -97,7 +97,7 @@ function zoomable(figure) {
     grip = { x: event.clientX, from };
     plot.setPointerCapture(event.pointerId);
   });
-  plot.addEventListener("pointerup", () => (grip = null));
+  for (const end of ["pointerup", "pointercancel"]) plot.addEventListener(end, () => (grip = null));
   plot.addEventListener("dblclick", (event) => {
     const box = plot.getBoundingClientRect();
     zoom(4, (event.clientX - box.left) / box.width);

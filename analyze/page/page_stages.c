@@ -6,18 +6,15 @@
 
 enum { SPARK_WIDTH = 100, SPARK_HEIGHT = 20, SPARK_POINTS = 50 };
 
-/* Calls a function for each row of the report that has calls, also those timed by the GPU. */
-typedef void row_fn(struct weir_page_out *page, const struct weir_report_row *row);
-
-static void each_row(struct weir_page_out *page, enum weir_stage_kind kind, bool consumer, row_fn *put)
+/* Rows of the report, then those timed by the GPU. */
+static int n_rows(const struct weir_loader_report *report)
 {
-    const struct weir_loader_report *report = page->run->report;
-    for (int i = 0; i < report->prof.n_rows + report->gpu.n_rows; i++) {
-        const struct weir_report_row *row =
-            i < report->prof.n_rows ? &report->prof.rows[i] : &report->gpu.rows[i - report->prof.n_rows];
-        if (row->count > 0 && row->kind == kind && (row->side == WEIR_SIDE_CONSUMER) == consumer)
-            put(page, row);
-    }
+    return report->prof.n_rows + report->gpu.n_rows;
+}
+
+static const struct weir_report_row *row_at(const struct weir_loader_report *report, int i)
+{
+    return i < report->prof.n_rows ? &report->prof.rows[i] : &report->gpu.rows[i - report->prof.n_rows];
 }
 
 static void put_name(FILE *out, const struct weir_report_row *row)
@@ -95,15 +92,18 @@ static void put_stage(struct weir_page_out *page, const struct weir_report_row *
 static void put_group(struct weir_page_out *page, const char *name, enum weir_stage_kind kind, bool consumer)
 {
     int columns = page->run->n_tables < 2 ? 6 : 7;
-    const struct weir_report *report = &page->run->report->prof;
-    bool any = false;
-    for (int i = 0; i < report->n_rows; i++)
-        any |= report->rows[i].count > 0 && report->rows[i].kind == kind &&
-               (report->rows[i].side == WEIR_SIDE_CONSUMER) == consumer;
-    if (!any)
-        return;
-    fprintf(page->out, "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"%d\">%s</th></tr>\n", columns, name);
-    each_row(page, kind, consumer, put_stage);
+    const struct weir_loader_report *report = page->run->report;
+    bool named = false;
+    for (int i = 0; i < n_rows(report); i++) {
+        const struct weir_report_row *row = row_at(report, i);
+        if (row->count == 0 || row->kind != kind || (row->side == WEIR_SIDE_CONSUMER) != consumer)
+            continue;
+        if (!named)
+            fprintf(page->out, "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"%d\">%s</th></tr>\n", columns,
+                    name);
+        named = true;
+        put_stage(page, row);
+    }
 }
 
 void weir_page_stages(struct weir_page_out *page)
@@ -112,7 +112,7 @@ void weir_page_stages(struct weir_page_out *page)
     const struct weir_page_run *run = page->run;
     enum weir_lang lang = page->lang;
     char loop_wait[96];
-    if (!run->report || run->report->prof.n_rows == 0)
+    if (!run->report || n_rows(run->report) == 0)
         return;
     fprintf(out,
             "<section>\n<h2>%s</h2>\n<p class=\"note\">%s</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
@@ -144,15 +144,14 @@ struct scale {
     double from, to; /* powers of ten */
 };
 
-static void widen(struct scale *scale, const struct weir_report_row *rows, int n)
+static void widen(struct scale *scale, const struct weir_report_row *row)
 {
-    for (int i = 0; i < n; i++)
-        if (rows[i].count > 0 && rows[i].max_s > 0 && rows[i].kind == WEIR_KIND_WORK) {
-            double low = fmin(fmax(rows[i].min_s, FASTEST_S), SLOWEST_S);
-            double high = fmin(fmax(rows[i].max_s, FASTEST_S), SLOWEST_S);
-            scale->from = fmin(scale->from, floor(log10(low)));
-            scale->to = fmax(scale->to, ceil(log10(high)));
-        }
+    if (row->count == 0 || !(row->max_s > 0) || row->kind != WEIR_KIND_WORK)
+        return;
+    double low = fmin(fmax(row->min_s, FASTEST_S), SLOWEST_S);
+    double high = fmin(fmax(row->max_s, FASTEST_S), SLOWEST_S);
+    scale->from = fmin(scale->from, floor(log10(low)));
+    scale->to = fmax(scale->to, ceil(log10(high)));
 }
 
 static double percent_of(const struct scale *scale, double seconds)
@@ -189,13 +188,16 @@ static void put_latency(struct weir_page_out *page, const struct weir_report_row
     fputs("</tr>\n", page->out);
 }
 
-/* The powers of ten above the ranges. */
+/* The powers of ten above the ranges. If there are many, every other one has a label. The last always has one, and then
+ * the one before it has none. */
 static void put_scale(FILE *out, const struct scale *scale)
 {
     char text[WEIR_PAGE_FIGURE];
     double wide = scale->to - scale->from, each = wide > 6 ? 2 : 1;
     fputs("<td class=\"wide\"><svg class=\"powers\" width=\"100%\" height=\"16\" aria-hidden=\"true\">", out);
-    for (double power = scale->from; power <= scale->to; power += each) {
+    for (double power = scale->from; power <= scale->to; power++) {
+        if (power < scale->to && (fmod(power - scale->from, each) > 0 || scale->to - power < each))
+            continue;
         bool first = power <= scale->from, last = power >= scale->to;
         fprintf(out, "<text%s x=\"%.2f%%\" y=\"12\" text-anchor=\"%s\">%s</text>",
                 first || last ? "" : " class=\"minor\"", 100 * (power - scale->from) / wide,
@@ -214,8 +216,8 @@ void weir_page_latency(struct weir_page_out *page)
     struct scale scale = {INFINITY, -INFINITY};
     if (!report)
         return;
-    widen(&scale, report->prof.rows, report->prof.n_rows);
-    widen(&scale, report->gpu.rows, report->gpu.n_rows);
+    for (int i = 0; i < n_rows(report); i++)
+        widen(&scale, row_at(report, i));
     if (!(scale.to > scale.from))
         return;
     fprintf(out,
@@ -228,9 +230,8 @@ void weir_page_latency(struct weir_page_out *page)
             weir_word(WEIR_WORD_MEDIAN, page->lang));
     fprintf(out, "<th scope=\"col\" class=\"minor\">%s</th></tr></thead>\n<tbody>\n",
             weir_word(WEIR_WORD_MOST, page->lang));
-    for (int i = 0; i < report->prof.n_rows + report->gpu.n_rows; i++) {
-        const struct weir_report_row *row =
-            i < report->prof.n_rows ? &report->prof.rows[i] : &report->gpu.rows[i - report->prof.n_rows];
+    for (int i = 0; i < n_rows(report); i++) {
+        const struct weir_report_row *row = row_at(report, i);
         if (row->count > 0 && row->kind == WEIR_KIND_WORK)
             put_latency(page, row, &scale);
     }

@@ -112,17 +112,27 @@ static double label_x(const struct formats *formats, double bytes)
     return found;
 }
 
-/* Moves a label down until it covers none of a faster format. */
+/* Returns a faster format whose label this one's covers, or NULL. */
+static const struct format *covered(const struct formats *formats, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (overlaps(&formats->at[i], &formats->at[k]))
+            return &formats->at[k];
+    return NULL;
+}
+
+/* Moves a label down until it covers none of a faster format. Each move passes one of them, because labels are at
+ * whole pixels, where sums are exact. */
 static void place_label(struct formats *formats, int i)
 {
     struct format *format = &formats->at[i];
     format->x = label_x(formats, format->bytes);
-    format->y = y_of(formats, rate_shown(format));
-    for (int k = 0; k < i; k++)
-        if (overlaps(format, &formats->at[k])) {
-            format->y = formats->at[k].y + LABEL_HEIGHT;
-            k = -1; /* also against those before */
-        }
+    format->y = round(y_of(formats, rate_shown(format)));
+    const struct format *other = covered(formats, i);
+    for (int moves = 0; other && moves < i; moves++) {
+        format->y = other->y + LABEL_HEIGHT;
+        other = covered(formats, i);
+    }
 }
 
 static void put_point(FILE *out, const struct formats *formats, const struct format *format)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What both kinds of verdicts have in common. */
+/* Figures that loaders and watched loaders both have. */
 struct summary {
     enum weir_data_bound bound;
     double wait, rate;  /* -1, 0 = unknown */
@@ -94,7 +94,7 @@ static void put_figures(struct weir_page_out *page, const struct summary *s)
     FILE *out = page->out;
     char text[WEIR_PAGE_FIGURE], gain[WEIR_PAGE_FIGURE + 8];
     bool waits = s->wait >= 0 && s->bound != WEIR_BOUND_NO_STEP;
-    if (!(s->rate > 0) && !waits && !(s->gain > 0))
+    if (!(s->rate > 0) && !waits && !(s->gain > 1))
         return;
     fputs("<dl class=\"figures\">\n", out);
     if (s->rate > 0)
@@ -136,7 +136,7 @@ static void put_limit(struct weir_page_out *page, const struct limit *limit, dou
     fputs("</th><td class=\"wide\"><svg class=\"limit\" width=\"100%\" height=\"18\" aria-hidden=\"true\">", out);
     fprintf(out, "<rect class=\"%s\" y=\"3\" width=\"%.2f%%\" height=\"12\"/>", limit->lowest ? "hot" : "cool",
             100 * weir_page_part(limit->rate, scale));
-    if (limit->rate > scale) /* the bar goes on */
+    if (limit->rate > scale) /* marks that the bar is cut off */
         fputs("<text class=\"more\" x=\"100%\" y=\"13\" text-anchor=\"end\">»</text>", out);
     fprintf(out, "<line class=\"now\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"0\" y2=\"18\"/></svg></td><td>%s</td></tr>\n",
             100 * measured, 100 * measured, weir_page_number(text, limit->rate));

@@ -180,6 +180,33 @@ Test(page, sections_without_data_are_left_out)
     cr_expect(strstr(page, "<html lang=\"zh\">") && strstr(page, "设置与机器"));
 }
 
+Test(page, rows_of_the_gpu_have_their_group)
+{
+    const char *page =
+        page_of(RUN "{\"type\":\"stages\",\"final\":true,\"stages\":[{\"name\":\"wait\",\"kind\":\"wait\","
+                    "\"side\":\"consumer\",\"count\":9,\"total_s\":1}],\"gpu\":{\"name\":\"g\",\"stages\":["
+                    "{\"name\":\"copy\",\"kind\":\"work\",\"side\":\"gpu\",\"count\":9,\"total_s\":1}]}}\n",
+                WEIR_LANG_EN, 0);
+    const char *group = strstr(page, "<th scope=\"rowgroup\" colspan=\"6\">work</th>");
+    cr_assert(group);
+    cr_expect(strstr(group, "copy (gpu)</th>"));
+}
+
+/* Calls of 10 ns to 0.08 s: 7 powers of ten, of which every other one has a label. */
+Test(page, the_scale_of_latencies_has_labels_at_both_ends)
+{
+    const char *page = page_of(RUN "{\"type\":\"stages\",\"final\":true,\"stages\":[{\"name\":\"a\",\"kind\":\"work\","
+                                   "\"side\":\"worker\",\"count\":9,\"total_s\":1,\"min_s\":1e-8,\"p50_s\":1e-6,"
+                                   "\"p90_s\":1e-6,\"p99_s\":1e-6,\"max_s\":0.08}]}\n",
+                               WEIR_LANG_EN, 0);
+    const char *scale = strstr(page, "<svg class=\"powers\"");
+    cr_assert(scale);
+    *(char *)(uintptr_t)strstr(scale, "</svg>") = '\0';
+    cr_expect(strstr(scale, "x=\"0.00%\" y=\"12\" text-anchor=\"start\">10 ns<"), "%s", scale);
+    cr_expect(strstr(scale, "x=\"100.00%\" y=\"12\" text-anchor=\"end\">100 ms<"), "%s", scale);
+    cr_expect_eq(count(scale, "<text"), 4, "%s", scale);
+}
+
 Test(page, a_cut_off_line_does_not_matter)
 {
     const char *page = page_of(RUN "{\"type\":\"epoch\",\"epo", WEIR_LANG_EN, 0);
@@ -295,6 +322,31 @@ Test(page, results_of_trials_are_drawn)
                     "\"path\":[\"more workers\"]}",
                     0);
     cr_expect(strstr(page, "8 images/s with num_workers 2") && strstr(page, "class=\"chosen\""));
+}
+
+/* The second label is at y = 116.936..., for which y + 13 - y is less than 13 in doubles. */
+Test(page, labels_of_formats_do_not_overlap, .timeout = 20)
+{
+    static const int rates[] = {1000, 596, 590, 200};
+    char json[1024], label[64];
+    FILE *out = fmemopen(json, sizeof json, "w");
+    fputs("{\"formats\":[", out);
+    for (int i = 0; i < 4; i++)
+        fprintf(out, "%s{\"name\":\"format-%d\",\"bytes_per_frame\":1000}", i ? "," : "", rates[i]);
+    fputs("],\"cells\":[", out);
+    for (int i = 0; i < 4; i++)
+        fprintf(out, "%s{\"format\":\"format-%d\",\"cache\":\"warm\",\"images_per_s\":{\"median\":%d}}", i ? "," : "",
+                rates[i], rates[i]);
+    fputs("]}", out);
+    fclose(out);
+    const char *page = result_page(json, 0);
+    double y[4];
+    for (int i = 0; i < 4; i++) {
+        snprintf(label, sizeof label, ">format-%d</text>", rates[i]);
+        const char *end = strstr(page, label), *at = end ? memrchr(page, '<', (size_t)(end - page)) : NULL;
+        cr_assert(at && sscanf(at, "<text x=\"%*f%%\" y=\"%lf\"", &y[i]) == 1, "%s", label);
+        cr_expect(i == 0 || y[i] - y[i - 1] >= 13, "label %d: %g below %g", i, y[i], y[i - 1]);
+    }
 }
 
 Test(page, comparisons_mark_what_exceeds_the_noise)
