@@ -70,8 +70,6 @@ static void read_profile(struct weir_log_at *at, const json_t *object, struct we
         if (!json_is_string(path) || json_string_length(path) >= sizeof window->trace)
             continue;
         snprintf(window->trace, sizeof window->trace, "%s", json_string_value(path));
-        window->first_step = weir_log_integer(at, each, "first_step", 0, INT64_MAX);
-        window->last_step = weir_log_integer(at, each, "last_step", 0, INT64_MAX);
     }
 }
 

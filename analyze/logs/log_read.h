@@ -26,7 +26,6 @@ enum { WEIR_LOG_PATH = 4096 };
 /* The newest window of --profile whose trace was written, from a "profile" record. */
 struct weir_log_window {
     char trace[WEIR_LOG_PATH]; /* path as the run knew it; empty = none */
-    int64_t first_step, last_step;
 };
 
 /* The loader's choices, from a "run" record. */

@@ -44,13 +44,13 @@ struct timeline {
     struct named names[WEIR_REPORT_ROWS];
     struct range ranges[RANGES_MAX];
     uint32_t rows[ROWS_MAX];
-    double from_ns, to_ns; /* time that is shown; a damaged trace could overflow integers */
-    bool cut;              /* the window goes on */
+    double from_ns, to_ns; /* time shown, as doubles, because a damaged trace could overflow integers */
+    bool cut;              /* the window is longer than the time shown */
     double total_s[ROWS_MAX][CLASSES];
     bool has_class[CLASSES];
 };
 
-/* ---- collecting ---- */
+/* ---- collecting, from events in the order of their starts ---- */
 
 static const struct weir_report_row *find_row(const struct weir_loader_report *report, const char *name)
 {
@@ -157,7 +157,9 @@ static void collect_rows(struct timeline *t)
 {
     for (size_t i = 0; i < t->trace->n_events && t->n_rows < ROWS_MAX; i++) {
         const struct weir_event *event = &t->trace->events[i];
-        if (class_of(t, event) >= 0 && (double)event->start_ns < t->to_ns && find_track(t, event->track) < 0)
+        if ((double)event->start_ns >= t->to_ns)
+            break;
+        if (class_of(t, event) >= 0 && find_track(t, event->track) < 0)
             t->rows[t->n_rows++] = event->track;
     }
     qsort_r(t->rows, (size_t)t->n_rows, sizeof t->rows[0], by_place, t->trace->tracks);
@@ -168,14 +170,13 @@ static void collect_ranges(struct timeline *t)
     double length_ns = t->to_ns - t->from_ns;
     for (size_t i = 0; i < t->trace->n_events && t->n_ranges < RANGES_MAX; i++) {
         const struct weir_event *event = &t->trace->events[i];
-        int class = class_of(t, event);
-        if (class < 0 || (double)event->start_ns >= t->to_ns)
+        if ((double)event->start_ns >= t->to_ns)
+            break;
+        int class = class_of(t, event), row = find_track(t, event->track);
+        if (class < 0 || row < 0)
             continue;
-        int row = find_track(t, event->track);
         double from = ((double)event->start_ns - t->from_ns) / length_ns;
         double width = fmin((double)event->duration_ns / length_ns, 1 - from);
-        if (row < 0)
-            continue;
         t->has_class[class] = true;
         t->total_s[row][class] += width * length_ns / 1e9;
         t->ranges[t->n_ranges++] = (struct range){(uint32_t)row, class, WIDTH * from, WIDTH * width};
