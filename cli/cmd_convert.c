@@ -33,7 +33,7 @@ static const struct weir_opt convert_opts[] = {
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
      .unit = "pixels",
      .details =
-         "Frames are resized in the same way as by weir run. Encoded frames also need --codec, to encode them again.",
+         "Frames are resized as by weir run --resize fast. Encoded frames also need --codec, to encode them again.",
      .is_common = true},
     {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded", "channel order of the source",
      .details = "bgr means that red and blue are swapped. Unchanged frames keep this order, and the copy records it.",

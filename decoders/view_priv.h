@@ -40,7 +40,7 @@ struct weir_resampler {
     size_t values;        /* of a source row: columns x.first .. x.end - 1 */
     size_t stride;        /* the same in whole groups */
     uint8_t *ring;        /* the last y.most source rows */
-    float *sums;          /* weighted sum of source rows, one row, and zeros for columns that are not there */
+    float *sums;          /* weighted sums of source rows: one row, then zeros, which are read past its last column */
     uint8_t *row;         /* one output row */
     struct weir_pairs {   /* output columns in pairs, an even number of them (unless AVX2 is unavailable) */
         int most;         /* maximum number of source pixels per output pixel */

@@ -103,7 +103,7 @@ static void add_wait_row(struct weir_table *table, const struct weir_delta *chan
     add_change(table, change, true);
 }
 
-/* What a row of the table is. */
+/* Returns the noun for the table's rows. */
 static const char *rows_of(const struct weir_comparison *c)
 {
     return strcmp(c->before->unit, "trial") == 0 ? "candidate" : "stage";

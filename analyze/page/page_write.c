@@ -7,7 +7,7 @@
 
 /* ---- the head ---- */
 
-/* The policy allows nothing but this style sheet, this script, and the empty icon. */
+/* The policy allows only this style sheet, this script, and images in data: URLs, for the empty icon. */
 void weir_page_head(FILE *out, enum weir_lang lang, const char *title)
 {
     fprintf(out, "<!doctype html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n",
@@ -24,7 +24,7 @@ void weir_page_head(FILE *out, enum weir_lang lang, const char *title)
     weir_page_text(out, title);
     fputs("</title>\n<style>", out);
     fwrite(weir_page_css, 1, weir_page_css_size, out);
-    /* hatching, for what must not differ by colour alone */
+    /* a hatching pattern, so that colour is not the only difference between areas */
     fputs("</style>\n</head>\n<body>\n<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>"
           "<pattern id=\"hatch\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" "
           "patternTransform=\"rotate(45)\"><rect class=\"hatch\" width=\"1.6\" height=\"5\"/></pattern>"

@@ -196,8 +196,9 @@ struct weir_loader_config {
     bool columns; /* as in weir_dataset_config; each column is a tensor of the batch */
     enum weir_resize resize;
     const char *episodes; /* as in weir_dataset_config */
-    /* New options are appended here, because programs pass the size of the struct that they were built with. Each one
-     * makes the struct longer: its last member is a pointer, after which there is no padding to hide the next one. */
+    /* New options go after `episodes`, because programs pass the size of the struct that they were built with. No
+     * padding follows this pointer, so the next option makes the struct longer. `resize` uses bytes that were padding
+     * after `columns` in a version of the struct that was never released. */
 };
 
 /* Fills a struct of size bytes with the defaults. C and C++ programs call weir_loader_config_default. Bindings for

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""The page of --html: a run and a later report of its log make the same one, its policy allows its own script and style
-alone, the logs of ranks make one page, outputs are not inputs; the page of a comparison. With --browser, which CI runs once, the pages are also
-opened in Chromium (page_check.py), for which tests/clients/setup.sh must have run.
+"""The page of --html. A run and a later report of its log make the same page. Its policy allows only its own script and
+style sheet, and images in data: URLs. The logs of several ranks make one page. An output file is never an input.
+Comparisons make pages too.
+
+With --browser, which CI runs once, the pages are also opened in Chromium (page_check.py). This needs a run of
+tests/clients/setup.sh.
 
     test_page.py WEIR [--browser]"""
 
