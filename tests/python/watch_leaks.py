@@ -162,7 +162,8 @@ class Leaks(unittest.TestCase):
         self.of_each_method(check)
 
     def test_worker_killed(self):
-        """The loop gets torch's own exception; figures and table remain. Which one depends on when the worker died."""
+        """The loop gets torch's own exception, which depends on when the worker died. The table remains; it comes first if
+        the exception ended the epoch."""
         code = """
         if __name__ == "__main__":
             loader = weir.watch(DataLoader(Data(10 ** 6), batch_size=4, num_workers=2, multiprocessing_context=sys.argv[1]))
@@ -174,7 +175,9 @@ class Leaks(unittest.TestCase):
         """
 
         def check(method):
-            self.assertRegex(self.ends(code, method, [], 0), r"(?s)RAISED .*00_TOTAL_batch")
+            out = self.ends(code, method, [], 0)
+            self.assertIn("RAISED ", out)
+            self.assertIn("00_TOTAL_batch", out)
         self.of_each_method(check)
 
     EPOCHS = """
