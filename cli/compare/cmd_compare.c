@@ -227,14 +227,14 @@ const struct weir_command weir_cmd_compare = {
     .n_opts = sizeof compare_opts / sizeof *compare_opts,
     .examples = "weir compare before.jsonl after.jsonl\tlogs of weir run --every 1 --log\n"
                 "weir compare before.jsonl after.jsonl --fail-if-slower 5%\ta check in CI",
-    .notes = "BEFORE and AFTER are files of one kind: logs of weir run or weir.watch, the output of weir run --json, "
-             "traces, or training logs that weir report reads; - reads standard input. Each AFTER is compared with "
-             "BEFORE: images/s (or the time of a step or epoch), data wait, the time of each stage, the verdict, and "
-             "the settings and machines that differ. One measurement is an epoch of a run, a run with --seconds, a "
-             "line of a training program, or a step of a trace. The first of a run does not count if 5 others remain. "
-             "To compare stages, run with --every 1. A change counts if Mann-Whitney's U test finds it (p < 0.01) and "
-             "it is at least 1 %; otherwise the table shows ~. Machines drift, so measure before and after in turns: "
-             "weir compare --repeat 6 -- weir run DATA --seconds 5 --log - -- weir run DATA --seconds 5 --log - "
-             "--num-workers 4.",
+    .notes = "BEFORE and AFTER are files of one kind: logs of weir run or weir.watch, the output of --json of weir "
+             "run, bench or tune, traces, or training logs that weir report reads; - reads standard input. Each AFTER "
+             "is compared with BEFORE: images/s (or the time of a step or epoch), data wait, the time of each stage, "
+             "the verdict, and the settings and machines that differ. One measurement is an epoch of a run, a run with"
+             " --seconds, a line of a training program, a trial of bench or tune, or a step of a trace. The first of a"
+             " run does not count if 5 others remain. To compare stages, run with --every 1. A change counts if Mann-"
+             "Whitney's U test finds it (p < 0.01) and it is at least 1 %; otherwise the table shows ~. Machines "
+             "drift, so measure before and after in turns: weir compare --repeat 6 -- weir run DATA --seconds 5 --log "
+             "- -- weir run DATA --seconds 5 --log - --num-workers 4.",
     .run = compare,
 };
