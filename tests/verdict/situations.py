@@ -177,7 +177,7 @@ def judge(situation, table):
     others = table.get("machine", {}).get("others_cores", 0)
     really = others >= 0.1 * table["machine"]["cores_usable"]
     behind = list(causes)
-    while behind and behind[0] in CPU - situation.expected and really:
+    while behind and behind[0] in (CPU | {"bursts"}) - situation.expected and really:  # waiting for cores delays batches
         behind.pop(0)
     if behind != causes and is_crowded(table):
         behind = [cause for cause in behind if cause not in CPU - situation.expected]
