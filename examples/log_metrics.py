@@ -7,6 +7,9 @@ import sys
 
 import weir  # pip install weir-loader
 
+if not hasattr(weir, "metrics"):
+    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
+
 
 def log_tensorboard(writer, step):
     """writer: torch.utils.tensorboard.SummaryWriter(folder)"""
