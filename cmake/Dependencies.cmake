@@ -80,27 +80,24 @@ weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
 weir_with(JXL libjxl "libjxl") # header only
-# Debian has no archive of dav1d. .ci/dav1d.sh builds one from Debian's source.
-set(WEIR_DAV1D_ROOT "" CACHE PATH "Folder with lib/libdav1d.a and lib/pkgconfig, linked statically; empty: use pkg-config")
-if(WEIR_DAV1D_ROOT)
-  if(NOT EXISTS ${WEIR_DAV1D_ROOT}/lib/libdav1d.a)
-    message(FATAL_ERROR "${WEIR_DAV1D_ROOT}/lib/libdav1d.a is missing; run .ci/dav1d.sh ${WEIR_DAV1D_ROOT}")
+# weir_static_root(NAME): WEIR_<NAME>_ROOT is a folder made by .ci/<name>.sh from Debian's source, whose archive is then
+# linked. Without it, WEIR_STATIC_DEPS leaves the library out.
+function(weir_static_root name)
+  string(TOLOWER ${name} library)
+  set(WEIR_${name}_ROOT "" CACHE PATH "Folder with lib/lib${library}.a and lib/pkgconfig, linked statically; empty: use pkg-config")
+  set(root ${WEIR_${name}_ROOT})
+  if(root)
+    if(NOT EXISTS ${root}/lib/lib${library}.a)
+      message(FATAL_ERROR "${root}/lib/lib${library}.a is missing; run .ci/${library}.sh ${root}")
+    endif()
+    set(ENV{PKG_CONFIG_PATH} "${root}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+  elseif(WEIR_STATIC_DEPS)
+    set(WEIR_WITH_${name} OFF CACHE STRING "${library}: AUTO, ON or OFF")
   endif()
-  set(ENV{PKG_CONFIG_PATH} "${WEIR_DAV1D_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
-elseif(WEIR_STATIC_DEPS)
-  set(WEIR_WITH_DAV1D OFF CACHE STRING "dav1d: AUTO, ON or OFF")
-endif()
+endfunction()
+weir_static_root(DAV1D) # Debian has no archive of it
 weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
-# Debian's archive of libmicrohttpd needs GnuTLS. .ci/microhttpd.sh builds one without it from Debian's source.
-set(WEIR_MICROHTTPD_ROOT "" CACHE PATH "Folder with lib/libmicrohttpd.a and lib/pkgconfig, linked statically; empty: use pkg-config")
-if(WEIR_MICROHTTPD_ROOT)
-  if(NOT EXISTS ${WEIR_MICROHTTPD_ROOT}/lib/libmicrohttpd.a)
-    message(FATAL_ERROR "${WEIR_MICROHTTPD_ROOT}/lib/libmicrohttpd.a is missing; run .ci/microhttpd.sh ${WEIR_MICROHTTPD_ROOT}")
-  endif()
-  set(ENV{PKG_CONFIG_PATH} "${WEIR_MICROHTTPD_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
-elseif(WEIR_STATIC_DEPS)
-  set(WEIR_WITH_MICROHTTPD OFF CACHE STRING "libmicrohttpd: AUTO, ON or OFF")
-endif()
+weir_static_root(MICROHTTPD) # Debian's archive needs GnuTLS
 weir_with(MICROHTTPD libmicrohttpd>=0.9.75 "libmicrohttpd" libmicrohttpd.a)
 weir_with(LIBDW libdw "libdw") # header only
 weir_with(NVDEC ffnvcodec>=11 "ffnvcodec") # headers only
