@@ -1,5 +1,4 @@
-/* weir compare: the test for a change, what is read from each kind of file, and the command's output and exit status.
- */
+/* weir compare: its statistical test, its readers of logs, results and traces, its output and its exit status. */
 #include "analyze/compare/comparison.h"
 #include "cli/commands.h"
 
