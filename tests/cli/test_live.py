@@ -17,17 +17,11 @@ import tempfile
 import termios
 import threading
 
+import checks
+from checks import check
+
 TIMEOUT_S = 240
 ERASE = "\r\033[K"
-failures, checks = 0, 0
-
-
-def check(what, fine, shown=""):
-    global failures, checks
-    checks += 1
-    if not fine:
-        failures += 1
-        print(f"FAIL: {what}\n{str(shown)[-1500:]}")
 
 
 class Run:
@@ -183,8 +177,7 @@ def main():
                         "64x48"], check=True, stdout=subprocess.DEVNULL)
         for test in live_lines, both_on_one_terminal, window_and_json, no_live_line, trials:
             test(weir, data)
-    print(f"{checks} checks, {failures} failed")
-    return failures > 0
+    return checks.failed()
 
 
 if __name__ == "__main__":

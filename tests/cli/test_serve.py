@@ -16,6 +16,9 @@ import tempfile
 import threading
 import time
 
+import checks
+from checks import check
+
 try:
     from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 except ImportError:
@@ -24,15 +27,6 @@ except ImportError:
 TIMEOUT_S, CONNECTIONS, MEMORY_KIB = 240, 1000, 32 << 10
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
 SAMPLE = re.compile(r'([a-z_0-9]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*\})? (\S+)')
-failures, checks = 0, 0
-
-
-def check(what, fine, shown=""):
-    global failures, checks
-    checks += 1
-    if not fine:
-        failures += 1
-        print(f"FAIL: {what}\n{str(shown)[-1500:]}")
 
 
 def eventually(function):
@@ -266,7 +260,7 @@ def main(weir):
         test_file(weir, data, out)
         if not has_server(weir):
             print("skipped: weir was built without libmicrohttpd")
-            return 1 if failures else 77
+            return 1 if checks.failures else 77
         run = Run(weir, [data, "--num-epochs", "1000000", "--step-ms", "2", "--every", "0"])
         test_answers(run)
         test_hostile(run)
@@ -282,8 +276,7 @@ def main(weir):
                 run = Run(weir, [data, "--num-epochs", "1000000", "--step-ms", "2"], "[::1]")
                 check("IPv6", eventually(lambda: run.batches() > 0))
                 run.end()
-    print(f"{checks} checks, {failures} failures")
-    return 1 if failures else 0
+    return checks.failed()
 
 
 sys.exit(main(*sys.argv[1:]))

@@ -22,8 +22,10 @@ import tempfile
 import termios
 import time
 
+import checks
+from checks import check
+
 LIMIT_S = 240
-failures, checks = 0, 0
 
 # A main process that sleeps, and two workers that wait for a pipe. Prints "ready" when all have their names.
 # argv: seconds of an epoch, after which new workers replace the old ones (0: never).
@@ -61,14 +63,6 @@ while True:
         os.waitpid(child, 0)
     children = begin()
 """
-
-
-def check(what, fine, shown=""):
-    global failures, checks
-    checks += 1
-    if not fine:
-        failures += 1
-        print(f"FAIL: {what}\n{str(shown)[-1500:]}")
 
 
 class Job:
@@ -381,8 +375,7 @@ def main():
     for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, errors, commands, signals, watched_command, keys, narrow, suspended,
                  ctrl_c_with_a_command, torch_jobs):
         test(weir)
-    print(f"{checks} checks, {failures} failures")
-    sys.exit(failures > 0)
+    sys.exit(checks.failed())
 
 
 main()
