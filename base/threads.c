@@ -18,6 +18,26 @@ int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user)
     return -rc;
 }
 
+void weir_pipe_signal_block(sigset_t *before)
+{
+    sigset_t pipe_only;
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_only, before);
+}
+
+void weir_pipe_signal_restore(const sigset_t *before)
+{
+    sigset_t pipe_only;
+    const struct timespec none = {0, 0};
+    if (sigismember(before, SIGPIPE))
+        return;
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    sigtimedwait(&pipe_only, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 pid_t weir_thread_id(void)
 {
     return (pid_t)syscall(SYS_gettid);

@@ -3,12 +3,18 @@
 #define WEIR_BASE_THREADS_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* Starts a thread that blocks all signals, so that the program's own threads receive them. Returns 0 or -errno. */
 int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user);
+
+/* Blocks SIGPIPE for the calling thread, so that a library that writes to a closed socket does not end the program.
+ * restore takes such a signal if one is pending, and restores the mask. */
+void weir_pipe_signal_block(sigset_t *before);
+void weir_pipe_signal_restore(const sigset_t *before);
 
 /* Returns the calling thread's ID in the kernel, as gettid of glibc 2.30 and later does. */
 pid_t weir_thread_id(void);

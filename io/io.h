@@ -6,6 +6,7 @@
 #ifndef WEIR_IO_IO_H
 #define WEIR_IO_IO_H
 
+#include "origin/origin.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -16,15 +17,6 @@
 struct weir_file_set;
 struct weir_reader;
 struct weir_ahead;
-
-/* Identity of a file when it was indexed. */
-struct weir_file_id {
-    uint64_t size_bytes;
-    uint64_t device, inode;
-    int64_t mtime_ns;
-    bool may_be_written; /* size and time may differ from the index, because writers are known not to change the indexed
-                            bytes */
-};
 
 /* max_open: maximum number of open handles; 0 selects half of RLIMIT_NOFILE (at most 8192). */
 int weir_file_set_open(struct weir_file_set **out, int max_open);
@@ -52,6 +44,12 @@ bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file);
 /* Records that other code (the HDF5 library) reads the file, so that weir_file_set_changed checks it as well. */
 void weir_file_set_note(struct weir_file_set *set, int file);
 
+/* Declares that the files are those of an origin (origin.h), which must stay open. Call before the first read. */
+void weir_file_set_use(struct weir_file_set *set, struct weir_origin *origin);
+struct weir_origin *weir_file_set_origin(const struct weir_file_set *set);
+/* Returns the name of the default engine for these files. It is always available. */
+const char *weir_file_set_engine(const struct weir_file_set *set);
+
 /* Makes all reads bypass the page cache (O_DIRECT). Call before the first read. Returns -ENOTSUP and names a file if
  * its file system does not support direct reads; otherwise 0 or -errno. */
 int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err);
@@ -72,10 +70,13 @@ int weir_io_check(const char *engine, struct weir_err *err);
  * names of engines that do. */
 int weir_io_check_direct(const char *engine, struct weir_err *err);
 
-/* Returns the name of the default engine, which is always available: plain reads. */
+/* Returns the name of the default engine for files of this machine, which is always available: plain reads. */
 const char *weir_io_default(void);
 /* Whether the engine serves bytes from its own memory, regardless of the page cache. */
 bool weir_io_from_memory(const char *engine);
+
+/* Whether the engine reads files of servers, and none of this machine. */
+bool weir_io_is_remote(const char *engine);
 
 /* Whether the engine maps files, so that file pages count as the process's resident memory. */
 bool weir_io_maps(const char *engine);
@@ -100,6 +101,8 @@ void weir_reader_end(struct weir_reader *reader);
 
 /* Returns a description of an error code returned by weir_read. */
 const char *weir_read_reason(int code);
+/* The same for the reader's last read; servers say more than a code. Valid until the next read. */
+const char *weir_reader_reason(const struct weir_reader *reader, int code);
 
 struct weir_read_counts {
     uint64_t reads, bytes;

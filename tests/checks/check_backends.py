@@ -31,7 +31,7 @@ FAMILIES = [
     ("format", "weir_format_ops", "datasets", "datasets/format_ops.h", "datasets/formats.c"),
     ("writer", "weir_writer_ops", "datasets", "datasets/writer.h", "convert/writers.c"),
 ]
-CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "cli", "extras"]
+CODE = ["base", "prof", "origin", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "cli", "extras"]
 NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
 KINDS = "decoders/frame_kind.c"
 KIND = r"\bWEIR_FRAME_([A-Z0-9]+)\b(?!\s*\()"

@@ -2,7 +2,7 @@
 """Checks the rules of the tree: tests/checks/check_layers.py [ROOT]. --self-test checks that each fails on a bad tree.
 
 1. Includes start at the root, public headers with "weir/" (in include/; PUBLIC maps each to its room). The order is
-   base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras. Folders in
+   base <- prof <- origin <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras. Folders in
    braces never include each other, and an extra includes no other extra except extras/common. Rooms inside a folder
    have an order (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h, weir/kernel_clock.h and
    .cuh, and no other folder includes it. tests and bench may include anything.
@@ -23,7 +23,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
+LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "origin": 1.7, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "cli": 5, "python": 5, "extras": 6, "cuda": 9}
 # The order of the rooms inside a folder: a room includes only rooms with a smaller number
 # (docs/internals/architecture.md).

@@ -1,0 +1,60 @@
+/* http_head.h: the head of an HTTP response: parses its lines and compares it with the request. Every byte is hostile.
+ */
+#ifndef WEIR_ORIGIN_HTTP_HEAD_H
+#define WEIR_ORIGIN_HTTP_HEAD_H
+
+#include "weir/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WEIR_ETAG_MAX = 256, WEIR_HEAD_MAX_BYTES = 64 << 10, WEIR_HTTP_DATE = 40 };
+
+/* What is known of a file on a server. */
+struct weir_remote_facts {
+    uint64_t size_bytes;
+    int64_t modified_s;       /* seconds since 1970; 0 = unknown */
+    char etag[WEIR_ETAG_MAX]; /* with its quotes and W/; "" = none */
+};
+
+/* Begin with zeros. Redirects and 1xx responses begin the head anew. */
+struct weir_http_head {
+    int status;
+    size_t bytes; /* total of all lines */
+    bool bad;     /* a line is malformed, or two lines contradict each other */
+    bool has_length, has_range, has_total;
+    uint64_t length;             /* Content-Length */
+    uint64_t first, last, total; /* Content-Range; the body is first..last of total bytes */
+    uint32_t retry_after_s;      /* 0 = none */
+    bool is_encoded;             /* the body is compressed or otherwise encoded */
+    int64_t modified_s;
+    char etag[WEIR_ETAG_MAX];
+    char region[32]; /* x-amz-bucket-region */
+    char type[64];   /* Content-Type, without parameters */
+};
+
+/* Adds a line, with or without its line end. Returns false if the head is too long. */
+bool weir_http_head_line(struct weir_http_head *head, const char *line, size_t n);
+
+/* Requested bytes. length 0: the whole body, at most `limit` bytes. */
+struct weir_http_wanted {
+    uint64_t offset;
+    size_t length, limit;
+    bool is_head;                         /* a HEAD request, which has no body */
+    const struct weir_remote_facts *file; /* what must still be true; NULL = nothing is known */
+};
+/* Compares a head of status 2xx or 412 or 416 with the request. Returns 0 with *body, the exact size of the body
+ * (UINT64_MAX = unknown), or -ESTALE, -EREMOTEIO or -EFBIG with err. */
+int weir_http_head_check(const struct weir_http_head *head, const struct weir_http_wanted *wanted, uint64_t *body,
+                         struct weir_err *err);
+
+/* Returns whether the ETag promises equal bytes. */
+bool weir_etag_is_strong(const char *etag);
+
+/* Parses a date such as "Fri, 24 May 2013 00:00:00 GMT". Returns seconds since 1970, or 0 if it is malformed. */
+int64_t weir_http_date(const char *text);
+/* Writes the date in that form. */
+void weir_http_date_text(int64_t seconds, char text[WEIR_HTTP_DATE]);
+
+#endif

@@ -1,0 +1,56 @@
+/* origin.h: where the files of a dataset are, if they are not files of this machine. Code that reads files takes an
+ * origin; NULL stands for this machine. A file's path is the name that the origin gives it, such as a URL. */
+#ifndef WEIR_ORIGIN_ORIGIN_H
+#define WEIR_ORIGIN_ORIGIN_H
+
+#include "weir/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Identity of a file when it was indexed. */
+struct weir_file_id {
+    uint64_t size_bytes;
+    uint64_t device, inode;
+    int64_t mtime_ns;
+    bool may_be_written; /* size and time may differ from the index, because writers are known not to change the indexed
+                            bytes */
+};
+
+/* The first member of every origin. */
+struct weir_origin {
+    const struct weir_origin_ops *ops;
+};
+
+/* A part of a file, and the memory for it. */
+struct weir_origin_range {
+    uint64_t offset;
+    size_t length;
+    uint8_t *to;
+};
+
+/* Any thread may call all functions except close. */
+struct weir_origin_ops {
+    const char *engine; /* the I/O engine that reads these files */
+    /* Determines the identity of a file. ask_server: its present one, even if it is known. Returns 0, or a negative
+     * code with err (without the path). */
+    int (*identify)(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
+                    struct weir_err *err);
+    /* Reads all n ranges of a file that still has this identity. Blocks. Returns 0; -ESTALE if the file changed; or
+     * another negative code, with err (without the path). */
+    int (*read)(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
+                const struct weir_origin_range *ranges, int n, struct weir_err *err);
+    /* Makes all reads in progress and all later ones fail with -ECANCELED. Safe in signal handlers. */
+    void (*cancel)(struct weir_origin *origin);
+    void (*close)(struct weir_origin *origin);
+};
+
+static inline void weir_origin_close(struct weir_origin **origin)
+{
+    if (*origin)
+        (*origin)->ops->close(*origin);
+    *origin = NULL;
+}
+
+#endif

@@ -1,0 +1,478 @@
+#include "origin/remote.h"
+#include "base/hash.h"
+#include "base/shortage.h"
+#include "origin/remote_priv.h"
+#include "origin/s3_credentials.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { EARLY_S = 300, SLICE_MS = 100 };
+
+/* ---- signatures ---- */
+
+/* Writes the headers of a signed request. Called with remote->secrets held. */
+static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_http_headers *out, struct weir_err *err)
+{
+    char date[WEIR_S3_DATE], headers[WEIR_S3_TOKEN_MAX + 1024], authorization[WEIR_S3_KEY_MAX + 512];
+    const char *token = r->credentials.token;
+    weir_s3_date((int64_t)time(NULL), date);
+    snprintf(headers, sizeof headers, "host:%s\nx-amz-content-sha256:%s\nx-amz-date:%s\n%s%s%s", r->host,
+             weir_s3_empty_hash, date, *token ? "x-amz-security-token:" : "", token, *token ? "\n" : "");
+    const struct weir_s3_request request = {
+        .method = s->method,
+        .path = s->path,
+        .query = s->query,
+        .headers = headers,
+        .names = *token ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
+                        : "host;x-amz-content-sha256;x-amz-date",
+        .payload_hash = weir_s3_empty_hash,
+        .region = r->region,
+        .service = "s3",
+        .date = date,
+    };
+    int rc = weir_s3_sign(&request, &r->credentials, &r->day, authorization, sizeof authorization, err);
+    enum { LINE = sizeof out->lines[0] };
+    if (rc == 0) {
+        snprintf(out->lines[out->n++], LINE, "x-amz-content-sha256: %s", weir_s3_empty_hash);
+        snprintf(out->lines[out->n++], LINE, "x-amz-date: %s", date);
+        snprintf(out->lines[out->n++], LINE, "Authorization: %s", authorization);
+        if (*token)
+            snprintf(out->lines[out->n++], LINE, "x-amz-security-token: %s", token);
+    }
+    if (*token)
+        explicit_bzero(headers, sizeof headers);
+    return rc;
+}
+
+static int prepare(void *user, struct weir_http_headers *headers, struct weir_err *err)
+{
+    const struct weir_signed *s = user;
+    struct weir_remote *r = s->remote;
+    pthread_mutex_lock(&r->secrets);
+    bool expired = r->credentials.expires_s && r->credentials.expires_s < (int64_t)time(NULL) + EARLY_S;
+    int rc = r->has_credentials && !expired ? 0 : weir_s3_credentials_find(&r->credentials, err);
+    r->has_credentials = rc == 0;
+    if (rc == 0)
+        rc = sign(r, s, headers, err);
+    pthread_mutex_unlock(&r->secrets);
+    return rc;
+}
+
+static void set_signature(struct weir_http_request *request, const struct weir_signed *s)
+{
+    bool is_signed = s->remote->is_s3 && !s->remote->anonymous;
+    request->prepare = is_signed ? prepare : NULL;
+    request->user = (void *)s;
+    request->has_secrets = is_signed;
+}
+
+/* ---- requests ---- */
+
+static struct weir_http *take_client(struct weir_remote *r, struct weir_err *err)
+{
+    struct weir_http *http = NULL;
+    pthread_mutex_lock(&r->lock);
+    if (r->n_clients > 0)
+        http = r->clients[--r->n_clients];
+    pthread_mutex_unlock(&r->lock);
+    if (!http)
+        weir_remote_client(&r->origin, &http, WEIR_REMOTE_DEPTH, err);
+    return http;
+}
+
+static void give_client(struct weir_remote *r, struct weir_http *http)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->n_clients < WEIR_REMOTE_CLIENTS) {
+        r->clients[r->n_clients++] = http;
+        http = NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    weir_http_close(&http);
+}
+
+/* Waits for completions. Polls the program's callback on the thread that may call it. */
+static int wait(struct weir_remote *r, struct weir_http *http, struct weir_http_response *responses, int max)
+{
+    for (;;) {
+        int n = weir_http_wait(http, responses, max, SLICE_MS);
+        if (n != 0)
+            return n;
+        if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
+            atomic_store(&r->stop, true);
+    }
+}
+
+static int perform(struct weir_remote *r, const struct weir_http_request *request, struct weir_http_response *response)
+{
+    *response = (struct weir_http_response){0};
+    struct weir_http *http = take_client(r, &response->err);
+    if (!http)
+        return response->rc = response->err.code ? response->err.code : -ENOMEM;
+    int rc = weir_http_start(http, request);
+    rc = rc < 0 ? rc : wait(r, http, response, 1);
+    if (rc < 0)
+        response->rc = weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
+    give_client(r, http);
+    return response->rc;
+}
+
+int weir_remote_get(struct weir_remote *r, const char *url, const char *path, const char *query, size_t limit,
+                    struct weir_http_response *response)
+{
+    const struct weir_signed s = {r, "GET", path, query};
+    struct weir_http_request request = {.url = url, .wanted = {.limit = limit}};
+    set_signature(&request, &s);
+    return perform(r, &request, response);
+}
+
+/* ---- objects ---- */
+
+static struct weir_object **slot_of(struct weir_object **table, size_t slots, const char *path)
+{
+    size_t at = (size_t)weir_hash64(path, strlen(path)) & (slots - 1);
+    while (table[at] && strcmp(table[at]->path, path) != 0)
+        at = (at + 1) & (slots - 1);
+    return &table[at];
+}
+
+/* Makes room for one more object. */
+static bool grow_table(struct weir_remote *r)
+{
+    if (2 * (r->objects + 1) <= r->slots)
+        return true;
+    size_t slots = r->slots ? 2 * r->slots : 64;
+    struct weir_object **table = calloc(slots, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; i < r->slots; i++)
+        if (r->table[i])
+            *slot_of(table, slots, r->table[i]->path) = r->table[i];
+    free(r->table);
+    r->table = table;
+    r->slots = slots;
+    return true;
+}
+
+/* Writes the address of requests for a path. Returns the part that is signed, or NULL with err. */
+static const char *address(const struct weir_remote *r, const char *path, char url[WEIR_REQUEST_URL_MAX],
+                           struct weir_err *err)
+{
+    struct weir_url parts;
+    char encoded[3 * WEIR_URL_MAX];
+    if (weir_url_parse(&parts, path, err) < 0)
+        return NULL;
+    if (!r->is_s3) {
+        snprintf(url, WEIR_REQUEST_URL_MAX, "%s%s", path, *parts.path ? "" : "/");
+        return url + (parts.path - path);
+    }
+    if (!weir_url_encode(encoded, sizeof encoded, *parts.path ? parts.path : "/", true)) {
+        weir_err_set(err, -ENAMETOOLONG, "the name is too long");
+        return NULL;
+    }
+    int n = snprintf(url, WEIR_REQUEST_URL_MAX, "%s", r->endpoint);
+    snprintf(url + n, (size_t)(WEIR_REQUEST_URL_MAX - n), "%s%s%s", r->path_style ? "/" : "",
+             r->path_style ? r->bucket : "", encoded);
+    return url + n;
+}
+
+static struct weir_object *make_object(struct weir_remote *r, const char *path, struct weir_err *err)
+{
+    char url[WEIR_REQUEST_URL_MAX];
+    const char *rest = address(r, path, url, err);
+    struct weir_object *object = rest ? calloc(1, sizeof *object) : NULL;
+    if (!rest)
+        return NULL;
+    if (object) {
+        object->path = strdup(path);
+        object->url = strdup(url);
+    }
+    if (!object || !object->path || !object->url) {
+        if (object) {
+            free(object->path);
+            free(object->url);
+        }
+        free(object);
+        weir_no_memory(err);
+        return NULL;
+    }
+    object->get = (struct weir_signed){r, "GET", object->url + (rest - url), ""};
+    return object;
+}
+
+struct weir_object *weir_remote_object_at(struct weir_remote *r, const char *path, struct weir_err *err)
+{
+    struct weir_object *object = NULL;
+    pthread_mutex_lock(&r->lock);
+    bool fits = grow_table(r);
+    struct weir_object **slot = fits ? slot_of(r->table, r->slots, path) : NULL;
+    if (slot && !*slot) {
+        *slot = make_object(r, path, err);
+        r->objects += *slot != NULL;
+    }
+    object = slot ? *slot : NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (!fits)
+        weir_no_memory(err);
+    return object;
+}
+
+/* The ETag identifies the bytes; only files without one need their time. */
+static struct weir_file_id id_of(const struct weir_remote *r, const struct weir_object *object,
+                                 const struct weir_remote_facts *facts)
+{
+    const char *what = *facts->etag ? facts->etag : object->path;
+    return (struct weir_file_id){.size_bytes = facts->size_bytes,
+                                 .device = weir_hash64(r->host, strlen(r->host)),
+                                 .inode = weir_hash64(what, strlen(what)) | 1,
+                                 .mtime_ns = *facts->etag ? 0 : facts->modified_s * 1000000000};
+}
+
+void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const struct weir_remote_facts *facts)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!object->known) {
+        object->facts = *facts;
+        object->id = id_of(r, object, facts);
+        atomic_store_explicit(&object->known, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Asks the server for the facts of an object. */
+static int ask(struct weir_remote *r, struct weir_object *object, struct weir_remote_facts *facts, struct weir_err *err)
+{
+    struct weir_http_response response;
+    struct weir_signed s = object->get;
+    struct weir_http_request request = {.url = object->url, .wanted = {.is_head = true}};
+    s.method = "HEAD";
+    set_signature(&request, &s);
+    int rc = perform(r, &request, &response);
+    free(response.body);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s", response.err.text);
+    if (!response.head.has_length)
+        return weir_err_set(err, -EREMOTEIO, "the server does not state the file's size");
+    *facts = (struct weir_remote_facts){.size_bytes = response.head.length, .modified_s = response.head.modified_s};
+    memcpy(facts->etag, response.head.etag, sizeof facts->etag);
+    return 0;
+}
+
+static int identify(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
+                    struct weir_err *err)
+{
+    struct weir_remote *r = (struct weir_remote *)origin;
+    struct weir_remote_facts facts;
+    struct weir_object *object = weir_remote_object_at(r, path, err);
+    if (!object)
+        return -EINVAL;
+    bool known = atomic_load_explicit(&object->known, memory_order_acquire);
+    if (!ask_server && atomic_load_explicit(&object->missing, memory_order_relaxed))
+        return weir_err_set(err, -ENOENT, "the server has no such file");
+    int rc = known && !ask_server ? 0 : ask(r, object, &facts, err);
+    atomic_store_explicit(&object->missing, rc == -ENOENT, memory_order_relaxed);
+    if (rc < 0)
+        return rc;
+    if (!known)
+        weir_remote_learn(r, object, &facts);
+    *id = known && ask_server ? id_of(r, object, &facts) : object->id;
+    return 0;
+}
+
+static bool same_id(const struct weir_file_id *a, const struct weir_file_id *b)
+{
+    return a->size_bytes == b->size_bytes && a->inode == b->inode && a->mtime_ns == b->mtime_ns;
+}
+
+struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
+                                       struct weir_err *err)
+{
+    struct weir_file_id now;
+    struct weir_object *object = weir_remote_object_at((struct weir_remote *)origin, path, err);
+    if (!object || identify(origin, path, false, &now, err) < 0)
+        return NULL;
+    if (same_id(&now, id))
+        return object;
+    weir_err_set(err, -ESTALE, "the file changed since it was opened; rerun to index it again");
+    return NULL;
+}
+
+void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
+                         struct weir_http_request *request)
+{
+    *request = (struct weir_http_request){
+        .url = object->url,
+        .wanted = {.offset = range->offset, .length = range->length, .file = &object->facts},
+        .to = range->to,
+        .tag = tag,
+    };
+    set_signature(request, &object->get);
+}
+
+/* Waits for at least one response. Keeps the first error. Returns the number of responses, or -errno. */
+static int collect(struct weir_remote *r, struct weir_http *http, int *rc, struct weir_err *err)
+{
+    struct weir_http_response responses[16];
+    int n = wait(r, http, responses, 16);
+    for (int i = 0; i < n; i++)
+        if (responses[i].rc < 0 && *rc == 0)
+            *rc = weir_err_set(err, responses[i].rc, "%s", responses[i].err.text);
+    return n;
+}
+
+static int read_ranges(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
+                       const struct weir_origin_range *ranges, int n, struct weir_err *err)
+{
+    struct weir_remote *r = (struct weir_remote *)origin;
+    struct weir_err why = WEIR_ERR_NONE;
+    struct weir_object *object = weir_remote_object(origin, path, id, &why);
+    struct weir_http *http = object ? take_client(r, &why) : NULL;
+    int rc = 0, next = 0, flying = 0;
+    if (!http)
+        return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
+    while ((next < n && rc == 0) || flying > 0) {
+        struct weir_http_request request;
+        while (next < n && rc == 0 && flying < WEIR_REMOTE_DEPTH) {
+            weir_remote_request(object, &ranges[next++], 0, &request);
+            rc = request.wanted.length ? weir_http_start(http, &request) : 0;
+            flying += request.wanted.length && rc == 0;
+        }
+        int done = flying ? collect(r, http, &rc, &why) : 0;
+        if (done < 0)
+            rc = rc < 0 ? rc : weir_err_set(&why, done, "HTTP requests: %s", strerror(-done));
+        if (done < 0)
+            break;
+        flying -= done;
+    }
+    if (flying > 0)
+        weir_http_close(&http); /* cancels them: their memory is the caller's */
+    else
+        give_client(r, http);
+    return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
+}
+
+static void cancel(struct weir_origin *origin)
+{
+    atomic_store(&((struct weir_remote *)origin)->stop, true);
+}
+
+/* ---- opening ---- */
+
+static void close_remote(struct weir_origin *origin)
+{
+    struct weir_remote *r = (struct weir_remote *)origin;
+    for (int i = 0; i < r->n_clients; i++)
+        weir_http_close(&r->clients[i]);
+    for (size_t i = 0; i < r->slots; i++)
+        if (r->table[i]) {
+            free(r->table[i]->path);
+            free(r->table[i]->url);
+            free(r->table[i]);
+        }
+    free(r->table);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->secrets);
+    explicit_bzero(r, sizeof *r);
+    free(r);
+}
+
+static const struct weir_origin_ops ops = {
+    .engine = "http",
+    .identify = identify,
+    .read = read_ranges,
+    .cancel = cancel,
+    .close = close_remote,
+};
+
+/* Uses an endpoint of the user's own. Default ports are left out, as in the header Host. */
+static int set_endpoint(struct weir_remote *r, const char *endpoint, struct weir_err *err)
+{
+    struct weir_url url;
+    struct weir_err why = WEIR_ERR_NONE;
+    if (weir_url_parse(&url, endpoint, &why) < 0 || url.is_s3 || (*url.path && strcmp(url.path, "/") != 0))
+        return weir_err_set(err, -EINVAL, "the endpoint of S3 must be http(s)://HOST[:PORT]%s%s", why.code ? ": " : "",
+                            why.text);
+    const char *port = url.is_https ? ":443" : ":80";
+    size_t n = url.host_length, p = strlen(port);
+    n -= n > p && strncmp(url.host + n - p, port, p) == 0 ? p : 0;
+    snprintf(r->host, sizeof r->host, "%.*s", (int)n, url.host);
+    snprintf(r->endpoint, sizeof r->endpoint, "http%s://%.*s", url.is_https ? "s" : "", (int)n, url.host);
+    r->path_style = true;
+    return 0;
+}
+
+static const char *endpoint_of(const struct weir_remote_config *config)
+{
+    static const char *const variables[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"};
+    const char *endpoint = config->endpoint && *config->endpoint ? config->endpoint : NULL;
+    for (int i = 0; i < 2 && !endpoint; i++)
+        endpoint = getenv(variables[i]) && *getenv(variables[i]) ? getenv(variables[i]) : NULL;
+    return endpoint;
+}
+
+static int set_s3(struct weir_remote *r, const struct weir_url *url, const struct weir_remote_config *config,
+                  struct weir_err *err)
+{
+    const char *endpoint = endpoint_of(config);
+    snprintf(r->bucket, sizeof r->bucket, "%.*s", (int)url->host_length, url->host);
+    weir_s3_region(r->region);
+    if (endpoint)
+        return set_endpoint(r, endpoint, err);
+    const char *suffix = strncmp(r->region, "cn-", 3) == 0 ? ".cn" : "";
+    r->path_style = strchr(r->bucket, '.') != NULL; /* a certificate for *.s3 does not cover such a bucket */
+    snprintf(r->host, sizeof r->host, "%s%ss3.%s.amazonaws.com%s", r->path_style ? "" : r->bucket,
+             r->path_style ? "" : ".", r->region, suffix);
+    snprintf(r->endpoint, sizeof r->endpoint, "https://%.270s", r->host);
+    return 0;
+}
+
+int weir_remote_open(struct weir_origin **out, const char *text, const struct weir_remote_config *config,
+                     struct weir_err *err)
+{
+    struct weir_url url;
+    *out = NULL;
+    int rc = weir_http_ready(err);
+    rc = rc < 0 ? rc : weir_url_parse(&url, text, err);
+    if (rc < 0)
+        return rc;
+    struct weir_remote *r = calloc(1, sizeof *r);
+    if (!r)
+        return weir_no_memory(err);
+    r->origin.ops = &ops;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->secrets, NULL);
+    r->is_s3 = url.is_s3;
+    r->anonymous = config->anonymous;
+    snprintf(r->host, sizeof r->host, "%.*s", (int)url.host_length, url.host);
+    rc = url.is_s3 ? set_s3(r, &url, config, err) : 0;
+    if (rc < 0)
+        close_remote(&r->origin);
+    else
+        *out = &r->origin;
+    return rc;
+}
+
+int weir_remote_client(struct weir_origin *origin, struct weir_http **http, int depth, struct weir_err *err)
+{
+    struct weir_remote *r = (struct weir_remote *)origin;
+    const struct weir_http_config config = {.depth = depth, .stop = &r->stop, .counts = &r->counts};
+    return weir_http_open(http, &config, err);
+}
+
+void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user)
+{
+    struct weir_remote *r = (struct weir_remote *)origin;
+    r->owner = pthread_self();
+    r->user = user;
+    r->interrupted = interrupted;
+}
+
+const struct weir_http_counts *weir_remote_counts(const struct weir_origin *origin)
+{
+    return &((const struct weir_remote *)origin)->counts;
+}

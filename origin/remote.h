@@ -1,0 +1,45 @@
+/* remote.h: files on HTTP servers and in S3 buckets. */
+#ifndef WEIR_ORIGIN_REMOTE_H
+#define WEIR_ORIGIN_REMOTE_H
+
+#include "origin/http.h"
+#include "origin/origin.h"
+
+struct weir_remote_config {
+    const char *endpoint; /* of S3: a URL; NULL = the environment, or AWS */
+    bool anonymous;       /* does not sign requests to S3 */
+};
+
+/* Opens an origin for this URL and others of its server or bucket. */
+int weir_remote_open(struct weir_origin **out, const char *url, const struct weir_remote_config *config,
+                     struct weir_err *err);
+
+/* While the calling thread waits for a server, `interrupted` is called 10 times per second; if it returns true, the
+ * origin is cancelled. NULL = not any more. */
+void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user);
+
+/* Receives a file of a list. url: its path, valid during the call. why_not: reason why its name cannot be used, or
+ * NULL. Returns 0 or a negative code. */
+typedef int weir_remote_found_fn(void *user, const char *url, const char *why_not);
+/* Lists the files below a URL whose names (without folders) `wanted` accepts, in the server's order. The URL may be a
+ * folder, or a list that ends in .json or .txt. */
+int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
+                     weir_remote_found_fn *found, void *user, struct weir_err *err);
+
+/* ---- for the engine ---- */
+
+struct weir_object;
+
+/* Returns the object of a file that has this identity. Returns NULL with err if it changed or cannot be found. */
+struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
+                                       struct weir_err *err);
+/* Opens a client with `depth` requests in flight. */
+int weir_remote_client(struct weir_origin *origin, struct weir_http **http, int depth, struct weir_err *err);
+/* Prepares a request for a range of an object, which must not be empty. */
+void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
+                         struct weir_http_request *request);
+
+/* Totals since the origin was opened. */
+const struct weir_http_counts *weir_remote_counts(const struct weir_origin *origin);
+
+#endif

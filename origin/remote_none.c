@@ -1,0 +1,43 @@
+/* A build without libcurl: no origin can be opened, so the other functions are never reached. */
+#include "origin/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+int weir_http_ready(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOTSUP, "URLs cannot be read: built without libcurl; install it and build again");
+}
+
+bool weir_http_describe(char *text, size_t size)
+{
+    snprintf(text, size, "built without libcurl");
+    return false;
+}
+
+int weir_remote_open(struct weir_origin **out, const char *url, const struct weir_remote_config *config,
+                     struct weir_err *err)
+{
+    (void)url;
+    (void)config;
+    *out = NULL;
+    return weir_http_ready(err);
+}
+
+void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user)
+{
+    (void)origin;
+    (void)interrupted;
+    (void)user;
+}
+
+int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
+                     weir_remote_found_fn *found, void *user, struct weir_err *err)
+{
+    (void)origin;
+    (void)url;
+    (void)wanted;
+    (void)found;
+    (void)user;
+    return weir_http_ready(err);
+}

@@ -1,0 +1,59 @@
+/* remote_priv.h: state of an origin on servers. */
+#ifndef WEIR_ORIGIN_REMOTE_PRIV_H
+#define WEIR_ORIGIN_REMOTE_PRIV_H
+
+#include "origin/remote.h"
+#include "origin/s3_sign.h"
+#include "origin/url.h"
+
+#include <pthread.h>
+
+enum { WEIR_REMOTE_CLIENTS = 64, WEIR_REMOTE_DEPTH = 32, WEIR_REQUEST_URL_MAX = 4 * WEIR_URL_MAX };
+
+/* What a signature covers. */
+struct weir_signed {
+    struct weir_remote *remote;
+    const char *method, *path, *query; /* as in struct weir_s3_request */
+};
+
+/* A file. Objects stay valid until the origin is closed. */
+struct weir_object {
+    char *path, *url; /* the dataset's name of the file, and the address of requests */
+    struct weir_signed get;
+    struct weir_file_id id;
+    struct weir_remote_facts facts; /* constant once known is set */
+    _Atomic bool known, missing;    /* missing: the server had no such file when it was asked */
+};
+
+struct weir_remote {
+    struct weir_origin origin;
+    bool is_s3, anonymous, path_style;
+    char endpoint[WEIR_URL_HOST_MAX + 16]; /* scheme and host of requests, without a final slash */
+    char host[2 * WEIR_URL_HOST_MAX];      /* of the header Host */
+    char bucket[WEIR_URL_HOST_MAX], region[WEIR_S3_REGION_MAX];
+    struct weir_http_counts counts;
+    _Atomic bool stop;
+    bool (*interrupted)(void *user);
+    void *user;
+    pthread_t owner;      /* the thread that may call interrupted */
+    pthread_mutex_t lock; /* protects the members below */
+    struct weir_object **table;
+    size_t slots, objects;
+    struct weir_http *clients[WEIR_REMOTE_CLIENTS]; /* unused ones */
+    int n_clients;
+    pthread_mutex_t secrets; /* protects the members below */
+    bool has_credentials;
+    struct weir_s3_credentials credentials;
+    struct weir_s3_day day;
+};
+
+/* Returns the object with this path, which is added if it is missing. Returns NULL with err. */
+struct weir_object *weir_remote_object_at(struct weir_remote *remote, const char *path, struct weir_err *err);
+/* Stores what a list says of an object, unless it is known. */
+void weir_remote_learn(struct weir_remote *remote, struct weir_object *object, const struct weir_remote_facts *facts);
+
+/* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
+int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,
+                    struct weir_http_response *response);
+
+#endif

@@ -1,0 +1,335 @@
+#include "origin/s3_credentials.h"
+#include "base/shortage.h"
+#include "origin/http.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FILE_MAX_BYTES = 1 << 20, ANSWER_MAX_BYTES = 64 << 10, VALUE_MAX = 4096 };
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Returns false if the value is too long. */
+static bool set(char *to, size_t size, const char *value)
+{
+    size_t n = value ? strlen(value) : 0;
+    if (n >= size)
+        return false;
+    memcpy(to, value ? value : "", n + 1);
+    return true;
+}
+
+static int take(struct weir_s3_credentials *c, const char *id, const char *secret, const char *token, const char *where,
+                struct weir_err *err)
+{
+    c->expires_s = 0;
+    if (!id || !secret || !*id || !*secret)
+        return weir_err_set(err, -EACCES, "%s: lacks the access key or its secret", where);
+    if (set(c->key_id, sizeof c->key_id, id) && set(c->secret, sizeof c->secret, secret) &&
+        set(c->token, sizeof c->token, token) && !strpbrk(id, "\r\n") && !strpbrk(secret, "\r\n") &&
+        !strpbrk(token ? token : "", "\r\n"))
+        return 0;
+    return weir_err_set(err, -EACCES, "%s: a key is too long or has line breaks", where);
+}
+
+int64_t weir_s3_time(const char *text)
+{
+    struct tm tm = {0};
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (!end || (*end != 'Z' && *end != '.' && *end != '+'))
+        return 0;
+    time_t seconds = timegm(&tm);
+    return seconds > 0 ? (int64_t)seconds : 0;
+}
+
+int weir_s3_credentials_json(struct weir_s3_credentials *c, const char *text, size_t n, const char *where,
+                             struct weir_err *err)
+{
+    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return weir_err_set(err, -EBADMSG, "%s: the answer is not a JSON object", where);
+    }
+    const char *token = json_string_value(json_object_get(object, "SessionToken"));
+    token = token ? token : json_string_value(json_object_get(object, "Token"));
+    int rc = take(c, json_string_value(json_object_get(object, "AccessKeyId")),
+                  json_string_value(json_object_get(object, "SecretAccessKey")), token, where, err);
+    c->expires_s = weir_s3_time(json_string_value(json_object_get(object, "Expiration")));
+    json_decref(object);
+    return rc;
+}
+
+/* ---- files ---- */
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* Returns the length of the line at `at`, without blanks at its end. *next: the next line. */
+static size_t line_length(const char *at, const char **next)
+{
+    size_t n = strcspn(at, "\n");
+    *next = at + n + (at[n] == '\n');
+    while (n > 0 && strchr(" \t\r", at[n - 1]))
+        n--;
+    return n;
+}
+
+bool weir_ini_find(const char *text, const char *section, const char *key, char *value, size_t size)
+{
+    bool inside = false;
+    size_t section_length = strlen(section), key_length = strlen(key);
+    for (const char *line = text, *next; *line; line = next) {
+        size_t n = line_length(line, &next);
+        if (n == 0 || *line == '#' || *line == ';' || *line == ' ' || *line == '\t')
+            continue;
+        if (*line == '[') {
+            inside = n == section_length + 2 && strncmp(line + 1, section, section_length) == 0 && line[n - 1] == ']';
+            continue;
+        }
+        const char *after = n > key_length && strncmp(line, key, key_length) == 0 ? skip_blanks(line + key_length) : "";
+        if (!inside || *after != '=')
+            continue;
+        const char *begin = skip_blanks(after + 1);
+        size_t length = begin < line + n ? (size_t)(line + n - begin) : 0;
+        if (length == 0 || length >= size)
+            return false;
+        memcpy(value, begin, length);
+        value[length] = '\0';
+        return true;
+    }
+    return false;
+}
+
+/* Reads a file of the user's, in whole. Returns NULL if it is missing or too large. The caller wipes and frees it. */
+static char *read_text(const char *named, const char *name)
+{
+    char path[PATH_MAX];
+    const char *home = variable("HOME"), *given = variable(named);
+    if (!given && !home)
+        return NULL;
+    if (given)
+        snprintf(path, sizeof path, "%s", given);
+    else
+        snprintf(path, sizeof path, "%s/.aws/%s", home, name);
+    FILE *file = fopen(path, "re");
+    char *text = file ? malloc(FILE_MAX_BYTES + 1) : NULL;
+    size_t n = text ? fread(text, 1, FILE_MAX_BYTES + 1, file) : 0;
+    if (file)
+        fclose(file);
+    if (n == 0 || n > FILE_MAX_BYTES || memchr(text, 0, n)) {
+        free(text);
+        return NULL;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+struct files {
+    char *credentials, *config;
+    char profile[128], section[160]; /* section: of config */
+};
+
+static void open_files(struct files *f)
+{
+    const char *profile = variable("AWS_PROFILE");
+    profile = profile ? profile : variable("AWS_DEFAULT_PROFILE");
+    snprintf(f->profile, sizeof f->profile, "%s", profile ? profile : "default");
+    snprintf(f->section, sizeof f->section, "%s%s", strcmp(f->profile, "default") == 0 ? "" : "profile ", f->profile);
+    f->credentials = read_text("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    f->config = read_text("AWS_CONFIG_FILE", "config");
+}
+
+static void close_files(struct files *f)
+{
+    wipe(f->credentials);
+    wipe(f->config);
+}
+
+static bool find(const struct files *f, const char *key, char value[VALUE_MAX])
+{
+    return (f->credentials && weir_ini_find(f->credentials, f->profile, key, value, VALUE_MAX)) ||
+           (f->config && weir_ini_find(f->config, f->section, key, value, VALUE_MAX));
+}
+
+void weir_s3_region(char region[WEIR_S3_REGION_MAX])
+{
+    struct files f;
+    char value[VALUE_MAX];
+    const char *given = variable("AWS_REGION");
+    given = given ? given : variable("AWS_DEFAULT_REGION");
+    if (!given) {
+        open_files(&f);
+        given = find(&f, "region", value) ? value : NULL;
+        close_files(&f);
+    }
+    bool fits = given && strlen(given) < WEIR_S3_REGION_MAX &&
+                strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == strlen(given);
+    snprintf(region, WEIR_S3_REGION_MAX, "%s", fits ? given : "us-east-1");
+}
+
+/* Runs the command of credential_process, which the user has configured, as AWS's own programs do. */
+static int from_process(struct weir_s3_credentials *c, const char *command, struct weir_err *err)
+{
+    static const char where[] = "credential_process";
+    char *text = malloc(ANSWER_MAX_BYTES);
+    FILE *pipe = text ? popen(command, "re") : NULL;
+    size_t n = pipe ? fread(text, 1, ANSWER_MAX_BYTES, pipe) : 0;
+    int status = pipe ? pclose(pipe) : -1;
+    int rc = 0;
+    if (!text)
+        return weir_no_memory(err);
+    if (status != 0 || n == 0 || n == ANSWER_MAX_BYTES)
+        rc = weir_err_set(err, -EACCES, "%s of the AWS profile failed; run it yourself to see why", where);
+    else
+        rc = weir_s3_credentials_json(c, text, n, where, err);
+    explicit_bzero(text, ANSWER_MAX_BYTES);
+    free(text);
+    return rc;
+}
+
+/* Returns 1 if the profile has no credentials. */
+static int from_files(struct weir_s3_credentials *c, const struct files *f, struct weir_err *err)
+{
+    static const char *const unsupported[] = {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file"};
+    char id[VALUE_MAX], secret[VALUE_MAX], token[VALUE_MAX], command[VALUE_MAX], other[VALUE_MAX];
+    bool keys = find(f, "aws_access_key_id", id) && find(f, "aws_secret_access_key", secret);
+    int rc = 1;
+    if (keys) {
+        rc = take(c, id, secret, find(f, "aws_session_token", token) ? token : NULL, "AWS profile", err);
+        explicit_bzero(secret, sizeof secret);
+        explicit_bzero(token, sizeof token);
+        return rc;
+    }
+    if (find(f, "credential_process", command))
+        return from_process(c, command, err);
+    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++)
+        if (find(f, unsupported[i], other))
+            return weir_err_set(
+                err, -ENOTSUP,
+                "AWS profile %s: %s is not supported; run `aws configure export-credentials --profile %s "
+                "--format env` and set the variables that it prints",
+                f->profile, unsupported[i], f->profile);
+    return rc;
+}
+
+/* ---- services ---- */
+
+/* Gets a text from a service of credentials. The caller wipes and frees *text. */
+static int get(const char *url, const char *method, const char *header, char **text, size_t *n, struct weir_err *err)
+{
+    struct weir_http *http;
+    const struct weir_http_config config = {.depth = 1, .attempts = 2, .connect_s = 1, .stall_s = 2, .no_proxy = true};
+    struct weir_http_request request = {.url = url, .put = method, .has_secrets = true};
+    struct weir_http_response response;
+    request.wanted.limit = ANSWER_MAX_BYTES;
+    request.header = header;
+    *text = NULL;
+    int rc = weir_http_open(&http, &config, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_http_do(http, &request, &response);
+    weir_http_close(&http);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s", response.err.text);
+    *text = (char *)response.body;
+    *n = response.bytes;
+    return *text ? 0 : weir_err_set(err, -EBADMSG, "an empty answer");
+}
+
+/* Returns 1 if no container service is named. */
+static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
+{
+    const char *full = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    const char *relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *token = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    char url[1024], header[VALUE_MAX] = "", *text;
+    size_t n;
+    if (!full && !relative)
+        return 1;
+    snprintf(url, sizeof url, "%s%s", relative ? "http://169.254.170.2" : full, relative ? relative : "");
+    bool local = relative || strncmp(url, "https://", 8) == 0 || strncmp(url, "http://127.0.0.1", 16) == 0 ||
+                 strncmp(url, "http://localhost", 16) == 0 || strncmp(url, "http://169.254.170.23/", 22) == 0;
+    if (!local)
+        return weir_err_set(err, -EACCES,
+                            "AWS_CONTAINER_CREDENTIALS_FULL_URI: must be https or an address of this machine");
+    if (token && !strpbrk(token, "\r\n"))
+        snprintf(header, sizeof header, "Authorization: %s", token);
+    int rc = get(url, NULL, *header ? header : NULL, &text, &n, err);
+    explicit_bzero(header, sizeof header);
+    if (rc < 0) {
+        weir_err_prefix(err, "credentials of the container");
+        return rc;
+    }
+    rc = weir_s3_credentials_json(c, text, n, "credentials of the container", err);
+    wipe(text);
+    return rc;
+}
+
+/* Asks the metadata service of an EC2 instance, with a session token (IMDSv2). Returns 1 if there is none. */
+static int from_instance(struct weir_s3_credentials *c, struct weir_err *err)
+{
+    static const char roles[] = "/latest/meta-data/iam/security-credentials/";
+    const char *endpoint = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT"), *off = variable("AWS_EC2_METADATA_DISABLED");
+    char url[1024], header[VALUE_MAX], *token = NULL, *role = NULL, *text = NULL;
+    struct weir_err why = WEIR_ERR_NONE;
+    size_t n;
+    if (off && strcasecmp(off, "true") == 0)
+        return 1;
+    endpoint = endpoint ? endpoint : "http://169.254.169.254";
+    snprintf(url, sizeof url, "%s/latest/api/token", endpoint);
+    if (get(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 21600", &token, &n, &why) < 0)
+        return 1;
+    snprintf(header, sizeof header, "X-aws-ec2-metadata-token: %.*s", (int)strcspn(token, "\r\n"), token);
+    wipe(token);
+    snprintf(url, sizeof url, "%s%s", endpoint, roles);
+    int rc = get(url, NULL, header, &role, &n, &why);
+    if (rc == 0) {
+        snprintf(url, sizeof url, "%s%s%.*s", endpoint, roles, (int)strcspn(role, "\r\n/?#"), role);
+        rc = get(url, NULL, header, &text, &n, &why);
+    }
+    if (rc == 0)
+        rc = weir_s3_credentials_json(c, text, n, "the instance's metadata service", &why);
+    explicit_bzero(header, sizeof header);
+    wipe(role);
+    wipe(text);
+    return rc == 0 ? 0 : weir_err_set(err, rc, "the instance's metadata service: %s", why.text);
+}
+
+int weir_s3_credentials_find(struct weir_s3_credentials *c, struct weir_err *err)
+{
+    memset(c, 0, sizeof *c);
+    const char *id = variable("AWS_ACCESS_KEY_ID");
+    if (id)
+        return take(c, id, variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN"), "environment", err);
+    struct files f;
+    open_files(&f);
+    int rc = from_files(c, &f, err);
+    close_files(&f);
+    if (rc == 1)
+        rc = from_container(c, err);
+    if (rc == 1)
+        rc = from_instance(c, err);
+    if (rc == 1)
+        rc = weir_err_set(err, -EACCES,
+                          "no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write "
+                          "~/.aws/credentials, or use --anonymous for a public bucket");
+    return rc;
+}

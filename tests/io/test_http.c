@@ -1,0 +1,283 @@
+/* The client against servers that break the rules. */
+#include "origin/http.h"
+#include "origin/remote.h"
+#include "origin/source.h"
+#include "tests/fixtures/http_script.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANGE_HEAD                                                                                                     \
+    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 10-19/100\r\nContent-Length: 10\r\nETag: \"v1\"\r\n"
+#define RANGE    RANGE_HEAD "\r\n0123456789"
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+static const struct weir_remote_facts file = {.size_bytes = 100, .etag = "\"v1\""};
+
+struct outcome {
+    struct weir_http_response response;
+    struct weir_http_counts counts;
+    uint8_t bytes[16];
+};
+
+/* Requests bytes 10..19 of a file from a server with these answers. */
+static void request(struct outcome *o, const struct script_answer *answers, int n, bool has_secrets)
+{
+    char url[64];
+    struct weir_http *http;
+    struct weir_err err = WEIR_ERR_NONE;
+    int port = script_start(answers, n);
+    memset(o, 0, sizeof *o);
+    const struct weir_http_config config = {
+        .depth = 2, .attempts = 4, .stall_s = 1, .pause_ns = 1000, .counts = &o->counts, .no_proxy = true};
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x", port);
+    cr_assert_eq(weir_http_open(&http, &config, &err), 0, "%s", err.text);
+    const struct weir_http_request r = {
+        .url = url, .wanted = {.offset = 10, .length = 10, .file = &file}, .to = o->bytes, .has_secrets = has_secrets};
+    weir_http_do(http, &r, &o->response);
+    weir_http_close(&http);
+    script_stop();
+    cr_assert_eq(o->response.rc, o->response.err.code);
+    cr_assert(o->bytes[10] == 0, "bytes past the range were written");
+}
+
+static void expect(const struct script_answer *answers, int n, int rc, int requests, const char *words)
+{
+    struct outcome o;
+    request(&o, answers, n, false);
+    cr_assert_eq(o.response.rc, rc, "rc %d: %s", o.response.rc, o.response.err.text);
+    cr_assert_eq(script_requests(), requests, "%d requests: %s", script_requests(), o.response.err.text);
+    cr_assert(!words || strstr(o.response.err.text, words), "%s", o.response.err.text);
+    cr_assert(rc < 0 || memcmp(o.bytes, "0123456789", 10) == 0);
+    cr_assert_eq(o.counts.requests, (uint64_t)requests);
+}
+
+Test(http, a_range_has_its_validator)
+{
+    static const struct script_answer good[] = {{RANGE, 0, SCRIPT_KEEP}};
+    expect(good, 1, 0, 1, NULL);
+    cr_assert(strstr(script_request(0), "\r\nRange: bytes=10-19\r\n"));
+    cr_assert(strstr(script_request(0), "\r\nIf-Match: \"v1\"\r\n"));
+    cr_assert(!strstr(script_request(0), "Accept-Encoding"));
+}
+
+Test(http, passing_faults_are_repeated)
+{
+    static const struct script_answer answers[][2] = {
+        {{"HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, {RANGE, 0, SCRIPT_KEEP}},
+        {{"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nslow", 0, SCRIPT_KEEP}, {RANGE, 0, SCRIPT_KEEP}},
+        {{RANGE_HEAD "\r\n01234", 0, SCRIPT_CLOSE}, {RANGE, 0, SCRIPT_KEEP}},
+        {{RANGE_HEAD "\r\n01234", 0, SCRIPT_RESET}, {RANGE, 0, SCRIPT_KEEP}},
+        {{"", 0, SCRIPT_CLOSE}, {RANGE, 0, SCRIPT_KEEP}},
+        {{RANGE_HEAD "\r\n01234", 0, SCRIPT_HANG}, {RANGE, 0, SCRIPT_KEEP}},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\nConnection: close\r\n\r\n01", 0, SCRIPT_CLOSE},
+         {RANGE, 0, SCRIPT_KEEP}},
+    };
+    for (int i = 0; i < COUNT(answers); i++)
+        expect(answers[i], 2, 0, 2, NULL);
+}
+
+Test(http, faults_that_last_are_errors)
+{
+    static const struct script_answer storm[] = {{"HTTP/1.1 429 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer later[] = {
+        {"HTTP/1.1 503 x\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer broken[] = {{RANGE_HEAD "\r\n0", 0, SCRIPT_CLOSE}};
+    expect(storm, 1, -EREMOTEIO, 4, "limits requests");
+    expect(later, 1, -EREMOTEIO, 1, "limits requests");
+    expect(broken, 1, -EREMOTEIO, 4, "broke");
+}
+
+Test(http, wrong_answers_are_not_repeated)
+{
+    static const struct {
+        struct script_answer answer;
+        int rc;
+        const char *words;
+    } cases[] = {
+        {{"HTTP/1.1 200 x\r\nContent-Length: 100\r\n\r\n0123456789", 0, SCRIPT_ENDLESS}, -EREMOTEIO, "ignores ranges"},
+        {{"HTTP/1.1 200 x\r\n\r\n0123456789", 0, SCRIPT_ENDLESS}, -EREMOTEIO, "ignores ranges"},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\n\r\n0123456789", 0, SCRIPT_ENDLESS},
+         -EREMOTEIO,
+         "more bytes"},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 0-9/100\r\nContent-Length: 10\r\n\r\n0123456789", 0, SCRIPT_KEEP},
+         -EREMOTEIO,
+         "other bytes"},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/101\r\nContent-Length: 10\r\n\r\n0123456789", 0, SCRIPT_KEEP},
+         -ESTALE,
+         "101 bytes"},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\nContent-Length: 10\r\nETag: \"v2\"\r\n\r\n0123456789", 0,
+          SCRIPT_KEEP},
+         -ESTALE,
+         "changed"},
+        {{"HTTP/1.1 412 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, -ESTALE, "changed"},
+        {{"HTTP/1.1 404 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, -ENOENT, "no such file"},
+        {{"HTTP/1.1 403 x\r\nContent-Length: 39\r\n\r\n<Error><Code>ExpiredToken</Code></Error>", 0, SCRIPT_CLOSE},
+         -EACCES,
+         "ExpiredToken"},
+        {{"HTTP/1.1 301 x\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP},
+         -EREMOTEIO,
+         "rotocol"},
+        {{"x: 0123456789\r\n", 0, SCRIPT_ENDLESS}, -EREMOTEIO, NULL},
+    };
+    for (int i = 0; i < COUNT(cases); i++)
+        expect(&cases[i].answer, 1, cases[i].rc, 1, cases[i].words);
+}
+
+Test(http, an_endless_head_ends)
+{
+    static const struct script_answer endless[] = {
+        {"HTTP/1.1 100 Continue\r\nX: 0123456789\r\n\r\n", 0, SCRIPT_ENDLESS}};
+    expect(endless, 1, -EREMOTEIO, 1, "head");
+}
+
+Test(http, credentials_are_not_sent_to_another_address)
+{
+    static const struct script_answer away[] = {
+        {"HTTP/1.1 302 x\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer region[] = {
+        {"HTTP/1.1 301 x\r\nx-amz-bucket-region: eu-west-3\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer loop[] = {
+        {"HTTP/1.1 302 x\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    struct outcome o;
+    request(&o, away, 1, true);
+    cr_assert(o.response.rc == -EREMOTEIO && strstr(o.response.err.text, "redirects"), "%s", o.response.err.text);
+    request(&o, region, 1, true);
+    cr_assert(strstr(o.response.err.text, "eu-west-3"), "%s", o.response.err.text);
+    request(&o, loop, 1, false);
+    cr_assert_eq(o.response.rc, -ELOOP, "%s", o.response.err.text);
+    cr_assert_eq(script_requests(), 6);
+}
+
+Test(http, whole_bodies_are_bounded)
+{
+    static const struct script_answer endless[] = {{"HTTP/1.1 200 x\r\n\r\n0123456789", 0, SCRIPT_ENDLESS}};
+    static const struct script_answer stated[] = {
+        {"HTTP/1.1 200 x\r\nContent-Length: 10000000000\r\n\r\nx", 0, SCRIPT_HANG}};
+    const struct script_answer *const all[] = {endless, stated};
+    for (int i = 0; i < 2; i++) {
+        char url[64];
+        struct weir_http *http;
+        struct weir_http_response response;
+        struct weir_err err = WEIR_ERR_NONE;
+        const struct weir_http_config config = {.depth = 1, .attempts = 2, .pause_ns = 1000, .no_proxy = true};
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/list", script_start(all[i], 1));
+        cr_assert_eq(weir_http_open(&http, &config, &err), 0);
+        const struct weir_http_request r = {.url = url, .wanted = {.limit = 100000}};
+        cr_assert_eq(weir_http_do(http, &r, &response), -EFBIG, "%s", response.err.text);
+        cr_assert_null(response.body);
+        weir_http_close(&http);
+        script_stop();
+    }
+}
+
+/* ---- a source of an origin ---- */
+
+static bool all_names(const char *name)
+{
+    (void)name;
+    return true;
+}
+
+struct urls {
+    char text[1024];
+    int refused;
+};
+
+static int note_url(void *user, const char *url, const char *why_not)
+{
+    struct urls *urls = user;
+    size_t used = strlen(urls->text);
+    if (why_not)
+        urls->refused++;
+    else
+        snprintf(urls->text + used, sizeof urls->text - used, "%s;", strrchr(url, '/') + 1);
+    return 0;
+}
+
+Test(http, lists_skip_hostile_names)
+{
+    static const struct script_answer list[] = {
+        {"HTTP/1.1 200 x\r\nContent-Length: 49\r\n\r\n[\"a b.h5\",\"../etc/x.h5\",\"c\\u0007.h5\",\"/d.h5\",\"e\"]", 0,
+         SCRIPT_KEEP}};
+    struct weir_origin *origin;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct urls urls = {0};
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/data", script_start(list, 1));
+    cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_remote_list(origin, url, all_names, note_url, &urls, &err), 0, "%s", err.text);
+    cr_assert_str_eq(urls.text, "a%20b.h5;e;");
+    cr_assert_eq(urls.refused, 3);
+    weir_origin_close(&origin);
+    script_stop();
+}
+
+static void *cancel_soon(void *user)
+{
+    struct weir_origin *origin = user;
+    while (script_requests() == 0)
+        usleep(1000);
+    origin->ops->cancel(origin);
+    return NULL;
+}
+
+Test(http, a_wait_ends_when_it_is_cancelled)
+{
+    static const struct script_answer silent[] = {{"", 0, SCRIPT_HANG}};
+    struct weir_origin *origin;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_id id;
+    pthread_t thread;
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(silent, 1));
+    cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+    pthread_create(&thread, NULL, cancel_soon, origin);
+    cr_assert_eq(origin->ops->identify(origin, url, false, &id, &err), -ECANCELED, "%s", err.text);
+    pthread_join(thread, NULL);
+    weir_origin_close(&origin);
+    script_stop();
+}
+
+Test(http, a_source_reads_blocks_once)
+{
+    static char page[65536 + 512];
+    static const char head[] =
+        "HTTP/1.1 206 x\r\nETag: \"v1\"\r\nContent-Range: bytes 0-65535/131072\r\nContent-Length: 65536\r\n\r\n";
+    memcpy(page, head, sizeof head - 1);
+    for (int i = 0; i < 65536; i++)
+        page[sizeof head - 1 + i] = (char)(i * 7 + i / 256);
+    const struct script_answer answers[] = {
+        {"HTTP/1.1 200 x\r\nETag: \"v1\"\r\nContent-Length: 131072\r\n\r\n", 0, SCRIPT_KEEP},
+        {page, sizeof head - 1 + 65536, SCRIPT_KEEP},
+        {"HTTP/1.1 412 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    struct weir_origin *origin;
+    struct weir_source *source;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_id id;
+    char url[64];
+    uint8_t bytes[100];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 3));
+    cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+    cr_assert_eq(origin->ops->identify(origin, url, false, &id, &err), 0, "%s", err.text);
+    cr_assert_eq(id.size_bytes, 131072u);
+    cr_assert_eq(weir_source_open(&source, origin, url, &id, &err), 0);
+    for (uint64_t at = 0; at + sizeof bytes <= 65536; at += 5000) {
+        cr_assert_eq(weir_source_read(source, at, bytes, sizeof bytes), 0);
+        for (size_t i = 0; i < sizeof bytes; i++)
+            cr_assert_eq(bytes[i], (uint8_t)((at + i) * 7 + (at + i) / 256));
+    }
+    cr_assert_eq(script_requests(), 2);
+    cr_assert_eq(weir_source_read(source, 131072 - 50, bytes, sizeof bytes), -ENODATA);
+    cr_assert_eq(weir_source_read(source, UINT64_MAX - 50, bytes, sizeof bytes), -ENODATA);
+    cr_assert_eq(script_requests(), 2);
+    cr_assert_eq(weir_source_read(source, 70000, bytes, sizeof bytes), -ESTALE);
+    cr_assert(strstr(weir_source_reason(source, -ESTALE), "changed"));
+    weir_source_close(&source);
+    weir_origin_close(&origin);
+    script_stop();
+}
