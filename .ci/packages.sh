@@ -5,10 +5,10 @@
 set -eu
 build=(gcc libc6-dev make cmake ninja-build pkg-config
     libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev libdeflate-dev zlib1g-dev
-    libxxhash-dev liburing-dev liblmdb-dev libopenjp2-7-dev libjxl-dev libdw-dev libdav1d-dev libmicrohttpd-dev libffmpeg-nvenc-dev libblosc-dev libzstd-dev liblz4-dev
+    libxxhash-dev liburing-dev liblmdb-dev libopenjp2-7-dev libjxl-dev libdw-dev libdav1d-dev libmicrohttpd-dev libffmpeg-nvenc-dev libblosc-dev libzstd-dev liblz4-dev libcurl4-openssl-dev libssl-dev
     libopenblas0-pthread) # loaded at run time: no headers
 python=(python3-dev python3-venv dpkg-dev libaec-dev meson nasm)
-tests=(libcriterion-dev ffmpeg python3 python3-dev python3-h5py python3-lmdb python3-prometheus-client python3-numpy python3-pil python3-xxhash hdf5-tools)
+tests=(libcriterion-dev ffmpeg python3 python3-dev python3-h5py python3-lmdb python3-prometheus-client python3-numpy python3-pil python3-xxhash hdf5-tools nginx-light)
 bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's decoder
 peers=(python3 python3-venv fio libavdevice59)

@@ -271,7 +271,7 @@ static int open_comparer(struct comparison *c, struct comparer *comparer, struct
         width = c->plan->copy.cameras[i].width > width ? c->plan->copy.cameras[i].width : width;
     int rc = weir_transcoder_open(&comparer->source, c->plan, c->source_files, err);
     if (rc == 0)
-        rc = weir_fetcher_open(&comparer->copy, c->copy, c->copy_files, weir_io_default(), err);
+        rc = weir_fetcher_open(&comparer->copy, c->copy, c->copy_files, weir_file_set_engine(c->copy_files), err);
     if (rc == 0)
         rc = weir_decoder_open(&comparer->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, width, err);
     return rc;

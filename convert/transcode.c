@@ -19,7 +19,7 @@ int weir_transcoder_open(struct weir_transcoder *t, const struct weir_convert_pl
 {
     struct weir_pixel_format format = {.color = plan->swaps ? WEIR_COLOR_BGR : WEIR_COLOR_RGB};
     *t = (struct weir_transcoder){.plan = plan, .reason = ""};
-    int rc = weir_fetcher_open(&t->fetcher, plan->dataset, files, weir_io_default(), err);
+    int rc = weir_fetcher_open(&t->fetcher, plan->dataset, files, weir_file_set_engine(files), err);
     if (rc == 0)
         rc = weir_decoder_open(&t->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(plan), err);
     if (rc < 0)

@@ -6,6 +6,8 @@
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/inside.h"
+#include "datasets/scan_remote.h"
+#include "origin/origin.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -45,13 +47,14 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
     return 0;
 }
 
-static int find_files(const struct weir_dataset_config *config, struct weir_path_list *paths,
-                      struct weir_path_list *left_out, struct weir_err *err)
+static int find_files(const struct weir_dataset_config *config, struct weir_origin *origin,
+                      struct weir_path_list *paths, struct weir_path_list *left_out, struct weir_err *err)
 {
     int rc = 0;
     *paths = *left_out = (struct weir_path_list){0};
     if (config->n_files == 0)
-        rc = weir_scan(config->path, paths, left_out, err);
+        rc = origin ? weir_scan_remote(origin, config->path, paths, left_out, err)
+                    : weir_scan(config->path, paths, left_out, err);
     if (config->n_files == 0 && rc == 0 && (rc = weir_choose_split(paths, config->path, config->split, err)) < 0) {
         weir_path_list_free(paths);
         weir_path_list_free(left_out);
@@ -70,6 +73,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
 {
     *out = NULL;
     struct weir_path_list paths, left_out;
+    struct weir_origin *origin = NULL;
     struct weir_dataset_config full = {.size = 0};
     const struct weir_dataset_config *config = &full;
     int rc = weir_sized_copy(&full, sizeof full, WEIR_SIZED_LEAST(struct weir_dataset_config, user), given,
@@ -77,14 +81,20 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (rc == 0)
         rc = weir_keys_check(config, err);
     if (rc == 0)
-        rc = find_files(config, &paths, &left_out, err);
-    if (rc < 0)
+        rc = weir_remote_origin(config, &origin, err);
+    if (rc == 0)
+        rc = find_files(config, origin, &paths, &left_out, err);
+    if (rc < 0) {
+        weir_origin_close(&origin);
         return rc;
+    }
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
     if (dataset) {
         pthread_mutex_init(&dataset->helper_lock, NULL);
-        dataset->root = weir_inside_root(config->path);
-        dataset->library = (struct weir_opening){.root = dataset->root, .allow_external = config->allow_external};
+        dataset->origin = origin;
+        dataset->root = origin ? NULL : weir_inside_root(config->path);
+        dataset->library =
+            (struct weir_opening){.origin = origin, .root = dataset->root, .allow_external = config->allow_external};
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
     }
     rc = dataset && dataset->files ? 0 : weir_no_memory(err);
@@ -96,10 +106,24 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
         rc = check_whole(dataset, config->path, paths.n, err);
     weir_path_list_free(&paths);
     weir_path_list_free(&left_out);
+    weir_remote_opened(origin);
+    if (rc < 0 && !dataset)
+        weir_origin_close(&origin);
     if (rc < 0)
         weir_dataset_close(&dataset);
     *out = dataset;
     return rc;
+}
+
+struct weir_origin *weir_dataset_origin(const struct weir_dataset *dataset)
+{
+    return dataset->origin;
+}
+
+void weir_dataset_cancel_reads(const struct weir_dataset *dataset)
+{
+    if (dataset->origin)
+        dataset->origin->ops->cancel(dataset->origin);
 }
 
 /* ---- contents ---- */
@@ -505,6 +529,7 @@ void weir_dataset_close(struct weir_dataset **dataset)
     free(d->files);
     free(d->lent);
     free(d->root);
+    weir_origin_close(&d->origin);
     free(d);
     *dataset = NULL;
 }

@@ -30,13 +30,15 @@ struct weir_format_ops {
      * Calls `damaged` for each damaged part. Returns 0 whether or not parts are damaged; the result of `damaged` if it
      * is nonzero; or a negative code with err (without the path) if the file cannot be read. Any thread. NULL: nothing
      * to verify. */
-    int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
+    int (*check)(struct weir_origin *origin, const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user,
+                 struct weir_err *err);
     /* Reports the faults of a dataset that loading its frames does not show. See weir_dataset_review. NULL: none. */
     int (*review)(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
                   struct weir_err *err);
     /* name of a companion file that belongs to the dataset; NULL: none */
     const char *beside;
-    bool is_held; /* open() holds a resource that its result depends on, so index files are never used */
+    bool reads_origins; /* opens files of an origin (origin/origin.h), not only of this machine */
+    bool is_held;       /* open() holds a resource that its result depends on, so index files are never used */
 };
 
 extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_zarr, weir_format_lmdb,

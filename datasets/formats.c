@@ -44,7 +44,7 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
 {
     const struct weir_dataset_file *of = &dataset->files[file].file;
     const struct weir_format_ops *format = weir_file_format(&dataset->files[file]);
-    return format && format->check ? format->check(of, damaged, user, err) : 0;
+    return format && format->check ? format->check(dataset->origin, of, damaged, user, err) : 0;
 }
 
 int weir_dataset_review(const struct weir_dataset *dataset, int file, const char *episodes, weir_review_fn *found,

@@ -4,6 +4,7 @@
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
+#include "origin/origin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,17 +42,28 @@ static uint64_t hash_header(const char *path)
     return n > 0 ? weir_hash64(bytes, (size_t)n) : 0;
 }
 
-int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err)
+/* Like look_at, for a file of an origin. */
+static int ask_origin(struct weir_dataset_file *file, struct weir_origin *origin, const char *path,
+                      struct weir_err *err)
+{
+    struct weir_file_id id = {0};
+    int rc = origin->ops->identify(origin, path, false, &id, err);
+    if (rc == 0)
+        *file = (struct weir_dataset_file){path, id.size_bytes, id.device, id.inode, id.mtime_ns, id.may_be_written};
+    return rc;
+}
+
+int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path, struct weir_err *err)
 {
     char *copy = strdup(path);
     if (!copy)
         return weir_no_memory(err);
-    int rc = look_at(&file->file, copy, err);
+    int rc = origin ? ask_origin(&file->file, origin, copy, err) : look_at(&file->file, copy, err);
     if (rc < 0) {
         free(copy);
         return rc;
     }
-    file->header_hash = hash_header(path);
+    file->header_hash = origin ? file->file.inode : hash_header(path); /* the inode is a hash of the ETag */
     return 0;
 }
 
@@ -221,7 +233,11 @@ void weir_file_open(struct weir_file_result *result, const char *path, const str
                     struct weir_opening *opening)
 {
     *result = (struct weir_file_result){0};
-    result->rc = weir_file_identify(&result->file, path, &result->err);
+    if (opening->origin && !format->reads_origins)
+        result->rc = weir_err_set(&result->err, -ENOTSUP,
+                                  "%s files cannot be read from a server; copy them to this machine", format->name);
+    else
+        result->rc = weir_file_identify(&result->file, opening->origin, path, &result->err);
     result->file.format = format;
     if (result->rc == 0)
         result->rc = format->open(result, path, opening);

@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct weir_origin;
+
 /* A reference into a global heap collection, from a variable-length dataset. */
 struct weir_heap_ref {
     uint64_t address; /* address of the collection, from the start of the file; 0 = empty */
@@ -177,6 +179,7 @@ struct weir_file_index {
 /* Per-thread state for opening files and for reading through libraries. */
 struct weir_opening {
     const struct weir_dataset_config *config; /* NULL: the opening is used only to read rows */
+    struct weir_origin *origin;               /* where the files are; NULL = this machine */
     const char *root;                         /* real path of the dataset's folder */
     bool allow_external;
     void *kept; /* state that a format keeps between files; release(kept) frees it; NULL = none */
@@ -198,6 +201,7 @@ struct weir_dataset {
     char **bad;
     size_t extent_max;
     char *root;                                   /* real path of the dataset's folder; NULL = unknown */
+    struct weir_origin *origin;                   /* owned; NULL = files of this machine */
     uint8_t *lent;                                /* memory of an index file that episodes borrow */
     struct weir_opening library;                  /* used by weir_fetch with helper_lock held */
     const struct weir_format_ops *library_format; /* format whose state library keeps */
@@ -274,8 +278,12 @@ int weir_leave_out(struct weir_dataset *dataset, const char *text);
 int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
                    struct weir_err *err);
 
-/* Fills in the size, times and header hash of a file, and copies the path. */
-int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
+/* Sorts by name, with sequences of digits by value, so that episode_10 follows episode_9. */
+void weir_path_list_sort(struct weir_path_list *list);
+
+/* Fills in the size, times and header hash of a file, and copies the path. origin: NULL = a file of this machine. */
+int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path,
+                       struct weir_err *err);
 
 /* Rates how well a camera's name matches a requested name of `length` bytes: 2 = equal, 1 = "main" was requested and
  * the camera is rgb_main, 0 = no match. */

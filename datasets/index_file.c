@@ -249,14 +249,15 @@ static void get_episode(struct weir_bytes_reader *c, struct weir_episode *episod
     c->bad = c->bad || !weir_index_file_is_sane(episode, file_bytes);
 }
 
-bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result)
+bool weir_index_file_find(const struct weir_index_file *index, struct weir_origin *origin, const char *path,
+                          struct weir_file_result *result)
 {
     struct weir_file_index *file = &result->file;
     struct entry wanted = {.path = path};
     const struct entry *entry =
         index->n ? bsearch(&wanted, index->entries, (size_t)index->n, sizeof wanted, by_path) : NULL;
     struct weir_err err = WEIR_ERR_NONE;
-    if (!entry || weir_file_identify(file, path, &err) < 0)
+    if (!entry || weir_file_identify(file, origin, path, &err) < 0)
         return false;
     const struct file_fields *head = entry->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&

@@ -20,7 +20,8 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
 int weir_index_file_count(const struct weir_index_file *index);
 /* If the index describes the file in its current state, fills result->file, whose arrays are lent, and returns true.
  * Any thread. */
-bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result);
+bool weir_index_file_find(const struct weir_index_file *index, struct weir_origin *origin, const char *path,
+                          struct weir_file_result *result);
 /* Returns true if an episode from an index file is plausible for a file of file_bytes bytes: it has cameras, its pixels
  * fill their rows, and all offsets lie inside the file. Its counts and lengths must already be checked. */
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes);

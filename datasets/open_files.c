@@ -4,6 +4,7 @@
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/index_file.h"
+#include "origin/origin.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -15,10 +16,11 @@
 #include <unistd.h>
 
 enum { ASK_EVERY_NS = 100 * 1000 * 1000 };
-enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4 };
+enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4, REMOTE_THREADS = 16 };
 
 struct opener {
     const struct weir_dataset_config *config;
+    struct weir_origin *origin;          /* NULL = files of this machine */
     const char *root;                    /* real path of the dataset's folder */
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
@@ -49,10 +51,10 @@ static int take_number(struct opener *o)
 }
 
 /* The contents of a folder can show its format, whatever its name is. */
-static const struct weir_format_ops *format_of(const char *path)
+static const struct weir_format_ops *format_of(const struct opener *o, const char *path)
 {
     const struct weir_format_ops *format = NULL;
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = o->origin ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         format = weir_format_of_folder(folder, path);
         close(folder);
@@ -63,14 +65,15 @@ static const struct weir_format_ops *format_of(const char *path)
 static void open_file(struct opener *o, int i, struct weir_opening *opening)
 {
     struct weir_file_result *result = &o->results[i];
-    if (o->index && weir_index_file_find(o->index, o->paths[i], result))
+    if (o->index && weir_index_file_find(o->index, o->origin, o->paths[i], result))
         return;
-    weir_file_open(result, o->paths[i], format_of(o->paths[i]), opening);
+    weir_file_open(result, o->paths[i], format_of(o, o->paths[i]), opening);
 }
 
 static struct weir_opening opening_of(const struct opener *o)
 {
-    return (struct weir_opening){.config = o->config, .root = o->root, .allow_external = o->config->allow_external};
+    return (struct weir_opening){
+        .config = o->config, .origin = o->origin, .root = o->root, .allow_external = o->config->allow_external};
 }
 
 static void *open_some(void *user)
@@ -161,10 +164,12 @@ static int take_all(struct weir_dataset *dataset, struct opener *o, int threads,
     return 0;
 }
 
-static int thread_count(const struct weir_dataset_config *config, int files)
+/* Threads that open files of a server mostly wait, so there are more of them than cores. */
+static int thread_count(const struct opener *o)
 {
-    int threads = config->threads > 0 ? config->threads : weir_cores_usable();
-    int useful = (files + FILES_PER_THREAD - 1) / FILES_PER_THREAD;
+    int threads = o->config->threads > 0 ? o->config->threads : weir_cores_usable(), files = o->n;
+    threads = o->origin && threads < REMOTE_THREADS ? REMOTE_THREADS : threads;
+    int useful = o->origin ? files : (files + FILES_PER_THREAD - 1) / FILES_PER_THREAD;
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
     return threads < useful ? threads : useful;
 }
@@ -191,8 +196,10 @@ static void stop(struct opener *o, pthread_t *threads, int started)
 static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
 {
     pthread_t threads[THREADS_MAX];
-    int started = start(o, threads, thread_count(o->config, o->n));
+    int started = start(o, threads, thread_count(o));
     int rc = take_all(dataset, o, started, err);
+    if (rc < 0 && o->origin)
+        o->origin->ops->cancel(o->origin); /* ends the waits of the threads */
     stop(o, threads, started);
     for (int i = 0; i < o->n; i++)
         weir_file_index_close(&o->results[i].file);
@@ -204,7 +211,7 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
                     struct weir_err *err)
 {
     struct weir_index_file *index = NULL;
-    struct opener o = {.config = config, .root = dataset->root, .paths = paths, .n = n};
+    struct opener o = {.config = config, .origin = dataset->origin, .root = dataset->root, .paths = paths, .n = n};
     int rc = config->index ? weir_index_file_load(&index, config, err) : 0;
     if (rc < 0)
         return rc;

@@ -197,7 +197,7 @@ static int by_version(const void *a, const void *b)
     return order ? order : strcmp(left, right);
 }
 
-static void sort(struct weir_path_list *list)
+void weir_path_list_sort(struct weir_path_list *list)
 {
     if (list->n > 1)
         qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_version);
@@ -254,8 +254,8 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
     int rc = S_ISDIR(st.st_mode) ? walk_folder(&walk, AT_FDCWD, path, path, 0)
              : foreign           ? 0
                                  : weir_path_list_add(&walk.files, strdup(path));
-    sort(&walk.files);
-    sort(&walk.left_out);
+    weir_path_list_sort(&walk.files);
+    weir_path_list_sort(&walk.left_out);
     if (rc == 0 && walk.files.n == 0)
         rc = nothing_found(&walk, path, S_ISDIR(st.st_mode), err);
     free(walk.partial);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 enum {
-    GAP_MAX_BYTES = 16 << 10,  /* between merged extents: reading a gap costs less than a second read */
     HINT_BYTES = 128 << 10,    /* length of one hint; the kernel may limit a hint to its read-ahead size */
     PAUSE_MIN_NS = 250 * 1000, /* shortest pause before the thread checks again for returned entries */
     PAUSE_MAX_NS = 20 * 1000 * 1000,
@@ -76,8 +75,8 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
-    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->file != x->file || begin > b->end + GAP_MAX_BYTES ||
-        b->begin > end + GAP_MAX_BYTES)
+    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->file != x->file || begin > b->end + a->gap_bytes ||
+        b->begin > end + a->gap_bytes)
         return false;
     begin = begin < b->begin ? begin : b->begin;
     end = end > b->end ? end : b->end;
@@ -312,6 +311,8 @@ void *weir_ahead_main(void *user)
         else
             doze(a);
     }
+    if (a->ops->ring && a->ops->ring->cancel)
+        a->ops->ring->cancel(a->ring);
     while (a->flying > 0)
         reap_some(a);
     if (a->ops->ring)

@@ -15,6 +15,7 @@
 enum {
     POOL_MAX_BYTES = 256 << 20,
     BUFFER_MIN_BYTES = 256 << 10, /* has room for several neighbouring extents */
+    GAP_BYTES = 16 << 10,         /* between extents of local files */
     EXTENT_MAX_BYTES = 8 << 20,   /* larger extents are read on demand */
 };
 
@@ -35,7 +36,7 @@ static void size_pool(struct weir_ahead *a)
     c->depth = c->depth > 0 ? c->depth : WEIR_IO_DEPTH;
     c->depth = c->depth < WEIR_IO_DEPTH_MAX ? c->depth : WEIR_IO_DEPTH_MAX;
     int handles = weir_file_set_open_max(c->set);
-    if (a->ops->ring && c->depth > handles)
+    if (a->ops->ring && !a->ops->is_remote && c->depth > handles)
         c->depth = handles;
     c->extent_max = c->extent_max < EXTENT_MAX_BYTES ? c->extent_max : EXTENT_MAX_BYTES;
     bytes = c->extent_max + 2 * page;
@@ -99,6 +100,7 @@ int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *con
     a->config = *config;
     a->ops = weir_io_find(config->engine);
     a->align = weir_file_set_align(config->set);
+    a->gap_bytes = a->ops->gap_bytes ? a->ops->gap_bytes : GAP_BYTES;
     a->open_err = WEIR_ERR_NONE;
     pthread_mutex_init(&a->lock, NULL);
     weir_cond_init(&a->opened);

@@ -40,6 +40,7 @@ struct weir_ahead {
     struct weir_ahead_config config;
     const struct weir_io_ops *ops;
     size_t align, buffer_bytes, pool_bytes;
+    size_t gap_bytes; /* maximum gap between merged extents: reading it costs less than another read */
     uint8_t *pool;
     int n_buffers, n_entries;
     struct weir_ahead_buffer *buffers;

@@ -5,6 +5,7 @@
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 #include "io/storage.h"
+#include "origin/origin.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -202,7 +203,11 @@ static uint64_t total_bytes(const struct weir_file_set *set)
 
 void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config)
 {
-    choice->engine = weir_io_default();
+    choice->engine = weir_file_set_engine(config->set);
+    if (weir_file_set_origin(config->set)) {
+        snprintf(choice->why, sizeof choice->why, "the files are on a server");
+        return;
+    }
     int samples = config->n < SAMPLES ? config->n : SAMPLES;
     bool direct = weir_file_set_align(config->set) > 1;
     double cached = direct ? 0 : weir_page_cache_fraction(config->set, config->extents, samples);

@@ -1,12 +1,14 @@
 #include "base/grow.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
+#include "origin/origin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,8 +33,9 @@ struct weir_file_set {
     int count, capacity;
     /* Unordered indexes of the files that have an open handle. The set can contain far more files than handles. */
     int *open, open_count, open_max;
-    int hand;     /* clock hand: index into open of the next candidate for closing */
-    size_t align; /* required alignment of offsets, lengths and memory for O_DIRECT; 1 without O_DIRECT */
+    int hand;                   /* clock hand: index into open of the next candidate for closing */
+    size_t align;               /* required alignment of offsets, lengths and memory for O_DIRECT; 1 without O_DIRECT */
+    struct weir_origin *origin; /* NULL = files of this machine */
     const struct weir_io_ops *ops; /* the engine that owns the shared state */
     void *shared;
 };
@@ -124,6 +127,26 @@ uint64_t weir_file_set_size(const struct weir_file_set *set, int file)
     return set->files[file].id.size_bytes;
 }
 
+struct weir_file_id weir_file_set_id(const struct weir_file_set *set, int file)
+{
+    return set->files[file].id;
+}
+
+void weir_file_set_use(struct weir_file_set *set, struct weir_origin *origin)
+{
+    set->origin = origin;
+}
+
+struct weir_origin *weir_file_set_origin(const struct weir_file_set *set)
+{
+    return set->origin;
+}
+
+const char *weir_file_set_engine(const struct weir_file_set *set)
+{
+    return set->origin ? set->origin->ops->engine : weir_io_default();
+}
+
 size_t weir_file_set_align(const struct weir_file_set *set)
 {
     return set->align;
@@ -139,11 +162,13 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
     int rc = weir_file_set_open(out, max_open);
     for (int i = 0; i < set->count && rc >= 0; i++)
         rc = weir_file_set_add(*out, set->files[i].path, &set->files[i].id);
-    if (rc < 0)
+    if (rc < 0) {
         weir_file_set_close(out);
-    else
-        (*out)->align = set->align;
-    return rc < 0 ? rc : 0;
+        return rc;
+    }
+    (*out)->align = set->align;
+    (*out)->origin = set->origin;
+    return 0;
 }
 
 /* Determines the alignment that the file system requires for direct reads. Kernels before 6.1 do not report it; the
@@ -170,6 +195,8 @@ static int direct_align(const char *path, size_t *align)
 int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
 {
     uint64_t device = 0;
+    if (set->origin)
+        return weir_err_set(err, -ENOTSUP, "direct reads (O_DIRECT) need files of this machine; omit --direct");
     for (int i = 0; i < set->count; i++) {
         size_t align;
         if (i > 0 && set->files[i].id.device == device)
@@ -243,6 +270,8 @@ static int compare(const struct file *f, int fd, int how)
 
 int weir_file_check(const struct weir_file_set *set, int file, int fd)
 {
+    if (set->origin)
+        return 0; /* each response was checked */
     return compare(&set->files[file], fd, AT_STATX_DONT_SYNC);
 }
 
@@ -321,6 +350,11 @@ int weir_file_acquire(struct weir_file_set *set, int file, int *fd)
 {
     struct file *f = &set->files[file];
     int rc = 0;
+    if (set->origin) {
+        *fd = -1;
+        weir_file_set_note(set, file);
+        return weir_file_set_is_spoiled(set, file) ? -ESTALE : 0;
+    }
     while (rc == 0 && !pin(f, fd)) {
         if (atomic_load_explicit(&f->spoiled, memory_order_acquire))
             return -ESTALE;
@@ -334,7 +368,8 @@ int weir_file_acquire(struct weir_file_set *set, int file, int *fd)
 
 void weir_file_release(struct weir_file_set *set, int file)
 {
-    atomic_fetch_sub_explicit(&set->files[file].state, 1, memory_order_release);
+    if (!set->origin)
+        atomic_fetch_sub_explicit(&set->files[file].state, 1, memory_order_release);
 }
 
 bool weir_file_set_spoil(struct weir_file_set *set, int file)
@@ -364,11 +399,28 @@ void weir_file_set_note(struct weir_file_set *set, int file)
         atomic_store_explicit(was_read, true, memory_order_relaxed);
 }
 
+static int compare_with_origin(const struct weir_file_set *set, const struct file *f, char text[WEIR_FILE_CHANGE])
+{
+    struct weir_file_id now;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = set->origin->ops->identify(set->origin, f->path, true, &now, &err);
+    if (rc == 0 && weir_file_id_same(&now, &f->id))
+        return 0;
+    if (rc < 0 && rc != -ENOENT) {
+        snprintf(text, WEIR_FILE_CHANGE, "cannot be compared with the index: %.180s", err.text);
+        return rc;
+    }
+    snprintf(text, WEIR_FILE_CHANGE, "%s", rc < 0 ? "removed while it was read" : "changed while it was read");
+    return 1;
+}
+
 int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE])
 {
     const struct file *f = &set->files[file];
     *text = 0;
     if (!atomic_load_explicit(&f->was_read, memory_order_relaxed))
         return 0;
-    return weir_file_id_compare(f->path, &f->id, ask_server, text);
+    if (!set->origin)
+        return weir_file_id_compare(f->path, &f->id, ask_server, text);
+    return ask_server ? compare_with_origin(set, f, text) : 0;
 }

@@ -5,15 +5,17 @@
 
 #include "io/io.h"
 
-/* Pins the file's handle: *fd stays open until weir_file_release. Opens the file if necessary. If the limit is reached,
- * first closes an unpinned handle that has not been used recently (chosen by the clock algorithm, so that pinning an
- * open file needs no lock). If all handles are pinned, the limit is exceeded temporarily. Can be called by any thread.
+/* Pins the file's handle: *fd stays open until weir_file_release; it is -1 for files of an origin, which have none.
+ * Opens the file if necessary. If the limit is reached, first closes an unpinned handle that has not been used recently
+ * (chosen by the clock algorithm, so that pinning an open file needs no lock). If all handles are pinned, the limit is
+ * exceeded temporarily. Can be called by any thread.
  */
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 
 int weir_file_set_open_max(const struct weir_file_set *set);
 uint64_t weir_file_set_size(const struct weir_file_set *set, int file);
+struct weir_file_id weir_file_set_id(const struct weir_file_set *set, int file);
 
 static inline bool weir_file_id_same(const struct weir_file_id *a, const struct weir_file_id *b)
 {

@@ -3,6 +3,7 @@
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
+#include "origin/origin.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
@@ -19,6 +20,7 @@ struct weir_reader {
     struct weir_bounce bounce; /* for direct reads */
     struct weir_ahead *ahead;  /* read-ahead of the current task, between weir_reader_begin and weir_reader_end */
     struct weir_ahead_taken taken;
+    struct weir_err err;                   /* of the last read, if it failed and the engine has set it */
     _Atomic uint64_t reads, bytes, staged; /* written only by the reader's thread */
 };
 
@@ -30,6 +32,9 @@ int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_f
         return rc;
     const struct weir_io_ops *ops = weir_io_find(engine);
     void *shared = NULL;
+    if (ops->is_remote != (weir_file_set_origin(set) != NULL))
+        return weir_err_set(err, -EINVAL, "io engine %s does not read these files; use --io %s", engine,
+                            weir_file_set_engine(set));
     rc = weir_file_set_share(set, ops, &shared, err);
     if (rc < 0)
         return rc;
@@ -63,7 +68,7 @@ static int read_timed(struct weir_reader *reader, int file, int fd, uint64_t off
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
     size_t align = weir_file_set_align(reader->set);
     int rc = align > 1 ? weir_direct_read(&reader->bounce, fd, align, offset, length, data)
-                       : reader->ops->read(reader->shared, file, fd, offset, length, buffer, data);
+                       : reader->ops->read(reader->shared, file, fd, offset, length, buffer, data, &reader->err);
     return rc < 0 || reader->ops->from_memory ? rc : weir_file_check(reader->set, file, fd);
 }
 
@@ -84,6 +89,7 @@ static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_
                     const uint8_t **data)
 {
     int fd;
+    reader->err.code = 0;
     int rc = acquire(reader->set, file, &fd);
     if (rc < 0)
         return rc;
@@ -161,6 +167,11 @@ const char *weir_read_reason(int code)
     default:
         return strerror(-code);
     }
+}
+
+const char *weir_reader_reason(const struct weir_reader *reader, int code)
+{
+    return reader->err.code == code && code < 0 ? reader->err.text : weir_read_reason(code);
 }
 
 void weir_reader_counts(const struct weir_reader *reader, struct weir_read_counts *counts)

@@ -100,7 +100,7 @@ static int copy_out(struct maps *maps, const uint8_t *from, size_t length, void 
 }
 
 static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
-                       const uint8_t **data)
+                       const uint8_t **data, struct weir_err *err)
 {
     struct maps *maps = shared;
     uint64_t size = maps->map[file].size;
@@ -109,7 +109,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
     const uint8_t *bytes = atomic_load_explicit(&maps->no_copy, memory_order_relaxed) ? NULL : map_of(maps, file, fd);
     int rc = bytes ? copy_out(maps, bytes + offset, length, buffer) : 1;
     if (rc == 1)
-        return weir_io_pread.read(NULL, file, fd, offset, length, buffer, data);
+        return weir_io_pread.read(NULL, file, fd, offset, length, buffer, data, err);
     *data = buffer;
     return rc == -EFAULT ? fault_reason(fd, offset + length) : rc;
 }

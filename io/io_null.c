@@ -63,7 +63,7 @@ static int load(struct image *image, int file, int fd)
     if (bytes == MAP_FAILED)
         return -ENOMEM;
     const uint8_t *data;
-    int rc = weir_io_pread.read(NULL, file, fd, 0, image->size, bytes, &data);
+    int rc = weir_io_pread.read(NULL, file, fd, 0, image->size, bytes, &data, NULL);
     if (rc < 0)
         weir_memory_unmap(bytes, image->size);
     else
@@ -72,8 +72,9 @@ static int load(struct image *image, int file, int fd)
 }
 
 static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
-                       const uint8_t **data)
+                       const uint8_t **data, struct weir_err *err)
 {
+    (void)err;
     (void)buffer;
     struct image *image = &((struct images *)shared)->image[file];
     if (offset > image->size || length > image->size - offset)

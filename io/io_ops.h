@@ -14,6 +14,8 @@ struct weir_ring_ops {
     int (*open)(void **ring, struct weir_file_set *set, int depth, uint8_t *pool, size_t pool_bytes, char *features,
                 size_t size, struct weir_err *err);
     void (*close)(void *ring);
+    /* Makes the reads in flight complete soon, with -ECANCELED or any other result. NULL: they always do. */
+    void (*cancel)(void *ring);
     /* Queues a read, which starts at the next wait. fd must stay open until the read completes. */
     int (*queue)(void *ring, int file, int fd, uint64_t offset, size_t length, uint8_t *to, uint32_t tag);
     /* Starts the queued reads and waits for at least one completion. Stores at most max tags and results (bytes read,
@@ -29,11 +31,15 @@ struct weir_io_ops {
     int (*shared_open)(void **shared, struct weir_file_set *set, struct weir_err *err);
     void (*shared_close)(void *shared);
     /* Reads length bytes of a file that is open as fd, and blocks until all bytes are available and their pages have
-     * been touched. Not called for sets with direct reads, which io.c handles itself (direct.c). */
-    int (*read)(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
+     * been touched. Not called for sets with direct reads, which io.c handles itself (direct.c). err may be set to a
+     * message that says more than the code, without the file's name. */
+    int (*read)(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer, const uint8_t **data,
+                struct weir_err *err);
     bool can_direct;  /* supports file sets with O_DIRECT */
     bool auto_tries;  /* is a candidate of --io auto */
     bool from_memory; /* serves bytes from its own memory, regardless of the page cache */
+    bool is_remote;   /* reads files of an origin (origin.h), and no files of this machine; fd is then -1 */
+    size_t gap_bytes; /* maximum gap between extents that read-ahead merges; 0: 16 KiB */
     bool maps;        /* maps files, so that file pages count as the process's resident memory */
     /* How the engine reads ahead: into the pool's buffers with a ring, with hints to the kernel, or (NULL and false)
      * not at all. */
@@ -43,7 +49,7 @@ struct weir_io_ops {
     int (*ready)(struct weir_err *err);
 };
 
-extern const struct weir_io_ops weir_io_pread, weir_io_mmap, weir_io_uring, weir_io_null;
+extern const struct weir_io_ops weir_io_pread, weir_io_mmap, weir_io_uring, weir_io_http, weir_io_null;
 
 /* Returns a row of the engine table; NULL past the end. */
 const struct weir_io_ops *weir_io_ops_at(int row);

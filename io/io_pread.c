@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
-                       const uint8_t **data)
+                       const uint8_t **data, struct weir_err *err)
 {
+    (void)err;
     (void)shared;
     (void)file;
     size_t done = 0;

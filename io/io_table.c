@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* The first row is the default engine. */
-static const struct weir_io_ops *const rows[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
+static const struct weir_io_ops *const rows[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_http,
+                                                 &weir_io_null};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 const struct weir_io_ops *weir_io_ops_at(int row)
@@ -75,6 +76,12 @@ bool weir_io_from_memory(const char *engine)
 {
     const struct weir_io_ops *ops = weir_io_find(engine);
     return ops && ops->from_memory;
+}
+
+bool weir_io_is_remote(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && ops->is_remote;
 }
 
 bool weir_io_maps(const char *engine)

@@ -228,9 +228,9 @@ static int ready(struct weir_err *err)
 }
 
 static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
-                       const uint8_t **data)
+                       const uint8_t **data, struct weir_err *err)
 {
-    return weir_io_pread.read(shared, file, fd, offset, length, buffer, data);
+    return weir_io_pread.read(shared, file, fd, offset, length, buffer, data, err);
 }
 
 const struct weir_io_ops weir_io_uring = {

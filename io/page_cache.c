@@ -99,6 +99,8 @@ static int drop(const char *path, uint64_t size, uint64_t *stayed)
 int weir_page_cache_drop(struct weir_file_set *set, struct weir_cold *cold, struct weir_err *err)
 {
     *cold = (struct weir_cold){.files = weir_file_set_count(set)};
+    if (weir_file_set_origin(set))
+        return weir_err_set(err, -ENOTSUP, "files on servers are not in the page cache; run without --cold");
     for (int i = 0; i < cold->files; i++) {
         uint64_t stayed, size = weir_file_set_size(set, i);
         int rc = drop(weir_file_set_path(set, i), size, &stayed);

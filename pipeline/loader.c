@@ -1,5 +1,6 @@
 #include "weir/loader.h"
 #include "base/shortage.h"
+#include "datasets/scan_remote.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/offload/choose_decoder.h"
 #include "pipeline/offload/gpu_decode.h"
@@ -68,6 +69,8 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .interrupted = c->interrupted,
                                          .user = c->user,
                                          .episodes = c->episodes,
+                                         .endpoint = c->endpoint,
+                                         .anonymous = c->anonymous,
                                          .columns = c->columns,
                                          .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
@@ -534,4 +537,5 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
 void weir_loader_stop(struct weir_loader *loader)
 {
     atomic_store_explicit(&loader->shared.slots.stop, true, memory_order_relaxed); /* waiters poll 10 times a second */
+    weir_dataset_cancel_reads(loader->shared.setup.dataset);
 }

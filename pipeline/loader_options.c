@@ -110,6 +110,9 @@ const struct weir_opt weir_loader_opts[] = {
                 "one, and drops the sample if there is none."},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL, "index file: read if it matches, else written",
      .path = WEIR_PATH_WRITE, .users = DATA},
+    {"endpoint", WEIR_OPT_TEXT, FIELD(endpoint), "URL", NULL, "server of s3:// paths", .users = DATA,
+     .details = "Without it, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or Amazon's."},
+    {"anonymous", WEIR_OPT_FLAG, FIELD(anonymous), NULL, NULL, "no credentials, for public buckets", .users = DATA},
 
     {"color", WEIR_OPT_ENUM, FIELD(format.color), "rgb|bgr", "rgb", "channel order of images", .topic = "Images",
      .users = ALL},
@@ -183,6 +186,8 @@ void weir_loader_options_dataset(const struct weir_loader_config *from, struct w
     to->split = from->split;
     to->index = from->index;
     to->episodes = from->episodes;
+    to->endpoint = from->endpoint;
+    to->anonymous = from->anonymous;
 }
 
 /* ---- the configuration: defaults and bounds ---- */

@@ -1,6 +1,7 @@
 #include "pipeline/survey.h"
 #include "base/grow.h"
 #include "base/shortage.h"
+#include "datasets/scan_remote.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ int weir_survey_open(struct weir_survey *survey, const struct weir_dataset_confi
 {
     *survey = (struct weir_survey){0};
     struct weir_path_list files;
-    int rc = weir_scan(config->path, &files, &survey->bad, err);
+    int rc = weir_scan_config(config, &files, &survey->bad, err);
     if (rc == 0 && (rc = weir_choose_split(&files, config->path, config->split, err)) < 0)
         weir_path_list_free(&files);
     if (rc < 0)

@@ -4,6 +4,7 @@
 #include "base/ranks.h"
 #include "base/resources.h"
 #include "io/io.h"
+#include "origin/url.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/decoder.h"
 
@@ -143,12 +144,12 @@ static void say(void *user, const char *line)
 /* ---- the search space ---- */
 
 /* Lists the engines that the build contains and the kernel allows. */
-static void list_engines(struct weir_tune_space *space, bool direct)
+static void list_engines(struct weir_tune_space *space, const char *path, bool direct)
 {
     const char *name, *summary, *why_not;
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not) && space->n_engines < WEIR_TUNE_NAMES; i++) {
         if (weir_io_ready(name, NULL) < 0 || weir_io_from_memory(name) ||
-            (direct && weir_io_check_direct(name, NULL) < 0))
+            weir_io_is_remote(name) != weir_url_is(path) || (direct && weir_io_check_direct(name, NULL) < 0))
             continue;
         space->maps[space->n_engines] = weir_io_maps(name);
         space->deep[space->n_engines] = weir_io_has_depth(name);
@@ -196,7 +197,7 @@ int weir_tune_trials_open(struct weir_tune_trials *trials, const struct weir_tun
     space->cpu_max = c->max_cpu;
     space->cache_max =
         c->max_cache == WEIR_OPT_BYTES_AUTO ? 0.5 * (double)weir_memory_available_bytes() : (double)c->max_cache;
-    list_engines(space, c->loader->direct);
+    list_engines(space, c->data, c->loader->direct);
     if (device >= 0)
         list_decoders(space);
     trials->tune.measure = measure;

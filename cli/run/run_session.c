@@ -35,6 +35,13 @@ static void on_signal(int number)
         weir_loader_stop(running);
 }
 
+/* Ends the opening of files. Later, weir_loader_stop ends the run. */
+static bool is_opening_interrupted(void *user)
+{
+    (void)user;
+    return interrupted && !running;
+}
+
 static void catch_signals(void)
 {
     /* SA_RESTART resumes interrupted writes, but not sleeps. SA_RESETHAND lets a second signal kill the process. */
@@ -374,6 +381,7 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
     struct messages messages = {.command = head->command->name};
     weir_progress_begin(&messages.progress);
     to_config(head, &messages, &config);
+    config.interrupted = is_opening_interrupted;
     run->state = head->options->state;
     int rc = run->state ? weir_loader_restore(&config, run->state, err) : 0;
     if (rc == 0 && run->consumer)

@@ -95,7 +95,7 @@ void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_descri
     struct weir_h5 *h5 = NULL;
     *result = (struct weir_file_result){0};
     *described = (struct weir_hdf5_described){0};
-    result->rc = weir_file_identify(&result->file, path, &result->err);
+    result->rc = weir_file_identify(&result->file, NULL, path, &result->err);
     if (result->rc < 0)
         return;
     result->rc = weir_h5_open(&h5, path, &result->err);

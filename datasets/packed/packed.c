@@ -208,7 +208,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 static int open_packed(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_packed_index file;
-    int rc = weir_packed_open(&file, path, result->file.file.size_bytes, &result->err);
+    (void)path; /* that of the file in result */
+    int rc = weir_packed_open(&file, opening->origin, &result->file.file, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, (int)file.header.n_episodes, opening->config, describe, &file);
     weir_packed_close(&file);
@@ -257,10 +258,11 @@ static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *bu
     return rc;
 }
 
-static int check(const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+static int check(struct weir_origin *origin, const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user,
+                 struct weir_err *err)
 {
     struct weir_packed_index file;
-    int rc = weir_packed_open(&file, of->path, of->size_bytes, err);
+    int rc = weir_packed_open(&file, origin, of, err);
     if (rc < 0)
         return rc;
     uint8_t *buffer = malloc(CHECK_BUFFER);
@@ -284,4 +286,5 @@ const struct weir_format_ops weir_format_packed = {
     .names = is_packed,
     .open = open_packed,
     .check = check,
+    .reads_origins = true,
 };

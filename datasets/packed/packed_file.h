@@ -5,6 +5,7 @@
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 
 #include "base/numbers.h"
+#include "origin/source.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
 
@@ -102,15 +103,17 @@ uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
 /* ---- open files ---- */
 
 struct weir_packed_index {
-    int fd;
+    struct weir_source *source;
     struct weir_packed_header header;
     uint8_t *index;
     uint8_t *record; /* the record that was read last */
     uint64_t record_capacity;
+    uint32_t announced; /* episodes before this one were announced */
 };
 
-/* file_bytes: current size of the file. Messages do not contain the path. After an error the file is closed. */
-int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err);
+/* Messages do not contain the path. After an error the file is closed. */
+int weir_packed_open(struct weir_packed_index *file, struct weir_origin *origin, const struct weir_dataset_file *of,
+                     struct weir_err *err);
 void weir_packed_close(struct weir_packed_index *file);
 
 /* Reads the record of episode i into file->record and checks it. */

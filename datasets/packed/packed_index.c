@@ -3,29 +3,19 @@
 #include "datasets/packed/packed_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { READ_AHEAD_RECORDS = 64, AHEAD_MAX = 8 << 20, INDEX_PIECE = 65536 /* entries per read */ };
 
 int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void *buffer, size_t n,
                      struct weir_err *err)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(file->fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        int rc = got < 0 ? -errno : -ENODATA;
-        if (got < 0)
-            return weir_err_set(err, rc, "%s", strerror(-rc));
-        if (got == 0)
-            return weir_err_set(err, rc, "ends too early, at byte %llu; copy it again",
-                                (unsigned long long)(offset + done));
-        done += (size_t)got;
-    }
-    return 0;
+    int rc = weir_source_read(file->source, offset, buffer, n);
+    if (rc == -ENODATA)
+        return weir_err_set(err, rc, "ends too early, before byte %llu; copy it again",
+                            (unsigned long long)(offset + n));
+    return rc < 0 ? weir_err_set(err, rc, "%s", weir_source_reason(file->source, rc)) : 0;
 }
 
 static int read_header(struct weir_packed_index *file, uint64_t file_bytes, struct weir_err *err)
@@ -100,15 +90,21 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
     return rc;
 }
 
-/* Announces that the record of episode i will be read, so that remote storage can read several records simultaneously.
- */
-static void announce(const struct weir_packed_index *file, uint32_t i)
+/* Announces the records of episode i and the next ones, so that remote storage can read several of them at once. */
+static void announce(struct weir_packed_index *file, uint32_t i)
 {
-    uint64_t offset, bytes;
-    if (i >= file->header.n_episodes)
+    struct weir_origin_range ranges[READ_AHEAD_RECORDS];
+    uint32_t n = file->header.n_episodes - i;
+    if (i < file->announced && i + 2 * READ_AHEAD_RECORDS > file->announced)
         return;
-    entry(file, i, &offset, &bytes);
-    posix_fadvise(file->fd, (off_t)offset, (off_t)(bytes < AHEAD_MAX ? bytes : AHEAD_MAX), POSIX_FADV_WILLNEED);
+    n = n < READ_AHEAD_RECORDS ? n : READ_AHEAD_RECORDS;
+    for (uint32_t j = 0; j < n; j++) {
+        uint64_t bytes;
+        entry(file, i + j, &ranges[j].offset, &bytes);
+        ranges[j].length = (size_t)(bytes < AHEAD_MAX ? bytes : AHEAD_MAX);
+    }
+    weir_source_announce(file->source, ranges, (int)n);
+    file->announced = weir_source_is_remote(file->source) ? i + n : i + (n + 1) / 2; /* local files: half in advance */
 }
 
 int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct weir_packed_record *record,
@@ -116,7 +112,7 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
 {
     uint64_t offset, bytes;
     uint8_t head[WEIR_PACKED_RECORD_MIN] = {0};
-    announce(file, i + READ_AHEAD_RECORDS);
+    announce(file, i);
     entry(file, i, &offset, &bytes);
     int rc = bytes < sizeof head ? 0 : weir_packed_read(file, offset, head, sizeof head, err);
     rc = rc < 0 ? rc : weir_packed_get_head(record, &file->header, head, bytes, offset, err);
@@ -138,18 +134,19 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
     return rc;
 }
 
-int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err)
+int weir_packed_open(struct weir_packed_index *file, struct weir_origin *origin, const struct weir_dataset_file *of,
+                     struct weir_err *err)
 {
-    *file = (struct weir_packed_index){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (file->fd < 0)
-        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    int rc = read_header(file, file_bytes, err);
+    const struct weir_file_id id = {of->size_bytes, of->device, of->inode, of->mtime_ns, of->may_be_written};
+    *file = (struct weir_packed_index){0};
+    int rc = weir_source_open(&file->source, origin, of->path, &id, err);
+    if (rc < 0)
+        return rc;
+    rc = read_header(file, of->size_bytes, err);
     if (rc == 0 && (file->header.n_episodes == 0 || file->header.n_episodes > INT32_MAX - 1))
         rc = weir_err_set(err, -EBADMSG, "has no episodes; remove the file");
     if (rc == 0)
         rc = read_index(file, err);
-    for (uint32_t i = 0; i < READ_AHEAD_RECORDS && rc == 0; i++)
-        announce(file, i);
     if (rc < 0)
         weir_packed_close(file);
     return rc;
@@ -159,7 +156,6 @@ void weir_packed_close(struct weir_packed_index *file)
 {
     free(file->index);
     free(file->record);
-    if (file->fd >= 0)
-        close(file->fd);
-    *file = (struct weir_packed_index){.fd = -1};
+    weir_source_close(&file->source);
+    *file = (struct weir_packed_index){0};
 }

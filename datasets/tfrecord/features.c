@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/json_object.h"
+#include "origin/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,13 +142,45 @@ static int read_open(struct weir_stated_features *stated, int fd, struct weir_er
     return rc;
 }
 
-int weir_stated_read(struct weir_stated_features *stated, const char *beside, struct weir_err *err)
+/* Reads the features.json of an origin. */
+static int read_from(struct weir_stated_features *stated, struct weir_origin *origin, const char *path,
+                     struct weir_err *err)
+{
+    struct weir_source *source = NULL;
+    struct weir_file_id id;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = origin->ops->identify(origin, path, false, &id, &why);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc == 0 && id.size_bytes > BYTES_MAX)
+        rc = weir_err_set(&why, -EBADMSG, "it exceeds 4 MiB");
+    rc = rc < 0 ? rc : weir_source_open(&source, origin, path, &id, &why);
+    char *text = rc == 0 ? malloc((size_t)id.size_bytes + 1) : NULL;
+    if (rc == 0)
+        rc = text ? weir_source_read(source, 0, text, (size_t)id.size_bytes) : weir_no_memory(&why);
+    if (rc < 0)
+        weir_err_set(err, rc, FEATURES_JSON " beside it cannot be read: %s",
+                     *why.text ? why.text : weir_source_reason(source, rc));
+    else
+        rc = weir_stated_parse(stated, text, (size_t)id.size_bytes, err);
+    free(text);
+    weir_source_close(&source);
+    return rc;
+}
+
+int weir_stated_read(struct weir_stated_features *stated, struct weir_origin *origin, const char *beside,
+                     struct weir_err *err)
 {
     const char *slash = strrchr(beside, '/');
     char *path;
     *stated = (struct weir_stated_features){0};
     if (asprintf(&path, "%.*s" FEATURES_JSON, slash ? (int)(slash - beside + 1) : 0, beside) < 0)
         return weir_no_memory(err);
+    if (origin) {
+        int rc_origin = read_from(stated, origin, path, err);
+        free(path);
+        return rc_origin;
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 && errno != ENOENT ? -errno : 0;
     free(path);
     if (rc < 0)

@@ -7,6 +7,8 @@
 #include "datasets/tfrecord/example.h"
 #include "weir/base.h"
 
+struct weir_origin;
+
 enum weir_stated_kind { WEIR_STATED_NUMBERS, WEIR_STATED_IMAGE, WEIR_STATED_TEXT, WEIR_STATED_OTHER };
 
 /* A feature of features.json. */
@@ -25,7 +27,8 @@ struct weir_stated_features {
  * err then starts with the file's name. */
 int weir_stated_parse(struct weir_stated_features *stated, const char *text, size_t n, struct weir_err *err);
 /* Reads features.json in the folder of the path `beside`. A missing file is no error; there are then no features. */
-int weir_stated_read(struct weir_stated_features *stated, const char *beside, struct weir_err *err);
+int weir_stated_read(struct weir_stated_features *stated, struct weir_origin *origin, const char *beside,
+                     struct weir_err *err);
 void weir_stated_free(struct weir_stated_features *stated);
 /* Returns NULL for a feature that is not listed. */
 const struct weir_stated_feature *weir_stated_find(const struct weir_stated_features *stated, const char *name);

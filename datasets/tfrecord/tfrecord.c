@@ -1,18 +1,16 @@
 /* TFRecord files of tf.train.Example, with one episode per record. Opening a file verifies the checksums of record
  * lengths; `weir verify` verifies the checksums of the data. */
 #include "base/shortage.h"
-#include "datasets/chunks/chunk_grid.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
 #include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/records.h"
+#include "origin/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- episodes ---- */
 
@@ -49,28 +47,30 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     return rc;
 }
 
-static int open_file(const char *path, struct weir_err *err)
+static int open_file(struct weir_source **source, struct weir_origin *origin, const struct weir_dataset_file *of,
+                     struct weir_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fd >= 0 ? fd : weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    const struct weir_file_id id = {of->size_bytes, of->device, of->inode, of->mtime_ns, of->may_be_written};
+    return weir_source_open(source, origin, of->path, &id, err);
 }
 
 static int open_tfrecord(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
-    int fd = open_file(path, &result->err);
-    if (fd < 0)
-        return fd;
-    struct reading reading = {.source = {weir_raw_read, &fd}};
-    int rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
+    struct weir_source *source;
+    int rc = open_file(&source, opening->origin, &result->file.file, &result->err);
+    if (rc < 0)
+        return rc;
+    struct reading reading = {.source = {weir_source_read, source}};
+    rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
         rc = weir_err_set(&result->err, -EBADMSG, "has no records; remove the file");
     if (rc == 0)
-        rc = weir_stated_read(&reading.stated, path, &result->err);
+        rc = weir_stated_read(&reading.stated, opening->origin, path, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, reading.records.n, opening->config, describe, &reading);
     weir_stated_free(&reading.stated);
     weir_records_free(&reading.records);
-    close(fd);
+    weir_source_close(&source);
     return rc;
 }
 
@@ -95,17 +95,19 @@ static int check_records(const struct weir_records *records, const struct weir_b
     return rc;
 }
 
-static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+static int check(struct weir_origin *origin, const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user,
+                 struct weir_err *err)
 {
+    struct weir_source *opened = NULL;
     struct weir_records records = {0};
     uint8_t *buffer = malloc(WEIR_RECORD_BUFFER);
-    int fd = buffer ? open_file(file->path, err) : weir_no_memory(err);
-    struct weir_byte_source source = {weir_raw_read, &fd};
-    int rc = fd < 0 ? fd : weir_records_find(&records, &source, file->size_bytes, err);
+    int rc = buffer ? open_file(&opened, origin, file, err) : weir_no_memory(err);
+    struct weir_byte_source source = {weir_source_read, opened};
+    if (rc == 0)
+        rc = weir_records_find(&records, &source, file->size_bytes, err);
     if (rc == 0)
         rc = check_records(&records, &source, buffer, damaged, user, err);
-    if (fd >= 0)
-        close(fd);
+    weir_source_close(&opened);
     weir_records_free(&records);
     free(buffer);
     return rc;
@@ -135,5 +137,6 @@ const struct weir_format_ops weir_format_tfrecord = {
     .split = split_of,
     .open = open_tfrecord,
     .check = check,
+    .reads_origins = true,
     .beside = "features.json",
 };

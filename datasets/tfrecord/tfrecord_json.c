@@ -234,7 +234,7 @@ int weir_tfw_read_features(const char *folder, struct weir_tfw_texts *texts, str
     struct weir_stated_features stated;
     if (asprintf(&beside, "%s/", folder) < 0)
         return out_of_memory(folder, err);
-    int rc = weir_stated_read(&stated, beside, err);
+    int rc = weir_stated_read(&stated, NULL, beside, err);
     free(beside);
     for (int i = 0; rc == 0 && i < stated.n; i++)
         if (stated.features[i].kind == WEIR_STATED_TEXT && weir_tfw_add_text(texts, stated.features[i].name) < 0)

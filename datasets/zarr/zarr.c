@@ -142,8 +142,10 @@ static int open_zarr(struct weir_file_result *result, const char *path, struct w
     return rc;
 }
 
-static int check(const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+static int check(struct weir_origin *origin, const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user,
+                 struct weir_err *err)
 {
+    (void)origin; /* always NULL */
     struct weir_zarr_files files;
     int rc = weir_zarr_files_open(&files, of->path, err);
     if (rc < 0)

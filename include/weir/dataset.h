@@ -56,6 +56,8 @@ struct weir_dataset_config {
     /* For LeRobot datasets: numbers of the episodes to load, such as "0,3,10:20", where FIRST:END excludes END. NULL =
      * all */
     const char *episodes;
+    bool anonymous;       /* for s3:// paths: do not sign requests, for public buckets */
+    const char *endpoint; /* for s3:// paths: URL of the server; NULL = AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)

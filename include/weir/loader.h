@@ -196,7 +196,9 @@ struct weir_loader_config {
     bool columns; /* as in weir_dataset_config; each column is a tensor of the batch */
     enum weir_resize resize;
     const char *episodes; /* as in weir_dataset_config */
-    /* New options go after `episodes`, because programs pass the size of the struct that they were built with. No
+    bool anonymous;       /* as in weir_dataset_config */
+    const char *endpoint; /* as in weir_dataset_config */
+    /* New options go after `endpoint`, because programs pass the size of the struct that they were built with. No
      * padding follows this pointer, so the next option makes the struct longer. `resize` uses bytes that were padding
      * after `columns` in a version of the struct that was never released. */
 };

@@ -111,7 +111,7 @@ static void open_samples(struct samples *samples, const struct weir_shared *s, e
     struct weir_file_set *files = NULL;
     struct weir_fetcher fetcher = {0};
     if (weir_fetch_files(s->setup.dataset, &files) == 0 &&
-        weir_fetcher_open(&fetcher, s->setup.dataset, files, weir_io_default(), NULL) == 0)
+        weir_fetcher_open(&fetcher, s->setup.dataset, files, weir_file_set_engine(files), NULL) == 0)
         fetch_samples(samples, s, &fetcher, engine);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);

@@ -1,4 +1,5 @@
 #include "base/threads.h"
+#include "datasets/scan_remote.h"
 #include "datasets/video_frames.h"
 #include "decoders/frame_kind.h"
 #include "pipeline/samples/fetch_priv.h"
@@ -15,6 +16,8 @@ static const size_t FRAME_MAX_BYTES = (size_t)1 << 31;
 int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **files)
 {
     int rc = weir_file_set_open(files, 0);
+    if (rc >= 0)
+        weir_file_set_use(*files, weir_dataset_origin(dataset));
     char path[WEIR_READ_PATH_MAX];
     for (int i = 0; i < weir_dataset_read_files(dataset) && rc >= 0; i++) {
         struct weir_dataset_file file;
@@ -154,7 +157,7 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
         rc = weir_read(fetcher->reader, location->file, location->offset, location->length,
                        direct ? into : fetcher->buffer, &data);
         if (rc < 0) {
-            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_reader_reason(fetcher->reader, rc));
             return rc;
         }
         const char *why = "";
@@ -210,7 +213,7 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
         fetcher->file = file;
         rc = weir_read(fetcher->reader, file, offset, length, fetcher->buffer, &data);
         if (rc < 0)
-            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_reader_reason(fetcher->reader, rc));
         else
             weir_counter_add(&fetcher->chunks.read_bytes, length);
     }

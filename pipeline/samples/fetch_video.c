@@ -112,7 +112,7 @@ static int read_run(struct weir_fetcher *fetcher, const struct weir_video_run *r
     uint8_t *to = fetcher->buffer + copied;
     int rc = weir_read(fetcher->reader, fetcher->file, run->offset, (size_t)run->bytes, to, data);
     if (rc < 0) {
-        snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_reader_reason(fetcher->reader, rc));
         return rc;
     }
     if (!only && *data != to) { /* the engine's memory is valid until the next read */

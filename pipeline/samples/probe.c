@@ -116,7 +116,7 @@ static int open_prober(struct prober *p, struct weir_file_set **files, struct we
     int rc = weir_fetch_files(p->dataset, files);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
-    rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, weir_io_default(), err);
+    rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, weir_file_set_engine(*files), err);
     return rc == 0 ? weir_decoder_open(&p->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, 1, err) : rc;
 }
 
@@ -219,7 +219,7 @@ int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *
     int rc = weir_fetch_files(dataset, &files);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for the dataset's files");
-    rc = weir_fetcher_open(&fetcher, dataset, files, weir_io_default(), err);
+    rc = weir_fetcher_open(&fetcher, dataset, files, weir_file_set_engine(files), err);
     int done = rc < 0 ? rc : time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
     if (rc == 0 && done < 0)
         weir_err_set(err, done, "cannot fetch frames of camera %s: %s", weir_dataset_camera(dataset, camera)->name,

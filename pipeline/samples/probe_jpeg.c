@@ -74,7 +74,7 @@ int weir_probe_jpeg_s(struct weir_dataset *dataset, int camera, const struct wei
     if (rc < 0)
         weir_err_set(err, rc, "out of memory");
     if (rc == 0)
-        rc = weir_fetcher_open(&p.fetcher, dataset, files, weir_io_default(), err);
+        rc = weir_fetcher_open(&p.fetcher, dataset, files, weir_file_set_engine(files), err);
     if (rc == 0)
         rc = weir_decoder_open(&p.decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, probe->width, err);
     if (rc == 0)

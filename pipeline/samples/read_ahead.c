@@ -146,7 +146,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     int rc = weir_ahead_open(&r->ahead, &config, &why);
     if (rc == 0 || strcmp(s->setup.config.io, "auto") != 0)
         return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
-    r->used = weir_io_default(); /* auto must choose an available engine, so it uses the default */
+    r->used = weir_file_set_engine(s->files); /* auto must choose an available engine, so it uses the default */
     snprintf(r->choice.why, sizeof r->choice.why, "%.250s", why.text);
     return 0;
 }

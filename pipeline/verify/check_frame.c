@@ -26,7 +26,8 @@ int weir_frame_checker_open(struct weir_frame_checker *checker, struct weir_data
 {
     struct weir_pixel_format format = {0};
     *checker = (struct weir_frame_checker){.dataset = dataset, .probes = probes, .fast = config->fast};
-    int rc = weir_fetcher_open(&checker->fetcher, dataset, files, config->io ? config->io : weir_io_default(), err);
+    int rc = weir_fetcher_open(&checker->fetcher, dataset, files, config->io ? config->io : weir_file_set_engine(files),
+                               err);
     if (rc == 0)
         rc = weir_decoder_open(&checker->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(dataset, probes),
                                err);
@@ -192,7 +193,7 @@ static struct verdict glance_at_extent(struct weir_frame_checker *checker, const
     int width = probe->width, height = probe->height;
     int rc = weir_read(checker->fetcher.reader, location->file, location->offset, PREFIX, prefix, &bytes);
     if (rc < 0)
-        return bad(rc, WEIR_FOUND_FRAME, weir_read_reason(rc));
+        return bad(rc, WEIR_FOUND_FRAME, weir_reader_reason(checker->fetcher.reader, rc));
     struct verdict verdict = look_at_header(checker, kind, bytes, PREFIX, &width, &height);
     if (verdict.code < 0)
         return look_at_frame(checker, episode, camera, t);

@@ -156,6 +156,8 @@ class _Options(TypedDict, total=False):
     decoder: str
     allow_ragged: bool
     allow_external: bool
+    endpoint: str | None
+    anonymous: bool
     deterministic: bool
     every: int
     serve: bool | str | None

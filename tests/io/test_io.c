@@ -96,12 +96,12 @@ static bool reads_right(struct weir_reader *reader, int file, uint64_t offset, s
 
 /* ---- engines ---- */
 
-/* Returns the name of available engine number e, or NULL past the last one. */
+/* Returns the name of available engine number e that reads local files, or NULL past the last one. */
 static const char *engine_at(int e)
 {
     const char *name, *summary, *why_not;
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
-        if (!why_not && e-- == 0)
+        if (!why_not && !weir_io_is_remote(name) && e-- == 0)
             return name;
     return NULL;
 }
@@ -161,6 +161,17 @@ Test(io, reads_past_the_end_are_refused)
     cr_assert_str_eq(weir_read_reason(-EACCES), strerror(EACCES));
 }
 
+Test(io, the_engine_of_servers_reads_no_local_file)
+{
+    struct weir_file_set *set = make_set(1, 0);
+    struct weir_reader *reader;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_reader_open(&reader, "http", set, &err);
+    cr_assert(rc == -EINVAL || rc == -ENOTSUP);
+    cr_assert(rc == -ENOTSUP || strstr(err.text, "use --io pread"), "%s", err.text);
+    weir_file_set_close(&set);
+}
+
 Test(io, a_set_has_one_engine)
 {
     struct weir_file_set *set = make_set(1, 0);
@@ -196,7 +207,7 @@ Test(io, engines_are_known_by_name)
     cr_assert_eq(weir_io_ready("mmapp", NULL), -EINVAL);
     cr_assert_eq(weir_io_check("mmapp", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "mmapp"));
-    cr_assert_not_null(strstr(err.text, "pread, mmap, uring, null"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "pread, mmap, uring, http, null"), "%s", err.text);
 }
 
 Test(io, null_refuses_what_does_not_fit_in_memory)

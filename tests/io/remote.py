@@ -1,0 +1,275 @@
+"""Datasets on servers: remote.py WEIR. Compares runs over HTTP and S3 with local ones, batch by batch.
+
+Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where Python
+has it (WEIR_MOTO names another Python that does)."""
+import hashlib
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+weir = os.path.abspath(sys.argv[1])
+environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_") and not k.lower().endswith("_proxy")}
+environment.update(HOME="/nonexistent", AWS_EC2_METADATA_DISABLED="true")
+
+
+def run(*args, env=None, code=0):
+    done = subprocess.run([weir, *args], env={**environment, **(env or {})}, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, f"weir {' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def checksums(data, folder, *args, env=None):
+    """The checksums of all batches of two epochs."""
+    path = os.path.join(folder, "checksums")
+    text = run("run", data, "--num-epochs=2", "--seed=3", "--num-workers=2", f"--checksums={path}", *args, env=env)
+    with open(path, encoding="utf-8") as f:
+        return f.read(), text
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, root):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
+        self.signed = 0
+        self.lock = threading.Lock()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *args):  # pylint: disable=redefined-builtin
+        pass
+
+    def head(self, status, headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        server = self.server
+        with server.lock:
+            server.requests += 1
+            server.signed += "Authorization" in self.headers
+            n = server.requests
+        path = os.path.join(server.root, urllib.request.url2pathname(self.path.lstrip("/")))
+        if self.path.endswith("/index.json"):
+            names = [os.path.relpath(os.path.join(folder, name), os.path.dirname(path))
+                     for folder, _, names in os.walk(os.path.dirname(path)) for name in names]
+            body = json.dumps([*names, "../outside.weir.txt"]).encode()
+            self.head(200, {"Content-Length": len(body), "Content-Type": "application/json"})
+            self.wfile.write(body)
+            return
+        if not os.path.isfile(path):
+            self.head(404, {"Content-Length": 0})
+            return
+        with open(path, "rb") as f:
+            data = f.read()
+        etag = '"' + hashlib.md5(data).hexdigest() + ("x" if server.changed else "") + '"'
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if server.stalled is not None and wanted:
+            server.stalled.set()
+            time.sleep(1000)
+        if self.headers.get("If-Match") not in (None, etag):
+            self.head(412, {"Content-Length": 0})
+            return
+        if self.command == "HEAD" or not wanted:
+            self.head(200, {"Content-Length": len(data), "ETag": etag})
+            if self.command == "GET":
+                self.wfile.write(data)
+            return
+        if server.faults and n % 7 == 0:
+            self.head(429 if n % 2 else 503, {"Content-Length": 0})
+            return
+        if server.faults and n % 11 == 0:  # a reset
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self.close_connection = True
+            return
+        first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
+        body = data[first:last + 1]
+        self.head(206, {"Content-Length": len(body), "Content-Range": f"bytes {first}-{last}/{len(data)}", "ETag": etag})
+        if server.faults and n % 13 == 0:  # a short body
+            body = body[:len(body) // 2]
+            self.close_connection = True
+        self.wfile.write(body)
+
+
+def check_faults(root, local, scratch):
+    server = Server(root)
+    for name in ("one.weir", "tf"):
+        remote, text = checksums(f"{server.url}/{name}", scratch)
+        assert remote == local, f"{name}: other batches over HTTP"
+        assert "the files are on a server" in text, text
+    listed, _ = checksums(f"{server.url}/tf/index.json", scratch)
+    assert listed == local, "other batches from a list"
+    server.faults = True
+    faulty, _ = checksums(f"{server.url}/one.weir", scratch)
+    assert faulty == local, "other batches from a server with faults"
+    server.faults = False
+    before = server.requests
+    index = os.path.join(scratch, "index")
+    run("info", f"{server.url}/one.weir")
+    run("run", f"{server.url}/one.weir", "--num-epochs=1", "--max-batches=1", f"--index={index}", "--io-depth=1")
+    opened = server.requests - before
+    before = server.requests
+    again, _ = checksums(f"{server.url}/one.weir", scratch, f"--index={index}")
+    assert again == local and opened > 3, (opened, server.requests - before)
+    server.changed = True
+    changed, _ = checksums(f"{server.url}/one.weir", scratch, f"--index={index}")
+    assert changed == local, "a new ETag is a new file"
+    server.changed = False
+    return server
+
+
+def check_anonymous(server, local, scratch):
+    """Path style at an endpoint of one's own, with and without a signature."""
+    keys = {"AWS_ACCESS_KEY_ID": "name", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_SESSION_TOKEN": "hidden too"}
+    for args, env, is_signed in [(["--anonymous"], keys, False), ([], keys, True)]:
+        server.signed = 0
+        remote, text = checksums("s3://sub-folder/a/copy of it.weir", scratch,
+                                 f"--endpoint={server.url}", *args, env=env)
+        assert remote == local and (server.signed > 0) == is_signed and "hidden" not in text, (server.signed, text)
+
+
+def check_refusals(server):
+    cases = [(f"{server.url}/one.weir", ["--direct"], "omit --direct"), (f"{server.url}/one.weir", ["--cold"], "without --cold"),
+             (f"{server.url}/one.weir", ["--io=pread"], "use --io http"), (f"{server.url}/missing.weir", [], "no such file"),
+             (f"{server.url}/h5", [], "cannot be read from a server"), (f"http://x:hidden@{server.url[7:]}/one.weir", [], "user name"),
+             ("s3://bucket/one.weir", [], "no credentials")]
+    for data, args, words in cases:
+        text = run("run", data, "--num-epochs=1", *args, code=1)
+        assert words in text and "hidden" not in text, text
+
+
+def check_change_and_interrupt(server):
+    """A file that changes during a run is an error; Ctrl-C ends a run whose server is silent."""
+    server.stalled = threading.Event()
+    process = subprocess.Popen([weir, "run", f"{server.url}/one.weir", "--num-epochs=1"], env=environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert server.stalled.wait(60)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    output, _ = process.communicate(timeout=15)
+    assert process.returncode != 0 and time.monotonic() - begin < 10, output
+    server.stalled = None
+
+
+def wait_for(url):
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return True
+        except OSError:
+            time.sleep(0.1)
+    return False
+
+
+def check_nginx(root, local, scratch):
+    program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+    if not program:
+        print("nginx is not installed: not compared with it")
+        return
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    path = os.path.join(scratch, "nginx.conf")
+    folders = "".join(f"{kind}_temp_path {scratch}/temp; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"daemon off; master_process off; pid {scratch}/pid; error_log {scratch}/log;\nevents {{ }}\nhttp {{ access_log off; {folders}"
+                f"server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n location /json/ {{ alias {root}/tf/; autoindex_format json; }} }} }}\n")
+    with subprocess.Popen([program, "-e", f"{scratch}/log", "-c", path], stderr=subprocess.DEVNULL) as process:
+        try:
+            assert wait_for(f"http://127.0.0.1:{port}/"), open(f"{scratch}/log", encoding="utf-8").read()
+            for name in ("one.weir", "tf", "tf/", "json", "sub-folder"):
+                remote, _ = checksums(f"http://127.0.0.1:{port}/{urllib.request.pathname2url(name)}", scratch)
+                assert remote == local, f"{name}: other batches from nginx"
+        finally:
+            process.terminate()
+
+
+MOTO = """
+import json, os, sys, boto3
+endpoint, root = sys.argv[1:]
+options = dict(endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+iam = boto3.client("iam", **options)
+iam.create_user(UserName="u")
+iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=json.dumps(
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": "*"}]}))
+key = iam.create_access_key(UserName="u")["AccessKey"]
+options.update(aws_access_key_id=key["AccessKeyId"], aws_secret_access_key=key["SecretAccessKey"])
+s3 = boto3.client("s3", **options)
+s3.create_bucket(Bucket="robots.lab")
+for name in os.listdir(root + "/tf"):
+    s3.upload_file(f"{root}/tf/{name}", "robots.lab", f"lab 1/{name}")
+print(key["AccessKeyId"], key["SecretAccessKey"])
+"""
+
+
+def check_s3(root, local, scratch):
+    python = os.environ.get("WEIR_MOTO", sys.executable)
+    if subprocess.run([python, "-c", "import moto.server, boto3, flask"], capture_output=True, check=False).returncode:
+        print("moto is not installed: S3 is not tested")
+        return
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    with open(f"{scratch}/moto", "w", encoding="utf-8") as log, subprocess.Popen(
+            [python, "-m", "moto.server", "-p", str(port)], stdout=log, stderr=log,
+            env={**environment, "INITIAL_NO_AUTH_ACTION_COUNT": "3"}) as process:
+        try:
+            assert wait_for(endpoint + "/moto-api/data.json")
+            made = subprocess.run([python, "-c", MOTO, endpoint, root], capture_output=True, text=True, env=environment, check=False)
+            assert made.returncode == 0, made.stderr
+            name, secret = made.stdout.split()
+            env = {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": endpoint}
+            remote, text = checksums("s3://robots.lab/lab 1", scratch, env=env)
+            assert remote == local and secret not in text, "other batches from S3"
+            wrong = {**env, "AWS_SECRET_ACCESS_KEY": "wrong" + secret}
+            text = run("run", "s3://robots.lab/lab 1", "--num-epochs=1", env=wrong, code=1)
+            assert "SignatureDoesNotMatch" in text and secret not in text, text
+        finally:
+            process.terminate()
+
+
+def main():
+    if "built without libcurl" in run("doctor"):
+        print("built without libcurl")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        root, scratch = os.path.join(folder, "data"), os.path.join(folder, "scratch")
+        os.makedirs(scratch)
+        os.makedirs(f"{root}/sub-folder/a")
+        run("synth", f"{root}/h5", "--episodes=3", "--steps=8", "--size=64x48")
+        run("convert", f"{root}/h5", f"{root}/one.weir", "--to=packed")
+        run("convert", f"{root}/h5", f"{root}/tf", "--to=tfrecord")
+        shutil.copy(f"{root}/one.weir", f"{root}/sub-folder/a/copy of it.weir")
+        local, _ = checksums(f"{root}/one.weir", scratch)
+        assert local == checksums(f"{root}/tf", scratch)[0]
+        server = check_faults(root, local, scratch)
+        check_anonymous(server, local, scratch)
+        check_refusals(server)
+        check_change_and_interrupt(server)
+        check_nginx(root, local, scratch)
+        check_s3(root, local, scratch)
+
+
+main()
